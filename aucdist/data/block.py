@@ -1,0 +1,164 @@
+"""A block: some rows of a data set, held in memory in the form the kernels read."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from aucdist.errors import InputError
+from aucdist.kernels.rows import CsrRows, DenseRows, Rows
+
+FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Rows of X with their labels, weights and global row ids. Treat it as read-only.
+
+    Attributes
+    ----------
+    rows : DenseRows or CsrRows
+        The rows of X in float32 or float64.
+    y : ndarray of shape (n_samples,), int8
+        Labels, -1 or +1. A block with one class or no rows is legal.
+    row_id : ndarray of shape (n_samples,), int64
+        The row's number in the whole data set: it decides folds and splits, wherever the row lies.
+    weight : ndarray of shape (n_samples,), float64, or None
+        Sample weights; None means one each.
+    index : int
+        The block's place in its data set. Summaries merge in this order, and seeds are drawn from it.
+    """
+
+    rows: Rows
+    y: np.ndarray
+    row_id: np.ndarray
+    weight: np.ndarray | None = None
+    index: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        y: np.ndarray,
+        *,
+        row_id: np.ndarray | None = None,
+        weight: np.ndarray | None = None,
+        index: int = 0,
+    ) -> "Block":
+        """Make a block from a matrix and labels, copying only what has the wrong form.
+
+        Parameters
+        ----------
+        X : ndarray or scipy sparse matrix or array of shape (n_samples, n_features)
+            float32 stays float32; every other type becomes float64.
+        y : array of shape (n_samples,)
+            Labels, -1 or +1.
+        row_id, weight, index
+            As the attributes; ``row_id`` defaults to 0, 1, 2, ...
+
+        Raises
+        ------
+        InputError
+            If the lengths differ or a label is neither -1 nor +1.
+        """
+        rows = as_rows(X)
+        n = n_rows(rows)
+        y = np.asarray(y)
+        if y.shape != (n,):
+            raise InputError(f"{n} rows, but labels of shape {y.shape}")
+        if not np.isin(y, (-1, 1)).all():
+            raise InputError("labels inside a block are -1 or +1")
+        ids = np.arange(n, dtype=np.int64) if row_id is None else np.asarray(row_id, dtype=np.int64)
+        w = None if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
+        for name, given in (("row ids", ids), ("weights", w)):
+            if given is not None and given.shape != (n,):
+                raise InputError(f"{n} rows, but {name} of shape {given.shape}")
+        return cls(rows, y.astype(np.int8), ids, w, index)
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return len(self.y)
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return self.rows.n_features if isinstance(self.rows, CsrRows) else self.rows.values.shape[1]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held, as Dask is told."""
+        arrays = [*self.rows, self.y, self.row_id, self.weight]
+        return sum(a.nbytes for a in arrays if isinstance(a, np.ndarray))
+
+    @property
+    def X(self) -> np.ndarray | sp.csr_matrix:
+        """The rows as a NumPy array or a ``csr_matrix``."""
+        if isinstance(self.rows, CsrRows):
+            return sp.csr_matrix(
+                (self.rows.values, self.rows.indices, self.rows.offsets), (self.n_samples, self.n_features)
+            )
+        return self.rows.values
+
+    def weights(self) -> np.ndarray:
+        """Return the sample weights, ones where none were given."""
+        return np.ones(self.n_samples) if self.weight is None else self.weight
+
+    def take(self, which: np.ndarray, *, index: int = 0) -> "Block":
+        """Return the block of the rows `which` (positions or a mask), in that order."""
+        weight = None if self.weight is None else self.weight[which]
+        return replace(
+            self, rows=as_rows(self.X[which]), y=self.y[which], row_id=self.row_id[which], weight=weight, index=index
+        )
+
+    def with_X(self, X: Any) -> "Block":
+        """Return the same rows with other features."""
+        rows = as_rows(X)
+        if n_rows(rows) != self.n_samples:
+            raise InputError(f"{self.n_samples} rows, but new features for {n_rows(rows)}")
+        return replace(self, rows=rows)
+
+
+def as_rows(X: Any) -> Rows:
+    """Return X in the form the kernels read: C-contiguous dense, or CSR with int32 indices and int64 offsets."""
+    if sp.issparse(X):
+        csr = X.tocsr()
+        if not csr.has_canonical_format:
+            csr = csr.copy()
+            csr.sum_duplicates()
+        values = csr.data if csr.dtype in FLOATS else csr.data.astype(np.float64)
+        return CsrRows(
+            np.ascontiguousarray(values), csr.indices.astype(np.int32, copy=False),
+            csr.indptr.astype(np.int64, copy=False), int(csr.shape[1]),
+        )  # fmt: skip
+    dense = np.asarray(X)
+    if dense.ndim != 2:
+        raise InputError(f"X has {dense.ndim} dimensions; 2 are expected (rows, features)")
+    return DenseRows(np.ascontiguousarray(dense, dtype=dense.dtype if dense.dtype in FLOATS else np.float64))
+
+
+def n_rows(rows: Rows) -> int:
+    """Return the number of rows."""
+    return len(rows.offsets) - 1 if isinstance(rows, CsrRows) else len(rows.values)
+
+
+def place(block: Block, n_blocks: int) -> list[Block]:
+    """Deal the rows out to blocks, each class on its own, so that every block gets its share of positives.
+
+    The row numbered r within its class goes to block r mod n_blocks; rows keep their order. One block is the data as it came.
+
+    Raises
+    ------
+    InputError
+        If ``n_blocks`` is below 1.
+    """
+    if n_blocks < 1:
+        raise InputError(f"n_blocks is {n_blocks}; at least 1 is needed")
+    dealt = np.empty(block.n_samples, dtype=np.int64)
+    for label in (-1, 1):
+        of_class = block.y == label
+        dealt[of_class] = np.arange(of_class.sum()) % n_blocks
+    if n_blocks == 1:
+        return [replace(block, index=0)]
+    return [block.take(np.flatnonzero(dealt == b), index=b) for b in range(n_blocks)]

@@ -1,0 +1,1 @@
+"""Where the blocks are and how work reaches them: `blocks.reduce`."""

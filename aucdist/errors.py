@@ -1,0 +1,34 @@
+"""The errors a user is meant to read."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class InputError(ValueError):
+    """Something the user gave is wrong: a file, a configuration, an argument.
+
+    The command line shows the message alone and exits with 2. The message says what is wrong, where (file, line,
+    column, key) and what to do.
+    """
+
+
+class RunError(RuntimeError):
+    """The input was sound, but the run failed. The command line shows the message alone and exits with 1."""
+
+
+def unknown(kind: str, name: object, allowed: Iterable[object]) -> InputError:
+    """Return the error for a name that is not one of the allowed ones, with the nearest that is.
+
+    Parameters
+    ----------
+    kind : str
+        What the name stands for, as in ``"solver"``.
+    name : object
+        What was given.
+    allowed : iterable
+        The allowed names.
+    """
+    names = [str(a) for a in allowed]
+    near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return InputError(f"unknown {kind} {name!r}.{hint} Allowed: {', '.join(names)}")

@@ -1,0 +1,37 @@
+"""Numba kernels: arrays in, arrays out; no Python objects, no allocation in the loop, float64 sums.
+
+Compiled kernels are kept in ``<cache>/aucdist/<digest of these files>``: Numba by itself does not notice that a function
+called from another file has changed. Set ``NUMBA_CACHE_DIR`` to choose the place.
+"""
+
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+import numba
+
+
+def _cache_folder() -> Path:
+    sources = hashlib.sha256()
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        sources.update(file.read_bytes())
+    name = f"{numba.__version__}-{sources.hexdigest()[:16]}"
+    home = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
+    wanted = Path(home) / "aucdist" / "kernels" / name
+    try:
+        wanted.mkdir(parents=True, exist_ok=True)
+        if os.access(wanted, os.W_OK):
+            return wanted
+    except OSError:
+        pass
+    # A read-only home, as in a container. Compiled code is executed, so the folder must be nobody else's.
+    own = Path(tempfile.gettempdir()) / f"aucdist-kernels-{os.getuid()}"
+    own.mkdir(mode=0o700, exist_ok=True)
+    if own.stat().st_uid != os.getuid() or own.stat().st_mode & 0o022:
+        own = Path(tempfile.mkdtemp(prefix="aucdist-kernels-"))
+    return own / name
+
+
+if not os.environ.get("NUMBA_CACHE_DIR"):
+    numba.config.CACHE_DIR = str(_cache_folder())

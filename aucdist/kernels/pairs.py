@@ -1,0 +1,148 @@
+"""Sweeps over all positive-negative pairs in O(n log m), m the size of the smaller class.
+
+The rows of the smaller class are the anchors: their scores, sorted, with running sums of their weights, are known to every
+block. A row o of the other class has an active hinge with anchor a when ``t_a - t_o < 1``. A rounded subtraction is
+monotone, so for sorted anchors the active ones come first, and one binary search on that very predicate settles every
+pair of row o. It is decided nowhere else: the anchors' own counts come from the histogram of the positions found, which is
+why value, gradient and dual value always belong to one and the same dual point. Scores are those of "positive above negative";
+where the negatives are the smaller class, scores and classes are mirrored, ``t = -s``.
+
+In all of them ``anchors`` is a float64 array of shape (n_anchors,), ascending; ``weight_below`` and ``score_below`` are its running
+sums, float64 of shape (n_anchors + 1,): entry r is the sum over the first r anchors of the weight, or of weight times score.
+``table``, ``low`` and ``scale`` are what `guide` makes of the anchors to shorten the search.
+"""
+
+import numpy as np
+from numba import njit
+
+
+@njit(nogil=True, cache=True)
+def guide(anchors, table):
+    """Cut the anchors' range into equal cells and write where each begins, so that a search starts next to its end.
+
+    Parameters
+    ----------
+    anchors : ndarray of shape (n_anchors,), float64
+    table : ndarray of shape (n_cells + 1,), int32
+        Written: how many anchors lie below each cell's lower edge; the last entry is n_anchors.
+
+    Returns
+    -------
+    low, scale : float
+        Score v lies in cell ``(v - low) * scale``.
+    """
+    n_cells = table.shape[0] - 1
+    low = anchors[0]
+    width = anchors[-1] - low
+    scale = n_cells / width if width > 0.0 and n_cells / width < np.inf else 0.0
+    r = 0
+    for c in range(n_cells):
+        while r < anchors.shape[0] and (anchors[r] - low) * scale < c:
+            r += 1
+        table[c] = r
+    table[n_cells] = anchors.shape[0]
+    return low, scale
+
+
+@njit(nogil=True, cache=True)
+def n_active(anchors, table, low, scale, score):
+    """Return how many of the sorted anchors satisfy ``anchor - score < 1``."""
+    cell = 0
+    place = (score + 1.0 - low) * scale
+    n_cells = table.shape[0] - 1
+    if place >= n_cells:
+        cell = n_cells - 1
+    elif place > 0.0:
+        cell = int(place)
+    left = table[cell]
+    right = table[cell + 1]
+    while left < right:
+        middle = (left + right) >> 1
+        if anchors[middle] - score < 1.0:
+            left = middle + 1
+        else:
+            right = middle
+    # The cell was found by rounded arithmetic, and may be the next one; the predicate alone decides.
+    while left < anchors.shape[0] and anchors[left] - score < 1.0:
+        left += 1
+    while left > 0 and not anchors[left - 1] - score < 1.0:
+        left -= 1
+    return left
+
+
+@njit(nogil=True, cache=True)
+def hinge_sum(scores, weights, anchors, table, low, scale, weight_below, score_below):
+    """Return the weighted sum of the hinges of all pairs of these rows (float64 scores and weights) and the anchors."""
+    total = 0.0
+    for o in range(scores.shape[0]):
+        if anchors[0] - scores[o] < 1.0:
+            r = n_active(anchors, table, low, scale, scores[o])
+            total += weights[o] * (weight_below[r] * (1.0 + scores[o]) - score_below[r])
+    return total
+
+
+@njit(nogil=True, cache=True)
+def cut(scores, weights, group, anchors, table, low, scale, weight_below, score_below, coefs, histogram, active):
+    """Evaluate the hinge over all pairs of these rows and the anchors, and the dual point of its active pairs by group.
+
+    Parameters
+    ----------
+    scores, weights : ndarray of shape (n_rows,), float64
+        Rows of the larger class.
+    group : ndarray of shape (n_rows,), int64
+        The cut each row counts for.
+    anchors, table, low, scale, weight_below, score_below
+        The other class.
+    coefs : ndarray of shape (n_rows,), float64
+        Written: the row's weight times the weight of the anchors active with it.
+    histogram : ndarray of shape (n_groups, n_anchors + 1), float64
+        Added to: the weight of the group's rows that are active with exactly the first r anchors.
+    active : ndarray of shape (n_groups,), float64
+        Added to: the weight of the group's active pairs.
+
+    Returns
+    -------
+    float
+        The weighted sum of the hinges.
+    """
+    total = 0.0
+    for o in range(scores.shape[0]):
+        r = n_active(anchors, table, low, scale, scores[o]) if anchors[0] - scores[o] < 1.0 else 0
+        g = group[o]
+        coefs[o] = weights[o] * weight_below[r]
+        histogram[g, r] += weights[o]
+        active[g] += coefs[o]
+        total += weights[o] * (weight_below[r] * (1.0 + scores[o]) - score_below[r])
+    return total
+
+
+@njit(nogil=True, cache=True)
+def slopes_along(start, end, weights, steps, anchors, table, low, scale, weight_below, change_below, slopes):
+    """Add the derivative of the hinge sum with respect to the step, at several steps between two score vectors.
+
+    Parameters
+    ----------
+    start, end : ndarray of shape (n_rows,), float64
+        Scores of the larger class at step 0 and at step 1.
+    weights : ndarray of shape (n_rows,), float64
+    steps : ndarray of shape (n_steps,), float64
+        Ascending.
+    anchors : ndarray of shape (n_steps, n_anchors), float64
+        The anchors' scores at each step, ascending.
+    table, low, scale : ndarray of shape (n_steps, n_cells + 1), (n_steps,), (n_steps,)
+        Each step's guide.
+    weight_below, change_below : ndarray of shape (n_steps, n_anchors + 1), float64
+        Sums over the first r anchors of the weight, and of weight times (end - start).
+    slopes : ndarray of shape (n_steps,), float64
+        Added to.
+    """
+    n_steps = steps.shape[0]
+    lowest = anchors[:, 0].min()
+    for o in range(start.shape[0]):
+        change = end[o] - start[o]
+        highest = start[o] + max(steps[0] * change, steps[n_steps - 1] * change)
+        # Most rows of a good model are active with no anchor at any of the steps.
+        if lowest - highest < 1.0:
+            for k in range(n_steps):
+                r = n_active(anchors[k], table[k], low[k], scale[k], start[o] + steps[k] * change)
+                slopes[k] += weights[o] * (weight_below[k, r] * change - change_below[k, r])

@@ -1,0 +1,124 @@
+"""The one loop. A solver says what a round does, the loop says when to stop and writes the history."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+
+import numpy as np
+import pandas as pd
+
+
+class Status(StrEnum):
+    """How a fit ended."""
+
+    CONVERGED = "converged"
+    """The relative gap is at or below `tol`."""
+    MAX_PASSES = "max-passes"
+    """The passes were used up first."""
+    STALLED = "stalled"
+    """The solver cannot get nearer: rounding, or no step that improves on the last one."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """How near the optimum the weights are.
+
+    Attributes
+    ----------
+    primal : float
+        The objective at the weights, evaluated exactly over all pairs.
+    dual : float
+        A lower bound on the objective at any weights whatever.
+    relative_gap : float
+        ``(primal - dual) / primal``: the objective is above the best possible by at most this share of itself.
+    status : Status
+    """
+
+    primal: float
+    dual: float
+    relative_gap: float
+    status: Status
+
+    def as_dict(self) -> dict[str, float | str]:
+        """Return the certificate as plain JSON values."""
+        return {**asdict(self), "status": str(self.status)}
+
+
+@dataclass(frozen=True)
+class Round:
+    """What a solver reports after a round.
+
+    Attributes
+    ----------
+    w : ndarray of shape (n_features,)
+        The best weights so far.
+    primal, dual : float
+        The objective at `w`, and the best lower bound so far.
+    passes : int
+        Passes over the data so far, one being X w and X'c.
+    """
+
+    w: np.ndarray
+    primal: float
+    dual: float
+    passes: int
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The weights, their certificate, and how they were reached."""
+
+    w: np.ndarray
+    certificate: Certificate
+    history: pd.DataFrame
+    passes: int
+
+
+Record = dict[str, float]
+Callback = Callable[[Record], None]
+
+
+def solve(rounds: Iterator[Round], *, tol: float, max_passes: int, callback: Callback | None = None) -> Solution:
+    """Run a solver until its relative gap is at most `tol` or its passes are used up.
+
+    Parameters
+    ----------
+    rounds : iterator of Round
+        The solver. When it ends by itself it cannot get nearer.
+    tol : float
+        On the relative gap.
+    max_passes : int
+    callback : callable, optional
+        Called after each round with the history's newest row: round, passes, seconds, primal, dual, relative_gap.
+
+    Returns
+    -------
+    Solution
+    """
+    records: list[Record] = []
+    start = time.perf_counter()
+    status = Status.STALLED
+    for number, state in enumerate(rounds, start=1):
+        # Rounding can put the bound above the value by an ulp or so at the very end.
+        gap = max(0.0, state.primal - state.dual) / state.primal
+        records.append(
+            {
+                "round": number,
+                "passes": state.passes,
+                "seconds": time.perf_counter() - start,
+                "primal": state.primal,
+                "dual": state.dual,
+                "relative_gap": gap,
+            }
+        )
+        if callback is not None:
+            callback(records[-1])
+        if gap <= tol:
+            status = Status.CONVERGED
+            break
+        if state.passes >= max_passes:
+            status = Status.MAX_PASSES
+            break
+    certificate = Certificate(state.primal, state.dual, gap, status)
+    return Solution(state.w, certificate, pd.DataFrame.from_records(records), state.passes)

@@ -1,0 +1,150 @@
+"""The lower bound of a bundle of dual points: a concave quadratic over a product of simplexes."""
+
+import numpy as np
+
+
+class Bundle:
+    """Dual points seen so far, and the best convex combination of them.
+
+    The dual variables of the pairs fall into groups, each with its own points (A, g): the weight of its active pairs and
+    the gradient they add up to. The bound is
+
+        max over b of  sum b_t A_t - |sum b_t g_t|^2 / (2 lam),   b >= 0,  sum of b over each group = 1,
+
+    true for every feasible b, so how exactly it is solved decides how fast the bound rises, not whether it holds.
+
+    Parameters
+    ----------
+    n_groups, n_features : int
+    lam : float
+    idle_rounds : int, default=40
+        A point that had no weight for so many rounds is dropped; that bounds the memory.
+
+    Attributes
+    ----------
+    b : ndarray of shape (n_points,)
+        Weights of the points.
+    """
+
+    def __init__(self, n_groups: int, n_features: int, lam: float, idle_rounds: int = 40):
+        self.n_groups = n_groups
+        self.lam = lam
+        self.idle_rounds = idle_rounds
+        self.b = np.zeros(0)
+        self._active = np.zeros(0)
+        self._gradients = np.zeros((0, n_features))
+        self._gram = np.zeros((0, 0))
+        self._group = np.zeros(0, dtype=np.int64)
+        self._idle = np.zeros(0, dtype=np.int64)
+
+    def add(self, active: np.ndarray, gradients: np.ndarray) -> None:
+        """Add one point per group.
+
+        Parameters
+        ----------
+        active : ndarray of shape (n_groups,)
+        gradients : ndarray of shape (n_groups, n_features)
+        """
+        first = len(self.b) == 0
+        self._drop_idle()
+        old = len(self.b)
+        self._gradients = np.vstack([self._gradients, gradients])
+        gram = np.empty((old + self.n_groups,) * 2)
+        gram[:old, :old] = self._gram
+        gram[:, old:] = self._gradients @ gradients.T
+        gram[old:, :old] = gram[:old, old:].T
+        self._gram = gram
+        self._active = np.append(self._active, active)
+        self._group = np.append(self._group, np.arange(self.n_groups))
+        self._idle = np.append(self._idle, np.zeros(self.n_groups, dtype=np.int64))
+        self.b = np.append(self.b, np.full(self.n_groups, 1.0 if first else 0.0))
+
+    def solve(self) -> tuple[np.ndarray, float]:
+        """Find the best combination.
+
+        Returns
+        -------
+        w : ndarray of shape (n_features,)
+            ``-(1/lam) sum b_t g_t``, where to look next.
+        bound : float
+            The value of the dual at the combination, computed from `w` itself.
+        """
+        self.b = maximise(self._gram / self.lam, self._active, self._group, self.b)
+        self._idle = np.where(self.b > 0, 0, self._idle + 1)
+        support = self.b > 0
+        w = -(self.b[support] @ self._gradients[support]) / self.lam
+        return w, float(self.b @ self._active - 0.5 * self.lam * (w @ w))
+
+    def _drop_idle(self) -> None:
+        keep = self._idle < self.idle_rounds
+        if not keep.all():
+            self._gram = self._gram[np.ix_(keep, keep)]
+            self._gradients = self._gradients[keep]
+            self.b, self._active = self.b[keep], self._active[keep]
+            self._group, self._idle = self._group[keep], self._idle[keep]
+
+
+def maximise(H: np.ndarray, a: np.ndarray, group: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Maximise ``a'b - b'Hb / 2`` over b >= 0 with a sum of 1 in each group, by an active-set method.
+
+    Parameters
+    ----------
+    H : ndarray of shape (n, n)
+        Positive semi-definite.
+    a : ndarray of shape (n,)
+    group : ndarray of shape (n,), int64
+        Numbers 0 .. n_groups - 1, each present.
+    b : ndarray of shape (n,)
+        A feasible start.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Feasible, and optimal to a relative 1e-10 of the value unless the rounds ran out.
+    """
+    n_groups = int(group.max()) + 1
+    b = b.copy()
+    free = list(np.flatnonzero(b > 0))
+    # Points that nearly coincide make the system singular; this much is lost to rounding in H anyhow.
+    ridge = 1e-12 * np.trace(H) / len(a)
+    for _ in range(10 * len(a) + 100):
+        target, price = _stationary(H, a, group, free, n_groups, ridge)
+        if (target >= 0).all():
+            b[:] = 0
+            b[free] = target
+            reduced = a - H[:, free] @ target - price[group]
+            reduced[free] = -np.inf
+            entering = int(np.argmax(reduced))
+            if not reduced[entering] > 1e-10 * abs(a @ b) / n_groups:
+                break
+            free.append(entering)
+        else:
+            free = _step_to_edge(b, free, target)
+    return b / np.bincount(group, b)[group]
+
+
+def _stationary(
+    H: np.ndarray, a: np.ndarray, group: np.ndarray, free: list[int], n_groups: int, ridge: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the maximiser with only the free ones non-zero and no sign constraint, and the price of each group's sum."""
+    n = len(free)
+    system = np.zeros((n + n_groups,) * 2)
+    system[:n, :n] = H[np.ix_(free, free)]
+    system[np.arange(n), np.arange(n)] += ridge
+    system[np.arange(n), n + group[free]] = 1.0
+    system[n + group[free], np.arange(n)] = 1.0
+    solution = np.linalg.solve(system, np.append(a[free], np.ones(n_groups)))
+    return solution[:n], solution[n:]
+
+
+def _step_to_edge(b: np.ndarray, free: list[int], target: np.ndarray) -> list[int]:
+    """Move b towards the target until the first entry reaches zero, and return who is still free."""
+    now = b[free]
+    falling = target < 0
+    limits = np.full(len(free), np.inf)
+    limits[falling] = now[falling] / (now[falling] - target[falling])
+    first = int(np.argmin(limits))
+    moved = now + limits[first] * (target - now)
+    moved[first] = 0.0
+    b[free] = np.maximum(moved, 0.0)
+    return [f for f in free if b[f] > 0.0]

@@ -1,0 +1,16 @@
+"""Fixtures that every test may use."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder of real data sets; a test that needs it is skipped where there is none."""
+    default = Path(__file__).resolve().parents[2] / "shared" / "data"
+    folder = Path(os.environ.get("AUCDIST_DATA", default))
+    if not (folder / "MANIFEST.csv").is_file():
+        pytest.skip(f"no real data sets at {folder}: set AUCDIST_DATA")
+    return folder
