@@ -7,9 +7,9 @@ pair of row o. It is decided nowhere else: the anchors' own counts come from the
 why value, gradient and dual value always belong to one and the same dual point. Scores are those of "positive above negative";
 where the negatives are the smaller class, scores and classes are mirrored, ``t = -s``.
 
-In all of them ``anchors`` is a float64 array of shape (n_anchors,), ascending; ``weight_below`` and ``score_below`` are its running
-sums, float64 of shape (n_anchors + 1,): entry r is the sum over the first r anchors of the weight, or of weight times score.
-``table``, ``low`` and ``scale`` are what `guide` makes of the anchors to shorten the search.
+In all of them ``anchors`` is a float64 array of shape (n_anchors,), ascending; ``weight_below`` and ``score_below`` are its
+running sums, float64 of shape (n_anchors + 1,): entry r is the sum over the first r anchors of the weight, or of weight times
+score. ``table``, ``low`` and ``scale`` are what `guide` makes of the anchors to shorten the search.
 """
 
 import numpy as np

@@ -118,7 +118,7 @@ def project(rows, w, out):
 
 @njit(nogil=True, cache=True)
 def accumulate(rows, which, coefs, out):
-    """Add the sum of ``coefs[k] * x[which[k]]`` to out, float64 of shape (n_features,). Rows with coefficient zero are not read."""
+    """Add the sum of ``coefs[k] * x[which[k]]`` to out, float64 of shape (n_features,); coefficients of 0 cost nothing."""
     for k in range(which.shape[0]):
         if coefs[k] != 0.0:
             row_axpy(rows, which[k], coefs[k], out)

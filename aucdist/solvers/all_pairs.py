@@ -1,10 +1,11 @@
 """The optimised cutting plane method over all positive-negative pairs, with its certificate.
 
-Minimises ``P(w) = lam/2 |w|^2 + mean over all pairs of max(0, 1 - w.(x_i - x_j))``, a pair weighing w_i w_j where rows have weights.
+Minimises ``P(w) = lam/2 |w|^2 + mean over all pairs of max(0, 1 - w.(x_i - x_j))``, a pair weighing w_i w_j where rows have
+weights.
 
 After Franc & Sonnenburg, "Optimized Cutting Plane Algorithm for Large-Scale Risk Minimization" (JMLR 10, 2009), carried
-over to pairs. Departures: the sweep over pairs goes through the sorted scores of the smaller class (`kernels.pairs`); the rows of the
-larger class are dealt into groups, each with its own cuts, which about halves the rounds where the classes are lopsided;
+over to pairs. Departures: the sweep over pairs goes through the sorted scores of the smaller class (`kernels.pairs`); the
+rows of the larger class are dealt into groups, each with its own cuts, which saves rounds where the classes are lopsided;
 the line search takes the zero of a chord of the exact derivative at a few steps, all of them from one reduction.
 """
 
@@ -65,7 +66,7 @@ class Anchors:
         table = np.empty(min(4 * len(scores), MAX_CELLS) + 1, dtype=np.int32)
         low, scale = guide(ascending, table)
         below, score_below = _running(weights[order]), _running(weights[order] * ascending)
-        return cls(ascending, table, np.float64(low), np.float64(scale), below, score_below, order)
+        return cls(ascending, table, np.asarray(low), np.asarray(scale), below, score_below, order)
 
     @classmethod
     def stack(cls, points: list["Anchors"]) -> "Anchors":
@@ -74,7 +75,7 @@ class Anchors:
 
     def search(self) -> tuple[np.ndarray, ...]:
         """Return what a search needs, in the kernels' order."""
-        return self.scores, self.table, self.low, self.scale
+        return self.scores, self.table, self.low[()], self.scale[()]
 
 
 def _running(values: np.ndarray) -> np.ndarray:
@@ -187,10 +188,11 @@ def all_pairs(blocks: Blocks, lam: float, start: np.ndarray | None = None) -> It
 def number_of_groups(n_anchors: int, n_others: int, n_features: int) -> int:
     """Return how many cuts to take per round.
 
-    More cuts mean fewer rounds, but each costs a walk over the anchors' rows, a histogram over the anchors and a gradient: never more than
-    the larger class itself costs, and no more than a few megabytes on the wire.
+    More cuts mean fewer rounds, but each costs a walk over the anchors' rows, a histogram over the anchors and a gradient:
+    never more than the larger class itself costs, and no more than a few megabytes on the wire. Small data get one, so that
+    a row of weight 2 is two rows.
     """
-    return max(1, min(MAX_GROUPS, n_others // n_anchors, 2**20 // (n_anchors + n_features)))
+    return max(1, min(MAX_GROUPS, n_others // max(n_anchors, 2000), 2**20 // (n_anchors + n_features)))
 
 
 class _AllPairs:

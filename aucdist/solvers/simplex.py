@@ -104,7 +104,7 @@ def maximise(H: np.ndarray, a: np.ndarray, group: np.ndarray, b: np.ndarray) -> 
     """
     n_groups = int(group.max()) + 1
     b = b.copy()
-    free = list(np.flatnonzero(b > 0))
+    free = [int(i) for i in np.flatnonzero(b > 0)]
     # Points that nearly coincide make the system singular; this much is lost to rounding in H anyhow.
     ridge = 1e-12 * np.trace(H) / len(a)
     for _ in range(10 * len(a) + 100):

@@ -1,0 +1,18 @@
+"""Linear models for imbalanced classification and bipartite ranking, with a proof of how near the optimum they are."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from aucdist.estimators.pairwise_hinge import PairwiseHingeClassifier as PairwiseHingeClassifier
+
+__version__ = "0.1.0"
+__all__ = ["PairwiseHingeClassifier", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    # Lazily, so that the command line can print its help before scikit-learn and Numba are loaded.
+    if name in __all__:
+        from aucdist import estimators
+
+        return getattr(estimators, name)
+    raise AttributeError(f"module 'aucdist' has no attribute {name!r}")

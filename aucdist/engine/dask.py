@@ -1,0 +1,280 @@
+"""Blocks on a Dask cluster. The only file that imports `distributed`."""
+
+import copy
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import is_dataclass
+from typing import Any
+
+import dask
+import numpy as np
+from dask.core import quote
+from dask.sizeof import sizeof
+from distributed import Client, Future, KilledWorker, LocalCluster, get_client
+
+from aucdist.data.block import Block
+from aucdist.engine.blocks import BlockInfo, Blocks, LocalBlocks, Step, Summary, merge
+from aucdist.errors import InputError, RunError
+
+SMALL_ARGUMENTS = 2**18
+"""Arguments up to so many bytes in all go with each part's task; larger ones travel once to each worker."""
+
+
+class DaskBlocks(Blocks):
+    """Blocks in the memory of a cluster's workers.
+
+    Blocks that lie together are one part: a step runs as one task per part, which keeps (memory, summary) of its blocks on the
+    worker, and one more that sends the summaries. So a round costs the scheduler two tasks per worker, however many the
+    blocks. Dask keeps the chain of steps behind every part, so when a worker dies the survivors load its blocks again from
+    their source and repeat its steps: time is lost, not a bit of the answer.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    blocks : sequence of Future
+        Of `Block`, each to be had again from its own task graph.
+    """
+
+    def __init__(self, client: Client, blocks: Sequence[Future]):
+        self._client = client
+        super().__init__(_gather(client, client.map(BlockInfo.of, blocks, pure=False), "load"))
+        self._indices = _lying_together(client, blocks)
+        self._parts = [client.submit(_Part, *(blocks[i] for i in part), pure=False) for part in self._indices]
+        self._states: list[Future | None] = [None] * len(self._parts)
+
+    @classmethod
+    def load(cls, client: Client, loader: Callable[[int], Block], n_blocks: int) -> "DaskBlocks":
+        """Load block after block on the workers that will hold them.
+
+        Parameters
+        ----------
+        client : distributed.Client
+        loader : callable
+            ``loader(index) -> Block``, picklable; it runs again where a worker was lost, and must return the same block.
+        n_blocks : int
+            A property of the data, never of the cluster: the answer's last bits depend on it.
+        """
+        workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
+        if not workers:
+            raise RunError("the Dask cluster has no workers")
+        futures = [
+            client.submit(
+                _load, loader, i, workers=[workers[i * len(workers) // n_blocks]], allow_other_workers=True, pure=False
+            )
+            for i in range(n_blocks)
+        ]
+        return cls(client, futures)
+
+    def fresh(self) -> "DaskBlocks":
+        """Return the same blocks with empty memory."""
+        other = copy.copy(self)
+        other._states = [None] * len(self._parts)
+        return other
+
+    def reduce(self, step: Step, *args: Any) -> Summary:
+        """Run the step on the workers that hold the blocks."""
+        # One graph, one message: the client sends at most one every 10 ms.
+        name = f"aucdist-{step.__name__}-{uuid.uuid4().hex}"
+        large = _nbytes(args) * len(self._parts) > SMALL_ARGUMENTS
+        graph: dict[Any, Any] = {(name, "args"): (_hold, *map(quote, args))} if large else {}
+        shared = (name, "args") if large else args
+        states, summaries = [], []
+        for i, (part, state) in enumerate(zip(self._parts, self._states, strict=True)):
+            states.append((name, "state", i))
+            summaries.append((name, "summary", i))
+            graph[states[-1]] = (_run, step, part, state, shared)
+            graph[summaries[-1]] = (_summaries, states[-1])
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "10GB"}):
+            futures = self._client.get(graph, states + summaries, sync=False)
+        self._states = futures[: len(states)]
+        told = _gather(self._client, futures[len(states) :], step.__name__)
+        by_block = {
+            i: summary
+            for part, summaries in zip(self._indices, told, strict=True)
+            for i, summary in zip(part, summaries, strict=True)
+        }
+        return merge([by_block[i] for i in range(self.n_blocks)])
+
+
+class _Part:
+    """Blocks that one worker works on one after the other."""
+
+    def __init__(self, *blocks: Block):
+        self.blocks = blocks
+
+
+class _State:
+    """What a step left of a part: each block's memory, which stays, and its summary, which goes to the client."""
+
+    def __init__(self, outcomes: Sequence[tuple[Any, Summary]]):
+        self.memory = [memory for memory, _ in outcomes]
+        self.summaries = [summary for _, summary in outcomes]
+
+
+def _lying_together(client: Client, blocks: Sequence[Future]) -> list[list[int]]:
+    """Return the indices of the blocks by worker and, within it, by thread."""
+    holders = client.who_has(list(blocks))
+    threads = client.nthreads()
+    by_worker: dict[str, list[int]] = {}
+    for i, block in enumerate(blocks):
+        by_worker.setdefault(min(holders[block.key]), []).append(i)
+    parts = []
+    for worker, indices in sorted(by_worker.items()):
+        n = max(1, min(len(indices), threads.get(worker, 1)))
+        parts += [indices[k::n] for k in range(n)]
+    return parts
+
+
+def blocks_from_collections(
+    X: Any, y: Any, weight: Any = None, *, encode: Callable[[np.ndarray], np.ndarray]
+) -> Blocks:
+    """Make blocks of Dask collections, one per chunk of rows; on the current client's workers, or here if there is no client.
+
+    Parameters
+    ----------
+    X : dask Array or DataFrame of shape (n_samples, n_features)
+    y, weight : dask Array or Series of shape (n_samples,)
+        Chunked as X is, or re-chunked to it.
+    encode : callable
+        Turns a chunk's labels into -1 and +1.
+    """
+    parts = [dask_chunks(X)] + [dask_chunks(a, like=X) for a in (y, weight) if a is not None]
+    lengths = dask.compute(*(dask.delayed(len)(part) for part in parts[1]))
+    offsets = np.cumsum([0, *lengths])
+    made = [
+        dask.delayed(_make_block)(*chunks, encode=encode, index=i, first=int(offsets[i]))
+        for i, chunks in enumerate(zip(*parts, strict=True))
+    ]
+    try:
+        client = get_client()
+    except ValueError:
+        return LocalBlocks(dask.compute(*made))
+    return DaskBlocks(client, client.compute(made))
+
+
+def dask_chunks(collection: Any, like: Any = None) -> list[Any]:
+    """Return a Dask collection's chunks of rows as delayed objects.
+
+    Parameters
+    ----------
+    collection : dask Array, DataFrame or Series
+        Columns in one piece, or put into one.
+    like : dask collection, optional
+        Rows are chunked as in this one.
+
+    Raises
+    ------
+    InputError
+        If the rows cannot be matched.
+    """
+    if hasattr(collection, "to_dask_array"):
+        collection = collection.to_dask_array()
+    if collection.ndim == 2:
+        collection = collection.rechunk({1: -1})
+    if like is not None:
+        wanted = like.to_dask_array() if hasattr(like, "to_dask_array") else like
+        known = not np.isnan(np.array(wanted.chunks[0] + collection.chunks[0], dtype=float)).any()
+        if known and wanted.shape[0] != collection.shape[0]:
+            raise InputError(f"X has {wanted.shape[0]} rows, but y or the weights have {collection.shape[0]}")
+        if known and wanted.chunks[0] != collection.chunks[0]:
+            collection = collection.rechunk({0: wanted.chunks[0]})
+        if wanted.numblocks[0] != collection.numblocks[0]:
+            raise InputError(
+                f"X has {wanted.numblocks[0]} partitions, but y or the weights have {collection.numblocks[0]}, and their "
+                "lengths are not known: call compute_chunk_sizes() on both"
+            )
+    return list(collection.to_delayed().ravel())
+
+
+@contextmanager
+def local_client(workers: int = 2, threads: int = 1, memory_limit: str = "auto") -> Iterator[Client]:
+    """Start a cluster of worker processes on this machine for as long as the context lasts.
+
+    Parameters
+    ----------
+    workers, threads : int
+        Processes, and threads in each.
+    memory_limit : str
+        Per process, as in ``"2GiB"``; ``"auto"`` shares out the machine's memory.
+    """
+    # Blocks have their places; moving them for a few milliseconds of balance costs more than it gains.
+    settings = {"distributed.scheduler.work-stealing": False}
+    with (
+        dask.config.set(settings),
+        LocalCluster(
+            n_workers=workers, threads_per_worker=threads, memory_limit=memory_limit, processes=True,
+            dashboard_address=None, silence_logs="ERROR",
+        ) as cluster,
+        Client(cluster) as client,
+    ):  # fmt: skip
+        client.wait_for_workers(workers)
+        yield client
+
+
+@contextmanager
+def connect(address: str, timeout: float = 10.0) -> Iterator[Client]:
+    """Connect to a running scheduler.
+
+    Raises
+    ------
+    InputError
+        If nothing answers at the address.
+    """
+    try:
+        client = Client(address, timeout=timeout)
+    except OSError as error:
+        raise InputError(f"no Dask scheduler answers at {address} within {timeout:g} s") from error
+    with client:
+        yield client
+
+
+def _gather(client: Client, futures: list[Future], what: str) -> list[Any]:
+    try:
+        return client.gather(futures)
+    except KilledWorker as error:
+        raise RunError(
+            f"workers died again and again in step '{what}'; the usual reason is memory: give each worker more"
+        ) from error
+
+
+def _make_block(
+    X: Any, y: Any, weight: Any = None, *, encode: Callable[[np.ndarray], np.ndarray], index: int, first: int
+) -> Block:
+    ids = np.arange(first, first + len(y))
+    return Block.of(X, encode(np.asarray(y)), weight=weight, row_id=ids, index=index)
+
+
+def _load(loader: Callable[[int], Block], index: int) -> Block:
+    return loader(index)
+
+
+def _hold(*args: Any) -> tuple[Any, ...]:
+    return args
+
+
+def _run(step: Step, part: _Part, state: _State | None, shared: tuple[Any, ...]) -> _State:
+    memory = [None] * len(part.blocks) if state is None else state.memory
+    return _State([step(block, kept, *shared) for block, kept in zip(part.blocks, memory, strict=True)])
+
+
+def _summaries(state: _State) -> list[Summary]:
+    return state.summaries
+
+
+def _nbytes(thing: Any) -> int:
+    """Bytes of the arrays in a block, a dataclass, or nested lists, tuples and dicts of them."""
+    if isinstance(thing, np.ndarray):
+        return thing.nbytes
+    if isinstance(thing, dict):
+        return sum(map(_nbytes, thing.values()))
+    if isinstance(thing, list | tuple):
+        return sum(map(_nbytes, thing))
+    if is_dataclass(thing) or isinstance(thing, _Part | _State):
+        return sum(map(_nbytes, vars(thing).values()))
+    return 64
+
+
+# Dask would take each of these for a few bytes, and let a worker run out of memory.
+for _type in (Block, _Part, _State):
+    sizeof.register(_type)(_nbytes)

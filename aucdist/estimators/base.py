@@ -1,0 +1,224 @@
+"""What every linear estimator has in common: validation, blocks, the loop, the fitted attributes."""
+
+import numbers
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from aucdist.data.block import Block
+from aucdist.engine.blocks import Blocks, LocalBlocks
+from aucdist.errors import InputError, unknown
+from aucdist.estimators.scores import count_scores, scores_of
+from aucdist.metrics.auc import best_threshold
+from aucdist.solvers.base import Callback, Round, Status, solve
+
+ROWS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+
+
+class LinearClassifier(ClassifierMixin, BaseEstimator, ABC):
+    """A binary linear classifier fitted by a solver on blocks. Subclasses say what is minimised, and by which solvers."""
+
+    solvers: ClassVar[dict[str, Callable[..., Iterator[Round]]]]
+
+    def __init__(
+        self,
+        *,
+        lam: float = 1e-3,
+        solver: str,
+        tol: float = 1e-3,
+        max_passes: int = 1000,
+        random_state: int | np.random.RandomState | None = None,
+        warm_start: bool = False,
+    ):
+        self.lam = lam
+        self.solver = solver
+        self.tol = tol
+        self.max_passes = max_passes
+        self.random_state = random_state
+        self.warm_start = warm_start
+
+    @abstractmethod
+    def _rounds(self, blocks: Blocks, start: np.ndarray | None) -> Iterator[Round]:
+        """Return the solver's rounds on these blocks."""
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, callback: Callback | None = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or array, DataFrame, dask Array or DataFrame, or Blocks, of shape (n_samples, n_features)
+            float32 stays float32; sums are float64 either way. Dask collections become blocks where their chunks are.
+        y : array-like of shape (n_samples,)
+            Two classes; the larger label (as NumPy sorts them) is the positive one. None with `Blocks`, whose labels are -1
+            and +1.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows, at least 0; a pair weighs the product. Rows of weight 0 are left out.
+        callback : callable, optional
+            Called after each round with a dict: round, passes, seconds, primal, dual, relative_gap.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError
+            A ValueError: for a parameter outside its range, or data that cannot be used.
+        """
+        self._check_parameters()
+        blocks = self._as_blocks(X, y, sample_weight)
+        if min(blocks.weight_pos, blocks.weight_neg) <= 0:
+            raise InputError(
+                f"all rows are of one class ({blocks.n_pos} positive, {blocks.n_neg} negative, or weighing nothing): "
+                "both are needed to form pairs"
+            )
+        start = self._start(blocks.n_features)
+        solution = solve(self._rounds(blocks, start), tol=self.tol, max_passes=self.max_passes, callback=callback)
+        self.certificate_, self.history_ = solution.certificate, solution.history
+        self.n_passes_ = solution.passes
+        self.coef_ = solution.w[np.newaxis, :]
+        self.threshold_ = best_threshold(count_scores(blocks, solution.w))
+        self.intercept_ = np.array([-self.threshold_])
+        self._warn_unless_converged()
+        return self
+
+    def decision_function(self, X: Any) -> Any:
+        """Return scores: positive means the positive class. Their order is what was optimised.
+
+        Parameters
+        ----------
+        X : as in `fit`, of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), float64; a dask Array for a dask collection
+        """
+        check_is_fitted(self)
+        if _is_dask(X):
+            array = X.to_dask_array() if hasattr(X, "to_dask_array") else X
+            return array.rechunk({1: -1}).map_blocks(self.decision_function, dtype=np.float64, drop_axis=1)
+        X = validate_data(self, X, reset=False, **ROWS)
+        return scores_of(X, self.coef_[0], self.intercept_[0])
+
+    def predict(self, X: Any) -> Any:
+        """Return classes: the positive one where the score is above the threshold, which maximised G-mean in training.
+
+        Parameters
+        ----------
+        X : as in `fit`, of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,); a dask Array for a dask collection
+        """
+        scores = self.decision_function(X)
+        if _is_dask(scores):
+            return scores.map_blocks(lambda s: self.classes_[(s > 0).astype(int)], dtype=self.classes_.dtype)
+        return self.classes_[(scores > 0).astype(int)]
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def _check_parameters(self) -> None:
+        if self.solver not in self.solvers:
+            raise unknown("solver", self.solver, self.solvers)
+        _check_number("lam", self.lam, numbers.Real, "above 0 and finite", lambda v: 0 < v < np.inf)
+        _check_number("tol", self.tol, numbers.Real, "at least 0 and finite", lambda v: 0 <= v < np.inf)
+        _check_number("max_passes", self.max_passes, numbers.Integral, "at least 1", lambda v: v >= 1)
+
+    def _as_blocks(self, X: Any, y: Any, sample_weight: Any) -> Blocks:
+        """Return the data as blocks, and set `classes_` and `n_features_in_`."""
+        if isinstance(X, Blocks):
+            if y is not None or sample_weight is not None:
+                raise InputError("Blocks bring their own labels and weights: y and sample_weight must be None")
+            self.classes_, self.n_features_in_ = np.array([-1, 1]), X.n_features
+            return X
+        if _is_dask(X):
+            return self._from_dask(X, y, sample_weight)
+        X, y = validate_data(self, X, y, **ROWS)
+        check_classification_targets(y)
+        self.classes_ = _two_classes(y)
+        labels = np.where(y == self.classes_[1], 1, -1)
+        if sample_weight is None:
+            return LocalBlocks([Block.of(X, labels)])
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        kept = weight > 0
+        return LocalBlocks([Block.of(X[kept], labels[kept], weight=weight[kept])])
+
+    def _from_dask(self, X: Any, y: Any, sample_weight: Any) -> Blocks:
+        import dask
+
+        from aucdist.engine.dask import blocks_from_collections, dask_chunks
+
+        if not _is_dask(y) or (sample_weight is not None and not _is_dask(sample_weight)):
+            raise InputError("X is a dask collection: y and sample_weight must be dask collections too")
+        parts = dask.compute(*(dask.delayed(np.unique)(chunk) for chunk in dask_chunks(y)))
+        self.classes_ = _two_classes(np.concatenate(parts))
+        blocks = blocks_from_collections(X, y, sample_weight, encode=_Encode(self.classes_[1]))
+        self.n_features_in_ = blocks.n_features
+        if hasattr(X, "columns"):
+            self.feature_names_in_ = np.asarray(X.columns, dtype=object)
+        return blocks
+
+    def _start(self, n_features: int) -> np.ndarray | None:
+        """Return the weights to start from, or None."""
+        if not (self.warm_start and hasattr(self, "coef_")):
+            return None
+        if self.coef_.shape[1] != n_features:
+            raise InputError(f"warm_start: the last fit had {self.coef_.shape[1]} features, this one has {n_features}")
+        return self.coef_[0]
+
+    def _warn_unless_converged(self) -> None:
+        c = self.certificate_
+        if c.status is not Status.CONVERGED:
+            reason = "max_passes was reached" if c.status is Status.MAX_PASSES else "no further progress was possible"
+            warnings.warn(
+                f"{reason} after {self.n_passes_} passes at a relative gap of {c.relative_gap:.3g} (primal {c.primal:.6g}, "
+                f"dual {c.dual:.6g}), above tol={self.tol:g}; the certificate still holds for what was reached",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+
+class _Encode:
+    """Labels to -1 and +1; a class, so that it travels to workers."""
+
+    def __init__(self, positive: Any):
+        self.positive = positive
+
+    def __call__(self, y: np.ndarray) -> np.ndarray:
+        return np.where(y == self.positive, 1, -1)
+
+
+def _is_dask(thing: Any) -> bool:
+    return hasattr(thing, "__dask_graph__")
+
+
+def _two_classes(y: np.ndarray) -> np.ndarray:
+    classes = np.unique(y)
+    if len(classes) > 2:
+        kind = type_of_target(y)
+        raise InputError(
+            f"Only binary classification is supported. The type of the target is {kind}: {len(classes)} classes."
+        )
+    if len(classes) < 2:
+        raise InputError(f"the labels have one class only ({classes[0]!r}): both are needed to form pairs")
+    return classes
+
+
+def _check_number(name: str, value: Any, kind: type, wanted: str, holds: Callable[[Any], bool]) -> None:
+    if isinstance(value, bool) or not isinstance(value, kind) or not holds(value):
+        raise InputError(
+            f"{name} is {value!r}; {'an integer' if kind is numbers.Integral else 'a number'} {wanted} is needed"
+        )

@@ -1,0 +1,46 @@
+"""Scores of a linear model, for a matrix here or for blocks anywhere."""
+
+from typing import Any
+
+import numpy as np
+
+from aucdist.data.block import Block, as_rows
+from aucdist.engine.blocks import Blocks, Summary
+from aucdist.kernels.rows import project
+from aucdist.metrics.counts import ScoreCounts
+
+
+def scores_of(X: Any, w: np.ndarray, intercept: float = 0.0) -> np.ndarray:
+    """Return ``X w + intercept``, summed in float64.
+
+    Parameters
+    ----------
+    X : ndarray or scipy sparse matrix or array of shape (n_samples, n_features)
+    w : ndarray of shape (n_features,), float64
+    intercept : float
+
+    Returns
+    -------
+    ndarray of shape (n_samples,), float64
+    """
+    out = np.empty(X.shape[0])
+    project(as_rows(X), w, out)
+    return out + intercept
+
+
+def count_scores(blocks: Blocks, w: np.ndarray, intercept: float = 0.0) -> ScoreCounts:
+    """Return how many rows of each class have each score; one reduction.
+
+    Parameters
+    ----------
+    blocks : Blocks
+    w : ndarray of shape (n_features,), float64
+    intercept : float
+    """
+    return blocks.fresh().reduce(_count, w, intercept)["counts"]
+
+
+def _count(block: Block, memory: None, w: np.ndarray, intercept: float) -> tuple[None, Summary]:
+    scores = np.empty(block.n_samples)
+    project(block.rows, w, scores)
+    return None, {"counts": ScoreCounts.from_scores(block.y, scores + intercept, block.weight)}
