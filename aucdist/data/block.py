@@ -87,12 +87,6 @@ class Block:
         return self.rows.n_features if isinstance(self.rows, CsrRows) else self.rows.values.shape[1]
 
     @property
-    def nbytes(self) -> int:
-        """Bytes held, as Dask is told."""
-        arrays = [*self.rows, self.y, self.row_id, self.weight]
-        return sum(a.nbytes for a in arrays if isinstance(a, np.ndarray))
-
-    @property
     def X(self) -> np.ndarray | sp.csr_matrix:
         """The rows as a NumPy array or a ``csr_matrix``."""
         if isinstance(self.rows, CsrRows):

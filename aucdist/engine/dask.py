@@ -55,15 +55,9 @@ class DaskBlocks(Blocks):
         n_blocks : int
             A property of the data, never of the cluster: the answer's last bits depend on it.
         """
-        workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
-        if not workers:
-            raise RunError("the Dask cluster has no workers")
-        futures = [
-            client.submit(
-                _load, loader, i, workers=[workers[i * len(workers) // n_blocks]], allow_other_workers=True, pure=False
-            )
-            for i in range(n_blocks)
-        ]
+        # Not bound to workers by address: when all of them were lost at once, Dask would wait for the old addresses for ever,
+        # even with allow_other_workers. It deals tasks of equal cost out evenly by itself.
+        futures = client.map(_load, [loader] * n_blocks, range(n_blocks), pure=False)
         return cls(client, futures)
 
     def fresh(self) -> "DaskBlocks":
@@ -204,7 +198,7 @@ def local_client(workers: int = 2, threads: int = 1, memory_limit: str = "auto")
         dask.config.set(settings),
         LocalCluster(
             n_workers=workers, threads_per_worker=threads, memory_limit=memory_limit, processes=True,
-            dashboard_address=None, silence_logs="ERROR",
+            dashboard_address=":0", silence_logs="ERROR",
         ) as cluster,
         Client(cluster) as client,
     ):  # fmt: skip

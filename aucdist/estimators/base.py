@@ -2,14 +2,13 @@
 
 import numbers
 import warnings
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import Tags
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -18,15 +17,18 @@ from aucdist.engine.blocks import Blocks, LocalBlocks
 from aucdist.errors import InputError, unknown
 from aucdist.estimators.scores import count_scores, scores_of
 from aucdist.metrics.auc import best_threshold
-from aucdist.solvers.base import Callback, Round, Status, solve
+from aucdist.solvers.base import Callback, Solver, Status, solve
 
 ROWS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 
 
-class LinearClassifier(ClassifierMixin, BaseEstimator, ABC):
-    """A binary linear classifier fitted by a solver on blocks. Subclasses say what is minimised, and by which solvers."""
+class LinearClassifier(ClassifierMixin, BaseEstimator):
+    """A binary linear classifier fitted by a solver on blocks. A subclass is its docstring, its parameters and its solvers.
 
-    solvers: ClassVar[dict[str, Callable[..., Iterator[Round]]]]
+    Parameters that only some solvers take default to None, and are refused where they do not apply.
+    """
+
+    solvers: ClassVar[dict[str, Solver]]
 
     def __init__(
         self,
@@ -44,10 +46,6 @@ class LinearClassifier(ClassifierMixin, BaseEstimator, ABC):
         self.max_passes = max_passes
         self.random_state = random_state
         self.warm_start = warm_start
-
-    @abstractmethod
-    def _rounds(self, blocks: Blocks, start: np.ndarray | None) -> Iterator[Round]:
-        """Return the solver's rounds on these blocks."""
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, callback: Callback | None = None) -> Self:
         """Fit the model.
@@ -81,7 +79,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator, ABC):
                 "both are needed to form pairs"
             )
         start = self._start(blocks.n_features)
-        solution = solve(self._rounds(blocks, start), tol=self.tol, max_passes=self.max_passes, callback=callback)
+        rounds = self.solvers[self.solver].rounds(blocks, self.lam, start, **self._solver_options())
+        solution = solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=callback)
         self.certificate_, self.history_ = solution.certificate, solution.history
         self.n_passes_ = solution.passes
         self.coef_ = solution.w[np.newaxis, :]
@@ -133,9 +132,20 @@ class LinearClassifier(ClassifierMixin, BaseEstimator, ABC):
     def _check_parameters(self) -> None:
         if self.solver not in self.solvers:
             raise unknown("solver", self.solver, self.solvers)
+        for name in sorted({option for solver in self.solvers.values() for option in solver.options}):
+            takers = [key for key, solver in self.solvers.items() if name in solver.options]
+            if getattr(self, name) is not None and self.solver not in takers:
+                raise InputError(f"{name} applies to solver {', '.join(takers)}; with {self.solver!r} it must be None")
         _check_number("lam", self.lam, numbers.Real, "above 0 and finite", lambda v: 0 < v < np.inf)
         _check_number("tol", self.tol, numbers.Real, "at least 0 and finite", lambda v: 0 <= v < np.inf)
         _check_number("max_passes", self.max_passes, numbers.Integral, "at least 1", lambda v: v >= 1)
+
+    def _solver_options(self) -> dict[str, Any]:
+        solver = self.solvers[self.solver]
+        options = {name: getattr(self, name) for name in solver.options if getattr(self, name) is not None}
+        if solver.random:
+            options["seed"] = int(check_random_state(self.random_state).randint(2**31))
+        return options
 
     def _as_blocks(self, X: Any, y: Any, sample_weight: Any) -> Blocks:
         """Return the data as blocks, and set `classes_` and `n_features_in_`."""

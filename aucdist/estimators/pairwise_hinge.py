@@ -1,13 +1,12 @@
 """The pairwise hinge: a ranking support vector machine over all positive-negative pairs."""
 
-from collections.abc import Iterator
+from typing import ClassVar
 
 import numpy as np
 
-from aucdist.engine.blocks import Blocks
 from aucdist.estimators.base import LinearClassifier
 from aucdist.solvers.all_pairs import all_pairs
-from aucdist.solvers.base import Round
+from aucdist.solvers.base import Solver
 
 
 class PairwiseHingeClassifier(LinearClassifier):
@@ -63,7 +62,9 @@ class PairwiseHingeClassifier(LinearClassifier):
     True
     """
 
-    solvers = {"all-pairs": all_pairs}  # noqa: RUF012  (typed as a ClassVar in the base class)
+    solvers: ClassVar[dict[str, Solver]] = {
+        "all-pairs": Solver(all_pairs),
+    }
 
     def __init__(
         self,
@@ -78,6 +79,3 @@ class PairwiseHingeClassifier(LinearClassifier):
         super().__init__(
             lam=lam, solver=solver, tol=tol, max_passes=max_passes, random_state=random_state, warm_start=warm_start
         )
-
-    def _rounds(self, blocks: Blocks, start: np.ndarray | None) -> Iterator[Round]:
-        return self.solvers[self.solver](blocks, self.lam, start)

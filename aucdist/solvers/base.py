@@ -75,6 +75,25 @@ class Solution:
     passes: int
 
 
+@dataclass(frozen=True)
+class Solver:
+    """A row of an estimator's table of solvers.
+
+    Attributes
+    ----------
+    rounds : callable
+        ``rounds(blocks, lam, start, **options)``, a generator of `Round`; `start` is None or weights to start from. A random
+        solver gets the keyword ``seed`` as well.
+    options : tuple of str
+        The estimator's parameters that this solver takes besides the shared ones; None stands for the solver's default.
+    random : bool
+    """
+
+    rounds: Callable[..., Iterator[Round]]
+    options: tuple[str, ...] = ()
+    random: bool = False
+
+
 Record = dict[str, float]
 Callback = Callable[[Record], None]
 

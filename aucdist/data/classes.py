@@ -1,0 +1,114 @@
+"""Class names: one spelling for each class, and which of them are positive."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from aucdist.errors import InputError
+
+SHOWN = 20
+
+
+def class_name(value: object) -> str:
+    """Return the one spelling of a class: text without blanks around it; numbers by value, so "+1" and 1.0 are "1"."""
+    text = str(value).strip()
+    number = _number(text)
+    if number is None:
+        return text
+    return str(int(number)) if number.is_integer() else repr(number)
+
+
+def count_classes(codes: np.ndarray, names: Sequence[str]) -> dict[str, int]:
+    """Return the number of rows of each class that occurs, ``codes`` being positions in ``names``."""
+    counts = np.bincount(codes, minlength=len(names))
+    return {name: int(n) for name, n in zip(names, counts, strict=True) if n}
+
+
+def choose_positive(counts: dict[str, int], positive: object, where: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the positive and the negative classes.
+
+    Parameters
+    ----------
+    counts : dict of str to int
+        Rows of each class, by `class_name`.
+    positive : str, int, float or list of them
+        A class, several, or ``"minority"``: the class with the fewest rows, and of several such the last in order
+        (+1 and not -1).
+    where : str
+        Names the data in the error.
+
+    Raises
+    ------
+    InputError
+        If there is only one class, if a positive class does not occur, or if no negative class is left.
+    """
+    if len(counts) < 2:
+        raise InputError(f"{where}: one class only ({listed(counts)}); at least two are needed")
+    if isinstance(positive, str) and positive.strip() == "minority":
+        fewest = min(counts.values())
+        chosen = {max((name for name in counts if counts[name] == fewest), key=_order)}
+    else:
+        chosen = {class_name(value) for value in (positive if isinstance(positive, list | tuple) else [positive])}
+    absent = sorted(chosen - set(counts), key=_order)
+    if absent:
+        raise InputError(
+            f"{where}: positive class {absent[0]!r} is not in the data. Its classes are: {listed(counts)}. "
+            "Set `positive` to one of them, or to `minority`"
+        )
+    negative = set(counts) - chosen
+    if not negative:
+        raise InputError(f"{where}: every class is listed as positive ({listed(counts)}); leave some for the negatives")
+    return tuple(sorted(chosen, key=_order)), tuple(sorted(negative, key=_order))
+
+
+def signs(
+    codes: np.ndarray, names: Sequence[str], positive: Iterable[str], negative: Iterable[str], where: str
+) -> np.ndarray:
+    """Return +1 for rows of a positive class and -1 for rows of a negative one.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_samples,), int
+        Positions in `names`.
+    names, positive, negative : of str
+        By `class_name`.
+    where : str
+        Names the data in the error.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,), int8
+
+    Raises
+    ------
+    InputError
+        If a row's class is neither.
+    """
+    sign = {name: 1 for name in positive} | {name: -1 for name in negative}
+    for name, n in count_classes(codes, names).items():
+        if name not in sign:
+            raise InputError(f"{where}: class {name!r} ({n} rows) is not among the classes of the training data: "
+                             f"{listed(sign)}")  # fmt: skip
+    return np.array([sign.get(name, 0) for name in names], dtype=np.int8)[codes]
+
+
+def _order(name: str) -> tuple[bool, float, str]:
+    """Sort numbers by value and before text."""
+    number = _number(name)
+    return number is None, number or 0.0, name
+
+
+def _number(text: str) -> float | None:
+    """Return the value of a class that is a number. Beyond 2**53 two classes could share one: those stay text."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if abs(number) < 2**53 and "_" not in text else None
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return names for a message: in order, and the first of them only where they are many."""
+    ordered = sorted(names, key=_order)
+    more = f" and {len(ordered) - SHOWN} more" if len(ordered) > SHOWN else ""
+    return ", ".join(ordered[:SHOWN]) + more

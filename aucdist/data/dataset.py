@@ -1,0 +1,70 @@
+"""A data set in memory, and what its features and classes are called."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from aucdist.data.block import Block
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The names behind the numbers, enough to encode new rows like the training rows.
+
+    Attributes
+    ----------
+    feature_names : tuple of str
+        One for each column of X. The column of a category is called ``column=category``.
+    label : str
+        Name of the label column; empty where the format has none.
+    positive, negative : tuple of str
+        The classes that stand for +1 and for -1, in the spelling of `aucdist.data.classes.class_name`.
+    categories : dict of str to tuple of str
+        For each categorical column its categories, in the order of their features.
+    """
+
+    feature_names: tuple[str, ...]
+    label: str
+    positive: tuple[str, ...]
+    negative: tuple[str, ...]
+    categories: dict[str, tuple[str, ...]]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the schema in types of JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> "Schema":
+        """Make a schema from what `to_json` returned.
+
+        Raises
+        ------
+        KeyError, TypeError
+            If the content is not that of a schema.
+        """
+        return cls(
+            feature_names=tuple(content["feature_names"]),
+            label=content["label"],
+            positive=tuple(content["positive"]),
+            negative=tuple(content["negative"]),
+            categories={name: tuple(values) for name, values in content["categories"].items()},
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """All rows of a data set, as one block.
+
+    Attributes
+    ----------
+    block : Block
+        The rows; ``row_id`` counts them from 0 in the order of the files.
+    schema : Schema
+    fingerprint : str
+        SHA-256 (hexadecimal) of the bytes as they are stored and of the options that decide how they are read.
+    name : str
+    """
+
+    block: Block
+    schema: Schema
+    fingerprint: str
+    name: str

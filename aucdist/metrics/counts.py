@@ -1,0 +1,121 @@
+"""How many rows of each class have each score: all that any ranking measure needs, and it merges by adding."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from aucdist.errors import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreCounts:
+    """The distinct scores of a data set with the weight of each class at each of them.
+
+    The counts of two parts of a data set add up to the counts of the whole. Without weights every entry is an integer,
+    which float64 holds exactly up to 2**53 rows, so any partition merged in any order gives the same bits. With weights
+    the order of adding shows in the last digits.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_values,), float64
+        The distinct scores, ascending. -0.0 is stored as 0.0.
+    pos, neg : ndarray of shape (n_values,), float64
+        Total weight of the positive and of the negative rows at each score.
+    rows_pos, rows_neg : int
+        Number of rows of each class with a weight above 0.
+    weighted : bool
+        Whether some weight was neither 0 nor 1.
+    """
+
+    values: np.ndarray
+    pos: np.ndarray
+    neg: np.ndarray
+    rows_pos: int
+    rows_neg: int
+    weighted: bool = False
+
+    @classmethod
+    def from_scores(cls, y: np.ndarray, scores: np.ndarray, weight: np.ndarray | None = None) -> "ScoreCounts":
+        """Count the scores of some rows; no rows, or one class only, is legal.
+
+        Parameters
+        ----------
+        y : array of shape (n_samples,)
+            Labels, -1 or +1.
+        scores : array of shape (n_samples,)
+            Scores; higher means more likely positive.
+        weight : array of shape (n_samples,), optional
+            Sample weights, at least 0. Rows of weight 0 are left out.
+
+        Raises
+        ------
+        InputError
+            If the lengths differ, a label is neither -1 nor +1, a score is not finite, or a weight is negative or not
+            finite; the first such position is named, counted from 0.
+        """
+        y, scores = np.asarray(y), as_column("scores", scores)
+        if y.shape != scores.shape:
+            raise InputError(f"{len(scores)} scores, but labels of shape {y.shape}")
+        refuse("label", y, (y != 1) & (y != -1), "is neither -1 nor +1")
+        refuse("score", scores, ~np.isfinite(scores), "is not finite")
+        positive = y == 1
+        w = np.ones(len(scores))
+        if weight is not None:
+            w = as_column("weights", weight)
+            if w.shape != scores.shape:
+                raise InputError(f"{len(scores)} scores, but weights of shape {w.shape}")
+            refuse("weight", w, ~(np.isfinite(w) & (w >= 0)), "is negative or not finite")
+            kept = w > 0
+            positive, scores, w = positive[kept], scores[kept], w[kept]
+        n_pos = int(positive.sum())
+        merged = _add_equal(scores + 0.0, np.where(positive, w, 0.0), np.where(positive, 0.0, w))
+        return cls(*merged, n_pos, len(positive) - n_pos, bool((w != 1).any()))
+
+    def __add__(self, other: "ScoreCounts") -> "ScoreCounts":
+        """Return the counts of the rows of both, in time linear in the number of distinct scores."""
+        pairs = ((self.values, other.values), (self.pos, other.pos), (self.neg, other.neg))
+        return ScoreCounts(
+            *_add_equal(*(np.concatenate(pair) for pair in pairs)),
+            self.rows_pos + other.rows_pos,
+            self.rows_neg + other.rows_neg,
+            self.weighted or other.weighted,
+        )
+
+    @property
+    def n_pos(self) -> float:
+        """Total weight of the positive rows; without weights their number."""
+        return float(self.pos.sum())
+
+    @property
+    def n_neg(self) -> float:
+        """Total weight of the negative rows; without weights their number."""
+        return float(self.neg.sum())
+
+
+def _add_equal(values: np.ndarray, pos: np.ndarray, neg: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the distinct values, ascending, with the sums of pos and neg at each."""
+    if len(values) == 0:
+        return values, pos, neg
+    # The stable sort finds runs that are sorted already, so that merging two sorted halves is a linear pass.
+    order = np.argsort(values, kind="stable")
+    ascending = values[order]
+    first = np.flatnonzero(np.concatenate(([True], ascending[1:] != ascending[:-1])))
+    return ascending[first], np.add.reduceat(pos[order], first), np.add.reduceat(neg[order], first)
+
+
+def as_column(name: str, values: object) -> np.ndarray:
+    """Return values as float64 of shape (n,), or raise an InputError that names them."""
+    try:
+        column = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} are not numbers: {error}") from None
+    if column.ndim != 1:
+        raise InputError(f"{name} have shape {column.shape}; one dimension is expected")
+    return column
+
+
+def refuse(kind: str, values: np.ndarray, wrong: np.ndarray, why: str) -> None:
+    """Raise an InputError that names the first position where `wrong` is true, if there is one."""
+    if wrong.any():
+        first = int(np.argmax(wrong))
+        raise InputError(f"{kind} at position {first} (counted from 0) {why}: {values[first]}")

@@ -1,0 +1,211 @@
+"""The figures of the page, as SVG text that takes its colours and its font from the page.
+
+Matplotlib is imported inside the functions: it costs half a second that only a report should pay.
+"""
+
+import html
+import io
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from aucdist.metrics.auc import roc_band, roc_curve
+from aucdist.metrics.counts import ScoreCounts
+
+# Stand-ins that the page's own colours replace, so that one drawing serves light, dark and paper.
+COLOURS = {name: f"#0000{i:02x}" for i, name in enumerate(("ink", "muted", "grid", "pos", "neg"), start=1)}
+INK, MUTED, GRID, POS, NEG = COLOURS.values()
+MAX_POINTS = 1000
+N_BINS = 60
+STYLE: Any = {
+    "svg.fonttype": "none",  # text stays text: it can be read aloud, searched and set in the page's font
+    "font.family": "sans-serif",
+    "font.size": 10,
+    "text.color": INK,
+    "axes.labelcolor": MUTED,
+    "axes.edgecolor": GRID,
+    "axes.facecolor": "none",
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "grid.color": GRID,
+    "grid.linewidth": 0.6,
+    "xtick.color": GRID,
+    "ytick.color": GRID,
+    "xtick.labelcolor": MUTED,
+    "ytick.labelcolor": MUTED,
+    "legend.frameon": False,
+    "lines.linewidth": 1.8,
+    "path.simplify": False,
+}
+
+
+def draw(name: str, title: str, description: str, plot: Callable[[Any], None], height: float = 3.9) -> str:
+    """Return an accessible SVG element.
+
+    Parameters
+    ----------
+    name : str
+        Unique on the page; every id in the element starts with it.
+    title, description : str
+        What a screen reader says.
+    plot : callable
+        Draws into the matplotlib axes that it is given.
+    height : float
+        In inches, to a width of 5.4.
+    """
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context({**STYLE, "svg.hashsalt": name}):
+        drawing = Figure(figsize=(5.4, height), layout="constrained")
+        plot(drawing.add_subplot())
+        stream = io.StringIO()
+        nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+        drawing.savefig(stream, format="svg", transparent=True, metadata=nothing)
+    return _for_page(stream.getvalue(), name, title, description)
+
+
+def _for_page(svg: str, name: str, title: str, description: str) -> str:
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", svg, count=1, flags=re.DOTALL)
+    svg = re.sub(r' xmlns(:\w+)?="[^"]*"', "", svg)
+    svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", svg.replace("xlink:href", "href"))
+    for colour, stand_in in COLOURS.items():
+        svg = svg.replace(stand_in, f"var(--{colour})")
+    label = f'<svg role="img" aria-labelledby="{name}-title {name}-description" '
+    text = (
+        f'<title id="{name}-title">{html.escape(title)}</title>'
+        f'<desc id="{name}-description">{html.escape(description)}</desc>'
+    )
+    opening, rest = svg.split(">", 1)
+    return f"{label}{opening.removeprefix('<svg ')}>{text}{rest}"
+
+
+def roc(train: ScoreCounts, test: ScoreCounts | None, *, log_x: bool) -> Callable[[Any], None]:
+    """Return the plot of the ROC curve, with a band of 95 % around the test curve where its rows are not weighted."""
+
+    def plot(axes: Any) -> None:
+        smallest = 10.0 ** np.floor(np.log10(1 / max((test or train).rows_neg, 10)))
+        place = (lambda x: np.log10(np.maximum(x, smallest))) if log_x else (lambda x: x)
+        if test is not None and not test.weighted:
+            fpr_low, fpr_high, tpr_low, tpr_high = roc_band(test)
+            above, below = thin(place(fpr_low), tpr_high), thin(place(fpr_high), tpr_low)
+            # Along the upper edge and back along the lower one, by way of the corners where every curve starts and ends.
+            x = np.concatenate(([0], fpr_low[above], [1], fpr_high[below][::-1]))
+            y = np.concatenate(([0], tpr_high[above], [1], tpr_low[below][::-1]))
+            left = smallest if log_x else 0.0
+            axes.fill(np.maximum(x, left), y, color=POS, alpha=0.18, linewidth=0, label="95 % band, test")
+        for counts, label, style in ((train, "train", ":"), (test, "test", "-")):
+            if counts is not None:
+                fpr, tpr, _ = roc_curve(counts)
+                kept = thin(place(fpr), tpr)
+                x = np.maximum(fpr[kept], smallest) if log_x else fpr[kept]
+                axes.plot(x, tpr[kept], style, color=POS if label == "test" else INK, label=label)
+        chance = np.geomspace(smallest, 1, 100) if log_x else np.array([0.0, 1.0])
+        axes.plot(chance, chance, "--", color=MUTED, linewidth=1, label="chance")
+        axes.set(xlabel="False positive rate" + ", log scale" * log_x, ylabel="True positive rate", ylim=(-0.01, 1.01))
+        if log_x:
+            axes.set(xscale="log", xlim=(smallest, 1))
+        else:
+            axes.set_xlim(-0.01, 1.01)
+            axes.legend(loc="lower right")
+
+    return plot
+
+
+def score_distributions(counts: ScoreCounts, threshold: float) -> Callable[[Any], None]:
+    """Return the plot of two histograms of the scores, one per class; log scale where the classes differ tenfold."""
+
+    def plot(axes: Any) -> None:
+        low, high = central_range(counts)
+        edges = np.linspace(low, high, N_BINS + 1)
+        inside = np.clip(counts.values, low, high)
+        bars = [np.histogram(inside, edges, weights=weight)[0] for weight in (counts.neg, counts.pos)]
+        log_y = max(counts.n_pos, counts.n_neg) > 10 * min(counts.n_pos, counts.n_neg)
+        floor = 0.6 * min(float(b[b > 0].min()) for b in bars) if log_y else 0.0
+        for heights, name, colour, style in zip(bars, ("negative", "positive"), (NEG, POS), ("--", "-"), strict=True):
+            raised = np.maximum(heights, floor)
+            axes.stairs(raised, edges, baseline=floor, fill=True, alpha=0.25, color=colour)
+            axes.stairs(raised, edges, baseline=floor, linestyle=style, linewidth=1.5, color=colour, label=name)
+        if low <= threshold <= high:
+            axes.axvline(threshold, color=INK, linewidth=1, linestyle="-.", label="threshold")
+        label = "Weight per bar" if counts.weighted else "Rows per bar"
+        axes.set(xlabel="Score", ylabel=label + ", log scale" * log_y, yscale="log" if log_y else "linear")
+        axes.set_ylim(bottom=floor)
+        axes.legend(loc="upper right")
+
+    return plot
+
+
+def objective(history: pd.DataFrame, against: str) -> Callable[[Any], None]:
+    """Return the plot of primal and dual value against the column `against`; what lies between them is the gap."""
+
+    def plot(axes: Any) -> None:
+        x, primal, dual = (history[k].to_numpy(dtype=float, na_value=np.nan) for k in (against, "primal", "dual"))
+        known = np.isfinite(x) & np.isfinite(primal) & np.isfinite(dual)
+        marker = "." if len(x) <= 40 else None
+        axes.fill_between(x[known], dual[known], primal[known], color=POS, alpha=0.12, linewidth=0)
+        for values, name, colour, style in ((primal, "objective", POS, "-"), (dual, "dual bound", NEG, "--")):
+            kept = np.isfinite(x) & np.isfinite(values)
+            axes.plot(x[kept], values[kept], style, marker=marker, color=colour, label=name)
+        seen = primal[np.isfinite(primal) & (primal > 0)]
+        if len(seen) and seen.max() > 20 * seen.min():
+            bounds = [seen.min(), *dual[np.isfinite(dual) & (dual > seen.min() / 20)]]
+            axes.set(yscale="log", ylim=(0.8 * min(bounds), 1.3 * seen.max()))
+        elif len(seen):
+            axes.set_ylim(0, 1.05 * seen.max())
+        axes.set(xlabel=against.capitalize(), ylabel="Objective")
+        axes.legend(loc="upper right")
+
+    return plot
+
+
+def relative_gap(history: pd.DataFrame, against: str) -> Callable[[Any], None]:
+    """Return the plot of the relative gap against the column `against`, log scale."""
+
+    def plot(axes: Any) -> None:
+        x, gap = (history[k].to_numpy(dtype=float, na_value=np.nan) for k in (against, "relative_gap"))
+        kept = np.isfinite(x) & np.isfinite(gap) & (gap > 0)
+        marker = "." if kept.sum() <= 40 else None
+        axes.plot(x[kept], gap[kept], "-", marker=marker, color=POS)
+        axes.set(xlabel=against.capitalize(), ylabel="Relative gap, log scale")
+        if kept.any():
+            axes.set_yscale("log")
+
+    return plot
+
+
+def thin_history(history: pd.DataFrame) -> pd.DataFrame:
+    """Return at most MAX_POINTS rounds, evenly spread, the first and the last among them."""
+    if len(history) <= MAX_POINTS:
+        return history
+    return history.iloc[np.unique(np.linspace(0, len(history) - 1, MAX_POINTS).round().astype(int))]
+
+
+def thin(x: np.ndarray, y: np.ndarray, n_points: int = MAX_POINTS) -> np.ndarray:
+    """Return the positions of at most n_points points that keep the look of a monotone curve, both its ends included.
+
+    They are spread evenly along the curve as drawn, x and y each scaled to [0, 1], so that a steep part keeps its own.
+    """
+    if len(x) <= n_points:
+        return np.arange(len(x))
+    steps = sum(np.abs(np.diff(v)) / max(float(np.ptp(v)), 1e-300) for v in (x, y))
+    along = np.concatenate(([0.0], np.cumsum(steps)))
+    spread = np.searchsorted(along, np.linspace(0, along[-1], n_points - 1))
+    return np.unique(np.concatenate((spread, [0, len(x) - 1])).clip(0, len(x) - 1))
+
+
+def central_range(counts: ScoreCounts) -> tuple[float, float]:
+    """Return scores between which all but a thousandth of each class lies on either side: outliers hide no shape."""
+    ends: list[float] = []
+    for weight in (counts.pos, counts.neg):
+        if weight.sum() > 0:
+            share = np.cumsum(weight) / weight.sum()
+            ends += [counts.values[np.searchsorted(share, q).clip(max=len(share) - 1)] for q in (0.001, 0.999)]
+    low, high = float(min(ends)), float(max(ends))
+    return (low, high) if low < high else (low - 0.5, high + 0.5)

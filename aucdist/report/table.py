@@ -1,0 +1,126 @@
+"""The figures of a run as short texts: for the terminal, for Prefect and for the page."""
+
+import math
+from typing import Any
+
+
+def summary_rows(run: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return (label, value) for the summary table of a run.
+
+    Parameters
+    ----------
+    run : dict
+        The object that ``aucdist train --json`` prints.
+    """
+    metrics, certificate, seconds = run["metrics"], run["certificate"], run["seconds"]
+    share = run["n_pos"] / (run["n_pos"] + run["n_neg"])
+    return [
+        ("Run", str(run["run"])),
+        ("Estimator", f"{run['estimator']}, solver {run['solver']}"),
+        ("Training data", f"{run['n_samples']:,} rows, {run['n_features']:,} features"),
+        ("Positive rows", f"{run['n_pos']:,} ({percent(share)})"),
+        ("Train AUC", auc_text(metrics["train_auc"])),
+        ("Test AUC", _test_auc(metrics)),
+        ("Objective", f"{figure(certificate['primal'], 5)} (dual {figure(certificate['dual'], 5)})"),
+        ("Certificate", certificate_words(certificate)),
+        ("Status", f"{certificate['status']} after {figure(run['passes'], 6)} passes"),
+        ("Time", ", ".join(f"{stage} {seconds_text(value)}" for stage, value in seconds.items())),
+    ]
+
+
+def certificate_words(certificate: dict[str, Any], pairs: int | None = None) -> str:
+    """Return what the certificate proves, as the end of a sentence about the objective.
+
+    Parameters
+    ----------
+    certificate : dict
+        With ``primal`` and ``dual``.
+    pairs : int, optional
+        Number of pairs the objective is a mean over.
+    """
+    over = "" if pairs is None else f", over all {count_text(pairs)} pairs"
+    excess = proved_excess(certificate)
+    if excess is None:
+        return "no bound: there is no positive dual value to hold the objective against"
+    if excess == 0:
+        return f"the best any weights can reach, to the last digit{over}"
+    return f"at most {round_up(100 * excess)} % above the best any weights can reach{over}"
+
+
+def proved_excess(certificate: dict[str, Any]) -> float | None:
+    """Return by what share of the optimum the objective can exceed it, or None where the dual value proves nothing.
+
+    The optimum is at least the dual value, so that this is ``primal / dual - 1``: a little more than the relative gap,
+    which is a share of the primal value.
+    """
+    primal, dual = certificate["primal"], certificate["dual"]
+    if primal is None or dual is None or not math.isfinite(primal) or not dual >= 0:
+        return None
+    if primal <= dual:
+        return 0.0
+    return primal / dual - 1 if dual > 1e-9 * primal else None
+
+
+def figure(value: float | None, digits: int = 3) -> str:
+    """Return a number with so many significant digits, and an exponent only where it is very large or small."""
+    if value is None or not math.isfinite(value):
+        return "unknown"
+    text = f"{value:.{digits}g}"
+    if "e" not in text:
+        return text
+    if 1 <= abs(value) < 1e7:
+        return f"{value:.0f}"
+    mantissa, exponent = text.split("e")
+    return f"{mantissa}e{int(exponent)}"
+
+
+def round_up(value: float) -> str:
+    """Return a positive number with two significant digits that is not below it: a bound must not be rounded down."""
+    unit = 10.0 ** (math.floor(math.log10(value)) - 1)
+    return figure(math.ceil(value / unit - 1e-9) * unit, 2 if value < 99 else 3)
+
+
+def count_text(number: float) -> str:
+    """Return a count: in full below ten million, with two digits and an exponent above."""
+    return f"{number:,.0f}" if number < 1e7 else figure(number, 2)
+
+
+def auc_text(value: float | None, *beside: float) -> str:
+    """Return an AUC with four decimals, or so many that two digits of what is missing to 1 show.
+
+    Values that stand beside it in a text are taken into account, so that all of them get the same decimals.
+    """
+    if value is None:
+        return "not measured"
+    missing = min((1 - v for v in (value, *beside) if v < 1), default=1.0)
+    decimals = 4 if missing >= 0.001 else min(1 - math.floor(math.log10(missing)), 12)
+    return f"{value:.{decimals}f}"
+
+
+def percent(share: float) -> str:
+    """Return a share as percent with one decimal, or so many that two digits of a small rest, to 0 or to 1, show."""
+    rest = 100 * min(share, 1 - share)
+    decimals = 1 if rest <= 0 or rest >= 1 else min(1 - math.floor(math.log10(rest)), 12)
+    return f"{100 * share:.{decimals}f} %"
+
+
+def seconds_text(value: float) -> str:
+    """Return a duration in the unit that suits it."""
+    if value < 0.001:
+        return "below 1 ms"
+    if value < 1:
+        return f"{figure(1000 * value, 2)} ms"
+    if value < 100:
+        return f"{figure(value)} s"
+    minutes, rest = divmod(round(value), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def _test_auc(metrics: dict[str, Any]) -> str:
+    area, interval = metrics["test_auc"], metrics["test_auc_interval"]
+    if interval is None:
+        return auc_text(area)
+    low, high = interval
+    texts = [auc_text(v, area, low, high) for v in (area, low, high)]
+    return "{} (95 % interval {} to {})".format(*texts)

@@ -1,0 +1,217 @@
+"""Scaling: against scikit-learn, over any blocks, and what is refused."""
+
+import itertools
+import json
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler, normalize
+
+from aucdist.data.block import Block, place
+from aucdist.data.preprocess import Preprocessor, fit_preprocessor, moments
+from aucdist.errors import InputError
+
+NAMES = ["a", "b", "c", "k=x", "k=y"]
+CATEGORIES = {"k": ("x", "y")}
+TWINS = {"standard": StandardScaler, "minmax": MinMaxScaler, "maxabs": MaxAbsScaler}
+
+
+def make(n=200, seed=0, dtype=np.float64, sparse=False):
+    rng = np.random.default_rng(seed)
+    X = rng.lognormal(size=(n, 5)) * (rng.random((n, 5)) < 0.6)
+    X[:, 3] = rng.random(n) < 0.3
+    X[:, 4] = 1 - X[:, 3]
+    X = X.astype(dtype)
+    return Block.of(sp.csr_matrix(X) if sparse else X, np.where(np.arange(n) % 3, -1, 1))
+
+
+def fit(blocks, scale="none", log1p=None, names=NAMES, categories=CATEGORIES):
+    return fit_preprocessor(blocks, names, log1p=log1p, scale=scale, categories=categories)
+
+
+def dense(block):
+    return block.X.toarray() if sp.issparse(block.X) else block.X
+
+
+@pytest.mark.parametrize("scale", TWINS)
+def test_it_agrees_with_scikit_learn(scale):
+    train, test = make(), make(seed=1)
+    twin = TWINS[scale]().fit(train.X)
+    fitted = fit([train], scale)
+    for block in (train, test):
+        np.testing.assert_allclose(fitted.transform(block).X, twin.transform(block.X), rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_rows_of_length_one(sparse):
+    block = make(sparse=sparse)
+    X = dense(block)
+    X[7] = 0
+    block = block.with_X(sp.csr_matrix(X) if sparse else X)
+    scaled = dense(fit([block], "unit-row").transform(block))
+    np.testing.assert_allclose(scaled, normalize(X), rtol=1e-14)
+    assert not scaled[7].any()
+
+
+@pytest.mark.parametrize("n_blocks", [1, 2, 7])
+@pytest.mark.parametrize("scale", ["standard", "minmax", "maxabs"])
+def test_statistics_merge_over_blocks(scale, n_blocks):
+    whole = make(n=300)
+    empty = whole.take(np.array([], dtype=int))
+    one, many = fit([whole], scale, "numeric"), fit([empty, *place(whole, n_blocks), empty], scale, "numeric")
+    for a, b in ((one.shift, many.shift), (one.factor, many.factor)):
+        assert (a is None) == (b is None)
+        if a is not None:
+            np.testing.assert_allclose(a, b, rtol=1e-13, atol=1e-15)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(*[st.floats(-1e6, 1e6)] * 2), min_size=1, max_size=40),
+    st.lists(st.integers(0, 40), max_size=3),
+    st.booleans(),
+)
+def test_merged_moments_are_those_of_plain_sums(rows, cuts, sparse):
+    X = np.array(rows)
+    edges = sorted({0, len(X), *(c for c in cuts if c < len(X))})
+    parts = [X[i:j] for i, j in itertools.pairwise(edges)]
+    found = [moments(Block.of(sp.csr_matrix(p) if sparse else p, np.ones(len(p))).rows) for p in parts]
+    total = sum(found[1:], found[0])
+    for j in range(2):
+        column = X[:, j].tolist()
+        mean = math.fsum(column) / len(column)
+        m2 = math.fsum((x - mean) ** 2 for x in column)
+        size = max(map(abs, column)) + 1e-300
+        assert total.count == len(column)
+        assert abs(total.mean[j] - mean) <= 1e-12 * size
+        assert abs(total.m2[j] - m2) <= 1e-12 * (m2 + len(column) * size * size * 1e-3)
+        assert (total.low[j], total.high[j]) == (min(column), max(column))
+
+
+def test_many_rows_far_from_zero_keep_their_variance():
+    x = 1e8 + np.arange(10_000) % 2
+    fitted = fit([Block.of(x[:, None], np.ones(len(x)))], "standard", names=["a"], categories={})
+    np.testing.assert_allclose(fitted.factor, [2.0], rtol=1e-9)
+
+
+def test_log1p_comes_first_and_leaves_one_hot_features_alone():
+    block = make()
+    logged = fit([block], log1p="numeric")
+    assert logged.log1p == (0, 1, 2)
+    X = logged.transform(block).X
+    np.testing.assert_array_equal(X[:, :3], np.log1p(block.X[:, :3]))
+    np.testing.assert_array_equal(X[:, 3:], block.X[:, 3:])
+    assert fit([block], log1p=["c", "a"]).log1p == (0, 2)
+    both = fit([block], "standard", ["b"])
+    np.testing.assert_allclose(both.shift[1], np.log1p(block.X[:, 1]).mean(), rtol=1e-13)
+
+
+@pytest.mark.parametrize("scale", ["none", "maxabs", "unit-row"])
+def test_sparse_stays_sparse_and_equals_dense(scale):
+    sparse, full = make(sparse=True), make()
+    for log1p in (None, "numeric", ["b"]):
+        one, other = fit([sparse], scale, log1p), fit([full], scale, log1p)
+        scaled = one.transform(sparse)
+        assert sp.issparse(scaled.X)
+        np.testing.assert_allclose(dense(scaled), other.transform(full).X, rtol=1e-14)
+
+
+@pytest.mark.parametrize("scale", ["standard", "minmax"])
+def test_centring_sparse_rows_is_refused_but_rows_of_a_dense_fit_are_centred(scale):
+    with pytest.raises(InputError, match=f"scale '{scale}' would subtract.*`maxabs` or `unit-row`"):
+        fit([make(sparse=True)], scale)
+    fitted = fit([make()], scale)
+    np.testing.assert_array_equal(fitted.transform(make(sparse=True)).X, fitted.transform(make()).X)
+
+
+@pytest.mark.parametrize("scale", ["standard", "minmax", "maxabs"])
+def test_a_constant_column_gets_the_factor_one(scale):
+    X = np.column_stack([np.full(3000, 0.1), np.arange(3000.0), np.zeros(3000)])
+    fitted = fit([Block.of(X, np.ones(3000))], scale, names=["a", "b", "c"], categories={})
+    assert fitted.factor[2] == 1
+    if scale != "maxabs":
+        assert fitted.factor[0] == 1
+        assert np.abs(fitted.transform(Block.of(X, np.ones(3000))).X[:, 0]).max() < 1e-15
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("scale", ["maxabs", "unit-row"])
+def test_float32_stays_float32_but_its_statistics_are_float64(scale, sparse):
+    block = make(dtype=np.float32, sparse=sparse)
+    fitted = fit([block], scale, "numeric")
+    assert fitted.transform(block).rows.values.dtype == np.float32
+    assert moments(block.rows).mean.dtype == np.float64
+    precise = fit([block.with_X(block.X.astype(np.float64))], scale, "numeric")
+    if scale == "maxabs":
+        np.testing.assert_allclose(fitted.factor, precise.factor, rtol=1e-6)
+
+
+def test_the_block_itself_is_not_touched():
+    for block in (make(), make(sparse=True)):
+        before = dense(block).copy()
+        for scale in ("none", "maxabs", "unit-row"):
+            fit([block], scale, "numeric").transform(block)
+        assert np.array_equal(dense(block), before)
+
+
+def test_nothing_to_do_returns_the_block():
+    block = make()
+    assert fit([block]).transform(block) is block
+
+
+@pytest.mark.parametrize(
+    ("scale", "log1p"), [("none", None), ("standard", ["a"]), ("unit-row", "numeric"), ("maxabs", None)]
+)
+def test_json_gives_back_the_same_bits(scale, log1p):
+    block = make()
+    fitted = fit([block], scale, log1p)
+    again = Preprocessor.from_json(json.loads(json.dumps(fitted.to_json(), allow_nan=False)))
+    assert np.array_equal(again.transform(block).X, fitted.transform(block).X)
+    with pytest.raises(InputError, match="unknown scale 'z'"):
+        Preprocessor.from_json(fitted.to_json() | {"scale": "z"})
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_log1p_of_minus_one_is_refused_with_feature_and_row(sparse):
+    X = np.ones((4, 5))
+    X[2, 1] = -1
+    block = Block.of(sp.csr_matrix(X) if sparse else X, np.ones(4), row_id=np.array([7, 8, 9, 10]))
+    with pytest.raises(InputError, match=r"feature b of row 9 \(from 0\) is -1, but log1p needs values above -1"):
+        fit([block], "maxabs", "numeric")
+    with pytest.raises(InputError, match="feature 1 of row 9"):
+        Preprocessor((0, 1), "none", None, None).transform(block)
+    fit([block], "maxabs", ["a", "c"])
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"scale": "standrad"}, "unknown scale 'standrad'. Did you mean 'standard'?"),
+        ({"log1p": "all"}, "unknown value of log1p 'all'"),
+        ({"log1p": ["a", "z"]}, "unknown feature in log1p 'z'"),
+    ],
+)
+def test_unknown_names_are_refused(options, said):
+    with pytest.raises(InputError) as caught:
+        fit([make()], **options)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("scale", ["standard", "minmax", "maxabs", "unit-row"])
+def test_values_beyond_floating_point_are_refused(scale):
+    X = np.array([[1.0, -1.7e308], [2.0, 1.7e308]]) if scale != "maxabs" else np.array([[1.0, 5e-324], [2.0, 0.0]])
+    block = Block.of(X, np.array([-1, 1]))
+    with pytest.raises(InputError, match=r"feature 'b': its values are too large or too small|a row is too long"):
+        fit([block], scale, names=["a", "b"], categories={}).transform(block)
+
+
+def test_other_numbers_of_features_and_no_rows_are_refused():
+    fitted = fit([make()], "standard")
+    with pytest.raises(InputError, match="4 features, but the scaling was fitted on 5"):
+        fitted.transform(Block.of(np.ones((2, 4)), np.array([-1, 1])))
+    with pytest.raises(InputError, match="no rows"):
+        fit([make().take(np.array([], dtype=int))], "standard")

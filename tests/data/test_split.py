@@ -1,0 +1,69 @@
+"""The split into training and test rows."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aucdist.data.block import Block
+from aucdist.data.split import scrambled, split
+from aucdist.errors import InputError
+
+
+def block_of(y, row_id=None):
+    y = np.asarray(y)
+    return Block.of(np.zeros((len(y), 1)), y, row_id=row_id)
+
+
+def mixed(z):
+    """SplitMix64 in plain Python."""
+    z = (z + 0x9E3779B97F4A7C15) % 2**64
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB % 2**64
+    return z ^ (z >> 31)
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 2**63 - 1), max_size=20, unique=True), st.integers(-5, 2**70))
+def test_the_numbers_are_those_of_plain_python_and_differ(ids, seed):
+    numbers = scrambled(np.array(ids, dtype=np.int64), seed).tolist()
+    assert numbers == [mixed(i ^ mixed(seed % 2**64)) for i in ids]
+    assert len(set(numbers)) == len(ids)
+
+
+@settings(deadline=None)
+@given(st.integers(2, 40), st.integers(2, 40), st.floats(0.001, 0.999), st.integers(0, 9), st.randoms())
+def test_each_class_gives_its_share_whatever_the_order_of_the_rows(n_pos, n_neg, fraction, seed, random):
+    y = [1] * n_pos + [-1] * n_neg
+    order = list(range(len(y)))
+    random.shuffle(order)
+    train, test = split(block_of(y), fraction, seed)
+    shuffled = block_of(np.array(y)[order], np.array(order))
+    _, again = split(shuffled, fraction, seed)
+    assert sorted(shuffled.row_id[again]) == test.tolist()
+    assert sorted([*train, *test]) == list(range(len(y)))
+    assert (np.diff(train) > 0).all()
+    assert (np.diff(test) > 0).all()
+    for label, n in ((1, n_pos), (-1, n_neg)):
+        n_test = int((np.array(y)[test] == label).sum())
+        assert n_test == min(max(round(fraction * n), 1), n - 1)
+
+
+def test_seeds_differ_and_rows_are_spread():
+    y = np.where(np.arange(10_000) % 10, -1, 1)
+    chosen = [set(split(block_of(y), 0.2, seed)[1].tolist()) for seed in range(3)]
+    assert all(len(c) == 2000 for c in chosen)
+    assert 300 < len(chosen[0] & chosen[1]) < 500  # 400 are expected by chance
+    assert 850 < sum(i < 5000 for i in chosen[0]) < 1150
+
+
+@pytest.mark.parametrize("fraction", [0, 1, -0.1, 2, float("nan")])
+def test_a_wrong_fraction_is_refused(fraction):
+    with pytest.raises(InputError, match="must lie between 0 and 1"):
+        split(block_of([1, -1, 1, -1]), fraction, 0)
+
+
+@pytest.mark.parametrize(("y", "said"), [([1, -1, -1], "1 positive rows"), ([1, 1], "0 negative rows")])
+def test_a_class_that_cannot_be_split_is_refused(y, said):
+    with pytest.raises(InputError, match=said):
+        split(block_of(y), 0.5, 0)

@@ -1,0 +1,94 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from aucdist.data.block import Block, place
+from aucdist.engine.blocks import LocalBlocks, block_seed, merge
+from aucdist.errors import InputError
+
+
+def some_block(n=20, n_pos=5, sparse=False):
+    X = np.arange(2.0 * n).reshape(n, 2)
+    y = np.where(np.arange(n) % (n // n_pos) == 0, 1, -1)
+    return Block.of(sp.csr_matrix(X) if sparse else X, y)
+
+
+def remember(block, memory, add):
+    total = (0 if memory is None else memory) + add
+    return total, {"ids": [block.row_id], "memory": [total], "n": block.n_samples}
+
+
+def test_memory_stays_and_summaries_merge_in_block_order():
+    blocks = LocalBlocks(place(some_block(), 3))
+    first = blocks.reduce(remember, 2)
+    assert first["memory"] == [2, 2, 2]
+    assert first["n"] == 20
+    again = blocks.reduce(remember, 5)
+    assert again["memory"] == [7, 7, 7]
+    assert sorted(np.concatenate(again["ids"])) == list(range(20))
+    assert blocks.fresh().reduce(remember, 1)["memory"] == [1, 1, 1]
+    assert blocks.reduce(remember, 0)["memory"] == [7, 7, 7]
+
+
+def test_merge_adds_from_left_to_right():
+    tiny = [1e16, 1.0, -1e16, 1.0]
+    assert merge([{"x": v} for v in tiny])["x"] == ((1e16 + 1.0) - 1e16) + 1.0
+
+
+def test_every_block_gets_its_share_of_positives():
+    blocks = LocalBlocks(place(some_block(200, 10), 5))
+    assert [i.n_pos for i in blocks.infos] == [2] * 5
+    assert (blocks.n_samples, blocks.n_pos, blocks.n_neg, blocks.n_features) == (200, 10, 190, 2)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_more_blocks_than_rows_is_legal(sparse):
+    parts = place(some_block(4, 2, sparse), 6)
+    assert sum(p.n_samples for p in parts) == 4
+    assert LocalBlocks(parts).n_samples == 4
+
+
+def test_one_block_is_the_data_as_it_came():
+    block = some_block()
+    assert place(block, 1)[0].row_id.tolist() == list(range(20))
+
+
+@pytest.mark.parametrize("n", [0, -1])
+def test_no_blocks_is_refused(n):
+    with pytest.raises(InputError, match="n_blocks"):
+        place(some_block(), n)
+
+
+def test_blocks_must_agree_on_features():
+    with pytest.raises(InputError, match="different numbers of features: 2, 3"):
+        LocalBlocks([some_block(), Block.of(np.ones((2, 3)), np.array([1, -1]))])
+    with pytest.raises(InputError, match="no blocks"):
+        LocalBlocks([])
+
+
+def test_block_refuses_what_does_not_fit():
+    X = np.ones((3, 2))
+    with pytest.raises(InputError, match="labels of shape"):
+        Block.of(X, np.ones(2))
+    with pytest.raises(InputError, match="-1 or"):
+        Block.of(X, np.array([0, 1, 1]))
+    with pytest.raises(InputError, match="weights of shape"):
+        Block.of(X, np.ones(3), weight=np.ones(4))
+    with pytest.raises(InputError, match="2 are expected"):
+        Block.of(np.ones(3), np.ones(3))
+
+
+def test_csr_is_made_canonical_without_touching_the_callers():
+    given = sp.csr_matrix((np.array([1.0, 2.0, 3.0]), np.array([1, 0, 1]), np.array([0, 3])), (1, 2))
+    rows = Block.of(given, np.array([1])).rows
+    assert rows.indices.dtype == np.int32
+    assert rows.offsets.dtype == np.int64
+    np.testing.assert_array_equal(rows.values, [2.0, 4.0])
+    assert given.nnz == 3
+
+
+def test_seeds_differ_by_run_round_and_block():
+    seeds = {block_seed(s, r, i) for s in range(4) for r in range(4) for i in range(4)}
+    assert len(seeds) == 64
+    assert all(0 <= s < 2**63 for s in seeds)
+    assert block_seed(1, 2, 3) == block_seed(1, 2, 3)

@@ -1,0 +1,168 @@
+"""On real clusters of worker processes."""
+
+import os
+import signal
+from functools import partial
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+
+from aucdist import PairwiseHingeClassifier
+from aucdist.data.block import Block, place
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.engine.dask import SMALL_ARGUMENTS, DaskBlocks, connect, local_client
+from aucdist.errors import InputError, RunError
+from aucdist.solvers.all_pairs import all_pairs
+from aucdist.solvers.base import solve
+
+N_BLOCKS = 5
+
+
+def data(n=3000, seed=0):
+    r = np.random.default_rng(seed)
+    y = np.where(r.random(n) < 0.1, 1, -1)
+    return r.normal(size=(n, 7)) + 0.5 * (y[:, None] > 0), y
+
+
+def load(index):
+    return place(Block.of(*data()), N_BLOCKS)[index]
+
+
+@pytest.fixture(scope="module")
+def local():
+    return solve(all_pairs(LocalBlocks(place(Block.of(*data()), N_BLOCKS)), 1e-2), tol=1e-4, max_passes=100)
+
+
+@pytest.fixture(scope="module")
+def client():
+    with local_client(2, memory_limit="1GiB") as client:
+        yield client
+
+
+def same_bits(one, other):
+    assert one.w.tobytes() == other.w.tobytes()
+    assert one.certificate == other.certificate
+    drop = ["seconds"]
+    pd.testing.assert_frame_equal(one.history.drop(columns=drop), other.history.drop(columns=drop), check_exact=True)
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_any_number_of_workers_same_bits(workers, local):
+    with local_client(workers, memory_limit="1GiB") as client:
+        blocks = DaskBlocks.load(client, load, N_BLOCKS)
+        same_bits(solve(all_pairs(blocks, 1e-2), tol=1e-4, max_passes=100), local)
+
+
+def test_two_workers_same_bits_twice(client, local):
+    blocks = DaskBlocks.load(client, load, N_BLOCKS)
+    for _ in range(2):
+        same_bits(solve(all_pairs(blocks, 1e-2), tol=1e-4, max_passes=100), local)
+
+
+def test_a_killed_worker_costs_time_only(local):
+    killed = []
+
+    def kill(record):
+        if record["round"] == 4:
+            killed.append(next(iter(client.run(os.getpid).values())))
+            os.kill(killed[0], signal.SIGKILL)
+
+    with local_client(2, memory_limit="1GiB") as client:
+        blocks = DaskBlocks.load(client, load, N_BLOCKS)
+        same_bits(solve(all_pairs(blocks, 1e-2), tol=1e-4, max_passes=100, callback=kill), local)
+        assert killed
+        assert killed[0] not in client.run(os.getpid).values()
+
+
+def count_bytes(block, memory, *args):
+    total = sum(a.nbytes for a in args) + (memory or 0)
+    return total, {"bytes": [total], "index": [block.index]}
+
+
+def test_small_and_large_arguments(client):
+    blocks = DaskBlocks.load(client, load, N_BLOCKS)
+    small, large = np.zeros(3), np.zeros(SMALL_ARGUMENTS)
+    assert blocks.reduce(count_bytes, small) == {"bytes": [24] * N_BLOCKS, "index": list(range(N_BLOCKS))}
+    assert blocks.reduce(count_bytes, small, large)["bytes"] == [48 + large.nbytes] * N_BLOCKS
+
+
+def fail(block, memory, text):
+    raise ValueError(f"{text} in block {block.index}")
+
+
+def test_a_steps_own_error_arrives(client):
+    blocks = DaskBlocks.load(client, load, N_BLOCKS)
+    with pytest.raises(ValueError, match="wrong in block"):
+        blocks.reduce(fail, "wrong")
+
+
+def die(block, memory):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_step_that_kills_every_worker_is_a_run_error():
+    with local_client(1, memory_limit="1GiB") as client:
+        blocks = DaskBlocks.load(client, load, 1)
+        with pytest.raises(RunError, match="step 'die'"):
+            blocks.reduce(die)
+
+
+def test_dask_is_told_the_true_size(client):
+    blocks = DaskBlocks.load(client, load, N_BLOCKS)
+    sizes = client.run_on_scheduler(lambda dask_scheduler: [t.nbytes for t in dask_scheduler.tasks.values()])
+    assert max(sizes) >= 3000 * 7 * 8 / 2 > 0
+    assert blocks.n_samples == 3000
+
+
+@pytest.mark.parametrize("with_client", [False, True])
+def test_dask_collections(with_client, request):
+    if with_client:
+        request.getfixturevalue("client")
+    X, y = data()
+    labels = np.where(y > 0, "yes", "no")
+    plain = PairwiseHingeClassifier(lam=1e-2, tol=1e-5).fit(X, labels)
+    model = PairwiseHingeClassifier(lam=1e-2, tol=1e-5).fit(
+        da.from_array(X, chunks=(700, 3)), da.from_array(labels, chunks=1000)
+    )
+    assert model.classes_.tolist() == ["no", "yes"]
+    assert model.certificate_.primal == pytest.approx(plain.certificate_.primal, rel=2e-5)
+    scores = model.decision_function(da.from_array(X, chunks=(900, 7)))
+    np.testing.assert_array_equal(scores.compute(), model.decision_function(X))
+    predicted = model.predict(da.from_array(X, chunks=(900, 7)))
+    np.testing.assert_array_equal(predicted.compute(), model.predict(X))
+
+
+def test_dask_dataframe_and_weights():
+    X, y = data()
+    frame = pd.DataFrame(X, columns=list("abcdefg"))
+    frame["y"], frame["w"] = y, np.random.default_rng(1).integers(1, 3, len(y))
+    ddf = dd.from_pandas(frame, npartitions=3)
+    model = PairwiseHingeClassifier(lam=1e-2, tol=1e-5).fit(ddf[list("abcdefg")], ddf["y"], sample_weight=ddf["w"])
+    plain = PairwiseHingeClassifier(lam=1e-2, tol=1e-5).fit(frame[list("abcdefg")], y, sample_weight=frame["w"])
+    assert model.feature_names_in_.tolist() == list("abcdefg")
+    assert model.certificate_.primal == pytest.approx(plain.certificate_.primal, rel=2e-5)
+
+
+def test_dask_collections_that_do_not_match():
+    X, y = data()
+    with pytest.raises(InputError, match="dask collections too"):
+        PairwiseHingeClassifier().fit(da.from_array(X), y)
+    with pytest.raises(InputError, match="3000 rows, but y"):
+        PairwiseHingeClassifier().fit(da.from_array(X), da.from_array(y[:-1]))
+
+
+def test_no_scheduler_is_an_input_error():
+    with pytest.raises(InputError, match="no Dask scheduler answers"), connect("tcp://127.0.0.1:9", timeout=0.5):
+        pass
+
+
+def unfit(scale, index):
+    return Block.of(np.ones((2, scale * (index + 1))), np.array([1, -1]), index=index)
+
+
+def test_blocks_that_disagree_are_refused(client):
+    with pytest.raises(InputError, match="different numbers of features: 2, 4"):
+        DaskBlocks.load(client, partial(unfit, 2), 2)

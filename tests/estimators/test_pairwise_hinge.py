@@ -1,0 +1,179 @@
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from oracle import pairwise_objective
+from sklearn.datasets import load_svmlight_file
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import roc_auc_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from aucdist import PairwiseHingeClassifier
+from aucdist.data.block import Block, place
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.errors import InputError
+
+
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks([PairwiseHingeClassifier()])
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def data():
+    r = np.random.default_rng(0)
+    y = np.where(r.random(400) < 0.15, 1, -1)
+    return r.normal(size=(400, 5)) + 0.8 * (y[:, None] > 0), y
+
+
+def test_fitted_attributes(data):
+    X, y = data
+    model = PairwiseHingeClassifier(lam=1e-2).fit(X, y)
+    c = model.certificate_
+    assert c.status == "converged"
+    assert c.relative_gap <= 1e-3
+    assert c.relative_gap == pytest.approx((c.primal - c.dual) / c.primal)
+    assert c.primal == pytest.approx(pairwise_objective(model.coef_[0], X, y, 1e-2), rel=1e-10)
+    assert model.coef_.shape == (1, 5)
+    assert model.intercept_.tolist() == [-model.threshold_]
+    assert model.n_features_in_ == 5
+    assert model.n_passes_ == model.history_["passes"].iloc[-1]
+    assert not hasattr(model, "predict_proba")
+
+
+def test_threshold_maximises_g_mean(data):
+    X, y = data
+    model = PairwiseHingeClassifier(lam=1e-2).fit(X, y)
+
+    def g_mean(predicted):
+        return np.sqrt((predicted[y > 0] > 0).mean() * (predicted[y < 0] < 0).mean())
+
+    scores = X @ model.coef_[0]
+    best = max(g_mean(np.where(scores > t, 1, -1)) for t in np.sort(scores))
+    assert g_mean(model.predict(X)) == pytest.approx(best)
+
+
+@pytest.mark.parametrize(
+    "form", [sp.csr_matrix, sp.csr_array, sp.coo_array, sp.csc_matrix, pd.DataFrame, np.asfortranarray, np.ndarray.tolist]
+)
+def test_every_form_of_X_gives_the_same_model(data, form):
+    X, y = data
+    plain = PairwiseHingeClassifier(lam=1e-2, tol=1e-6).fit(X, y)
+    other = PairwiseHingeClassifier(lam=1e-2, tol=1e-6).fit(form(X), y)
+    np.testing.assert_allclose(other.coef_, plain.coef_, rtol=1e-4, atol=1e-6)
+
+
+def test_float32_is_not_widened_but_summed_in_float64(data):
+    X, y = data
+    X32 = X.astype(np.float32)
+    narrow = PairwiseHingeClassifier(lam=1e-2, tol=1e-6).fit(X32, y)
+    wide = PairwiseHingeClassifier(lam=1e-2, tol=1e-6).fit(X32.astype(np.float64), y)
+    np.testing.assert_array_equal(narrow.coef_, wide.coef_)
+
+
+@pytest.mark.parametrize(("labels", "positive"), [(("no", "yes"), "yes"), ((0, 1), 1), ((False, True), True), ((3.0, -2.0), 3.0)])
+def test_the_larger_label_is_positive(data, labels, positive):
+    X, y = data
+    named = np.where(y > 0, max(labels), min(labels))
+    model = PairwiseHingeClassifier(lam=1e-2).fit(X, named)
+    assert model.classes_[1] == positive
+    assert roc_auc_score(named == positive, model.decision_function(X)) > 0.8
+
+
+def test_zero_weight_is_no_row(data):
+    X, y = data
+    weight = (np.arange(400) % 3 > 0) * 1.0
+    weighted = PairwiseHingeClassifier(lam=1e-2).fit(X, y, sample_weight=weight)
+    without = PairwiseHingeClassifier(lam=1e-2).fit(X[weight > 0], y[weight > 0])
+    np.testing.assert_allclose(weighted.coef_, without.coef_, rtol=1e-9)
+
+
+def test_fit_on_blocks(data):
+    X, y = data
+    blocks = LocalBlocks(place(Block.of(X, y), 3))
+    model = PairwiseHingeClassifier(lam=1e-2).fit(blocks)
+    assert model.classes_.tolist() == [-1, 1]
+    assert model.certificate_.primal == pytest.approx(pairwise_objective(model.coef_[0], X, y, 1e-2), rel=1e-10)
+    with pytest.raises(InputError, match="bring their own"):
+        PairwiseHingeClassifier().fit(blocks, y)
+
+
+def test_warm_start_starts_there(data):
+    X, y = data
+    model = PairwiseHingeClassifier(lam=1e-2, tol=1e-6, warm_start=True).fit(X, y)
+    primal = model.certificate_.primal
+    model.fit(X, y)
+    assert model.history_["primal"].iloc[0] == pytest.approx(primal, rel=1e-12)
+    with pytest.raises(InputError, match="warm_start"):
+        model.fit(X[:, :3], y)
+
+
+def test_not_converged_warns_with_the_numbers(data):
+    X, y = data
+    with pytest.warns(ConvergenceWarning, match=r"max_passes.*after 2 passes.*gap of.*primal.*dual"):
+        model = PairwiseHingeClassifier(lam=1e-4, max_passes=2).fit(X, y)
+    assert model.certificate_.status == "max-passes"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"solver": "all-pears"}, "unknown solver 'all-pears'. Did you mean 'all-pairs'"),
+        ({"lam": 0}, "lam is 0"),
+        ({"lam": -1.0}, "above 0"),
+        ({"lam": np.inf}, "finite"),
+        ({"lam": "1/n"}, "a number above 0"),
+        ({"tol": -1e-3}, "tol is -0.001"),
+        ({"max_passes": 0}, "max_passes is 0"),
+        ({"max_passes": 2.5}, "an integer"),
+        ({"max_passes": True}, "max_passes is True"),
+    ],
+)
+def test_bad_parameters(data, parameters, message):
+    with pytest.raises(InputError, match=message):
+        PairwiseHingeClassifier(**parameters).fit(*data)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda X, y: (X, np.ones_like(y)), "one class only"),
+        (lambda X, y: (X, np.arange(400) % 3), "Only binary classification is supported"),
+        (lambda X, y: (np.where(X > 2, np.nan, X), y), "NaN"),
+        (lambda X, y: (np.where(X > 2, np.inf, X), y), "infinity"),
+        (lambda X, y: (X[:0], y[:0]), "0 sample"),
+        (lambda X, y: (X[:-1], y), "inconsistent"),
+    ],
+)
+def test_bad_data(data, change, message):
+    with pytest.raises(ValueError, match=message):
+        PairwiseHingeClassifier().fit(*change(*data))
+
+
+def test_blocks_of_one_class_are_refused(data):
+    X, y = data
+    with pytest.raises(InputError, match="all rows are of one class"):
+        PairwiseHingeClassifier().fit(LocalBlocks([Block.of(X, np.ones(400))]))
+
+
+def test_wrong_number_of_features_at_predict(data):
+    model = PairwiseHingeClassifier(lam=1e-2).fit(*data)
+    with pytest.raises(ValueError, match="5 features"):
+        model.predict(data[0][:, :4])
+
+
+def test_a9a(data_dir):
+    import lzma
+
+    with lzma.open(data_dir / "libsvm" / "a9a.xz") as train, lzma.open(data_dir / "libsvm" / "a9a.t.xz") as test:
+        X, y = load_svmlight_file(train, n_features=123)
+        X_test, y_test = load_svmlight_file(test, n_features=123)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = PairwiseHingeClassifier(lam=1e-3).fit(X, y)
+    assert model.certificate_.relative_gap <= 1e-3
+    assert model.n_passes_ <= 40
+    assert roc_auc_score(y_test, model.decision_function(X_test)) >= 0.899

@@ -1,0 +1,99 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from oracle import active_coefficients, pairwise_hinge
+
+from aucdist.kernels.pairs import cut, guide, hinge_sum, n_active, slopes_along
+from aucdist.solvers.all_pairs import Anchors
+
+pytestmark = pytest.mark.nojit
+
+# Thirds: 1/3 + 2/3 and their neighbours round differently in s_j <= s_i - 1 and in s_i >= s_j + 1.
+THIRDS = st.integers(-9, 9).map(lambda k: k / 3.0)
+WILD = st.floats(-1e6, 1e6) | THIRDS | st.sampled_from([0.0, -0.0, 1e-300, 1e300, -1e300])
+
+
+def scores_of(elements, least=1):
+    return hnp.arrays(np.float64, st.integers(least, 12), elements=elements)
+
+
+@settings(max_examples=200, deadline=None)
+@given(scores_of(WILD), WILD)
+def test_search_agrees_with_counting(anchors, score):
+    anchors = np.sort(anchors)
+    table = np.empty(9, dtype=np.int32)
+    low, scale = guide(anchors, table)
+    assert n_active(anchors, table, low, scale, score) == sum(a - score < 1.0 for a in anchors)
+
+
+def test_search_among_many_equal_anchors():
+    anchors = np.sort(np.concatenate([np.zeros(1000), np.full(1000, 5.0), [1e9]]))
+    table = np.empty(4001, dtype=np.int32)
+    low, scale = guide(anchors, table)
+    found = [n_active(anchors, table, low, scale, s) for s in (-1.0, -0.5, 4.0, 4.5, 1e9)]
+    assert found == [0, 1000, 1000, 2000, 2001]
+
+
+def sweep(pos, neg, w_pos, w_neg, group=None, n_groups=1):
+    """Return hinge sum, active weight by group, and coefficients of the positives (by group) and of the negatives."""
+    at = Anchors.at(pos, w_pos)
+    group = np.zeros(len(neg), dtype=np.int64) if group is None else group
+    coefs, histogram, active = np.empty(len(neg)), np.zeros((n_groups, len(pos) + 1)), np.zeros(n_groups)
+    total = cut(
+        neg, w_neg, group, *at.search(), at.weight_below, at.score_below, coefs, histogram, active
+    )
+    assert hinge_sum(neg, w_neg, *at.search(), at.weight_below, at.score_below) == total
+    above = np.cumsum(histogram[:, ::-1], axis=1)[:, ::-1][:, 1:]
+    of_pos = np.empty_like(above)
+    of_pos[:, at.order] = above * w_pos[at.order]
+    return total, active, of_pos, coefs
+
+
+@settings(max_examples=150, deadline=None)
+@given(scores_of(THIRDS), scores_of(THIRDS))
+def test_cut_agrees_with_counting_all_pairs(pos, neg):
+    scores, y = np.concatenate([pos, neg]), np.repeat([1, -1], [len(pos), len(neg)])
+    total, active, of_pos, of_neg = sweep(pos, neg, np.ones(len(pos)), np.ones(len(neg)))
+    slow = active_coefficients(scores, y)
+    np.testing.assert_array_equal(np.concatenate([of_pos[0], -of_neg]), slow)
+    # One dual point: what the positives have the negatives have, to the last pair.
+    assert of_pos.sum() == of_neg.sum() == active.sum() == slow[y > 0].sum()
+    np.testing.assert_allclose(total / (len(pos) * len(neg)), pairwise_hinge(scores, y), rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("scores", [np.zeros(7), np.array([0.0, 0, 0, 1, 1, 1, 1]), np.arange(7) / 3.0])
+def test_cut_with_weights_and_groups(scores):
+    y = np.array([1, -1, 1, -1, -1, 1, -1])
+    weight = np.array([0.5, 1.0, 2.0, 3.0, 0.25, 1.0, 7.0])
+    pos, neg = y > 0, y < 0
+    group = np.array([0, 1, 1, 0])
+    total, active, of_pos, of_neg = sweep(scores[pos], scores[neg], weight[pos], weight[neg], group, 2)
+    slow = active_coefficients(scores, y, weight)
+    np.testing.assert_allclose(of_pos.sum(axis=0), slow[pos], rtol=1e-13)
+    np.testing.assert_allclose(-of_neg, slow[neg], rtol=1e-13)
+    np.testing.assert_allclose(active, [of_neg[group == 0].sum(), of_neg[group == 1].sum()], rtol=1e-13)
+    np.testing.assert_allclose(of_pos.sum(axis=1), active, rtol=1e-13)
+    mass = weight[pos].sum() * weight[neg].sum()
+    np.testing.assert_allclose(total / mass, pairwise_hinge(scores, y, weight), rtol=1e-12, atol=1e-14)
+
+
+def test_slopes_are_the_derivative():
+    r = np.random.default_rng(3)
+    y = np.repeat([1, -1], [5, 9])
+    start, end, weight = r.normal(size=14), r.normal(size=14), r.random(14)
+    steps = np.array([0.1, 0.4, 1.2])
+    pos, neg = y > 0, y < 0
+    points = [Anchors.at((start + k * (end - start))[pos], weight[pos]) for k in steps]
+    at = Anchors.stack(points)
+    change_below = np.zeros((3, 6))
+    change_below[:, 1:] = [np.cumsum((weight * (end - start))[pos][p.order]) for p in points]
+    slopes = np.zeros(3)
+    slopes_along(start[neg], end[neg], weight[neg], steps, *at.search(), at.weight_below, change_below, slopes)
+
+    def value(k):
+        return pairwise_hinge(start + k * (end - start), y, weight) * weight[pos].sum() * weight[neg].sum()
+
+    for k, slope in zip(steps, slopes, strict=True):
+        assert slope == pytest.approx((value(k + 1e-7) - value(k - 1e-7)) / 2e-7, rel=1e-5)

@@ -1,0 +1,83 @@
+"""The functions a user calls: any two labels, any array-like."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn.metrics as sk
+
+from aucdist.errors import InputError
+from aucdist.metrics import (
+    IntervalWarning,
+    average_precision_score,
+    confusion_counts,
+    g_mean_score,
+    roc_auc_interval,
+    roc_auc_score,
+)
+
+Y, SCORES, WEIGHT = [0, 1, 1, 0, 1, 0], [0.1, 0.4, 0.35, 0.8, 0.8, 0.3], [1.0, 2.0, 0.5, 1.0, 0.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    "labels", [(0, 1), (-1, 1), (1, 2), (False, True), (0.5, 2.5), ("no", "yes"), ("10", "9")], ids=str
+)
+@pytest.mark.parametrize("form", [list, tuple, np.array, pd.Series])
+def test_the_larger_of_any_two_labels_is_positive(labels, form):
+    y = form([labels[k] for k in Y])
+    assert roc_auc_score(y, form(SCORES)) == pytest.approx(sk.roc_auc_score(Y, SCORES))
+    assert average_precision_score(y, SCORES) == pytest.approx(sk.average_precision_score(Y, SCORES))
+    predicted = form([labels[k] for k in [0, 1, 0, 1, 1, 0]])
+    assert confusion_counts(y, predicted) == {"tp": 2, "fp": 1, "tn": 2, "fn": 1}
+    assert g_mean_score(y, predicted) == pytest.approx(2 / 3)
+
+
+def test_weights_mean_what_they_mean_in_scikit_learn():
+    assert roc_auc_score(Y, SCORES, WEIGHT) == pytest.approx(sk.roc_auc_score(Y, SCORES, sample_weight=WEIGHT))
+    assert average_precision_score(Y, SCORES, sample_weight=WEIGHT) == pytest.approx(
+        sk.average_precision_score(Y, SCORES, sample_weight=WEIGHT)
+    )
+    predicted = [0, 1, 0, 1, 1, 0]
+    table = confusion_counts(Y, predicted, WEIGHT)
+    (tn, fp), (fn, tp) = sk.confusion_matrix(Y, predicted, sample_weight=WEIGHT).tolist()
+    assert table == {"tp": tp, "fp": fp, "tn": tn, "fn": fn}
+
+
+def test_interval_gives_auc_bounds_and_level():
+    random = np.random.default_rng(2)
+    y = np.repeat(["a", "b"], 200)
+    scores = random.normal(size=400) + (y == "b")
+    found = roc_auc_interval(y, scores, level=0.9)
+    assert found.auc == pytest.approx(sk.roc_auc_score(y, scores))
+    assert found.level == 0.9
+    assert found.low < found.auc < found.high
+    with pytest.warns(IntervalWarning):
+        roc_auc_interval(Y, SCORES)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        ([1, 1, 1], "two different labels; it holds 1: 1"),
+        ([0, 1, 2], "it holds 3: 0, 1, 2"),
+        ([], "it holds 0"),
+        ([[0, 1], [1, 0]], "one dimension"),
+        ([0.0, 1.0, np.nan], "position 2 .* missing"),
+        ([0.0, np.nan, np.nan], "position 1 .* missing"),
+        ([None, 1, 0], "cannot be compared"),
+        ([0, 1], "3 scores, but labels of shape"),
+    ],
+)
+def test_bad_labels_are_named(y, message):
+    with pytest.raises(InputError, match=message):
+        roc_auc_score(y, [0.1, 0.2, 0.3])
+
+
+@pytest.mark.parametrize("predicted", [[0, 1, 2], [0, 1, "1"], [0, 1, np.nan]])
+def test_a_predicted_label_that_is_not_in_the_truth_is_named(predicted):
+    with pytest.raises(InputError, match="predicted label at position"):
+        confusion_counts([0, 1, 1], predicted)
+
+
+def test_non_finite_scores_are_refused():
+    with pytest.raises(InputError, match="score at position 1"):
+        average_precision_score([0, 1], [0.0, np.inf])

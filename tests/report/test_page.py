@@ -1,0 +1,264 @@
+"""The page stands alone, escapes everything, is the same every time, and shows what went wrong."""
+
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from aucdist.errors import InputError
+from aucdist.metrics.counts import ScoreCounts
+from aucdist.report.html import Report, render
+from aucdist.report.plots import MAX_POINTS, central_range, thin, thin_history
+
+EVIL = "</title></style></svg><script>alert('$x^{')</script>&\u202e\x07\ud800\"'"
+
+
+def scores(n_pos: int, n_neg: int, shift: float = 1.5, weight: float | None = None, seed: int = 0) -> ScoreCounts:
+    random = np.random.default_rng(seed)
+    y = np.repeat([1, -1], [n_pos, n_neg])
+    values = random.normal(size=n_pos + n_neg) + shift * (y == 1)
+    return ScoreCounts.from_scores(y, values, None if weight is None else np.full(len(y), weight))
+
+
+def history(n: int) -> pd.DataFrame:
+    k = np.arange(1, n + 1)
+    primal, dual = 0.2 + np.exp(-k / 5), 0.2 - np.exp(-k / 4)
+    gap = (primal - dual) / primal
+    columns = {"round": k, "passes": 2 * k, "seconds": k / 10, "primal": primal, "dual": dual, "relative_gap": gap}
+    return pd.DataFrame(columns)
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    run = {
+        "run": "r1",
+        "estimator": "PairwiseHingeClassifier",
+        "solver": "all-pairs",
+        "n_samples": 3000,
+        "n_features": 3,
+        "n_pos": 600,
+        "n_neg": 2400,
+        "metrics": {"train_auc": 0.85, "test_auc": 0.85, "test_auc_interval": [0.8, 0.9]},
+        "certificate": {"primal": 0.2, "dual": 0.1999, "relative_gap": 5e-4, "status": "converged"},
+        "passes": 40,
+        "seconds": {"data": 0.1, "fit": 2.0, "evaluate": 0.1},
+    }
+    card = {"name": "demo", "n_samples": 3000, "classes": {"a": 600, "b": 2400}, "columns": ["x", "y"], "note": None}
+    return Report(
+        title="Demo", run=run, data=card, config="lam: 0.001\n", history=history(20), train=scores(400, 1600),
+        test=scores(200, 800, seed=1), threshold=0.75, weights=[("age", 0.5), ("height", -2.0), ("unused", 0.0)],
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def page(report) -> str:
+    return render(report)
+
+
+class Tags(HTMLParser):
+    """Collects what the tests look at."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.append((tag, dict(attrs)))
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.seen.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] != "style":
+            self.text.append(data)
+
+
+def text_of(page: str) -> str:
+    return " ".join(" ".join(Tags(page).text).split())
+
+
+def test_the_page_is_well_formed_and_stands_alone(page):
+    tags = Tags(page)
+    assert tags.open == []
+    assert not {tag for tag, _ in tags.seen} & {"script", "link", "img", "iframe", "object", "image"}
+    assert "http:" not in page
+    assert "https:" not in page
+    assert "@import" not in page
+    for target in re.findall(r'url\(([^)]*)\)|href="([^"]*)"', page):
+        assert "".join(target).startswith("#")
+
+
+def test_ids_are_unique_and_every_reference_has_its_target(page):
+    ids = [attrs["id"] for _, attrs in Tags(page).seen if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    wanted = re.findall(r'url\(#([^)]*)\)|href="#([^"]*)"', page)
+    labels = [i for _, attrs in Tags(page).seen for i in (attrs.get("aria-labelledby") or "").split()]
+    assert {a or b for a, b in wanted} | set(labels) <= set(ids)
+
+
+def test_figures_have_a_name_a_description_and_the_colours_of_the_page(page):
+    figures = [attrs for tag, attrs in Tags(page).seen if tag == "svg"]
+    assert len(figures) == 7
+    assert all(attrs["role"] == "img" and attrs["aria-labelledby"] for attrs in figures)
+    drawn = "".join(re.findall(r"<svg.*?</svg>", page, flags=re.DOTALL))
+    assert set(re.findall(r"#[0-9a-f]{6}\b", drawn)) == set()
+    assert {"var(--pos)", "var(--neg)", "var(--ink)", "var(--grid)"} <= set(re.findall(r"var\(--\w+\)", drawn))
+
+
+def test_the_same_report_gives_the_same_page(report, page):
+    assert render(report) == page
+
+
+def test_headline_numbers_are_on_the_page(page):
+    text = text_of(page)
+    for expected in (
+        "The objective is at most 0.051 % above the best any weights can reach, over all 640,000 pairs",
+        "95 % interval",
+        "a: 600, b: 2,400",
+        "x, y",
+        "lam: 0.001",
+        "height",
+        "The 2 largest of 3",
+        "95 % band, test",
+    ):
+        assert expected in text
+    assert "Before you rely on this run" not in text
+    assert "unused" not in text
+    assert page.index('title="height"') < page.index('title="age"')
+
+
+def test_confusion_matrix_is_that_of_the_threshold(report, page):
+    test = report.test
+    found = int(test.pos[test.values > 0.75].sum())
+    cells = re.findall(r'<td class="(right|wrong)">([\d,]+)<', page)
+    false = int(test.neg[test.values > 0.75].sum())
+    expected = [("right", found), ("wrong", 200 - found), ("wrong", false), ("right", 800 - false)]
+    assert cells[:4] == [(kind, str(n)) for kind, n in expected]
+
+
+def test_hostile_text_is_escaped_everywhere(report):
+    run = report.run | {"run": EVIL, "solver": EVIL, "estimator": EVIL}
+    run["certificate"] = run["certificate"] | {"status": EVIL}
+    hostile = replace(
+        report, title=EVIL, run=run, data={EVIL: EVIL, "classes": {EVIL: 1}}, config=EVIL, weights=[(EVIL, 1.0)]
+    )
+    page = render(hostile)
+    page.encode("utf-8")
+    assert "<script" not in page
+    assert "alert" in text_of(page)
+    assert Tags(page).open == []
+
+
+def test_what_the_run_was_not_is_said_first(report):
+    run = report.run | {"certificate": {"primal": 0.2, "dual": -1.0, "relative_gap": 6.0, "status": "max-passes"}}
+    text = text_of(render(replace(report, run=run, test=None, train=scores(20, 30, shift=0.0))))
+    head = text[: text.index("Ranking")]
+    for expected in (
+        "Before you rely on this run",
+        "did not converge: it ended with status max-passes after 40 passes",
+        "no bound",
+        "There are no test rows",
+        "reaches down to 0.5",
+        "the smaller class has 20 rows",
+    ):
+        assert expected in head
+    assert "Training AUC" in head
+    assert "test rows" not in text.replace("no test rows", "")
+
+
+def test_weighted_rows_have_no_interval_and_no_band(report):
+    text = text_of(render(replace(report, test=scores(200, 800, weight=0.5))))
+    assert "no interval for weighted rows" in text
+    assert "95 % band" not in text
+    assert "Weight per bar" in text
+
+
+@pytest.mark.parametrize(
+    "rounds",
+    [
+        history(0),
+        history(1),
+        history(5).assign(dual=None, relative_gap=None),
+        history(5).assign(primal=np.nan, dual=np.nan, relative_gap=np.nan),
+        history(30).assign(dual=-np.inf, relative_gap=np.inf),
+        history(5).assign(primal=0.0, dual=0.0, relative_gap=0.0),
+        history(80).assign(primal=lambda h: 1e-4 + np.exp(-h["round"])),
+    ],
+    ids=["none", "one", "no dual", "nothing known", "infinite", "zero", "steep"],
+)
+def test_any_history_can_be_drawn(report, rounds):
+    text = text_of(render(replace(report, history=rounds)))
+    assert ("No history was recorded" in text) == (not np.isfinite(pd.to_numeric(rounds["primal"])).any())
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        ScoreCounts.from_scores(np.array([1, -1]), np.array([2.0, 1.0])),
+        ScoreCounts.from_scores(np.array([1, -1, -1]), np.zeros(3)),
+        ScoreCounts.from_scores(np.repeat([1, -1], [3, 4000]), np.r_[np.full(3, 1e12), np.linspace(-1, 1, 4000)]),
+    ],
+    ids=["two rows", "constant", "outliers"],
+)
+def test_odd_scores_can_be_drawn(report, test):
+    assert "Average precision" in text_of(render(replace(report, test=test, weights=[])))
+
+
+def test_one_class_is_refused(report):
+    with pytest.raises(InputError, match="both classes"):
+        render(replace(report, test=ScoreCounts.from_scores(np.array([1]), np.array([0.0]))))
+
+
+def test_a_page_of_many_rows_and_rounds_stays_small(report):
+    big = replace(
+        report, history=history(20_000).assign(relative_gap=lambda h: 1 / h["round"]), train=scores(20_000, 300_000),
+        test=scores(5_000, 200_000, seed=3), weights=[(f"feature {i}", i / 7) for i in range(60_000)],
+    )  # fmt: skip
+    assert len(render(big).encode()) < 1_500_000
+
+
+@pytest.mark.parametrize("n_points", [10, 1000])
+def test_thinning_keeps_the_ends_and_stays_near_the_curve(n_points):
+    x = np.r_[np.zeros(20_000), np.linspace(0, 1, 50_000) ** 3]
+    y = np.r_[np.linspace(0, 0.8, 20_000), np.linspace(0.8, 1, 50_000)]
+    kept = thin(x, y, n_points)
+    assert len(kept) <= n_points + 2
+    assert (kept[0], kept[-1]) == (0, len(x) - 1)
+    assert (np.diff(kept) > 0).all()
+    gaps = np.abs(np.diff(x[kept])) + np.abs(np.diff(y[kept]))
+    assert gaps.max() <= 3 / n_points
+    assert thin(np.zeros(5000), np.zeros(5000)).tolist() == [0, 4999]
+    assert thin(x[:7], y[:7], n_points).tolist() == list(range(7))
+
+
+def test_thinned_history_keeps_first_and_last_round():
+    kept = thin_history(history(5 * MAX_POINTS))
+    assert len(kept) == MAX_POINTS
+    assert kept["round"].iloc[[0, -1]].tolist() == [1, 5 * MAX_POINTS]
+
+
+def test_the_range_of_the_histogram_leaves_outliers_out():
+    counts = ScoreCounts.from_scores(np.tile([1, -1], 5000), np.r_[np.linspace(0, 1, 9998), -1e9, 1e9])
+    low, high = central_range(counts)
+    assert 0 <= low < 0.01
+    assert 0.99 < high <= 1
+
+
+def test_importing_the_report_loads_neither_matplotlib_nor_jinja():
+    code = "import sys, aucdist.report.html; print([m for m in ('matplotlib', 'jinja2', 'scipy') if m in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
