@@ -3,6 +3,9 @@
 import difflib
 from collections.abc import Iterable
 
+MOST_NAMES = 12
+"""So many allowed names are listed at most."""
+
 
 class InputError(ValueError):
     """Something the user gave is wrong: a file, a configuration, an argument.
@@ -29,6 +32,10 @@ def unknown(kind: str, name: object, allowed: Iterable[object]) -> InputError:
         The allowed names.
     """
     names = [str(a) for a in allowed]
-    near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(str(name), names, n=MOST_NAMES, cutoff=0.5)
     hint = f" Did you mean {near[0]!r}?" if near else ""
+    if len(names) > MOST_NAMES:
+        # One screen: the nearest, or the first.
+        shown = near if len(near) > 1 else names[:MOST_NAMES]
+        names = [*shown, f"and {len(names) - len(shown)} more"]
     return InputError(f"unknown {kind} {name!r}.{hint} Allowed: {', '.join(names)}")

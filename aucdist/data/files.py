@@ -82,7 +82,7 @@ def expand(source: str | list[str]) -> list[str]:
     if is_web(url):
         return [url]
     with explained(url, "read"):
-        fs, path = _open_fs(url)
+        fs, path = open_fs(url)
         if any(c in path for c in "*?["):
             found = [p for p in fs.glob(path) if not fs.isdir(p)]
         elif url.endswith("/") or fs.isdir(path):
@@ -114,10 +114,10 @@ def read_bytes(url: str, sha256: str | None = None) -> bytes:
     """
     with explained(url, "read"):
         if is_web(url):
-            fs, path = _open_fs(url)
+            fs, path = open_fs(url)
             data = fetch(url, sha256, lambda target: fs.get_file(path, target)).read_bytes()
         else:
-            fs, path = _open_fs(url)
+            fs, path = open_fs(url)
             data = fs.cat_file(path)
     if not data:
         raise InputError(f"{shown(url)} is empty")
@@ -155,7 +155,7 @@ def write_bytes(url: str, data: bytes) -> None:
         If the place is not writable or cannot be reached.
     """
     with explained(url, "write"):
-        fs, path = _open_fs(url)
+        fs, path = open_fs(url)
         if "file" not in fs.protocol:
             fs.pipe_file(path, data)
             return
@@ -169,7 +169,14 @@ def write_bytes(url: str, data: bytes) -> None:
             aside.unlink(missing_ok=True)
 
 
-def _open_fs(url: str) -> tuple[Any, str]:
+def open_fs(url: str) -> tuple[Any, str]:
+    """Return the file system of a URL, with short time-outs, and the path on it.
+
+    Raises
+    ------
+    InputError
+        If nothing here can open such a URL.
+    """
     scheme = url.split("://", 1)[0] if "://" in url else "file"
     try:
         fs, path = fsspec.url_to_fs(url, **OPTIONS.get(scheme, {}))

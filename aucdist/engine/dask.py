@@ -192,8 +192,12 @@ def local_client(workers: int = 2, threads: int = 1, memory_limit: str = "auto")
     memory_limit : str
         Per process, as in ``"2GiB"``; ``"auto"`` shares out the machine's memory.
     """
-    # Blocks have their places; moving them for a few milliseconds of balance costs more than it gains.
-    settings = {"distributed.scheduler.work-stealing": False}
+    settings = {
+        # Blocks have their places; moving them for a few milliseconds of balance costs more than it gains.
+        "distributed.scheduler.work-stealing": False,
+        # Ctrl-C is for this process, which ends the workers in order; by themselves they would print tracebacks.
+        "distributed.worker.preload": ["import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"],
+    }
     with (
         dask.config.set(settings),
         LocalCluster(
@@ -203,6 +207,7 @@ def local_client(workers: int = 2, threads: int = 1, memory_limit: str = "auto")
         Client(cluster) as client,
     ):  # fmt: skip
         client.wait_for_workers(workers)
+        _send_at_once(client)
         yield client
 
 
@@ -220,7 +225,13 @@ def connect(address: str, timeout: float = 10.0) -> Iterator[Client]:
     except OSError as error:
         raise InputError(f"no Dask scheduler answers at {address} within {timeout:g} s") from error
     with client:
+        _send_at_once(client)
         yield client
+
+
+def _send_at_once(client: Client) -> None:
+    """Let the client send every millisecond rather than every ten: a round is a few short messages, each waited for."""
+    client.scheduler_comm.interval = 0.001
 
 
 def _gather(client: Client, futures: list[Future], what: str) -> list[Any]:

@@ -71,7 +71,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         InputError
             A ValueError: for a parameter outside its range, or data that cannot be used.
         """
-        self._check_parameters()
+        self.check_parameters()
         blocks = self._as_blocks(X, y, sample_weight)
         if min(blocks.weight_pos, blocks.weight_neg) <= 0:
             raise InputError(
@@ -129,7 +129,14 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         tags.classifier_tags.multi_class = False
         return tags
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Check every parameter, as `fit` does first.
+
+        Raises
+        ------
+        InputError
+            Naming the parameter, its value and what is allowed.
+        """
         if self.solver not in self.solvers:
             raise unknown("solver", self.solver, self.solvers)
         for name in sorted({option for solver in self.solvers.values() for option in solver.options}):

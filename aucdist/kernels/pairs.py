@@ -82,42 +82,38 @@ def hinge_sum(scores, weights, anchors, table, low, scale, weight_below, score_b
 
 
 @njit(nogil=True, cache=True)
-def cut(scores, weights, group, anchors, table, low, scale, weight_below, score_below, coefs, histogram, active):
-    """Evaluate the hinge over all pairs of these rows and the anchors, and the dual point of its active pairs by group.
+def cut(scores, weights, anchors, table, low, scale, weight_below, score_below, coefs, histogram):
+    """Evaluate the hinge over all pairs of these rows and the anchors, and the dual point of its active pairs.
 
     Parameters
     ----------
     scores, weights : ndarray of shape (n_rows,), float64
         Rows of the larger class.
-    group : ndarray of shape (n_rows,), int64
-        The cut each row counts for.
     anchors, table, low, scale, weight_below, score_below
         The other class.
     coefs : ndarray of shape (n_rows,), float64
         Written: the row's weight times the weight of the anchors active with it.
-    histogram : ndarray of shape (n_groups, n_anchors + 1), float64
-        Added to: the weight of the group's rows that are active with exactly the first r anchors.
-    active : ndarray of shape (n_groups,), float64
-        Added to: the weight of the group's active pairs.
+    histogram : ndarray of shape (n_anchors + 1,), float64
+        Added to: the weight of the rows that are active with exactly the first r anchors.
 
     Returns
     -------
-    float
-        The weighted sum of the hinges.
+    active, hinge : float
+        The weight of the active pairs, and the weighted sum of their hinges.
     """
-    total = 0.0
+    active = 0.0
+    hinge = 0.0
     for o in range(scores.shape[0]):
         r = n_active(anchors, table, low, scale, scores[o]) if anchors[0] - scores[o] < 1.0 else 0
-        g = group[o]
         coefs[o] = weights[o] * weight_below[r]
-        histogram[g, r] += weights[o]
-        active[g] += coefs[o]
-        total += weights[o] * (weight_below[r] * (1.0 + scores[o]) - score_below[r])
-    return total
+        histogram[r] += weights[o]
+        active += coefs[o]
+        hinge += weights[o] * (weight_below[r] * (1.0 + scores[o]) - score_below[r])
+    return active, hinge
 
 
 @njit(nogil=True, cache=True)
-def slopes_along(start, end, weights, steps, anchors, table, low, scale, weight_below, change_below, slopes):
+def slopes_along(start, end, weights, steps, stride, anchors, table, low, scale, weight_below, change_below, slopes):
     """Add the derivative of the hinge sum with respect to the step, at several steps between two score vectors.
 
     Parameters
@@ -127,6 +123,8 @@ def slopes_along(start, end, weights, steps, anchors, table, low, scale, weight_
     weights : ndarray of shape (n_rows,), float64
     steps : ndarray of shape (n_steps,), float64
         Ascending.
+    stride : int
+        Every how many rows one is looked at.
     anchors : ndarray of shape (n_steps, n_anchors), float64
         The anchors' scores at each step, ascending.
     table, low, scale : ndarray of shape (n_steps, n_cells + 1), (n_steps,), (n_steps,)
@@ -138,7 +136,7 @@ def slopes_along(start, end, weights, steps, anchors, table, low, scale, weight_
     """
     n_steps = steps.shape[0]
     lowest = anchors[:, 0].min()
-    for o in range(start.shape[0]):
+    for o in range(0, start.shape[0], stride):
         change = end[o] - start[o]
         highest = start[o] + max(steps[0] * change, steps[n_steps - 1] * change)
         # Most rows of a good model are active with no anchor at any of the steps.

@@ -65,17 +65,30 @@ def _csr_dot(rows, i, w):
     return total
 
 
-@register_jitable
+@register_jitable(fastmath=SUM_IN_ANY_ORDER)
 def _dense_axpy(rows, i, a, out):
     row = rows.values[i]
     for j in range(row.shape[0]):
         out[j] += a * row[j]
 
 
-@register_jitable
+@register_jitable(fastmath=SUM_IN_ANY_ORDER)
 def _csr_axpy(rows, i, a, out):
     for k in range(rows.offsets[i], rows.offsets[i + 1]):
         out[rows.indices[k]] += a * rows.values[k]
+
+
+@register_jitable(fastmath=SUM_IN_ANY_ORDER)
+def _dense_axpy4(rows, i, a, out):
+    r0, r1, r2, r3 = rows.values[i[0]], rows.values[i[1]], rows.values[i[2]], rows.values[i[3]]
+    for j in range(out.shape[0]):
+        out[j] += a[0] * r0[j] + a[1] * r1[j] + a[2] * r2[j] + a[3] * r3[j]
+
+
+@register_jitable
+def _csr_axpy4(rows, i, a, out):
+    for r in range(4):
+        _csr_axpy(rows, i[r], a[r], out)
 
 
 def row_dot(rows, i, w):
@@ -89,6 +102,14 @@ def row_axpy(rows, i, a, out):
         _csr_axpy(rows, i, a, out)
     else:
         _dense_axpy(rows, i, a, out)
+
+
+def row_axpy4(rows, i, a, out):
+    """Add the sum of ``a[r]`` times row ``i[r]``, r = 0..3, to the float64 vector out: dense rows then read and write it once."""
+    if isinstance(rows, CsrRows):
+        _csr_axpy4(rows, i, a, out)
+    else:
+        _dense_axpy4(rows, i, a, out)
 
 
 def _is_csr(rows) -> bool:
@@ -109,6 +130,13 @@ def _row_axpy_by_type(rows, i, a, out):
     return lambda rows, i, a, out: _dense_axpy(rows, i, a, out)
 
 
+@overload(row_axpy4)
+def _row_axpy4_by_type(rows, i, a, out):
+    if _is_csr(rows):
+        return lambda rows, i, a, out: _csr_axpy4(rows, i, a, out)
+    return lambda rows, i, a, out: _dense_axpy4(rows, i, a, out)
+
+
 @njit(nogil=True, cache=True)
 def project(rows, w, out):
     """Write X w into out, float64 of shape (n_samples,)."""
@@ -119,14 +147,34 @@ def project(rows, w, out):
 @njit(nogil=True, cache=True)
 def accumulate(rows, which, coefs, out):
     """Add the sum of ``coefs[k] * x[which[k]]`` to out, float64 of shape (n_features,); coefficients of 0 cost nothing."""
+    i0, i1, i2 = 0, 0, 0
+    a0, a1, a2 = 0.0, 0.0, 0.0
+    held = 0
     for k in range(which.shape[0]):
-        if coefs[k] != 0.0:
-            row_axpy(rows, which[k], coefs[k], out)
+        a = coefs[k]
+        if a == 0.0:
+            continue
+        if held == 3:
+            row_axpy4(rows, (i0, i1, i2, which[k]), (a0, a1, a2, a), out)
+            held = 0
+        elif held == 2:
+            i2, a2, held = which[k], a, 3
+        elif held == 1:
+            i1, a1, held = which[k], a, 2
+        else:
+            i0, a0, held = which[k], a, 1
+    if held > 0:
+        row_axpy(rows, i0, a0, out)
+    if held > 1:
+        row_axpy(rows, i1, a1, out)
+    if held > 2:
+        row_axpy(rows, i2, a2, out)
 
 
 @njit(nogil=True, cache=True)
-def accumulate_by_group(rows, which, coefs, group, out):
-    """Add ``coefs[k] * x[which[k]]`` to ``out[group[k]]`` for every k; out is float64 of shape (n_groups, n_features)."""
+def accumulate_each(rows, which, coefs, out):
+    """Add the sum over k of ``coefs[g, k] * x[which[k]]`` to ``out[g]`` for every g; out is float64 of shape (g, n_features)."""
     for k in range(which.shape[0]):
-        if coefs[k] != 0.0:
-            row_axpy(rows, which[k], coefs[k], out[group[k]])
+        for g in range(out.shape[0]):
+            if coefs[g, k] != 0.0:
+                row_axpy(rows, which[k], coefs[g, k], out[g])

@@ -5,8 +5,10 @@ weights.
 
 After Franc & Sonnenburg, "Optimized Cutting Plane Algorithm for Large-Scale Risk Minimization" (JMLR 10, 2009), carried
 over to pairs. Departures: the sweep over pairs goes through the sorted scores of the smaller class (`kernels.pairs`); the
-rows of the larger class are dealt into groups, each with its own cuts, which saves rounds where the classes are lopsided;
-the line search takes the zero of a chord of the exact derivative at a few steps, all of them from one reduction.
+rows of the larger class are dealt into groups, each with its own cuts, which saves rounds where the classes are lopsided; the
+next point to look at is the bundle's minimiser near the best point (a proximal term whose weight follows the line search's
+steps), which saves rounds where many pairs make the objective smooth; the line
+search takes the zero of a chord of the exact derivative at a few steps, all of them from one reduction.
 """
 
 from collections.abc import Iterator
@@ -16,18 +18,24 @@ import numpy as np
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary
-from aucdist.kernels.pairs import cut, guide, hinge_sum, slopes_along
-from aucdist.kernels.rows import accumulate, accumulate_by_group, project
+from aucdist.kernels.pairs import cut, guide, slopes_along
+from aucdist.kernels.rows import accumulate, accumulate_each, project
 from aucdist.solvers.base import Round
 from aucdist.solvers.simplex import Bundle
 
-BEYOND = 0.1
-"""The next cut is taken this share of the way from the best point to the bundle's: Franc & Sonnenburg's mu."""
+BEYOND = 0.03
+"""The next cut is taken this share of the rest of the way beyond the line search's point (Franc & Sonnenburg's mu, 0.1)."""
 
 STEPS = np.array([0.02, 0.05, 0.1, 0.2, 0.35, 0.6, 0.9, 1.3])
 """Where the line search looks, in units of the way to the bundle's point."""
 
-MAX_GROUPS = 16
+TOO_SHORT, LONG = 0.05, 0.3
+"""Line searches that end below or above these tell that the bundle's points lie too far off, or could lie further."""
+
+FEW_ROWS, ROWS_BY_GAP = 5000, 50.0
+"""The line search looks at a sample of the rows with active pairs, the larger the smaller the gap: this many over the gap."""
+
+MAX_GROUPS = 32
 
 MAX_CELLS = 2**16
 """Of the table that guides a search: what stays in a core's second-level cache."""
@@ -35,15 +43,25 @@ MAX_CELLS = 2**16
 
 @dataclass(frozen=True)
 class Memory:
-    """What a block keeps: its rows by class, and scores of the larger class (mirrored where the negatives are the smaller)."""
+    """What a block keeps: its rows by class, and scores of the larger class (mirrored where the negatives are the smaller).
+
+    Attributes
+    ----------
+    anchors, others : ndarray of int64
+        Positions of the rows of the smaller and of the larger class; these lie group by group.
+    weights, best, candidate, trial : ndarray of float64
+        Of the others: weights, and scores at the best point, at the bundle's, and where the last cut was taken.
+    ends : ndarray of shape (n_groups + 1,), int64
+        Where each group begins and ends in `others`.
+    """
 
     anchors: np.ndarray
     others: np.ndarray
     weights: np.ndarray
-    group: np.ndarray
+    ends: np.ndarray
     best: np.ndarray
     candidate: np.ndarray
-    trials: tuple[np.ndarray, ...] = ()
+    trial: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -92,12 +110,15 @@ def begin(block: Block, memory: Memory | None, w: np.ndarray, sign: int, n_group
     """Sort the rows by class and score them at the start."""
     smaller = block.y == sign
     anchors, others = np.flatnonzero(smaller), np.flatnonzero(~smaller)
+    # By row id, so that the cuts do not depend on how the rows lie in blocks.
+    group = block.row_id[others] % n_groups
+    others = others[np.argsort(group, kind="stable")]
+    ends = np.concatenate(([0], np.cumsum(np.bincount(group, minlength=n_groups))))
     weight = block.weights()
     scores = np.empty(block.n_samples)
     project(block.rows, sign * w, scores)
     at_start = scores[others]
-    # By row id, so that the cuts do not depend on how the rows lie in blocks.
-    memory = Memory(anchors, others, weight[others], block.row_id[others] % n_groups, at_start, at_start, (at_start,))
+    memory = Memory(anchors, others, weight[others], ends, at_start, at_start, at_start)
     return memory, {"scores": [scores[anchors]], "weights": [weight[anchors]]}
 
 
@@ -109,58 +130,45 @@ def look(block: Block, memory: Memory, w: np.ndarray, sign: int) -> tuple[Memory
 
 
 def search(
-    block: Block, memory: Memory, steps: np.ndarray, anchors: Anchors, change_below: np.ndarray
+    block: Block, memory: Memory, steps: np.ndarray, stride: int, anchors: Anchors, change_below: np.ndarray
 ) -> tuple[Memory, Summary]:
-    """Derivative of the hinge sum along the way from the best point to the bundle's."""
+    """Derivative of the hinge sum along the way from the best point to the bundle's, and the weight of the rows looked at."""
     slopes = np.zeros(len(steps))
     slopes_along(
-        memory.best,
-        memory.candidate,
-        memory.weights,
-        steps,
-        *anchors.search(),
-        anchors.weight_below,
-        change_below,
-        slopes,
-    )
-    return memory, {"slopes": slopes}
+        memory.best, memory.candidate, memory.weights, steps, stride, *anchors.search(),
+        anchors.weight_below, change_below, slopes,
+    )  # fmt: skip
+    return memory, {"slopes": slopes, "weight": memory.weights[::stride].sum()}
 
 
-def evaluate(block: Block, memory: Memory, step: float, anchors: Anchors) -> tuple[Memory, Summary]:
-    """Exact hinge sum at a step of the way; the scores there are kept as the first trial."""
+def cut_here(block: Block, memory: Memory, step: float, anchors: Anchors) -> tuple[Memory, Summary]:
+    """Take the cuts at a step of the way; their gradients so far hold the larger class's part only."""
     scores = memory.best + step * (memory.candidate - memory.best)
-    total = hinge_sum(scores, memory.weights, *anchors.search(), anchors.weight_below, anchors.score_below)
-    return replace(memory, trials=(scores,)), {"hinge": total}
-
-
-def cut_here(
-    block: Block, memory: Memory, step: float | None, anchors: Anchors, n_groups: int
-) -> tuple[Memory, Summary]:
-    """Take the cuts at a step of the way (None: at the best point), and the part of their gradients owed to the larger class."""
-    scores = memory.best if step is None else memory.best + step * (memory.candidate - memory.best)
+    n_groups = len(memory.ends) - 1
     coefs = np.empty(len(scores))
     histogram = np.zeros((n_groups, len(anchors.scores) + 1))
-    active = np.zeros(n_groups)
-    total = cut(
-        scores, memory.weights, memory.group, *anchors.search(), anchors.weight_below, anchors.score_below,
-        coefs, histogram, active,
-    )  # fmt: skip
+    active, hinge = np.zeros(n_groups), 0.0
     gradients = np.zeros((n_groups, block.n_features))
-    accumulate_by_group(block.rows, memory.others, coefs, memory.group, gradients)
-    memory = replace(memory, trials=(*memory.trials, scores))
-    return memory, {"hinge": total, "active": active, "histogram": histogram, "gradients": gradients}
+    for g in range(n_groups):
+        mine = slice(memory.ends[g], memory.ends[g + 1])
+        active[g], of_group = cut(
+            scores[mine], memory.weights[mine], *anchors.search(), anchors.weight_below, anchors.score_below,
+            coefs[mine], histogram[g],
+        )  # fmt: skip
+        hinge += of_group
+        accumulate(block.rows, memory.others[mine], coefs[mine], gradients[g])
+    told = {"hinge": hinge, "active": active, "histogram": histogram, "gradients": gradients}
+    return replace(memory, trial=scores), {**told, "rows": np.count_nonzero(coefs)}
 
 
 def finish_cut(
-    block: Block, memory: Memory, coefs: np.ndarray, offsets: np.ndarray, keep: int | None
+    block: Block, memory: Memory, coefs: np.ndarray, offsets: np.ndarray, keep: bool
 ) -> tuple[Memory, Summary]:
-    """Add the anchors' part of the gradients, and make the trial numbered `keep` the best point (None: the old one stays)."""
-    mine = coefs[:, offsets[block.index] : offsets[block.index + 1]]
+    """Add the anchors' part of the gradients; with `keep`, where the cut was taken becomes the best point."""
     gradients = np.zeros((len(coefs), block.n_features))
-    for g in range(len(coefs)):
-        accumulate(block.rows, memory.anchors, mine[g], gradients[g])
-    best = memory.best if keep is None else memory.trials[keep]
-    return replace(memory, best=best, trials=()), {"gradients": gradients}
+    mine = coefs[:, offsets[block.index] : offsets[block.index + 1]]
+    accumulate_each(block.rows, memory.anchors, mine, gradients)
+    return replace(memory, best=memory.trial if keep else memory.best), {"gradients": gradients}
 
 
 # ---- rounds: run by the client ----------------------------------------------------------------------------------------
@@ -189,10 +197,10 @@ def number_of_groups(n_anchors: int, n_others: int, n_features: int) -> int:
     """Return how many cuts to take per round.
 
     More cuts mean fewer rounds, but each costs a walk over the anchors' rows, a histogram over the anchors and a gradient:
-    never more than the larger class itself costs, and no more than a few megabytes on the wire. Small data get one, so that
+    never more than half of what the larger class itself costs, and no more than a few megabytes on the wire. Small data get one, so that
     a row of weight 2 is two rows.
     """
-    return max(1, min(MAX_GROUPS, n_others // max(n_anchors, 2000), 2**20 // (n_anchors + n_features)))
+    return max(1, min(MAX_GROUPS, n_others // max(2 * n_anchors, 4000), 2**20 // (n_anchors + n_features)))
 
 
 class _AllPairs:
@@ -204,6 +212,7 @@ class _AllPairs:
         n_anchors = min(blocks.n_pos, blocks.n_neg)
         self.n_groups = number_of_groups(n_anchors, blocks.n_samples - n_anchors, blocks.n_features)
         self.bundle = Bundle(self.n_groups, blocks.n_features, lam)
+        self.primal = np.inf
         self.w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)
         begun = self.blocks.reduce(begin, self.w, self.sign, self.n_groups)
         self.offsets = np.cumsum([0] + [len(part) for part in begun["scores"]])
@@ -211,44 +220,43 @@ class _AllPairs:
         self.weights = np.concatenate(begun["weights"])
 
     def rounds(self) -> Iterator[Round]:
-        here = Anchors.at(self.anchors, self.weights)
-        taken = self.blocks.reduce(cut_here, None, here, self.n_groups)
-        self.primal = self._objective(taken["hinge"], self.w)
-        self._add_cut(taken, here, keep=None)
-        dual, passes = -np.inf, 1
+        self._take_cut(0.0, self.anchors, self.w)
+        dual, passes, mu, nulls = -np.inf, 1, 0.0, 0
         while True:
             target, bound = self.bundle.solve()
             dual = max(dual, bound)
             yield Round(self.w.copy(), self.primal, dual, passes)
-            self._advance(target)
+            if mu > 0.0:
+                target = self.bundle.near(self.w, mu)
+            step = self._advance(target, (self.primal - dual) / self.primal)
+            nulls = nulls + 1 if step == STEPS[0] else 0
+            if step > LONG or nulls > 2:
+                # Room to go; or no way down thrice, and closer targets would leave the bundle as wrong as it is.
+                mu = 0.5 * mu
+            elif step < TOO_SHORT:
+                mu = max(2.0 * mu, self.lam)
             passes += 1
 
-    def _advance(self, target: np.ndarray) -> None:
-        """Look at the bundle's point, walk towards it, and take the cuts a little beyond."""
+    def _advance(self, target: np.ndarray, gap: float) -> float:
+        """Look at the target, walk towards it, take the cuts a little beyond, and return the step walked."""
         seen = np.concatenate(self.blocks.reduce(look, target, self.sign)["scores"])
         way = target - self.w
-        step = self._line_search(seen, way)
+        step = self._line_search(seen, way, gap)
         beyond = step + BEYOND * (1.0 - step)
-        there = Anchors.at(self.anchors + step * (seen - self.anchors), self.weights)
-        cut_at = Anchors.at(self.anchors + beyond * (seen - self.anchors), self.weights)
-        value = self._objective(self.blocks.reduce(evaluate, step, there)["hinge"], self.w + step * way)
-        taken = self.blocks.reduce(cut_here, beyond, cut_at, self.n_groups)
-        value_beyond = self._objective(taken["hinge"], self.w + beyond * way)
-        keep = None
-        if min(value, value_beyond) < self.primal:
-            keep, chosen = (0, step) if value <= value_beyond else (1, beyond)
-            self.primal = min(value, value_beyond)
-            self.w = self.w + chosen * way
-            self.anchors = self.anchors + chosen * (seen - self.anchors)
-        self._add_cut(taken, cut_at, keep)
+        self._take_cut(beyond, self.anchors + beyond * (seen - self.anchors), self.w + beyond * way)
+        return step
 
-    def _line_search(self, seen: np.ndarray, way: np.ndarray) -> float:
+    def _line_search(self, seen: np.ndarray, way: np.ndarray, gap: float) -> float:
         """Return the step that about minimises the objective along the way."""
-        change = seen - self.anchors
-        points = [Anchors.at(self.anchors + step * change, self.weights) for step in STEPS]
-        change_below = np.stack([_running((self.weights * change)[p.order]) for p in points])
-        slopes = self.blocks.reduce(search, STEPS, Anchors.stack(points), change_below)["slopes"]
-        slopes = slopes / self.total + self.lam * (self.w @ way + STEPS * (way @ way))
+        wanted = max(FEW_ROWS, ROWS_BY_GAP / max(gap, 1e-12))
+        stride, some = (max(1, int(n // wanted)) for n in (self.active_rows, len(self.anchors)))
+        anchors, weights = self.anchors[::some], self.weights[::some]
+        change = seen[::some] - anchors
+        points = [Anchors.at(anchors + step * change, weights) for step in STEPS]
+        change_below = np.stack([_running((weights * change)[p.order]) for p in points])
+        found = self.blocks.reduce(search, STEPS, stride, Anchors.stack(points), change_below)
+        slopes = found["slopes"] / (found["weight"] * weights.sum())
+        slopes += self.lam * (self.w @ way + STEPS * (way @ way))
         if slopes[0] >= 0:
             return float(STEPS[0])
         if slopes[-1] <= 0:
@@ -256,11 +264,15 @@ class _AllPairs:
         k = int(np.argmax(slopes > 0))
         return float(STEPS[k - 1] + (STEPS[k] - STEPS[k - 1]) * slopes[k - 1] / (slopes[k - 1] - slopes[k]))
 
-    def _objective(self, hinge: float, w: np.ndarray) -> float:
-        return float(hinge / self.total + 0.5 * self.lam * (w @ w))
-
-    def _add_cut(self, taken: Summary, anchors: Anchors, keep: int | None) -> None:
-        """Give the bundle one point per group: the active pairs' weight and gradient."""
+    def _take_cut(self, step: float, scores: np.ndarray, w: np.ndarray) -> None:
+        """Give the bundle one point per group, the active pairs' weight and gradient, and keep w if it is the best so far."""
+        anchors = Anchors.at(scores, self.weights)
+        taken = self.blocks.reduce(cut_here, step, anchors)
+        value = float(taken["hinge"] / self.total + 0.5 * self.lam * (w @ w))
+        keep = value < self.primal
+        if keep:
+            self.primal, self.w, self.anchors = value, w, scores
+        self.active_rows = taken["rows"]
         above = np.cumsum(taken["histogram"][:, ::-1], axis=1)[:, ::-1][:, 1:]
         coefs = np.empty_like(above)
         coefs[:, anchors.order] = -above * self.weights[anchors.order]

@@ -31,6 +31,7 @@ class Bundle:
         self.lam = lam
         self.idle_rounds = idle_rounds
         self.b = np.zeros(0)
+        self._b_near = np.zeros(0)
         self._active = np.zeros(0)
         self._gradients = np.zeros((0, n_features))
         self._gram = np.zeros((0, 0))
@@ -57,7 +58,8 @@ class Bundle:
         self._active = np.append(self._active, active)
         self._group = np.append(self._group, np.arange(self.n_groups))
         self._idle = np.append(self._idle, np.zeros(self.n_groups, dtype=np.int64))
-        self.b = np.append(self.b, np.full(self.n_groups, 1.0 if first else 0.0))
+        unused = np.full(self.n_groups, 1.0 if first else 0.0)
+        self.b, self._b_near = np.append(self.b, unused), np.append(self._b_near, unused)
 
     def solve(self) -> tuple[np.ndarray, float]:
         """Find the best combination.
@@ -75,12 +77,29 @@ class Bundle:
         w = -(self.b[support] @ self._gradients[support]) / self.lam
         return w, float(self.b @ self._active - 0.5 * self.lam * (w @ w))
 
+    def near(self, centre: np.ndarray, mu: float) -> np.ndarray:
+        """Return the minimiser of the bundle's lower model of the objective plus ``mu/2 |w - centre|^2``.
+
+        Parameters
+        ----------
+        centre : ndarray of shape (n_features,)
+        mu : float
+            Above 0.
+        """
+        total = self.lam + mu
+        heights = self._active + (mu / total) * (self._gradients @ centre)
+        self._b_near = maximise(self._gram / total, heights, self._group, self._b_near)
+        self._idle[self._b_near > 0] = 0
+        return (mu * centre - self._b_near @ self._gradients) / total
+
     def _drop_idle(self) -> None:
         keep = self._idle < self.idle_rounds
+        if (self._b_near[~keep] > 0).any():
+            self._b_near = self.b  # it was not asked for a while
         if not keep.all():
             self._gram = self._gram[np.ix_(keep, keep)]
             self._gradients = self._gradients[keep]
-            self.b, self._active = self.b[keep], self._active[keep]
+            self.b, self._b_near, self._active = self.b[keep], self._b_near[keep], self._active[keep]
             self._group, self._idle = self._group[keep], self._idle[keep]
 
 

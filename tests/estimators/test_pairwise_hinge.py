@@ -57,7 +57,8 @@ def test_threshold_maximises_g_mean(data):
 
 
 @pytest.mark.parametrize(
-    "form", [sp.csr_matrix, sp.csr_array, sp.coo_array, sp.csc_matrix, pd.DataFrame, np.asfortranarray, np.ndarray.tolist]
+    "form",
+    [sp.csr_matrix, sp.csr_array, sp.coo_array, sp.csc_matrix, pd.DataFrame, np.asfortranarray, np.ndarray.tolist],
 )
 def test_every_form_of_X_gives_the_same_model(data, form):
     X, y = data
@@ -74,7 +75,9 @@ def test_float32_is_not_widened_but_summed_in_float64(data):
     np.testing.assert_array_equal(narrow.coef_, wide.coef_)
 
 
-@pytest.mark.parametrize(("labels", "positive"), [(("no", "yes"), "yes"), ((0, 1), 1), ((False, True), True), ((3.0, -2.0), 3.0)])
+@pytest.mark.parametrize(
+    ("labels", "positive"), [(("no", "yes"), "yes"), ((0, 1), 1), ((False, True), True), ((3.0, -2.0), 3.0)]
+)
 def test_the_larger_label_is_positive(data, labels, positive):
     X, y = data
     named = np.where(y > 0, max(labels), min(labels))
@@ -154,7 +157,7 @@ def test_bad_data(data, change, message):
 
 
 def test_blocks_of_one_class_are_refused(data):
-    X, y = data
+    X, _ = data
     with pytest.raises(InputError, match="all rows are of one class"):
         PairwiseHingeClassifier().fit(LocalBlocks([Block.of(X, np.ones(400))]))
 

@@ -36,18 +36,14 @@ def test_search_among_many_equal_anchors():
     assert found == [0, 1000, 1000, 2000, 2001]
 
 
-def sweep(pos, neg, w_pos, w_neg, group=None, n_groups=1):
-    """Return hinge sum, active weight by group, and coefficients of the positives (by group) and of the negatives."""
+def sweep(pos, neg, w_pos, w_neg):
+    """Return hinge sum, active weight, and coefficients of the positives and of the negatives."""
     at = Anchors.at(pos, w_pos)
-    group = np.zeros(len(neg), dtype=np.int64) if group is None else group
-    coefs, histogram, active = np.empty(len(neg)), np.zeros((n_groups, len(pos) + 1)), np.zeros(n_groups)
-    total = cut(
-        neg, w_neg, group, *at.search(), at.weight_below, at.score_below, coefs, histogram, active
-    )
-    assert hinge_sum(neg, w_neg, *at.search(), at.weight_below, at.score_below) == total
-    above = np.cumsum(histogram[:, ::-1], axis=1)[:, ::-1][:, 1:]
-    of_pos = np.empty_like(above)
-    of_pos[:, at.order] = above * w_pos[at.order]
+    coefs, histogram = np.empty(len(neg)), np.zeros(len(pos) + 1)
+    active, total = cut(neg, w_neg, *at.search(), at.weight_below, at.score_below, coefs, histogram)
+    assert hinge_sum(neg, w_neg, *at.search(), at.weight_below, at.score_below) == pytest.approx(total, rel=1e-14)
+    of_pos = np.empty(len(pos))
+    of_pos[at.order] = np.cumsum(histogram[::-1])[::-1][1:] * w_pos[at.order]
     return total, active, of_pos, coefs
 
 
@@ -57,24 +53,22 @@ def test_cut_agrees_with_counting_all_pairs(pos, neg):
     scores, y = np.concatenate([pos, neg]), np.repeat([1, -1], [len(pos), len(neg)])
     total, active, of_pos, of_neg = sweep(pos, neg, np.ones(len(pos)), np.ones(len(neg)))
     slow = active_coefficients(scores, y)
-    np.testing.assert_array_equal(np.concatenate([of_pos[0], -of_neg]), slow)
+    np.testing.assert_array_equal(np.concatenate([of_pos, -of_neg]), slow)
     # One dual point: what the positives have the negatives have, to the last pair.
-    assert of_pos.sum() == of_neg.sum() == active.sum() == slow[y > 0].sum()
+    assert of_pos.sum() == of_neg.sum() == active == slow[y > 0].sum()
     np.testing.assert_allclose(total / (len(pos) * len(neg)), pairwise_hinge(scores, y), rtol=1e-12, atol=1e-13)
 
 
 @pytest.mark.parametrize("scores", [np.zeros(7), np.array([0.0, 0, 0, 1, 1, 1, 1]), np.arange(7) / 3.0])
-def test_cut_with_weights_and_groups(scores):
+def test_cut_with_weights(scores):
     y = np.array([1, -1, 1, -1, -1, 1, -1])
     weight = np.array([0.5, 1.0, 2.0, 3.0, 0.25, 1.0, 7.0])
     pos, neg = y > 0, y < 0
-    group = np.array([0, 1, 1, 0])
-    total, active, of_pos, of_neg = sweep(scores[pos], scores[neg], weight[pos], weight[neg], group, 2)
+    total, active, of_pos, of_neg = sweep(scores[pos], scores[neg], weight[pos], weight[neg])
     slow = active_coefficients(scores, y, weight)
-    np.testing.assert_allclose(of_pos.sum(axis=0), slow[pos], rtol=1e-13)
+    np.testing.assert_allclose(of_pos, slow[pos], rtol=1e-13)
     np.testing.assert_allclose(-of_neg, slow[neg], rtol=1e-13)
-    np.testing.assert_allclose(active, [of_neg[group == 0].sum(), of_neg[group == 1].sum()], rtol=1e-13)
-    np.testing.assert_allclose(of_pos.sum(axis=1), active, rtol=1e-13)
+    assert active == pytest.approx(of_pos.sum(), rel=1e-13)
     mass = weight[pos].sum() * weight[neg].sum()
     np.testing.assert_allclose(total / mass, pairwise_hinge(scores, y, weight), rtol=1e-12, atol=1e-14)
 
@@ -90,7 +84,7 @@ def test_slopes_are_the_derivative():
     change_below = np.zeros((3, 6))
     change_below[:, 1:] = [np.cumsum((weight * (end - start))[pos][p.order]) for p in points]
     slopes = np.zeros(3)
-    slopes_along(start[neg], end[neg], weight[neg], steps, *at.search(), at.weight_below, change_below, slopes)
+    slopes_along(start[neg], end[neg], weight[neg], steps, 1, *at.search(), at.weight_below, change_below, slopes)
 
     def value(k):
         return pairwise_hinge(start + k * (end - start), y, weight) * weight[pos].sum() * weight[neg].sum()

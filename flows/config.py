@@ -1,0 +1,153 @@
+"""What a run is told: the models behind the YAML files and behind the form that Prefect shows.
+
+Everything is checked here, before any work starts: keys, types, the estimator and its parameters.
+"""
+
+from functools import cached_property
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from aucdist.data.catalog import find
+from aucdist.data.source import ClassName, Source
+from aucdist.errors import InputError, unknown
+
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._+-]*$"
+
+
+class Strict(BaseModel):
+    """A model that refuses keys it does not know."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+Named = TypeVar("Named", "DataRef", "TestConfig")
+
+
+def _in_catalog(config: Named) -> Named:
+    """Return the configuration if the data set it names is in the catalog."""
+    if config.name is not None:
+        find(config.name)
+    return config
+
+
+class DataRef(Strict):
+    """A data set: a name from the catalog, or a source written out."""
+
+    name: str | None = Field(default=None, description="A data set of the catalog (see `aucdist data list`)")
+    source: Source | None = Field(default=None, description="A source written out, where the catalog has none")
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> "DataRef":
+        if (self.name is None) == (self.source is None):
+            raise InputError("give either `name` (a data set of the catalog) or `source`")
+        return _in_catalog(self)
+
+
+class TestConfig(Strict):
+    """Rows kept for the test: a fraction of the data, or a data set of their own."""
+
+    __test__ = False  # not a test class, whatever pytest thinks of the name
+
+    fraction: float | None = Field(default=None, gt=0, lt=1, description="Share of each class kept for the test")
+    seed: int = Field(default=0, ge=0, description="Seed of the split; used with `fraction`")
+    name: str | None = Field(default=None, description="A data set of the catalog, encoded like the training data")
+    source: Source | None = Field(default=None, description="A source written out, encoded like the training data")
+
+    @model_validator(mode="after")
+    def _one_of_three(self) -> "TestConfig":
+        given = [key for key in ("fraction", "name", "source") if getattr(self, key) is not None]
+        if len(given) != 1:
+            raise InputError("give exactly one of `fraction`, `name` and `source`")
+        if "seed" in self.model_fields_set and given != ["fraction"]:
+            raise InputError("`seed` belongs to `fraction`; a test set of its own is taken as it is")
+        return _in_catalog(self)
+
+
+class DataConfig(DataRef):
+    """The training data, how its rows are encoded, and what is kept for the test."""
+
+    positive: ClassName | list[ClassName] | None = Field(
+        default=None, description="Overrides the catalog's positive class: `minority`, a class, or a list of classes"
+    )
+    test: TestConfig | None = Field(default=None, description="Without it there is no test AUC")
+    log1p: Literal["numeric"] | list[str] | None = Field(
+        default=None, description="Features to put through log(1 + x): `numeric` (all that are not one-hot), or names"
+    )
+    scale: Literal["none", "standard", "minmax", "maxabs", "unit-row"] = Field(
+        default="none", description="Scaling, fitted on the training rows"
+    )
+
+
+class ModelConfig(BaseModel):
+    """The estimator and its parameters. What is left out takes the estimator's own default."""
+
+    model_config = ConfigDict(extra="allow")  # parameters of one estimator alone; checked against it below
+
+    estimator: str = Field(default="PairwiseHingeClassifier", description="What is minimised")
+    solver: str | None = Field(default=None, description="How it is minimised")
+    lam: float | None = Field(default=None, description="Weight of the penalty")
+    tol: float | None = Field(default=None, description="Stop when the certified relative gap is at most this")
+    max_passes: int | None = Field(default=None, description="Stop after this many passes over the data")
+    random_state: int | None = Field(default=None, description="Seed of what is random")
+
+    @model_validator(mode="after")
+    def _estimator_takes_them(self) -> "ModelConfig":
+        _ = self.built
+        return self
+
+    @cached_property
+    def built(self) -> Any:
+        """An unfitted estimator with these parameters."""
+        from aucdist.estimators import ESTIMATORS  # here, because it loads scikit-learn and Numba
+
+        if self.estimator not in ESTIMATORS:
+            raise unknown("estimator", self.estimator, ESTIMATORS)
+        estimator = ESTIMATORS[self.estimator]()
+        allowed = estimator.get_params()
+        given = {k: v for k, v in self.model_dump(exclude={"estimator"}).items() if v is not None}
+        for key in given:
+            if key not in allowed:
+                raise unknown(f"parameter of {self.estimator}", key, allowed)
+        estimator.set_params(**given)
+        estimator.check_parameters()  # the ranges too, before the data is read
+        return estimator
+
+
+class NoCluster(Strict):
+    """Everything in this process."""
+
+    kind: Literal["none"] = "none"
+
+
+class LocalClusterConfig(Strict):
+    """Worker processes on this machine."""
+
+    kind: Literal["local"]
+    workers: int = Field(default=2, ge=1, description="Processes")
+    threads: int = Field(default=1, ge=1, description="Threads of each process")
+    memory_limit: str = Field(default="auto", description="Memory of each process, such as 2GiB")
+
+
+class AddressConfig(Strict):
+    """A Dask scheduler that is running already."""
+
+    kind: Literal["address"]
+    address: str = Field(description="Such as tcp://scheduler:8786")
+    scratch: str = Field(description="A folder or URL that every worker can read: the rows are put there for the fit")
+
+
+ClusterConfig = Annotated[NoCluster | LocalClusterConfig | AddressConfig, Field(discriminator="kind")]
+
+
+class TrainConfig(Strict):
+    """One training run."""
+
+    name: str = Field(pattern=NAME, description="Names the run folder and the Prefect run")
+    data: DataConfig
+    model: ModelConfig = Field(default_factory=ModelConfig, description="What is fitted")
+    cluster: ClusterConfig = Field(default_factory=NoCluster, description="Where it runs")
+    blocks: int | None = Field(
+        default=None, ge=1, description="Blocks the rows are dealt out to; by default one per 64 MiB"
+    )
+    output: str = Field(default="runs", min_length=1, description="Folder or URL below which the run folder is made")

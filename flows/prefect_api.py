@@ -1,0 +1,61 @@
+"""Whether Prefect has a server to talk to, found out without importing Prefect (which costs a second or more)."""
+
+import os
+import tomllib
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+KEY = "PREFECT_API_URL"
+
+
+def api_configured() -> bool:
+    """Tell whether the settings Prefect would read in this folder name an API.
+
+    The places are those of Prefect, first come first served: the environment, ``.env``, ``prefect.toml`` and
+    ``pyproject.toml`` of the working folder, and the active profile. An empty ``PREFECT_API_URL`` means none, whatever
+    the other places say.
+    """
+    if KEY in os.environ:
+        return bool(os.environ[KEY])
+    dotenv = _dotenv(Path(".env"))
+    if KEY in dotenv:
+        return bool(dotenv[KEY])
+    tables = (_toml(Path("prefect.toml")), _toml(Path("pyproject.toml")).get("tool", {}).get("prefect", {}))
+    for table in tables:
+        if url := table.get("api", {}).get("url"):
+            return bool(url)
+    return bool(_active_profile(dotenv, tables).get(KEY))
+
+
+def _active_profile(dotenv: dict[str, str], tables: tuple[dict[str, Any], ...]) -> dict[str, Any]:
+    """Return the settings of the active profile; Prefect ships a file of profiles for those who have none."""
+    named = [os.environ.get("PREFECT_PROFILES_PATH"), dotenv.get("PREFECT_PROFILES_PATH")]
+    named += [table.get("profiles_path") for table in tables]
+    home = os.environ.get("PREFECT_HOME")
+    path = next((Path(p) for p in named if p), Path(home or Path.home() / ".prefect") / "profiles.toml")
+    if not path.is_file():
+        prefect = find_spec("prefect")
+        if home or any(named) or prefect is None or prefect.origin is None:
+            return {}
+        path = Path(prefect.origin).parent / "settings" / "profiles.toml"
+    profiles = _toml(path)
+    active = os.environ.get("PREFECT_PROFILE") or profiles.get("active", "")
+    found: dict[str, Any] = profiles.get("profiles", {}).get(active, {})
+    return found
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        return {}  # Prefect itself complains about a broken file when it is used
+
+
+def _dotenv(path: Path) -> dict[str, str]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return {}
+    pairs = (line.removeprefix("export ").partition("=") for line in lines if "=" in line and not line.startswith("#"))
+    return {key.strip(): value.strip().strip("'\"") for key, _, value in pairs}

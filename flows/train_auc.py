@@ -1,0 +1,82 @@
+"""The flow `train-auc`: the stages of a training run as Prefect tasks."""
+
+# No `from __future__ import annotations` here: Prefect reads the types of the parameters to make its form.
+
+from collections.abc import Callable
+from typing import Any
+
+from prefect import flow, task
+from prefect.artifacts import create_markdown_artifact, create_table_artifact
+from prefect.cache_policies import NO_CACHE
+from prefect.client.schemas.objects import State, TaskRun
+from prefect.logging import get_run_logger
+from prefect.tasks import Task
+
+from aucdist.report.table import summary_rows
+from flows import pipeline
+from flows.config import TrainConfig
+from flows.console import Lines
+
+READS_OR_WRITES = ("open data", "publish")  # only these are worth another try
+
+
+@flow(name="train-auc", flow_run_name="{config.name}", persist_result=False, validate_parameters=True)
+def train_auc(config: TrainConfig) -> dict[str, Any]:
+    """Train a model, evaluate it and write the run folder.
+
+    Parameters
+    ----------
+    config : TrainConfig
+
+    Returns
+    -------
+    dict
+        What ``aucdist train --json`` prints.
+    """
+    logger = get_run_logger()
+    result = pipeline.train(config, Lines(logger.info), as_task)
+    create_markdown_artifact(markdown_of(result), key="train-auc-summary", description=f"Summary of {config.name}")
+    create_table_artifact([rows_of(result)], key="train-auc-table", description=f"Figures of {config.name}")
+    return result
+
+
+def as_task(name: str, stage: Callable[..., Any], *args: Any) -> Any:
+    """Run a stage as a Prefect task.
+
+    Its arguments go round Prefect, which would walk through them, and its result stays in memory: both hold rows.
+    """
+
+    def body() -> Any:
+        return stage(*args)
+
+    body.__doc__ = stage.__doc__
+    retries = 2 if name in READS_OR_WRITES else 0
+    of_prefect = task(
+        name=name, retries=retries, retry_delay_seconds=1, retry_condition_fn=_worth_a_retry,
+        cache_policy=NO_CACHE, persist_result=False,
+    )  # fmt: skip
+    return of_prefect(body)()
+
+
+def _worth_a_retry(task: Task[..., Any], run: TaskRun, state: State[Any]) -> bool:
+    """Tell a store that failed (try again) from input that is wrong (do not)."""
+    try:
+        state.result(raise_on_failure=True)
+    except OSError:
+        return True
+    except Exception:
+        return False
+    return False
+
+
+def rows_of(result: dict[str, Any]) -> dict[str, Any]:
+    """Return the figures of a run in one row, without nesting."""
+    flat = {k: v for k, v in result.items() if not isinstance(v, dict)}
+    nested = {k: v for k, v in result.items() if isinstance(v, dict)}
+    return flat | {k: v for part in nested.values() for k, v in part.items()}
+
+
+def markdown_of(result: dict[str, Any]) -> str:
+    """Return the summary of a run in Markdown."""
+    rows = [f"| {label} | {value} |" for label, value in summary_rows(result)]
+    return "\n".join(["| | |", "|---|---|", *rows]) + "\n"

@@ -1,0 +1,99 @@
+"""From YAML and --set to a checked configuration."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from flows.config import AddressConfig, LocalClusterConfig, NoCluster, TrainConfig
+from flows.loading import configs_folder, load_train, mask, parse_yaml, to_yaml
+
+
+@pytest.mark.parametrize("path", sorted(configs_folder("train").glob("*.yaml")), ids=lambda p: p.stem)
+def test_every_shipped_configuration_is_valid(path: Path) -> None:
+    config = load_train(path.stem)
+    assert config.name == path.stem
+    assert config.model.built.get_params()["lam"] == config.model.lam
+
+
+@pytest.mark.parametrize("path", sorted(configs_folder("cluster").glob("*.yaml")), ids=lambda p: p.stem)
+def test_every_shipped_cluster_is_valid(path: Path) -> None:
+    assert load_train("digits", [f"cluster={path.stem}"]).cluster.kind == path.stem
+
+
+def test_set_changes_keys_in_order() -> None:
+    config = load_train(
+        "digits", ["model.lam=1e-2", "data.log1p=[a, b]", "cluster=local", "cluster.workers=4", "blocks=null"]
+    )
+    assert config.model.lam == 0.01
+    assert config.data.log1p == ["a", "b"]
+    assert config.cluster == LocalClusterConfig(kind="local", workers=4)
+    assert config.blocks is None
+
+
+def test_output_replaces_the_file() -> None:
+    assert load_train("digits").output == "runs"
+    assert load_train("digits", (), "s3://bucket/runs").output == "s3://bucket/runs"
+
+
+def test_the_path_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yml"
+    path.write_text("name: mine\ndata: {name: digits}\n")
+    config = load_train(str(path))
+    assert config.cluster == NoCluster()
+    assert config.model.built.get_params() == load_train("a9a").model.built.get_params()
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1e-3", 1e-3),
+        ("-2E5", -2e5),
+        ("1.5e+3", 1.5e3),
+        ("1e", "1e"),
+        ("abc", "abc"),
+        ("12", 12),
+        ("0.5", 0.5),
+        ("", None),
+    ],
+)
+def test_numbers_of_yaml(text: str, value: object) -> None:
+    assert parse_yaml(text, "here") == value
+    assert type(parse_yaml(text, "here")) is type(value)
+
+
+def test_resolved_configuration_gives_the_same_run(tmp_path: Path) -> None:
+    config = load_train("digits", ["model.lam=0.02"])
+    path = tmp_path / "config.yaml"
+    path.write_text(to_yaml(config))
+    again = load_train(str(path))
+    assert again.model.built.get_params() == config.model.built.get_params()
+    assert again.model_dump(exclude={"model"}) == config.model_dump(exclude={"model"})
+    assert yaml.safe_load(to_yaml(config))["model"]["tol"] == 1e-3
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("s3://user:canary@host/x", "s3://host/x"),
+        ("[https://host/x?X-Amz-Signature=canary&id=5, b]", "[https://host/x, b]"),
+        ("a: 'https://host/x?token=canary'", "a: 'https://host/x'"),
+        ("plain/path?x=1", "plain/path?x=1"),
+    ],
+)
+def test_secrets_of_urls_are_hidden(text: str, shown: str) -> None:
+    assert mask(text) == shown
+
+
+def test_no_secret_in_the_resolved_configuration() -> None:
+    source = "{source: 'https://u:canary@host/x?sig=canary', format: svmlight}"
+    cluster = AddressConfig(kind="address", address="tcp://host:1", scratch="s3://key:canary@bucket/x")
+    config = load_train("digits", ["data.name=null", f"data.source={source}", f"cluster={cluster.model_dump()}"])
+    assert "canary" not in to_yaml(config)
+    assert "host/x" in to_yaml(config)
+
+
+def test_form_for_prefect() -> None:
+    schema = TrainConfig.model_json_schema()
+    assert set(schema["properties"]) == {"name", "data", "model", "cluster", "blocks", "output"}
+    assert schema["required"] == ["name", "data"]

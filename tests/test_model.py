@@ -1,0 +1,100 @@
+"""A model on disk: what is loaded scores like what was saved, and damage is noticed."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from aucdist.data.block import Block
+from aucdist.data.dataset import Schema
+from aucdist.data.preprocess import fit_preprocessor
+from aucdist.errors import InputError
+from aucdist.model import LinearModel, load_model, save_model
+
+NAMES = ("a", "b", "c")
+X = np.random.default_rng(0).gamma(1.0, size=(20, 3))
+COEF = np.array([0.1, -1 / 3, 2e-17])
+
+
+def save(url: str) -> LinearModel:
+    block = Block.of(X, np.where(np.arange(20) % 3, -1, 1))
+    preprocessor = fit_preprocessor([block], NAMES, log1p="numeric", scale="standard", categories={})
+    schema = Schema(NAMES, "label", ("yes",), ("no",), {})
+    about = {"estimator": "PairwiseHingeClassifier"}
+    save_model(url, coef=COEF, intercept=0.7, schema=schema, preprocessor=preprocessor, about=about)
+    return LinearModel(COEF, 0.7, schema, preprocessor, about)
+
+
+@pytest.mark.parametrize("where", ["folder", "memory://test-model/run/model"])
+def test_round_trip_to_the_bit(where: str, tmp_path: Path) -> None:
+    url = where if "://" in where else str(tmp_path / where)
+    saved, loaded = save(url), load_model(url)
+    np.testing.assert_array_equal(saved.decision_function(X), loaded.decision_function(X))
+    assert loaded.schema == saved.schema
+    assert loaded.about == saved.about
+
+
+def test_scores_are_those_of_the_encoded_rows(tmp_path: Path) -> None:
+    save(str(tmp_path))
+    log = np.log1p(X)
+    expected = (log - log.mean(0)) / log.std(0) @ COEF + 0.7
+    model = load_model(str(tmp_path))
+    np.testing.assert_allclose(model.decision_function(X), expected, rtol=1e-12)
+    np.testing.assert_array_equal(model.predict(X), np.where(expected > 0, 1, -1))
+
+
+@pytest.mark.parametrize("given", [X[:, :2], np.hstack([X, X]), sp.csr_matrix(X[:, :1])])
+def test_wrong_number_of_features(given: Any, tmp_path: Path) -> None:
+    save(str(tmp_path))
+    with pytest.raises(InputError, match=rf"{given.shape[1]} features, but the model was fitted on 3"):
+        load_model(str(tmp_path)).predict(given)
+
+
+def change(folder: Path, **changes: Any) -> None:
+    path = folder / "model.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"format": 2}, "model format 2; this aucdist reads up to 1"),
+        ({"format": "x"}, "not a model"),
+        ({"format": None}, "not a model"),
+        ({"schema": None}, "damaged"),
+        ({"preprocessor": {}}, "damaged"),
+        ({"weights_sha256": "0"}, "checksum"),
+    ],
+)
+def test_refused(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+    save(str(tmp_path))
+    change(tmp_path, **changes)
+    with pytest.raises(InputError, match=message):
+        load_model(str(tmp_path))
+
+
+def test_one_altered_byte(tmp_path: Path) -> None:
+    save(str(tmp_path))
+    weights = bytearray((tmp_path / "weights.npy").read_bytes())
+    weights[-1] ^= 1
+    (tmp_path / "weights.npy").write_bytes(weights)
+    with pytest.raises(InputError, match="checksum"):
+        load_model(str(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["model.json", "weights.npy"])
+def test_missing_part(name: str, tmp_path: Path) -> None:
+    save(str(tmp_path))
+    (tmp_path / name).unlink()
+    with pytest.raises(InputError, match=rf"no model .*{name}"):
+        load_model(str(tmp_path))
+
+
+def test_json_that_is_none(tmp_path: Path) -> None:
+    save(str(tmp_path))
+    (tmp_path / "model.json").write_text("{")
+    with pytest.raises(InputError, match="no model can be read"):
+        load_model(str(tmp_path))
