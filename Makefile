@@ -20,8 +20,9 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: setup  ## the tests that take minutes and measure
-	$(BIN)/pytest -q -s -m slow
+bench: setup  ## measure on this machine, beside the peers
+	$(BIN)/aucdist bench pairwise
+	$(BIN)/aucdist bench engine
 
 setup: $(STAMP)
 

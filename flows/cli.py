@@ -118,6 +118,63 @@ def _show(result: dict[str, Any]) -> None:
     typer.echo(f"report: {result['run']}/report.html")
 
 
+@app.command()
+def reproduce(
+    paper: Annotated[str, typer.Argument(help="A paper of configs/reproduce, such as 000, or a YAML file.")],
+    quick: Annotated[bool, typer.Option("--quick", help="Only the small part of it that the file names.")] = False,
+    cluster: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="A file in configs/cluster, or a path, in place of the file's own."),
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option(metavar="URL", help="Where the results are kept: a folder or a URL. [default: runs]")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line of stdout.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Run a paper's tables and figures, and hold them against the printed figures: a page and a CSV for each table.
+
+    Each fold is a task of its own and its result is kept, so that a run that was ended goes on where it was.
+    """
+    with reported(debug):
+        from flows.console import Lines
+        from flows.prefect_api import api_configured
+        from flows.reproduce import reproduce as run
+        from flows.reproduce_config import load_paper
+
+        config = load_paper(paper, quick=quick, cluster=cluster, output=output)
+        if api_configured():
+            from flows.reproduce_flow import reproduce_paper
+
+            result = reproduce_paper(config)
+        else:
+            result = run(config, Lines(lambda text: print(text, file=sys.stderr, flush=True)))
+        if as_json:
+            typer.echo(json.dumps(result, allow_nan=False))
+        else:
+            for name, counts in result["tables"].items():
+                typer.echo(f"{name}: " + ", ".join(f"{key} {n}" for key, n in counts.items() if key != "below"))
+            typer.echo(f"report: {result['run']}/report.html")
+
+
+@app.command()
+def bench(
+    suite: Annotated[str, typer.Argument(help="pairwise or engine.")] = "pairwise",
+    slow_peers: Annotated[bool, typer.Option("--slow-peers", help="Also the peers that take minutes.")] = False,
+    output: Annotated[str | None, typer.Option(metavar="FILE", help="Write the table as CSV, too.")] = None,
+    debug: Debug = False,
+) -> None:
+    """Measure on this machine, side by side with the peers in one process; warm-up apart."""
+    with reported(debug):
+        from flows.bench import bench as run
+
+        table = run(suite, slow_peers=slow_peers, say=typer.echo)
+        if output is not None:
+            from aucdist.data.files import write_bytes
+
+            write_bytes(output, table.to_csv(index=False).encode())
+
+
 @data_app.command("list")
 def data_list(debug: Debug = False) -> None:
     """List the data sets of the catalog."""

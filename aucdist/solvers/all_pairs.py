@@ -26,16 +26,16 @@ from aucdist.solvers.simplex import Bundle
 BEYOND = 0.03
 """The next cut is taken this share of the rest of the way beyond the line search's point (Franc & Sonnenburg's mu, 0.1)."""
 
-STEPS = np.array([0.02, 0.05, 0.1, 0.2, 0.35, 0.6, 0.9, 1.3])
+STEPS = np.array([0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.45, 0.65, 0.9, 1.3])
 """Where the line search looks, in units of the way to the bundle's point."""
 
 TOO_SHORT, LONG = 0.05, 0.3
 """Line searches that end below or above these tell that the bundle's points lie too far off, or could lie further."""
 
-FEW_ROWS, ROWS_BY_GAP = 5000, 50.0
+FEW_ROWS, ROWS_BY_GAP = 10_000, 100.0
 """The line search looks at a sample of the rows with active pairs, the larger the smaller the gap: this many over the gap."""
 
-MAX_GROUPS = 32
+MAX_GROUPS = 24
 
 MAX_CELLS = 2**16
 """Of the table that guides a search: what stays in a core's second-level cache."""
@@ -197,10 +197,10 @@ def number_of_groups(n_anchors: int, n_others: int, n_features: int) -> int:
     """Return how many cuts to take per round.
 
     More cuts mean fewer rounds, but each costs a walk over the anchors' rows, a histogram over the anchors and a gradient:
-    never more than half of what the larger class itself costs, and no more than a few megabytes on the wire. Small data get one, so that
+    never more than half of what the larger class itself costs, and no more than a megabyte on the wire. Small data get one, so that
     a row of weight 2 is two rows.
     """
-    return max(1, min(MAX_GROUPS, n_others // max(2 * n_anchors, 4000), 2**20 // (n_anchors + n_features)))
+    return max(1, min(MAX_GROUPS, n_others // max(2 * n_anchors, 4000), 2**17 // (n_anchors + n_features)))
 
 
 class _AllPairs:
