@@ -12,7 +12,7 @@ search takes the zero of a chord of the exact derivative at a few steps, all of 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -66,7 +66,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class Anchors:
-    """The smaller class at one point or at several (then with a leading axis), as the kernels want it."""
+    """The smaller class at one point, as the kernels want it."""
 
     scores: np.ndarray
     table: np.ndarray
@@ -85,11 +85,6 @@ class Anchors:
         low, scale = guide(ascending, table)
         below, score_below = _running(weights[order]), _running(weights[order] * ascending)
         return cls(ascending, table, np.asarray(low), np.asarray(scale), below, score_below, order)
-
-    @classmethod
-    def stack(cls, points: list["Anchors"]) -> "Anchors":
-        """Put several points into one, along a leading axis."""
-        return cls(*(np.stack([getattr(p, f.name) for p in points]) for f in fields(cls)))
 
     def search(self) -> tuple[np.ndarray, ...]:
         """Return what a search needs, in the kernels' order."""
@@ -130,14 +125,11 @@ def look(block: Block, memory: Memory, w: np.ndarray, sign: int) -> tuple[Memory
 
 
 def search(
-    block: Block, memory: Memory, steps: np.ndarray, stride: int, anchors: Anchors, change_below: np.ndarray
+    block: Block, memory: Memory, steps: np.ndarray, stride: int, along: tuple[np.ndarray, ...]
 ) -> tuple[Memory, Summary]:
     """Derivative of the hinge sum along the way from the best point to the bundle's, and the weight of the rows looked at."""
     slopes = np.zeros(len(steps))
-    slopes_along(
-        memory.best, memory.candidate, memory.weights, steps, stride, *anchors.search(),
-        anchors.weight_below, change_below, slopes,
-    )  # fmt: skip
+    slopes_along(memory.best, memory.candidate, memory.weights, steps, stride, *along, slopes)
     return memory, {"slopes": slopes, "weight": memory.weights[::stride].sum()}
 
 
@@ -197,8 +189,8 @@ def number_of_groups(n_anchors: int, n_others: int, n_features: int) -> int:
     """Return how many cuts to take per round.
 
     More cuts mean fewer rounds, but each costs a walk over the anchors' rows, a histogram over the anchors and a gradient:
-    never more than half of what the larger class itself costs, and no more than a megabyte on the wire. Small data get one, so that
-    a row of weight 2 is two rows.
+    never more than half of what the larger class itself costs, and no more than a megabyte on the wire. Small data get one,
+    so that a row of weight 2 is two rows.
     """
     return max(1, min(MAX_GROUPS, n_others // max(2 * n_anchors, 4000), 2**17 // (n_anchors + n_features)))
 
@@ -249,12 +241,15 @@ class _AllPairs:
     def _line_search(self, seen: np.ndarray, way: np.ndarray, gap: float) -> float:
         """Return the step that about minimises the objective along the way."""
         wanted = max(FEW_ROWS, ROWS_BY_GAP / max(gap, 1e-12))
-        stride, some = (max(1, int(n // wanted)) for n in (self.active_rows, len(self.anchors)))
+        stride = max(1, int(self.active_rows // wanted))
+        # The anchors travel, once for each step; a fifth of them tells as much as the rows do.
+        some = max(1, int(len(self.anchors) // max(FEW_ROWS, wanted / 5)))
         anchors, weights = self.anchors[::some], self.weights[::some]
         change = seen[::some] - anchors
         points = [Anchors.at(anchors + step * change, weights) for step in STEPS]
-        change_below = np.stack([_running((weights * change)[p.order]) for p in points])
-        found = self.blocks.reduce(search, STEPS, stride, Anchors.stack(points), change_below)
+        parts = [(*p.search(), p.weight_below, _running((weights * change)[p.order])) for p in points]
+        along = tuple(np.stack(part) for part in zip(*parts, strict=True))
+        found = self.blocks.reduce(search, STEPS, stride, along)
         slopes = found["slopes"] / (found["weight"] * weights.sum())
         slopes += self.lam * (self.w @ way + STEPS * (way @ way))
         if slopes[0] >= 0:

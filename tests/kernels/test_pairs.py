@@ -80,11 +80,11 @@ def test_slopes_are_the_derivative():
     steps = np.array([0.1, 0.4, 1.2])
     pos, neg = y > 0, y < 0
     points = [Anchors.at((start + k * (end - start))[pos], weight[pos]) for k in steps]
-    at = Anchors.stack(points)
-    change_below = np.zeros((3, 6))
-    change_below[:, 1:] = [np.cumsum((weight * (end - start))[pos][p.order]) for p in points]
+    change_below = [np.append(0.0, np.cumsum((weight * (end - start))[pos][p.order])) for p in points]
+    parts = [(*p.search(), p.weight_below, below) for p, below in zip(points, change_below, strict=True)]
+    along = [np.stack(part) for part in zip(*parts, strict=True)]
     slopes = np.zeros(3)
-    slopes_along(start[neg], end[neg], weight[neg], steps, 1, *at.search(), at.weight_below, change_below, slopes)
+    slopes_along(start[neg], end[neg], weight[neg], steps, 1, *along, slopes)
 
     def value(k):
         return pairwise_hinge(start + k * (end - start), y, weight) * weight[pos].sum() * weight[neg].sum()
