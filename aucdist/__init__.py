@@ -4,9 +4,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from aucdist.estimators.pairwise_hinge import PairwiseHingeClassifier as PairwiseHingeClassifier
+    from aucdist.estimators.pairwise_square import PairwiseSquareClassifier as PairwiseSquareClassifier
+    from aucdist.estimators.path import lam_path as lam_path
+    from aucdist.estimators.univariate import UnivariateRankingClassifier as UnivariateRankingClassifier
 
 __version__ = "0.1.0"
-__all__ = ["PairwiseHingeClassifier", "__version__"]
+__all__ = [
+    "PairwiseHingeClassifier",
+    "PairwiseSquareClassifier",
+    "UnivariateRankingClassifier",
+    "__version__",
+    "lam_path",
+]
 
 
 def __getattr__(name: str) -> Any:

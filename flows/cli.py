@@ -159,7 +159,7 @@ def reproduce(
 
 @app.command()
 def bench(
-    suite: Annotated[str, typer.Argument(help="pairwise or engine.")] = "pairwise",
+    suite: Annotated[str, typer.Argument(help="pairwise, engine or workers.")] = "pairwise",
     slow_peers: Annotated[bool, typer.Option("--slow-peers", help="Also the peers that take minutes.")] = False,
     output: Annotated[str | None, typer.Option(metavar="FILE", help="Write the table as CSV, too.")] = None,
     debug: Debug = False,

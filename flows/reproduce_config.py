@@ -125,7 +125,8 @@ class Course(Strict):
             if data.lam is None:
                 raise InputError(f"datasets.{name}: a course needs `lam`")
         for system in self.systems.values():
-            system.points({"lam": [1.0]} | ({} if system.steps is None else {system.steps: [self.every]}))
+            # Of the first rows alone, `n_pairs` says how many pairs all of them make.
+            system.points({"lam": [1.0], system.steps or "n_pairs": [self.every]})
         return self
 
 

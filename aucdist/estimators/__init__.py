@@ -1,8 +1,19 @@
 """Estimators on scikit-learn's contract, each named after what it minimises."""
 
 from aucdist.estimators.pairwise_hinge import PairwiseHingeClassifier
+from aucdist.estimators.pairwise_square import PairwiseSquareClassifier
+from aucdist.estimators.path import lam_path
+from aucdist.estimators.univariate import UnivariateRankingClassifier
 
-ESTIMATORS = {cls.__name__: cls for cls in (PairwiseHingeClassifier,)}
+ESTIMATORS = {
+    cls.__name__: cls for cls in (PairwiseHingeClassifier, PairwiseSquareClassifier, UnivariateRankingClassifier)
+}
 """Every estimator by name, for configurations."""
 
-__all__ = ["ESTIMATORS", "PairwiseHingeClassifier"]
+__all__ = [
+    "ESTIMATORS",
+    "PairwiseHingeClassifier",
+    "PairwiseSquareClassifier",
+    "UnivariateRankingClassifier",
+    "lam_path",
+]

@@ -17,7 +17,7 @@ from aucdist.engine.blocks import Blocks, LocalBlocks
 from aucdist.errors import InputError, unknown
 from aucdist.estimators.scores import count_scores, scores_of
 from aucdist.metrics.auc import best_threshold
-from aucdist.solvers.base import Callback, Solver, Status, solve
+from aucdist.solvers.base import Callback, Solution, Solver, Status, solve
 
 ROWS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 
@@ -71,6 +71,15 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         InputError
             A ValueError: for a parameter outside its range, or data that cannot be used.
         """
+        blocks = self._prepare(X, y, sample_weight)
+        start = self._start(blocks.n_features)
+        rounds = self.solvers[self.solver].rounds(blocks, self.lam, start, **self._solver_options())
+        solution = solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=callback)
+        self._take(solution, blocks)
+        return self
+
+    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Blocks:
+        """Check parameters and data, set what describes the data, and return the blocks."""
         self.check_parameters()
         blocks = self._as_blocks(X, y, sample_weight)
         if min(blocks.weight_pos, blocks.weight_neg) <= 0:
@@ -78,16 +87,16 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
                 f"all rows are of one class ({blocks.n_pos} positive, {blocks.n_neg} negative, or weighing nothing): "
                 "both are needed to form pairs"
             )
-        start = self._start(blocks.n_features)
-        rounds = self.solvers[self.solver].rounds(blocks, self.lam, start, **self._solver_options())
-        solution = solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=callback)
+        return blocks
+
+    def _take(self, solution: Solution, blocks: Blocks) -> None:
+        """Set the fitted attributes."""
         self.certificate_, self.history_ = solution.certificate, solution.history
         self.n_passes_ = solution.passes
         self.coef_ = solution.w[np.newaxis, :]
         self.threshold_ = best_threshold(count_scores(blocks, solution.w))
         self.intercept_ = np.array([-self.threshold_])
         self._warn_unless_converged()
-        return self
 
     def decision_function(self, X: Any) -> Any:
         """Return scores: positive means the positive class. Their order is what was optimised.
@@ -199,12 +208,12 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
     def _warn_unless_converged(self) -> None:
         c = self.certificate_
         if c.status is not Status.CONVERGED:
-            reason = "max_passes was reached" if c.status is Status.MAX_PASSES else "no further progress was possible"
+            reason = "max_passes was reached" if c.status is Status.MAX_PASSES else "the solver took all its steps"
             warnings.warn(
                 f"{reason} after {self.n_passes_} passes at a relative gap of {c.relative_gap:.3g} (primal {c.primal:.6g}, "
                 f"dual {c.dual:.6g}), above tol={self.tol:g}; the certificate still holds for what was reached",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
 

@@ -1,15 +1,23 @@
 """The pairwise hinge: a ranking support vector machine over all positive-negative pairs."""
 
-from typing import ClassVar
+import numbers
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from aucdist.estimators.base import LinearClassifier
+from aucdist.estimators.base import _check_number
+from aucdist.estimators.online import OnlinePairs
 from aucdist.solvers.all_pairs import all_pairs
-from aucdist.solvers.base import Solver
+from aucdist.solvers.base import Callback, Solver, solve
+from aucdist.solvers.oam import Stream, oam_gra, oam_inf, oam_seq
+from aucdist.solvers.pair_dual import DualStart, check_combination, sdcd, sdcd_perm
+from aucdist.solvers.pair_sgd import Progress, msgd
+from aucdist.solvers.pairing import Kept, ResumableRound, check_options
+
+DUAL_OPTIONS = ("steps", "epochs", "average", "combine", "minority_bytes")
 
 
-class PairwiseHingeClassifier(LinearClassifier):
+class PairwiseHingeClassifier(OnlinePairs):
     """Linear ranking by the mean pairwise hinge over all positive-negative pairs.
 
     Minimises ``lam/2 |w|^2 + mean over pairs (i positive, j negative) of max(0, 1 - w.(x_i - x_j))``, a convex bound on 1 - AUC,
@@ -20,16 +28,38 @@ class PairwiseHingeClassifier(LinearClassifier):
     ----------
     lam : float, default=1e-3
         Weight of the penalty. Standardised features: 1e-4 to 1e-2 are worth trying.
-    solver : {"all-pairs"}, default="all-pairs"
-        ``all-pairs``: cutting planes over all pairs, see `aucdist.solvers.all_pairs`; deterministic.
+    solver : {"all-pairs", "sdcd", "sdcd-perm", "msgd", "oam-inf", "oam-seq", "oam-gra"}, default="all-pairs"
+        ``all-pairs``: cutting planes over all pairs, see `aucdist.solvers.all_pairs`; deterministic, and the one to use. The
+        others are published algorithms that take one pair at a time. ``sdcd``, ``sdcd-perm``: dual coordinate descent on pairs
+        drawn at random, or on all of them in a random order, see `aucdist.solvers.pair_dual`. ``msgd``: modified stochastic
+        gradient descent, see `aucdist.solvers.pair_sgd`. ``oam-inf``, ``oam-seq``, ``oam-gra``: online, in the order of the
+        rows, see `aucdist.solvers.oam`. The last four have no bound that closes in, and end after their steps.
     tol : float, default=1e-3
         The fit ends when ``(primal - dual) / primal`` is at most this.
     max_passes : int, default=1000
         The fit ends after so many passes over the data, one being X w and X'c, with a ConvergenceWarning.
     random_state : int, RandomState or None, default=None
-        Part of every estimator's parameters; ``all-pairs`` draws nothing at random, so it changes nothing here.
+        Seed of what is drawn at random; ``all-pairs`` and ``oam-inf`` draw nothing.
     warm_start : bool, default=False
-        Start from the last fit's weights.
+        Start from the last fit's weights. ``sdcd`` and ``sdcd-perm`` start from its dual variables, and make the weights from
+        them anew, for another `lam` as well as for other data with as many rows of each class; ``msgd`` from its weights and
+        the number of its steps. These three refuse weights that another solver left.
+    steps : int, "all" or None, default=None
+        ``sdcd``, ``sdcd-perm``, ``msgd``: pairs to draw, the papers' T; ``"all"`` is n_pos * n_neg. With neither `steps` nor
+        `epochs` the first two go on until `tol` or `max_passes` is reached, ``msgd`` for 10 epochs.
+    epochs : int or None, default=None
+        The same in units of n_samples pairs. For ``oam-*``: passes over the rows, None for 1.
+    average : bool or None, default=None
+        ``sdcd``, ``sdcd-perm``: return the average of the weights over the later steps, as in lemma 1.
+    combine : {"add", "average"} or None, default=None
+        ``sdcd``, ``sdcd-perm``: how the changes of several blocks become one; None for "add".
+    minority_bytes : int or None, default=None
+        ``sdcd``, ``sdcd-perm``, ``msgd``: the rows of the smaller class are sent to every block; where there are several and the
+        rows take more than this, they go round in parts. None for 256 MiB.
+    buffer_size : int or None, default=None
+        ``oam-seq``, ``oam-gra``: rows buffered per class; None for 100.
+    n_pairs : float or None, default=None
+        ``oam-*``: the number of pairs by which the size of the steps is set; None for that of the data. `partial_fit` needs it.
 
     Attributes
     ----------
@@ -47,6 +77,11 @@ class PairwiseHingeClassifier(LinearClassifier):
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Where X has column names.
+    resume_ : DualStart
+        With `warm_start` and ``sdcd`` or ``sdcd-perm``: what the next fit starts from. Their dual variables are
+        ``resume_.duals``, sparse of shape (n_pos, n_neg).
+    stream_ : Stream or Progress
+        After `partial_fit`, and after ``msgd``: what the next call goes on from.
 
     Notes
     -----
@@ -64,7 +99,15 @@ class PairwiseHingeClassifier(LinearClassifier):
 
     solvers: ClassVar[dict[str, Solver]] = {
         "all-pairs": Solver(all_pairs),
+        "sdcd": Solver(sdcd, DUAL_OPTIONS, random=True),
+        "sdcd-perm": Solver(sdcd_perm, DUAL_OPTIONS, random=True),
+        "msgd": Solver(msgd, ("steps", "epochs", "minority_bytes"), random=True),
+        "oam-inf": Solver(oam_inf, ("epochs", "n_pairs")),
+        "oam-seq": Solver(oam_seq, ("buffer_size", "epochs", "n_pairs"), random=True),
+        "oam-gra": Solver(oam_gra, ("buffer_size", "epochs", "n_pairs"), random=True),
     }
+    resume_: DualStart
+    stream_: Stream | Progress
 
     def __init__(
         self,
@@ -75,7 +118,59 @@ class PairwiseHingeClassifier(LinearClassifier):
         max_passes: int = 1000,
         random_state: int | np.random.RandomState | None = None,
         warm_start: bool = False,
+        steps: int | str | None = None,
+        epochs: int | None = None,
+        average: bool | None = None,
+        combine: str | None = None,
+        minority_bytes: int | None = None,
+        buffer_size: int | None = None,
+        n_pairs: float | None = None,
     ):
         super().__init__(
             lam=lam, solver=solver, tol=tol, max_passes=max_passes, random_state=random_state, warm_start=warm_start
         )
+        self.steps = steps
+        self.epochs = epochs
+        self.average = average
+        self.combine = combine
+        self.minority_bytes = minority_bytes
+        self.buffer_size = buffer_size
+        self.n_pairs = n_pairs
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, callback: Callback | None = None) -> Self:
+        """Fit the model; parameters and errors as in `LinearClassifier.fit`."""
+        blocks = self._prepare(X, y, sample_weight)
+        start = self._start(blocks.n_features)
+        rounds = Kept(self.solvers[self.solver].rounds(blocks, self.lam, start, **self._solver_options()))
+        solution = solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=callback)
+        if hasattr(self, "resume_"):
+            del self.resume_
+        if isinstance(rounds.last, ResumableRound):
+            if self.solver == "msgd":
+                self.stream_ = rounds.last.resume()
+            elif self.warm_start:  # else they stay where they are
+                self.resume_ = rounds.last.resume()
+        self._take(solution, blocks)
+        return self
+
+    def _start(self, n_features: int) -> Any:
+        start = super()._start(n_features)
+        if start is None:
+            return None
+        if self.solver in ("sdcd", "sdcd-perm"):
+            return getattr(self, "resume_", start)
+        stream = getattr(self, "stream_", None)
+        known = self.solver == "msgd" and isinstance(stream, Progress) and np.array_equal(stream.w, start)
+        return stream if known else start
+
+    def check_parameters(self) -> None:
+        """Check every parameter, as `fit` does first."""
+        super().check_parameters()
+        check_options(self.steps, self.epochs, self.minority_bytes)
+        check_combination(
+            False if self.average is None else self.average, "add" if self.combine is None else self.combine
+        )
+        if self.buffer_size is not None:
+            _check_number("buffer_size", self.buffer_size, numbers.Integral, "at least 1", lambda v: v >= 1)
+        if self.n_pairs is not None:
+            _check_number("n_pairs", self.n_pairs, numbers.Real, "above 0 and finite", lambda v: 0 < v < np.inf)

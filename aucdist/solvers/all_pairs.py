@@ -11,7 +11,7 @@ steps), which saves rounds where many pairs make the objective smooth; the line
 search takes the zero of a chord of the exact derivative at a few steps, all of them from one reduction.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -182,7 +182,26 @@ def all_pairs(blocks: Blocks, lam: float, start: np.ndarray | None = None) -> It
     Round
         The best weights so far, their exact objective, the best bound so far.
     """
-    return _AllPairs(blocks, lam, start).rounds()
+    return _AllPairs(blocks, start).rounds(lam)
+
+
+def all_pairs_path(blocks: Blocks, lams: Iterable[float]) -> Iterator[Iterator[Round]]:
+    """Solve for one lam after another; every cut serves all later ones, for a dual point does not know lam.
+
+    Parameters
+    ----------
+    blocks : Blocks
+    lams : iterable of float
+        From large to small is the cheap order.
+
+    Yields
+    ------
+    iterator of Round
+        For each lam, to be run to its end before the next is asked for. Passes are counted anew.
+    """
+    state = _AllPairs(blocks, None)
+    for lam in lams:
+        yield state.rounds(lam)
 
 
 def number_of_groups(n_anchors: int, n_others: int, n_features: int) -> int:
@@ -196,37 +215,45 @@ def number_of_groups(n_anchors: int, n_others: int, n_features: int) -> int:
 
 
 class _AllPairs:
-    def __init__(self, blocks: Blocks, lam: float, start: np.ndarray | None):
+    def __init__(self, blocks: Blocks, start: np.ndarray | None):
         self.blocks = blocks.fresh()
-        self.lam = lam
         self.sign = 1 if blocks.n_pos <= blocks.n_neg else -1
         self.total = blocks.weight_pos * blocks.weight_neg
         n_anchors = min(blocks.n_pos, blocks.n_neg)
         self.n_groups = number_of_groups(n_anchors, blocks.n_samples - n_anchors, blocks.n_features)
-        self.bundle = Bundle(self.n_groups, blocks.n_features, lam)
-        self.primal = np.inf
+        self.bundle = Bundle(self.n_groups, blocks.n_features)
+        self.hinge = np.inf
         self.w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)
         begun = self.blocks.reduce(begin, self.w, self.sign, self.n_groups)
         self.offsets = np.cumsum([0] + [len(part) for part in begun["scores"]])
         self.anchors = np.concatenate(begun["scores"])
         self.weights = np.concatenate(begun["weights"])
 
-    def rounds(self) -> Iterator[Round]:
-        self._take_cut(0.0, self.anchors, self.w)
-        dual, passes, mu, nulls = -np.inf, 1, 0.0, 0
+    @property
+    def primal(self) -> float:
+        """The objective at the best point."""
+        return self.hinge + 0.5 * self.lam * float(self.w @ self.w)
+
+    def rounds(self, lam: float) -> Iterator[Round]:
+        """Solve for lam, from the best point and the cuts there are."""
+        self.lam = lam
+        dual, passes, mu, nulls = -np.inf, 0, 0.0, 0
+        if self.bundle.n_points == 0:
+            self._take_cut(0.0, self.anchors, self.w)
+            passes = 1
         while True:
-            target, bound = self.bundle.solve()
+            target, bound = self.bundle.solve(lam)
             dual = max(dual, bound)
             yield Round(self.w.copy(), self.primal, dual, passes)
             if mu > 0.0:
-                target = self.bundle.near(self.w, mu)
+                target = self.bundle.near(lam, self.w, mu)
             step = self._advance(target, (self.primal - dual) / self.primal)
             nulls = nulls + 1 if step == STEPS[0] else 0
             if step > LONG or nulls > 2:
                 # Room to go; or no way down thrice, and closer targets would leave the bundle as wrong as it is.
                 mu = 0.5 * mu
             elif step < TOO_SHORT:
-                mu = max(2.0 * mu, self.lam)
+                mu = max(2.0 * mu, lam)
             passes += 1
 
     def _advance(self, target: np.ndarray, gap: float) -> float:
@@ -263,10 +290,10 @@ class _AllPairs:
         """Give the bundle one point per group, the active pairs' weight and gradient, and keep w if it is the best so far."""
         anchors = Anchors.at(scores, self.weights)
         taken = self.blocks.reduce(cut_here, step, anchors)
-        value = float(taken["hinge"] / self.total + 0.5 * self.lam * (w @ w))
-        keep = value < self.primal
+        hinge = float(taken["hinge"] / self.total)
+        keep = hinge + 0.5 * self.lam * float(w @ w) < self.primal
         if keep:
-            self.primal, self.w, self.anchors = value, w, scores
+            self.hinge, self.w, self.anchors = hinge, w, scores
         self.active_rows = taken["rows"]
         above = np.cumsum(taken["histogram"][:, ::-1], axis=1)[:, ::-1][:, 1:]
         coefs = np.empty_like(above)

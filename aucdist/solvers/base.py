@@ -16,8 +16,8 @@ class Status(StrEnum):
     """The relative gap is at or below `tol`."""
     MAX_PASSES = "max-passes"
     """The passes were used up first."""
-    STALLED = "stalled"
-    """The solver cannot get nearer: rounding, or no step that improves on the last one."""
+    FINISHED = "finished"
+    """The solver took all its steps, as one that takes a fixed number does; the gap is above `tol`."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def solve(rounds: Iterator[Round], *, tol: float, max_passes: int, callback: Cal
     Parameters
     ----------
     rounds : iterator of Round
-        The solver. When it ends by itself it cannot get nearer.
+        The solver. One that ends by itself took all its steps.
     tol : float
         On the relative gap.
     max_passes : int
@@ -117,7 +117,7 @@ def solve(rounds: Iterator[Round], *, tol: float, max_passes: int, callback: Cal
     """
     records: list[Record] = []
     start = time.perf_counter()
-    status = Status.STALLED
+    status = Status.FINISHED
     for number, state in enumerate(rounds, start=1):
         # Rounding can put the bound above the value by an ulp or so at the very end.
         gap = max(0.0, state.primal - state.dual) / state.primal

@@ -99,7 +99,7 @@ def learn(stream: Stream, block: Block, solver: str, bound: float, capacity: int
     held = np.zeros((2, rows.n_samples if capacity is None else capacity), dtype=np.int64)
     filled = np.zeros(2, dtype=np.int64)
     for own, label in enumerate((-1, 1)):
-        mine = np.flatnonzero(rows.y[:first] == label)
+        mine = np.flatnonzero(rows.y[:first] == label)[:capacity]
         filled[own] = len(mine)
         held[own, : len(mine)] = mine
     w, seen, draws = stream.w.copy(), stream.seen.copy(), stream.draws.copy()

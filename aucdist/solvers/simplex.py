@@ -16,7 +16,6 @@ class Bundle:
     Parameters
     ----------
     n_groups, n_features : int
-    lam : float
     idle_rounds : int, default=40
         A point that had no weight for so many rounds is dropped; that bounds the memory.
 
@@ -26,9 +25,8 @@ class Bundle:
         Weights of the points.
     """
 
-    def __init__(self, n_groups: int, n_features: int, lam: float, idle_rounds: int = 40):
+    def __init__(self, n_groups: int, n_features: int, idle_rounds: int = 40):
         self.n_groups = n_groups
-        self.lam = lam
         self.idle_rounds = idle_rounds
         self.b = np.zeros(0)
         self._b_near = np.zeros(0)
@@ -61,8 +59,13 @@ class Bundle:
         unused = np.full(self.n_groups, 1.0 if first else 0.0)
         self.b, self._b_near = np.append(self.b, unused), np.append(self._b_near, unused)
 
-    def solve(self) -> tuple[np.ndarray, float]:
-        """Find the best combination.
+    @property
+    def n_points(self) -> int:
+        """Number of points held."""
+        return len(self.b)
+
+    def solve(self, lam: float) -> tuple[np.ndarray, float]:
+        """Find the best combination. The points themselves do not depend on lam, which may change from call to call.
 
         Returns
         -------
@@ -71,22 +74,23 @@ class Bundle:
         bound : float
             The value of the dual at the combination, computed from `w` itself.
         """
-        self.b = maximise(self._gram / self.lam, self._active, self._group, self.b)
+        self.b = maximise(self._gram / lam, self._active, self._group, self.b)
         self._idle = np.where(self.b > 0, 0, self._idle + 1)
         support = self.b > 0
-        w = -(self.b[support] @ self._gradients[support]) / self.lam
-        return w, float(self.b @ self._active - 0.5 * self.lam * (w @ w))
+        w = -(self.b[support] @ self._gradients[support]) / lam
+        return w, float(self.b @ self._active - 0.5 * lam * (w @ w))
 
-    def near(self, centre: np.ndarray, mu: float) -> np.ndarray:
+    def near(self, lam: float, centre: np.ndarray, mu: float) -> np.ndarray:
         """Return the minimiser of the bundle's lower model of the objective plus ``mu/2 |w - centre|^2``.
 
         Parameters
         ----------
+        lam : float
         centre : ndarray of shape (n_features,)
         mu : float
             Above 0.
         """
-        total = self.lam + mu
+        total = lam + mu
         heights = self._active + (mu / total) * (self._gradients @ centre)
         self._b_near = maximise(self._gram / total, heights, self._group, self._b_near)
         self._idle[self._b_near > 0] = 0

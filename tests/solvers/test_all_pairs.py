@@ -8,7 +8,7 @@ from sklearn.svm import LinearSVC
 
 from aucdist.data.block import Block, place
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.solvers.all_pairs import all_pairs, number_of_groups
+from aucdist.solvers.all_pairs import all_pairs, all_pairs_path, number_of_groups
 from aucdist.solvers.base import Status, solve
 
 pytestmark = pytest.mark.nojit
@@ -138,4 +138,19 @@ def test_loop_stops_for_each_of_its_reasons():
     assert used_up.certificate.status == "max-passes"
     assert used_up.passes == 3
     ended = solve(itertools.islice(all_pairs(blocks_of(X, y), 1e-2), 2), tol=0.0, max_passes=300)
-    assert ended.certificate.status == "stalled"
+    assert ended.certificate.status == "finished"
+
+
+def test_path_reuses_the_cuts_and_stays_certified():
+    X, y = small(n_pos=15, n_neg=80, d=6)
+    lams = [1.0, 1e-1, 1e-2, 1e-3]
+    blocks = blocks_of(X, y, 2)
+    warm = [solve(rounds, tol=1e-5, max_passes=400) for rounds in all_pairs_path(blocks, lams)]
+    cold = [solve(all_pairs(blocks, lam), tol=1e-5, max_passes=400) for lam in lams]
+    for lam, one, other in zip(lams, warm, cold, strict=True):
+        best = optimum(X, y, lam)
+        assert one.certificate.status is Status.CONVERGED
+        assert one.certificate.primal == pytest.approx(pairwise_objective(one.w, X, y, lam), rel=1e-10)
+        assert one.certificate.dual <= best * (1 + 1e-9)
+        assert one.certificate.primal == pytest.approx(other.certificate.primal, rel=2e-5)
+    assert sum(s.passes for s in warm) < sum(s.passes for s in cold)

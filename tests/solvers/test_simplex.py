@@ -41,20 +41,34 @@ def test_agrees_with_a_generic_solver(seed, n_groups, rank):
 
 def test_bound_comes_from_the_weights_it_returns():
     r = np.random.default_rng(0)
-    bundle = Bundle(2, 5, lam=0.3)
+    bundle = Bundle(2, 5)
     for _ in range(4):
         bundle.add(r.random(2), r.normal(size=(2, 5)))
-    w, bound = bundle.solve()
+    w, bound = bundle.solve(0.3)
     assert bound == pytest.approx(bundle.b @ bundle._active - 0.15 * w @ w, rel=1e-14)
     np.testing.assert_allclose(-0.3 * w, bundle.b @ bundle._gradients, rtol=1e-12)
 
 
 def test_bound_never_falls_and_idle_points_go():
     r = np.random.default_rng(1)
-    bundle = Bundle(1, 3, lam=1.0, idle_rounds=5)
+    bundle = Bundle(1, 3, idle_rounds=5)
     bounds = []
     for _ in range(60):
         bundle.add(r.random(1), r.normal(size=(1, 3)))
-        bounds.append(bundle.solve()[1])
+        bounds.append(bundle.solve(1.0)[1])
     assert (np.diff(bounds) >= -1e-9).all()
     assert len(bundle.b) < 30
+
+
+def test_near_minimises_the_model_with_the_proximal_term():
+    r = np.random.default_rng(2)
+    bundle, cuts = Bundle(1, 3), [(r.random(1), r.normal(size=(1, 3))) for _ in range(6)]
+    for cut in cuts:
+        bundle.add(*cut)
+    centre, lam, mu = r.normal(size=3), 0.2, 0.7
+
+    def model(w):
+        return lam / 2 * w @ w + mu / 2 * (w - centre) @ (w - centre) + max(a[0] + g[0] @ w for a, g in cuts)
+
+    w = bundle.near(lam, centre, mu)
+    assert all(model(w) <= model(w + 1e-3 * r.normal(size=3)) for _ in range(200))

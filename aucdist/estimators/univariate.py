@@ -1,0 +1,101 @@
+"""Bipartite ranking by losses of single rows, weighted by class."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from aucdist.data.block import Block
+from aucdist.estimators.online import OnlineClassifier
+from aucdist.estimators.pairwise_square import check_steps, finite
+from aucdist.solvers.base import Solver
+from aucdist.solvers.univariate import Stream, learn, uni_exp, uni_squ
+
+LOSSES = {"uni-exp": "exponential", "uni-squ": "square"}
+
+
+class UnivariateRankingClassifier(OnlineClassifier):
+    """Linear ranking by a loss of single rows, weighted by class, in one pass.
+
+    Minimises ``lam/2 |w|^2 + min over b of 1/2 mean over positives of loss(w.x + b) + 1/2 mean over negatives of
+    loss(-w.x - b)``, where the loss of a margin m is ``exp(-m)`` or ``(1 - m)^2``, after Kotlowski, Dembczynski & Huellermeier
+    (2011); and states by how much at most the objective exceeds the best possible.
+
+    Parameters
+    ----------
+    lam : float, default=1e-3
+        Weight of the penalty.
+    solver : {"uni-exp", "uni-squ"}, default="uni-exp"
+        The loss: exponential or square. Both are online gradient descent, see `aucdist.solvers.univariate`; they take a fixed
+        number of steps, and so may end above `tol`, with a ConvergenceWarning.
+    tol : float, default=1e-3
+        The fit ends when ``(primal - dual) / primal`` is at most this.
+    max_passes : int, default=1000
+        The fit ends after so many passes over the data, one being X w and X'c, with a ConvergenceWarning.
+    random_state : int, RandomState or None, default=None
+        Of the order of the rows.
+    warm_start : bool, default=False
+        Start from the last fit's weights.
+    eta : float or None, default=None
+        The steps' length. None takes one that depends on the longest row, and is short; trying 2^-10 to 2^2 on features scaled to
+        [-1, 1] is usual.
+    epochs : int or None, default=None
+        How many times each row is taken; None is 1.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features), float64
+    intercept_ : ndarray of shape (1,), float64
+        Minus the threshold.
+    threshold_ : float
+        Where G-mean on the training rows is largest; after `partial_fit` minus b.
+    classes_ : ndarray of shape (2,)
+        The second is the positive one.
+    certificate_ : Certificate
+        ``primal, dual, relative_gap, status``.
+    history_ : DataFrame
+        A row per round: round, passes, seconds, primal, dual, relative_gap.
+    n_passes_ : int
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Where X has column names.
+    stream_ : object
+        After `partial_fit`: what is remembered of the rows so far.
+
+    Notes
+    -----
+    There is no ``predict_proba``: a ranking score is not a probability.
+    """
+
+    solvers: ClassVar[dict[str, Solver]] = {
+        "uni-exp": Solver(uni_exp, options=("eta", "epochs"), random=True),
+        "uni-squ": Solver(uni_squ, options=("eta", "epochs"), random=True),
+    }
+    online_solvers = ("uni-exp", "uni-squ")
+
+    def __init__(
+        self,
+        *,
+        lam: float = 1e-3,
+        solver: str = "uni-exp",
+        tol: float = 1e-3,
+        max_passes: int = 1000,
+        random_state: int | np.random.RandomState | None = None,
+        warm_start: bool = False,
+        eta: float | None = None,
+        epochs: int | None = None,
+    ):
+        super().__init__(
+            lam=lam, solver=solver, tol=tol, max_passes=max_passes, random_state=random_state, warm_start=warm_start
+        )
+        self.eta = eta
+        self.epochs = epochs
+
+    def check_parameters(self) -> None:
+        """Check every parameter, as `fit` does first."""
+        super().check_parameters()
+        check_steps(self.eta, self.epochs)
+
+    def _learn(self, stream: Any, block: Block) -> tuple[Stream, float]:
+        stream = stream if isinstance(stream, Stream) else Stream(getattr(stream, "w", stream))
+        stream = learn(stream, block, self.lam, LOSSES[self.solver], eta=self.eta)
+        return finite(stream, self.eta), stream.threshold

@@ -1,0 +1,180 @@
+"""Pairs of rows, dense and CSR: what `rows` is for single rows; and the means to fetch rows from memory early.
+
+In all of them a and b are both `DenseRows` or both `CsrRows`, and the pair is the difference ``a_i - b_j``, taken in float64.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic, overload, register_jitable
+
+from aucdist.kernels.rows import SUM_IN_ANY_ORDER, CsrRows, Rows, _is_csr, row_axpy, row_dot
+
+CACHE_LINE = 64
+
+
+class PairRows(NamedTuple):
+    """The two classes: ``z = sign * (minority_i - majority_j)`` is positive minus negative.
+
+    Attributes
+    ----------
+    minority, majority : DenseRows or CsrRows
+        Rows among which those of the smaller and of the larger class are.
+    n_majority : int
+        Rows of the larger class.
+    sign : int
+        1 where the minority is positive, -1 where it is negative.
+    """
+
+    minority: Rows
+    majority: Rows
+    n_majority: int
+    sign: int
+
+
+# ---- differences ------------------------------------------------------------------------------------------------------
+
+
+@register_jitable(fastmath=SUM_IN_ANY_ORDER)
+def _dense_dot(a, i, b, j, w):
+    total = 0.0
+    for f in range(w.shape[0]):
+        total += (np.float64(a.values[i, f]) - np.float64(b.values[j, f])) * w[f]
+    return total
+
+
+@register_jitable(fastmath=SUM_IN_ANY_ORDER)
+def _dense_square(a, i, b, j):
+    total = 0.0
+    for f in range(a.values.shape[1]):
+        difference = np.float64(a.values[i, f]) - np.float64(b.values[j, f])
+        total += difference * difference
+    return total
+
+
+@register_jitable
+def _dense_axpy(a, i, b, j, c, out):
+    for f in range(out.shape[0]):
+        out[f] += c * (np.float64(a.values[i, f]) - np.float64(b.values[j, f]))
+
+
+@register_jitable
+def _csr_square(a, i, b, j):
+    p, p_end, q, q_end = a.offsets[i], a.offsets[i + 1], b.offsets[j], b.offsets[j + 1]
+    total = 0.0
+    while p < p_end and q < q_end:
+        # Without branches: which row has the next feature is as good as random.
+        in_a, in_b = a.indices[p] <= b.indices[q], b.indices[q] <= a.indices[p]
+        difference = (np.float64(a.values[p]) if in_a else 0.0) - (np.float64(b.values[q]) if in_b else 0.0)
+        total += difference * difference
+        p += in_a
+        q += in_b
+    for s in range(p, p_end):
+        total += np.float64(a.values[s]) * np.float64(a.values[s])
+    for s in range(q, q_end):
+        total += np.float64(b.values[s]) * np.float64(b.values[s])
+    return total
+
+
+@register_jitable
+def _csr_axpy(a, i, b, j, c, out):
+    row_axpy(a, i, c, out)
+    row_axpy(b, j, -c, out)
+
+
+def pair_dot(a, i, b, j, w):
+    """Return the inner product of ``a_i - b_j`` and the float64 vector w."""
+    if isinstance(a, CsrRows):
+        return row_dot(a, i, w) - row_dot(b, j, w)
+    return _dense_dot(a, i, b, j, w)
+
+
+def pair_square(a, i, b, j):
+    """Return the squared length of ``a_i - b_j``, exactly 0 where the rows are equal."""
+    return _csr_square(a, i, b, j) if isinstance(a, CsrRows) else _dense_square(a, i, b, j)
+
+
+def pair_axpy(a, i, b, j, c, out):
+    """Add c times ``a_i - b_j`` to the float64 vector out."""
+    if isinstance(a, CsrRows):
+        _csr_axpy(a, i, b, j, c, out)
+    else:
+        _dense_axpy(a, i, b, j, c, out)
+
+
+@overload(pair_dot)
+def _pair_dot_by_type(a, i, b, j, w):
+    if _is_csr(a):
+        return lambda a, i, b, j, w: row_dot(a, i, w) - row_dot(b, j, w)
+    return lambda a, i, b, j, w: _dense_dot(a, i, b, j, w)
+
+
+@overload(pair_square)
+def _pair_square_by_type(a, i, b, j):
+    if _is_csr(a):
+        return lambda a, i, b, j: _csr_square(a, i, b, j)
+    return lambda a, i, b, j: _dense_square(a, i, b, j)
+
+
+@overload(pair_axpy)
+def _pair_axpy_by_type(a, i, b, j, c, out):
+    if _is_csr(a):
+        return lambda a, i, b, j, c, out: _csr_axpy(a, i, b, j, c, out)
+    return lambda a, i, b, j, c, out: _dense_axpy(a, i, b, j, c, out)
+
+
+# ---- fetching early ---------------------------------------------------------------------------------------------------
+
+
+@intrinsic
+def _prefetch(typing_context, array, place):
+    def generate(context, builder, signature, args):
+        byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        address = builder.bitcast(builder.gep(data, [args[1]]), byte)
+        kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        fetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+        builder.call(fetch, [address, word(0), word(3), word(1)])  # to read, into every cache, data
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), generate
+
+
+def prefetch(array, place):
+    """Start to fetch the cache line of item `place`, counted through the C-contiguous array; plain Python does nothing."""
+
+
+@overload(prefetch)
+def _prefetch_compiled(array, place):
+    return lambda array, place: _prefetch(array, place)
+
+
+@register_jitable
+def _prefetch_dense(rows, i):
+    width = rows.values.shape[1]
+    for f in range(0, width, CACHE_LINE // rows.values.itemsize):
+        prefetch(rows.values, i * width + f)
+
+
+@register_jitable
+def _prefetch_csr(rows, i):
+    for s in range(rows.offsets[i], rows.offsets[i + 1], CACHE_LINE // rows.values.itemsize):
+        prefetch(rows.values, s)
+        prefetch(rows.indices, s)
+
+
+def prefetch_row(rows, i):
+    """Start to fetch row i."""
+    if isinstance(rows, CsrRows):
+        _prefetch_csr(rows, i)
+    else:
+        _prefetch_dense(rows, i)
+
+
+@overload(prefetch_row)
+def _prefetch_row_by_type(rows, i):
+    if _is_csr(rows):
+        return lambda rows, i: _prefetch_csr(rows, i)
+    return lambda rows, i: _prefetch_dense(rows, i)

@@ -1,0 +1,189 @@
+"""Random numbers for kernels: the splitmix64 generator, unbiased integers, and permutations that are not stored.
+
+A draw takes the generator's state and returns the next one, so that a kernel owns its randomness and the same seed gives the
+same draws everywhere::
+
+    state = u64(seed)                       # from `engine.blocks.block_seed`
+    state, i = below(state, n)              # int64, 0 <= i < n
+    state, u = uniform01(state)             # float64, 0 <= u < 1
+
+Where the t-th draw is wanted without those before it, ``stream(seed, t)`` is a state of its own for every t. The t-th place of a
+random order of n things, which may be far too many to store, is ``permuted(key, t, n)``.
+
+The generator and its constants are those of Steele, Lea & Flood, "Fast splittable pseudorandom number generators" (OOPSLA
+2014); integers come by the multiplication of Lemire, "Fast random integer generation in an interval" (2019).
+
+Numba makes a float64 of a uint64 and an int64 added up, and NumPy warns of every overflow. So inside this file every integer is
+a ``u64(...)``: a uint64 that wraps around when compiled, a masked Python integer with ``NUMBA_DISABLE_JIT=1``. What a kernel
+gets back to count and index with is signed.
+"""
+
+import numpy as np
+from numba import njit
+from numba.extending import overload
+
+GOLDEN = 0x9E3779B97F4A7C15
+HALF = 32
+LOW_HALF = 0xFFFFFFFF
+ROUNDS = 8
+"""Of scrambling: with 6, the orders of four things are not equally frequent yet."""
+
+ORDER_SIZE = 2 + ROUNDS
+
+
+def u64(value):
+    """Return the integer modulo 2**64, as the draws want it: a uint64 when compiled, an int in plain Python."""
+    return int(value) & 0xFFFFFFFFFFFFFFFF
+
+
+def i64(value):
+    """Return a u64 below 2**63 as an integer to count and index with."""
+    return int(value)
+
+
+@overload(u64, jit_options={"nogil": True})
+def _u64_compiled(value):
+    return lambda value: np.uint64(value)
+
+
+@overload(i64, jit_options={"nogil": True})
+def _i64_compiled(value):
+    return lambda value: np.int64(value)
+
+
+@njit(nogil=True, cache=True)
+def mix(value):
+    """Return 64 bits that look random: a bijection of the u64s."""
+    value = u64(value)
+    value = u64((value ^ (value >> u64(30))) * u64(0xBF58476D1CE4E5B9))
+    value = u64((value ^ (value >> u64(27))) * u64(0x94D049BB133111EB))
+    return value ^ (value >> u64(31))
+
+
+@njit(nogil=True, cache=True)
+def next_state(state):
+    """Return the state after this one; ``mix(next_state(state))`` is the generator's next 64 bits."""
+    return u64(u64(state) + u64(GOLDEN))
+
+
+@njit(nogil=True, cache=True)
+def stream(seed, t):
+    """Return a state that depends on the seed and on t alone, for draws that belong to step t."""
+    return mix(u64(seed) + u64(u64(t) * u64(GOLDEN)))
+
+
+@njit(nogil=True, cache=True)
+def uniform01(state):
+    """Return the next state and a float64 from [0, 1), a multiple of 2**-53."""
+    state = next_state(state)
+    return state, i64(mix(state) >> u64(11)) * 2.0**-53
+
+
+@njit(nogil=True, cache=True)
+def high_product(a, b):
+    """Return the upper 64 bits of the 128 of a times b, both u64."""
+    a, b = u64(a), u64(b)
+    a_low, a_high = a & u64(LOW_HALF), a >> u64(HALF)
+    b_low, b_high = b & u64(LOW_HALF), b >> u64(HALF)
+    middle = u64(a_high * b_low + ((a_low * b_low) >> u64(HALF)))
+    other = u64(a_low * b_high + (middle & u64(LOW_HALF)))
+    return u64(a_high * b_high + (middle >> u64(HALF)) + (other >> u64(HALF)))
+
+
+@njit(nogil=True, cache=True)
+def below(state, n):
+    """Return the next state and an integer from 0, ..., n - 1, each equally likely to the last bit.
+
+    Parameters
+    ----------
+    state : u64
+    n : int
+        1 to 2**63 - 1.
+    """
+    n = u64(n)
+    state = next_state(state)
+    bits = mix(state)
+    if u64(bits * n) < n:
+        # The values that would come up once too often: 2**64 mod n of them.
+        surplus = u64(u64(0) - n) % n
+        while u64(bits * n) < surplus:
+            state = next_state(state)
+            bits = mix(state)
+    return state, i64(high_product(bits, n))
+
+
+@njit(nogil=True, cache=True)
+def mask_and_shift(n):
+    """Return, as u64, as many ones as n - 1 has bits, and half that number of bits, rounded up."""
+    last, mask, n_bits = u64(n) - u64(1), u64(0), u64(0)
+    while mask < last:
+        mask = (mask << u64(1)) | u64(1)
+        n_bits += u64(1)
+    return mask, (n_bits + u64(1)) >> u64(1)
+
+
+@njit(nogil=True, cache=True)
+def scramble(value, bits, mask, shift):
+    """Return a bijection of 0, ..., mask: each of its steps (add, multiply by an odd number, xor) can be undone. All are u64."""
+    value = u64((value + (bits >> u64(HALF))) * (bits | u64(1))) & mask
+    return value ^ (value >> shift)
+
+
+@njit(nogil=True, cache=True)
+def permuted(key, t, n):
+    """Return what stands at place t of the random order of 0, ..., n - 1 that belongs to the key.
+
+    A bijection of the integers of as many bits as n - 1 has is applied until it lands below n. It runs through the same cycle
+    whatever lies above n, so it is a bijection of 0, ..., n - 1; fewer than two applications are needed on average.
+
+    Parameters
+    ----------
+    key : int
+        Any integer; different keys give different orders.
+    t : int
+        0 to n - 1.
+    n : int
+        1 to 2**63 - 1.
+
+    Returns
+    -------
+    int
+    """
+    n, value = u64(n), u64(t)
+    mask, shift = mask_and_shift(n)
+    while True:
+        state = u64(key)
+        for _ in range(ROUNDS):
+            state = next_state(state)
+            value = scramble(value, mix(state), mask, shift)
+        if value < n:
+            return i64(value)
+
+
+@njit(nogil=True, cache=True)
+def shuffle(key, n, order):
+    """Write down what does not change from place to place, for `place_in`: several times faster in a loop.
+
+    Parameters
+    ----------
+    key, n : int
+        As in `permuted`.
+    order : ndarray of shape (ORDER_SIZE,), uint64
+        Written.
+    """
+    order[0], order[1] = mask_and_shift(n)
+    state = u64(key)
+    for r in range(2, ORDER_SIZE):
+        state = next_state(state)
+        order[r] = mix(state)
+
+
+@njit(nogil=True, cache=True)
+def place_in(order, t, n):
+    """Return ``permuted(key, t, n)``, the order being that of ``shuffle(key, n, order)``."""
+    n, value, mask, shift = u64(n), u64(t), u64(order[0]), u64(order[1])
+    while True:
+        for r in range(2, ORDER_SIZE):
+            value = scramble(value, u64(order[r]), mask, shift)
+        if value < n:
+            return i64(value)

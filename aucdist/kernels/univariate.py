@@ -1,0 +1,45 @@
+"""Epochs over single rows for the class-weighted exponential and square losses; a step costs the row's non-zeros."""
+
+import numpy as np
+from numba import njit
+
+from aucdist.kernels.rows import row_axpy, row_dot
+from aucdist.kernels.square_epochs import SMALLEST_SCALE
+
+
+@njit(nogil=True, cache=True)
+def univariate_epoch(rows, order, y, factors, exponential, eta, lam, w, bias):
+    """Take one gradient step per entry of `order` along ``factor * loss(y (w.x + bias)) + lam/2 |w|^2``.
+
+    Parameters
+    ----------
+    rows : DenseRows or CsrRows
+    order : ndarray of shape (n_steps,), int64
+    y : ndarray of shape (n_rows,), int8
+    factors : ndarray of shape (n_rows,), float64
+    exponential : bool
+        The loss of a margin m is ``exp(-m)``, else ``(1 - m)^2``.
+    eta, lam : float
+    w : ndarray of shape (n_features,), float64
+        Updated.
+    bias : float
+
+    Returns
+    -------
+    float
+        The bias after the last step.
+    """
+    scale, shrink = 1.0, 1.0 - eta * lam
+    for t in range(order.shape[0]):
+        i = order[t]
+        margin = y[i] * (scale * row_dot(rows, i, w) + bias)
+        slope = -np.exp(-margin) if exponential else -2.0 * (1.0 - margin)
+        step = -eta * factors[i] * slope * y[i]
+        scale *= shrink
+        if abs(scale) < SMALLEST_SCALE:
+            w *= scale
+            scale = 1.0
+        row_axpy(rows, i, step / scale, w)
+        bias += step
+    w *= scale
+    return bias

@@ -1,0 +1,1 @@
+"""Objectives: value, gradient and what a certificate needs."""

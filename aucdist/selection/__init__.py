@@ -1,0 +1,1 @@
+"""Folds and the search over parameters."""

@@ -1,0 +1,189 @@
+"""Descent on the pairwise square by exact search: what `exact` without moments and `svrg` have in common.
+
+A round gets a direction from the gradient, and moves to the minimum of the objective in the space of that direction and the last
+moves. With the gradient over a fixed positive definite matrix as direction, and one move remembered, this is the preconditioned
+conjugate gradient method; with any other direction it never rises. Blocks keep what the scores are and how they moved, so
+that a round costs one X z and one X'c, and value and gradient are those of the scores kept, exactly and over all pairs.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from aucdist.data.block import Block
+from aucdist.engine.blocks import Blocks, Summary
+from aucdist.kernels.rows import accumulate, project
+from aucdist.objectives.pairwise_square import (
+    PairwiseSquare,
+    class_moments,
+    gradient,
+    lower_bound,
+    row_factors,
+    value,
+)
+from aucdist.solvers.base import Round
+
+Direction = Callable[[np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class Memory:
+    """What a block keeps.
+
+    Attributes
+    ----------
+    share : ndarray of shape (n_rows,), float64
+        Of the row in its class.
+    scores : ndarray of shape (n_rows,), float64
+        At the weights.
+    moves : ndarray of shape (n_directions, n_rows), float64
+        How far the scores move along each direction, the new one first.
+    extra : object
+        The solver's own.
+    """
+
+    share: np.ndarray
+    scores: np.ndarray
+    moves: np.ndarray
+    extra: Any = None
+
+
+# ---- steps: run on the blocks -----------------------------------------------------------------------------------------
+
+
+def moments(block: Block, memory: Any, full: bool) -> tuple[Any, Summary]:
+    """Take the moments of both classes."""
+    return memory, {"neg": class_moments(block, -1, full=full), "pos": class_moments(block, 1, full=full)}
+
+
+def begin(
+    block: Block, memory: Memory | None, w: np.ndarray, weights: tuple[float, float], n_moves: int
+) -> tuple[Memory, Summary]:
+    """Score the rows at the start. `weights` is what the negatives and the positives weigh."""
+    share = row_factors(block.y, block.weights(), *weights, 1)
+    scores = np.empty(block.n_samples)
+    project(block.rows, w, scores)
+    return Memory(share, scores, np.zeros((1 + n_moves, block.n_samples))), {}
+
+
+def advance(block: Block, memory: Memory, step: np.ndarray, means: tuple[float, float]) -> tuple[Memory, Summary]:
+    """Move along the directions; the scores' variances there, and S w. `means` are the scores of the class means there."""
+    move = step @ memory.moves
+    memory = replace(memory, scores=memory.scores + move, moves=np.vstack([move, memory.moves[1:-1]]))
+    return memory, _spread(block, memory, means)
+
+
+def _spread(block: Block, memory: Memory, means: tuple[float, float]) -> Summary:
+    centred = memory.scores - np.where(block.y > 0, means[1], means[0])
+    coefs = memory.share * centred
+    spread_w = np.zeros(block.n_features)
+    accumulate(block.rows, np.arange(block.n_samples), coefs, spread_w)
+    return {"variance": float(coefs @ centred), "spread_w": spread_w}
+
+
+def spread(
+    block: Block, memory: Any, w: np.ndarray, weights: tuple[float, float], means: tuple[float, float]
+) -> tuple[Any, Summary]:
+    """The scores' variances at w, and S w, for weights that were found otherwise."""
+    return memory, _spread(block, begin(block, None, w, weights, 0)[0], means)
+
+
+def look(block: Block, memory: Memory, z: np.ndarray, means: np.ndarray) -> tuple[Memory, Summary]:
+    """Score a new direction; the covariances of all. `means` has a row for each, the class means' moves, negative first."""
+    scores = np.empty(block.n_samples)
+    project(block.rows, z, scores)
+    moves = np.vstack([scores, memory.moves])
+    centred = moves - np.where(block.y > 0, means[:, 1:], means[:, :1])
+    return replace(memory, moves=moves), {"covariance": (centred * memory.share) @ centred.T}
+
+
+# ---- rounds: run by the client ----------------------------------------------------------------------------------------
+
+
+def moments_of(blocks: Blocks) -> PairwiseSquare:
+    """Return the means and variances of the classes; one reduction."""
+    found = blocks.reduce(moments, False)
+    return PairwiseSquare(found["neg"], found["pos"])
+
+
+def spread_at(blocks: Blocks, known: PairwiseSquare, w: np.ndarray) -> tuple[float, np.ndarray]:
+    """Return w'S w, the scores' variance within both classes, and S w; one pass."""
+    means = (float(known.neg.mean @ w), float(known.pos.mean @ w))
+    found = blocks.reduce(spread, w, (known.neg.weight, known.pos.weight), means)
+    return found["variance"], found["spread_w"]
+
+
+def measured(blocks: Blocks, known: PairwiseSquare, w: np.ndarray, lam: float, passes: int) -> Round:
+    """Return the round of weights that were found otherwise: value and bound there, exactly over all pairs, in one pass.
+
+    Weights that have diverged have a value that is not finite.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        variance, spread_w = spread_at(blocks, known, w)
+        primal = value(w, known.difference, variance, lam)
+        return Round(w, primal, lower_bound(primal, gradient(w, known.difference, spread_w, lam), lam), passes)
+
+
+class Descent:
+    """Where a descent stands: weights, value and gradient there; `blocks` holds the scores, in memories that are its own.
+
+    Parameters
+    ----------
+    blocks : Blocks
+    known : PairwiseSquare
+        The classes' moments.
+    lam : float
+    w : ndarray of shape (n_features,), float64
+        Where to begin.
+    n_moves : int
+        How many of the last moves are remembered: each is a number per row, and one per feature.
+    """
+
+    def __init__(self, blocks: Blocks, known: PairwiseSquare, lam: float, w: np.ndarray, n_moves: int = 1):
+        self.blocks, self.known, self.lam, self.w = blocks.fresh(), known, lam, w
+        self.moves = np.zeros((n_moves, len(w)))
+        self.blocks.reduce(begin, w, (known.neg.weight, known.pos.weight), n_moves)
+        self._advance(np.zeros(1 + n_moves))
+
+    def rounds(self, direction: Direction, passes: int, per_round: int) -> Iterator[Round]:
+        """Descend until the weights no longer change.
+
+        Parameters
+        ----------
+        direction : callable
+            Takes the gradient and returns where to go, both of shape (n_features,).
+        passes, per_round : int
+            Passes until here, and what each round takes.
+        """
+        dual = 0.0
+        while True:
+            dual = max(dual, lower_bound(self.primal, self.gradient, self.lam))
+            yield Round(self.w.copy(), self.primal, dual, passes)
+            before = self.w
+            self._descend(direction(self.gradient))
+            passes += per_round
+            if np.array_equal(before, self.w):
+                return
+
+    def _descend(self, z: np.ndarray) -> None:
+        ways = np.vstack([z, self.moves])
+        centres = np.stack([self.known.neg.mean, self.known.pos.mean])
+        covariance = self.blocks.reduce(look, z, ways @ centres.T)["covariance"]
+        across = ways @ self.known.difference
+        curvature = 2.0 * (covariance + np.outer(across, across)) + self.lam * (ways @ ways.T)
+        # All at a like size: the moves are 0 in the first rounds and tiny in the last ones.
+        size = np.sqrt(np.diag(curvature))
+        size[size == 0.0] = 1.0
+        slopes = ways @ self.gradient
+        step = -np.linalg.lstsq(curvature / np.outer(size, size), slopes / size, rcond=None)[0] / size
+        self.moves = np.vstack([step @ ways, self.moves[:-1]])
+        self.w = self.w + self.moves[0]
+        self._advance(step)
+
+    def _advance(self, step: np.ndarray) -> None:
+        known, w = self.known, self.w
+        there = self.blocks.reduce(advance, step, (float(known.neg.mean @ w), float(known.pos.mean @ w)))
+        self.primal = value(w, known.difference, there["variance"], self.lam)
+        self.gradient = gradient(w, known.difference, there["spread_w"], self.lam)

@@ -1,0 +1,49 @@
+"""What the solvers of the pairwise square ask of a block's rows."""
+
+import numpy as np
+
+from aucdist.data.block import Block
+from aucdist.kernels.rows import project
+
+
+def products_with(block: Block, vectors: np.ndarray) -> np.ndarray:
+    """Return the rows' inner products with some vectors.
+
+    Parameters
+    ----------
+    block : Block
+    vectors : ndarray of shape (n_vectors, n_features), float64
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_vectors), float64
+    """
+    out = np.empty((len(vectors), block.n_samples))
+    for k, vector in enumerate(vectors):
+        project(block.rows, vector, out[k])
+    return np.ascontiguousarray(out.T)
+
+
+def squared_lengths(block: Block) -> np.ndarray:
+    """Return the squared Euclidean length of each row, summed in float64."""
+    X = block.X
+    if isinstance(X, np.ndarray):
+        return np.einsum("ij,ij->i", X, X, dtype=np.float64)
+    return np.asarray(X.astype(np.float64).power(2).sum(axis=1)).ravel()
+
+
+def squared_distances(block: Block, means: np.ndarray, products: np.ndarray) -> np.ndarray:
+    """Return the squared distance of each row to the mean of its class.
+
+    Parameters
+    ----------
+    block : Block
+    means : ndarray of shape (2, n_features), float64
+        Negative, positive.
+    products : ndarray of shape (n_rows, 2 or more), float64
+        The rows' products with them in the first columns.
+    """
+    own = (block.y > 0).astype(np.int64)
+    with_own = products[np.arange(block.n_samples), own]
+    # Rounding may leave a row that is its class's mean just below zero.
+    return np.maximum(squared_lengths(block) - 2.0 * with_own + (means**2).sum(axis=1)[own], 0.0)

@@ -1,0 +1,288 @@
+import warnings
+
+import dask.array as da
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import load_svmlight_file
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import roc_auc_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from square_twins import square_minimiser, square_value
+
+from aucdist import PairwiseSquareClassifier
+from aucdist.data.block import Block, place
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.errors import InputError
+
+SOLVERS = ["exact", "svrg", "tpauc", "opauc"]
+STEPS = dict.fromkeys(
+    ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"),
+    "a fixed number of steps: one step of weight two is not two steps of weight one",
+)
+
+
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks(
+    [PairwiseSquareClassifier(solver=solver, tol=1e-13) for solver in SOLVERS],
+    expected_failed_checks=lambda model: STEPS if model.solver in ("tpauc", "opauc") else {},
+)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def data():
+    r = np.random.default_rng(0)
+    y = np.where(r.random(400) < 0.15, 1, -1)
+    return r.normal(size=(400, 5)) + 0.8 * (y[:, None] > 0), y
+
+
+def fit(solver, X, y, **parameters):
+    with warnings.catch_warnings():
+        if solver in ("tpauc", "opauc"):
+            warnings.simplefilter("ignore", ConvergenceWarning)
+        return PairwiseSquareClassifier(solver=solver, random_state=0, **parameters).fit(X, y)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_fitted_attributes(data, solver):
+    X, y = data
+    model = fit(solver, X, y, lam=1e-2)
+    c = model.certificate_
+    ones = np.ones(400)
+    best = square_value(square_minimiser(X, y, 1e-2, ones), X, y, 1e-2, ones)
+    assert c.primal == pytest.approx(square_value(model.coef_[0], X, y, 1e-2, ones), rel=1e-10)
+    assert c.dual <= best * (1 + 1e-12)
+    assert c.primal >= best * (1 - 1e-12)
+    assert c.relative_gap == pytest.approx((c.primal - c.dual) / c.primal)
+    assert model.intercept_.tolist() == [-model.threshold_]
+    assert model.n_passes_ == model.history_["passes"].iloc[-1]
+    assert roc_auc_score(y, model.decision_function(X)) > 0.85
+    assert not hasattr(model, "predict_proba")
+
+
+def test_exact_is_exact_in_one_pass(data):
+    X, y = data
+    model = fit("exact", X, y, lam=1e-2, tol=1e-12)
+    assert (model.certificate_.status, model.n_passes_) == ("converged", 1)
+    np.testing.assert_allclose(model.coef_[0], square_minimiser(X, y, 1e-2, np.ones(400)), rtol=1e-9)
+
+
+def test_online_solvers_say_that_they_ended_above_tol(data):
+    with pytest.warns(ConvergenceWarning, match="relative gap"):
+        PairwiseSquareClassifier(solver="tpauc").fit(*data)
+
+
+@pytest.mark.parametrize("solver", ["svrg", "tpauc", "opauc"])
+def test_random_state_decides(data, solver):
+    models = [
+        PairwiseSquareClassifier(solver=solver, random_state=seed, tol=0.3).set_params(
+            **({} if solver == "svrg" else {"eta": 0.01})
+        )
+        for seed in (1, 1, 2)
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        one, again, other = (model.fit(*data).coef_ for model in models)
+    np.testing.assert_array_equal(one, again)
+    assert np.abs(one - other).max() > 1e-9
+
+
+def test_path_is_a_fit_for_each_lam(data):
+    X, y = data
+    lams = [1.0, 1e-2, 1e-4]
+    model = PairwiseSquareClassifier()
+    found = model.path(X, y, lams=lams)
+    for w, lam in zip(found, lams, strict=True):
+        np.testing.assert_array_equal(w, fit("exact", X, y, lam=lam).coef_[0])
+    np.testing.assert_array_equal(model.path(LocalBlocks([Block.of(X, y)]), lams=lams), found)
+    weight = np.arange(400) % 3
+    without = model.path(X[weight > 0], y[weight > 0], lams=[0.1], sample_weight=weight[weight > 0])
+    np.testing.assert_allclose(model.path(X, y, lams=[0.1], sample_weight=weight), without, rtol=1e-10)
+    assert model.path(X, y, lams=[]).shape == (0, 5)
+    assert not hasattr(model, "n_features_in_")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "lams", "message"),
+    [
+        ({"solver": "svrg"}, [1.0], "path applies to solver exact"),
+        ({}, [1.0, 0.0], "lam is 0.0"),
+        ({}, ["a"], "lam is 'a'"),
+    ],
+)
+def test_path_refuses(data, parameters, lams, message):
+    with pytest.raises(InputError, match=message):
+        PairwiseSquareClassifier(**parameters).path(*data, lams=lams)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_constant_features_and_classes_of_one_row(solver):
+    r = np.random.default_rng(0)
+    X, y = np.column_stack([np.full(30, 4.0), r.normal(size=30)]), np.repeat([1, -1], [1, 29])
+    X[0, 1] = 5.0
+    model = fit(solver, X, y)
+    assert abs(model.coef_[0, 0]) < 1e-9
+    assert model.decision_function(X)[0] == model.decision_function(X).max()
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_more_features_than_the_closed_form_takes(solver):
+    r = np.random.default_rng(0)
+    y = np.where(r.random(300) < 0.3, 1, -1)
+    X = sp.random_array((300, 3000), density=0.01, rng=r, format="csr") + sp.csr_array(
+        0.5 * (y[:, None] > 0) * (np.arange(3000) < 2)
+    )
+    model = fit(solver, X, y, lam=1e-2)
+    assert roc_auc_score(y, model.decision_function(X)) > 0.95
+    blocks = LocalBlocks(place(Block.of(X, y), 2))
+    assert roc_auc_score(y, fit(solver, blocks, None, lam=1e-2).decision_function(X)) > 0.95
+
+
+def test_warm_start_goes_on(data):
+    X, y = data
+    model = fit("tpauc", X, y, lam=1e-2, warm_start=True)
+    primal = model.certificate_.primal
+    with pytest.warns(ConvergenceWarning):
+        model.fit(X, y)
+    assert model.history_["primal"].iloc[0] == pytest.approx(primal, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"solver": "exat"}, "Did you mean 'exact'"),
+        ({"eta": 0.1}, "eta applies to solver tpauc, opauc; with 'exact'"),
+        ({"solver": "svrg", "epochs": 2}, "epochs applies to"),
+        ({"solver": "opauc", "factor": "print"}, "factor applies to solver tpauc"),
+        ({"solver": "tpauc", "rank": 5}, "rank applies to solver opauc"),
+        ({"solver": "tpauc", "factor": "printed"}, "unknown factor 'printed'. Did you mean 'print'"),
+        ({"solver": "tpauc", "eta": 0.0}, "eta is 0.0"),
+        ({"solver": "tpauc", "eta": np.nan}, "eta is nan"),
+        ({"solver": "opauc", "epochs": 0}, "epochs is 0"),
+        ({"solver": "opauc", "epochs": 1.5}, "an integer"),
+        ({"solver": "opauc", "rank": 0}, "rank is 0"),
+        ({"solver": "opauc", "rank": "whole"}, "rank is 'whole'; an integer at least 1, 'full' or None"),
+    ],
+)
+def test_bad_parameters(data, parameters, message):
+    with pytest.raises(InputError, match=message):
+        PairwiseSquareClassifier(**parameters).fit(*data)
+
+
+def test_whole_statistics_of_many_features_name_what_works():
+    X, y = np.zeros((4, 1001)), [1, -1, 1, -1]
+    model = PairwiseSquareClassifier(solver="opauc", rank="full")
+    with pytest.raises(InputError, match=r"1001 x 1001.*solver='tpauc' or 'exact'"):
+        model.fit(X, y)
+    with pytest.raises(InputError, match=r"1001 x 1001.*solver='tpauc' or 'exact'"):
+        model.partial_fit(X, y, classes=[-1, 1])
+    with pytest.raises(InputError, match="1001 x 1001"):
+        PairwiseSquareClassifier().path(X, y, lams=[1.0])
+
+
+@pytest.mark.parametrize("solver", ["tpauc", "opauc"])
+def test_partial_fit_learns_as_batches_come(data, solver):
+    X, y = data
+    named = np.where(y > 0, "yes", "no")
+    model = PairwiseSquareClassifier(solver=solver, lam=1e-2, eta=0.01)
+    for first in range(0, 400, 23):
+        here = slice(first, first + 23)
+        form = sp.csr_matrix if first % 2 else np.asarray
+        model.partial_fit(form(X[here]), named[here], classes=["no", "yes"] if first == 0 else None)
+    assert model.classes_.tolist() == ["no", "yes"]
+    assert roc_auc_score(named == "yes", model.decision_function(X)) > 0.85
+    assert (model.predict(X) == named).mean() > 0.5
+    assert not hasattr(model, "certificate_")
+
+
+def test_partial_fit_goes_on_from_fit_and_fit_forgets_batches(data):
+    X, y = data
+    model = fit("tpauc", X, y, lam=1e-2, eta=1e-6)
+    before = model.coef_.copy()
+    model.partial_fit(X[:50], y[:50])
+    assert 0 < np.abs(model.coef_ - before).max() < 1e-2
+    assert not hasattr(model, "certificate_")
+    assert model.stream_.n_samples == 50
+    model.partial_fit(X[50:60], y[50:60])
+    assert model.stream_.n_samples == 60
+    model.set_params(solver="opauc").partial_fit(X[60:70], y[60:70])
+    assert model.stream_.seen.counts.sum() == 10
+
+
+def test_partial_fit_takes_weights_and_known_means(data):
+    X, y = data
+    means = np.stack([X[y < 0].mean(axis=0), X[y > 0].mean(axis=0)])
+    weight = (np.arange(400) % 3 > 0) * 1.0
+    known, running = (PairwiseSquareClassifier(solver="tpauc", class_means=m) for m in (means.tolist(), None))
+    known.partial_fit(X, y, classes=[-1, 1], sample_weight=weight)
+    kept = clone(known).partial_fit(X[weight > 0], y[weight > 0], classes=[-1, 1])
+    np.testing.assert_allclose(known.coef_, kept.coef_, rtol=1e-12)
+    running.partial_fit(X, y, classes=[-1, 1], sample_weight=weight)
+    assert np.abs(known.coef_ - running.coef_).max() > 1e-6
+
+
+def test_fit_steps_with_known_means(data):
+    X, y = data
+    means = np.stack([X[y < 0].mean(axis=0), X[y > 0].mean(axis=0)])
+    plain, same, other = (fit("tpauc", X, y, class_means=m) for m in (None, means, 2 * means))
+    np.testing.assert_allclose(same.coef_, plain.coef_, rtol=1e-9)
+    assert np.abs(other.coef_ - plain.coef_).max() > 1e-6
+    assert other.certificate_.primal == pytest.approx(square_value(other.coef_[0], X, y, 1e-3, np.ones(400)), rel=1e-10)
+    with pytest.raises(InputError, match="class_means has shape"):
+        fit("tpauc", X, y, class_means=means[0])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "classes", "message"),
+    [
+        ({}, None, "the first call of partial_fit needs `classes`"),
+        ({}, [0, 1], "label -1 is not one of the classes"),
+        ({"class_means": np.zeros((2, 4))}, [-1, 1], r"class_means has shape \(2, 4\); two rows of 5"),
+        ({"class_means": np.full((2, 5), np.nan)}, [-1, 1], "finite"),
+        ({"solver": "opauc", "class_means": np.zeros((2, 5))}, [-1, 1], "class_means applies to solver tpauc"),
+    ],
+)
+def test_partial_fit_refuses(data, parameters, classes, message):
+    with pytest.raises(InputError, match=message):
+        PairwiseSquareClassifier(**{"solver": "tpauc"} | parameters).partial_fit(*data, classes=classes)
+
+
+def test_partial_fit_keeps_its_weights_when_steps_diverge(data):
+    X, y = data
+    model = PairwiseSquareClassifier(solver="tpauc").partial_fit(X, y, classes=[-1, 1])
+    before = model.coef_.copy()
+    with pytest.raises(InputError, match=r"diverged.*eta=1000.0 is too long"):
+        model.set_params(eta=1e3).partial_fit(X, y)
+    np.testing.assert_array_equal(model.coef_, before)
+    with pytest.raises(InputError, match="classes are"):
+        model.set_params(eta=None).partial_fit(X, y, classes=[0, 1])
+
+
+def test_only_solvers_that_take_a_row_once_have_partial_fit():
+    assert [hasattr(PairwiseSquareClassifier(solver=solver), "partial_fit") for solver in SOLVERS] == [0, 0, 1, 1]
+
+
+def test_dask_collections(data):
+    X, y = data
+    plain = fit("exact", X, y)
+    model = PairwiseSquareClassifier().fit(da.from_array(X, chunks=(70, 5)), da.from_array(y, chunks=70))
+    np.testing.assert_allclose(model.coef_, plain.coef_, rtol=1e-9)
+
+
+def test_a9a(data_dir):
+    import lzma
+
+    with lzma.open(data_dir / "libsvm" / "a9a.xz") as train, lzma.open(data_dir / "libsvm" / "a9a.t.xz") as test:
+        X, y = load_svmlight_file(train, n_features=123)
+        X_test, y_test = load_svmlight_file(test, n_features=123)
+    exact = fit("exact", X, y, lam=1e-2, tol=1e-12)
+    assert roc_auc_score(y_test, exact.decision_function(X_test)) > 0.899
+    svrg = fit("svrg", X, y, lam=1e-2, tol=1e-6)
+    assert svrg.n_passes_ <= 20
+    svrg = fit("svrg", X, y, lam=1e-2, tol=1e-18, max_passes=100)
+    np.testing.assert_allclose(svrg.coef_, exact.coef_, atol=1e-8)
+    tpauc = fit("tpauc", X, y, lam=2.0**-10, eta=2.0**-10)
+    assert roc_auc_score(y_test, tpauc.decision_function(X_test)) > 0.895
