@@ -1,18 +1,19 @@
 """The pairwise hinge: a ranking support vector machine over all positive-negative pairs."""
 
 import numbers
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
+from aucdist.engine.blocks import Blocks
 from aucdist.estimators.base import _check_number
 from aucdist.estimators.online import OnlinePairs
 from aucdist.solvers.all_pairs import all_pairs
-from aucdist.solvers.base import Callback, Solver, solve
+from aucdist.solvers.base import Solution, Solver
 from aucdist.solvers.oam import Stream, oam_gra, oam_inf, oam_seq
 from aucdist.solvers.pair_dual import DualStart, check_combination, sdcd, sdcd_perm
 from aucdist.solvers.pair_sgd import Progress, msgd
-from aucdist.solvers.pairing import Kept, ResumableRound, check_options
+from aucdist.solvers.pairing import ResumableRound, check_options
 
 DUAL_OPTIONS = ("steps", "epochs", "average", "combine", "minority_bytes")
 
@@ -137,21 +138,15 @@ class PairwiseHingeClassifier(OnlinePairs):
         self.buffer_size = buffer_size
         self.n_pairs = n_pairs
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, callback: Callback | None = None) -> Self:
-        """Fit the model; parameters and errors as in `LinearClassifier.fit`."""
-        blocks = self._prepare(X, y, sample_weight)
-        start = self._start(blocks.n_features)
-        rounds = Kept(self.solvers[self.solver].rounds(blocks, self.lam, start, **self._solver_options()))
-        solution = solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=callback)
+    def _take(self, solution: Solution, blocks: Blocks) -> None:
         if hasattr(self, "resume_"):
             del self.resume_
-        if isinstance(rounds.last, ResumableRound):
+        if isinstance(solution.last, ResumableRound):
             if self.solver == "msgd":
-                self.stream_ = rounds.last.resume()
+                self.stream_ = solution.last.resume()
             elif self.warm_start:  # else they stay where they are
-                self.resume_ = rounds.last.resume()
-        self._take(solution, blocks)
-        return self
+                self.resume_ = solution.last.resume()
+        super()._take(solution, blocks)
 
     def _start(self, n_features: int) -> Any:
         start = super()._start(n_features)

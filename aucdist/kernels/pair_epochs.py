@@ -12,13 +12,20 @@ import numpy as np
 from numba import njit
 
 from aucdist.kernels.pair_rows import pair_axpy, pair_dot, pair_square, prefetch, prefetch_row
-from aucdist.kernels.random import ORDER_SIZE, below, i64, mix, place_in, shuffle, stream, u64
+from aucdist.kernels.random import ORDER_SIZE, below, i64, mix, new_order, permuted, stream, u64
 
 ENTRY = np.dtype([("number", np.int64), ("value", np.float64)])
 """A dual variable; number 0 marks a free place."""
 
 AHEAD = 8
 """Rows are fetched this many steps early."""
+
+
+@njit(nogil=True, cache=True)
+def look_up(which, drawn):
+    """Write ``which[j]`` of each pair. By itself, because a loop as short as this waits for many places of memory at once."""
+    for t in range(drawn.shape[0]):
+        drawn[t, 2] = which[drawn[t, 1]]
 
 
 @njit(nogil=True, cache=True)
@@ -38,8 +45,8 @@ def draw_any(key, first, n_minority, which, drawn):
     """
     for t in range(drawn.shape[0]):
         state, i = below(stream(key, first + t), n_minority)
-        j = below(state, which.shape[0])[1]
-        drawn[t, 0], drawn[t, 1], drawn[t, 2] = i, j, which[j]
+        drawn[t, 0], drawn[t, 1] = i, below(state, which.shape[0])[1]
+    look_up(which, drawn)
 
 
 @njit(nogil=True, cache=True)
@@ -48,16 +55,16 @@ def draw_in_order(key, first, n_minority, which, drawn):
     n_pairs = n_minority * which.shape[0]
     sweep, place = first // n_pairs, first % n_pairs
     order = np.empty(ORDER_SIZE, np.uint64)
-    shuffle(stream(key, sweep), n_pairs, order)
+    new_order(stream(key, sweep), n_pairs, order)
     for t in range(drawn.shape[0]):
         if place == n_pairs:
             sweep, place = sweep + 1, 0
-            shuffle(stream(key, sweep), n_pairs, order)
-        pair = place_in(order, place, n_pairs)
+            new_order(stream(key, sweep), n_pairs, order)
+        pair = permuted(order, place, n_pairs)
         i = pair // which.shape[0]
-        j = pair - i * which.shape[0]
-        drawn[t, 0], drawn[t, 1], drawn[t, 2] = i, j, which[j]
+        drawn[t, 0], drawn[t, 1] = i, pair - i * which.shape[0]
         place += 1
+    look_up(which, drawn)
 
 
 @njit(nogil=True, cache=True)

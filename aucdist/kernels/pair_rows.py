@@ -10,7 +10,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload, register_jitable
 
-from aucdist.kernels.rows import SUM_IN_ANY_ORDER, CsrRows, Rows, _is_csr, row_axpy, row_dot
+from aucdist.kernels.rows import SUM_IN_ANY_ORDER, CsrRows, Rows, _is_csr, row_dot
 
 CACHE_LINE = 64
 
@@ -54,7 +54,8 @@ def _dense_square(a, i, b, j):
     return total
 
 
-@register_jitable
+# Inlined by Numba: LLVM calls it instead, and then counts references to the arrays, four times the cost of the sum itself.
+@register_jitable(inline="always")
 def _dense_axpy(a, i, b, j, c, out):
     for f in range(out.shape[0]):
         out[f] += c * (np.float64(a.values[i, f]) - np.float64(b.values[j, f]))
@@ -78,10 +79,12 @@ def _csr_square(a, i, b, j):
     return total
 
 
-@register_jitable
+@register_jitable(inline="always")
 def _csr_axpy(a, i, b, j, c, out):
-    row_axpy(a, i, c, out)
-    row_axpy(b, j, -c, out)
+    for s in range(a.offsets[i], a.offsets[i + 1]):
+        out[a.indices[s]] += c * np.float64(a.values[s])
+    for s in range(b.offsets[j], b.offsets[j + 1]):
+        out[b.indices[s]] -= c * np.float64(b.values[s])
 
 
 def pair_dot(a, i, b, j, w):
@@ -118,7 +121,7 @@ def _pair_square_by_type(a, i, b, j):
     return lambda a, i, b, j: _dense_square(a, i, b, j)
 
 
-@overload(pair_axpy)
+@overload(pair_axpy, inline="always")
 def _pair_axpy_by_type(a, i, b, j, c, out):
     if _is_csr(a):
         return lambda a, i, b, j, c, out: _csr_axpy(a, i, b, j, c, out)
@@ -151,30 +154,23 @@ def _prefetch_compiled(array, place):
     return lambda array, place: _prefetch(array, place)
 
 
-@register_jitable
-def _prefetch_dense(rows, i):
-    width = rows.values.shape[1]
-    for f in range(0, width, CACHE_LINE // rows.values.itemsize):
-        prefetch(rows.values, i * width + f)
-
-
-@register_jitable
-def _prefetch_csr(rows, i):
-    for s in range(rows.offsets[i], rows.offsets[i + 1], CACHE_LINE // rows.values.itemsize):
-        prefetch(rows.values, s)
-        prefetch(rows.indices, s)
-
-
 def prefetch_row(rows, i):
-    """Start to fetch row i."""
-    if isinstance(rows, CsrRows):
-        _prefetch_csr(rows, i)
-    else:
-        _prefetch_dense(rows, i)
+    """Start to fetch row i; plain Python does nothing."""
 
 
 @overload(prefetch_row)
 def _prefetch_row_by_type(rows, i):
-    if _is_csr(rows):
-        return lambda rows, i: _prefetch_csr(rows, i)
-    return lambda rows, i: _prefetch_dense(rows, i)
+    # Known when it is compiled: to divide by an array's own itemsize would take as long as the arithmetic on a row.
+    per_line = CACHE_LINE * 8 // rows.types[0].dtype.bitwidth
+
+    def csr(rows, i):
+        for s in range(rows.offsets[i], rows.offsets[i + 1], per_line):
+            prefetch(rows.values, s)
+            prefetch(rows.indices, s)
+
+    def dense(rows, i):
+        width = rows.values.shape[1]
+        for f in range(0, width, per_line):
+            prefetch(rows.values, i * width + f)
+
+    return csr if _is_csr(rows) else dense

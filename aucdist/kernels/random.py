@@ -8,7 +8,7 @@ same draws everywhere::
     state, u = uniform01(state)             # float64, 0 <= u < 1
 
 Where the t-th draw is wanted without those before it, ``stream(seed, t)`` is a state of its own for every t. The t-th place of a
-random order of n things, which may be far too many to store, is ``permuted(key, t, n)``.
+random order of n things, which may be far too many to store, is ``permuted(order, t, n)`` after ``new_order(key, n, order)``.
 
 The generator and its constants are those of Steele, Lea & Flood, "Fast splittable pseudorandom number generators" (OOPSLA
 2014); integers come by the multiplication of Lemire, "Fast random integer generation in an interval" (2019).
@@ -25,10 +25,8 @@ from numba.extending import overload
 GOLDEN = 0x9E3779B97F4A7C15
 HALF = 32
 LOW_HALF = 0xFFFFFFFF
-ROUNDS = 8
-"""Of scrambling: with 6, the orders of four things are not equally frequent yet."""
-
-ORDER_SIZE = 2 + ROUNDS
+ORDER_SIZE = 2 + 8
+"""Two numbers that belong to the length, and one for each round; after 6 rounds short orders are not equally frequent yet."""
 
 
 def u64(value):
@@ -113,33 +111,41 @@ def below(state, n):
 
 
 @njit(nogil=True, cache=True)
-def mask_and_shift(n):
-    """Return, as u64, as many ones as n - 1 has bits, and half that number of bits, rounded up."""
-    last, mask, n_bits = u64(n) - u64(1), u64(0), u64(0)
-    while mask < last:
-        mask = (mask << u64(1)) | u64(1)
-        n_bits += u64(1)
-    return mask, (n_bits + u64(1)) >> u64(1)
-
-
-@njit(nogil=True, cache=True)
-def scramble(value, bits, mask, shift):
-    """Return a bijection of 0, ..., mask: each of its steps (add, multiply by an odd number, xor) can be undone. All are u64."""
-    value = u64((value + (bits >> u64(HALF))) * (bits | u64(1))) & mask
-    return value ^ (value >> shift)
-
-
-@njit(nogil=True, cache=True)
-def permuted(key, t, n):
-    """Return what stands at place t of the random order of 0, ..., n - 1 that belongs to the key.
-
-    A bijection of the integers of as many bits as n - 1 has is applied until it lands below n. It runs through the same cycle
-    whatever lies above n, so it is a bijection of 0, ..., n - 1; fewer than two applications are needed on average.
+def new_order(key, n, order):
+    """Write down the random order of 0, ..., n - 1 that belongs to the key, for `permuted`.
 
     Parameters
     ----------
     key : int
         Any integer; different keys give different orders.
+    n : int
+        1 to 2**63 - 1.
+    order : ndarray of shape (ORDER_SIZE,), uint64
+        Written: as many ones as n - 1 has bits, half that number of bits, and the multiplier of each round.
+    """
+    last, mask, n_bits = u64(n) - u64(1), u64(0), u64(0)
+    while mask < last:
+        mask = (mask << u64(1)) | u64(1)
+        n_bits += u64(1)
+    order[0], order[1] = mask, (n_bits + u64(1)) >> u64(1)
+    state = u64(key)
+    for r in range(2, ORDER_SIZE):
+        state = next_state(state)
+        order[r] = mix(state)
+
+
+@njit(nogil=True, cache=True)
+def permuted(order, t, n):
+    """Return what stands at place t of a random order.
+
+    A bijection of the integers of as many bits as n - 1 has, each step of which can be undone (add, multiply by an odd number,
+    xor with the upper half of the bits), is applied until it lands below n. It runs through the same cycle whatever lies
+    above n, so it is a bijection of 0, ..., n - 1; fewer than two applications are needed on average.
+
+    Parameters
+    ----------
+    order : ndarray of shape (ORDER_SIZE,), uint64
+        From `new_order` with the same n.
     t : int
         0 to n - 1.
     n : int
@@ -149,41 +155,11 @@ def permuted(key, t, n):
     -------
     int
     """
-    n, value = u64(n), u64(t)
-    mask, shift = mask_and_shift(n)
-    while True:
-        state = u64(key)
-        for _ in range(ROUNDS):
-            state = next_state(state)
-            value = scramble(value, mix(state), mask, shift)
-        if value < n:
-            return i64(value)
-
-
-@njit(nogil=True, cache=True)
-def shuffle(key, n, order):
-    """Write down what does not change from place to place, for `place_in`: several times faster in a loop.
-
-    Parameters
-    ----------
-    key, n : int
-        As in `permuted`.
-    order : ndarray of shape (ORDER_SIZE,), uint64
-        Written.
-    """
-    order[0], order[1] = mask_and_shift(n)
-    state = u64(key)
-    for r in range(2, ORDER_SIZE):
-        state = next_state(state)
-        order[r] = mix(state)
-
-
-@njit(nogil=True, cache=True)
-def place_in(order, t, n):
-    """Return ``permuted(key, t, n)``, the order being that of ``shuffle(key, n, order)``."""
     n, value, mask, shift = u64(n), u64(t), u64(order[0]), u64(order[1])
     while True:
         for r in range(2, ORDER_SIZE):
-            value = scramble(value, u64(order[r]), mask, shift)
+            bits = u64(order[r])
+            value = u64((value + (bits >> u64(HALF))) * (bits | u64(1))) & mask
+            value ^= value >> shift
         if value < n:
             return i64(value)

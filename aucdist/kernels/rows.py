@@ -65,14 +65,15 @@ def _csr_dot(rows, i, w):
     return total
 
 
-@register_jitable(fastmath=SUM_IN_ANY_ORDER)
+# Inlined by Numba itself: called from a loop they otherwise spend more on counting references than on adding.
+@register_jitable(inline="always")
 def _dense_axpy(rows, i, a, out):
     row = rows.values[i]
     for j in range(row.shape[0]):
         out[j] += a * row[j]
 
 
-@register_jitable(fastmath=SUM_IN_ANY_ORDER)
+@register_jitable(inline="always")
 def _csr_axpy(rows, i, a, out):
     for k in range(rows.offsets[i], rows.offsets[i + 1]):
         out[rows.indices[k]] += a * rows.values[k]
@@ -123,7 +124,7 @@ def _row_dot_by_type(rows, i, w):
     return lambda rows, i, w: _dense_dot(rows, i, w)
 
 
-@overload(row_axpy)
+@overload(row_axpy, inline="always")
 def _row_axpy_by_type(rows, i, a, out):
     if _is_csr(rows):
         return lambda rows, i, a, out: _csr_axpy(rows, i, a, out)

@@ -79,7 +79,7 @@ class Anchors:
     @classmethod
     def at(cls, scores: np.ndarray, weights: np.ndarray) -> "Anchors":
         """Sort the anchors by score."""
-        order = np.argsort(scores, kind="stable")
+        order = np.argsort(scores)
         ascending = scores[order]
         table = np.empty(min(4 * len(scores), MAX_CELLS) + 1, dtype=np.int32)
         low, scale = guide(ascending, table)

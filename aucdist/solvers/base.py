@@ -67,12 +67,13 @@ class Round:
 
 @dataclass(frozen=True)
 class Solution:
-    """The weights, their certificate, and how they were reached."""
+    """The weights, their certificate, how they were reached, and the solver's last round."""
 
     w: np.ndarray
     certificate: Certificate
     history: pd.DataFrame
     passes: int
+    last: Round
 
 
 @dataclass(frozen=True)
@@ -140,4 +141,4 @@ def solve(rounds: Iterator[Round], *, tol: float, max_passes: int, callback: Cal
             status = Status.MAX_PASSES
             break
     certificate = Certificate(state.primal, state.dual, gap, status)
-    return Solution(state.w, certificate, pd.DataFrame.from_records(records), state.passes)
+    return Solution(state.w, certificate, pd.DataFrame.from_records(records), state.passes, state)

@@ -46,19 +46,6 @@ class ResumableRound(Round):
     resume: Callable[[], Any]
 
 
-class Kept(Iterator[Round]):
-    """The rounds of a solver; the latest one is kept as ``last``."""
-
-    last: Round
-
-    def __init__(self, rounds: Iterator[Round]):
-        self._rounds = rounds
-
-    def __next__(self) -> Round:
-        self.last = next(self._rounds)
-        return self.last
-
-
 @dataclass(frozen=True)
 class Memory:
     """What a block keeps.

@@ -10,13 +10,13 @@ from sklearn.svm import LinearSVC
 from aucdist.data.block import Block, place
 from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import InputError
-from aucdist.kernels.pair_epochs import ENTRY, draw_any, draw_in_order, dual_steps
+from aucdist.kernels.pair_epochs import draw_any, draw_in_order, dual_steps
 from aucdist.kernels.pair_rows import PairRows
 from aucdist.solvers.all_pairs import all_pairs
 from aucdist.solvers.base import solve
 from aucdist.solvers.pair_dual import DualStart, sdcd, sdcd_perm
 from aucdist.solvers.pair_table import Table
-from aucdist.solvers.pairing import CHUNK, Pairing
+from aucdist.solvers.pairing import Pairing
 
 pytestmark = pytest.mark.nojit
 
@@ -334,59 +334,11 @@ def test_without_a_length_it_goes_on():
     assert sum(1 for _ in itertools.islice(rounds, 50)) == 50
 
 
-@pytest.mark.parametrize("n_blocks", [1, 2, 5, 40])
-def test_steps_are_shared_out_by_pairs(n_blocks):
-    pairing = Pairing(blocks_of(*small(), n_blocks), 2**28)
-    assert pairing.n_working == min(n_blocks, 23)
-    for n_steps in (1, 32, 1000, 2**62):
-        shares = pairing.shares(n_steps)
-        assert shares.sum() == n_steps
-        exact = [n_steps * int(m) / 23 for m in np.diff(pairing.majority_offsets)]
-        np.testing.assert_allclose(shares, exact, rtol=1e-12, atol=1)
-    assert (pairing.shares(32)[np.diff(pairing.majority_offsets) > 0] > 0).all()
-
-
 def test_seeds_make_the_difference():
     blocks = blocks_of(*small(), 2)
     one, again, other = (last(sdcd(blocks, 1e-2, seed=s, epochs=3)).w for s in (0, 0, 1))
     assert one.tobytes() == again.tobytes()
     assert not np.allclose(one, other)
-    assert CHUNK > 100
-
-
-# ---- the table ----------------------------------------------------------------------------------------------------------
-
-
-def entries_of(values):
-    return np.array(list(values.items()), dtype=ENTRY)
-
-
-def test_table_grows_and_forgets_zeros():
-    values = {p * 7 + 1: (p % 4) / 4 for p in range(3000)}
-    table = Table.for_entries(0).plus(entries_of(values))
-    assert table.used == 2250 <= table.room
-    assert table.total() == pytest.approx(sum(values.values()))
-    assert [tuple(e) for e in table.stored()] == [(p, v) for p, v in values.items() if v]
-    grown = table.plus(entries_of({2: 0.5, 8: 0.25}))
-    assert grown.total() == pytest.approx(table.total() + 0.75)
-    assert table.total() == pytest.approx(sum(values.values()))
-    few = table.copy()
-    assert (few.used, few.total()) == (table.used, table.total())
-    few.entries["value"][few.entries["number"] % 2 == 0] = 0.0
-    few.entries["value"][few.entries["number"] % 3 == 0] = 0.0
-    assert few.copy().used < few.used / 2
-    assert few.copy().total() == pytest.approx(few.total())
-
-
-def test_table_towards_another():
-    one, other = (
-        Table.for_entries(0).plus(entries_of({1: 1.0, 2: 0.5})),
-        Table.for_entries(0).plus(entries_of({1: 1.0, 3: 1.0})),
-    )
-    way = one.towards(other, 1 / 3)
-    assert way.stored()["number"].tolist() == [1, 2, 3]
-    np.testing.assert_allclose(way.stored()["value"], [1.0, 1 / 3, 1 / 3])
-    assert way.stored()["value"].max() <= 1.0
 
 
 # ---- bad input ----------------------------------------------------------------------------------------------------------
