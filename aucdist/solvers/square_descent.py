@@ -6,6 +6,7 @@ conjugate gradient method; with any other direction it never rises. Blocks keep 
 that a round costs one X z and one X'c, and value and gradient are those of the scores kept, exactly and over all pairs.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -147,20 +148,20 @@ class Descent:
         self.blocks.reduce(begin, w, (known.neg.weight, known.pos.weight), n_moves)
         self._advance(np.zeros(1 + n_moves))
 
-    def rounds(self, direction: Direction, passes: int, per_round: int) -> Iterator[Round]:
+    def rounds(self, direction: Direction, passes: float, per_round: float) -> Iterator[Round]:
         """Descend until the weights no longer change.
 
         Parameters
         ----------
         direction : callable
             Takes the gradient and returns where to go, both of shape (n_features,).
-        passes, per_round : int
+        passes, per_round : float
             Passes until here, and what each round takes.
         """
         dual = 0.0
         while True:
             dual = max(dual, lower_bound(self.primal, self.gradient, self.lam))
-            yield Round(self.w.copy(), self.primal, dual, passes)
+            yield Round(self.w.copy(), self.primal, dual, math.ceil(passes))
             before = self.w
             self._descend(direction(self.gradient))
             passes += per_round

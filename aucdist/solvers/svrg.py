@@ -67,8 +67,8 @@ def svrg(blocks: Blocks, lam: float, start: np.ndarray | None = None, *, seed: i
     Yields
     ------
     Round
-        The weights, their exact objective, the best bound so far. A round counts as 3 passes: search and gradient are one, and
-        the epoch two, for it takes a row's products with two vectors and adds it to up to two.
+        The weights, their exact objective, the best bound so far. A round counts as 2 3/4 passes: 1 for search and gradient,
+        and 1 3/4 for the epoch, which takes a row's products with two vectors and adds it to one or, in its second half, to two.
     """
     known = moments_of(blocks)
     w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)
@@ -84,7 +84,7 @@ def svrg(blocks: Blocks, lam: float, start: np.ndarray | None = None, *, seed: i
         outcome: np.ndarray = descent.blocks.reduce(epoch, means, slope, lam, (seed, epochs))["outcome"]
         return outcome / curvature
 
-    yield from descent.rounds(direction, passes=3, per_round=3)
+    yield from descent.rounds(direction, passes=4, per_round=2.75)
 
 
 def prepare(

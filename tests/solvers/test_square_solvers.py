@@ -1,9 +1,11 @@
 """What the solvers of the pairwise square have in common, and those that go to the minimum."""
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from square_twins import problem, square_minimiser, square_value
+from square_twins import problem, square_gradient, square_minimiser, square_value
 
 from aucdist.data.block import Block, place
 from aucdist.engine.blocks import LocalBlocks
@@ -11,6 +13,7 @@ from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.errors import InputError
 from aucdist.solvers.base import Status, solve
 from aucdist.solvers.opauc import opauc
+from aucdist.solvers.square_descent import Descent, moments_of
 from aucdist.solvers.square_exact import exact, exact_path
 from aucdist.solvers.svrg import svrg
 from aucdist.solvers.tpauc import tpauc
@@ -77,6 +80,19 @@ def test_svrg_and_exact_meet(lam):
     meant = solve(exact(blocks_of(X, y), lam), tol=1e-12, max_passes=1).w
     found = solve(svrg(blocks_of(X, y), lam, seed=1), tol=0.0, max_passes=300).w
     np.testing.assert_allclose(found, meant, atol=1e-8)
+
+
+@pytest.mark.parametrize("n_moves", [1, 10])
+def test_what_is_kept_of_the_scores_does_not_drift(n_moves):
+    """Value and gradient come from scores that moved along with the weights: after many rounds as good as new ones."""
+    X, y, weight = problem(60, 540, 30, shift=0.2, weighted=True)
+    X = X * np.logspace(0, 3, 30)
+    blocks = blocks_of(X, y, 5, weight)
+    descent = Descent(blocks, moments_of(blocks), 1e-4, np.zeros(30), n_moves)
+    rounds = list(itertools.islice(descent.rounds(lambda g: g, passes=0, per_round=1), 80))
+    assert rounds[-1].primal < 0.9 * rounds[0].primal
+    assert descent.primal == pytest.approx(square_value(descent.w, X, y, 1e-4, weight), rel=1e-12)
+    np.testing.assert_allclose(descent.gradient, square_gradient(descent.w, X, y, 1e-4, weight), atol=1e-9)
 
 
 @pytest.mark.parametrize("n_blocks", [2, 7, 60])
