@@ -63,12 +63,12 @@ class Protocol(Strict):
     folds: int = Field(default=5, ge=2)
     repeats: int = Field(default=4, ge=1, description="Partitions into folds")
     seed: int = Field(default=0, ge=0)
-    choose: Literal["best", "cv"] = Field(
+    choose: Literal["best", "cv", "once"] = Field(
         default="best",
         description="`best`: the point of the grid with the highest mean over these very test folds, which flatters. "
-        "`cv`: each time the best by folds of the training part",
+        "`cv`: each time the best by folds of the training part. `once`: for all the best by folds of the first training part",
     )
-    inner_folds: int = Field(default=5, ge=2, description="For `cv`")
+    inner_folds: int = Field(default=5, ge=2, description="For `cv` and `once`")
     scale: Literal["none", "standard", "minmax", "maxabs", "unit-row"] = "none"
 
 

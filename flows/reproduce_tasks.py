@@ -1,9 +1,10 @@
 """One fold of one system on one data set: a task that any process can run, from JSON to JSON."""
 
 import functools
+import json
 import time
 import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -105,14 +106,23 @@ def _dataset(source: str) -> Any:
 
 
 def _table(task: Task, train: Block, test: Block) -> Params:
-    """Return the test AUC at every point of the grid (`best`), or at the chosen one alone (`cv`); None elsewhere."""
+    """Return the test AUC at every point of the grid (`best`), or at the chosen one alone; None elsewhere."""
     which = list(range(len(task.points)))
     if task.protocol["choose"] == "cv" and len(which) > 1:
         which = [_chosen(task, train)]
+    elif task.protocol["choose"] == "once" and len(which) > 1:
+        which = [_chosen_once(json.dumps(replace(task, repeat=0, fold=0).as_dict()))]
     areas: list[float | None] = [None] * len(task.points)
     for i in which:
         areas[i] = _area(_fitted(task, task.points[i], train), test)
     return {"auc": areas}
+
+
+@functools.lru_cache(maxsize=64)
+def _chosen_once(first: str) -> int:
+    """Return what is chosen on the first training part, found once in a process for all folds of a system on a data set."""
+    task = Task(**json.loads(first))
+    return _chosen(task, _parts(task)[0])
 
 
 def _chosen(task: Task, train: Block) -> int:

@@ -19,6 +19,12 @@ from aucdist.estimators.scores import count_scores, scores_of
 from aucdist.metrics.auc import best_threshold
 from aucdist.solvers.base import Callback, Solution, Solver, Status, solve
 
+REASONS = {
+    Status.MAX_PASSES: "max_passes was reached",
+    Status.FINISHED: "the solver took all its steps",
+    Status.DIVERGED: "the steps diverged in the next round, as eta is too long: the weights are those",
+}
+
 ROWS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 
 
@@ -208,10 +214,10 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
     def _warn_unless_converged(self) -> None:
         c = self.certificate_
         if c.status is not Status.CONVERGED:
-            reason = "max_passes was reached" if c.status is Status.MAX_PASSES else "the solver took all its steps"
             warnings.warn(
-                f"{reason} after {self.n_passes_} passes at a relative gap of {c.relative_gap:.3g} (primal {c.primal:.6g}, "
-                f"dual {c.dual:.6g}), above tol={self.tol:g}; the certificate still holds for what was reached",
+                f"{REASONS[c.status]} after {self.n_passes_} passes at a relative gap of {c.relative_gap:.3g} "
+                f"(primal {c.primal:.6g}, dual {c.dual:.6g}), above tol={self.tol:g}; the certificate still holds for what was "
+                "reached",
                 ConvergenceWarning,
                 stacklevel=4,
             )

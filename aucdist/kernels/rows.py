@@ -60,8 +60,9 @@ def _dense_dot(rows, i, w):
 @register_jitable(fastmath=SUM_IN_ANY_ORDER)
 def _csr_dot(rows, i, w):
     total = 0.0
-    for k in range(rows.offsets[i], rows.offsets[i + 1]):
-        total += rows.values[k] * w[rows.indices[k]]
+    # Unsigned, so that Numba need not ask whether a place counts from the end: twice as fast.
+    for k in range(np.uint64(rows.offsets[i]), np.uint64(rows.offsets[i + 1])):
+        total += rows.values[k] * w[np.uint32(rows.indices[k])]
     return total
 
 
@@ -75,8 +76,8 @@ def _dense_axpy(rows, i, a, out):
 
 @register_jitable(inline="always")
 def _csr_axpy(rows, i, a, out):
-    for k in range(rows.offsets[i], rows.offsets[i + 1]):
-        out[rows.indices[k]] += a * rows.values[k]
+    for k in range(np.uint64(rows.offsets[i]), np.uint64(rows.offsets[i + 1])):
+        out[np.uint32(rows.indices[k])] += a * rows.values[k]
 
 
 @register_jitable(fastmath=SUM_IN_ANY_ORDER)

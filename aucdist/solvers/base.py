@@ -1,5 +1,6 @@
 """The one loop. A solver says what a round does, the loop says when to stop and writes the history."""
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -18,6 +19,8 @@ class Status(StrEnum):
     """The passes were used up first."""
     FINISHED = "finished"
     """The solver took all its steps, as one that takes a fixed number does; the gap is above `tol`."""
+    DIVERGED = "diverged"
+    """The objective is no longer finite: the steps are too long. The weights are those of the round before."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,8 @@ def solve(rounds: Iterator[Round], *, tol: float, max_passes: int, callback: Cal
     Parameters
     ----------
     rounds : iterator of Round
-        The solver. One that ends by itself took all its steps.
+        The solver. One that ends by itself took all its steps; one whose objective is not finite has diverged, and the round
+        before is the outcome. The first round's is finite.
     tol : float
         On the relative gap.
     max_passes : int
@@ -119,7 +123,11 @@ def solve(rounds: Iterator[Round], *, tol: float, max_passes: int, callback: Cal
     records: list[Record] = []
     start = time.perf_counter()
     status = Status.FINISHED
-    for number, state in enumerate(rounds, start=1):
+    for number, newest in enumerate(rounds, start=1):
+        if not math.isfinite(newest.primal):
+            status = Status.DIVERGED
+            break
+        state = newest
         # Rounding can put the bound above the value by an ulp or so at the very end.
         gap = max(0.0, state.primal - state.dual) / state.primal
         records.append(
