@@ -1,0 +1,58 @@
+"""What the commands share: options, exit codes, and how an error is told."""
+
+import json
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from flows.console import Lines
+
+OK, FAILED, WRONG_INPUT, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143
+
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line of stdout.")]
+Cluster = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="A file in configs/cluster, or a path, in place of the file's own."),
+]
+
+
+def lines() -> "Lines":
+    """Return a watch that writes lines to stderr, where they do not mix with results."""
+    from flows.console import Lines
+
+    return Lines(lambda text: print(text, file=sys.stderr, flush=True))
+
+
+def print_json(result: dict[str, Any]) -> None:
+    """Print an object as one line."""
+    typer.echo(json.dumps(result, allow_nan=False))
+
+
+@contextmanager
+def reported(debug: bool) -> Iterator[None]:
+    """Turn an exception into a message on stderr and an exit code; the traceback is shown with ``--debug`` only."""
+    try:
+        yield
+    except typer.Exit:
+        raise
+    except KeyboardInterrupt:
+        typer.echo("interrupted", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+    except Exception as e:
+        from aucdist.errors import InputError, RunError
+
+        if debug:
+            traceback.print_exc()
+        if isinstance(e, InputError):
+            typer.echo(f"error: {e}", err=True)
+            raise typer.Exit(WRONG_INPUT) from None
+        what = str(e) if isinstance(e, RunError) else f"{type(e).__name__}: {e}"
+        hint = "" if debug else " (--debug shows where)"
+        typer.echo(f"failed: {what}{hint}", err=True)
+        raise typer.Exit(FAILED) from None
