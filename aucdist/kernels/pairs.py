@@ -15,6 +15,9 @@ score. ``table``, ``low`` and ``scale`` are what `guide` makes of the anchors to
 import numpy as np
 from numba import njit
 
+FEW = 4
+"""Anchors that a search looks at together at its end."""
+
 
 @njit(nogil=True, cache=True)
 def guide(anchors, table):
@@ -54,14 +57,19 @@ def n_active(anchors, table, low, scale, score):
         cell = n_cells - 1
     elif place > 0.0:
         cell = int(place)
-    left = table[cell]
-    right = table[cell + 1]
-    while left < right:
+    left, right = table[cell], table[cell + 1]
+    while right - left > FEW:
         middle = (left + right) >> 1
         if anchors[middle] - score < 1.0:
             left = middle + 1
         else:
             right = middle
+    # The last few all at once: no branch, which a processor could not foresee. Those beyond the cell do not count anyway.
+    if left + FEW <= anchors.shape[0]:
+        found = 0
+        for k in range(left, left + FEW):
+            found += anchors[k] - score < 1.0
+        left += found
     # The cell was found by rounded arithmetic, and may be the next one; the predicate alone decides.
     while left < anchors.shape[0] and anchors[left] - score < 1.0:
         left += 1

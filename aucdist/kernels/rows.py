@@ -14,6 +14,10 @@ from numba.extending import overload, register_jitable
 SUM_IN_ANY_ORDER = {"reassoc", "contract", "nsz"}
 
 
+BATCH = 64
+"""So many rows are added up together: few enough to stay in the first-level cache for every sum that they go to."""
+
+
 class DenseRows(NamedTuple):
     """Rows of a dense matrix.
 
@@ -80,17 +84,31 @@ def _csr_axpy(rows, i, a, out):
         out[np.uint32(rows.indices[k])] += a * rows.values[k]
 
 
+# Eight rows at a time: the sum is then read and written once for all of them.
 @register_jitable(fastmath=SUM_IN_ANY_ORDER)
-def _dense_axpy4(rows, i, a, out):
-    r0, r1, r2, r3 = rows.values[i[0]], rows.values[i[1]], rows.values[i[2]], rows.values[i[3]]
-    for j in range(out.shape[0]):
-        out[j] += a[0] * r0[j] + a[1] * r1[j] + a[2] * r2[j] + a[3] * r3[j]
+def _dense_axpys(rows, which, coefs, n, out):
+    x, whole = rows.values, n - n % 8
+    for k in range(0, whole, 8):
+        i0, i1, i2, i3 = np.uint64(which[k]), np.uint64(which[k + 1]), np.uint64(which[k + 2]), np.uint64(which[k + 3])
+        i4, i5, i6, i7 = (
+            np.uint64(which[k + 4]),
+            np.uint64(which[k + 5]),
+            np.uint64(which[k + 6]),
+            np.uint64(which[k + 7]),
+        )
+        a0, a1, a2, a3 = coefs[k], coefs[k + 1], coefs[k + 2], coefs[k + 3]
+        a4, a5, a6, a7 = coefs[k + 4], coefs[k + 5], coefs[k + 6], coefs[k + 7]
+        for j in range(np.uint64(out.shape[0])):
+            first = a0 * x[i0, j] + a1 * x[i1, j] + a2 * x[i2, j] + a3 * x[i3, j]
+            out[j] += first + (a4 * x[i4, j] + a5 * x[i5, j] + a6 * x[i6, j] + a7 * x[i7, j])
+    for k in range(whole, n):
+        _dense_axpy(rows, which[k], coefs[k], out)
 
 
 @register_jitable
-def _csr_axpy4(rows, i, a, out):
-    for r in range(4):
-        _csr_axpy(rows, i[r], a[r], out)
+def _csr_axpys(rows, which, coefs, n, out):
+    for k in range(n):
+        _csr_axpy(rows, which[k], coefs[k], out)
 
 
 def row_dot(rows, i, w):
@@ -106,12 +124,12 @@ def row_axpy(rows, i, a, out):
         _dense_axpy(rows, i, a, out)
 
 
-def row_axpy4(rows, i, a, out):
-    """Add the sum of ``a[r]`` times row ``i[r]``, r = 0..3, to the float64 vector out: dense rows then read and write it once."""
+def row_axpys(rows, which, coefs, n, out):
+    """Add the sum of ``coefs[k]`` times row ``which[k]``, k = 0..n-1, to the float64 vector out."""
     if isinstance(rows, CsrRows):
-        _csr_axpy4(rows, i, a, out)
+        _csr_axpys(rows, which, coefs, n, out)
     else:
-        _dense_axpy4(rows, i, a, out)
+        _dense_axpys(rows, which, coefs, n, out)
 
 
 def _is_csr(rows) -> bool:
@@ -132,11 +150,11 @@ def _row_axpy_by_type(rows, i, a, out):
     return lambda rows, i, a, out: _dense_axpy(rows, i, a, out)
 
 
-@overload(row_axpy4)
-def _row_axpy4_by_type(rows, i, a, out):
+@overload(row_axpys)
+def _row_axpys_by_type(rows, which, coefs, n, out):
     if _is_csr(rows):
-        return lambda rows, i, a, out: _csr_axpy4(rows, i, a, out)
-    return lambda rows, i, a, out: _dense_axpy4(rows, i, a, out)
+        return lambda rows, which, coefs, n, out: _csr_axpys(rows, which, coefs, n, out)
+    return lambda rows, which, coefs, n, out: _dense_axpys(rows, which, coefs, n, out)
 
 
 @njit(nogil=True, cache=True)
@@ -149,34 +167,26 @@ def project(rows, w, out):
 @njit(nogil=True, cache=True)
 def accumulate(rows, which, coefs, out):
     """Add the sum of ``coefs[k] * x[which[k]]`` to out, float64 of shape (n_features,); coefficients of 0 cost nothing."""
-    i0, i1, i2 = 0, 0, 0
-    a0, a1, a2 = 0.0, 0.0, 0.0
+    _accumulate(rows, which, coefs, np.empty(BATCH, np.int64), np.empty(BATCH), out)
+
+
+@njit(nogil=True, cache=True)
+def _accumulate(rows, which, coefs, chosen, values, out):
     held = 0
     for k in range(which.shape[0]):
-        a = coefs[k]
-        if a == 0.0:
-            continue
-        if held == 3:
-            row_axpy4(rows, (i0, i1, i2, which[k]), (a0, a1, a2, a), out)
+        chosen[held], values[held] = which[k], coefs[k]
+        held += coefs[k] != 0.0  # without a branch, which a processor could not foresee
+        if held == BATCH:
+            row_axpys(rows, chosen, values, BATCH, out)
             held = 0
-        elif held == 2:
-            i2, a2, held = which[k], a, 3
-        elif held == 1:
-            i1, a1, held = which[k], a, 2
-        else:
-            i0, a0, held = which[k], a, 1
-    if held > 0:
-        row_axpy(rows, i0, a0, out)
-    if held > 1:
-        row_axpy(rows, i1, a1, out)
-    if held > 2:
-        row_axpy(rows, i2, a2, out)
+    row_axpys(rows, chosen, values, held, out)
 
 
 @njit(nogil=True, cache=True)
 def accumulate_each(rows, which, coefs, out):
     """Add the sum over k of ``coefs[g, k] * x[which[k]]`` to ``out[g]`` for every g; out is float64 of shape (g, n_features)."""
-    for k in range(which.shape[0]):
+    chosen, values = np.empty(BATCH, np.int64), np.empty(BATCH)
+    for first in range(0, which.shape[0], BATCH):
+        last = min(first + BATCH, which.shape[0])
         for g in range(out.shape[0]):
-            if coefs[g, k] != 0.0:
-                row_axpy(rows, which[k], coefs[g, k], out[g])
+            _accumulate(rows, which[first:last], coefs[g, first:last], chosen, values, out[g])

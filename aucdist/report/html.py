@@ -78,6 +78,7 @@ def render(report: Report) -> str:
     template = environment.from_string(Path(__file__).with_name("template.html").read_text(encoding="utf-8"))
     page = template.render(
         title=report.title,
+        style=style(),
         run=report.run,
         which=which,
         warnings=_warnings(report, interval, doubts),
@@ -94,6 +95,11 @@ def render(report: Report) -> str:
     )
     # A lone surrogate, which a file name or a feature name may hold, could not be written as UTF-8.
     return page.encode("utf-8", "replace").decode("utf-8")
+
+
+def style() -> str:
+    """Return the style sheet that the pages share."""
+    return Path(__file__).with_name("style.css").read_text(encoding="utf-8")
 
 
 def _interval(counts: ScoreCounts) -> tuple[measures.Interval | None, list[str]]:

@@ -32,7 +32,7 @@ STEPS = np.array([0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.45, 0.65, 0.9, 
 TOO_SHORT, LONG = 0.05, 0.3
 """Line searches that end below or above these tell that the bundle's points lie too far off, or could lie further."""
 
-FEW_ROWS, ROWS_BY_GAP = 10_000, 100.0
+FEW_ROWS, ROWS_BY_GAP = 10_000, 50.0
 """The line search looks at a sample of the rows with active pairs, the larger the smaller the gap: this many over the gap."""
 
 MAX_GROUPS = 24
@@ -81,7 +81,7 @@ class Anchors:
         """Sort the anchors by score."""
         order = np.argsort(scores)
         ascending = scores[order]
-        table = np.empty(min(4 * len(scores), MAX_CELLS) + 1, dtype=np.int32)
+        table = np.empty(min(2 * len(scores), MAX_CELLS) + 1, dtype=np.int32)
         low, scale = guide(ascending, table)
         below, score_below = _running(weights[order]), _running(weights[order] * ascending)
         return cls(ascending, table, np.asarray(low), np.asarray(scale), below, score_below, order)
@@ -135,7 +135,9 @@ def search(
 
 def cut_here(block: Block, memory: Memory, step: float, anchors: Anchors) -> tuple[Memory, Summary]:
     """Take the cuts at a step of the way; their gradients so far hold the larger class's part only."""
-    scores = memory.best + step * (memory.candidate - memory.best)
+    scores = memory.candidate - memory.best
+    scores *= step
+    scores += memory.best
     n_groups = len(memory.ends) - 1
     coefs = np.empty(len(scores))
     histogram = np.zeros((n_groups, len(anchors.scores) + 1))

@@ -22,13 +22,13 @@ def reproduce(
     Each fold is a task of its own and its result is kept, so that a run that was ended goes on where it was.
     """
     with reported(debug):
+        from flows.papers.config import load_paper
+        from flows.papers.run import reproduce as run
         from flows.prefect_api import api_configured
-        from flows.reproduce import reproduce as run
-        from flows.reproduce_config import load_paper
 
         config = load_paper(paper, quick=quick, cluster=cluster, output=output)
         if api_configured():
-            from flows.reproduce_flow import reproduce_paper
+            from flows.papers.flow import reproduce_paper
 
             result = reproduce_paper(config)
         else:
@@ -37,5 +37,7 @@ def reproduce(
             print_json(result)
         else:
             for name, counts in result["tables"].items():
-                typer.echo(f"{name}: " + ", ".join(f"{key} {n}" for key, n in counts.items() if key != "below"))
+                typer.echo(
+                    f"{name}: " + ", ".join(f"{key} {n}" for key, n in counts.items() if not isinstance(n, list))
+                )
             typer.echo(f"report: {result['run']}/report.html")

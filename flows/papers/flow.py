@@ -8,9 +8,9 @@ from prefect import flow
 from prefect.artifacts import create_table_artifact
 from prefect.logging import get_run_logger
 
-from flows import reproduce
 from flows.console import Lines
-from flows.reproduce_config import Paper
+from flows.papers import run
+from flows.papers.config import Paper
 
 
 @flow(name="reproduce", flow_run_name="reproduce-{config.paper}", persist_result=False, validate_parameters=True)
@@ -26,9 +26,9 @@ def reproduce_paper(config: Paper) -> dict[str, Any]:
     dict
         What ``aucdist reproduce --json`` prints.
     """
-    result = reproduce.reproduce(config, Lines(get_run_logger().info))
+    result = run.reproduce(config, Lines(get_run_logger().info))
     for name, counts in result["tables"].items():
         key = f"reproduce-{config.paper}-{name}".lower().replace("_", "-").replace(".", "-")
-        figures = [{k: v for k, v in counts.items() if k != "below"}]
+        figures = [{k: v for k, v in counts.items() if not isinstance(v, list)}]
         create_table_artifact(figures, key=key, description=f"{config.title}, {name}, against the printed figures")
     return result

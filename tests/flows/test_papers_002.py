@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from flows.reproduce_config import load_paper
+from flows.papers.config import load_paper
 
 
 @pytest.fixture(scope="module")
@@ -15,8 +15,9 @@ def test_groups_of_classes_are_drawn_from_their_seeds(paper, table, names):
     for name, data in paper.experiments[table].datasets.items():
         base, _, seed = name.rpartition("-")
         if base not in names:
-            assert data.positive is None
+            assert (data.positive, data.group) == (None, None)
             continue
+        assert data.group == base
         classes = sorted(int(c) for c in data.source.classes)
         half = np.random.default_rng(int(seed)).permutation(classes)[: len(classes) // 2]
         assert sorted(data.positive) == sorted(half.tolist())
