@@ -6,8 +6,7 @@ from typing import Any
 from sklearn.base import clone
 
 from aucdist.errors import InputError
-from aucdist.estimators.pairwise_hinge import PairwiseHingeClassifier
-from aucdist.solvers.all_pairs import all_pairs_path
+from aucdist.estimators.pairwise_hinge import PENALTIES, PairwiseHingeClassifier
 from aucdist.solvers.base import solve
 
 
@@ -44,7 +43,9 @@ def lam_path(
     blocks = models[0]._prepare(X, y, sample_weight)
     of_the_data = {name: value for name, value in vars(models[0]).items() if name.endswith("_")}
     order = sorted(models, key=lambda model: -model.lam)
-    for model, rounds in zip(order, all_pairs_path(blocks, [model.lam for model in order]), strict=True):
+    # Every cut serves all later lam, for a dual point does not know lam.
+    state = PENALTIES[estimator.penalty or "l2"](blocks, None)
+    for model in order:
         vars(model).update(of_the_data)
-        model._take(solve(rounds, tol=estimator.tol, max_passes=estimator.max_passes), blocks)
+        model._take(solve(state.rounds(model.lam), tol=estimator.tol, max_passes=estimator.max_passes), blocks)
     return models

@@ -11,7 +11,7 @@ steps), which saves rounds where many pairs make the objective smooth; the line
 search takes the zero of a chord of the exact derivative at a few steps, all of them from one reduction.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -103,13 +103,13 @@ def _running(values: np.ndarray) -> np.ndarray:
 
 def begin(block: Block, memory: Memory | None, w: np.ndarray, sign: int, n_groups: int) -> tuple[Memory, Summary]:
     """Sort the rows by class and score them at the start."""
-    smaller = block.y == sign
-    anchors, others = np.flatnonzero(smaller), np.flatnonzero(~smaller)
+    weight = block.weights()
+    there = weight > 0  # rows outside a fold stay in the block, and weigh nothing
+    anchors, others = (np.flatnonzero(there & (block.y == label)) for label in (sign, -sign))
     # By row id, so that the cuts do not depend on how the rows lie in blocks.
     group = block.row_id[others] % n_groups
     others = others[np.argsort(group, kind="stable")]
     ends = np.concatenate(([0], np.cumsum(np.bincount(group, minlength=n_groups))))
-    weight = block.weights()
     scores = np.empty(block.n_samples)
     project(block.rows, sign * w, scores)
     at_start = scores[others]
@@ -184,26 +184,7 @@ def all_pairs(blocks: Blocks, lam: float, start: np.ndarray | None = None) -> It
     Round
         The best weights so far, their exact objective, the best bound so far.
     """
-    return _AllPairs(blocks, start).rounds(lam)
-
-
-def all_pairs_path(blocks: Blocks, lams: Iterable[float]) -> Iterator[Iterator[Round]]:
-    """Solve for one lam after another; every cut serves all later ones, for a dual point does not know lam.
-
-    Parameters
-    ----------
-    blocks : Blocks
-    lams : iterable of float
-        From large to small is the cheap order.
-
-    Yields
-    ------
-    iterator of Round
-        For each lam, to be run to its end before the next is asked for. Passes are counted anew.
-    """
-    state = _AllPairs(blocks, None)
-    for lam in lams:
-        yield state.rounds(lam)
+    return AllPairs(blocks, start).rounds(lam)
 
 
 def number_of_groups(n_anchors: int, n_others: int, n_features: int) -> int:
@@ -216,7 +197,17 @@ def number_of_groups(n_anchors: int, n_others: int, n_features: int) -> int:
     return max(1, min(MAX_GROUPS, n_others // max(2 * n_anchors, 4000), 2**17 // (n_anchors + n_features)))
 
 
-class _AllPairs:
+class AllPairs:
+    """Best point, cuts, and what both need: one after another, `rounds` of several lam go on from them.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        Both classes must be there.
+    start : ndarray of shape (n_features,) or None
+        Where to begin; zero by default.
+    """
+
     def __init__(self, blocks: Blocks, start: np.ndarray | None):
         self.blocks = blocks.fresh()
         self.sign = 1 if blocks.n_pos <= blocks.n_neg else -1
@@ -234,14 +225,18 @@ class _AllPairs:
     @property
     def primal(self) -> float:
         """The objective at the best point."""
-        return self.hinge + 0.5 * self.lam * float(self.w @ self.w)
+        return self.hinge + self.penalty(self.w)
+
+    def penalty(self, w: np.ndarray) -> float:
+        """Return what the weights cost."""
+        return 0.5 * self.lam * float(w @ w)
 
     def rounds(self, lam: float) -> Iterator[Round]:
         """Solve for lam, from the best point and the cuts there are."""
         self.lam = lam
         dual, passes, mu, nulls = -np.inf, 0, 0.0, 0
         if self.bundle.n_points == 0:
-            self._take_cut(0.0, self.anchors, self.w)
+            self.take_cut(0.0, self.anchors, self.w)
             passes = 1
         while True:
             target, bound = self.bundle.solve(lam)
@@ -260,11 +255,11 @@ class _AllPairs:
 
     def _advance(self, target: np.ndarray, gap: float) -> float:
         """Look at the target, walk towards it, take the cuts a little beyond, and return the step walked."""
-        seen = np.concatenate(self.blocks.reduce(look, target, self.sign)["scores"])
+        seen = self.look_at(target)
         way = target - self.w
         step = self._line_search(seen, way, gap)
         beyond = step + BEYOND * (1.0 - step)
-        self._take_cut(beyond, self.anchors + beyond * (seen - self.anchors), self.w + beyond * way)
+        self.take_cut(beyond, self.anchors + beyond * (seen - self.anchors), self.w + beyond * way)
         return step
 
     def _line_search(self, seen: np.ndarray, way: np.ndarray, gap: float) -> float:
@@ -288,12 +283,31 @@ class _AllPairs:
         k = int(np.argmax(slopes > 0))
         return float(STEPS[k - 1] + (STEPS[k] - STEPS[k - 1]) * slopes[k - 1] / (slopes[k - 1] - slopes[k]))
 
-    def _take_cut(self, step: float, scores: np.ndarray, w: np.ndarray) -> None:
-        """Give the bundle one point per group, the active pairs' weight and gradient, and keep w if it is the best so far."""
+    def look_at(self, w: np.ndarray) -> np.ndarray:
+        """Score all rows at w, the end of the way that starts at the best point, and return the anchors' scores."""
+        return np.concatenate(self.blocks.reduce(look, w, self.sign)["scores"])
+
+    def take_cut(self, step: float, scores: np.ndarray, w: np.ndarray) -> float:
+        """Give the bundle one point per group, the active pairs' weight and gradient, and keep w if it is the best so far.
+
+        Parameters
+        ----------
+        step : float
+            Where w lies on the way from the best point to the one looked at last.
+        scores : ndarray of shape (n_anchors,), float64
+            The anchors', at w.
+        w : ndarray of shape (n_features,), float64
+
+        Returns
+        -------
+        float
+            The objective at w.
+        """
         anchors = Anchors.at(scores, self.weights)
         taken = self.blocks.reduce(cut_here, step, anchors)
         hinge = float(taken["hinge"] / self.total)
-        keep = hinge + 0.5 * self.lam * float(w @ w) < self.primal
+        value = hinge + self.penalty(w)
+        keep = value < self.primal
         if keep:
             self.hinge, self.w, self.anchors = hinge, w, scores
         self.active_rows = taken["rows"]
@@ -303,3 +317,4 @@ class _AllPairs:
         rest = self.blocks.reduce(finish_cut, coefs, self.offsets, keep)
         gradients = (taken["gradients"] + rest["gradients"]) * (self.sign / self.total)
         self.bundle.add(taken["active"] / self.total, gradients)
+        return value

@@ -2,6 +2,9 @@
 
 import numpy as np
 
+MOST_SIGNS = 30
+"""Patterns of signs that `Bundle.near_sparse` goes through at most; a few are the rule."""
+
 
 class Bundle:
     """Dual points seen so far, and the best convex combination of them.
@@ -96,6 +99,67 @@ class Bundle:
         self._idle[self._b_near > 0] = 0
         return (mu * centre - self._b_near @ self._gradients) / total
 
+    def near_sparse(self, lam: float, centre: np.ndarray, mu: float) -> tuple[np.ndarray, float, float]:
+        """Minimise the bundle's lower model of the loss plus ``lam |w|_1 + mu/2 |w - centre|^2``.
+
+        Where the signs of w are known, this is the quadratic of `near` in the features that are not 0. So: the signs, the best
+        combination for them, its signs, and so on, never letting the dual value fall.
+
+        Parameters
+        ----------
+        lam : float
+        centre : ndarray of shape (n_features,)
+        mu : float
+            Above 0.
+
+        Returns
+        -------
+        w : ndarray of shape (n_features,)
+        model : float
+            The lower model and ``lam |w|_1`` there.
+        bound : float
+            A lower bound on loss plus ``lam |w|_1`` at any weights whatever.
+        """
+        b = self._b_near
+        w, value, slope = self._sparse_at(b, lam, centre, mu)
+        for _ in range(MOST_SIGNS):
+            used = np.flatnonzero(w)
+            part = self._gradients[:, used]
+            heights = self._active + part @ (centre[used] - lam / mu * np.sign(w[used]))
+            aim = maximise(part @ part.T / mu, heights, self._group, b)
+            step, before = 1.0, value
+            while step > 1e-4:
+                tried = b + step * (aim - b)
+                found = self._sparse_at(tried, lam, centre, mu)
+                if found[1] > value:
+                    b, (w, value, slope) = tried, found
+                    break
+                step *= 0.5
+            if value - before <= 1e-9 * abs(value):
+                break
+        self.b = self._b_near = b
+        self._idle = np.where(b > 0, 0, self._idle + 1)
+        size = float(np.abs(slope).max())
+        share = min(1.0, lam / size) if size > 0.0 else 1.0
+        away = w - centre
+        return w, value - 0.5 * mu * float(away @ away), share * float(b @ self._active)
+
+    def _sparse_at(
+        self, b: np.ndarray, lam: float, centre: np.ndarray, mu: float
+    ) -> tuple[np.ndarray, float, np.ndarray]:
+        """Return the weights that a combination leads to, its dual value, and its gradient."""
+        slope = b @ self._gradients
+        w = centre - slope / mu
+        w = np.sign(w) * np.maximum(np.abs(w) - lam / mu, 0.0)
+        away = w - centre
+        value = b @ self._active + slope @ w + lam * np.abs(w).sum() + 0.5 * mu * (away @ away)
+        return w, float(value), slope
+
+    def newest_gradient(self) -> np.ndarray:
+        """Return the gradient of the loss where the last cut was taken."""
+        total: np.ndarray = self._gradients[-self.n_groups :].sum(axis=0)
+        return total
+
     def _drop_idle(self) -> None:
         keep = self._idle < self.idle_rounds
         if (self._b_near[~keep] > 0).any():
@@ -128,8 +192,8 @@ def maximise(H: np.ndarray, a: np.ndarray, group: np.ndarray, b: np.ndarray) -> 
     n_groups = int(group.max()) + 1
     b = b.copy()
     free = [int(i) for i in np.flatnonzero(b > 0)]
-    # Points that nearly coincide make the system singular; this much is lost to rounding in H anyhow.
-    ridge = 1e-12 * np.trace(H) / len(a)
+    # Points that nearly coincide make the system singular; this much is lost to rounding in H anyhow. H may be 0.
+    ridge = 1e-12 * (np.trace(H) or 1.0) / len(a)
     for _ in range(10 * len(a) + 100):
         target, price = _stationary(H, a, group, free, n_groups, ridge)
         if (target >= 0).all():

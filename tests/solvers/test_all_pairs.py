@@ -8,7 +8,7 @@ from sklearn.svm import LinearSVC
 
 from aucdist.data.block import Block, place
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.solvers.all_pairs import all_pairs, all_pairs_path, number_of_groups
+from aucdist.solvers.all_pairs import AllPairs, all_pairs, number_of_groups
 from aucdist.solvers.base import Status, solve
 
 pytestmark = pytest.mark.nojit
@@ -145,7 +145,8 @@ def test_path_reuses_the_cuts_and_stays_certified():
     X, y = small(n_pos=15, n_neg=80, d=6)
     lams = [1.0, 1e-1, 1e-2, 1e-3]
     blocks = blocks_of(X, y, 2)
-    warm = [solve(rounds, tol=1e-5, max_passes=400) for rounds in all_pairs_path(blocks, lams)]
+    state = AllPairs(blocks, None)
+    warm = [solve(state.rounds(lam), tol=1e-5, max_passes=400) for lam in lams]
     cold = [solve(all_pairs(blocks, lam), tol=1e-5, max_passes=400) for lam in lams]
     for lam, one, other in zip(lams, warm, cold, strict=True):
         best = optimum(X, y, lam)
