@@ -6,14 +6,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup train test lint bench clean
+.PHONY: setup train test test-s3 lint bench clean
 
 train: setup  ## train on the embedded digits and write a run folder below runs/
 	$(BIN)/aucdist train digits
 
 test: setup  ## all tests but the slow ones, then the small ones again as plain Python
-	$(BIN)/pytest -q -m "not slow"
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -m nojit
+	$(BIN)/pytest -q -n auto --dist loadfile -m "not slow"
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -n auto --dist loadfile -m nojit
+
+test-s3: setup  ## the tests of S3 on a real server: AUCDIST_TEST_S3 is its endpoint, credentials as for any S3
+	$(BIN)/pytest -q -m s3
 
 lint: setup
 	$(BIN)/ruff check .

@@ -3,6 +3,10 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from aucdist.estimators.hinge import HingeClassifier as HingeClassifier
+    from aucdist.estimators.link import LinkClassifier as LinkClassifier
+    from aucdist.estimators.link import SeparationWarning as SeparationWarning
+    from aucdist.estimators.margin_mean import MarginMeanClassifier as MarginMeanClassifier
     from aucdist.estimators.pairwise_hinge import PairwiseHingeClassifier as PairwiseHingeClassifier
     from aucdist.estimators.pairwise_square import PairwiseSquareClassifier as PairwiseSquareClassifier
     from aucdist.estimators.path import lam_path as lam_path
@@ -10,8 +14,12 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "HingeClassifier",
+    "LinkClassifier",
+    "MarginMeanClassifier",
     "PairwiseHingeClassifier",
     "PairwiseSquareClassifier",
+    "SeparationWarning",
     "UnivariateRankingClassifier",
     "__version__",
     "lam_path",

@@ -13,6 +13,7 @@ from aucdist.data.dataset import Schema
 from aucdist.data.files import read_bytes, shown, write_bytes
 from aucdist.data.preprocess import Preprocessor
 from aucdist.errors import InputError
+from aucdist.objectives.probability_maps import ProbabilityMap, map_from_json
 
 FORMAT = 1
 WEIGHTS, ABOUT = "weights.npy", "model.json"
@@ -33,6 +34,8 @@ class LinearModel:
         What is done to the features before the weights apply.
     about : dict
         What else was saved: estimator, parameters, certificate, data, versions.
+    probability : ProbabilityMap or None
+        From scores to probabilities, where the model has them.
     """
 
     coef: np.ndarray
@@ -40,6 +43,7 @@ class LinearModel:
     schema: Schema
     preprocessor: Preprocessor
     about: dict[str, Any]
+    probability: ProbabilityMap | None = None
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the scores of rows; higher means more likely positive, and above zero means called positive.
@@ -69,6 +73,23 @@ class LinearModel:
         """Return -1 or +1 for each row, int8 of shape (n_samples,); parameters and errors as `decision_function`."""
         return np.where(self.decision_function(X) > 0, 1, -1).astype(np.int8)
 
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probabilities of the negative and of the positive class, float64 of shape (n_samples, 2).
+
+        Parameters
+        ----------
+        X : ndarray or scipy sparse of shape (n_samples, n_features)
+            As for `decision_function`.
+
+        Raises
+        ------
+        InputError
+            If the model gives no probabilities, or X has another number of features.
+        """
+        if self.probability is None:
+            raise InputError("this model gives no probabilities: fit it with calibration, or a LinkClassifier")
+        return self.probability(self.decision_function(X))
+
 
 def save_model(
     url: str,
@@ -78,6 +99,7 @@ def save_model(
     schema: Schema,
     preprocessor: Preprocessor,
     about: dict[str, Any],
+    probability: ProbabilityMap | None = None,
 ) -> None:
     """Write a model into a folder.
 
@@ -85,7 +107,7 @@ def save_model(
     ----------
     url : str
         The folder, a path or an fsspec URL; made if need be.
-    coef, intercept, schema, preprocessor, about
+    coef, intercept, schema, preprocessor, about, probability
         As the attributes of `LinearModel`; `about` in types of JSON.
     """
     buffer = io.BytesIO()
@@ -98,6 +120,7 @@ def save_model(
         "schema": schema.to_json(),
         "preprocessor": preprocessor.to_json(),
         "about": about,
+        "probability": None if probability is None else probability.to_json(),
     }
     write_bytes(f"{url}/{WEIGHTS}", weights)
     write_bytes(f"{url}/{ABOUT}", json.dumps(content, indent=2, allow_nan=False).encode())
@@ -137,6 +160,7 @@ def load_model(url: str) -> LinearModel:
             Schema.from_json(content["schema"]),
             Preprocessor.from_json(content["preprocessor"]),
             content["about"],
+            None if content.get("probability") is None else map_from_json(content["probability"]),
         )
     except (KeyError, TypeError, ValueError) as e:
         raise InputError(f"{shown(url)}/{ABOUT} is damaged: {type(e).__name__}: {e}") from None

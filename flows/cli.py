@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from flows.commands import bench, data, reproduce, train
+from flows.commands import bench, compare, cv, data, reproduce, score, shard, simulate, train, up
 from flows.commands.common import OK, TERMINATED
 
 app = typer.Typer(
@@ -14,7 +14,17 @@ app = typer.Typer(
     "how close to the optimum they are.",
     epilog="Exit codes: 0 done, 1 the run failed, 2 wrong input, 130 interrupted, 143 terminated.",
 )  # fmt: skip
-for command in (train.train, reproduce.reproduce, bench.bench):
+for command in (
+    train.train,
+    cv.cv,
+    compare.compare,
+    reproduce.reproduce,
+    bench.bench,
+    shard.shard,
+    score.score,
+    simulate.simulate,
+    up.up,
+):
     app.command()(command)
 app.add_typer(data.app, name="data")
 

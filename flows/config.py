@@ -4,21 +4,19 @@ Everything is checked here, before any work starts: keys, types, the estimator a
 """
 
 from functools import cached_property
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from aucdist.data.catalog import find
 from aucdist.data.source import ClassName, Source
 from aucdist.errors import InputError, unknown
+from flows.cache import Cache
+from flows.clusters import ClusterConfig as ClusterConfig
+from flows.clusters import NoCluster as NoCluster
+from flows.strict import Strict as Strict
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._+-]*$"
-
-
-class Strict(BaseModel):
-    """A model that refuses keys it does not know."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 Named = TypeVar("Named", "DataRef", "TestConfig")
@@ -63,6 +61,13 @@ class TestConfig(Strict):
             raise InputError("`seed` belongs to `fraction`; a test set of its own is taken as it is")
         return _in_catalog(self)
 
+    @model_serializer(mode="wrap")
+    def _with_a_seed_only_for_a_fraction(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        found: dict[str, Any] = dump(self)
+        if self.fraction is None:
+            found.pop("seed", None)  # else what is written could not be read again
+        return found
+
 
 class DataConfig(DataRef):
     """The training data, how its rows are encoded, and what is kept for the test."""
@@ -70,7 +75,17 @@ class DataConfig(DataRef):
     positive: ClassName | list[ClassName] | None = Field(
         default=None, description="Overrides the catalog's positive class: `minority`, a class, or a list of classes"
     )
+    direct: bool = Field(
+        default=False,
+        description="Whoever works on the rows reads them from the files, part by part, and no row goes through this process: "
+        "for files that are larger than its memory. Rows keep the order of the files. Shards are always read so",
+    )
     test: TestConfig | None = Field(default=None, description="Without it there is no test AUC")
+    impute: Literal["refuse", "mean", "median"] = Field(
+        default="refuse",
+        description="What stands in for missing numbers (of a source with `missing: keep`), learnt from the training rows; the "
+        "median within 0.1 %",
+    )
     log1p: Literal["numeric"] | list[str] | None = Field(
         default=None, description="Features to put through log(1 + x): `numeric` (all that are not one-hot), or names"
     )
@@ -114,30 +129,29 @@ class ModelConfig(BaseModel):
         return estimator
 
 
-class NoCluster(Strict):
-    """Everything in this process."""
+class S3Config(Strict):
+    """How S3 is reached. Without it the environment decides, as for other programs.
 
-    kind: Literal["none"] = "none"
+    There is no place for a secret here: credentials are found in the environment, the profile, the identity of the pod or
+    machine, or a Prefect block. The workers of a cluster that is running already have their own environment.
+    """
 
+    endpoint: str | None = Field(default=None, description="URL of a server that is not AWS's")
+    region: str | None = Field(default=None, description="Such as eu-central-1")
+    profile: str | None = Field(default=None, description="A profile of the AWS configuration files")
+    block: str | None = Field(
+        default=None,
+        pattern=r"^(aws-credentials|secret)/[a-z0-9-]+$",
+        description="A Prefect block with credentials: aws-credentials/<name>, or secret/<name> with the same keys in JSON",
+    )
+    anonymous: list[str] = Field(default=[], description="Buckets that are read without credentials")
+    requester_pays: list[str] = Field(default=[], description="Buckets whose owner lets the reader pay")
 
-class LocalClusterConfig(Strict):
-    """Worker processes on this machine."""
-
-    kind: Literal["local"]
-    workers: int = Field(default=2, ge=1, description="Processes")
-    threads: int = Field(default=1, ge=1, description="Threads of each process")
-    memory_limit: str = Field(default="auto", description="Memory of each process, such as 2GiB")
-
-
-class AddressConfig(Strict):
-    """A Dask scheduler that is running already."""
-
-    kind: Literal["address"]
-    address: str = Field(description="Such as tcp://scheduler:8786")
-    scratch: str = Field(description="A folder or URL that every worker can read: the rows are put there for the fit")
-
-
-ClusterConfig = Annotated[NoCluster | LocalClusterConfig | AddressConfig, Field(discriminator="kind")]
+    @model_validator(mode="after")
+    def _one_identity(self) -> "S3Config":
+        if self.profile is not None and self.block is not None:
+            raise InputError("give either `profile` or `block`: both name credentials")
+        return self
 
 
 class TrainConfig(Strict):
@@ -150,4 +164,8 @@ class TrainConfig(Strict):
     blocks: int | None = Field(
         default=None, ge=1, description="Blocks the rows are dealt out to; by default one per 64 MiB"
     )
+    cache: Cache = Field(
+        default="auto", description="Whether rows stay in the workers' memory or are read again for every pass"
+    )
     output: str = Field(default="runs", min_length=1, description="Folder or URL below which the run folder is made")
+    s3: S3Config = Field(default_factory=S3Config, description="How s3:// URLs are reached")

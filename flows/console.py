@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol
 
@@ -11,10 +12,39 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from aucdist.report.table import summary_rows
+from aucdist.report.table import seconds_text, summary_rows, value_text
 
 Record = Mapping[str, Any]
 EVERY = 1.0  # seconds between two lines where there is no terminal
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """How far a search has come.
+
+    Attributes
+    ----------
+    done, total, failed : int
+        Tasks.
+    best : str
+        The best setting so far, in words.
+    seconds_left : float or None
+        None while nothing tells.
+    """
+
+    done: int
+    total: int
+    failed: int
+    best: str
+    seconds_left: float | None
+
+    def line(self) -> str:
+        """Return it in one line."""
+        parts = [f"{self.done} of {self.total} tasks"]
+        parts += [f"{self.failed} failed"] * (self.failed > 0) + [self.best] * (self.best != "")
+        if self.seconds_left:
+            parts.append(f"{seconds_text(self.seconds_left)} left")
+        return ", ".join(parts)
 
 
 class Watch(Protocol):
@@ -25,6 +55,9 @@ class Watch(Protocol):
 
     def round(self, record: Record, tol: float) -> None:
         """Hear of a round of the solver: round, passes, seconds, primal, dual, relative_gap."""
+
+    def tasks(self, tasks: Tasks) -> None:
+        """Hear how far a search has come."""
 
     def note(self, text: str) -> None:
         """Hear something worth saying."""
@@ -65,6 +98,13 @@ class Lines:
             self._last = now
             self._say(f"  {line(record)}")
 
+    def tasks(self, tasks: Tasks) -> None:
+        """Say how far a search has come, once a second at most, and when it is done."""
+        now = time.monotonic()
+        if now - self._last >= EVERY or tasks.done == tasks.total:
+            self._last = now
+            self._say(f"  {tasks.line()}")
+
     def note(self, text: str) -> None:
         """Say it."""
         self._say(f"  {text}")
@@ -104,13 +144,19 @@ class Live:
         if self._task is not None:
             self._bar.update(self._task, total=1, completed=done(self._first_gap, gap, tol), now=now)
 
+    def tasks(self, tasks: Tasks) -> None:
+        """Move the bar by the tasks that are done."""
+        if self._task is not None:
+            self._bar.update(self._task, total=max(tasks.total, 1), completed=tasks.done, now=tasks.line())
+
     def note(self, text: str) -> None:
         """Print it above the bars."""
         self._bar.console.print(text, markup=False, highlight=False)
 
     def _finish(self) -> None:
         if self._task is not None:
-            self._bar.update(self._task, total=1, completed=1)
+            total = self._bar.tasks[self._task].total or 1
+            self._bar.update(self._task, total=total, completed=total)
 
 
 def summary(result: Record) -> Table:
@@ -120,4 +166,20 @@ def summary(result: Record) -> Table:
     table.add_column(overflow="fold")
     for name, value in summary_rows(dict(result)):
         table.add_row(name, Text(value))
+    return table
+
+
+def search_table(result: Record) -> Table:
+    """Return the table a search ends with, out of the object that ``--json`` prints."""
+    metric, best = result["metric"], result["best"]
+    table = Table()
+    for name in best:
+        table.add_column(name, justify="right")
+    for name in (metric, "deviation", "passes", ""):
+        table.add_column(name, justify="right" if name else "left")
+    for row in result["table"]:
+        cells = [value_text(row["parameters"][name]) for name in best]
+        cells += ["failed" if row[k] is None else f"{row[k]:.4f}" for k in ("mean", "deviation")]
+        remark = "chosen" if row["parameters"] == best else "; ".join(row["errors"])
+        table.add_row(*cells, f"{row['passes']:,}", Text(remark), style="bold" if remark == "chosen" else "")
     return table

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -13,6 +13,7 @@ from aucdist.data.files import shown
 from aucdist.errors import InputError, unknown
 from flows.config import TrainConfig
 
+Config = TypeVar("Config", bound=BaseModel)
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"<>\]},]+")
 
 
@@ -75,12 +76,23 @@ def _names(folder: Path) -> list[str]:
 
 
 def load_train(config: str, settings: Sequence[str] = (), output: str | None = None) -> TrainConfig:
-    """Read a training configuration.
+    """Read a training configuration: see `load_config`."""
+    return load_config(TrainConfig, "train", config, settings, output)
+
+
+def load_config(
+    model: type[Config], kind: str, config: str, settings: Sequence[str] = (), output: str | None = None
+) -> Config:
+    """Read a configuration.
 
     Parameters
     ----------
+    model : type
+        What it must be.
+    kind : str
+        The folder of the project's own: ``configs/<kind>``.
     config : str
-        A path, or a name in ``configs/train``.
+        A path, or a name in that folder.
     settings : sequence of str
         Changes to it, each ``key.sub=value`` with a value in YAML.
     output : str, optional
@@ -91,18 +103,18 @@ def load_train(config: str, settings: Sequence[str] = (), output: str | None = N
     InputError
         If something in it is wrong; the message names the file and the key.
     """
-    path = find_config(config)
+    path = find_config(config, kind)
     raw = read_mapping(path)
     _name_cluster(raw)
     for setting in settings:
-        _apply(raw, setting)
+        apply_setting(raw, setting)
         _name_cluster(raw)
     if output is not None:
         raw["output"] = output
     try:
-        return TrainConfig.model_validate(raw)
+        return model.model_validate(raw)
     except ValidationError as e:
-        raise InputError(explain(e, TrainConfig, str(path))) from None
+        raise InputError(explain(e, model, str(path))) from None
 
 
 def read_mapping(path: Path) -> dict[str, Any]:
@@ -117,7 +129,8 @@ def read_mapping(path: Path) -> dict[str, Any]:
     return raw
 
 
-def _apply(raw: dict[str, Any], setting: str) -> None:
+def apply_setting(raw: dict[str, Any], setting: str) -> None:
+    """Change what a YAML file says by a setting ``key.sub=value`` of the command line."""
     key, equals, value = setting.partition("=")
     parts = key.strip().split(".")
     if not equals or not all(parts):
@@ -179,8 +192,8 @@ def _tags(model: type[BaseModel]) -> tuple[Any, ...]:
     return get_args(kind.annotation) if kind else ()
 
 
-def to_yaml(config: TrainConfig) -> str:
-    """Return the resolved configuration: with all parameters of the estimator, without passwords and tokens of URLs."""
+def to_yaml(config: Any) -> str:
+    """Return a resolved configuration: with all parameters of its `model`, without passwords and tokens of URLs."""
     resolved = config.model_dump(mode="json", exclude_none=True)
     resolved["model"] |= config.model.built.get_params()
     return mask(yaml.safe_dump(resolved, sort_keys=False, allow_unicode=True, width=4096))

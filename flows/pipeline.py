@@ -1,18 +1,20 @@
 """A training run, composed of its stages once: plainly here, as Prefect tasks in `flows.train_auc`."""
 
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
-from aucdist.data.files import open_fs
-from flows.config import AddressConfig, ClusterConfig, LocalClusterConfig, TrainConfig
+from flows.clusters import cluster as cluster
+from flows.clusters import fixed
+from flows.config import TrainConfig
 from flows.console import Watch
+from flows.direct import cut, survey
+from flows.each import each_of
 from flows.publish import publish
 from flows.results import Trained, result_of
 from flows.runs import run_folder, run_name
-from flows.stages import evaluate, fit, open_data, place_rows
+from flows.s3 import s3_as_configured
+from flows.stages import evaluate, fit, is_sharded, open_data, open_shards, place_rows, place_shards, settle
 
 Run = Callable[..., Any]
 
@@ -56,43 +58,24 @@ def train(config: TrainConfig, watch: Watch, run: Run = call) -> dict[str, Any]:
 
     estimator = config.model.built
     name = run_name(config.name, estimator.solver, estimator.lam)
-    with run_folder(config.output, name) as folder:
-        opened = staged("open data", open_data, config.data)
-        with cluster(config.cluster, name) as (client, scratch):
-            placed = staged("place", place_rows, opened, config.blocks, client, scratch)
+    with s3_as_configured(config.s3, config.cluster, watch), run_folder(config.output, name) as folder:
+        sharded, direct = is_sharded(config.data), config.data.direct
+        if direct:
+            opened = staged("open data", cut, config.data, config.blocks)
+        else:
+            opened = staged("open data", open_shards if sharded else open_data, config.data)
+        n_blocks = opened.n_blocks(config.blocks)
+        with cluster(config.cluster, name) as (client, scratch), fixed(config.cluster, client, n_blocks):
+            if direct:
+                opened = staged("survey", survey, opened, config.data, each_of(client, watch), scratch)
+            if sharded or direct:
+                opened = staged("split and scale", settle, opened, config.data, each_of(client, watch))
+                placed = staged("place", place_shards, opened, config.cache, client, watch)
+            else:
+                placed = staged("place", place_rows, opened, config.blocks, client, scratch, config.cache, watch)
             fitted = staged("fit", fit, config.model, placed.train, watch)
             scored = staged("evaluate", evaluate, fitted, placed, watch)
         trained = Trained(config, opened, fitted, scored, seconds)
         result = result_of(trained, folder.url)
         staged("publish", publish, trained, result, folder)
     return result
-
-
-@contextmanager
-def cluster(config: ClusterConfig, name: str) -> Iterator[tuple[Any, str]]:
-    """Give a Dask client (None: this process) and a place for shards that its workers can read; both end here."""
-    if isinstance(config, LocalClusterConfig):
-        from aucdist.engine.dask import local_client
-
-        with (
-            tempfile.TemporaryDirectory(prefix="aucdist-") as scratch,
-            local_client(config.workers, config.threads, config.memory_limit) as client,
-        ):
-            yield client, scratch
-    elif isinstance(config, AddressConfig):
-        from aucdist.engine.dask import connect
-
-        with connect(config.address) as client, _scratch(f"{config.scratch.rstrip('/')}/{name}") as scratch:
-            yield client, scratch
-    else:
-        yield None, ""
-
-
-@contextmanager
-def _scratch(url: str) -> Iterator[str]:
-    fs, path = open_fs(url)
-    try:
-        yield url
-    finally:
-        if fs.exists(path):
-            fs.rm(path, recursive=True)

@@ -6,6 +6,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from aucdist.errors import InputError
+
 KEY = "PREFECT_API_URL"
 
 
@@ -26,6 +28,21 @@ def api_configured() -> bool:
         if url := table.get("api", {}).get("url"):
             return bool(url)
     return bool(_active_profile(dotenv, tables).get(KEY))
+
+
+def explained(error: Exception) -> Exception:
+    """Return an error; one of Prefect's client about its server becomes an `InputError` that says what to do."""
+    text = str(error)
+    if text.startswith("Failed to reach API at"):
+        where = text.removeprefix("Failed to reach API at ").rstrip("/")
+        return InputError(
+            f"no Prefect server answers at {where}. Start one by `aucdist up`, or unset {KEY} to run without Prefect"
+        )
+    if text.startswith("Found incompatible versions"):
+        return InputError(f"Prefect's server and the Prefect installed here do not fit. {text}")
+    if "401 Unauthorized" in text:
+        return InputError("Prefect's server does not accept PREFECT_API_AUTH_STRING (user:password), or it is not set")
+    return error
 
 
 def _active_profile(dotenv: dict[str, str], tables: tuple[dict[str, Any], ...]) -> dict[str, Any]:

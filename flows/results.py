@@ -10,7 +10,6 @@ import numpy as np
 
 from aucdist.metrics.auc import auc, average_precision, confusion, g_mean
 from aucdist.metrics.counts import ScoreCounts
-from flows.config import TrainConfig
 from flows.stages import Opened, Scored
 
 PACKAGES = ("aucdist", "numpy", "scipy", "numba", "scikit-learn", "pandas", "pyarrow", "dask", "distributed")
@@ -20,7 +19,7 @@ PACKAGES = ("aucdist", "numpy", "scipy", "numba", "scikit-learn", "pandas", "pya
 class Trained:
     """A fitted estimator with what it was fitted on and how its scores fall."""
 
-    config: TrainConfig
+    config: Any  # of a training run or of a search
     opened: Opened
     estimator: Any
     scored: Scored
@@ -42,8 +41,8 @@ def result_of(trained: Trained, run: str) -> dict[str, Any]:
             "solver": estimator.solver,
             "n_samples": opened.train.n_samples,
             "n_features": opened.train.n_features,
-            "n_pos": int((opened.train.y == 1).sum()),
-            "n_neg": int((opened.train.y == -1).sum()),
+            "n_pos": opened.n_pos,
+            "n_neg": opened.train.n_samples - opened.n_pos,
             "metrics": {
                 "train_auc": auc(trained.scored.train),
                 "test_auc": None if test is None else auc(test),
@@ -57,7 +56,7 @@ def result_of(trained: Trained, run: str) -> dict[str, Any]:
             },
             "passes": estimator.n_passes_,
             "seconds": {
-                "data": seconds["open data"] + seconds["place"],
+                "data": sum(seconds.get(stage, 0.0) for stage in ("open data", "survey", "split and scale", "place")),
                 "fit": seconds["fit"],
                 "evaluate": seconds["evaluate"],
             },

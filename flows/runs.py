@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from aucdist.data.files import explained, open_fs, shown
+from aucdist.data.retries import patient, retried
 from aucdist.errors import InputError, RunError
 
 LAST = "metrics.json"  # uploaded last: where it is, the rest is
@@ -35,9 +37,14 @@ class RunFolder:
 
 
 def run_name(name: str, solver: str, lam: float) -> str:
-    """Return the name of a run folder; the time in UTC comes first, so that names sort by time."""
+    """Return the name of a training run's folder."""
+    return stamped(f"{name}-{solver}-lam{lam:g}")
+
+
+def stamped(name: str) -> str:
+    """Return the name of a folder; the time in UTC comes first, so that names sort by time."""
     now = datetime.now(UTC)
-    return f"{now:%Y%m%d-%H%M%S}-{now.microsecond // 1000:03d}-{name}-{solver}-lam{lam:g}"
+    return f"{now:%Y%m%d-%H%M%S}-{now.microsecond // 1000:03d}-{name}"
 
 
 @contextmanager
@@ -89,15 +96,16 @@ def _remote(output: str, name: str) -> Iterator[RunFolder]:
     url = f"{output.rstrip('/')}/{name}"
     with explained(output, "write"):
         fs, path = open_fs(url)
-        fs.pipe_file(f"{path}/.probe", b"may this be written?")
-        fs.rm(f"{path}/.probe")
+        retried(lambda: fs.pipe_file(f"{path}/.probe", b"may this be written?"))
+        retried(lambda: fs.rm(f"{path}/.probe"))
 
     def publish() -> None:
         files = sorted((p for p in aside.rglob("*") if p.is_file()), key=lambda p: (p.name == LAST, p))
         try:
-            with explained(url, "write"):
+            with explained(url, "write"), patient():
                 for file in files:
-                    fs.put_file(str(file), f"{path}/{file.relative_to(aside).as_posix()}")
+                    target = f"{path}/{file.relative_to(aside).as_posix()}"
+                    retried(partial(fs.put_file, str(file), target))
         except InputError as e:
             with suppress(Exception):  # what cannot be written can perhaps not be removed either
                 fs.rm(path, recursive=True)

@@ -2,25 +2,32 @@
 
 # No `from __future__ import annotations` here: Prefect reads the types of the parameters to make its form.
 
+import base64
 from collections.abc import Callable
 from typing import Any
 
 from prefect import flow, task
-from prefect.artifacts import create_markdown_artifact, create_table_artifact
+from prefect.artifacts import create_image_artifact, create_markdown_artifact, create_table_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State, TaskRun
 from prefect.logging import get_run_logger
 from prefect.tasks import Task
 
+from aucdist.report.plots import picture, rocs
 from aucdist.report.table import summary_rows
 from flows import pipeline
 from flows.config import TrainConfig
 from flows.console import Lines
+from flows.hooks import COMMON, trained_name
+from flows.publish import scored_rows
 
-READS_OR_WRITES = ("open data", "publish")  # only these are worth another try
+# Only these are worth another try.
+READS_OR_WRITES = (
+    "open data", "publish", "look for finished shards", "survey", "route", "write shards", "commit", "score",
+)  # fmt: skip
 
 
-@flow(name="train-auc", flow_run_name="{config.name}", persist_result=False, validate_parameters=True)
+@flow(name="train-auc", flow_run_name=trained_name, **COMMON)
 def train_auc(config: TrainConfig) -> dict[str, Any]:
     """Train a model, evaluate it and write the run folder.
 
@@ -37,6 +44,7 @@ def train_auc(config: TrainConfig) -> dict[str, Any]:
     result = pipeline.train(config, Lines(logger.info), as_task)
     create_markdown_artifact(markdown_of(result), key="train-auc-summary", description=f"Summary of {config.name}")
     create_table_artifact([rows_of(result)], key="train-auc-table", description=f"Figures of {config.name}")
+    show_roc(result, key="train-auc-roc", description=f"ROC curve of {config.name}")
     return result
 
 
@@ -67,6 +75,16 @@ def _worth_a_retry(task: Task[..., Any], run: TaskRun, state: State[Any]) -> boo
     except Exception:
         return False
     return False
+
+
+def show_roc(result: dict[str, Any], key: str, description: str) -> None:
+    """Make the test ROC curve of a run an image artifact; a run without test rows has none."""
+    if result["metrics"]["test_auc"] is None:
+        return
+    counts = scored_rows(result["run"])
+    svg = picture("roc", rocs([("test", counts)], log_x=False))
+    image = base64.b64encode(svg.encode()).decode()
+    create_image_artifact(f"data:image/svg+xml;base64,{image}", key=key, description=description)
 
 
 def rows_of(result: dict[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ FLOORS = [
     {"engine"},
     {"solvers", "sampling", "selection"},
     {"estimators"},
+    {"search"},
 ]
 """From the ground up. Folds (selection) lie below the estimators, so that calibration can use them; samplers call solvers."""
 

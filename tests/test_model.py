@@ -13,6 +13,8 @@ from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.errors import InputError
 from aucdist.model import LinearModel, load_model, save_model
+from aucdist.objectives.links import Link
+from aucdist.objectives.probability_maps import IsotonicMap, LinkMap, ProbabilityMap
 
 NAMES = ("a", "b", "c")
 X = np.random.default_rng(0).gamma(1.0, size=(20, 3))
@@ -51,6 +53,28 @@ def test_wrong_number_of_features(given: Any, tmp_path: Path) -> None:
     save(str(tmp_path))
     with pytest.raises(InputError, match=rf"{given.shape[1]} features, but the model was fitted on 3"):
         load_model(str(tmp_path)).predict(given)
+
+
+@pytest.mark.parametrize(
+    "probability",
+    [
+        LinkMap(0.3, Link("gev", -0.15), 1.25, 1 / 3),
+        IsotonicMap(1.0, np.array([-0.5, 0.1, 0.7]), np.array([0.0, 0.2, 1.0])),
+    ],
+)
+def test_probabilities_to_the_bit(probability: ProbabilityMap, tmp_path: Path) -> None:
+    plain = save(str(tmp_path))
+    with pytest.raises(InputError, match="gives no probabilities"):
+        load_model(str(tmp_path)).predict_proba(X)
+    save_model(
+        str(tmp_path), coef=COEF, intercept=0.7, schema=plain.schema, preprocessor=plain.preprocessor, about={},
+        probability=probability,
+    )  # fmt: skip
+    found = load_model(str(tmp_path)).predict_proba(X)
+    np.testing.assert_array_equal(found, probability(plain.decision_function(X)))
+    change(tmp_path, probability={"kind": "link", "odds": 1.0, "link": {"name": "gev", "xi": -2.0}})
+    with pytest.raises(InputError, match="damaged"):
+        load_model(str(tmp_path))
 
 
 def change(folder: Path, **changes: Any) -> None:

@@ -1,12 +1,64 @@
 """Class names: one spelling for each class, and which of them are positive."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from aucdist.errors import InputError
 
 SHOWN = 20
+NO_TOPIC = "(none)"
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """The label of each row.
+
+    Attributes
+    ----------
+    codes : ndarray of shape (n_samples,), int
+        Positions in `names`.
+    names : tuple of str
+        Distinct classes, by `class_name`; with `topics` distinct lists of classes with commas between them.
+    topics : bool
+        Whether a row may be of several classes, or of none.
+    """
+
+    codes: np.ndarray
+    names: tuple[str, ...]
+    topics: bool = False
+
+    @classmethod
+    def of(cls, codes: np.ndarray, texts: Sequence[str], *, topics: bool = False) -> "Labels":
+        """Make labels of texts as a file spells them, where two may be one class, such as 1 and +1."""
+        spelled = [",".join(_topics(text)) if topics else class_name(text) for text in texts]
+        names = sorted(set(spelled))
+        place = {name: i for i, name in enumerate(names)}
+        return cls(np.array([place[name] for name in spelled], dtype=np.intp)[codes], tuple(names), topics)
+
+    def counts(self) -> dict[str, int]:
+        """Return the number of rows of each class that occurs; with `topics` a row counts for each of its own."""
+        rows = count_classes(self.codes, self.names)
+        if not self.topics:
+            return rows
+        counts: dict[str, int] = {}
+        for name, n in rows.items():
+            for topic in name.split(","):
+                counts[topic] = counts.get(topic, 0) + n
+        return counts
+
+    def signs(self, positive: Iterable[str], negative: Iterable[str], where: str) -> np.ndarray:
+        """Return +1 for rows of a positive class, else -1; see `signs`. With `topics` one positive class is enough."""
+        if not self.topics:
+            return signs(self.codes, self.names, positive, negative, where)
+        wanted = set(positive)
+        return np.array([1 if wanted & set(name.split(",")) else -1 for name in self.names], dtype=np.int8)[self.codes]
+
+
+def _topics(text: str) -> list[str]:
+    """Return the classes in a list like ``ccat,c15``, in order."""
+    return sorted({class_name(topic) for topic in text.split(",") if topic.strip()}) or [NO_TOPIC]
 
 
 def class_name(value: object) -> str:

@@ -1,6 +1,6 @@
 """A data set in memory, and what its features and classes are called."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from aucdist.data.block import Block
@@ -20,6 +20,8 @@ class Schema:
         The classes that stand for +1 and for -1, in the spelling of `aucdist.data.classes.class_name`.
     categories : dict of str to tuple of str
         For each categorical column its categories, in the order of their features.
+    hashed : dict of str to int
+        For each hashed column the number of its features, which are called ``column#number``.
     """
 
     feature_names: tuple[str, ...]
@@ -27,6 +29,13 @@ class Schema:
     positive: tuple[str, ...]
     negative: tuple[str, ...]
     categories: dict[str, tuple[str, ...]]
+    hashed: dict[str, int] = field(default_factory=dict)
+
+    def columns(self) -> list[str]:
+        """Return the columns that the features were made of, in their order."""
+        made = {f"{name}={value}": name for name, values in self.categories.items() for value in values}
+        made |= {f"{name}#{i}": name for name, n in self.hashed.items() for i in range(n)}
+        return list(dict.fromkeys(made.get(name, name) for name in self.feature_names))
 
     def to_json(self) -> dict[str, Any]:
         """Return the schema in types of JSON."""
@@ -47,6 +56,7 @@ class Schema:
             positive=tuple(content["positive"]),
             negative=tuple(content["negative"]),
             categories={name: tuple(values) for name, values in content["categories"].items()},
+            hashed={name: int(n) for name, n in content.get("hashed", {}).items()},
         )
 
 

@@ -1,11 +1,24 @@
 """CSV files and KEEL ``.dat`` files: what their headers say, and the lines below them."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from aucdist.data.source import Source
-from aucdist.data.tables import BLANKS, Table, TableForm, first_row, infer_texts, parse_table, pick, unique
+from aucdist.data.tables import (
+    BLANKS,
+    MISSING_CATEGORY,
+    Table,
+    TableForm,
+    first_row,
+    infer_texts,
+    parse_table,
+    pick,
+    unique,
+)
 from aucdist.errors import InputError
+
+Known = Mapping[str, tuple[str, ...]]
 
 SEPARATORS = {"space": BLANKS, "tab": "\t"}
 ATTRIBUTE = re.compile(
@@ -13,8 +26,16 @@ ATTRIBUTE = re.compile(
 )
 
 
-def parse_csv(data: bytes, where: str, source: Source, known: Mapping[str, tuple[str, ...]] | None) -> Table:
-    """Read a CSV file.
+def parse_csv(
+    data: bytes,
+    where: str,
+    source: Source,
+    known: Known | None,
+    *,
+    columns: Sequence[str] = (),
+    first_line: int = 1,
+) -> Table:
+    """Read a CSV file, or a part of one.
 
     Parameters
     ----------
@@ -24,38 +45,62 @@ def parse_csv(data: bytes, where: str, source: Source, known: Mapping[str, tuple
     source : Source
     known : mapping or None
         The categories of the training data, for a file that must be encoded like it.
+    columns : sequence of str
+        For a part, which has no header: the names of the columns.
+    first_line : int
+        The number of the first line, for errors.
 
     Raises
     ------
     InputError
         If the header or a cell is wrong, naming line and column.
     """
-    form = TableForm((), (), SEPARATORS.get(source.separator, source.separator))
-    names, data, first_line = _head(data, where, source, form)
-    label = pick(names, source.label, where, "label")
-    if known is not None:
-        texts = set(known) & set(names)
-    elif source.categorical == "auto":
-        texts = infer_texts(data, where, TableForm(names, (), form.separator, first_line))
+    if columns:
+        names = list(columns)
     else:
-        texts = {pick(names, column, where, "categorical") for column in source.categorical}
-    texts.discard(label)
-    form = TableForm(names, texts | {label}, form.separator, first_line, known or {})
-    numbers, columns = parse_table(data, where, form)
-    features = tuple(name for name in names if name != label)
-    found = {name: tuple(columns[name].categories) for name in features if name in texts}
-    return Table(numbers, columns, label, features, found if known is None else dict(known))
+        names, start, first_line = csv_head(data, where, source)
+        data = data[start:]
+    label = "" if source.label is None else pick(names, source.label, where, "label")
+    kept = names if source.keep is None else [pick(names, name, where, "keep") for name in source.keep]
+    features = tuple(name for name in kept if name != label)
+    form = TableForm(
+        names, label, features, hashed=hashed_in(source, features, where), separator=separator_of(source),
+        first_line=first_line, allowed=known or {}, missing=source.missing == "keep", dtype=source.dtype or "float64",
+    )  # fmt: skip
+    if known is None and source.categorical == "auto":
+        texts = infer_texts(data, where, form) & set(features)
+    else:
+        texts = categorical_in(source, known, features, where)
+    return parse_table(data, where, replace(form, categorical=texts))
 
 
-def _head(data: bytes, where: str, source: Source, form: TableForm) -> tuple[list[str], bytes, int]:
-    """Return the column names, the lines below the header, and the number of the first of them."""
-    line, cells, end = first_row(data, where, form)
+def categorical_in(source: Source, known: Known | None, features: Sequence[str], where: str) -> set[str]:
+    """Return the columns that were categorical in the training data, or that the source names as such."""
+    if known is not None:
+        return set(known) & set(features)
+    named = [] if source.categorical == "auto" else source.categorical
+    return {pick(features, column, where, "categorical") for column in named}
+
+
+def hashed_in(source: Source, features: Sequence[str], where: str) -> dict[str, int]:
+    """Return the columns that the source says are hashed, and into how many features."""
+    return {pick(features, column, where, "hashed"): n for column, n in source.hashed.items()}
+
+
+def separator_of(source: Source) -> str:
+    """Return what stands between the cells of a CSV file."""
+    return SEPARATORS.get(source.separator, source.separator)
+
+
+def csv_head(data: bytes, where: str, source: Source) -> tuple[list[str], int, int]:
+    """Return the column names of a CSV file, where its rows start, and the number of the line there."""
+    next_line, cells, end = first_row(data, where, separator_of(source))
     if source.header:
-        return unique([cell.strip() for cell in cells], where), data[end:], line + 1
-    return unique(source.columns or [f"x{i}" for i in range(1, len(cells) + 1)], where), data, 1
+        return unique(cells, where), end, next_line
+    return unique(source.columns or [f"x{i}" for i in range(1, len(cells) + 1)], where), 0, 1
 
 
-def parse_keel(data: bytes, where: str, source: Source, known: Mapping[str, tuple[str, ...]] | None) -> Table:
+def parse_keel(data: bytes, where: str, source: Source, known: Known | None) -> Table:
     """Read a KEEL file: ``@attribute`` lines with types, ``@inputs``, ``@outputs``, ``@data``, then cells and commas.
 
     The categories of a nominal attribute are those that it declares, whether they occur or not, so that the parts of a
@@ -70,14 +115,17 @@ def parse_keel(data: bytes, where: str, source: Source, known: Mapping[str, tupl
     label = pick(names, outputs[0] if source.label is None else source.label, where, "label")
     inputs = roles.get("input") or [name for name in names if name not in outputs]
     features = tuple(pick(names, name, where, "@inputs") for name in inputs if name != label)
-    added = [] if source.categorical == "auto" else source.categorical
-    texts = {pick(names, column, where, "categorical") for column in added} | {n for n in names if domains[n]}
-    if known is not None:
-        texts = set(known) & set(names)
-    allowed = {name: domain for name, domain in domains.items() if domain} | dict(known or {})
-    numbers, columns = parse_table(data, where, TableForm(names, texts | {label}, ",", first_line, allowed))
-    found = {name: tuple(sorted(domains[name] or columns[name].categories)) for name in features if name in texts}
-    return Table(numbers, columns, label, features, found if known is None else dict(known))
+    texts = categorical_in(source, known, features, where)
+    if known is None:
+        texts |= {name for name in features if domains[name]}
+    missing = source.missing == "keep"
+    more = (MISSING_CATEGORY,) if missing else ()
+    allowed = {name: domain if name == label else (*domain, *more) for name, domain in domains.items() if domain}
+    form = TableForm(
+        names, label, features, texts, hashed_in(source, features, where), ",", first_line, allowed | dict(known or {}),
+        missing, source.dtype or "float64",
+    )  # fmt: skip
+    return parse_table(data, where, form)
 
 
 def _keel_head(data: bytes, where: str) -> tuple[dict[str, tuple[str, ...]], dict[str, list[str]], bytes, int]:

@@ -3,15 +3,16 @@
 import hashlib
 
 import numpy as np
+import pandas as pd
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
-from aucdist.data.encode import Encoded
+from aucdist.data.tables import Table
 from aucdist.errors import InputError, unknown
 
 EMBEDDED = {"breast_cancer": load_breast_cancer, "digits": load_digits, "iris": load_iris, "wine": load_wine}
 
 
-def load_embedded(name: str | list[str]) -> tuple[Encoded, str]:
+def load_embedded(name: str | list[str]) -> tuple[Table, str]:
     """Return a bundled data set and the checksum of its numbers.
 
     Raises
@@ -26,6 +27,7 @@ def load_embedded(name: str | list[str]) -> tuple[Encoded, str]:
     bunch = EMBEDDED[name]()
     X = np.ascontiguousarray(bunch.data, dtype=np.float64)
     codes = np.asarray(bunch.target, dtype=np.int64)
-    classes = tuple(str(c) for c in bunch.target_names)
-    features = tuple(str(f) for f in bunch.feature_names)
-    return Encoded(X, codes, classes, features, "target", {}), hashlib.sha256(X.tobytes() + codes.tobytes()).hexdigest()
+    names = tuple(str(f) for f in bunch.feature_names)
+    classes = pd.Categorical.from_codes(codes, categories=pd.Index([str(c) for c in bunch.target_names], dtype=object))
+    table = Table(X, {"target": classes}, "target", names, {})
+    return table, hashlib.sha256(X.tobytes() + codes.tobytes()).hexdigest()

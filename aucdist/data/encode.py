@@ -1,121 +1,113 @@
-"""From the columns of tables to a matrix: numbers as they are, categories as 0/1 features."""
+"""From what was parsed to a block: numbers as they are, categories as 0/1 features, classes as -1 and +1."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import hashlib
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
-from pandas.api.types import union_categoricals
+import scipy.sparse as sp
 
+from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
-from aucdist.data.tables import Table, unique
+from aucdist.data.source import Source
+from aucdist.data.survey import feature_names
+from aucdist.data.svmlight import SparseRows
+from aucdist.data.tables import Table
 from aucdist.errors import InputError
 
-# A column with more categories than this is an identifier, and its 0/1 features would fill the memory.
-MAX_CATEGORIES = 10_000
 
-
-@dataclass(frozen=True)
-class Encoded:
-    """A matrix with the classes of its rows.
-
-    Attributes
-    ----------
-    X : ndarray or csr_matrix of shape (n_samples, n_features), float32 or float64
-    codes : ndarray of shape (n_samples,), int
-        The class of each row, as a position in `classes`.
-    classes : tuple of str
-        Names as the file spells them.
-    feature_names : tuple of str
-    label : str
-    categories : dict of str to tuple of str
-    """
-
-    X: Any
-    codes: np.ndarray
-    classes: tuple[str, ...]
-    feature_names: tuple[str, ...]
-    label: str
-    categories: dict[str, tuple[str, ...]]
-
-
-def encode(tables: Sequence[Table], urls: Sequence[str], schema: Schema | None) -> Encoded:
-    """Put tables below each other and encode them.
+def encode(parsed: Table | SparseRows, where: str, source: Source, schema: Schema, first_row: int = 0) -> Block:
+    """Return rows as a block.
 
     Parameters
     ----------
-    tables : sequence of Table
-        The files of one data set. They must have the same columns; their categories are united.
-    urls : sequence of str
-        Names the files in errors.
-    schema : Schema or None
-        The one of the training data, for rows that must be encoded like them.
+    parsed : Table or SparseRows
+        What a file or a part of one holds.
+    where : str
+        Names it in errors.
+    source : Source
+        Its layout and type of values must be settled (`aucdist.data.survey.settled`).
+    schema : Schema
+        The features and classes that the block gets.
+    first_row : int
+        The first row's number in the data set; the others follow.
 
     Raises
     ------
     InputError
-        If the tables differ in their columns, or differ from the schema; if a column has too many categories; if two
-        features get the same name.
+        If the features or classes are not those of the schema, or a value is too large for the type.
     """
-    first = tables[0]
-    for table, url in zip(tables[1:], urls[1:], strict=True):
-        if _columns(table) != _columns(first):
-            raise InputError(f"{url} has other columns than {urls[0]}: {_difference(table, first)}")
-    categories = {
-        name: tuple(schema.categories[name]) if schema else _united([table.categories[name] for table in tables], name)
-        for name in first.categories
-    }
-    widths = [len(categories.get(name, ("",))) for name in first.features]
-    names = [
-        f"{name}={value}" if name in categories else name
-        for name in first.features
-        for value in categories.get(name, ("",))
-    ]
-    if schema is not None and tuple(names) != schema.feature_names:
-        raise InputError(f"{urls[0]}: its features are not those of the training data: {_missing(names, schema)}")
-    if not names:
-        raise InputError(f"{urls[0]} has no column but the label")
-    unique(names, urls[0])
-    numbers = {
-        name: np.concatenate([t.numbers[name] for t in tables]) for name in first.features if name not in categories
-    }
-    texts = {name: union_categoricals([t.texts[name] for t in tables]) for name in (*categories, first.label)}
-    single = bool(numbers) and all(column.dtype == np.float32 for column in numbers.values())
-    label = texts[first.label]
-    X = np.zeros((len(label), len(names)), dtype=np.float32 if single else np.float64)
-    for name, start, width in zip(first.features, np.cumsum([0, *widths]), widths, strict=False):
-        if name in categories:
-            _one_hot(texts[name], categories[name], X[:, start : start + width])
+    if isinstance(parsed, SparseRows):
+        X = parsed.X
+        X.resize(X.shape[0], len(schema.feature_names))
+        X = X.toarray() if source.layout == "dense" else X
+    else:
+        X = _matrix(parsed, where, schema, sparse=source.layout == "csr")
+    y = parsed.labels.signs(schema.positive, schema.negative, where)
+    return Block.of(_typed(X, source.dtype, where), y, row_id=first_row + np.arange(len(y)))
+
+
+def _typed(X: Any, dtype: str | None, where: str) -> Any:
+    if X.dtype == dtype:
+        return X
+    with np.errstate(over="ignore"):
+        cast = X.astype(dtype)
+    if np.isinf(cast.data if sp.issparse(cast) else cast).any():
+        raise InputError(f"{where}: a value is too large for {dtype}; read it as float64")
+    return cast
+
+
+def _matrix(table: Table, where: str, schema: Schema, *, sparse: bool) -> Any:
+    """Return the features of a table side by side."""
+    categories = {name: schema.categories.get(name, ()) for name in table.categories}
+    names = feature_names(table.features, categories, table.hashed)
+    if tuple(names) != schema.feature_names:
+        raise InputError(f"{where}: its features are not those of the training data: {_missing(names, schema)}")
+    pieces = list(_pieces(table, categories))
+    if len(pieces) == 1 and pieces[0][0].ndim == 2 and not sparse:
+        return table.numbers
+    if sparse:
+        return sp.hstack([_sparse(*piece, table.numbers.dtype) for piece in pieces], format="csr")
+    start, X = 0, np.zeros((len(table.numbers), len(names)), dtype=table.numbers.dtype)
+    for piece, width in pieces:
+        if piece.ndim == 2:
+            X[:, start : start + width] = piece
         else:
-            X[:, start] = numbers[name]
-    return Encoded(X, label.codes, tuple(label.categories), tuple(names), first.label, categories)
+            X[np.arange(len(X)), start + piece] = 1
+        start += width
+    return X
 
 
-def _columns(table: Table) -> tuple[object, ...]:
-    return table.features, table.label, set(table.categories)
+def _pieces(table: Table, categories: Mapping[str, Sequence[str]]) -> Iterator[tuple[np.ndarray, int]]:
+    """Yield features that belong together and their number: numbers, or of 0/1 features the one that is 1 in each row."""
+    start, texts = 0, {*categories, *table.hashed}
+    for is_number, run in itertools.groupby(table.features, lambda name: name not in texts):
+        of_run = list(run)
+        if is_number:
+            yield table.numbers[:, start : start + len(of_run)], len(of_run)
+            start += len(of_run)
+            continue
+        for name in of_run:
+            column, width = table.texts[name], table.hashed.get(name) or len(categories[name])
+            if name in table.hashed:
+                place = [_hash(value) % width for value in column.categories]
+            else:
+                position = {value: i for i, value in enumerate(categories[name])}
+                place = [position[value] for value in column.categories]
+            yield np.array(place, dtype=np.int32)[column.codes], width
 
 
-def _united(parts: Sequence[tuple[str, ...]], name: str) -> tuple[str, ...]:
-    values = sorted({value for part in parts for value in part})
-    if len(values) > MAX_CATEGORIES:
-        raise InputError(
-            f"column {name!r} has {len(values)} categories, more than {MAX_CATEGORIES}: it looks like an identifier. "
-            "Leave it out of the data, or make it a number"
-        )
-    return tuple(values)
+def _sparse(piece: np.ndarray, width: int, dtype: np.dtype) -> sp.csr_matrix:
+    if piece.ndim == 2:
+        return sp.csr_matrix(piece)
+    n = len(piece)
+    return sp.csr_matrix((np.ones(n, dtype=dtype), piece, np.arange(n + 1)), (n, width))
 
 
-def _one_hot(column: pd.Categorical, values: Sequence[str], out: np.ndarray) -> None:
-    """Write 1 where a row has the value of the column of `out`. Every category of the column is one of the values."""
-    position = {value: i for i, value in enumerate(values)}
-    place = np.array([position[value] for value in column.categories], dtype=np.intp)
-    out[np.arange(len(out)), place[column.codes]] = 1
-
-
-def _difference(one: Table, other: Table) -> str:
-    differing = set(one.features) ^ set(other.features)
-    return ", ".join(sorted(differing)) if differing else "the order, the label or which ones are categorical"
+def _hash(text: str) -> int:
+    """Return 64 bits that depend on the text alone, in every process and on every machine."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
 def _missing(names: Sequence[str], schema: Schema) -> str:

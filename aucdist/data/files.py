@@ -1,49 +1,40 @@
 """Bytes in and out, by path or URL: which files a source means, what is in them, and errors that say what to do."""
 
-import bz2
-import gzip
-import lzma
 import os
 import uuid
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import aiohttp
 import fsspec
-from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError  # type: ignore[import-untyped]
+from botocore import exceptions as boto  # type: ignore[import-untyped]
 
+from aucdist.data import s3
 from aucdist.data.download import fetch
+from aucdist.data.retries import code_of, retried
 from aucdist.errors import InputError
 
-# Nobody should wait for a minute to learn that an address is wrong.
-CONNECT_SECONDS, READ_SECONDS = 3, 10
-OPTIONS: dict[str, dict[str, Any]] = {
-    "s3": {
-        "use_listings_cache": False,
-        "config_kwargs": {
-            "connect_timeout": CONNECT_SECONDS,
-            "read_timeout": READ_SECONDS,
-            "retries": {"total_max_attempts": 2, "mode": "standard"},
-        },
-    },
-    "https": {
-        "client_kwargs": {
-            "timeout": aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=READ_SECONDS),
-            "trust_env": True,
-        }
-    },
+WEB: dict[str, Any] = {
+    "client_kwargs": {
+        "timeout": aiohttp.ClientTimeout(total=None, sock_connect=s3.CONNECT_SECONDS, sock_read=s3.READ_SECONDS),
+        "trust_env": True,
+    }
 }
-OPTIONS["s3a"] = OPTIONS["s3"]
-OPTIONS["http"] = OPTIONS["https"]
-DECOMPRESS: dict[str, Callable[[bytes], bytes]] = {
-    ".gz": gzip.decompress,
-    ".bz2": bz2.decompress,
-    ".xz": lzma.decompress,
-}
+NO_IDENTITY = (
+    boto.NoCredentialsError, boto.PartialCredentialsError, boto.CredentialRetrievalError, boto.ProfileNotFound,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Stat:
+    """What tells a file from another version of it: its size in bytes, and its ETag (of a local file: when it was changed)."""
+
+    size: int
+    etag: str
 
 
 def data_root() -> Path:
@@ -83,15 +74,21 @@ def expand(source: str | list[str]) -> list[str]:
         return [url]
     with explained(url, "read"):
         fs, path = open_fs(url)
-        if any(c in path for c in "*?["):
-            found = [p for p in fs.glob(path) if not fs.isdir(p)]
-        elif url.endswith("/") or fs.isdir(path):
-            found = [p for p in fs.find(path) if not _marker(p.removeprefix(path))]
-        else:
-            return [url]
+        found = retried(lambda: _found(fs, path, url.endswith("/")))
+    if found is None:
+        return [url]
     if not found:
         raise InputError(f"nothing matches {shown(url)}: there is no file to read")
     return [fs.unstrip_protocol(p) for p in sorted(found)]
+
+
+def _found(fs: Any, path: str, folder: bool) -> list[str] | None:
+    """Return the files that a pattern or a folder means; None where the path is a file's own, if anything's."""
+    if any(c in path for c in "*?["):
+        return [p for p in fs.glob(path) if not fs.isdir(p)]
+    if folder or fs.isdir(path):
+        return [p for p in fs.find(path) if not _marker(p.removeprefix(path))]
+    return None
 
 
 def _marker(path: str) -> bool:
@@ -113,35 +110,62 @@ def read_bytes(url: str, sha256: str | None = None) -> bytes:
         If the file is missing, empty or unreadable, or the place cannot be reached.
     """
     with explained(url, "read"):
+        fs, path = open_fs(url)
         if is_web(url):
-            fs, path = open_fs(url)
-            data = fetch(url, sha256, lambda target: fs.get_file(path, target)).read_bytes()
+            data = retried(lambda: fetch(url, sha256, lambda to: fs.get_file(path, to))).read_bytes()
+        elif is_s3(url):
+            data = retried(lambda: s3.read(fs, path)[0])
         else:
-            fs, path = open_fs(url)
             data = fs.cat_file(path)
     if not data:
         raise InputError(f"{shown(url)} is empty")
-    return bytes(data)
+    return data
 
 
-def unpacked(data: bytes, url: str) -> bytes:
-    """Return what is in a file: decompressed if its name ends in .gz, .bz2 or .xz, and without a byte order mark.
+def stat(url: str) -> Stat:
+    """Return the size of a file and what tells this version of it from another.
 
     Raises
     ------
     InputError
-        If the file is truncated or damaged, or if nothing is in it.
+        If the file is missing, or the place cannot be reached.
     """
-    unpack = DECOMPRESS.get(Path(urlsplit(url).path).suffix)
-    if unpack is not None:
-        try:
-            data = unpack(data)
-        except (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error) as e:
-            raise InputError(f"{shown(url)} is truncated or damaged: {e}") from None
-    data = data.removeprefix(b"\xef\xbb\xbf")
-    if not data or data.isspace():
-        raise InputError(f"{shown(url)} is empty")
-    return data
+    with explained(url, "read"):
+        fs, path = open_fs(url)
+        info = retried(lambda: fs.info(path))
+        if info["type"] == "directory":
+            raise FileNotFoundError
+    tag = info.get("ETag") or (f"{info['mtime']:.6f}" if "mtime" in info else "")
+    return Stat(int(info["size"] or 0), str(tag).strip('"'))
+
+
+def read_range(url: str, start: int, end: int, version: Stat | None = None) -> bytes:
+    """Return the bytes from `start` to before `end`, or to the end of the file where it is shorter.
+
+    Parameters
+    ----------
+    url : str
+    start, end : int
+        Counted from 0.
+    version : Stat, optional
+        What `stat` told of the file: the bytes must still belong to it. Files of the web are not checked.
+
+    Raises
+    ------
+    InputError
+        If the file is missing or has changed, or the place cannot be reached.
+    """
+    if end <= start:
+        return b""
+    with explained(url, "read"):
+        fs, path = open_fs(url)
+        if is_s3(url):
+            data, etag = retried(lambda: s3.read(fs, path, start, end))
+        else:
+            data, etag = retried(lambda: fs.cat_file(path, start, end)), "" if is_web(url) else stat(url).etag
+    if version is not None and etag and etag != version.etag:
+        raise InputError(f"{shown(url)} has changed since it was first looked at: start again when it is complete")
+    return bytes(data)
 
 
 def write_bytes(url: str, data: bytes) -> None:
@@ -156,17 +180,97 @@ def write_bytes(url: str, data: bytes) -> None:
     """
     with explained(url, "write"):
         fs, path = open_fs(url)
-        if "file" not in fs.protocol:
+        if "file" in fs.protocol:
+            with _aside(Path(path), data) as aside:
+                aside.replace(path)
+        elif is_s3(url):
+            retried(lambda: s3.write(fs, path, data))
+        else:
             fs.pipe_file(path, data)
-            return
-        target = Path(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        aside = target.with_name(f".{uuid.uuid4().hex}.part")
-        try:
-            aside.write_bytes(data)
-            aside.replace(target)
-        finally:
-            aside.unlink(missing_ok=True)
+
+
+def create_bytes(url: str, data: bytes) -> bool:
+    """Write a small file unless there is one of that name, and tell whether it now has these bytes.
+
+    Of several writers one wins, and all of them learn which. S3 holds this for objects of one part and buckets without
+    versions; other stores than S3 and local files cannot hold it.
+
+    Raises
+    ------
+    InputError
+        If the place is not writable or cannot be reached.
+    """
+    with explained(url, "write"):
+        fs, path = open_fs(url)
+        if is_s3(url):
+            return retried(lambda: s3.create(fs, path, data))
+        if "file" not in fs.protocol:
+            raise InputError(
+                f"{shown(url)}: only on S3 and local disks can a file be written that must not be there yet"
+            )
+        with _aside(Path(path), data) as aside:
+            try:
+                Path(path).hardlink_to(aside)
+            except FileExistsError:
+                return Path(path).read_bytes() == data
+    return True
+
+
+def exists(url: str) -> bool:
+    """Tell whether there is a file or a folder.
+
+    Raises
+    ------
+    InputError
+        If the place cannot be reached.
+    """
+    with explained(url, "read"):
+        fs, path = open_fs(url)
+        return bool(retried(lambda: fs.exists(path)))
+
+
+def is_vacant(url: str) -> bool:
+    """Tell whether nothing is in a folder, or there is none.
+
+    Raises
+    ------
+    InputError
+        If the place cannot be reached.
+    """
+    with explained(url, "read"):
+        fs, path = open_fs(url)
+        return not retried(lambda: fs.exists(path) and fs.find(path))
+
+
+def remove(url: str) -> None:
+    """Remove a file, or a folder with all that is in it, if it is there.
+
+    Raises
+    ------
+    InputError
+        If it cannot be removed, or the place cannot be reached.
+    """
+    with explained(url, "write"):
+        fs, path = open_fs(url)
+        if retried(lambda: fs.exists(path)):
+            retried(lambda: fs.rm(path, recursive=True))
+
+
+@contextmanager
+def _aside(target: Path, data: bytes) -> Iterator[Path]:
+    """Write the bytes to a file beside the target, which is gone in the end."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    aside = target.with_name(f".{uuid.uuid4().hex}.part")
+    try:
+        aside.write_bytes(data)
+        yield aside
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def is_s3(url: str) -> bool:
+    """Tell whether a URL is one of S3."""
+    return url.startswith(tuple(f"{scheme}://" for scheme in s3.SCHEMES))
 
 
 def open_fs(url: str) -> tuple[Any, str]:
@@ -178,14 +282,15 @@ def open_fs(url: str) -> tuple[Any, str]:
         If nothing here can open such a URL.
     """
     scheme = url.split("://", 1)[0] if "://" in url else "file"
+    known = s3.options(urlsplit(url).netloc) if scheme in s3.SCHEMES else WEB if is_web(url) else {}
     try:
-        fs, path = fsspec.url_to_fs(url, **OPTIONS.get(scheme, {}))
+        fs, path = fsspec.url_to_fs(url, **known)
     except (ValueError, ImportError):
         raise InputError(
             f"{shown(url)}: URLs of {scheme}:// cannot be opened; use a path, file://, s3:// or https://"
         ) from None
-    if scheme in ("s3", "s3a"):
-        fs.retries = 1  # tries of s3fs, each of which is `total_max_attempts` tries of botocore
+    if scheme in s3.SCHEMES:
+        fs.retries = 1  # tries of s3fs, which know no jitter
     return fs, path
 
 
@@ -198,24 +303,29 @@ def explained(url: str, what: str) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except FileNotFoundError:
-        hint = "no such file, folder or bucket" if remote else "no such file or folder"
+    except FileNotFoundError as e:
+        hint = "no such bucket" if code_of(e.__cause__) == "NoSuchBucket" else "no such file or folder"
         root = "" if remote or what == "write" else f" (relative paths lie below AUCDIST_DATA, here {data_root()})"
         raise InputError(f"cannot {what} {name}: {hint}{root}") from None
-    except (PermissionError, NoCredentialsError) as e:
+    except (PermissionError, *NO_IDENTITY) as e:
         hint = "check the credentials (environment or profile) and the rights" if remote else "check its permissions"
         raise InputError(f"cannot {what} {name}: access denied ({type(e).__name__}); {hint}") from None
-    except ClientError as e:
+    except boto.ClientError as e:
         code = e.response.get("Error", {}).get("Code", "unknown")
         raise InputError(f"cannot {what} {name}: the server answered {code}") from None
     except aiohttp.ClientResponseError as e:
         raise InputError(f"cannot {what} {name}: the server answered {e.status}") from None
-    except (BotoCoreError, aiohttp.ClientError, TimeoutError, ConnectionError) as e:
+    except boto.FlexibleChecksumError:
+        raise InputError(f"cannot {what} {name}: what arrives has not the checksum that it was stored with") from None
+    except (boto.BotoCoreError, aiohttp.ClientError, TimeoutError, ConnectionError) as e:
         at = shown(str(getattr(e, "kwargs", {}).get("endpoint_url", "")))
         raise InputError(
             f"cannot {what} {name}: {at or 'the server'} cannot be reached ({type(e).__name__}); "
             "check the address and the network"
         ) from None
+    except s3.Changed:
+        raise InputError(f"cannot {what} {name}: it changed meanwhile; try again when nothing writes to it") from None
     except OSError as e:
-        reason = os.strerror(e.errno) if e.errno else type(e).__name__
+        answer = code_of(e.__cause__)
+        reason = f"the server answered {answer}" if answer else os.strerror(e.errno) if e.errno else type(e).__name__
         raise InputError(f"cannot {what} {name}: {reason}") from None

@@ -2,7 +2,7 @@
 
 import functools
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from aucdist.data.block import Block, n_rows
+from aucdist.data.missing import IMPUTES, STATISTICS, Means, Medians, filled, refuse_missing
 from aucdist.errors import InputError, unknown
 from aucdist.kernels.rows import CsrRows, Rows
 
@@ -85,7 +86,8 @@ def _csr_moments(rows: CsrRows, n: int) -> Moments:
 
 @dataclass(frozen=True, eq=False)
 class Preprocessor:
-    """What is done to the features of every row: log(1 + x), then (x - shift) * factor or rows of length one.
+    """What is done to the features of every row: missing values are filled in, then log(1 + x), then (x - shift) * factor or
+    rows of length one.
 
     Attributes
     ----------
@@ -95,12 +97,21 @@ class Preprocessor:
         One of `SCALES`.
     shift, factor : ndarray of shape (n_features,), float64, or None
         None does nothing.
+    impute : str
+        One of `aucdist.data.missing.IMPUTES`.
+    fill : ndarray of shape (n_features,), float64, or None
+        What stands in for missing values; None refuses them.
+    fill_error : float
+        How far each of `fill` may be from the statistic that it stands for, as a share of its size.
     """
 
     log1p: tuple[int, ...]
     scale: str
     shift: np.ndarray | None
     factor: np.ndarray | None
+    impute: str = "refuse"
+    fill: np.ndarray | None = None
+    fill_error: float = 0.0
 
     def transform(self, block: Block) -> Block:
         """Return the block with its features scaled, in the type they had.
@@ -110,11 +121,14 @@ class Preprocessor:
         Raises
         ------
         InputError
-            If the block has another number of features, or a value that has no log(1 + x).
+            If the block has another number of features, a missing value that is not filled in, or a value that has no
+            log(1 + x).
         """
-        needed = max(self.log1p, default=-1) + 1 if self.factor is None else len(self.factor)
-        if block.n_features < needed or (self.factor is not None and block.n_features != needed):
+        fitted = self.fill if self.factor is None else self.factor
+        needed = max(self.log1p, default=-1) + 1 if fitted is None else len(fitted)
+        if block.n_features < needed or (fitted is not None and block.n_features != needed):
             raise InputError(f"{block.n_features} features, but the scaling was fitted on {needed}")
+        block = _complete(block, self.fill)
         if not self.log1p and self.scale == "none":
             return block
         if self.shift is not None and isinstance(block.rows, CsrRows):
@@ -136,6 +150,9 @@ class Preprocessor:
             "scale": self.scale,
             "shift": None if self.shift is None else self.shift.tolist(),
             "factor": None if self.factor is None else self.factor.tolist(),
+            "impute": self.impute,
+            "fill": None if self.fill is None else self.fill.tolist(),
+            "fill_error": self.fill_error,
         }
 
     @classmethod
@@ -145,31 +162,39 @@ class Preprocessor:
         Raises
         ------
         InputError
-            If the scaling is none that is known.
+            If the scaling, or what is done with missing values, is none that is known.
         KeyError, TypeError, ValueError
             If the content is not that of a preprocessor.
         """
         if content["scale"] not in SCALES:
             raise unknown("scale", content["scale"], SCALES)
-        shift, factor = (
-            None if content[key] is None else np.array(content[key], dtype=np.float64) for key in ("shift", "factor")
+        impute = content.get("impute", "refuse")  # models of before had no say in it
+        if impute not in IMPUTES:
+            raise unknown("impute", impute, IMPUTES)
+        shift, factor, fill = (
+            None if content.get(key) is None else np.array(content[key], dtype=np.float64)
+            for key in ("shift", "factor", "fill")
         )
-        return cls(tuple(int(i) for i in content["log1p"]), content["scale"], shift, factor)
+        log1p = tuple(int(i) for i in content["log1p"])
+        return cls(log1p, content["scale"], shift, factor, impute, fill, float(content.get("fill_error", 0.0)))
 
 
 def fit_preprocessor(
-    blocks: Sequence[Block],
+    blocks: Sequence[Any],
     feature_names: Sequence[str],
     *,
     log1p: Literal["numeric"] | list[str] | None,
     scale: str,
     categories: Mapping[str, Sequence[str]],
+    impute: str = "refuse",
+    load: Callable[[Any], Block] | None = None,
+    each: Callable[..., Iterable[Any]] = map,
 ) -> Preprocessor:
-    """Learn the scaling from the training rows.
+    """Learn from the training rows what is done to every row. They are read at most twice.
 
     Parameters
     ----------
-    blocks : sequence of Block
+    blocks : sequence of Block, or of whatever `load` makes a block of
         The training rows; their statistics merge in this order.
     feature_names : sequence of str
     log1p : "numeric", list of str or None
@@ -179,36 +204,85 @@ def fit_preprocessor(
         ``unit-row`` (each row of Euclidean length 1; rows of zeros stay). A constant column gets the factor 1.
     categories : mapping of str to sequence of str
         As in the schema.
+    impute : str
+        What stands in for missing values, before all else: ``refuse`` (nothing); ``mean``; ``median``, which is approximate
+        (`aucdist.data.missing.MEDIAN_ERROR`). Zeros of sparse rows are values, and not missing.
+    load : callable, optional
+        Makes a block, if the blocks are not there yet.
+    each : callable
+        ``each(function, items)`` yields the result for each item in order; by default here, one after the other.
 
     Raises
     ------
     InputError
-        If a name is unknown, a value has no log(1 + x), sparse rows would have to be centred, or a column cannot be scaled.
+        If a name is unknown, a value is missing, has no log(1 + x), or is missing in all rows, sparse rows would have to be
+        centred, or a column cannot be scaled.
     """
     if scale not in SCALES:
         raise unknown("scale", scale, SCALES)
+    if impute not in IMPUTES:
+        raise unknown("impute", impute, IMPUTES)
     columns = _log1p_columns(log1p, feature_names, categories)
-    if scale in CENTRING and any(isinstance(block.rows, CsrRows) for block in blocks):
+    of_block = functools.partial(_statistic, load, tuple(feature_names))
+    fill, error = None, 0.0
+    if impute != "refuse":
+        found = functools.reduce(operator.add, each(functools.partial(of_block, _filling, (impute,)), blocks))
+        fill, error = found.fill(), found.error
+        _refuse_infinite(fill, feature_names, "it is missing in every training row, or too large; leave it out")
+    if scale in ("none", "unit-row"):
+        return Preprocessor(columns, scale, None, None, impute, fill, error)
+    # What is beyond floating point is refused below.
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        found = functools.reduce(
+            operator.add, each(functools.partial(of_block, _moments, (columns, scale, fill)), blocks)
+        )
+        if found.count == 0:
+            raise InputError("there are no rows to fit the scaling on")
+        shift, factor = _scaling(found, scale)
+    for array in (shift, factor):
+        if array is not None:
+            _refuse_infinite(
+                array, feature_names, "its values are too large or too small to scale them; use log1p or `none`"
+            )
+    return Preprocessor(columns, scale, shift, factor, impute, fill, error)
+
+
+def _statistic(
+    load: Callable[[Any], Block] | None,
+    names: tuple[str, ...],
+    statistic: Callable[..., Any],
+    args: tuple[Any, ...],
+    item: Any,
+) -> Any:
+    return statistic(item if load is None else load(item), names, *args)
+
+
+def _filling(block: Block, names: tuple[str, ...], impute: str) -> Means | Medians:
+    return STATISTICS[impute].of(block.rows)
+
+
+def _moments(
+    block: Block, names: tuple[str, ...], columns: tuple[int, ...], scale: str, fill: np.ndarray | None
+) -> Moments:
+    if scale in CENTRING and isinstance(block.rows, CsrRows):
         raise InputError(
             f"scale {scale!r} would subtract a number from every zero of sparse rows; use `maxabs` or `unit-row`, or "
             "read the data with `layout: dense`"
         )
-    if scale in ("none", "unit-row"):
-        return Preprocessor(columns, scale, None, None)
-    if not any(block.n_samples for block in blocks):
-        raise InputError("there are no rows to fit the scaling on")
-    with np.errstate(
-        over="ignore", divide="ignore", invalid="ignore"
-    ):  # what is beyond floating point is refused below
-        total = functools.reduce(operator.add, (moments(_logged(block, columns, feature_names)) for block in blocks))
-        shift, factor = _scaling(total, scale)
-    for array in (shift, factor):
-        if array is not None and not np.isfinite(array).all():
-            bad = feature_names[int(np.argmin(np.isfinite(array)))]
-            raise InputError(
-                f"feature {bad!r}: its values are too large or too small to scale them; use log1p or `none`"
-            )
-    return Preprocessor(columns, scale, shift, factor)
+    return moments(_logged(_complete(block, fill, names), columns, names))
+
+
+def _complete(block: Block, fill: np.ndarray | None, names: Sequence[str] | None = None) -> Block:
+    """Return the block without missing values."""
+    if fill is None:
+        refuse_missing(block, names)
+        return block
+    return replace(block, rows=filled(block.rows, fill))
+
+
+def _refuse_infinite(values: np.ndarray, names: Sequence[str], reason: str) -> None:
+    if not np.isfinite(values).all():
+        raise InputError(f"feature {names[int(np.argmin(np.isfinite(values)))]!r}: {reason}")
 
 
 def _log1p_columns(

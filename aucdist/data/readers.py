@@ -1,28 +1,31 @@
 """`read`: any supported source to a data set in memory."""
 
+import functools
 import hashlib
 import json
+import operator
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from aucdist.data import files
 from aucdist.data.block import Block
-from aucdist.data.classes import choose_positive, class_name, count_classes, signs
+from aucdist.data.classes import choose_positive
 from aucdist.data.dataset import Dataset, Schema
 from aucdist.data.delimited import parse_csv, parse_keel
 from aucdist.data.embedded import load_embedded
-from aucdist.data.encode import Encoded, encode
+from aucdist.data.encode import encode
+from aucdist.data.packed import unpacked
 from aucdist.data.parquet import parse_parquet
 from aucdist.data.source import Source
-from aucdist.data.svmlight import parse_svmlight
+from aucdist.data.survey import Survey, schema_of, settled, survey_of
+from aucdist.data.svmlight import SparseRows, parse_svmlight
+from aucdist.data.tables import Table
 from aucdist.errors import InputError
 
 TABLE_PARSERS = {"csv": parse_csv, "keel": parse_keel, "parquet": parse_parquet}
-# Above this share of non-zero entries a row is read faster as a dense one, and takes hardly more memory.
-DENSE_ABOVE = 0.5
+Parsed = Table | SparseRows
 
 
 def read(source: Source, *, schema: Schema | None = None, name: str = "") -> Dataset:
@@ -41,7 +44,7 @@ def read(source: Source, *, schema: Schema | None = None, name: str = "") -> Dat
     -------
     Dataset
         Dense, or CSR for svmlight files of which at most half of the entries are not zero (`Source.layout` decides
-        otherwise). float64, but float32 for Parquet files whose numbers are all float32.
+        otherwise). float64, but float32 for Parquet files whose numbers are all float32 (`Source.dtype` decides otherwise).
 
     Raises
     ------
@@ -51,80 +54,107 @@ def read(source: Source, *, schema: Schema | None = None, name: str = "") -> Dat
     """
     name = name or files.shown(str(source.source))
     if source.format == "embedded":
-        encoded, digest = load_embedded(source.source)
+        table, digest = load_embedded(source.source)
+        parsed: list[tuple[str, Parsed]] = [(name, table)]
     else:
-        encoded, digest = _read_files(source, schema)
-    classes = [class_name(c) for c in encoded.classes]
-    counts = count_classes(*_merged(encoded.codes, classes))
+        parsed, digest = _read_files(source, schema)
+    survey = functools.reduce(operator.add, (survey_of(part, where, 0) for where, part in parsed))
+    expected = source if schema is None else source.model_copy(update={"features": None})
     if schema is None:
-        positive, negative = choose_positive(counts, source.positive, name)
+        schema = schema_of(source, survey, name)
     else:
-        choose_positive(counts, "minority", name)  # two classes are needed here as well
-        positive, negative = schema.positive, schema.negative
-    y = signs(encoded.codes, classes, positive, negative, name)
-    block = Block.of(_laid_out(encoded.X, source), y)
-    _check(source, name, block, counts, check_features=schema is None)
-    if schema is None:
-        schema = Schema(encoded.feature_names, encoded.label, positive, negative, encoded.categories)
+        choose_positive(survey.classes, "minority", name)  # two classes are needed here as well
+    as_settled = settled(source, survey, len(schema.feature_names))
+    block = _joined([encode(part, where, as_settled, schema) for where, part in parsed])
+    check(expected, name, survey, schema)
     options = json.dumps(source.reading(), sort_keys=True)
     return Dataset(block, schema, hashlib.sha256(f"{digest} {options}".encode()).hexdigest(), name)
 
 
-def _read_files(source: Source, schema: Schema | None) -> tuple[Encoded, str]:
-    """Return the rows of all files of a source, and the checksums of the files."""
+def _read_files(source: Source, schema: Schema | None) -> tuple[list[tuple[str, Parsed]], str]:
+    """Return what is in each file of a source, and the checksums of the files."""
     urls = files.expand(source.source)
     if source.sha256 is not None and len(urls) > 1:
         raise InputError(f"`sha256` is the checksum of one file, but {source.source} means {len(urls)} of them")
     parsed, digests = [], []
     for url in urls:
-        data = files.read_bytes(url, source.sha256)
+        data = whole(url, source)
         digests.append(hashlib.sha256(data).hexdigest())
-        if source.sha256 not in (None, digests[-1]):
-            raise InputError(f"{files.shown(url)} has sha256 {digests[-1]}, but {source.sha256} is expected")
-        parsed.append(_parse(files.unpacked(data, url), files.shown(url), source, schema))
-    shown = [files.shown(url) for url in urls]
-    encoded = _joined(parsed, source) if source.format == "svmlight" else encode(parsed, shown, schema)
-    return encoded, " ".join(digests)
+        where = files.shown(url)
+        parsed.append((where, parse(unpacked(data, url), where, source, schema)))
+    return parsed, " ".join(digests)
 
 
-def _parse(data: bytes, where: str, source: Source, schema: Schema | None) -> Any:
+def whole(url: str, source: Source) -> bytes:
+    """Return the bytes of a file as they are stored.
+
+    Raises
+    ------
+    InputError
+        If they have not the checksum that the source states.
+    """
+    data = files.read_bytes(url, source.sha256)
+    if source.sha256 is not None:
+        found = hashlib.sha256(data).hexdigest()
+        if found != source.sha256:
+            raise InputError(f"{files.shown(url)} has sha256 {found}, but {source.sha256} is expected")
+    return data
+
+
+def parse(
+    data: bytes, where: str, source: Source, schema: Schema | None, *, columns: Sequence[str] = (), first_line: int = 1
+) -> Parsed:
+    """Read what is in a file, or in a part of one.
+
+    Parameters
+    ----------
+    data : bytes
+        Whole lines, decompressed.
+    where : str
+        Names the file in errors.
+    source : Source
+    schema : Schema or None
+        That of the training data, for rows that are encoded like them.
+    columns : sequence of str
+        For a part of a CSV file, which has no header: the names of the columns.
+    first_line : int
+        The number of the first line, for errors.
+    """
     if source.format == "svmlight":
         n_features = len(schema.feature_names) if schema else source.n_features
-        return parse_svmlight(data, where, n_features=n_features, zero_based=source.zero_based)
-    return TABLE_PARSERS[source.format](data, where, source, schema.categories if schema else None)
+        return parse_svmlight(
+            data, where, n_features=n_features, zero_based=source.zero_based, topics=source.labels == "topics",
+            ignore_qid=source.qid == "ignore", dtype=source.dtype or "float64", first_line=first_line,
+        )  # fmt: skip
+    if schema is not None:
+        source = source.model_copy(update={"hashed": schema.hashed})
+    known = schema.categories if schema else None
+    if source.format == "csv":
+        return parse_csv(data, where, source, known, columns=columns, first_line=first_line)
+    return TABLE_PARSERS[source.format](data, where, source, known)
 
 
-def _joined(parts: Sequence[tuple[sp.csr_matrix, np.ndarray]], source: Source) -> Encoded:
-    """Put svmlight files below each other. A feature is called by its number."""
-    n_features = max(X.shape[1] for X, _ in parts)
-    for X, _ in parts:
-        X.resize(X.shape[0], n_features)
-    X = sp.vstack([X for X, _ in parts], format="csr") if len(parts) > 1 else parts[0][0]
-    classes, codes = np.unique(np.concatenate([labels for _, labels in parts]), return_inverse=True)
-    start = 0 if source.zero_based else 1
-    names = tuple(str(i) for i in range(start, start + n_features))
-    return Encoded(X, codes, tuple(str(c) for c in classes.tolist()), names, "", {})
+def _joined(blocks: Sequence[Block]) -> Block:
+    """Put blocks of one layout below each other."""
+    if len(blocks) == 1:
+        return blocks[0]
+    X = [block.X for block in blocks]
+    rows = sp.vstack(X, format="csr") if sp.issparse(X[0]) else np.concatenate(X)
+    return Block.of(rows, np.concatenate([block.y for block in blocks]))
 
 
-def _merged(codes: np.ndarray, names: Sequence[str]) -> tuple[np.ndarray, list[str]]:
-    """Return the codes for distinct names: a file may spell one class in two ways, such as 1 and +1."""
-    distinct = sorted(set(names))
-    return np.array([distinct.index(name) for name in names], dtype=np.intp)[codes], distinct
+def check(source: Source, name: str, survey: Survey, schema: Schema) -> None:
+    """Compare with what the source says must be found.
 
-
-def _laid_out(X: Any, source: Source) -> Any:
-    if not sp.issparse(X):
-        return sp.csr_matrix(X) if source.layout == "csr" else X
-    dense = X.nnz > DENSE_ABOVE * X.shape[0] * X.shape[1] if source.layout == "auto" else source.layout == "dense"
-    return X.toarray() if dense else X
-
-
-def _check(source: Source, name: str, block: Block, counts: dict[str, int], *, check_features: bool) -> None:
-    """Compare with what the source says must be found. Rows encoded like others have the features of those."""
+    Raises
+    ------
+    InputError
+        Naming what was expected and what was found.
+    """
     for what, found, wanted in (
-        ("rows", block.n_samples, source.rows),
-        ("features", block.n_features, source.features if check_features else None),
-        ("rows of each class", counts, source.classes),
+        ("rows", survey.rows, source.rows),
+        ("features", len(schema.feature_names), source.features),
+        ("rows of each class", survey.classes, source.classes),
     ):
         if wanted is not None and found != wanted:
             raise InputError(f"{name}: {wanted} {what} are expected, but {found} were found")

@@ -1,72 +1,19 @@
-"""Shards: blocks on disk as Parquet files, and a manifest that says what must be in them.
-
-A shard is named after its content and the manifest is written last, so that whoever reads a data set while it is being
-replaced finds either the old one or the new one.
-"""
+"""Shards: blocks on disk as Parquet files, each named after its content. See `aucdist.data.manifest` for the folder."""
 
 import hashlib
-import io
-import json
-import re
+import zlib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from aucdist.data import files
+from aucdist.data.arrow_files import read_buffer
 from aucdist.data.block import Block
+from aucdist.data.blockfile import Form, from_parquet, nbytes, to_parquet
 from aucdist.data.dataset import Schema
+from aucdist.data.manifest import Manifest, Shard, Stored, below, commit, read_manifest
 from aucdist.errors import InputError
-from aucdist.kernels.rows import CsrRows, DenseRows, Rows
-
-FORMAT = 1
-MANIFEST = "manifest.json"
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-MAX_STORED = 2**31 - 1  # Arrow counts the entries of a list column in 32 bits
-
-
-@dataclass(frozen=True)
-class Shard:
-    """One file of a data set: its name in the folder, rows, positives among them, size in bytes, and SHA-256."""
-
-    file: str
-    rows: int
-    positives: int
-    bytes: int
-    sha256: str
-
-
-@dataclass(frozen=True)
-class Manifest:
-    """What a sharded data set consists of.
-
-    Attributes
-    ----------
-    format : int
-        Version of the layout on disk.
-    layout : str
-        ``dense`` or ``csr``.
-    dtype : str
-        ``float32`` or ``float64``.
-    n_samples, n_features, n_pos, n_neg : int
-        Totals.
-    schema : Schema
-    shards : tuple of Shard
-        In the order of the blocks.
-    """
-
-    format: int
-    layout: str
-    dtype: str
-    n_samples: int
-    n_features: int
-    n_pos: int
-    n_neg: int
-    schema: Schema
-    shards: tuple[Shard, ...]
 
 
 def write_shards(blocks: Sequence[Block], schema: Schema, url: str) -> list[str]:
@@ -92,68 +39,37 @@ def write_shards(blocks: Sequence[Block], schema: Schema, url: str) -> list[str]
     """
     if not blocks:
         raise InputError("there are no blocks to write")
-    if len(schema.feature_names) != blocks[0].n_features:
-        raise InputError(f"{len(schema.feature_names)} feature names for {blocks[0].n_features} features")
-    kinds = {(type(b.rows), b.rows.values.dtype, b.n_features, b.weight is None) for b in blocks}
-    if len(kinds) > 1:
+    form = Form.of(blocks[0])
+    if any(Form.of(block) != form for block in blocks):
         raise InputError("blocks of one data set must agree in layout, type, number of features and having weights")
-    shards = []
-    for i, block in enumerate(blocks):
-        data = _to_parquet(block)
-        digest = hashlib.sha256(data).hexdigest()
-        shard = Shard(f"shard-{i:05d}-{digest[:16]}.parquet", block.n_samples, _n_pos(block), len(data), digest)
-        files.write_bytes(_below(url, shard.file), data)
-        shards.append(shard)
-    n_samples, n_pos = (sum(getattr(shard, key) for shard in shards) for key in ("rows", "positives"))
-    manifest = Manifest(
-        FORMAT, "csr" if isinstance(blocks[0].rows, CsrRows) else "dense", str(blocks[0].rows.values.dtype),
-        n_samples, blocks[0].n_features, n_pos, n_samples - n_pos, schema, tuple(shards),
-    )  # fmt: skip
-    files.write_bytes(_below(url, MANIFEST), json.dumps(asdict(manifest), indent=1).encode())
-    return [_below(url, shard.file) for shard in shards]
+    if len(schema.feature_names) != form.n_features:
+        raise InputError(f"{len(schema.feature_names)} feature names for {form.n_features} features")
+    manifest = commit(url, schema, form, [write_shard(block, url, i) for i, block in enumerate(blocks)])
+    return [manifest.place(shard) for shard in manifest.shards]
 
 
-def read_manifest(url: str) -> Manifest:
-    """Read the manifest of a sharded data set.
+def write_shard(block: Block, url: str, index: int) -> Shard:
+    """Write one shard, and return its entry in the manifest that is still to be written.
 
     Parameters
     ----------
+    block : Block
     url : str
         The folder.
+    index : int
+        The shard's place among the others.
 
     Raises
     ------
     InputError
-        If there is none, or if it is damaged, of a newer version, or names files outside its folder.
+        If the place is not writable or cannot be reached.
     """
-    where = files.shown(_below(url, MANIFEST))
-    try:
-        content = json.loads(files.read_bytes(_below(url, MANIFEST)))
-        version = content["format"]
-        if isinstance(version, int) and version > FORMAT:
-            raise InputError(f"{where} has format {version}; this aucdist reads up to {FORMAT}. Install a newer one")
-        if version != FORMAT:
-            raise ValueError(f"{version!r} is no format")
-        manifest = _manifest(content)
-    except InputError:
-        raise
-    except (ValueError, KeyError, TypeError, AttributeError) as e:
-        raise InputError(f"{where} is damaged: {type(e).__name__}: {e}") from None
-    for shard in manifest.shards:
-        if not NAME.fullmatch(shard.file):
-            raise InputError(f"{where}: {shard.file!r} is not the name of a file in its folder")
-    return manifest
-
-
-def _manifest(content: dict[str, Any]) -> Manifest:
-    shards = tuple(Shard(**shard) for shard in content["shards"])
-    manifest = Manifest(**content | {"schema": Schema.from_json(content["schema"]), "shards": shards})
-    totals = (sum(s.rows for s in shards), sum(s.positives for s in shards))
-    if totals != (manifest.n_samples, manifest.n_pos) or manifest.n_neg != manifest.n_samples - manifest.n_pos:
-        raise ValueError("the totals are not the sums over the shards")
-    if manifest.layout not in ("dense", "csr") or len(manifest.schema.feature_names) != manifest.n_features:
-        raise ValueError("layout or number of features is wrong")
-    return manifest
+    data, values_at = to_parquet(block)
+    stored = Stored.of(data, f"shard-{index:05d}")
+    files.write_bytes(below(url, stored.file), data)
+    return Shard(
+        stored.file, stored.size, stored.sha256, block.n_samples, n_pos(block), nbytes(block), zlib.crc32(data), values_at,
+    )  # fmt: skip
 
 
 def read_shard(url: str, index: int) -> Block:
@@ -162,14 +78,15 @@ def read_shard(url: str, index: int) -> Block:
     Parameters
     ----------
     url : str
-        The folder of the data set.
+        The folder of the data set, or one generation of it: `Manifest.url`. A fit reads shards more than once, and must
+        name the generation, for the data set may be replaced meanwhile.
     index : int
         The shard's place in it, which becomes the block's.
 
     Returns
     -------
     Block
-        Its arrays are views of the file's bytes where these have the right form, and then not writable.
+        Its arrays may be views of what Arrow decoded, and then are not writable.
 
     Raises
     ------
@@ -177,77 +94,62 @@ def read_shard(url: str, index: int) -> Block:
         If there is no such shard, or if it is missing, truncated or altered.
     """
     manifest = read_manifest(url)
-    if not 0 <= index < len(manifest.shards):
-        raise InputError(f"{files.shown(url)} has {len(manifest.shards)} shards, from 0; there is no number {index}")
-    shard = manifest.shards[index]
-    where = files.shown(_below(url, shard.file))
-    data = files.read_bytes(_below(url, shard.file))
-    if len(data) != shard.bytes or hashlib.sha256(data).hexdigest() != shard.sha256:
-        raise InputError(f"{where} is truncated or altered: its size or checksum is not the one in {MANIFEST}")
-    table = pq.read_table(pa.BufferReader(data), use_threads=False)
-    rows = (
-        _csr_rows(table, manifest.n_features) if manifest.layout == "csr" else _dense_rows(table, manifest.n_features)
-    )
-    weight = _array(table, "weight") if "weight" in table.column_names else None
-    block = Block(rows, _array(table, "label"), _array(table, "row_id"), weight, index)
-    if (block.n_samples, _n_pos(block), str(rows.values.dtype)) != (shard.rows, shard.positives, manifest.dtype):
-        raise InputError(f"{where}: its rows, positives or type are not those in {MANIFEST}")
-    return block
+    shard, data = _stored(manifest, index)
+    if len(data) != shard.size or zlib.crc32(data) != shard.crc32:
+        raise _altered(manifest, shard)
+    return _decoded(data, manifest, shard, index)
 
 
-def _to_parquet(block: Block) -> bytes:
-    def column(name: str, values: pa.Array) -> tuple[pa.Field, pa.Array]:
-        return pa.field(name, values.type, nullable=False), values
+def verify_shard(url: str, index: int) -> str | None:
+    """Read one shard, compare all that the manifest says of it, and return what is wrong, if anything.
 
-    columns = [column("label", pa.array(block.y)), column("row_id", pa.array(block.row_id))]
-    if block.weight is not None:
-        columns.append(column("weight", pa.array(block.weight)))
-    values = pa.array(np.ascontiguousarray(block.rows.values).reshape(-1))
-    item = pa.field("item", values.type, nullable=False)
-    if isinstance(block.rows, CsrRows):
-        if len(values) > MAX_STORED:
-            raise InputError(f"a block has {len(values)} stored values, more than {MAX_STORED}; use more blocks")
-        offsets = pa.array(block.rows.offsets.astype(np.int32))
-        indices = pa.field("item", pa.int32(), nullable=False)
-        columns.append(column("indices", pa.ListArray.from_arrays(offsets, block.rows.indices, pa.list_(indices))))
-        columns.append(column("values", pa.ListArray.from_arrays(offsets, values, pa.list_(item))))
-    else:
-        kind = pa.list_(item, block.n_features)
-        columns.append(column("values", pa.FixedSizeListArray.from_arrays(values, type=kind)))
-    table = pa.Table.from_arrays([values for _, values in columns], schema=pa.schema([field for field, _ in columns]))
-    out = io.BytesIO()
-    # One row group, so that a column comes back in one piece; 0/1 features shrink well even by the fastest codec.
-    pq.write_table(table, out, row_group_size=max(1, block.n_samples), use_dictionary=False, compression="lz4")
-    return out.getvalue()
+    Parameters
+    ----------
+    url, index
+        As for `read_shard`.
+    """
+    try:
+        manifest = read_manifest(url)
+        shard, data = _stored(manifest, index)
+        if hashlib.sha256(data).hexdigest() != shard.sha256:
+            raise _altered(manifest, shard)
+        block = _decoded(data, manifest, shard, index)
+        if not np.isin(block.y, (-1, 1)).all() or np.isinf(block.rows.values).any():
+            raise InputError(
+                f"{files.shown(manifest.place(shard))}: a label is neither -1 nor +1, or a value is not finite"
+            )
+    except InputError as e:
+        return str(e)
+    return None
 
 
-def _dense_rows(table: pa.Table, n_features: int) -> Rows:
-    values = _whole(table, "values").flatten().to_numpy(zero_copy_only=False)
-    return DenseRows(values.reshape(table.num_rows, n_features))
-
-
-def _csr_rows(table: pa.Table, n_features: int) -> Rows:
-    indices, values = _whole(table, "indices"), _whole(table, "values")
-    offsets = indices.offsets.to_numpy().astype(np.int64)
-    return CsrRows(
-        values.flatten().to_numpy(zero_copy_only=False), indices.flatten().to_numpy(zero_copy_only=False),
-        offsets - offsets[0], n_features,
-    )  # fmt: skip
-
-
-def _array(table: pa.Table, name: str) -> np.ndarray:
-    return _whole(table, name).to_numpy(zero_copy_only=False)
-
-
-def _whole(table: pa.Table, name: str) -> pa.Array:
-    """Return a column as one array: where it is in one piece, that piece itself."""
-    column = table[name]
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-
-
-def _n_pos(block: Block) -> int:
+def n_pos(block: Block) -> int:
+    """Return the number of positive rows."""
     return int((block.y == 1).sum())
 
 
-def _below(url: str, name: str) -> str:
-    return f"{url.rstrip('/')}/{name}"
+def _stored(manifest: Manifest, index: int) -> tuple[Shard, pa.Buffer]:
+    if not 0 <= index < len(manifest.shards):
+        shown = files.shown(manifest.folder)
+        raise InputError(f"{shown} has {len(manifest.shards)} shards, from 0; there is no number {index}")
+    shard = manifest.shards[index]
+    return shard, read_buffer(manifest.place(shard))
+
+
+def _decoded(data: pa.Buffer, manifest: Manifest, shard: Shard, index: int) -> Block:
+    where = files.shown(manifest.place(shard))
+    try:
+        block = from_parquet(data, manifest.form, index, shard.values_at)
+    except InputError as e:
+        raise InputError(f"{where}: {e}") from None
+    except (pa.ArrowException, OSError, ValueError, KeyError) as e:
+        raise InputError(f"{where} cannot be read: {type(e).__name__}: {e}") from None
+    if (block.n_samples, n_pos(block)) != (shard.rows, shard.positives):
+        raise InputError(f"{where}: its rows or positives are not those in the manifest")
+    return block
+
+
+def _altered(manifest: Manifest, shard: Shard) -> InputError:
+    return InputError(
+        f"{files.shown(manifest.place(shard))} is truncated or altered: its size or checksum is not the one in the manifest"
+    )

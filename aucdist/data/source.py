@@ -7,24 +7,52 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from aucdist.data.classes import class_name
 from aucdist.errors import InputError, unknown
 
-Format = Literal["svmlight", "csv", "keel", "parquet", "embedded"]
+Format = Literal["svmlight", "csv", "keel", "parquet", "embedded", "shards"]
 Layout = Literal["auto", "dense", "csr"]
 Separator = Literal[",", ";", "space", "tab"]
+Dtype = Literal["float32", "float64"]
 ClassName = str | int | float
 
+Condition = tuple[str, Literal["=", "!=", "<", "<=", ">", ">=", "in", "not in"], Any]
+
 TABLES = ("csv", "keel", "parquet")
+NOT_SHARDS = ("svmlight", *TABLES, "embedded")  # shards are read as they were written, with their own checksums
 # A key given for a format that has no use for it is refused: nobody should believe that it did something.
 ONLY_FOR = {
     "label": TABLES,
     "categorical": TABLES,
+    "hashed": TABLES,
+    "missing": TABLES,
     "header": ("csv",),
     "columns": ("csv",),
     "separator": ("csv",),
     "n_features": ("svmlight",),
     "zero_based": ("svmlight",),
+    "labels": ("svmlight",),
+    "qid": ("svmlight",),
+    "keep": ("csv", "parquet"),
+    "where": ("parquet",),
+    "positive": NOT_SHARDS,
+    "layout": NOT_SHARDS,
+    "dtype": NOT_SHARDS,
+    "sha256": NOT_SHARDS,
+    "classes": NOT_SHARDS,
 }
 # What changes the numbers that are read, and so belongs to the fingerprint of the data.
-READING = ("format", "layout", "positive", *ONLY_FOR)
+READING = (
+    "format",
+    "layout",
+    "positive",
+    "label",
+    "categorical",
+    "header",
+    "columns",
+    "separator",
+    "n_features",
+    "zero_based",
+)
+# What came later counts only where it is given, so that the fingerprints of before still hold.
+READING_WHERE_GIVEN = ("labels", "qid", "dtype", "keep", "where", "hashed", "missing")
 
 
 class Source(BaseModel):
@@ -45,18 +73,51 @@ class Source(BaseModel):
     )
     layout: Layout = Field(
         "auto",
-        description="`auto`: dense, but CSR for svmlight files of which at most half of the entries are non-zero",
+        description="`auto`: dense, but CSR for svmlight files of which at most half of the entries are non-zero, and for tables "
+        "with hashed columns",
     )
     categorical: list[str | int] | Literal["auto"] = Field(
         [],
         description="Columns that become one 0/1 feature for each category. `auto`: those with a cell that is not a "
         "number. The nominal attributes of KEEL files always do",
     )
+    hashed: dict[str | int, int] = Field(
+        {},
+        description="Columns of categories too many to list, and the number of 0/1 features of each: a category belongs to the "
+        "one that a hash of it says",
+    )
+    missing: Literal["refuse", "keep"] = Field(
+        "refuse",
+        description="What to do with missing values of features. `keep`: a missing category is one of its own, a missing number "
+        "waits for `impute`",
+    )
     header: bool = Field(True, description="csv: the first line holds the column names")
     columns: list[str] | None = Field(None, description="csv without a header: the column names")
     separator: Separator = Field(",", description="csv: what stands between cells; `space` is any run of blanks")
+    keep: list[str] | None = Field(
+        None,
+        min_length=1,
+        description="csv and parquet: the columns that become features, in this order. By default all",
+    )
+    where: list[Condition] | None = Field(
+        None,
+        min_length=1,
+        description='parquet: conditions such as [year, ">=", 2020] that all must hold for a row to be read. Row groups that '
+        "cannot hold such a row, by their statistics, stay on disk",
+    )
     n_features: int | None = Field(None, ge=1, description="svmlight: the width, where the file does not show it")
     zero_based: bool = Field(False, description="svmlight: the first feature is number 0 and not 1")
+    labels: Literal["numbers", "topics"] = Field(
+        "numbers",
+        description="svmlight: `numbers`, one a row, or `topics`: none, one or several classes a row, words or numbers with "
+        "commas between them, of which one in `positive` makes the row positive",
+    )
+    qid: Literal["refuse", "ignore"] = Field(
+        "refuse", description="svmlight: what to do with query ids. Pairs are taken over all rows, never within a query"
+    )
+    dtype: Dtype | None = Field(
+        None, description="Type of the values. By default float64, but float32 where a table's numbers all are"
+    )
     sha256: str | None = Field(None, pattern="^[0-9a-f]{64}$", description="Checksum of the one file as it is stored")
     rows: int | None = Field(None, ge=1, description="Expected number of rows")
     features: int | None = Field(None, ge=1, description="Expected number of features, after one-hot encoding")
@@ -82,13 +143,18 @@ class Source(BaseModel):
             raise InputError("`columns` names the columns of a file without a header: give `header: false` with it")
         if self.sha256 is not None and not isinstance(self.source, str):
             raise InputError("`sha256` is the checksum of one file, but several sources are given")
+        if self.labels == "topics" and self.positive == "minority":
+            raise InputError("`labels: topics` needs `positive`: the class, or classes, that make a row positive")
+        if self.format == "shards" and not isinstance(self.source, str):
+            raise InputError("format 'shards' takes one folder")
         if self.source in ("", []) or self.positive == []:
             raise InputError("`source` and `positive` may not be empty")
         return self
 
     def reading(self) -> dict[str, Any]:
         """Return what decides how the bytes are read, in types of JSON."""
-        return self.model_dump(mode="json", include=set(READING))
+        given = {key for key in READING_WHERE_GIVEN if getattr(self, key) != Source.model_fields[key].default}
+        return self.model_dump(mode="json", include={*READING, *given})
 
 
 def parse_source(entry: Any, where: str) -> Source:

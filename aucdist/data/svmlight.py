@@ -1,26 +1,46 @@
 """svmlight files: ``label index:value index:value ... # comment``, one row a line, indices ascending."""
 
-import io
 import math
-import re
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.datasets import load_svmlight_file
 
-from aucdist.errors import InputError
+from aucdist.data.classes import Labels
+from aucdist.data.text import SHOWN, Text, shown
+from aucdist.kernels import svmlight as kernels
 
-TOKEN = re.compile(rb"\S+")
-INDEX = re.compile(rb"[0-9]+")
-# The quick parser passes these by, but we want none of them: query ids (dropped) and 1_000 (read as 1000).
-SUSPECT = re.compile(rb"qid:|[0-9]_[0-9]")
+LAST = np.iinfo(np.int32).max - 1
+"""The largest index: one more is the number of features, which is counted in 32 bits as well."""
+
+
+@dataclass(frozen=True, eq=False)
+class SparseRows:
+    """The rows of a file, or of a part of one.
+
+    Attributes
+    ----------
+    X : csr_matrix of shape (n_samples, width), float32 or float64
+        Without zeros. The width is that of the widest row, written zeros included, where it was not given.
+    labels : Labels
+    """
+
+    X: sp.csr_matrix
+    labels: Labels
 
 
 def parse_svmlight(
-    data: bytes, where: str, *, n_features: int | None, zero_based: bool
-) -> tuple[sp.csr_matrix, np.ndarray]:
-    """Read a file.
+    data: bytes,
+    where: str,
+    *,
+    n_features: int | None,
+    zero_based: bool,
+    topics: bool = False,
+    ignore_qid: bool = False,
+    dtype: str = "float64",
+    first_line: int = 1,
+) -> SparseRows:
+    """Read a file, or a part of one that consists of whole lines. It may have no rows.
 
     Parameters
     ----------
@@ -32,13 +52,14 @@ def parse_svmlight(
         The width; None takes the largest index that occurs.
     zero_based : bool
         Whether the first feature is number 0 instead of 1.
-
-    Returns
-    -------
-    X : csr_matrix of shape (n_samples, n_features), float64
-        Zeros that the file writes out are not kept.
-    y : ndarray of shape (n_samples,), float64
-        The labels.
+    topics : bool
+        Whether labels are lists of classes (`aucdist.data.classes.Labels`) and not numbers.
+    ignore_qid : bool
+        Whether query ids are passed over; otherwise they are refused.
+    dtype : str
+        ``float64``: every number is that which Python's `float` makes of it; ``float32``: the nearest to that.
+    first_line : int
+        The number of the first line, for errors.
 
     Raises
     ------
@@ -46,71 +67,86 @@ def parse_svmlight(
         If a line is malformed, naming line and column; if an index is below the first, above `n_features`, or not
         above the one before it; or if a value or a label is not finite.
     """
-    limits: dict[str, Any] = {"n_features": n_features, "zero_based": zero_based}
+    text = Text.of(data, where, first_line)
+    array, first = text.array, 0 if zero_based else 1
+    most_rows, most_values = kernels.count_at_most(array)
+    spans, offsets = np.empty((most_rows, 2), dtype=np.int64), np.empty(most_rows + 1, dtype=np.int64)
+    indices, values = np.empty(most_values, dtype=np.int32), np.empty(most_values, dtype=dtype)
+    hard = np.empty((len(array) // 20 + 1, 3), dtype=np.int64)  # memory that is not touched is not used
+    last = LAST if n_features is None else n_features - 1 + first
+    n, n_values, n_hard, width, fault, place = kernels.parse_rows(
+        array, first, last, float(np.finfo(dtype).max), topics, ignore_qid, spans, offsets, indices, values, hard
+    )
+    if fault != kernels.SOUND:
+        raise text.fault(place, _reason(text, place, fault, n_features, dtype))
+    for k, start, stop in hard[:n_hard]:
+        values[k] = float(text.data[start:stop])
+        if not np.isfinite(values[k]):
+            raise text.fault(start, f"value {shown(text.data[start:stop])} is not finite")
+    X = sp.csr_matrix((values[:n_values], indices[:n_values], offsets[: n + 1]), (n, n_features or width))
+    X.has_canonical_format = True
+    return SparseRows(X, _labels(text, spans[:n], topics))
+
+
+def _labels(text: Text, spans: np.ndarray, topics: bool) -> Labels:
+    codes, pieces = text.distinct(spans)
+    labels = []
+    for code, raw in enumerate(pieces):
+        try:
+            labels.append(raw.decode() if topics else _number(raw))
+        except ValueError as e:
+            reason = f"label {shown(raw)} is not UTF-8 text" if topics else str(e)
+            raise text.fault(int(spans[np.argmax(codes == code), 0]), reason) from None
+    return Labels.of(codes, labels, topics=topics)
+
+
+def _number(raw: bytes) -> str:
+    """Return the text of a label that is a number."""
     try:
-        X, y = load_svmlight_file(io.BytesIO(data), **limits)
-    except (ValueError, OverflowError) as e:
-        find_fault(data, where, **limits)
-        raise InputError(f"{where}: {e}") from None
-    if X.nnz == 0 or SUSPECT.search(data) or not (np.isfinite(X.data).all() and np.isfinite(y).all()):
-        find_fault(data, where, **limits)
-    X.eliminate_zeros()
-    return X, y
-
-
-def find_fault(data: bytes, where: str, *, n_features: int | None, zero_based: bool) -> None:
-    """Go through a file token by token and raise at the first fault. Slow: for files thought to have one.
-
-    Raises
-    ------
-    InputError
-        Naming line and column (both from 1), or if there is no row or no feature.
-    """
-    n_values = 0
-    for number, line in enumerate(data.split(b"\n"), 1):
-        tokens = list(TOKEN.finditer(line.partition(b"#")[0]))
-        before = -1
-        for k, token in enumerate(tokens):
-            try:
-                if k == 0:
-                    _finite(token[0], "label")
-                else:
-                    before = _pair(token[0], before, n_features, zero_based)
-            except ValueError as e:
-                raise InputError(f"{where}, line {number}, column {token.start() + 1}: {e}") from None
-        n_values += max(0, len(tokens) - 1)
-    if n_values == 0:
-        raise InputError(f"{where}: no row has a feature")
-
-
-def _pair(token: bytes, before: int, n_features: int | None, zero_based: bool) -> int:
-    """Check one ``index:value`` and return its index."""
-    text = token.decode(errors="replace")[:40]
-    index, colon, value = token.partition(b":")
-    if index == b"qid":
-        raise ValueError(f"{text!r}: query ids are not supported; remove them")
-    if not colon or not INDEX.fullmatch(index):
-        raise ValueError(f"{text!r} is not of the form index:value")
-    i = int(index)
-    if i == 0 and not zero_based:
-        raise ValueError("index 0, but the first feature is number 1; give `zero_based: true` if it is number 0 here")
-    if n_features is not None and i >= n_features + (not zero_based):
-        raise ValueError(f"index {i}, but there are {n_features} features (`n_features`, or the training data)")
-    if i >= np.iinfo(np.int32).max:
-        raise ValueError(f"index {i} is too large")
-    if i <= before:
-        raise ValueError(f"index {i} after {before}: indices must ascend within a row")
-    _finite(value, "value")
-    return i
-
-
-def _finite(token: bytes, kind: str) -> None:
-    text = token.decode(errors="replace")[:40]
-    try:
-        number = float(token)
+        number = float(raw.decode("ascii"))
     except ValueError:
-        raise ValueError(f"{kind} {text!r} is not a number") from None
-    if b"_" in token:
-        raise ValueError(f"{kind} {text!r} is not a number")
+        number = None
+    if number is None or b"_" in raw:
+        hint = (
+            "; is the label missing?" if b":" in raw else "; for words, or several labels a row, give `labels: topics`"
+        )
+        raise ValueError(f"label {shown(raw)} is not a number{hint}")
     if not math.isfinite(number):
-        raise ValueError(f"{kind} {text!r} is not finite")
+        raise ValueError(f"label {shown(raw)} is not finite")
+    return raw.decode()
+
+
+def _reason(text: Text, place: int, fault: int, n_features: int | None, dtype: str) -> str:
+    """Say what is wrong with the pair at a place."""
+    token = (text.rest_of_line(place).partition(b"#")[0].split() or [b""])[0]
+    index, _, value = token.partition(b":")
+    if fault == kernels.NO_PAIR and index == b"qid":
+        return (
+            f"{shown(token)}: query ids are not supported, pairs are taken over all rows; remove them, or give "
+            "`qid: ignore`"
+        )
+    if fault == kernels.NO_PAIR:
+        return f"{shown(token)} is not of the form index:value"
+    if fault == kernels.TOO_LOW:
+        return "index 0, but the first feature is number 1; give `zero_based: true` if it is number 0 here"
+    number = index[:SHOWN].decode()
+    if fault == kernels.TOO_HIGH and n_features is not None:
+        return f"index {number}, but there are {n_features} features (`n_features`, or the training data)"
+    if fault == kernels.TOO_HIGH:
+        return f"index {number} is too large; the largest possible is {LAST}"
+    if fault == kernels.NOT_ASCENDING:
+        return f"index {number} after {_index_before(text, place)}: indices must ascend within a row"
+    return f"value {shown(value)} {_value_problem(value, fault, dtype)}"
+
+
+def _value_problem(value: bytes, fault: int, dtype: str) -> str:
+    if fault == kernels.TOO_LARGE and math.isfinite(float(value)):
+        return f"is too large for {dtype}; read it as float64"
+    infinite = fault == kernels.TOO_LARGE or value.lower().lstrip(b"+-") in (b"inf", b"infinity", b"nan")
+    return "is not finite" if infinite else "is not a number"
+
+
+def _index_before(text: Text, place: int) -> str:
+    """Return the index of the pair before the one at a place of the same line."""
+    pairs = text.data[text.data.rfind(b"\n", 0, place) + 1 : place].split()[1:]
+    return [pair for pair in pairs if not pair.startswith(b"qid")][-1].partition(b":")[0].decode()

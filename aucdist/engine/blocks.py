@@ -3,17 +3,21 @@
 import functools
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+import pyarrow as pa
 
 from aucdist.data.block import Block
+from aucdist.data.retries import patient
 from aucdist.errors import InputError
 
 Summary = dict[str, Any]
 Step = Callable[..., tuple[Any, Summary]]
+Loader = Callable[[int], Block]
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,52 @@ class BlockInfo:
             block.n_samples, block.n_features, int(positive.sum()),
             float(weight[positive].sum()), float(weight[~positive].sum()), block.weight is not None,
         )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A block that is not kept in memory: it is read each time a step needs it.
+
+    Attributes
+    ----------
+    loader : callable
+        ``loader(index) -> Block``, picklable, and always the same block.
+    index : int
+    info : BlockInfo
+        What the first reading found.
+    """
+
+    loader: Loader
+    index: int
+    info: BlockInfo
+
+    @classmethod
+    def first_read(cls, loader: Loader, index: int) -> "Stored":
+        """Read the block once: what is wrong with it shows before the work begins."""
+        return cls(loader, index, BlockInfo.of(load(loader, index)))
+
+    def read(self) -> Block:
+        """Read the block."""
+        block = load(self.loader, self.index)
+        pa.default_memory_pool().release_unused()  # it would keep three times what decompressing a block took
+        return block
+
+
+def load(loader: Loader, index: int) -> Block:
+    """Load a block, waiting for a store that is out for a while: a fit depends on it."""
+    with patient():
+        return loader(index)
+
+
+def info_of(block: Block | Stored) -> BlockInfo:
+    """Describe a block, be it in memory or not."""
+    return block.info if isinstance(block, Stored) else BlockInfo.of(block)
+
+
+def without_rows(step: Step) -> Step:
+    """Mark a step that works on the blocks' memory alone: it gets None for each block, and nothing is read for it."""
+    step.without_rows = True  # type: ignore[attr-defined]
+    return step
 
 
 class Blocks(ABC):
@@ -111,14 +161,47 @@ class Blocks(ABC):
             Sent to every block: arrays, numbers, tuples of them.
         """
 
+    def exchange(self, cut: Step, join: Callable[..., Block], n_blocks: int) -> "Blocks":
+        """Return new blocks, each made of one piece of every block.
+
+        Parameters
+        ----------
+        cut : callable
+            A step that gets `n_blocks` and whose summary is ``{"pieces": [pieces]}``, a list of one list of n_blocks pieces.
+        join : callable
+            ``join(pieces, index, n_blocks) -> Block`` makes block `index` of the pieces meant for it, in the order of the blocks.
+        n_blocks : int
+        """
+        cuts = self.fresh().reduce(cut, n_blocks)["pieces"]
+        return LocalBlocks([join([pieces[b] for pieces in cuts], b, n_blocks) for b in range(n_blocks)])
+
 
 class LocalBlocks(Blocks):
-    """Blocks in this process."""
+    """Blocks that this process works on, one after the other.
 
-    def __init__(self, blocks: Sequence[Block]):
-        super().__init__([BlockInfo.of(b) for b in blocks])
+    Parameters
+    ----------
+    blocks : sequence of Block or Stored
+        Those that are stored are read again for each step, and not kept.
+    """
+
+    def __init__(self, blocks: Sequence[Block | Stored]):
+        super().__init__([info_of(b) for b in blocks])
         self._blocks = list(blocks)
         self._memory: list[Any] = [None] * len(self._blocks)
+
+    @classmethod
+    def load(cls, loader: Loader, n_blocks: int, *, stream: bool = False) -> "LocalBlocks":
+        """Load block after block, or with `stream` read them for each step anew; the numbers are the same.
+
+        Parameters
+        ----------
+        loader : callable
+            ``loader(index) -> Block``.
+        n_blocks : int
+        stream : bool, default=False
+        """
+        return cls([(Stored.first_read if stream else load)(loader, index) for index in range(n_blocks)])
 
     def fresh(self) -> "LocalBlocks":
         """Return the same blocks with empty memory."""
@@ -129,9 +212,46 @@ class LocalBlocks(Blocks):
 
     def reduce(self, step: Step, *args: Any) -> Summary:
         """Run the step block by block."""
-        done = [step(block, memory, *args) for block, memory in zip(self._blocks, self._memory, strict=True)]
+        done = run(step, self._blocks, self._memory, args)
         self._memory = [memory for memory, _ in done]
         return merge([summary for _, summary in done])
+
+
+def run(
+    step: Step, blocks: Sequence[Block | Stored], memories: Sequence[Any], args: Sequence[Any]
+) -> list[tuple[Any, Summary]]:
+    """Run a step on one block after the other, and return what it returned for each.
+
+    Parameters
+    ----------
+    step : callable
+    blocks : sequence of Block or Stored
+    memories : sequence
+        What each block kept.
+    args : sequence
+        The rest of the step's arguments.
+    """
+    if getattr(step, "without_rows", False):
+        return [step(None, memory, *args) for memory in memories]
+    upcoming = _read_ahead(blocks)
+    # No name for the block, and no zip, which holds on to its last items: it has to be gone when the next one is waited for.
+    return [step(next(upcoming), memory, *args) for memory in memories]
+
+
+def _read_ahead(blocks: Sequence[Block | Stored]) -> Iterator[Block]:
+    """Yield each block; while one is worked on, a thread reads the next. There are never more than these two in memory."""
+    stored = [block for block in blocks if isinstance(block, Stored)]
+    if not stored:
+        yield from blocks  # type: ignore[misc]  # none of them is stored
+        return
+    with ThreadPoolExecutor(1) as reader:
+        ahead = reader.submit(stored[0].read)
+        for following in stored[1:]:
+            block = ahead.result()
+            ahead = reader.submit(following.read)
+            yield block
+            del block
+        yield ahead.result()
 
 
 def merge(summaries: Sequence[Summary]) -> Summary:

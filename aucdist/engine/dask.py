@@ -1,6 +1,7 @@
 """Blocks on a Dask cluster. The only file that imports `distributed`."""
 
 import copy
+import ssl
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,10 +12,12 @@ import dask
 import numpy as np
 from dask.core import quote
 from dask.sizeof import sizeof
-from distributed import Client, Future, KilledWorker, LocalCluster, get_client
+from distributed import Client, Future, KilledWorker, LocalCluster, Security, get_client
+from distributed.system import MEMORY_LIMIT
 
 from aucdist.data.block import Block
-from aucdist.engine.blocks import BlockInfo, Blocks, LocalBlocks, Step, Summary, merge
+from aucdist.data.retries import patient
+from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, Step, Stored, Summary, info_of, load, merge, run
 from aucdist.errors import InputError, RunError
 
 SMALL_ARGUMENTS = 2**18
@@ -22,7 +25,7 @@ SMALL_ARGUMENTS = 2**18
 
 
 class DaskBlocks(Blocks):
-    """Blocks in the memory of a cluster's workers.
+    """Blocks in the memory of a cluster's workers, or read there for each step.
 
     Blocks that lie together are one part: a step runs as one task per part, which keeps (memory, summary) of its blocks on the
     worker, and one more that sends the summaries. So a round costs the scheduler two tasks per worker, however many the
@@ -33,19 +36,25 @@ class DaskBlocks(Blocks):
     ----------
     client : distributed.Client
     blocks : sequence of Future
-        Of `Block`, each to be had again from its own task graph.
+        Of `Block` or `Stored`, each to be had again from its own task graph.
+    stream : bool, default=False
+        Whether they are stored, and so may be dealt out evenly wherever they were read first.
     """
 
-    def __init__(self, client: Client, blocks: Sequence[Future]):
+    def __init__(self, client: Client, blocks: Sequence[Future], *, stream: bool = False):
         self._client = client
-        super().__init__(_gather(client, client.map(BlockInfo.of, blocks, pure=False), "load"))
+        super().__init__(_gather(client, client.map(info_of, blocks, pure=False), "load"))
         self._indices = _lying_together(client, blocks)
+        if stream:
+            _level(self._indices)
         self._parts = [client.submit(_Part, *(blocks[i] for i in part), pure=False) for part in self._indices]
         self._states: list[Future | None] = [None] * len(self._parts)
 
     @classmethod
-    def load(cls, client: Client, loader: Callable[[int], Block], n_blocks: int) -> "DaskBlocks":
-        """Load block after block on the workers that will hold them.
+    def load(cls, client: Client, loader: Loader, n_blocks: int, *, stream: bool = False) -> "DaskBlocks":
+        """Load block after block on the workers that will hold them, or with `stream` read them there for each step anew.
+
+        The numbers are the same either way.
 
         Parameters
         ----------
@@ -54,11 +63,14 @@ class DaskBlocks(Blocks):
             ``loader(index) -> Block``, picklable; it runs again where a worker was lost, and must return the same block.
         n_blocks : int
             A property of the data, never of the cluster: the answer's last bits depend on it.
+        stream : bool, default=False
+            Reading takes memory for some four blocks on each thread: one in work, and the next while it is made.
         """
         # Not bound to workers by address: when all of them were lost at once, Dask would wait for the old addresses for ever,
         # even with allow_other_workers. It deals tasks of equal cost out evenly by itself.
-        futures = client.map(_load, [loader] * n_blocks, range(n_blocks), pure=False)
-        return cls(client, futures)
+        first = Stored.first_read if stream else load
+        futures = client.map(first, [loader] * n_blocks, range(n_blocks), pure=False)
+        return cls(client, futures, stream=stream)
 
     def fresh(self) -> "DaskBlocks":
         """Return the same blocks with empty memory."""
@@ -90,11 +102,21 @@ class DaskBlocks(Blocks):
         }
         return merge([by_block[i] for i in range(self.n_blocks)])
 
+    def exchange(self, cut: Step, join: Callable[..., Block], n_blocks: int) -> "DaskBlocks":
+        """Return new blocks, each made of one piece of every block; the pieces go from worker to worker."""
+        client = self._client
+        cuts = [client.submit(_cut, cut, part, n_blocks, pure=False) for part in self._parts]
+        sent = [[client.submit(_pieces, pieces, b, pure=False) for pieces in cuts] for b in range(n_blocks)]
+        return DaskBlocks(
+            client,
+            [client.submit(_join, join, self._indices, b, n_blocks, *sent[b], pure=False) for b in range(n_blocks)],
+        )
+
 
 class _Part:
     """Blocks that one worker works on one after the other."""
 
-    def __init__(self, *blocks: Block):
+    def __init__(self, *blocks: Block | Stored):
         self.blocks = blocks
 
 
@@ -118,6 +140,12 @@ def _lying_together(client: Client, blocks: Sequence[Future]) -> list[list[int]]
         n = max(1, min(len(indices), threads.get(worker, 1)))
         parts += [indices[k::n] for k in range(n)]
     return parts
+
+
+def _level(parts: list[list[int]]) -> None:
+    """Move blocks from long parts to short ones, until they differ by one at most."""
+    while len(longest := max(parts, key=len)) > len(shortest := min(parts, key=len)) + 1:
+        shortest.append(longest.pop())
 
 
 def blocks_from_collections(
@@ -181,6 +209,17 @@ def dask_chunks(collection: Any, like: Any = None) -> list[Any]:
     return list(collection.to_delayed().ravel())
 
 
+def memory_of_workers(client: Client) -> list[tuple[int, int]]:
+    """Return each worker's memory limit in bytes (0: none) and its threads."""
+    workers = client.scheduler_info()["workers"].values()
+    return [(int(worker["memory_limit"] or 0), int(worker["nthreads"])) for worker in workers]
+
+
+def memory_here() -> int:
+    """Return the bytes of memory that this process may use, where a container's limit counts."""
+    return int(MEMORY_LIMIT)
+
+
 @contextmanager
 def local_client(workers: int = 2, threads: int = 1, memory_limit: str = "auto") -> Iterator[Client]:
     """Start a cluster of worker processes on this machine for as long as the context lasts.
@@ -212,21 +251,60 @@ def local_client(workers: int = 2, threads: int = 1, memory_limit: str = "auto")
 
 
 @contextmanager
-def connect(address: str, timeout: float = 10.0) -> Iterator[Client]:
+def connect(address: str, timeout: float = 10.0, tls: tuple[str, str, str] | None = None) -> Iterator[Client]:
     """Connect to a running scheduler.
+
+    Parameters
+    ----------
+    address : str
+        As in ``"tcp://scheduler:8786"``, or ``"tls://..."``.
+    timeout : float
+        Seconds.
+    tls : (str, str, str), optional
+        Files: the authority that both sides trust, and this side's certificate and its key. Needed for ``tls://``.
 
     Raises
     ------
     InputError
-        If nothing answers at the address.
+        If nothing answers at the address, or one side does not trust the other.
     """
+    security = None
+    if tls is not None:
+        ca, cert, key = tls
+        security = Security(require_encryption=True, tls_ca_file=ca, tls_client_cert=cert, tls_client_key=key)
     try:
-        client = Client(address, timeout=timeout)
+        client = Client(address, timeout=timeout, security=security)
     except OSError as error:
+        refused = error if isinstance(error, ssl.SSLError) else error.__cause__
+        if isinstance(refused, ssl.SSLError):
+            raise InputError(f"{address}: no encrypted connection: {_reason(refused)}") from error
         raise InputError(f"no Dask scheduler answers at {address} within {timeout:g} s") from error
     with client:
         _send_at_once(client)
         yield client
+
+
+def each(client: Client, function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
+    """Call a function on many things on the workers, and yield the results in order, which are small.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    function : callable
+        Picklable; it runs again where a worker was lost. It may wait for a store that is out for a while.
+    items : sequence
+    """
+    futures = client.map(_patiently, [function] * len(items), list(items), pure=False)[::-1]
+    try:
+        while futures:
+            yield _gather(client, [futures.pop()], "each")[0]
+    finally:
+        client.cancel(futures)  # after a fault in one of them nobody waits for the others
+
+
+def _reason(error: ssl.SSLError) -> str:
+    """Return why TLS failed, out of ``[SSL: NAME] reason (_ssl.c:1006)``."""
+    return str(error).split("] ")[-1].split(" (_ssl")[0]
 
 
 def _send_at_once(client: Client) -> None:
@@ -243,15 +321,16 @@ def _gather(client: Client, futures: list[Future], what: str) -> list[Any]:
         ) from error
 
 
+def _patiently(function: Callable[[Any], Any], item: Any) -> Any:
+    with patient():
+        return function(item)
+
+
 def _make_block(
     X: Any, y: Any, weight: Any = None, *, encode: Callable[[np.ndarray], np.ndarray], index: int, first: int
 ) -> Block:
     ids = np.arange(first, first + len(y))
     return Block.of(X, encode(np.asarray(y)), weight=weight, row_id=ids, index=index)
-
-
-def _load(loader: Callable[[int], Block], index: int) -> Block:
-    return loader(index)
 
 
 def _hold(*args: Any) -> tuple[Any, ...]:
@@ -260,7 +339,22 @@ def _hold(*args: Any) -> tuple[Any, ...]:
 
 def _run(step: Step, part: _Part, state: _State | None, shared: tuple[Any, ...]) -> _State:
     memory = [None] * len(part.blocks) if state is None else state.memory
-    return _State([step(block, kept, *shared) for block, kept in zip(part.blocks, memory, strict=True)])
+    return _State(run(step, part.blocks, memory, shared))
+
+
+def _cut(cut: Step, part: _Part, n_blocks: int) -> list[list[Any]]:
+    return [summary["pieces"][0] for _, summary in run(cut, part.blocks, [None] * len(part.blocks), (n_blocks,))]
+
+
+def _pieces(cuts: list[list[Any]], index: int) -> list[Any]:
+    return [pieces[index] for pieces in cuts]
+
+
+def _join(join: Callable[..., Block], indices: list[list[int]], index: int, n_blocks: int, *parts: list[Any]) -> Block:
+    by_block = {
+        i: piece for part, pieces in zip(indices, parts, strict=True) for i, piece in zip(part, pieces, strict=True)
+    }
+    return join([by_block[i] for i in range(len(by_block))], index, n_blocks)
 
 
 def _summaries(state: _State) -> list[Summary]:

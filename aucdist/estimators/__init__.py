@@ -1,19 +1,34 @@
 """Estimators on scikit-learn's contract, each named after what it minimises."""
 
+from aucdist.estimators.hinge import HingeClassifier
+from aucdist.estimators.link import LinkClassifier, SeparationWarning
+from aucdist.estimators.margin_mean import MarginMeanClassifier
 from aucdist.estimators.pairwise_hinge import PairwiseHingeClassifier
 from aucdist.estimators.pairwise_square import PairwiseSquareClassifier
 from aucdist.estimators.path import lam_path
 from aucdist.estimators.univariate import UnivariateRankingClassifier
 
 ESTIMATORS = {
-    cls.__name__: cls for cls in (PairwiseHingeClassifier, PairwiseSquareClassifier, UnivariateRankingClassifier)
+    cls.__name__: cls
+    for cls in (
+        HingeClassifier,
+        LinkClassifier,
+        MarginMeanClassifier,
+        PairwiseHingeClassifier,
+        PairwiseSquareClassifier,
+        UnivariateRankingClassifier,
+    )
 }
 """Every estimator by name, for configurations."""
 
 __all__ = [
     "ESTIMATORS",
+    "HingeClassifier",
+    "LinkClassifier",
+    "MarginMeanClassifier",
     "PairwiseHingeClassifier",
     "PairwiseSquareClassifier",
+    "SeparationWarning",
     "UnivariateRankingClassifier",
     "lam_path",
 ]

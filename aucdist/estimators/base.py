@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -17,6 +18,7 @@ from aucdist.engine.blocks import Blocks, LocalBlocks
 from aucdist.errors import InputError, unknown
 from aucdist.estimators.scores import count_scores, scores_of
 from aucdist.metrics.auc import best_threshold
+from aucdist.objectives.probability_maps import ProbabilityMap
 from aucdist.solvers.base import Callback, Solution, Solver, Status, solve
 
 REASONS = {
@@ -25,16 +27,28 @@ REASONS = {
     Status.DIVERGED: "the steps diverged in the next round, as eta is too long: the weights are those",
 }
 
+CALIBRATIONS = ("gev", "logit", "isotonic")
+
 ROWS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+
+
+def _gives_probabilities(model: "LinearClassifier") -> bool:
+    return model.probabilistic or model.calibration is not None
 
 
 class LinearClassifier(ClassifierMixin, BaseEstimator):
     """A binary linear classifier fitted by a solver on blocks. A subclass is its docstring, its parameters and its solvers.
 
-    Parameters that only some solvers take default to None, and are refused where they do not apply.
+    Parameters that only some solvers take default to None, and are refused where they do not apply. A ranking estimator takes
+    `calibration` and `prior` as well, and with the first has `predict_proba`.
     """
 
     solvers: ClassVar[dict[str, Solver]]
+    probabilistic: ClassVar[bool] = False
+    """Whether the solver's outcome is a probability without calibration."""
+    calibration: str | None = None
+    prior: float | None = None
+    probability_: ProbabilityMap
 
     def __init__(
         self,
@@ -91,7 +105,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         if min(blocks.weight_pos, blocks.weight_neg) <= 0:
             raise InputError(
                 f"all rows are of one class ({blocks.n_pos} positive, {blocks.n_neg} negative, or weighing nothing): "
-                "both are needed to form pairs"
+                "both are needed"
             )
         return blocks
 
@@ -103,6 +117,15 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         self.threshold_ = best_threshold(count_scores(blocks, solution.w))
         self.intercept_ = np.array([-self.threshold_])
         self._warn_unless_converged()
+        if self.calibration is not None:
+            from aucdist.estimators.calibration import calibrated  # it fits estimators itself
+
+            self.probability_ = calibrated(self, blocks)
+
+    @property
+    def decision_intercept(self) -> float:
+        """What `decision_function` adds to X w."""
+        return float(self.intercept_[0])
 
     def decision_function(self, X: Any) -> Any:
         """Return scores: positive means the positive class. Their order is what was optimised.
@@ -120,7 +143,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
             array = X.to_dask_array() if hasattr(X, "to_dask_array") else X
             return array.rechunk({1: -1}).map_blocks(self.decision_function, dtype=np.float64, drop_axis=1)
         X = validate_data(self, X, reset=False, **ROWS)
-        return scores_of(X, self.coef_[0], self.intercept_[0])
+        return scores_of(X, self.coef_[0], self.decision_intercept)
 
     def predict(self, X: Any) -> Any:
         """Return classes: the positive one where the score is above the threshold, which maximised G-mean in training.
@@ -137,6 +160,24 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         if _is_dask(scores):
             return scores.map_blocks(lambda s: self.classes_[(s > 0).astype(int)], dtype=self.classes_.dtype)
         return self.classes_[(scores > 0).astype(int)]
+
+    @available_if(_gives_probabilities)
+    def predict_proba(self, X: Any) -> Any:
+        """Return the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : as in `fit`, of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2), float64; a dask Array for a dask collection
+            In the order of `classes_`; exactly 0 and 1 are possible.
+        """
+        scores = self.decision_function(X)
+        if _is_dask(scores):
+            return scores.map_blocks(self.probability_, dtype=np.float64, new_axis=1, chunks=(scores.chunks[0], 2))
+        return self.probability_(scores)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -161,6 +202,15 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         _check_number("lam", self.lam, numbers.Real, "above 0 and finite", lambda v: 0 < v < np.inf)
         _check_number("tol", self.tol, numbers.Real, "at least 0 and finite", lambda v: 0 <= v < np.inf)
         _check_number("max_passes", self.max_passes, numbers.Integral, "at least 1", lambda v: v >= 1)
+        self._check_calibration()
+
+    def _check_calibration(self) -> None:
+        if self.calibration is not None and self.calibration not in CALIBRATIONS:
+            raise unknown("calibration", self.calibration, CALIBRATIONS)
+        if self.prior is not None:
+            _check_number("prior", self.prior, numbers.Real, "above 0 and below 1", lambda v: 0 < v < 1)
+            if not _gives_probabilities(self):
+                raise InputError("prior applies to probabilities: calibration must not be None")
 
     def _solver_options(self) -> dict[str, Any]:
         solver = self.solvers[self.solver]
@@ -245,7 +295,7 @@ def _two_classes(y: np.ndarray) -> np.ndarray:
             f"Only binary classification is supported. The type of the target is {kind}: {len(classes)} classes."
         )
     if len(classes) < 2:
-        raise InputError(f"the labels have one class only ({classes[0]!r}): both are needed to form pairs")
+        raise InputError(f"the labels have one class only ({classes[0]!r}): both are needed")
     return classes
 
 

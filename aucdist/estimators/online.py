@@ -65,6 +65,8 @@ class OnlineClassifier(LinearClassifier):
             A ValueError: where the first call lacks `classes`, a label is not one of them, or the solver lacks a parameter.
         """
         self.check_parameters()
+        if self.calibration is not None:
+            raise InputError("calibration needs all rows at once: take `fit`, or calibration=None with partial_fit")
         first = not hasattr(self, "classes_")
         if first and classes is None:
             raise InputError("the first call of partial_fit needs `classes`: both labels, the larger one positive")

@@ -72,6 +72,13 @@ class PairwiseHingeClassifier(OnlinePairs):
         ``oam-seq``, ``oam-gra``: rows buffered per class; None for 100.
     n_pairs : float or None, default=None
         ``oam-*``: the number of pairs by which the size of the steps is set; None for that of the data. `partial_fit` needs it.
+    calibration : {"gev", "logit", "isotonic"} or None, default=None
+        Gives the model `predict_proba`, by a map from scores to probabilities that is fitted to scores of rows held out, see
+        `aucdist.estimators.calibration`; that takes five fits more. ``gev``, ``logit``: a link with slope and offset, the first
+        with a shape of its own. ``isotonic``: any rising map.
+    prior : float or None, default=None
+        With `calibration`: the share of positives among the rows to come, where it is not that among the training rows, as after
+        undersampling.
 
     Attributes
     ----------
@@ -85,6 +92,8 @@ class PairwiseHingeClassifier(OnlinePairs):
         ``primal, dual, relative_gap, status``.
     history_ : DataFrame
         A row per round: round, passes, seconds, primal, dual, relative_gap.
+    probability_ : ProbabilityMap
+        With `calibration`: from `decision_function` to probabilities.
     n_passes_ : int
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -97,7 +106,7 @@ class PairwiseHingeClassifier(OnlinePairs):
 
     Notes
     -----
-    There is no ``predict_proba``: a ranking score is not a probability.
+    A ranking score is not a probability: ``predict_proba`` needs `calibration`.
 
     Examples
     --------
@@ -138,10 +147,14 @@ class PairwiseHingeClassifier(OnlinePairs):
         minority_bytes: int | None = None,
         buffer_size: int | None = None,
         n_pairs: float | None = None,
+        calibration: str | None = None,
+        prior: float | None = None,
     ):
         super().__init__(
             lam=lam, solver=solver, tol=tol, max_passes=max_passes, random_state=random_state, warm_start=warm_start
         )
+        self.calibration = calibration
+        self.prior = prior
         self.penalty = penalty
         self.steps = steps
         self.epochs = epochs

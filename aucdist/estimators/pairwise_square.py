@@ -55,6 +55,13 @@ class PairwiseSquareClassifier(OnlineClassifier):
         those of the rows so far.
     rank : int, "full" or None, default=None
         ``opauc``: the rank to which covariances are sketched, or whole ones; None is whole up to 1000 features, and 50 beyond.
+    calibration : {"gev", "logit", "isotonic"} or None, default=None
+        Gives the model `predict_proba`, by a map from scores to probabilities that is fitted to scores of rows held out, see
+        `aucdist.estimators.calibration`; that takes five fits more. ``gev``, ``logit``: a link with slope and offset, the first
+        with a shape of its own. ``isotonic``: any rising map.
+    prior : float or None, default=None
+        With `calibration`: the share of positives among the rows to come, where it is not that among the training rows, as after
+        undersampling.
 
     Attributes
     ----------
@@ -69,6 +76,8 @@ class PairwiseSquareClassifier(OnlineClassifier):
         ``primal, dual, relative_gap, status``.
     history_ : DataFrame
         A row per round: round, passes, seconds, primal, dual, relative_gap.
+    probability_ : ProbabilityMap
+        With `calibration`: from `decision_function` to probabilities.
     n_passes_ : int
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -78,7 +87,7 @@ class PairwiseSquareClassifier(OnlineClassifier):
 
     Notes
     -----
-    There is no ``predict_proba``: a ranking score is not a probability.
+    A ranking score is not a probability: ``predict_proba`` needs `calibration`.
 
     Examples
     --------
@@ -112,10 +121,14 @@ class PairwiseSquareClassifier(OnlineClassifier):
         factor: str | None = None,
         class_means: Any = None,
         rank: int | str | None = None,
+        calibration: str | None = None,
+        prior: float | None = None,
     ):
         super().__init__(
             lam=lam, solver=solver, tol=tol, max_passes=max_passes, random_state=random_state, warm_start=warm_start
         )
+        self.calibration = calibration
+        self.prior = prior
         self.eta = eta
         self.epochs = epochs
         self.factor = factor

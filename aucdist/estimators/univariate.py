@@ -40,6 +40,13 @@ class UnivariateRankingClassifier(OnlineClassifier):
         [-1, 1] is usual.
     epochs : int or None, default=None
         How many times each row is taken; None is 1.
+    calibration : {"gev", "logit", "isotonic"} or None, default=None
+        Gives the model `predict_proba`, by a map from scores to probabilities that is fitted to scores of rows held out, see
+        `aucdist.estimators.calibration`; that takes five fits more. ``gev``, ``logit``: a link with slope and offset, the first
+        with a shape of its own. ``isotonic``: any rising map.
+    prior : float or None, default=None
+        With `calibration`: the share of positives among the rows to come, where it is not that among the training rows, as after
+        undersampling.
 
     Attributes
     ----------
@@ -54,6 +61,8 @@ class UnivariateRankingClassifier(OnlineClassifier):
         ``primal, dual, relative_gap, status``.
     history_ : DataFrame
         A row per round: round, passes, seconds, primal, dual, relative_gap.
+    probability_ : ProbabilityMap
+        With `calibration`: from `decision_function` to probabilities.
     n_passes_ : int
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -63,7 +72,7 @@ class UnivariateRankingClassifier(OnlineClassifier):
 
     Notes
     -----
-    There is no ``predict_proba``: a ranking score is not a probability.
+    A ranking score is not a probability: ``predict_proba`` needs `calibration`.
     """
 
     solvers: ClassVar[dict[str, Solver]] = {
@@ -83,10 +92,14 @@ class UnivariateRankingClassifier(OnlineClassifier):
         warm_start: bool = False,
         eta: float | None = None,
         epochs: int | None = None,
+        calibration: str | None = None,
+        prior: float | None = None,
     ):
         super().__init__(
             lam=lam, solver=solver, tol=tol, max_passes=max_passes, random_state=random_state, warm_start=warm_start
         )
+        self.calibration = calibration
+        self.prior = prior
         self.eta = eta
         self.epochs = epochs
 

@@ -6,6 +6,7 @@ same draws everywhere::
     state = u64(seed)                       # from `engine.blocks.block_seed`
     state, i = below(state, n)              # int64, 0 <= i < n
     state, u = uniform01(state)             # float64, 0 <= u < 1
+    fill_normal(seed, out)                  # float64, standard normal
 
 Where the t-th draw is wanted without those before it, ``stream(seed, t)`` is a state of its own for every t. The t-th place of a
 random order of n things, which may be far too many to store, is ``permuted(order, t, n)`` after ``new_order(key, n, order)``.
@@ -75,6 +76,20 @@ def uniform01(state):
     """Return the next state and a float64 from [0, 1), a multiple of 2**-53."""
     state = next_state(state)
     return state, i64(mix(state) >> u64(11)) * 2.0**-53
+
+
+@njit(nogil=True, cache=True)
+def fill_normal(seed, out):
+    """Fill out, float64 of shape (n,), with independent standard normal numbers: Box & Muller's, two from two uniform ones."""
+    state = u64(seed)
+    n = out.shape[0]
+    for k in range(0, n, 2):
+        state, u = uniform01(state)
+        state, v = uniform01(state)
+        length = np.sqrt(-2.0 * np.log(1.0 - u))  # 1 - u is never 0
+        out[k] = length * np.cos(2.0 * np.pi * v)
+        if k + 1 < n:
+            out[k + 1] = length * np.sin(2.0 * np.pi * v)
 
 
 @njit(nogil=True, cache=True)

@@ -302,7 +302,7 @@ def _two_sided_z(level: float) -> float:
     return NormalDist().inv_cdf((1 + level) / 2)
 
 
-def _wilson(share: np.ndarray, n: int, z: float) -> tuple[np.ndarray, np.ndarray]:
+def _wilson(share: np.ndarray, n: int | np.ndarray, z: float) -> tuple[np.ndarray, np.ndarray]:
     """Return Wilson's interval for each observed share of n rows."""
     middle = (share + z * z / (2 * n)) / (1 + z * z / n)
     reach = z / (1 + z * z / n) * np.sqrt(share * (1 - share) / n + (z / (2 * n)) ** 2)

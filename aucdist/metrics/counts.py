@@ -1,5 +1,6 @@
 """How many rows of each class have each score: all that any ranking measure needs, and it merges by adding."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -80,6 +81,17 @@ class ScoreCounts:
             self.rows_neg + other.rows_neg,
             self.weighted or other.weighted,
         )
+
+    def mapped(self, function: Callable[[np.ndarray], np.ndarray]) -> "ScoreCounts":
+        """Return the counts of the same rows when their scores are turned into others, such as probabilities.
+
+        Parameters
+        ----------
+        function : callable
+            Takes and returns an array of shape (n_values,), float64.
+        """
+        merged = _add_equal(function(self.values) + 0.0, self.pos, self.neg)
+        return ScoreCounts(*merged, self.rows_pos, self.rows_neg, self.weighted)
 
     @property
     def n_pos(self) -> float:

@@ -7,6 +7,7 @@ import numpy as np
 from aucdist.errors import InputError
 from aucdist.metrics import auc as of_counts
 from aucdist.metrics.auc import Interval
+from aucdist.metrics.compare import Difference, delong_test
 from aucdist.metrics.counts import ScoreCounts, refuse
 
 
@@ -59,6 +60,31 @@ def roc_auc_interval(y_true: Any, y_score: Any, level: float = 0.95) -> Interval
         If there are too few rows for the level to hold: see `aucdist.metrics.auc.auc_interval`.
     """
     return of_counts.auc_interval(_counts(y_true, y_score, None), level)
+
+
+def roc_auc_difference(y_true: Any, first: Any, second: Any, level: float = 0.95) -> Difference:
+    """Return the difference between the AUCs of two models on the same rows, with its interval and p-value (paired DeLong).
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Two different labels; the larger one is positive.
+    first, second : array-like of shape (n_samples,)
+        Finite scores of the two models.
+    level : float
+        At least 0.5 and below 1.
+
+    Returns
+    -------
+    Difference
+        With ``value`` (first minus second), ``low``, ``high``, ``p_value``, ``level`` and ``method``.
+
+    Raises
+    ------
+    InputError
+        If the input has not this form, or a class has fewer than two rows.
+    """
+    return delong_test(_signs(y_true)[1], first, second, level)
 
 
 def average_precision_score(y_true: Any, y_score: Any, sample_weight: Any = None) -> float:

@@ -1,7 +1,8 @@
 """The page of a run: one self-contained file that needs no network and no script."""
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pandas as pd
 from aucdist.metrics import auc as measures
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.report import plots
+from aucdist.report.search import search_section
 from aucdist.report.table import (
     auc_text,
     certificate_words,
@@ -19,8 +21,8 @@ from aucdist.report.table import (
     percent,
     proved_excess,
     round_up,
+    search_verdict,
     seconds_text,
-    summary_rows,
 )
 
 TOP_WEIGHTS = 30
@@ -49,6 +51,16 @@ class Report:
         ``score > threshold`` predicts the positive class.
     weights : list of (str, float)
         Feature name and weight, in any order; the largest are shown.
+    cost : sequence of (str, str)
+        What the run took: label and value.
+    versions : dict of str to str
+        Of the packages that decide the result.
+    command : str
+        What runs the configuration again.
+    search : dict, optional
+        The object that ``aucdist cv --json`` prints, where a search chose the parameters.
+    probabilities : ScoreCounts, optional
+        Of the test rows, or else of the training rows, where the model has probabilities.
     """
 
     title: str
@@ -60,6 +72,11 @@ class Report:
     test: ScoreCounts | None
     threshold: float
     weights: list[tuple[str, float]]
+    cost: Sequence[tuple[str, str]] = ()
+    versions: dict[str, str] = field(default_factory=dict)
+    command: str = "aucdist train"
+    search: dict[str, Any] | None = None
+    probabilities: ScoreCounts | None = None
 
 
 def render(report: Report) -> str:
@@ -70,29 +87,45 @@ def render(report: Report) -> str:
     InputError
         If the training or the test scores have one class only.
     """
-    import jinja2
-
     shown, which = (report.train, "training") if report.test is None else (report.test, "test")
     interval, doubts = _interval(shown)
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    template = environment.from_string(Path(__file__).with_name("template.html").read_text(encoding="utf-8"))
-    page = template.render(
-        title=report.title,
+    return page_of(
+        Path(__file__).with_name("template.html"),
         style=style(),
+        title=report.title,
         run=report.run,
         which=which,
+        verdict=_verdict(report, shown, which, interval),
         warnings=_warnings(report, interval, doubts),
         tiles=_tiles(report, shown, interval),
+        band=report.test is not None and not report.test.weighted,
         certificate=certificate_words(report.run["certificate"], _pairs(report)),
         figures=_figures(report, shown, which),
         decisions=_decisions(report),
         threshold=figure(report.threshold, 5),
+        reliability=None if report.probabilities is None else _reliability(report.probabilities),
+        search=None if report.search is None else search_section(report.search),
         weights=_weights(report.weights),
         n_weights=f"{len(report.weights):,}",
         data=_card(report.data),
-        summary=summary_rows(report.run),
+        cost=report.cost,
+        versions=report.versions.items(),
+        command=report.command,
         config=report.config,
     )
+
+
+def page_of(template: Path, **values: Any) -> str:
+    """Return a page made from a template of this folder."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        loader=jinja2.FileSystemLoader(template.parent),
+    )
+    page = environment.get_template(template.name).render(**values)
     # A lone surrogate, which a file name or a feature name may hold, could not be written as UTF-8.
     return page.encode("utf-8", "replace").decode("utf-8")
 
@@ -131,6 +164,26 @@ def _warnings(report: Report, interval: measures.Interval | None, doubts: list[s
     return found + doubts
 
 
+def _verdict(report: Report, shown: ScoreCounts, which: str, interval: measures.Interval | None) -> list[str]:
+    """Return what there is to know first, in sentences."""
+    area = measures.auc(shown)
+    ends = [] if interval is None else [interval.low, interval.high]
+    texts = [auc_text(v, area, *ends) for v in (area, *ends)]
+    between = f", 95 % interval {texts[1]} to {texts[2]}" if ends else ""
+    found = [
+        f"Of a positive and a negative {which} row the positive one scores higher {_times(area)}: "
+        f"AUC {texts[0]}{between}.",
+        f"The objective is {certificate_words(report.run['certificate'], _pairs(report))}.",
+    ]
+    return found if report.search is None else [*found, search_verdict(report.search)]
+
+
+def _times(share: float) -> str:
+    """Return a share as a frequency, rounded down."""
+    of = 100 if share < 0.99 else 1000 if share < 0.999 else 10_000
+    return "every time" if share == 1 else f"{int(share * of):,} times in {of:,}"
+
+
 def _pairs(report: Report) -> int:
     return report.train.rows_pos * report.train.rows_neg
 
@@ -149,7 +202,7 @@ def _tiles(report: Report, shown: ScoreCounts, interval: measures.Interval | Non
     prevalence = shown.n_pos / (shown.n_pos + shown.n_neg)
     return [
         (f"{which} AUC", auc_text(measures.auc(shown)), f"{spread}; train {auc_text(measures.auc(report.train))}"),
-        ("Above the optimum", bound, f"The objective is {certificate_words(certificate, _pairs(report))}."),
+        ("Above the optimum", bound, f"proved over all {count_text(_pairs(report))} pairs"),
         ("G-mean", f"{measures.g_mean(table):.4f}", f"{rates} of its alarms right"),
         (
             "Average precision",
@@ -177,16 +230,45 @@ def _figures(report: Report, shown: ScoreCounts, which: str) -> dict[str, Any]:
     made: dict[str, tuple[Any, ...]] = {
         "roc": ("ROC curve", curve, plots.roc(report.train, report.test, log_x=False)),
         "roc-low": ("ROC curve at low false positive rates", curve, plots.roc(report.train, report.test, log_x=True)),
-        "scores": ("Scores by class", split, plots.score_distributions(shown, report.threshold), 4.8),
+        "pr": (
+            "Precision and recall",
+            _precision_words(shown, which),
+            plots.precision_recall(report.train, report.test),
+        ),
+        "scores": ("Scores by class", split, plots.score_distributions(shown, report.threshold)),
     }
     if np.isfinite(pd.to_numeric(history["primal"])).any():
         course = f"The objective is {certificate_words(report.run['certificate'])}."
-        for against in ("passes", "seconds"):
-            made[f"objective-{against}"] = (
-                f"Objective and dual bound against {against}", course, plots.objective(history, against),
-            )  # fmt: skip
-            made[f"gap-{against}"] = (f"Relative gap against {against}", course, plots.relative_gap(history, against))
+        made["objective"] = ("Objective and dual bound against passes", course, plots.objective(history))
+        made["gap"] = ("Relative gap against passes", course, plots.relative_gap(history))
     return {name: Markup(plots.draw(name, *parts)) for name, parts in made.items()}
+
+
+def _precision_words(shown: ScoreCounts, which: str) -> str:
+    share = shown.n_pos / (shown.n_pos + shown.n_neg)
+    return (
+        f"The {which} curve has an average precision of {measures.average_precision(shown):.4f}; "
+        f"random order gives {share:.2g}."
+    )
+
+
+def _reliability(counts: ScoreCounts) -> dict[str, Any]:
+    """Return the diagram of the probabilities, and the measures beside it."""
+    from markupsafe import Markup
+
+    from aucdist.metrics import probability  # loads SciPy
+    from aucdist.report.probability import reliability_diagram
+
+    losses = [
+        ("Brier score", probability.brier(counts)),
+        ("Log loss", probability.log_loss(counts)),
+        ("Calibration loss", probability.calibration_loss(counts)),
+        ("Refinement loss", probability.refinement_loss(counts)),
+        ("Expected calibration error", probability.expected_calibration_error(counts)),
+    ]
+    words = ", ".join(f"{name} {figure(value)}" for name, value in losses)
+    drawn = plots.draw("reliability", "Reliability", words, reliability_diagram(counts))
+    return {"figure": Markup(drawn), "losses": [(name, figure(value)) for name, value in losses]}
 
 
 def _decisions(report: Report) -> list[dict[str, Any]]:

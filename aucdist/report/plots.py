@@ -6,7 +6,7 @@ Matplotlib is imported inside the functions: it costs half a second that only a 
 import html
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,16 +14,22 @@ import pandas as pd
 
 from aucdist.metrics.auc import roc_band, roc_curve
 from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.curves import pr_band, pr_curve
+from aucdist.report.table import figure
 
 # Stand-ins that the page's own colours replace, so that one drawing serves light, dark and paper.
 COLOURS = {name: f"#0000{i:02x}" for i, name in enumerate(("ink", "muted", "grid", "pos", "neg"), start=1)}
 INK, MUTED, GRID, POS, NEG = COLOURS.values()
+LIGHT = {"ink": "#1c2127", "muted": "#59616b", "grid": "#c9ccd0", "pos": "#c24e00", "neg": "#0067a8"}
+STYLES = [(POS, "-"), (NEG, "-"), (INK, "--"), (MUTED, "-."), (POS, ":"), (NEG, ":")]
+"""Colour and line of the curves of a figure, one after the other; the lines tell them apart without colours."""
+
 MAX_POINTS = 1000
 N_BINS = 60
 STYLE: Any = {
     "svg.fonttype": "none",  # text stays text: it can be read aloud, searched and set in the page's font
     "font.family": "sans-serif",
-    "font.size": 10,
+    "font.size": 10.5,
     "text.color": INK,
     "axes.labelcolor": MUTED,
     "axes.edgecolor": GRID,
@@ -44,7 +50,7 @@ STYLE: Any = {
 }
 
 
-def draw(name: str, title: str, description: str, plot: Callable[[Any], None], height: float = 3.9) -> str:
+def draw(name: str, title: str, description: str, plot: Callable[[Any], None], height: float = 3.7) -> str:
     """Return an accessible SVG element.
 
     Parameters
@@ -56,18 +62,31 @@ def draw(name: str, title: str, description: str, plot: Callable[[Any], None], h
     plot : callable
         Draws into the matplotlib axes that it is given.
     height : float
-        In inches, to a width of 5.4.
+        In inches, to a width of 5.
     """
+    return _for_page(_svg(name, plot, height), name, title, description)
+
+
+def picture(name: str, plot: Callable[[Any], None]) -> str:
+    """Return an SVG file that stands for itself, in the page's light colours on white."""
+    svg = _svg(name, plot, 3.7)
+    for colour, stand_in in COLOURS.items():
+        svg = svg.replace(stand_in, LIGHT[colour])
+    opening, rest = svg[svg.index("<svg") :].split(">", 1)
+    return f'{opening}><rect width="100%" height="100%" fill="#ffffff"/>{rest}'
+
+
+def _svg(name: str, plot: Callable[[Any], None], height: float) -> str:
     import matplotlib
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context({**STYLE, "svg.hashsalt": name}):
-        drawing = Figure(figsize=(5.4, height), layout="constrained")
+        drawing = Figure(figsize=(5.0, height), layout="constrained")
         plot(drawing.add_subplot())
         stream = io.StringIO()
         nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         drawing.savefig(stream, format="svg", transparent=True, metadata=nothing)
-    return _for_page(stream.getvalue(), name, title, description)
+    return stream.getvalue()
 
 
 def _for_page(svg: str, name: str, title: str, description: str) -> str:
@@ -118,6 +137,100 @@ def roc(train: ScoreCounts, test: ScoreCounts | None, *, log_x: bool) -> Callabl
     return plot
 
 
+def precision_recall(train: ScoreCounts, test: ScoreCounts | None) -> Callable[[Any], None]:
+    """Return the plot of precision against recall, with a band of 95 % about the test curve where its rows are not weighted."""
+
+    def plot(axes: Any) -> None:
+        if test is not None and not test.weighted:
+            band = pr_band(test)
+            above, below = (
+                thin(band.recall_high, band.precision_high), thin(band.recall_low, band.precision_low)
+            )  # fmt: skip
+            x = np.concatenate((band.recall_high[above], band.recall_low[below][::-1]))
+            y = np.concatenate((band.precision_high[above], band.precision_low[below][::-1]))
+            axes.fill(x, y, color=POS, alpha=0.18, linewidth=0, label="95 % band, test")
+        for counts, label, style in ((train, "train", ":"), (test, "test", "-")):
+            if counts is not None:
+                curve = pr_curve(counts)
+                kept = thin(curve.recall, curve.precision)
+                axes.plot(
+                    curve.recall[kept], curve.precision[kept], style, color=POS if label == "test" else INK, label=label
+                )
+        shown = train if test is None else test
+        share = shown.n_pos / (shown.n_pos + shown.n_neg)
+        axes.axhline(share, linestyle="--", color=MUTED, linewidth=1, label="random order")
+        axes.set(xlabel="Recall", ylabel="Precision", xlim=(-0.01, 1.01), ylim=(-0.01, 1.01))
+        axes.legend(loc="best")
+
+    return plot
+
+
+def rocs(curves: Sequence[tuple[str, ScoreCounts]], *, log_x: bool) -> Callable[[Any], None]:
+    """Return the plot of the ROC curves of several models, each with its name."""
+
+    def plot(axes: Any) -> None:
+        smallest = 10.0 ** np.floor(np.log10(1 / max(curves[0][1].rows_neg, 10)))
+        place = (lambda x: np.log10(np.maximum(x, smallest))) if log_x else (lambda x: x)
+        for (label, counts), (colour, style) in zip(curves, STYLES * len(curves), strict=False):
+            fpr, tpr, _ = roc_curve(counts)
+            kept = thin(place(fpr), tpr)
+            x = np.maximum(fpr[kept], smallest) if log_x else fpr[kept]
+            axes.plot(x, tpr[kept], style, color=colour, label=label)
+        axes.set(xlabel="False positive rate" + ", log scale" * log_x, ylabel="True positive rate", ylim=(-0.01, 1.01))
+        if log_x:
+            axes.set(xscale="log", xlim=(smallest, 1))
+        else:
+            axes.set_xlim(-0.01, 1.01)
+            axes.legend(loc="lower right")
+
+    return plot
+
+
+def path(
+    x: np.ndarray, means: np.ndarray, errors: np.ndarray, chosen: int, name: str, metric: str
+) -> Callable[[Any], None]:
+    """Return the plot of a measure against one parameter, with bars of one standard error.
+
+    Parameters
+    ----------
+    x, means, errors : ndarray of shape (n_settings,)
+        Ascending in x; nan where a setting failed.
+    chosen : int
+        Position of the chosen setting.
+    name, metric : str
+    """
+
+    def plot(axes: Any) -> None:
+        axes.errorbar(
+            x,
+            means,
+            yerr=errors,
+            color=POS,
+            marker="o",
+            markersize=4,
+            capsize=3,
+            elinewidth=1,
+            label="mean, ± 1 standard error",
+        )
+        axes.plot(
+            x[chosen],
+            means[chosen],
+            "D",
+            color=INK,
+            markersize=8,
+            fillstyle="none",
+            markeredgewidth=1.6,
+            label="chosen",
+        )
+        log_x = bool((x > 0).all() and x.max() > 20 * x.min())
+        if log_x:
+            axes.set_xscale("log")
+        axes.set(xlabel=name + ", log scale" * log_x, ylabel=metric)
+        axes.legend(loc="best", fontsize=9)
+
+    return plot
+
+
 def score_distributions(counts: ScoreCounts, threshold: float) -> Callable[[Any], None]:
     """Return the plot of two histograms of the scores, one per class; log scale where the classes differ tenfold."""
 
@@ -142,11 +255,11 @@ def score_distributions(counts: ScoreCounts, threshold: float) -> Callable[[Any]
     return plot
 
 
-def objective(history: pd.DataFrame, against: str) -> Callable[[Any], None]:
-    """Return the plot of primal and dual value against the column `against`; what lies between them is the gap."""
+def objective(history: pd.DataFrame) -> Callable[[Any], None]:
+    """Return the plot of primal and dual value against passes and seconds; what lies between them is the gap."""
 
     def plot(axes: Any) -> None:
-        x, primal, dual = (history[k].to_numpy(dtype=float, na_value=np.nan) for k in (against, "primal", "dual"))
+        x, primal, dual = (history[k].to_numpy(dtype=float, na_value=np.nan) for k in ("passes", "primal", "dual"))
         known = np.isfinite(x) & np.isfinite(primal) & np.isfinite(dual)
         marker = "." if len(x) <= 40 else None
         axes.fill_between(x[known], dual[known], primal[known], color=POS, alpha=0.12, linewidth=0)
@@ -159,25 +272,41 @@ def objective(history: pd.DataFrame, against: str) -> Callable[[Any], None]:
             axes.set(yscale="log", ylim=(0.8 * min(bounds), 1.3 * seen.max()))
         elif len(seen):
             axes.set_ylim(0, 1.05 * seen.max())
-        axes.set(xlabel=against.capitalize(), ylabel="Objective")
+        axes.set(xlabel="Passes", ylabel="Objective")
+        _seconds_above(axes, history)
         axes.legend(loc="upper right")
 
     return plot
 
 
-def relative_gap(history: pd.DataFrame, against: str) -> Callable[[Any], None]:
-    """Return the plot of the relative gap against the column `against`, log scale."""
+def relative_gap(history: pd.DataFrame) -> Callable[[Any], None]:
+    """Return the plot of the relative gap against passes and seconds, log scale."""
 
     def plot(axes: Any) -> None:
-        x, gap = (history[k].to_numpy(dtype=float, na_value=np.nan) for k in (against, "relative_gap"))
+        x, gap = (history[k].to_numpy(dtype=float, na_value=np.nan) for k in ("passes", "relative_gap"))
         kept = np.isfinite(x) & np.isfinite(gap) & (gap > 0)
         marker = "." if kept.sum() <= 40 else None
         axes.plot(x[kept], gap[kept], "-", marker=marker, color=POS)
-        axes.set(xlabel=against.capitalize(), ylabel="Relative gap, log scale")
+        axes.set(xlabel="Passes", ylabel="Relative gap, log scale")
         if kept.any():
             axes.set_yscale("log")
+        _seconds_above(axes, history)
 
     return plot
+
+
+def _seconds_above(axes: Any, history: pd.DataFrame) -> None:
+    """Write the seconds above the passes at which they had gone by."""
+    passes, seconds = (history[k].to_numpy(dtype=float, na_value=np.nan) for k in ("passes", "seconds"))
+    low, high = axes.get_xlim()
+    at = [tick for tick in axes.get_xticks() if low <= tick <= high and passes[0] <= tick <= passes[-1]]
+    if not np.isfinite(seconds).all() or len(at) < 2:
+        return
+    above = axes.secondary_xaxis("top")
+    above.set_xticks(at, [figure(float(np.interp(tick, passes, seconds)), 2) for tick in at])
+    above.set_xlabel("Seconds")
+    above.spines["top"].set_visible(False)
+    axes.set_xlim(low, high)
 
 
 def thin_history(history: pd.DataFrame) -> pd.DataFrame:

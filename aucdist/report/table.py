@@ -28,6 +28,29 @@ def summary_rows(run: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
+def search_verdict(search: dict[str, Any]) -> str:
+    """Return what a search has found, in a sentence.
+
+    Parameters
+    ----------
+    search : dict
+        The object that ``aucdist cv --json`` prints.
+    """
+    best = ", ".join(f"{name} {value_text(value)}" for name, value in search["best"].items())
+    score, spread = search["score"], search["interval"]
+    if score is None:
+        return f"Chosen: {best}; a fold failed, so there is no score."
+    texts = [auc_text(v, score, *(spread or ())) for v in (score, *(spread or ()))]
+    between = f" (95 % interval {texts[1]} to {texts[2]})" if spread else ""
+    folds = "of choosing by inner folds" if search["nested"] else f"over {len(search['table'][0]['folds'])} folds"
+    return f"Chosen: {best}; mean {search['metric']} {folds} {texts[0]}{between}."
+
+
+def value_text(value: Any) -> str:
+    """Return the value of a parameter."""
+    return figure(value, 4) if isinstance(value, float) else str(value)
+
+
 def certificate_words(certificate: dict[str, Any], pairs: int | None = None) -> str:
     """Return what the certificate proves, as the end of a sentence about the objective.
 

@@ -1,9 +1,87 @@
 """Which fold a row is in: decided by its id, its class and a seed, wherever it lies."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from aucdist.data.split import scrambled
 from aucdist.errors import InputError
+
+CLASSES = ((1, "positive"), (-1, "negative"))
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """Rows in parts, and which of them a fold trains on.
+
+    Attributes
+    ----------
+    part : ndarray of shape (n_samples,), int64
+        The part of each row.
+    n_folds : int
+    forward : bool
+        False: fold k holds out part k and trains on the others. True: there is one part more than folds, and fold k trains on
+        the parts up to k and holds out the next, so that nothing is learnt from what comes later.
+    """
+
+    part: np.ndarray
+    n_folds: int
+    forward: bool = False
+
+    def train(self, fold: int) -> np.ndarray:
+        """Return which rows a fold trains on, bool of shape (n_samples,)."""
+        return self.part <= fold if self.forward else self.part != fold
+
+    def held_out(self, fold: int) -> np.ndarray:
+        """Return which rows a fold is scored on, bool of shape (n_samples,)."""
+        return self.part == (fold + 1 if self.forward else fold)
+
+
+def partition(
+    row_id: np.ndarray,
+    y: np.ndarray,
+    n_folds: int,
+    seed: int,
+    *,
+    groups: np.ndarray | None = None,
+    time: np.ndarray | None = None,
+) -> Partition:
+    """Cut rows into folds: by chance within each class, with groups kept together, or in the order of time.
+
+    Parameters
+    ----------
+    row_id : ndarray of shape (n_samples,), int64
+        The ids of all rows, each once.
+    y : ndarray of shape (n_samples,)
+        Labels, -1 or +1.
+    n_folds : int
+        At least 2.
+    seed : int
+        Another seed gives another partition; in the order of time there is only one.
+    groups : ndarray of shape (n_samples,), int64, optional
+        Rows with the same number are never apart.
+    time : ndarray of shape (n_samples,), float64, optional
+        Rows with the same time are never apart. With `groups`, each group must lie within one part.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than two folds, a fold would train on one class only or be scored on one, or a group straddles.
+    """
+    if time is not None:
+        found = Partition(time_parts(time, n_folds), n_folds, forward=True)
+        if groups is not None:
+            refuse_straddling(groups, found.part, "the cuts of time")
+    elif groups is not None:
+        found = Partition(group_numbers(row_id, y, groups, n_folds, seed), n_folds)
+    else:
+        return Partition(fold_numbers(row_id, y, n_folds, seed), n_folds)
+    for fold in range(n_folds):
+        for rows, called in ((found.train(fold), "training rows"), (found.held_out(fold), "held-out rows")):
+            for label, of_class in CLASSES:
+                if not (y[rows] == label).any():
+                    raise InputError(f"fold {fold + 1} of {n_folds} has no {of_class} {called}: take fewer folds")
+    return found
 
 
 def fold_numbers(row_id: np.ndarray, y: np.ndarray, n_folds: int, seed: int) -> np.ndarray:
@@ -34,12 +112,11 @@ def fold_numbers(row_id: np.ndarray, y: np.ndarray, n_folds: int, seed: int) -> 
     InputError
         If there are fewer than two folds, or fewer rows of a class than folds.
     """
-    if n_folds < 2:
-        raise InputError(f"n_folds is {n_folds}; at least 2 are needed")
+    _refuse_one_fold(n_folds)
     number = scrambled(row_id, seed)
     fold = np.empty(len(y), dtype=np.int64)
     dealt = 0
-    for label, called in ((1, "positive"), (-1, "negative")):
+    for label, called in CLASSES:
         of_class = np.flatnonzero(y == label)
         if len(of_class) < n_folds:
             raise InputError(f"{len(of_class)} {called} rows cannot be dealt out to {n_folds} folds, one each at least")
@@ -47,6 +124,95 @@ def fold_numbers(row_id: np.ndarray, y: np.ndarray, n_folds: int, seed: int) -> 
         fold[of_class[np.argsort(number[of_class])]] = (dealt + np.arange(len(of_class))) % n_folds
         dealt += len(of_class)
     return fold
+
+
+def group_numbers(row_id: np.ndarray, y: np.ndarray, groups: np.ndarray, n_folds: int, seed: int) -> np.ndarray:
+    """Deal groups of rows out to folds, so that the folds get about as many rows of each class.
+
+    The groups go one after the other to the fold with the fewest positives so far, and with the fewest rows where they are
+    equal; a group without positives to the fold with the fewest rows. Groups of many positives, or else of many rows, come
+    first, for nothing can make up for them later; among groups of about the same size (powers of two) a random number from
+    the smallest row id and the seed decides. So the order of the rows does not matter.
+
+    Parameters
+    ----------
+    row_id, y, groups, n_folds, seed
+        As for `partition`.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,), int64
+        0 to n_folds - 1 for each row.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than two folds.
+    """
+    _refuse_one_fold(n_folds)
+    first = np.argsort(row_id)
+    names, at, group = np.unique(groups[first], return_index=True, return_inverse=True)
+    group = group[np.argsort(first)]
+    n_rows, n_pos = np.bincount(group), np.bincount(group, y == 1).astype(np.int64)
+    size_pos, size = np.log2(n_pos + 1).astype(np.int64), np.log2(n_rows).astype(np.int64)
+    order = np.lexsort((scrambled(row_id[first][at], seed), -size, -size_pos))
+    loads = [[0, 0] for _ in range(n_folds)]
+    number = np.empty(len(names), dtype=np.int64)
+    for g in order.tolist():
+        pos, rows = int(n_pos[g]), int(n_rows[g])
+        to = min(range(n_folds), key=loads.__getitem__ if pos else lambda k: loads[k][1])
+        loads[to][0] += pos
+        loads[to][1] += rows
+        number[g] = to
+    return number[group]
+
+
+def time_parts(time: np.ndarray, n_folds: int) -> np.ndarray:
+    """Cut rows in the order of time into one part more than folds, about equally long; equal times stay together.
+
+    Parameters
+    ----------
+    time : ndarray of shape (n_samples,), float64
+    n_folds : int
+        At least 2.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,), int64
+        0 to n_folds for each row; later times never have lower numbers.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than two folds, or a time is not a number.
+    """
+    _refuse_one_fold(n_folds)
+    if not np.isfinite(time).all():
+        raise InputError(f"the time of row {int(np.argmin(np.isfinite(time)))} (counted from 0) is not a number")
+    earlier = np.searchsorted(np.sort(time), time, side="left")
+    return earlier * (n_folds + 1) // max(len(time), 1)
+
+
+def refuse_straddling(groups: np.ndarray, part: np.ndarray, sides: str) -> None:
+    """Raise an InputError if the rows of a group are not all in the same part.
+
+    Parameters
+    ----------
+    groups : ndarray of shape (n_samples,)
+    part : ndarray of shape (n_samples,)
+    sides : str
+        What the parts are, for the message.
+    """
+    order = np.lexsort((part, groups))
+    g, p = groups[order], part[order]
+    torn = np.unique(g[1:][(g[1:] == g[:-1]) & (p[1:] != p[:-1])])
+    if len(torn):
+        raise InputError(f"{len(torn)} groups straddle {sides}, such as group {torn[0]}: its rows must stay together")
+
+
+def _refuse_one_fold(n_folds: int) -> None:
+    if n_folds < 2:
+        raise InputError(f"n_folds is {n_folds}; at least 2 are needed")
 
 
 def arrival(row_id: np.ndarray, seed: int) -> np.ndarray:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from aucdist.data.block import Block
-from aucdist.engine.blocks import Blocks, Summary
+from aucdist.engine.blocks import Blocks, Summary, without_rows
 from aucdist.kernels.pairs import cut, guide, slopes_along
 from aucdist.kernels.rows import accumulate, accumulate_each, project
 from aucdist.solvers.base import Round
@@ -124,8 +124,9 @@ def look(block: Block, memory: Memory, w: np.ndarray, sign: int) -> tuple[Memory
     return replace(memory, candidate=scores[memory.others]), {"scores": [scores[memory.anchors]]}
 
 
+@without_rows
 def search(
-    block: Block, memory: Memory, steps: np.ndarray, stride: int, along: tuple[np.ndarray, ...]
+    block: None, memory: Memory, steps: np.ndarray, stride: int, along: tuple[np.ndarray, ...]
 ) -> tuple[Memory, Summary]:
     """Derivative of the hinge sum along the way from the best point to the bundle's, and the weight of the rows looked at."""
     slopes = np.zeros(len(steps))

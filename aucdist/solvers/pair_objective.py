@@ -3,7 +3,7 @@
 import numpy as np
 
 from aucdist.data.block import Block
-from aucdist.engine.blocks import Blocks, Summary
+from aucdist.engine.blocks import Blocks, Summary, without_rows
 from aucdist.kernels.pairs import hinge_sum
 from aucdist.kernels.rows import project
 from aucdist.solvers.all_pairs import Anchors
@@ -35,6 +35,7 @@ def _score(block: Block, memory: None, w: np.ndarray, sign: int) -> tuple[tuple[
     return kept, {"scores": [scores[smaller]], "weights": [weight[smaller]]}
 
 
-def _hinge(block: Block, memory: tuple[np.ndarray, np.ndarray], anchors: Anchors) -> tuple[None, Summary]:
+@without_rows
+def _hinge(block: None, memory: tuple[np.ndarray, np.ndarray], anchors: Anchors) -> tuple[None, Summary]:
     total = hinge_sum(*memory, *anchors.search(), anchors.weight_below, anchors.score_below)
     return None, {"hinge": total}

@@ -11,8 +11,13 @@ import pandas as pd
 
 from aucdist.errors import unknown
 from flows.benches.common import Suite
+from flows.benches.cv import coverage, cv
+from flows.benches.data import data
 from flows.benches.engine import engine, workers
+from flows.benches.hinge import hinge
+from flows.benches.link import link
 from flows.benches.pairwise import pairwise
+from flows.benches.sampling import sampling
 
 Say = Callable[[str], None]
 
@@ -20,6 +25,12 @@ SUITES: dict[str, Suite] = {
     "pairwise": pairwise,
     "engine": engine,
     "workers": workers,
+    "cv": cv,
+    "coverage": coverage,
+    "data": data,
+    "sampling": sampling,
+    "hinge": hinge,
+    "link": link,
 }
 
 

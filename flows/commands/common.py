@@ -1,16 +1,18 @@
 """What the commands share: options, exit codes, and how an error is told."""
 
+import copy
 import json
+import logging
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
-    from flows.console import Lines
+    from flows.console import Lines, Watch
 
 OK, FAILED, WRONG_INPUT, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143
 
@@ -27,6 +29,35 @@ def lines() -> "Lines":
     from flows.console import Lines
 
     return Lines(lambda text: print(text, file=sys.stderr, flush=True))
+
+
+def followed(work: Callable[["Watch"], dict[str, Any]]) -> dict[str, Any]:
+    """Do some work with a watch on stderr: moving bars on a terminal, else lines."""
+    from rich.console import Console
+
+    from flows.console import Live
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        return work(lines())
+    with Live(console) as live:
+        return work(live)
+
+
+def quieten_prefect(debug: bool) -> None:
+    """Keep tracebacks and the cluster's chatter out of Prefect's lines on stderr; its server gets the whole records."""
+    for handler in logging.getLogger().handlers if not debug else []:
+        handler.addFilter(lambda record: record.levelno >= logging.WARNING or not record.name.startswith("distributed"))
+        handler.format = _without_traceback(handler.format)  # type: ignore[assignment]
+
+
+def _without_traceback(form: Callable[[logging.LogRecord], str]) -> Callable[[logging.LogRecord], str]:
+    def formatted(record: logging.LogRecord) -> str:
+        shown = copy.copy(record)
+        shown.exc_info = shown.exc_text = None
+        return form(shown)
+
+    return formatted
 
 
 def print_json(result: dict[str, Any]) -> None:
@@ -46,9 +77,11 @@ def reported(debug: bool) -> Iterator[None]:
         raise typer.Exit(INTERRUPTED) from None
     except Exception as e:
         from aucdist.errors import InputError, RunError
+        from flows.prefect_api import explained
 
         if debug:
             traceback.print_exc()
+        e = explained(e)
         if isinstance(e, InputError):
             typer.echo(f"error: {e}", err=True)
             raise typer.Exit(WRONG_INPUT) from None

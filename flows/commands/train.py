@@ -1,13 +1,10 @@
 """`aucdist train`."""
 
-import copy
-import logging
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from flows.commands.common import AsJson, Debug, lines, print_json, reported
+from flows.commands.common import AsJson, Debug, followed, print_json, quieten_prefect, reported
 
 if TYPE_CHECKING:
     from flows.config import TrainConfig
@@ -43,36 +40,14 @@ def _run(config: "TrainConfig", debug: bool) -> dict[str, Any]:
     from flows.prefect_api import api_configured
 
     if api_configured():
-        return _run_flow(config, debug)
+        from flows.train_auc import train_auc  # importing Prefect sets up its logging
 
-    from rich.console import Console
+        quieten_prefect(debug)
+        return train_auc(config)
 
-    from flows.console import Live
     from flows.pipeline import train as train_plainly
 
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        return train_plainly(config, lines())
-    with Live(console) as live:
-        return train_plainly(config, live)
-
-
-def _run_flow(config: "TrainConfig", debug: bool) -> dict[str, Any]:
-    from flows.train_auc import train_auc  # importing Prefect sets up its logging
-
-    for handler in logging.getLogger().handlers if not debug else []:
-        handler.addFilter(lambda record: record.levelno >= logging.WARNING or not record.name.startswith("distributed"))
-        handler.format = _without_traceback(handler.format)  # type: ignore[assignment]
-    return train_auc(config)
-
-
-def _without_traceback(form: Callable[[logging.LogRecord], str]) -> Callable[[logging.LogRecord], str]:
-    def formatted(record: logging.LogRecord) -> str:
-        shown = copy.copy(record)  # the server gets the whole record
-        shown.exc_info = shown.exc_text = None
-        return form(shown)
-
-    return formatted
+    return followed(lambda watch: train_plainly(config, watch))
 
 
 def _show(result: dict[str, Any]) -> None:

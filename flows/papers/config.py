@@ -11,11 +11,13 @@ from aucdist.errors import InputError, unknown
 from flows.config import ClusterConfig, NoCluster, Strict
 from flows.loading import configs_folder, explain, find_config, read_mapping
 from flows.papers.course import Course
+from flows.papers.descent import Descent
+from flows.papers.gmean import GMeans
 from flows.papers.kind import Kind
 from flows.papers.table import Table
 
 FILE = "paper.yaml"
-KINDS: dict[str, type[Kind]] = {"table": Table, "course": Course}
+KINDS: dict[str, type[Kind]] = {"table": Table, "course": Course, "g-mean": GMeans, "descent": Descent}
 
 if TYPE_CHECKING:
     Experiment = Kind

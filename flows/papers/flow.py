@@ -9,11 +9,12 @@ from prefect.artifacts import create_table_artifact
 from prefect.logging import get_run_logger
 
 from flows.console import Lines
+from flows.hooks import COMMON
 from flows.papers import run
 from flows.papers.config import Paper
 
 
-@flow(name="reproduce", flow_run_name="reproduce-{config.paper}", persist_result=False, validate_parameters=True)
+@flow(name="reproduce", flow_run_name="reproduce-{config.paper}", **COMMON)
 def reproduce_paper(config: Paper) -> dict[str, Any]:
     """Run a paper's experiments; a flow that is started again goes on where the last one was.
 

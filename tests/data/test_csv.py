@@ -2,12 +2,15 @@
 
 import csv
 import io
+import json
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from aucdist.data.dataset import Schema
 from aucdist.data.readers import read
 from aucdist.data.source import Source
 from aucdist.errors import InputError
@@ -18,10 +21,10 @@ TEXT = CELL.filter(lambda s: s and s.lower() not in ("?", "nan", "<null>") and '
 
 @pytest.fixture
 def load(tmp_path):
-    def load(data, **options):
+    def load(data, schema=None, **options):
         path = tmp_path / "f.csv"
         path.write_bytes(data if isinstance(data, bytes) else data.encode())
-        return read(Source(source=str(path), format="csv", **{"label": "y"} | options))
+        return read(Source(source=str(path), format="csv", **{"label": "y"} | options), schema=schema)
 
     return load
 
@@ -103,7 +106,7 @@ def test_it_reads_back_what_was_written(tmp_path_factory, rows):
         ("a,y\n1,0\n", {"header": False, "columns": ["a", "b", "y"]}, "line 1: 2 cells, but there are 3 columns"),
         ("a,y\n", {}, "has no rows"),
         ("y\n0\n1\n", {}, "no column but the label"),
-        (b"a,y\n1,0\n2,\xff\n", {}, "line 3: not UTF-8 text (byte 0xff)"),
+        (b"a,y\n1,0\n2,\xff\n", {}, "line 3, column 'y': not UTF-8 text (byte 0xff)"),
         (b"a\xff,y\n1,0\n2,1\n", {}, "line 1: not UTF-8 text"),
         ('a,y\n1,0\n2,"1\n', {}, "f.csv"),
         ("a,y\n1,0\n" + "9" * 200_000 + ",1\n", {}, "line 3"),
@@ -135,3 +138,49 @@ def test_any_bytes_are_read_or_refused(tmp_path_factory, data, before):
         return
     assert got.block.X.shape[1] == 1
     assert np.isfinite(got.block.X).all()
+
+
+@pytest.mark.parametrize("layout", ["auto", "csr", "dense"])
+def test_hashed_columns_have_as_many_features_as_asked_for(load, layout):
+    text = "a,agent,y,b\n" + "".join(f"{i},u{i % 7},{i % 2},{-i}\n" for i in range(40))
+    data = load(text, hashed={"agent": 5}, layout=layout)
+    assert data.schema.feature_names == ("a", *(f"agent#{i}" for i in range(5)), "b")
+    assert data.schema.hashed == {"agent": 5}
+    assert data.schema.columns() == ["a", "agent", "b"]
+    assert sp.issparse(data.block.X) == (layout != "dense")
+    X = data.block.X.toarray() if sp.issparse(data.block.X) else data.block.X
+    assert (X[:, 1:6].sum(axis=1) == 1).all()
+    assert np.array_equal(X[:, [0, 6]], [[i, -i] for i in range(40)])
+    for i in range(7):  # one category, one feature
+        assert len({tuple(row) for row in X[i::7, 1:6]}) == 1
+
+
+def test_new_rows_are_hashed_like_the_training_rows_and_may_hold_new_categories(load):
+    train = load("k,y\na,0\nb,1\n", hashed={"k": 8})
+    schema = Schema.from_json(json.loads(json.dumps(train.schema.to_json())))
+    assert schema == train.schema
+    test = load("k,y\nnew,0\na,1\n", schema=schema)
+    assert np.array_equal(test.block.X.toarray()[1], train.block.X.toarray()[0])
+    # The hash is part of the format: models that are written down rely on it.
+    assert train.block.X.toarray().argmax(axis=1).tolist() == [0, 4]
+
+
+def test_dtype_is_that_asked_for(load):
+    text = "a,k,y\n0.1,p,0\n2,q,1\n"
+    data = load(text, categorical=["k"], dtype="float32")
+    assert data.block.X.dtype == np.float32
+    assert data.block.X[0].tolist() == [np.float32(0.1), 1, 0]
+    with pytest.raises(InputError, match="line 2, column 'a': '1e39' is too large for float32; read it as float64"):
+        load("a,y\n1e39,0\n2,1\n", dtype="float32")
+
+
+def test_cells_in_quotes_may_hold_anything(load):
+    data = load('k,y,a\n"x, ""y""\nz",0,"1"\n" x ",1, "2"\n', categorical=["k"])
+    assert data.schema.categories == {"k": ("x", 'x, "y"\nz')}
+    assert data.block.X.tolist() == [[0, 1, 1], [1, 0, 2]]
+
+
+@pytest.mark.parametrize("many", [1, 3])
+def test_a_quote_that_is_not_closed_is_named(load, many):
+    with pytest.raises(InputError, match=r"line 3, column 'a': the quotes are not closed"):
+        load('a,y\n1,0\n"2,1\n' + "3,1\n" * many)

@@ -10,14 +10,17 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.datasets import dump_svmlight_file
 
-from aucdist.data.svmlight import find_fault, parse_svmlight
+from aucdist.data.readers import read
+from aucdist.data.source import Source
+from aucdist.data.svmlight import parse_svmlight
 from aucdist.errors import InputError
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
 
 def parse(text, n_features=None, zero_based=False):
-    return parse_svmlight(text.encode(), "f.svm", n_features=n_features, zero_based=zero_based)
+    rows = parse_svmlight(text.encode(), "f.svm", n_features=n_features, zero_based=zero_based)
+    return rows.X, np.array([float(name) for name in rows.labels.names])[rows.labels.codes]
 
 
 def plain(text, n_features):
@@ -96,8 +99,6 @@ def test_blank_lines_comments_crlf_and_written_zeros_are_taken_as_they_are():
         ("1 3000000000:1\n", "line 1, column 3: index 3000000000"),
         ("1 1: 2:1\n", "line 1, column 3: value '' is not a number"),
         ("1 1:1\n2 1:\xff\n", "line 2, column 3: value"),
-        ("# nothing\n", "f.svm: no row has a feature"),
-        ("1\n-1\n", "f.svm: no row has a feature"),
     ],
 )
 def test_a_fault_is_named_with_its_line_and_column(text, said):
@@ -117,9 +118,87 @@ def test_zero_based_files_have_a_feature_zero():
 @settings(deadline=None, max_examples=300)
 def test_any_bytes_are_read_or_refused(data):
     try:
-        X, y = parse_svmlight(b"1 1:1\n" + data, "f", n_features=9, zero_based=False)
+        rows = parse_svmlight(b"1 1:1\n" + data, "f", n_features=9, zero_based=False)
     except InputError:
         return
+    X, y = rows.X, rows.labels.codes
     assert X.shape == (len(y), 9)
     assert np.isfinite(X.data).all()
-    find_fault(b"1 1:1\n" + data, "f", n_features=9, zero_based=False)  # both ways of reading agree that it is sound
+
+
+def read_text(tmp_path, text, **options):
+    path = tmp_path / "f.svm"
+    path.write_bytes(text.encode())
+    return read(Source(source=str(path), format="svmlight", **options))
+
+
+def test_a_row_is_positive_if_one_of_its_topics_is(tmp_path):
+    text = "ccat,c15 1:1\ngcat 1:2\nc15, 2:1\n 2:5 # no topic\nCCAT 1:3\nccat 1:4\n"
+    data = read_text(tmp_path, text, labels="topics", positive="ccat")
+    assert data.block.y.tolist() == [1, -1, -1, -1, -1, 1]
+    assert data.schema.positive == ("ccat",)
+    assert set(data.schema.negative) == {"(none)", "CCAT", "c15", "gcat"}
+    both = read_text(tmp_path, text, labels="topics", positive=["c15", "ccat"])
+    assert both.block.y.tolist() == [1, -1, 1, -1, -1, 1]
+    assert both.block.X.toarray()[:, 0].tolist() == [1, 2, 0, 0, 3, 4]
+    numbers = read_text(tmp_path, "1,7 1:1\n+2.0 2:1\n", labels="topics", positive=2)
+    assert numbers.block.y.tolist() == [-1, 1]
+
+
+def test_topics_of_new_rows_need_not_be_known(tmp_path):
+    schema = read_text(tmp_path, "a,b 1:1\nc 2:1\n", labels="topics", positive="a").schema
+    path = tmp_path / "new.svm"
+    path.write_text("z 1:1\na,q 2:1\n")
+    data = read(Source(source=str(path), format="svmlight", labels="topics", positive="a"), schema=schema)
+    assert data.block.y.tolist() == [-1, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "said"),
+    [
+        ("a 1:1\nb 1:1\n", {"positive": "z"}, "positive class 'z' is not in the data. Its classes are: a, b"),
+        ("a 1:1\na,b 1:1\n", {"positive": ["a", "b"]}, "every class is listed as positive"),
+        ("a 1:1\na 2:1\n", {"positive": "a"}, "one class only (a)"),
+        ("a, b 1:1\n", {"positive": "a"}, "line 1, column 4: 'b' is not of the form index:value"),
+        ("a 1:1\n", {}, "`labels: topics` needs `positive`"),
+    ],
+)
+def test_topics_that_cannot_be_used(tmp_path, text, options, said):
+    with pytest.raises(ValueError) as caught:
+        read_text(tmp_path, text, labels="topics", **options)
+    assert said in str(caught.value)
+
+
+def test_query_ids_are_passed_over_when_asked(tmp_path):
+    text = "2 qid:1 1:0.5\n1 qid:1 2:1\n1 1:3 qid:2 2:4\n"
+    data = read_text(tmp_path, text, qid="ignore")
+    assert data.block.X.tolist() == [[0.5, 0], [0, 1], [3, 4]]
+    with pytest.raises(InputError, match="line 1, column 13: index 1 after 2"):
+        read_text(tmp_path, "1 2:1 qid:7 1:1\n2 1:1\n", qid="ignore")
+
+
+def test_values_may_be_float32(tmp_path):
+    data = read_text(tmp_path, "1 1:0.1 3:1e-50\n-1 2:3\n", dtype="float32")
+    assert data.block.rows.values.dtype == np.float32
+    assert data.block.X.toarray()[0, 0] == np.float32(0.1)
+    with pytest.raises(
+        InputError, match=r"line 1, column 3: value '1e39' is too large for float32; read it as float64"
+    ):
+        read_text(tmp_path, "1 1:1e39\n-1 2:3\n", dtype="float32")
+
+
+def test_numbers_of_many_digits_are_exact(tmp_path):
+    text = "1 1:0.100000000000000005551115123125782702118158340454101562500001 2:179769313486231570000000000000000000\n-1 3:1\n"
+    X = read_text(tmp_path, text, layout="dense").block.X
+    assert X.tolist()[0][:2] == [0.1, 179769313486231570000000000000000000.0]
+    halfway = "9007199254740993.00000000000000000000000000000000000001"
+    assert read_text(tmp_path, f"1 1:{halfway}\n-1 1:9007199254740993\n").block.X[:, 0].tolist() == [
+        9007199254740994.0, 9007199254740992.0
+    ]  # fmt: skip
+
+
+def test_many_distinct_labels_and_a_long_line(tmp_path):
+    text = "".join(f"{i} 1:{i + 1}\n" for i in range(2000)) + "7 " + " ".join(f"{j}:1" for j in range(1, 50_001)) + "\n"
+    data = read_text(tmp_path, text, positive=7)
+    assert data.block.X.shape == (2001, 50_000)
+    assert int((data.block.y == 1).sum()) == 2

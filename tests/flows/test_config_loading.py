@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from flows.config import AddressConfig, LocalClusterConfig, NoCluster, TrainConfig
+from flows.clusters import AddressConfig, LocalClusterConfig, NoCluster
+from flows.config import TrainConfig
 from flows.loading import configs_folder, load_train, mask, parse_yaml, to_yaml
 
 
@@ -88,7 +89,8 @@ def test_secrets_of_urls_are_hidden(text: str, shown: str) -> None:
 def test_no_secret_in_the_resolved_configuration() -> None:
     source = "{source: 'https://u:canary@host/x?sig=canary', format: svmlight}"
     cluster = AddressConfig(kind="address", address="tcp://host:1", scratch="s3://key:canary@bucket/x")
-    config = load_train("digits", ["data.name=null", f"data.source={source}", f"cluster={cluster.model_dump()}"])
+    settings = ["data.name=null", f"data.source={source}", f"cluster={cluster.model_dump(exclude_none=True)}"]
+    config = load_train("digits", settings)
     assert "canary" not in to_yaml(config)
     assert "host/x" in to_yaml(config)
 

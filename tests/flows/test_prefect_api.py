@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from flows.prefect_api import api_configured
+from aucdist.errors import InputError
+from flows.prefect_api import api_configured, explained
 
 URL = "http://127.0.0.1:4200/api"
 PROFILES = f"""
@@ -64,3 +65,28 @@ def test_broken_file_is_left_to_prefect(tmp_path: Path, monkeypatch: pytest.Monk
 def test_does_not_import_prefect() -> None:
     code = "import sys, flows.prefect_api as p; p.api_configured(); sys.exit('prefect' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            "Failed to reach API at http://127.0.0.1:1/api/",
+            "no Prefect server answers at http://127.0.0.1:1/api. Start one by",
+        ),
+        (
+            "Found incompatible versions: client: 3.8, server: 2.1.",
+            "do not fit. Found incompatible versions: client: 3.8, server: 2",
+        ),
+        ("Client error '401 Unauthorized' for url", "does not accept PREFECT_API_AUTH_STRING"),
+    ],
+)
+def test_errors_about_the_server_say_what_to_do(text: str, says: str) -> None:
+    error = explained(RuntimeError(text))
+    assert isinstance(error, InputError)
+    assert says in str(error)
+
+
+def test_other_errors_stay_as_they_are() -> None:
+    error = RuntimeError("no memory")
+    assert explained(error) is error

@@ -5,6 +5,7 @@ from pathlib import Path
 import fsspec
 import pytest
 
+from aucdist.data import retries
 from aucdist.errors import InputError, RunError
 from flows.runs import run_folder, run_name
 
@@ -72,6 +73,7 @@ def test_remote_store_that_breaks_while_uploading(monkeypatch: pytest.MonkeyPatc
         put(self, source, target, **kwargs)
 
     monkeypatch.setattr(type(fs), "put_file", break_at_the_last)
+    monkeypatch.setattr(retries, "WORKING", 0.0)
     with run_folder("memory://broken", "one") as folder:
         for name in ("metrics.json", "config.yaml"):
             (folder.aside / name).write_text("{}")
@@ -79,6 +81,23 @@ def test_remote_store_that_breaks_while_uploading(monkeypatch: pytest.MonkeyPatc
             folder.publish()
     assert seen == ["config.yaml", "metrics.json"]  # the metrics last
     assert fs.find("/broken") == []
+
+
+def test_remote_store_that_is_out_for_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    fs = fsspec.filesystem("memory")
+    put, faults = type(fs).put_file, [ConnectionResetError, TimeoutError]
+
+    def put_at_last(self: object, source: str, target: str, **kwargs: object) -> None:
+        if faults:
+            raise faults.pop()
+        put(self, source, target, **kwargs)
+
+    monkeypatch.setattr(type(fs), "put_file", put_at_last)
+    with run_folder("memory://moment", "one") as folder:
+        (folder.aside / "metrics.json").write_text("{}")
+        folder.publish()
+    assert fs.find("/moment") == ["/moment/one/metrics.json"]
+    fs.rm("/moment", recursive=True)
 
 
 def test_unknown_store() -> None:

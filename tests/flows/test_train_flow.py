@@ -112,7 +112,7 @@ def test_command_runs_the_flow_where_an_api_is_configured(tmp_path: Path) -> Non
     done = command("train", "digits", "--json", *args, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["certificate"]["status"] == "converged"
-    assert "Flow run 'digits'" in done.stderr
+    assert "Flow run 'digits-all-pairs-lam1e-2'" in done.stderr
 
 
 @pytest.mark.usefixtures("server")

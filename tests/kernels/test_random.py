@@ -1,4 +1,5 @@
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from scipy import stats
 from aucdist.kernels.random import (
     ORDER_SIZE,
     below,
+    fill_normal,
     high_product,
     mix,
     new_order,
@@ -176,3 +178,22 @@ def test_neighbours_in_the_order_are_unrelated():
     for lag in (1, 2, 4, 16, 128):
         table = np.bincount(cells[:-lag] * 4 + cells[lag:], minlength=16).reshape(4, 4)
         assert stats.chi2_contingency(table).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 7])
+def test_normal_numbers_are_those_of_box_and_muller(n):
+    uniforms = [(z >> 11) * 2.0**-53 for z in itertools.islice(splitmix64(5), n + n % 2)]
+    expected = []
+    for u, v in zip(uniforms[::2], uniforms[1::2], strict=True):
+        length = math.sqrt(-2 * math.log(1 - u))
+        expected += [length * math.cos(2 * math.pi * v), length * math.sin(2 * math.pi * v)]
+    out = np.empty(n)
+    fill_normal(5, out)
+    np.testing.assert_allclose(out, expected[:n], rtol=1e-14)
+
+
+def test_normal_numbers_are_normal():
+    out = np.empty(4000)
+    fill_normal(1, out)
+    assert stats.kstest(out, "norm").pvalue > 1e-3
+    assert abs(np.corrcoef(out[::2], out[1::2])[0, 1]) < 0.1

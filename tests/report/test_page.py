@@ -52,6 +52,7 @@ def report() -> Report:
     return Report(
         title="Demo", run=run, data=card, config="lam: 0.001\n", history=history(20), train=scores(400, 1600),
         test=scores(200, 800, seed=1), threshold=0.75, weights=[("age", 0.5), ("height", -2.0), ("unused", 0.0)],
+        cost=[("Passes of the fit", "40")], versions={"python": "3.11"},
     )  # fmt: skip
 
 
@@ -112,7 +113,7 @@ def test_ids_are_unique_and_every_reference_has_its_target(page):
 
 def test_figures_have_a_name_a_description_and_the_colours_of_the_page(page):
     figures = [attrs for tag, attrs in Tags(page).seen if tag == "svg"]
-    assert len(figures) == 7
+    assert len(figures) == 6
     assert all(attrs["role"] == "img" and attrs["aria-labelledby"] for attrs in figures)
     drawn = "".join(re.findall(r"<svg.*?</svg>", page, flags=re.DOTALL))
     assert set(re.findall(r"#[0-9a-f]{6}\b", drawn)) == set()
@@ -139,6 +140,27 @@ def test_headline_numbers_are_on_the_page(page):
     assert "Before you rely on this run" not in text
     assert "unused" not in text
     assert page.index('title="height"') < page.index('title="age"')
+
+
+def test_the_verdict_comes_first(page):
+    text = text_of(page)
+    assert text.index("the positive one scores higher 8") < text.index("The objective is at most")
+    assert text.index("The objective is at most") < text.index("Test AUC") < text.index("ROC curve")
+
+
+def test_how_to_run_it_again(report):
+    text = text_of(render(report))
+    for expected in ("give it to aucdist train", "python 3.11", "Passes of the fit 40"):
+        assert expected in text
+
+
+def test_probabilities_get_their_diagram_and_losses(report):
+    counts = report.test.mapped(lambda v: 1 / (1 + np.exp(-v)))
+    page = render(replace(report, probabilities=counts))
+    assert 'id="reliability-title"' in page
+    for expected in ("Brier score", "Log loss", "Calibration loss", "Expected calibration error"):
+        assert expected in text_of(page)
+    assert "Reliability" not in text_of(render(report))
 
 
 def test_confusion_matrix_is_that_of_the_threshold(report, page):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from aucdist.data.block import Block, place
 from aucdist.data.split import scrambled
 from aucdist.errors import InputError
-from aucdist.selection.folds import arrival, fold_numbers
+from aucdist.selection.folds import arrival, fold_numbers, group_numbers, partition, refuse_straddling, time_parts
 
 
 def twin(ids, y, n_folds, seed):
@@ -71,3 +71,69 @@ def test_arrival_is_an_order_of_the_ids():
     assert shuffled[arrival(shuffled, 1)].tolist() == ids[order].tolist()
     assert arrival(ids, 2).tolist() != order.tolist()
     assert abs(np.corrcoef(order, np.arange(1000))[0, 1]) < 0.1
+
+
+def test_a_partition_trains_on_what_it_does_not_hold_out():
+    ids, y = np.arange(60), np.where(np.arange(60) % 4, -1, 1)
+    found = partition(ids, y, 5, 1)
+    assert found.part.tolist() == fold_numbers(ids, y, 5, 1).tolist()
+    for fold in range(5):
+        assert (found.train(fold) == ~found.held_out(fold)).all()
+    assert sum(found.held_out(fold).sum() for fold in range(5)) == 60
+
+
+@settings(deadline=None)
+@given(st.integers(2, 4), st.integers(8, 30), st.integers(0, 99), st.randoms())
+def test_groups_stay_together_whatever_the_order_of_the_rows(n_folds, n_groups, seed, random):
+    groups = np.array([g for g in range(n_groups) for _ in range(random.randint(1, 5))])
+    y, ids = np.array([random.choice([-1, 1]) for _ in groups]), np.array(random.sample(range(1000), len(groups)))
+    found = group_numbers(ids, y, groups, n_folds, seed)
+    for group in range(n_groups):
+        assert len(set(found[groups == group])) == 1
+    assert set(found) == set(range(n_folds))
+    order = np.array(random.sample(range(len(groups)), len(groups)))
+    assert group_numbers(ids[order], y[order], groups[order] * 7, n_folds, seed).tolist() == found[order].tolist()
+    # No fold is ahead of another by more positives than the largest group has.
+    positives = np.bincount(found, y == 1, n_folds)
+    assert positives.max() - positives.min() <= max(np.bincount(groups, y == 1).max(), 1)
+
+
+def test_groups_are_dealt_by_chance():
+    ids, groups = np.arange(3000), np.arange(3000) // 3
+    y = np.where(ids % 9, -1, 1)
+    first, second = (group_numbers(ids, y, groups, 5, seed) for seed in (0, 1))
+    assert 0.15 < (first == second).mean() < 0.25
+
+
+def test_time_only_trains_on_what_came_before():
+    r = np.random.default_rng(0)
+    time, y = np.round(r.normal(size=400), 1), r.choice([-1, 1], 400)
+    found = partition(np.arange(400), y, 4, 0, time=time)
+    for fold in range(4):
+        train, held_out = found.train(fold), found.held_out(fold)
+        assert time[train].max() < time[held_out].min()
+        assert 60 <= held_out.sum() <= 100
+    assert time_parts(np.array([3.0, 3.0, 1.0, 2.0, 3.0, 3.0]), 2).tolist() == [1, 1, 0, 0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"groups": np.repeat([0, 1, 2, 3], 5)}, "fold 1 of 2 has no negative held-out rows"),
+        ({"time": np.arange(20.0)}, "fold 1 of 2 has no negative training rows"),
+        ({"time": np.full(20, np.nan)}, "time of row 0"),
+        ({"time": np.arange(20.0), "groups": np.arange(20) % 2}, "2 groups straddle the cuts of time, such as group 0"),
+    ],
+)
+def test_a_fold_with_one_class_and_groups_that_straddle_are_refused(more, said):
+    y = np.where(np.arange(20) < 15, 1, -1)
+    with pytest.raises(InputError, match=said):
+        partition(np.arange(20), y, 2, 0, **more)
+
+
+def test_groups_within_the_parts_of_time_are_fine():
+    y, time = np.tile([1, -1], 15), np.arange(30.0)
+    found = partition(np.arange(30), y, 2, 0, time=time, groups=np.arange(30) // 10)
+    assert found.part.tolist() == np.repeat([0, 1, 2], 10).tolist()
+    with pytest.raises(InputError, match="1 groups straddle here"):
+        refuse_straddling(np.array([1, 2, 1]), np.array([0, 0, 1]), "here")

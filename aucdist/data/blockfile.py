@@ -1,0 +1,204 @@
+"""A block as bytes: Parquet for shards, Arrow's stream for what is on its way to one.
+
+Dense values that compression would hardly shrink are stored as they lie in memory, in one run of bytes whose place is kept
+beside the file, so that opening them is one copy; to everybody else the file is plain Parquet.
+"""
+
+import io
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from aucdist.data.block import Block
+from aucdist.errors import InputError
+from aucdist.kernels.rows import CsrRows, DenseRows, Rows
+
+MAX_STORED = 2**31 - 1  # Arrow counts the entries of a list column in 32 bits
+LARGEST_RUN = 2**30  # the values of one page, whose length Parquet keeps in 32 bits
+SAMPLE = 2**20  # bytes that are compressed to see whether it pays
+WORTHWHILE = 0.7
+
+
+@dataclass(frozen=True)
+class Form:
+    """What the blocks of a data set have in common.
+
+    Attributes
+    ----------
+    layout : str
+        ``dense`` or ``csr``.
+    dtype : str
+        ``float32`` or ``float64``.
+    n_features : int
+    weighted : bool
+        Whether rows have weights.
+    """
+
+    layout: str
+    dtype: str
+    n_features: int
+    weighted: bool
+
+    @classmethod
+    def of(cls, block: Block) -> "Form":
+        """Return the form of a block."""
+        layout = "csr" if isinstance(block.rows, CsrRows) else "dense"
+        return cls(layout, str(block.rows.values.dtype), block.n_features, block.weight is not None)
+
+    def columns(self) -> pa.Schema:
+        """Return the columns of a table of such a block."""
+        item = pa.field("element", pa.from_numpy_dtype(self.dtype), nullable=False)
+        index = pa.field("element", pa.int32(), nullable=False)
+        kinds = {"label": pa.int8(), "row_id": pa.int64()}
+        if self.weighted:
+            kinds["weight"] = pa.float64()
+        if self.layout == "csr":
+            kinds["indices"] = pa.list_(index)
+        kinds["values"] = pa.list_(item) if self.layout == "csr" else pa.list_(item, self.n_features)
+        return pa.schema([pa.field(name, kind, nullable=False) for name, kind in kinds.items()])
+
+
+def nbytes(block: Block) -> int:
+    """Return the memory that a block takes."""
+    arrays = (*block.rows, block.y, block.row_id, block.weight)
+    return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
+
+
+def to_table(block: Block) -> pa.Table:
+    """Return a block as a table with the columns label, row_id, weight (if any), indices (of CSR rows) and values.
+
+    Raises
+    ------
+    InputError
+        If a CSR block has more stored values than a list column may have.
+    """
+    columns = Form.of(block).columns()
+    arrays = {"label": pa.array(block.y), "row_id": pa.array(block.row_id)}
+    if block.weight is not None:
+        arrays["weight"] = pa.array(block.weight)
+    values, kind = pa.array(np.ascontiguousarray(block.rows.values).reshape(-1)), columns.field("values").type
+    if isinstance(block.rows, CsrRows):
+        if len(values) > MAX_STORED:
+            raise InputError(f"a block has {len(values)} stored values, more than {MAX_STORED}; use more blocks")
+        offsets = pa.array(block.rows.offsets.astype(np.int32))
+        indices = columns.field("indices").type
+        arrays["indices"] = pa.ListArray.from_arrays(offsets, block.rows.indices, indices)
+        arrays["values"] = pa.ListArray.from_arrays(offsets, values, kind)
+    else:
+        arrays["values"] = pa.FixedSizeListArray.from_arrays(values, type=kind)
+    return pa.Table.from_arrays(list(arrays.values()), schema=columns)
+
+
+def to_parquet(block: Block) -> tuple[bytes, int | None]:
+    """Return a block as a Parquet file, and where in it the dense values lie in one run, if they do.
+
+    The bytes depend on the block alone (and on the version of Arrow that writes them).
+    """
+    values = np.ascontiguousarray(block.rows.values)
+    run = isinstance(block.rows, DenseRows) and 0 < values.nbytes <= LARGEST_RUN and not _shrinks(values)
+    n = max(1, block.n_samples)
+    out = io.BytesIO()
+    # One row group, so that a column comes back in one piece; 0/1 features shrink well even by the fastest codec.
+    pq.write_table(
+        to_table(block), out, row_group_size=n, use_dictionary=False, compression="none" if run else "lz4",
+        **({"max_rows_per_page": n, "data_page_size": 2 * LARGEST_RUN - 1} if run else {}),
+    )  # fmt: skip
+    data = out.getvalue()
+    return data, _place_of(values, data) if run else None
+
+
+def _shrinks(values: np.ndarray) -> bool:
+    sample = values.reshape(-1).view(np.uint8)[:SAMPLE].tobytes()
+    return len(pa.compress(sample, codec="lz4", asbytes=True)) < WORTHWHILE * len(sample)
+
+
+def _place_of(values: np.ndarray, data: bytes) -> int | None:
+    """Return where the values lie in a file: at the end of their column's only page, if there is one only."""
+    group = pq.read_metadata(pa.BufferReader(data)).row_group(0)
+    column = group.column(group.num_columns - 1)
+    start = column.data_page_offset + column.total_compressed_size - values.nbytes
+    raw = values.reshape(-1).view(np.uint8)
+    found = np.frombuffer(data, np.uint8, values.nbytes, start)
+    return start if np.array_equal(found, raw) else None
+
+
+def from_parquet(data: pa.Buffer, form: Form, index: int, values_at: int | None = None) -> Block:
+    """Return the block that `to_parquet` wrote.
+
+    Parameters
+    ----------
+    data : Buffer
+    form : Form
+    index : int
+        The block's place in its data set.
+    values_at : int, optional
+        Where the dense values lie in one run.
+
+    Raises
+    ------
+    InputError
+        If what is found has another form.
+    ArrowException, OSError
+        If the bytes are no Parquet file.
+    """
+    file = pq.ParquetFile(pa.BufferReader(data))
+    if not file.schema_arrow.equals(form.columns()):
+        raise InputError(f"its columns are {_listed(file.schema_arrow)}; expected are {_listed(form.columns())}")
+    if values_at is None:
+        return from_table(file.read(use_threads=False), form, index)
+    table = file.read(columns=form.columns().names[:-1], use_threads=False)
+    count = table.num_rows * form.n_features
+    if not 0 <= values_at <= data.size - count * np.dtype(form.dtype).itemsize:
+        raise InputError(f"the values cannot lie at byte {values_at}")
+    # A copy is aligned, belongs to nobody else, and costs a tenth of what decoding does.
+    values = np.frombuffer(data, form.dtype, count, values_at).reshape(table.num_rows, form.n_features).copy()
+    return _block(table, DenseRows(values), form, index)
+
+
+def _listed(columns: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in columns)
+
+
+def from_table(table: pa.Table, form: Form, index: int) -> Block:
+    """Return the block of a table as `to_table` makes them; its arrays are views of the table's.
+
+    Raises
+    ------
+    InputError
+        If the indices of CSR rows do not go with values and features.
+    """
+    rows = _csr_rows(table, form.n_features) if form.layout == "csr" else _dense_rows(table, form.n_features)
+    return _block(table, rows, form, index)
+
+
+def _block(table: pa.Table, rows: Rows, form: Form, index: int) -> Block:
+    weight = _array(table, "weight") if form.weighted else None
+    return Block(rows, _array(table, "label"), _array(table, "row_id"), weight, index)
+
+
+def _dense_rows(table: pa.Table, n_features: int) -> Rows:
+    values = _whole(table, "values").flatten().to_numpy(zero_copy_only=False)
+    return DenseRows(values.reshape(table.num_rows, n_features))
+
+
+def _csr_rows(table: pa.Table, n_features: int) -> Rows:
+    indices, values = _whole(table, "indices"), _whole(table, "values")
+    offsets = indices.offsets.to_numpy().astype(np.int64)
+    features = indices.flatten().to_numpy(zero_copy_only=False)
+    stored = values.flatten().to_numpy(zero_copy_only=False)
+    # The kernels do not look where they write.
+    if len(features) != len(stored) or (len(features) and not 0 <= features.min() <= features.max() < n_features):
+        raise InputError(f"its indices do not go with {len(stored)} values of {n_features} features")
+    return CsrRows(stored, features, offsets - offsets[0], n_features)
+
+
+def _array(table: pa.Table, name: str) -> np.ndarray:
+    return _whole(table, name).to_numpy(zero_copy_only=False)
+
+
+def _whole(table: pa.Table, name: str) -> pa.Array:
+    """Return a column as one array: where it is in one piece, that piece itself."""
+    column = table[name]
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

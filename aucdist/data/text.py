@@ -1,0 +1,80 @@
+"""The bytes of a text file: pieces of it, and names for places in it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from aucdist.errors import InputError
+from aucdist.kernels.pieces import gather
+
+SHOWN = 40  # characters of a wrong piece of text
+
+
+@dataclass(frozen=True)
+class Text:
+    """Whole lines of a file.
+
+    Attributes
+    ----------
+    data : bytes
+        The last byte is a line break.
+    where : str
+        Names the file in errors.
+    first_line : int
+        The number of the first line.
+    """
+
+    data: bytes
+    where: str
+    first_line: int = 1
+
+    @classmethod
+    def of(cls, data: bytes, where: str, first_line: int = 1) -> "Text":
+        """Return the text; a line break that is missing at the end is added."""
+        return cls(data if data.endswith(b"\n") else data + b"\n", where, first_line)
+
+    @property
+    def array(self) -> np.ndarray:
+        """The bytes as an array of uint8."""
+        return np.frombuffer(self.data, dtype=np.uint8)
+
+    def line(self, place: int) -> str:
+        """Return the file and the number of the line of a place, as in ``f.csv, line 3``."""
+        number = self.first_line + self.data.count(b"\n", 0, place)
+        return f"{self.where}, line {number}"
+
+    def fault(self, place: int, reason: str) -> InputError:
+        """Return the error that names a place by line and column, both from 1."""
+        column = place - self.data.rfind(b"\n", 0, place)
+        return InputError(f"{self.line(place)}, column {column}: {reason}")
+
+    def rest_of_line(self, place: int) -> bytes:
+        """Return what stands from a place to the end of its line."""
+        return self.data[place : self.data.index(b"\n", place)]
+
+    def distinct(self, spans: np.ndarray) -> tuple[np.ndarray, list[bytes]]:
+        """Return the distinct ones of many pieces.
+
+        Parameters
+        ----------
+        spans : ndarray of shape (n, 2), int64
+            Where each piece starts and stops.
+
+        Returns
+        -------
+        codes : ndarray of shape (n,), int32
+            For each piece its position among the distinct ones.
+        pieces : list of bytes
+        """
+        offsets = np.concatenate([[0], np.cumsum(spans[:, 1] - spans[:, 0])])
+        joined = np.empty(offsets[-1], dtype=np.uint8)
+        gather(self.array, spans, offsets, joined)
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(joined)]
+        found = pa.Array.from_buffers(pa.large_binary(), len(spans), buffers).dictionary_encode()
+        return found.indices.to_numpy(), found.dictionary.to_pylist()
+
+
+def shown(raw: bytes) -> str:
+    """Return a wrong piece of text for a message."""
+    return repr(raw[: 4 * SHOWN].decode(errors="replace")[:SHOWN])

@@ -1,0 +1,55 @@
+"""Blocks made from other blocks where they lie: scaled, sampled, or turned into other features."""
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+from aucdist.data.block import Block
+from aucdist.engine.blocks import BlockInfo, Blocks, Step, Summary, without_rows
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A function and what it gets besides the block. Dask would call a function that it finds at the head of a tuple."""
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...] = ()
+
+
+class MappedBlocks(Blocks):
+    """What a function makes of each block. It is kept beside the block it was made from, in the memory of that one's steps.
+
+    Parameters
+    ----------
+    blocks : Blocks
+    change : callable
+        ``change(block) -> Block``, picklable and pure; it travels once, and runs again where a worker was lost.
+    """
+
+    def __init__(self, blocks: Blocks, change: Callable[[Block], Block]):
+        self._made = blocks.fresh()
+        super().__init__(self._made.reduce(_make, _Call(change))["infos"])
+        self._now = copy.copy(self._made)
+
+    def fresh(self) -> Self:
+        """Return the same blocks with empty memory; they are not made again."""
+        other = copy.copy(self)
+        other._now = copy.copy(self._made)
+        return other
+
+    def reduce(self, step: Step, *args: Any) -> Summary:
+        """Run the step on what was made of every block."""
+        return self._now.reduce(_on_made, _Call(step, args))
+
+
+def _make(block: Block, memory: None, change: _Call) -> tuple[tuple[Block, None], Summary]:
+    made = change.function(block)
+    return (made, None), {"infos": [BlockInfo.of(made)]}
+
+
+@without_rows
+def _on_made(block: None, memory: tuple[Block, Any], step: _Call) -> tuple[tuple[Block, Any], Summary]:
+    made, kept = memory
+    kept, summary = step.function(made, kept, *step.args)
+    return (made, kept), summary

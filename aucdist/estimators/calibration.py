@@ -1,0 +1,137 @@
+"""Probabilities for models that rank: a map from scores to probabilities, fitted to scores of rows that the model had not seen.
+
+The rows are dealt out to folds. A model fitted to all folds but one scores the rows of that one, and the map is fitted to all
+these scores; the model of all rows then uses it.
+"""
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from aucdist.data.block import Block
+from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
+from aucdist.engine.mapped import MappedBlocks
+from aucdist.errors import InputError
+from aucdist.estimators.link import LinkClassifier, SeparationWarning
+from aucdist.estimators.scores import count_scores
+from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.probability import hull_probabilities
+from aucdist.objectives.probability_maps import IsotonicMap, LinkMap, ProbabilityMap
+from aucdist.selection.folds import fold_numbers
+
+N_FOLDS = 5
+"""Or as many as the smaller class has rows."""
+SEED = 0
+
+
+def calibrated(model: Any, blocks: Blocks) -> ProbabilityMap:
+    """Return the map from a fitted model's `decision_function` to probabilities.
+
+    Parameters
+    ----------
+    model : LinearClassifier
+        Fitted to the blocks. With `calibration`, and maybe `prior`.
+    blocks : Blocks
+        A copy of the rows of four folds at a time is made where they lie. Numbers and labels of the rows, 9 bytes each, come to
+        this process, and a byte for each goes back.
+
+    Raises
+    ------
+    InputError
+        If a class has fewer than two rows.
+    """
+    counts = out_of_fold(model, blocks)
+    found = isotonic(counts) if model.calibration == "isotonic" else link_map(counts, model.calibration)
+    share = counts.n_pos / (counts.n_pos + counts.n_neg)
+    return found.corrected(share, model.prior).shifted(-model.decision_intercept)
+
+
+def out_of_fold(model: Any, blocks: Blocks) -> ScoreCounts:
+    """Return how many rows of each class have each score, X w, from the model of the other folds."""
+    folds = _folds(blocks, model.calibration)
+    counts = []
+    for number in range(int(folds.max()) + 1):
+        other = clone(model).set_params(calibration=None, prior=None)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the model of all rows has told
+            other.fit(MappedBlocks(blocks, Side(folds, number, held_out=False)))
+        counts.append(count_scores(MappedBlocks(blocks, Side(folds, number, held_out=True)), other.coef_[0]))
+    total = counts[0]
+    for more in counts[1:]:
+        total = total + more
+    return total
+
+
+def isotonic(counts: ScoreCounts) -> IsotonicMap:
+    """Return the rising map with the least squared error on the rows: least squares under an order (Zadrozny & Elkan, 2002)."""
+    fit = hull_probabilities(counts)
+    # Only where a step begins or ends.
+    ends = np.r_[True, fit[1:] != fit[:-1]] | np.r_[fit[1:] != fit[:-1], True]
+    return IsotonicMap(1.0, counts.values[ends], fit[ends])
+
+
+def link_map(counts: ScoreCounts, link: str) -> LinkMap:
+    """Return a link with a slope and an offset, fitted to standardised scores with a standard normal prior on the slope.
+
+    With ``logit`` this is Platt's scaling (2000) but for the prior, which takes the place of his pseudo-counts; with ``gev`` the
+    shape is found by maximum a posteriori first.
+    """
+    weight = counts.pos + counts.neg
+    middle = float(weight @ counts.values / weight.sum())
+    spread = float(np.sqrt(weight @ (counts.values - middle) ** 2 / weight.sum())) or 1.0
+    sides = (counts.neg > 0, counts.pos > 0)
+    scores = np.concatenate([counts.values[side] for side in sides])
+    labels = np.repeat([-1, 1], [side.sum() for side in sides])
+    weights = np.concatenate([counts.neg[sides[0]], counts.pos[sides[1]]])
+    block = Block.of((scores[:, np.newaxis] - middle) / spread, labels, weight=weights)
+    model = LinkClassifier(link=link, solver="newton", lam=1.0 / weights.sum(), tol=1e-9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SeparationWarning)  # the prior is made for it
+        model.fit(LocalBlocks([block]))
+    slope = float(model.coef_[0, 0]) / spread
+    fitted = model.probability_
+    return LinkMap(1.0, fitted.link, slope, float(model.intercept_[0]) - slope * middle)
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """Takes the rows of a fold from a block, or all others.
+
+    Attributes
+    ----------
+    folds : ndarray of int8
+        The fold of each row, at the place of its ``row_id``.
+    number : int
+    held_out : bool
+    """
+
+    folds: np.ndarray
+    number: int
+    held_out: bool
+
+    def __call__(self, block: Block) -> Block:
+        """Return the rows."""
+        return block.take((self.folds[block.row_id] == self.number) == self.held_out, index=block.index)
+
+
+def _folds(blocks: Blocks, calibration: str) -> np.ndarray:
+    told = blocks.fresh().reduce(_rows)
+    row_id, y = np.concatenate(told["row_id"]), np.concatenate(told["y"])
+    fewest = min(int((y > 0).sum()), int((y < 0).sum()))
+    if fewest < 2:
+        raise InputError(
+            f"calibration={calibration!r} scores each row by a model of other rows: at least 2 rows of each class are needed, "
+            f"and there is {fewest} of one"
+        )
+    folds = np.full(int(row_id.max()) + 1, -1, dtype=np.int8)
+    folds[row_id] = fold_numbers(row_id, y, min(N_FOLDS, fewest), SEED)
+    return folds
+
+
+def _rows(block: Block, memory: None) -> tuple[None, Summary]:
+    there = block.weights() > 0
+    return None, {"row_id": [block.row_id[there]], "y": [block.y[there]]}

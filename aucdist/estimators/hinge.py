@@ -1,0 +1,251 @@
+"""The hinge of single rows: a linear support vector machine with an L1 or an L2 penalty."""
+
+import numbers
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import clone
+
+from aucdist.engine.blocks import Blocks
+from aucdist.errors import InputError, unknown
+from aucdist.estimators.base import LinearClassifier, _check_number
+from aucdist.objectives.hinge import EQUAL, PENALTIES, ClassWeight
+from aucdist.solvers.base import Callback, Round, Solution, Solver, solve
+from aucdist.solvers.hinge_batch import hinge_comid, hinge_psa, hinge_rda
+from aucdist.solvers.hinge_columns import hinge_scd
+from aucdist.solvers.hinge_dual import HingeStart, hinge_cdcd, hinge_sdcd
+from aucdist.solvers.hinge_pegasos import hinge_pegasos
+from aucdist.solvers.pairing import ResumableRound
+
+ONE_OVER_N = "1/n"
+ONE_OVER_LAM = "1/lam"
+BALANCED = "balanced"
+DUAL = ("sdcd", "cdcd")
+BOTH = ("scd", "comid", "rda")
+SOLVERS_OF = {"l1": (*BOTH, "psa"), "l2": (*DUAL, *BOTH, "pegasos")}
+"""The solvers for each penalty."""
+
+
+class HingeClassifier(LinearClassifier):
+    """A linear support vector machine: the mean hinge of the rows, with an L1 or an L2 penalty.
+
+    Minimises ``sum of m_i max(0, 1 - y_i (w.x_i + b)) + lam |w|_1``, or ``+ lam |w|_2^2`` without a 1/2, where m_i is the row's
+    share of the whole weight, after Tao, Zhu, Luo & Kong (2013); and states by how much at most the objective exceeds the best
+    possible.
+
+    Parameters
+    ----------
+    penalty : {"l1", "l2"}, default="l2"
+    lam : float or "1/n", default=1e-3
+        Weight of the penalty; "1/n" is one over the number of rows, the paper's choice. The C of liblinear is 1 / (2 lam n).
+    solver : {"sdcd", "cdcd", "scd", "comid", "rda", "psa", "pegasos"}, default="sdcd"
+        All but ``psa`` go with ``penalty="l2"``; with ``penalty="l1"`` go ``scd``, ``comid``, ``rda`` and ``psa``.
+
+        ``sdcd``, ``cdcd``: dual coordinate descent, in a random order or in that of the rows, see `aucdist.solvers.hinge_dual`;
+        they close the gap, and the first is the one to use. ``scd``: the paper's Non-smooth SCD, steps along single features, see
+        `aucdist.solvers.hinge_columns`. ``comid``, ``rda``, ``psa``: steps along the subgradient of all rows, the last with
+        projections onto an L1 ball, see `aucdist.solvers.hinge_batch`. ``pegasos``: steps along single rows, see
+        `aucdist.solvers.hinge_pegasos`. All but the first two come near the minimum and have a bound that lags far behind, so
+        that they usually end with `max_passes` and a ConvergenceWarning.
+    tol : float, default=1e-3
+        The fit ends when ``(primal - dual) / primal`` is at most this.
+    max_passes : int, default=1000
+        The fit ends after so many passes over the data, one being X w and X'c, with a ConvergenceWarning.
+    random_state : int, RandomState or None, default=None
+        Seed of what is drawn at random, in ``sdcd``, ``scd`` and ``pegasos``.
+    warm_start : bool, default=False
+        Start from the last fit's weights; ``sdcd`` and ``cdcd`` from its dual variables, for another `lam` as well, but for as
+        many rows; they refuse weights that another solver left.
+    fit_intercept : bool, default=True
+        Without a penalty; but ``sdcd`` and ``cdcd`` penalise the intercept as the weight of a column of ones.
+    class_weight : dict, "balanced" or None, default=None
+        What the weights of each class's rows are multiplied with; "balanced" is n_samples / (2 rows of the class).
+    eta : float, "1/lam" or None, default=None
+        ``scd``, ``comid``, ``rda``, ``psa``: the length of the first step. None depends on the features' mean squares; "1/lam" is
+        what is published for L2.
+    average : bool or None, default=None
+        ``scd``, ``comid``, ``rda``, ``psa``, ``pegasos``: whether the average of the weights counts, those of round t counting t
+        times, instead of the best weights; None for no.
+    radius : float or None, default=None
+        ``psa`` needs it: the largest sum of absolute weights. Where it is that of the minimum, ``psa`` finds the minimum.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features), float64
+    intercept_ : ndarray of shape (1,), float64
+    threshold_ : float
+        Minus the intercept: where scores without it part the classes.
+    classes_ : ndarray of shape (2,)
+        The second is the positive one.
+    certificate_ : Certificate
+        ``primal, dual, relative_gap, status``.
+    history_ : DataFrame
+        A row per round: round, passes, seconds, primal, dual, relative_gap, and zeros: the share of weights that are 0.
+    n_passes_ : int
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Where X has column names.
+    resume_ : HingeStart
+        With `warm_start` and ``sdcd`` or ``cdcd``: what the next fit starts from.
+
+    Notes
+    -----
+    There is no ``predict_proba``: a score is not a probability.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from aucdist import HingeClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = HingeClassifier(lam=1e-3).fit((X - X.mean(axis=0)) / X.std(axis=0), y)
+    >>> model.certificate_.relative_gap <= 1e-3
+    True
+    """
+
+    solvers: ClassVar[dict[str, Solver]] = {
+        "sdcd": Solver(hinge_sdcd, random=True),
+        "cdcd": Solver(hinge_cdcd),
+        "scd": Solver(hinge_scd, ("eta", "average"), random=True),
+        "comid": Solver(hinge_comid, ("eta", "average")),
+        "rda": Solver(hinge_rda, ("eta", "average")),
+        "psa": Solver(hinge_psa, ("eta", "average", "radius")),
+        "pegasos": Solver(hinge_pegasos, ("average",), random=True),
+    }
+    resume_: HingeStart
+
+    def __init__(
+        self,
+        *,
+        penalty: str = "l2",
+        lam: float | str = 1e-3,
+        solver: str = "sdcd",
+        tol: float = 1e-3,
+        max_passes: int = 1000,
+        random_state: int | np.random.RandomState | None = None,
+        warm_start: bool = False,
+        fit_intercept: bool = True,
+        class_weight: Mapping[Any, float] | str | None = None,
+        eta: float | str | None = None,
+        average: bool | None = None,
+        radius: float | None = None,
+    ):
+        super().__init__(
+            lam=lam, solver=solver, tol=tol, max_passes=max_passes, random_state=random_state, warm_start=warm_start  # type: ignore[arg-type]
+        )  # fmt: skip
+        self.penalty = penalty
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.eta = eta
+        self.average = average
+        self.radius = radius
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, callback: Callback | None = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X, y, sample_weight, callback
+            As in `PairwiseHingeClassifier.fit`.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError
+            A ValueError: for a parameter outside its range, or data that cannot be used.
+        """
+        blocks = self._prepare(X, y, sample_weight)
+        lam = 1.0 / blocks.n_samples if self.lam == ONE_OVER_N else self.lam
+        options = self._solver_options() | {
+            "intercept": bool(self.fit_intercept),
+            "class_weight": self._weights_of_classes(blocks),
+        }
+        if self.solver in BOTH:
+            options["penalty"] = self.penalty
+        if self.eta == ONE_OVER_LAM:
+            options["eta"] = 1.0 / lam
+        zeros: list[float] = []
+        rounds = self.solvers[self.solver].rounds(blocks, lam, self._start(blocks.n_features), **options)
+        noted = _noting_zeros(rounds, blocks.n_features, zeros)
+        solution = solve(noted, tol=self.tol, max_passes=self.max_passes, callback=callback)
+        solution.history["zeros"] = zeros
+        self._take(solution, blocks)
+        return self
+
+    def _take(self, solution: Solution, blocks: Blocks) -> None:
+        if hasattr(self, "resume_"):
+            del self.resume_
+        if self.warm_start and isinstance(solution.last, ResumableRound):
+            self.resume_ = solution.last.resume()
+        self.certificate_, self.history_ = solution.certificate, solution.history
+        self.n_passes_ = solution.passes
+        w = solution.w if self.fit_intercept else np.append(solution.w, 0.0)
+        self.coef_, self.intercept_ = w[np.newaxis, :-1], w[-1:]
+        self.threshold_ = -float(w[-1])
+        self._warn_unless_converged()
+
+    def _start(self, n_features: int) -> Any:
+        start = super()._start(n_features)
+        if start is None:
+            return None
+        if self.solver in DUAL:
+            return getattr(self, "resume_", start)
+        return np.append(start, self.intercept_) if self.fit_intercept else start
+
+    def _weights_of_classes(self, blocks: Blocks) -> ClassWeight:
+        """Return what the weights of negative and positive rows are multiplied with."""
+        if self.class_weight is None:
+            return EQUAL
+        if isinstance(self.class_weight, str):
+            return 0.5 * blocks.n_samples / blocks.n_neg, 0.5 * blocks.n_samples / blocks.n_pos
+        for label in self.class_weight:
+            if label not in self.classes_:
+                raise unknown("class in class_weight", label, self.classes_)
+        neg, pos = (float(self.class_weight.get(label, 1.0)) for label in self.classes_)
+        return neg, pos
+
+    def check_parameters(self) -> None:
+        """Check every parameter, as `fit` does first."""
+        if isinstance(self.lam, str) and self.lam != ONE_OVER_N:
+            raise InputError(f"lam is {self.lam!r}; a number above 0 or {ONE_OVER_N!r} is needed")
+        plain = clone(self).set_params(lam=1.0) if isinstance(self.lam, str) else self
+        super(HingeClassifier, plain).check_parameters()
+        if self.penalty not in PENALTIES:
+            raise unknown("penalty", self.penalty, PENALTIES)
+        if self.solver not in SOLVERS_OF[self.penalty]:
+            allowed = ", ".join(SOLVERS_OF[self.penalty])
+            raise InputError(f"solver {self.solver!r} has no penalty {self.penalty!r}; those that have it: {allowed}")
+        self._check_class_weight()
+        for name in ("eta", "radius"):
+            value = getattr(self, name)
+            if value is not None and (name, value) != ("eta", ONE_OVER_LAM):
+                _check_number(name, value, numbers.Real, "above 0 and finite", lambda v: 0 < v < np.inf)
+        if self.solver == "psa" and self.radius is None:
+            raise InputError(
+                "solver psa needs radius, the largest sum of absolute weights: such as that of another solver's coef_"
+            )
+        if self.average is not None and not isinstance(self.average, bool | np.bool_):
+            raise InputError(f"average is {self.average!r}; True, False or None is needed")
+        if not isinstance(self.fit_intercept, bool | np.bool_):
+            raise InputError(f"fit_intercept is {self.fit_intercept!r}; True or False is needed")
+
+    def _check_class_weight(self) -> None:
+        given = self.class_weight
+        if given is None or given == BALANCED:
+            return
+        if not isinstance(given, Mapping):
+            raise InputError(f"class_weight is {given!r}; a dict of classes, {BALANCED!r} or None is needed")
+        for label, weight in given.items():
+            _check_number(
+                f"class_weight of {label!r}", weight, numbers.Real, "above 0 and finite", lambda v: 0 < v < np.inf
+            )
+
+
+def _noting_zeros(rounds: Iterator[Round], n_features: int, zeros: list[float]) -> Iterator[Round]:
+    """Pass the rounds on, and write down the share of weights that are 0."""
+    for state in rounds:
+        zeros.append(float((state.w[:n_features] == 0.0).mean()))
+        yield state

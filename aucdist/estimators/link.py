@@ -1,0 +1,314 @@
+"""Class probabilities by a link function: the generalized extreme value distribution for rare events, and the usual ones."""
+
+import itertools
+import numbers
+import warnings
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pandas as pd
+from sklearn.utils import check_random_state
+
+from aucdist.engine.blocks import Blocks
+from aucdist.errors import InputError, unknown
+from aucdist.estimators.base import LinearClassifier, _check_number
+from aucdist.estimators.scores import count_scores
+from aucdist.metrics.auc import auc
+from aucdist.objectives.links import LINKS, Link, LinkLoss, check_shape
+from aucdist.objectives.probability_maps import LinkMap
+from aucdist.solvers.base import Callback, Solution, Solver, solve
+from aucdist.solvers.gev_shape import Shape, map_shape
+from aucdist.solvers.gev_shape_bayes import BayesShape, bayes_shape
+from aucdist.solvers.link import gradient, lipschitz, newton
+from aucdist.solvers.link_problem import LinkRound
+
+SHAPES = ("map", "bayes")
+MOST_XI = 0.99
+"""Of a shape that is looked for with the calibrated loss, which needs it below 1."""
+MOST_SHAPE_ROUNDS = 200
+
+
+class SeparationWarning(UserWarning):
+    """The training rows are separated: the data set no limit to the weights, so `lam` alone decides how sure the model is."""
+
+
+class LinkClassifier(LinearClassifier):
+    """A generalized linear model for class probabilities: P(y = 1 | x) = g(w.x + b).
+
+    Minimises ``mean loss of the rows + lam/2 |w|^2``, after Fu & Liu (2018), and states by how much at most the objective exceeds
+    the best possible. The link ``gev`` has a shape xi with which g rises faster on one side than on the other, as fits a
+    rare positive class; the shape can be found from the data.
+
+    Parameters
+    ----------
+    link : {"gev", "logit", "probit", "cloglog"}, default="gev"
+        g is ``exp(-(1 + xi u) ** (-1 / xi))``, at xi = 0 ``exp(-exp(-u))``; ``1 / (1 + exp(-u))``; the normal distribution
+        function; ``1 - exp(-exp(u))``.
+    loss : {"calibrated", "likelihood"}, default="calibrated"
+        ``calibrated``: convex for every link, see `aucdist.objectives.links`. ``likelihood``: minus the log-likelihood; it is
+        convex but for ``gev`` with xi > 0, where the fit ends at a stationary point. For ``logit`` the two are one.
+    solver : {"newton", "lipschitz", "gradient"}, default="newton"
+        ``newton``: Newton's method, a dozen rounds; the one to use. ``lipschitz``: the paper's, steps by one fixed matrix; its
+        rounds are cheaper, but many where positives are rare. It is not for
+        the likelihood of ``gev`` and ``cloglog``, whose curvature has no bound. ``gradient``: steepest descent with a bisection. See `aucdist.solvers.link`.
+    xi : float, "map", "bayes" or None, default=None
+        ``gev``: the shape, at least -1, and below 1 with the calibrated loss. ``"map"``: the mode of its posterior,
+        `aucdist.solvers.gev_shape`; None is the same. ``"bayes"``: empirical Bayes by Metropolis-Hastings chains, for small data,
+        `aucdist.solvers.gev_shape_bayes`. Both have priors of width 1 on the weights: standardise the features first.
+    lam : float, default=1e-3
+        Weight of the penalty. The paper has sums in place of the mean: its lambda is n_samples * lam.
+    fit_intercept : bool, default=True
+    penalise_intercept : bool, default=False
+        True is the paper's way. It also decides whether the intercept has a prior where xi is looked for.
+    tol : float, default=1e-6
+        The fit ends when ``(primal - dual) / primal`` is at most this. Where the loss is not convex there is no dual bound; it
+        then ends when the gradient is at most so long.
+    max_passes : int, default=1000
+        The fit ends after so many passes over the data, one being X w and X'c, with a ConvergenceWarning.
+    random_state : int, RandomState or None, default=None
+        Of the chains of ``xi="bayes"``.
+    warm_start : bool, default=False
+        Start from the last fit's weights.
+    prior : float or None, default=None
+        The share of positives among the rows to come, where it is not that among the training rows, as after undersampling. The
+        odds of `predict_proba` are multiplied by what that takes.
+    momentum : bool or None, default=None
+        ``lipschitz``: False takes the steps as published, which need three to five times as many rounds. None is True.
+    shape_rounds : int or None, default=None
+        ``"map"``: rounds at most, None for until it settles. ``"bayes"``: rounds of EM, None for 10.
+    shape_samples : int or None, default=None
+        ``"bayes"``: samples in the first round, the last has twice as many; None for 10 000.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features), float64
+    intercept_ : ndarray of shape (1,), float64
+        b. `decision_function` is the score minus that of the probability one half.
+    threshold_ : float
+        Where X w has the probability one half.
+    xi_ : float
+        ``gev``: the shape.
+    xi_trace_ : DataFrame
+        Where xi was looked for, a row per round: ``"map"``: round, xi, log_posterior; ``"bayes"``: round, xi,
+        log_likelihood, acceptance (share of the steps taken), effective_samples (of xi).
+    probability_ : LinkMap
+        From `decision_function` to probabilities.
+    gradient_norm_ : float
+        Of the objective at the weights.
+    classes_ : ndarray of shape (2,)
+        The second is the positive one.
+    certificate_ : Certificate
+        ``primal, dual, relative_gap, status``.
+    history_ : DataFrame
+        A row per round: round, passes, seconds, primal, dual, relative_gap. Looking for xi is not in it.
+    n_passes_ : int
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Where X has column names.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from aucdist import LinkClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = LinkClassifier(lam=1e-2).fit((X - X.mean(axis=0)) / X.std(axis=0), y)
+    >>> model.certificate_.relative_gap <= 1e-6
+    True
+    """
+
+    solvers: ClassVar[dict[str, Solver]] = {
+        "newton": Solver(newton),
+        "lipschitz": Solver(lipschitz, ("momentum",)),
+        "gradient": Solver(gradient),
+    }
+    probabilistic = True
+    probability_: LinkMap
+
+    def __init__(
+        self,
+        *,
+        link: str = "gev",
+        loss: str = "calibrated",
+        solver: str = "newton",
+        xi: float | str | None = None,
+        lam: float = 1e-3,
+        fit_intercept: bool = True,
+        penalise_intercept: bool = False,
+        tol: float = 1e-6,
+        max_passes: int = 1000,
+        random_state: int | np.random.RandomState | None = None,
+        warm_start: bool = False,
+        prior: float | None = None,
+        momentum: bool | None = None,
+        shape_rounds: int | None = None,
+        shape_samples: int | None = None,
+    ):
+        super().__init__(
+            lam=lam, solver=solver, tol=tol, max_passes=max_passes, random_state=random_state, warm_start=warm_start
+        )
+        self.link = link
+        self.loss = loss
+        self.xi = xi
+        self.fit_intercept = fit_intercept
+        self.penalise_intercept = penalise_intercept
+        self.prior = prior
+        self.momentum = momentum
+        self.shape_rounds = shape_rounds
+        self.shape_samples = shape_samples
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, callback: Callback | None = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X, y, sample_weight, callback
+            As of every estimator here: arrays, sparse rows, a DataFrame, dask collections or `Blocks`.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError
+            A ValueError: for a parameter outside its range, or data that cannot be used.
+
+        Warns
+        -----
+        SeparationWarning
+            If a hyperplane parts the classes.
+        ConvergenceWarning
+            If the fit ended before `tol` was reached.
+        """
+        blocks = self._prepare(X, y, sample_weight)
+        shape = self._shape(blocks)
+        start = self._start(blocks.n_features)
+        if start is None and shape is not None:
+            start = shape.theta
+        xi = float(self.xi or 0.0) if shape is None else shape.xi  # a number then
+        loss = LinkLoss(Link(self.link, xi), self.loss)
+        options = self._solver_options() | self._intercept_options() | {"loss": loss}
+        if not loss.convex:
+            options["gradient_tol"] = self.tol
+        rounds = self.solvers[self.solver].rounds(blocks, self.lam, start, **options)
+        self._loss = loss
+        self._take(solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=callback), blocks)
+        return self
+
+    def check_parameters(self) -> None:
+        """Check every parameter, as `fit` does first."""
+        super().check_parameters()
+        if self.link not in LINKS:
+            raise unknown("link", self.link, LINKS)
+        self._check_shape()
+        loss = LinkLoss(Link(self.link, float(self.xi) if isinstance(self.xi, numbers.Real) else 0.0), self.loss)
+        if self.solver == "lipschitz" and loss.largest_curvature is None:
+            raise InputError(
+                f"solver 'lipschitz' needs a loss whose curvature has a bound, and the likelihood of {self.link} has none: take "
+                "solver='newton' or 'gradient', or loss='calibrated'"
+            )
+        for name in ("fit_intercept", "penalise_intercept"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise InputError(f"{name} is {getattr(self, name)!r}; True or False is needed")
+        if self.penalise_intercept and not self.fit_intercept:
+            raise InputError(
+                "penalise_intercept is True, but fit_intercept is False: there is no intercept to penalise"
+            )
+        if self.momentum is not None and not isinstance(self.momentum, bool | np.bool_):
+            raise InputError(f"momentum is {self.momentum!r}; True, False or None is needed")
+
+    def _check_shape(self) -> None:
+        if self.xi is not None and self.link != "gev":
+            raise InputError(f"xi applies to link gev; with {self.link!r} it must be None")
+        if isinstance(self.xi, str):
+            if self.xi not in SHAPES:
+                raise InputError(f"xi is {self.xi!r}; a number from -1, 'map', 'bayes' or None is needed")
+        elif self.xi is not None:
+            _check_number("xi", self.xi, numbers.Real, "from -1", lambda v: not np.isnan(v))
+            check_shape(float(self.xi))
+        if self.shape_rounds is not None:
+            if self._method() is None:
+                raise InputError("shape_rounds applies to xi 'map' and 'bayes'; elsewhere it must be None")
+            _check_number("shape_rounds", self.shape_rounds, numbers.Integral, "at least 1", lambda v: v >= 1)
+        if self.shape_samples is not None:
+            if self._method() != "bayes":
+                raise InputError("shape_samples applies to xi 'bayes'; elsewhere it must be None")
+            _check_number("shape_samples", self.shape_samples, numbers.Integral, "at least 40", lambda v: v >= 40)
+
+    def _method(self) -> str | None:
+        """Return how the shape is looked for; None where it is given, or the link has none."""
+        if self.link != "gev" or isinstance(self.xi, numbers.Real):
+            return None
+        return "map" if self.xi is None else str(self.xi)
+
+    def _intercept_options(self) -> dict[str, bool]:
+        return {"fit_intercept": bool(self.fit_intercept), "penalise_intercept": bool(self.penalise_intercept)}
+
+    def _shape(self, blocks: Blocks) -> Shape | BayesShape | None:
+        """Look for the shape; None where there is nothing to look for."""
+        self.__dict__.pop("xi_trace_", None)
+        method = self._method()
+        if method is None:
+            return None
+        most_xi = MOST_XI if self.loss == "calibrated" else np.inf
+        options: dict[str, Any] = self._intercept_options() | {"most_xi": most_xi}
+        most_rounds = self.shape_rounds if method == "map" and self.shape_rounds is not None else MOST_SHAPE_ROUNDS
+        found: Sequence[Shape | BayesShape] = list(itertools.islice(map_shape(blocks, **options), most_rounds))
+        if method == "bayes":
+            given = {"n_rounds": self.shape_rounds, "n_samples": self.shape_samples}
+            options |= {name: value for name, value in given.items() if value is not None}
+            seed = int(check_random_state(self.random_state).randint(2**31))
+            mode = found[-1]
+            found = list(bayes_shape(blocks, np.append(mode.theta, mode.xi), seed=seed, **options))
+        if found[-1].xi >= most_xi:
+            warnings.warn(
+                f"the shape xi reached {most_xi}, beyond which the calibrated loss has no least value; with loss='likelihood' it "
+                "has no such limit",
+                UserWarning,
+                stacklevel=3,
+            )
+        self.xi_trace_ = pd.DataFrame({"round": number, **shape.row()} for number, shape in enumerate(found, start=1))
+        return found[-1]
+
+    def _start(self, n_features: int) -> np.ndarray | None:
+        start = super()._start(n_features)
+        if start is None:
+            return None
+        return np.append(start, self.intercept_[0] if self.fit_intercept else 0.0)
+
+    def _take(self, solution: Solution, blocks: Blocks) -> None:
+        last = solution.last
+        assert isinstance(last, LinkRound)
+        self.certificate_, self.history_ = solution.certificate, solution.history
+        self.n_passes_, self.gradient_norm_ = solution.passes, last.gradient_norm
+        self.__dict__.pop("xi_", None)
+        link = self._loss.link
+        if link.name == "gev":
+            self.xi_ = link.xi
+        self.coef_, self.intercept_ = solution.w[np.newaxis, :], np.array([last.intercept])
+        whole = LinkMap(1.0, link, 1.0, last.intercept)
+        whole = whole.corrected(blocks.weight_pos / (blocks.weight_pos + blocks.weight_neg), self.prior)
+        # Where the corrected odds are even.
+        self.threshold_ = link.score(1.0 / (1.0 + whole.odds)) - last.intercept
+        self.probability_ = whole.shifted(self.threshold_)
+        self._warn_unless_converged()
+        self._warn_if_separated(blocks)
+
+    @property
+    def decision_intercept(self) -> float:
+        """What `decision_function` adds to X w."""
+        return -self.threshold_
+
+    def _warn_if_separated(self, blocks: Blocks) -> None:
+        if auc(count_scores(blocks, self.coef_[0])) == 1.0:
+            warnings.warn(
+                "the weights separate the classes of the training rows completely: the fit is finite thanks to lam alone, which "
+                f"also decides how near to 0 and 1 the probabilities are (lam={self.lam:g})",
+                SeparationWarning,
+                stacklevel=4,
+            )
+
+    def _warn_unless_converged(self) -> None:
+        if self._loss.convex or self.gradient_norm_ > self.tol:
+            super()._warn_unless_converged()

@@ -1,0 +1,314 @@
+"""The margin-mean support vector machine on a sample, by values of its loss alone: U-ZOVR, and its first-order yardstick."""
+
+import numbers
+import sys
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from aucdist.data.block import Block
+from aucdist.data.preprocess import Preprocessor
+from aucdist.data.split import scrambled
+from aucdist.engine.blocks import Blocks, LocalBlocks
+from aucdist.engine.mapped import MappedBlocks
+from aucdist.errors import InputError, unknown
+from aucdist.estimators.base import ROWS, LinearClassifier, _check_number, _is_dask
+from aucdist.estimators.kernel_rows import (
+    NO_SCALING,
+    GramRows,
+    Machine,
+    Prepare,
+    composed,
+    count_machine_scores,
+    rows_of,
+    standard_scaling,
+)
+from aucdist.estimators.scores import count_scores
+from aucdist.metrics.auc import best_threshold
+from aucdist.objectives.margin_mean import median_distance
+from aucdist.sampling.distance import DistanceUnderSampler
+from aucdist.solvers.base import Callback, Solution, Solver, solve
+from aucdist.solvers.zovr import zo_sgd, zovr
+from aucdist.solvers.zovr_svrg import svrg
+
+KERNELS = ("linear", "rbf")
+SCALES = ("standard", None)
+GRAM_BYTES = 2**30
+FEW = 1000
+"""So many rows tell the median distance."""
+
+
+class MarginMeanClassifier(LinearClassifier):
+    """A support vector machine that also widens the mean margin, trained on a sample of the larger class.
+
+    Minimises ``|w|^2 / 2 - lam1 mean of D_i y_i w.x_i + lam2 mean of max(0, 1 - y_i w.x_i)`` over the sample, D_i being the ratio
+    of the other class's size to that of the row's own; or the same in the space of a Gaussian kernel. After Lu, Zhang & Cai
+    (2019), algorithms 1 to 4. It states by how much at most the objective exceeds the best possible, the term
+    ``lam1^2 |c|^2 / 2`` added that makes it a sum of squares and losses (`aucdist.objectives.margin_mean`).
+
+    Parameters
+    ----------
+    kernel : {"linear", "rbf"}, default="linear"
+        ``rbf`` is exp(-\\|x - x'\\|^2 / sigma^2). Its Gram matrix lies in blocks where the rows lie.
+    solver : {"zovr", "zo-sgd", "svrg"}, default="zovr"
+        ``zovr``: variance-reduced steps by values of the loss, ``zo-sgd``: plain ones, see `aucdist.solvers.zovr`.
+        ``svrg``: along gradients, `aucdist.solvers.zovr_svrg`, and so the fastest: the loss here does have one.
+    sampler : "auto", None or object, default="auto"
+        What picks the rows of the fit, after scaling. ``"auto"`` is a `DistanceUnderSampler` of the default parameters; None
+        takes all rows. Another object needs `fit_resample`, and unless it is a `DistanceUnderSampler` rows in one block and no
+        weights.
+    lam1, lam2 : float, default=1.0, 10.0
+        Weights of the margin mean, at least 0, and of the loss, above 0. A larger lam1 finds more of the positives.
+    tol : float, default=1e-3
+        The fit ends when ``(primal - dual) / primal`` is at most this.
+    n_outer : int, default=100
+        It ends after so many rounds, with a ConvergenceWarning: the paper's T.
+    n_inner : int or None, default=None
+        Steps in each round; None for as many as there are rows, in each block for as many as it has.
+    mu : float or None, default=None
+        ``zovr``, ``zo-sgd``: how far from the weights the loss is looked at; None is the paper's 0.1.
+    n_directions : int or None, default=None
+        ``zovr``, ``zo-sgd``: directions in each round, over which estimates are averaged; the paper's is 1, None is 30 or the
+        number of weights if that is less.
+    sigma : float, "median" or None, default=None
+        ``rbf``: the kernel's width; None and ``"median"`` take the median distance between rows of the fit.
+    gram_bytes : int or None, default=None
+        ``rbf``: the most that the Gram matrix may take, over all workers; None is 1 GiB.
+    scale : {"standard", None}, default="standard"
+        Give each feature mean 0 and variance 1, over all rows for the sampler and over the rows of the fit for the fit; None
+        leaves them, as the paper does. Sparse rows are not centred.
+    random_state : int, RandomState or None, default=None
+        Of the sampler ``"auto"``, the directions, and the rows drawn.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features), float64
+        ``linear``: for features as they came.
+    intercept_ : ndarray of shape (1,), float64
+    threshold_ : float
+        Where G-mean on all training rows is largest. The paper's rule is the sign of ``decision_function(X) + threshold_``.
+    support_vectors_ : ndarray or sparse of shape (n_sample, n_features)
+        ``rbf``: the rows of the fit, scaled.
+    dual_coef_ : ndarray of shape (1, n_sample), float64
+        ``rbf``: their coefficients alpha.
+    sigma_ : float
+        ``rbf``
+    sample_counts_ : tuple of int
+        Negatives and positives in the fit.
+    classes_ : ndarray of shape (2,)
+        The second is the positive one.
+    certificate_ : Certificate
+        ``primal, dual, relative_gap, status``, over the sample.
+    history_ : DataFrame
+        A row per round: round, passes, seconds, primal, dual, relative_gap.
+    n_passes_ : int
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Where X has column names.
+
+    Notes
+    -----
+    There is no ``predict_proba``: a margin is not a probability.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from aucdist import MarginMeanClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = MarginMeanClassifier(solver="svrg", random_state=0).fit(X, y)
+    >>> model.certificate_.relative_gap <= 1e-3
+    True
+    """
+
+    solvers: ClassVar[dict[str, Solver]] = {
+        "zovr": Solver(zovr, ("mu", "n_directions"), random=True),
+        "zo-sgd": Solver(zo_sgd, ("mu", "n_directions"), random=True),
+        "svrg": Solver(svrg, random=True),
+    }
+
+    def __init__(
+        self,
+        *,
+        kernel: str = "linear",
+        solver: str = "zovr",
+        sampler: Any = "auto",
+        lam1: float = 1.0,
+        lam2: float = 10.0,
+        tol: float = 1e-3,
+        n_outer: int = 100,
+        n_inner: int | None = None,
+        mu: float | None = None,
+        n_directions: int | None = None,
+        sigma: float | str | None = None,
+        gram_bytes: int | None = None,
+        scale: str | None = "standard",
+        random_state: int | np.random.RandomState | None = None,
+    ):
+        self.kernel = kernel
+        self.solver = solver
+        self.sampler = sampler
+        self.lam1 = lam1
+        self.lam2 = lam2
+        self.tol = tol
+        self.n_outer = n_outer
+        self.n_inner = n_inner
+        self.mu = mu
+        self.n_directions = n_directions
+        self.sigma = sigma
+        self.gram_bytes = gram_bytes
+        self.scale = scale
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, callback: Callback | None = None) -> Self:
+        """Sample and fit.
+
+        Parameters
+        ----------
+        X, y, sample_weight, callback
+            As of every estimator here: arrays, sparse rows, a DataFrame, dask collections or `Blocks`.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError
+            A ValueError: for a parameter outside its range, data that cannot be used, a sampler that leaves one class only, or a
+            Gram matrix beyond `gram_bytes`.
+        """
+        blocks = self._prepare(X, y, sample_weight)
+        seeds = check_random_state(self.random_state).randint(2**31, size=2).tolist()
+        scaling = standard_scaling(blocks) if self.scale == "standard" else NO_SCALING
+        sample = self._sample(blocks, scaling, seeds[0])
+        self.sample_counts_ = (sample.n_neg, sample.n_pos)
+        if 0 in self.sample_counts_:
+            raise InputError(
+                f"the sampler left {sample.n_neg} negative and {sample.n_pos} positive rows: both classes are needed"
+            )
+        if self.scale == "standard" and self.sampler is not None:
+            # There is no bias: the sample's own middle is where the boundary has to pass.
+            again = standard_scaling(sample)
+            scaling, sample = composed(scaling, again), MappedBlocks(sample, again.transform)
+        self._forget()
+        if self.kernel == "rbf":
+            sample = self._in_feature_space(sample, seeds[0])
+        solver = self.solvers[self.solver]
+        options = {name: getattr(self, name) for name in solver.options if getattr(self, name) is not None}
+        rounds = solver.rounds(
+            sample, self.lam1, self.lam2, seed=seeds[1], gram=self.kernel == "rbf", n_outer=self.n_outer,
+            n_inner=self.n_inner, **options,
+        )  # fmt: skip
+        self._scaling = scaling
+        self._take(solve(rounds, tol=self.tol, max_passes=sys.maxsize, callback=callback), blocks)
+        return self
+
+    def decision_function(self, X: Any) -> Any:
+        """Return scores: positive means the positive class.
+
+        Parameters
+        ----------
+        X : as in `fit`, of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), float64; a dask Array for a dask collection
+        """
+        check_is_fitted(self)
+        if _is_dask(X) or hasattr(self, "coef_"):
+            return super().decision_function(X)
+        X = validate_data(self, X, reset=False, **ROWS)
+        return self._machine().scores(Block.of(X, np.ones(X.shape[0]))) - self.threshold_
+
+    def check_parameters(self) -> None:
+        """Check every parameter, as `fit` does first.
+
+        Raises
+        ------
+        InputError
+            Naming the parameter, its value and what is allowed.
+        """
+        for name, allowed in (("kernel", KERNELS), ("solver", self.solvers), ("scale", SCALES)):
+            if getattr(self, name) not in allowed:
+                raise unknown(name, getattr(self, name), allowed)
+        for name in ("mu", "n_directions"):
+            if getattr(self, name) is not None and name not in self.solvers[self.solver].options:
+                raise InputError(f"{name} applies to solver zovr, zo-sgd; with {self.solver!r} it must be None")
+        for name in ("sigma", "gram_bytes"):
+            if getattr(self, name) is not None and self.kernel != "rbf":
+                raise InputError(f"{name} applies to kernel rbf; with {self.kernel!r} it must be None")
+        if not (self.sampler is None or self.sampler == "auto" or hasattr(self.sampler, "fit_resample")):
+            raise InputError(f"sampler is {self.sampler!r}; 'auto', None or an object with fit_resample is needed")
+        if isinstance(self.sigma, str) and self.sigma != "median":
+            raise InputError(f"sigma is {self.sigma!r}; a number above 0, 'median' or None is needed")
+        _check_number("lam1", self.lam1, numbers.Real, "at least 0 and finite", lambda v: 0 <= v < np.inf)
+        _check_number("tol", self.tol, numbers.Real, "at least 0 and finite", lambda v: 0 <= v < np.inf)
+        for name in ("lam2", "mu", "sigma"):
+            if not isinstance(getattr(self, name), str | None):
+                _check_number(name, getattr(self, name), numbers.Real, "above 0 and finite", lambda v: 0 < v < np.inf)
+        for name in ("n_outer", "n_inner", "n_directions", "gram_bytes"):
+            if getattr(self, name) is not None:
+                _check_number(name, getattr(self, name), numbers.Integral, "at least 1", lambda v: v >= 1)
+
+    def _sample(self, blocks: Blocks, scaling: Preprocessor, seed: int) -> Blocks:
+        """Return the rows of the fit, scaled."""
+        if self.sampler is None:
+            return MappedBlocks(blocks, Prepare(scaling))
+        sampler = DistanceUnderSampler(random_state=seed) if self.sampler == "auto" else clone(self.sampler, safe=False)
+        scaled = MappedBlocks(blocks, Prepare(scaling))
+        if isinstance(sampler, DistanceUnderSampler):
+            sampler.check_parameters()
+            return MappedBlocks(blocks, Prepare(scaling, sampler.rule(scaled)))
+        if scaled.n_blocks > 1 or scaled.has_weights:
+            raise InputError(
+                f"sampler {type(sampler).__name__} needs rows in one block and without weights; a DistanceUnderSampler does not"
+            )
+        told = scaled.reduce(rows_of)
+        X, y = sampler.fit_resample(told["X"][0], self.classes_[(told["y"][0] > 0).astype(int)])
+        return LocalBlocks([Block.of(X, np.where(y == self.classes_[1], 1, -1))])
+
+    def _in_feature_space(self, sample: Blocks, seed: int) -> Blocks:
+        """Gather the rows of the fit, and return the Gram matrix's."""
+        bound = GRAM_BYTES if self.gram_bytes is None else self.gram_bytes
+        if 8 * sample.n_samples**2 > bound:
+            raise InputError(
+                f"the Gram matrix of {sample.n_samples} rows takes {8 * sample.n_samples**2} bytes, and gram_bytes is "
+                f"{bound}: raise it, or sample fewer rows"
+            )
+        parts = sample.reduce(rows_of)["X"]
+        self.support_vectors_ = sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
+        if isinstance(self.sigma, str | None):  # the median
+            few = np.argsort(scrambled(np.arange(sample.n_samples), seed))[:FEW]
+            self.sigma_ = median_distance(self.support_vectors_[few])
+            if not self.sigma_ > 0:
+                raise InputError("all rows of the fit are equal: there is no median distance to take as sigma")
+        else:
+            self.sigma_ = float(self.sigma)
+        return MappedBlocks(sample, GramRows(self.support_vectors_, self.sigma_))
+
+    def _take(self, solution: Solution, blocks: Blocks) -> None:
+        self.certificate_, self.history_ = solution.certificate, solution.history
+        self.n_passes_ = solution.passes
+        if self.kernel == "rbf":
+            self.dual_coef_ = solution.w[np.newaxis, :]
+            self.threshold_ = best_threshold(blocks.fresh().reduce(count_machine_scores, self._machine())["counts"])
+            self.intercept_ = np.array([-self.threshold_])
+        else:
+            w = solution.w if self._scaling.factor is None else solution.w * self._scaling.factor
+            offset = 0.0 if self._scaling.shift is None else -float(w @ self._scaling.shift)
+            self.coef_ = w[np.newaxis, :]
+            self.threshold_ = best_threshold(count_scores(blocks, w, offset))
+            self.intercept_ = np.array([offset - self.threshold_])
+        self._warn_unless_converged()
+
+    def _machine(self) -> Machine:
+        return Machine(self._scaling, self.support_vectors_, self.sigma_, self.dual_coef_[0])
+
+    def _forget(self) -> None:
+        """Drop what another kernel's fit left."""
+        for stale in ("coef_", "support_vectors_", "dual_coef_", "sigma_"):
+            self.__dict__.pop(stale, None)

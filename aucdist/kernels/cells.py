@@ -1,0 +1,210 @@
+"""Cells between separators in bytes: numbers to a matrix, texts to the places where they stand."""
+
+import numpy as np
+from numba import njit
+
+from aucdist.kernels.decimals import FINE, HARD, INLINED, NO_NUMBER, UNCOUNTED, byte_at, number_at
+
+SOUND, OTHER_LENGTH, BAD_NUMBER, OPEN_QUOTE, STRAY = 0, 1, 2, 3, 4
+SKIPPED, FIRST_TEXT = -1, -2
+BLANKS = -1
+"""The separator that is any run of blanks."""
+NEW_LINE, SPACE, QUOTE = 10, 32, 34
+MORE, END, NEITHER = 0, 1, 2
+
+
+@njit(**UNCOUNTED)
+def parse_cells(data, separator, slots, most, keep_missing, numbers, spans, hard):
+    """Read the cells of a table.
+
+    Parameters
+    ----------
+    data : ndarray of uint8
+        Whole lines; the last byte is a line break. Lines of blanks do not count.
+    separator : int
+        A byte, or `BLANKS`. Cells may stand in quotes, and then hold separators, line breaks, and quotes written twice.
+    slots : ndarray of shape (n_columns,), int64
+        For each column its place in `numbers`; or `SKIPPED`; or `FIRST_TEXT` less its place in `spans`.
+    most : float
+        The greatest size of a number.
+    keep_missing : bool
+        Whether a number that is missing becomes nan.
+    numbers : ndarray of shape (rows, n_numbers), float32 or float64
+    spans : ndarray of shape (n_texts, rows, 2), int64
+        Written: where each text starts and stops, its quotes included. There are at most as many rows as line breaks.
+    hard : ndarray of shape (any, 4), int64
+        Written: row and column in `numbers`, start and stop of each number that Python must read; one for 20 bytes is enough.
+
+    Returns
+    -------
+    n_rows, n_hard : int
+    fault : int
+        `SOUND`, or what is wrong.
+    start, stop : int
+        The faulty cell, or row.
+    column : int
+        The column; for rows of another length the number of their cells.
+    """
+    i, row, n_hard = 0, 0, 0
+    while i < data.shape[0]:
+        i = _after_blanks(data, i, separator)
+        if byte_at(data, i) == NEW_LINE:
+            i += 1
+            continue
+        begin, end, n_columns = i, MORE, slots.shape[0]
+        for j in range(n_columns):
+            if end == END:
+                return row, n_hard, OTHER_LENGTH, begin, i, j
+            start, slot, end = _after_blanks(data, i, separator), slots[j], NEITHER
+            if slot >= 0:
+                value, stop, i, end, kind = _number_cell(data, start, separator, most, keep_missing)
+                numbers[row, slot] = value
+                if kind == HARD:
+                    hard[n_hard, 0], hard[n_hard, 1], hard[n_hard, 2], hard[n_hard, 3] = row, slot, start, stop
+                    n_hard += 1
+            if end == NEITHER:
+                stop, i, end = _text_cell(data, start, separator)
+                if end == NEITHER:
+                    return row, n_hard, OPEN_QUOTE if stop < 0 else STRAY, start, i, j
+                if slot >= 0:
+                    n = j + 1 + _count_cells(data, i, separator, end)
+                    if n != n_columns:
+                        return row, n_hard, OTHER_LENGTH, begin, i, n
+                    return row, n_hard, BAD_NUMBER, start, stop, j
+                if slot <= FIRST_TEXT:
+                    spans[FIRST_TEXT - slot, row, 0], spans[FIRST_TEXT - slot, row, 1] = start, stop
+        if end == MORE:
+            return row, n_hard, OTHER_LENGTH, begin, i, n_columns + _count_cells(data, i, separator, end)
+        row += 1
+    return row, n_hard, SOUND, i, i, 0
+
+
+@njit(**UNCOUNTED)
+def _count_cells(data, i, separator, end):
+    """Return the number of cells up to the end of the row."""
+    n = 0
+    while end == MORE:
+        _, i, end = _text_cell(data, _after_blanks(data, i, separator), separator)
+        n += 1
+    return n
+
+
+@njit(**UNCOUNTED)
+def find_texts(data, separator, keep_missing, is_text):
+    """Set ``is_text[j]`` for each column with a cell that is not a number; stop at a line of another length than that."""
+    i = 0
+    while i < data.shape[0]:
+        i = _after_blanks(data, i, separator)
+        if byte_at(data, i) == NEW_LINE:
+            i += 1
+            continue
+        end = MORE
+        for j in range(is_text.shape[0]):
+            if end != MORE:
+                return
+            start = _after_blanks(data, i, separator)
+            _, _, i, end, _ = _number_cell(data, start, separator, np.inf, keep_missing)
+            if end == NEITHER:
+                is_text[j] = True
+                _, i, end = _text_cell(data, start, separator)
+        if end != END:
+            return
+
+
+@njit(**INLINED)
+def _number_cell(data, start, separator, most, keep_missing):
+    """Return a number, where it stops, where the next cell is, whether there is one in its row (`NEITHER`: it is no number), and
+    its kind."""
+    i, quoted = start, byte_at(data, start) == QUOTE
+    if quoted:
+        i = _after_blanks(data, i + 1, separator)
+    value, stop, kind = number_at(data, i)
+    if kind != NO_NUMBER and -most <= value <= most:
+        i, closed = stop, True
+        if quoted:
+            i = _after_blanks(data, i, separator)
+            closed = byte_at(data, i) == QUOTE
+            i += 1
+        if closed:
+            i, end = _after_cell(data, i, separator)
+            if end != NEITHER:
+                return value, stop, i, end, kind
+    if keep_missing:
+        stop, i, end = _text_cell(data, start, separator)
+        if end != NEITHER and _is_missing(data, start, stop):
+            return np.nan, stop, i, end, FINE
+    return 0.0, stop, start, NEITHER, NO_NUMBER
+
+
+@njit(**UNCOUNTED)
+def _text_cell(data, start, separator):
+    """Return where a cell stops (-1: never), where the next one is, and whether there is one in the row (`NEITHER`: something
+    stands between the cell and its end)."""
+    i, last = start, data.shape[0] - 1
+    if byte_at(data, i) == QUOTE:
+        i += 1
+        while i < last and (byte_at(data, i) != QUOTE or byte_at(data, i + 1) == QUOTE):
+            i += 2 if byte_at(data, i) == QUOTE else 1
+        if i >= last:
+            return -1, last, NEITHER
+        i += 1
+        after, end = _after_cell(data, i, separator)
+        return i, after, end
+    c = byte_at(data, i)
+    while c != separator and c != NEW_LINE and not (separator == BLANKS and _is_blank(c, separator)):
+        i += 1
+        c = byte_at(data, i)
+    stop = i
+    while stop > start and _is_blank(byte_at(data, stop - 1), separator):
+        stop -= 1
+    after, end = _after_cell(data, i, separator)
+    return stop, after, end
+
+
+@njit(**INLINED)
+def _after_cell(data, i, separator):
+    """Return the place after what ends a cell, and whether this is the end of its row too."""
+    if byte_at(data, i) == separator:
+        return i + 1, MORE
+    stop = _after_blanks(data, i, separator)
+    c = byte_at(data, stop)
+    if c == NEW_LINE:
+        return stop + 1, END
+    if c == separator:
+        return stop + 1, MORE
+    return stop, MORE if separator == BLANKS and stop > i else NEITHER
+
+
+@njit(**INLINED)
+def _is_blank(c, separator):
+    return c <= SPACE and (c == SPACE or 9 <= c <= 13) and c != NEW_LINE and c != separator
+
+
+@njit(**INLINED)
+def _after_blanks(data, i, separator):
+    """Return the next place that is no blank; a line break or a separator is none."""
+    c = byte_at(data, i)
+    while c <= SPACE and _is_blank(c, separator):
+        i += 1
+        c = byte_at(data, i)
+    return i
+
+
+@njit(**UNCOUNTED)
+def _is_missing(data, start, stop):
+    """Tell whether there is nothing between two places, or ?, na, nan, null or <null> in letters of any size."""
+    if stop - start >= 2 and byte_at(data, start) == QUOTE:
+        start, stop = start + 1, stop - 1
+    n = stop - start
+    if n == 0 or (n == 1 and byte_at(data, start) == 63):
+        return True
+    if n == 6 and byte_at(data, start) == 60 and byte_at(data, stop - 1) == 62:
+        return _is_null(data, start + 1)
+    is_na = n in (2, 3) and byte_at(data, start) | SPACE == 110 and byte_at(data, start + 1) | SPACE == 97
+    return (is_na and (n == 2 or byte_at(data, start + 2) | SPACE == 110)) or (n == 4 and _is_null(data, start))
+
+
+@njit(**UNCOUNTED)
+def _is_null(data, i):
+    is_nu = byte_at(data, i) | SPACE == 110 and byte_at(data, i + 1) | SPACE == 117
+    return is_nu and byte_at(data, i + 2) | SPACE == 108 and byte_at(data, i + 3) | SPACE == 108

@@ -1,0 +1,120 @@
+"""Dual coordinate descent on the hinge of single rows.
+
+What a step needs to know of a row lies together in a table, half a cache line a row, in the columns `SQUARE`, `UPPER`, `DUAL`
+and `LABEL`: the row's squared length, the upper end of its dual variable, the variable, and -1 or 1.
+"""
+
+import numpy as np
+from numba import njit
+from numba.extending import overload, register_jitable
+
+from aucdist.kernels.pair_rows import prefetch, prefetch_row
+from aucdist.kernels.random import below, u64
+from aucdist.kernels.rows import SUM_IN_ANY_ORDER, CsrRows, _is_csr, row_axpy, row_dot
+
+SQUARE, UPPER, DUAL, LABEL = 0, 1, 2, 3
+N_COLUMNS = 4
+
+AHEAD = 4
+"""So many steps before its own a row is fetched from memory."""
+
+
+@register_jitable(fastmath=SUM_IN_ANY_ORDER)
+def _sum_of_squares(values):
+    total = 0.0
+    for k in range(values.shape[0]):
+        total += np.float64(values[k]) * np.float64(values[k])
+    return total
+
+
+def row_square(rows, i):
+    """Return the squared length of row i, summed in float64."""
+    if isinstance(rows, CsrRows):
+        return _sum_of_squares(rows.values[rows.offsets[i] : rows.offsets[i + 1]])
+    return _sum_of_squares(rows.values[i])
+
+
+@overload(row_square)
+def _row_square_by_type(rows, i):
+    if _is_csr(rows):
+        return lambda rows, i: _sum_of_squares(rows.values[rows.offsets[i] : rows.offsets[i + 1]])
+    return lambda rows, i: _sum_of_squares(rows.values[i])
+
+
+@njit(nogil=True, cache=True)
+def square_rows(rows, out):
+    """Write the rows' squared lengths into out, float64 of shape (n_samples,) with any stride."""
+    for i in range(out.shape[0]):
+        out[i] = row_square(rows, i)
+
+
+@njit(nogil=True, cache=True)
+def dual_sweeps(rows, table, order, n_active, seed, n_steps, cyclic, one, sigma, high, low, w):
+    """Sweep over the active rows, until at least `n_steps` steps were taken or a sweep changed nothing.
+
+    A step maximises the dual over one row's variable and moves w along. Rows come in a new random order in each sweep, and
+    one whose variable is at an end, and whose slope presses it there harder than any did in the sweep before, becomes idle.
+    If cyclic, they come as `order` has them and none becomes idle.
+
+    Parameters
+    ----------
+    rows : DenseRows or CsrRows
+    table : ndarray of shape (n_samples, N_COLUMNS), float64
+        `DUAL` is changed.
+    order : ndarray of shape (n_samples,), int32
+        The rows, the active ones first; changed.
+    n_active : int
+    seed : int
+    n_steps : int
+    cyclic : bool
+    one : float
+        The value of the column that stands for the intercept; 0 for none. It belongs to ``w[-1]``, and is in the squares.
+    sigma : float
+        By how much a step overstates its effect on w, so that blocks may add up theirs; 1 for the sequential algorithm.
+    high, low : float
+        The largest and the smallest slope that moved a variable in the sweep before; inf and -inf where there was none.
+    w : ndarray of shape (n_features + 1,), float64
+        Changed by ``sigma * change * label * row``.
+
+    Returns
+    -------
+    n_active : int
+    high, low : float
+    taken : int
+        Steps taken.
+    """
+    state, taken, last = u64(seed), 0, w.shape[0] - 1
+    while taken < n_steps and n_active > 0:
+        if not cyclic:
+            for t in range(n_active - 1, 0, -1):
+                state, place = below(state, t + 1)
+                order[t], order[place] = order[place], order[t]
+        largest, smallest, t = 0.0, 0.0, 0
+        while t < n_active:
+            if t + AHEAD < n_active:
+                later = order[t + AHEAD]
+                prefetch(table, later * N_COLUMNS)
+                prefetch_row(rows, later)
+            i = order[t]
+            taken += 1
+            label, dual, upper = table[i, LABEL], table[i, DUAL], table[i, UPPER]
+            slope = label * (row_dot(rows, i, w) + one * w[last]) - 1.0
+            if (dual == 0.0 and slope > high) or (dual == upper and slope < low):
+                n_active -= 1
+                order[t], order[n_active] = order[n_active], order[t]
+                continue
+            t += 1
+            if (dual == 0.0 and slope >= 0.0) or (dual == upper and slope <= 0.0):
+                continue
+            largest, smallest = max(largest, slope), min(smallest, slope)
+            new = min(max(dual - slope / (sigma * table[i, SQUARE]), 0.0), upper)
+            table[i, DUAL] = new
+            move = sigma * label * (new - dual)
+            row_axpy(rows, i, move, w)
+            w[last] += one * move
+        if largest == 0.0 and smallest == 0.0:
+            break
+        if not cyclic:
+            high = largest if largest > 0.0 else np.inf
+            low = smallest if smallest < 0.0 else -np.inf
+    return n_active, high, low, taken

@@ -1,0 +1,211 @@
+"""Steps of the primal solvers of the hinge: along columns, along single rows, and onto the L1 ball."""
+
+import numpy as np
+from numba import njit
+from numba.extending import overload, register_jitable
+
+from aucdist.kernels.pair_rows import prefetch_row
+from aucdist.kernels.random import below, u64
+from aucdist.kernels.rows import SUM_IN_ANY_ORDER, CsrRows, _is_csr, row_axpy, row_dot
+
+AHEAD = 4
+"""So many steps before its own a row is fetched from memory."""
+
+SMALLEST_SCALE = 1e-100
+"""Below it the scale is multiplied into the weights, long before it is rounded to 0."""
+
+
+# ---- along columns ----------------------------------------------------------------------------------------------------
+
+
+@register_jitable(fastmath=SUM_IN_ANY_ORDER)
+def _dense_active(columns, j, shares, margins):
+    column, total = columns.values[j], 0.0
+    for i in range(margins.shape[0]):
+        own = shares[i] * column[i]
+        total += own if margins[i] < 1.0 else 0.0
+    return total
+
+
+@register_jitable(fastmath=SUM_IN_ANY_ORDER)
+def _csr_active(columns, j, shares, margins):
+    total = 0.0
+    for k in range(np.uint64(columns.offsets[j]), np.uint64(columns.offsets[j + 1])):
+        i = np.uint32(columns.indices[k])
+        if margins[i] < 1.0:
+            total += shares[i] * columns.values[k]
+    return total
+
+
+def active_sum(columns, j, shares, margins):
+    """Return the sum of ``shares * column j`` over the rows whose margin is below 1."""
+    if isinstance(columns, CsrRows):
+        return _csr_active(columns, j, shares, margins)
+    return _dense_active(columns, j, shares, margins)
+
+
+@overload(active_sum)
+def _active_sum_by_type(columns, j, shares, margins):
+    if _is_csr(columns):
+        return lambda columns, j, shares, margins: _csr_active(columns, j, shares, margins)
+    return lambda columns, j, shares, margins: _dense_active(columns, j, shares, margins)
+
+
+@njit(nogil=True, cache=True)
+def soften(value, width):
+    """Return the value moved by the width towards 0, and not beyond."""
+    if value > width:
+        return value - width
+    return value + width if value < -width else 0.0
+
+
+@njit(nogil=True, cache=True)
+def column_steps(columns, labels, shares, seed, lasso, lam, eta, eta_free, margins, w):
+    """Take as many steps of Non-smooth SCD as there are weights, each along a column drawn evenly from all of them.
+
+    With g the derivative of the loss along the column: ``w <- soften(w - eta g / 2, eta lam / 2)`` with an L1 penalty,
+    ``w <- (w - eta g / 2) / (1 + eta lam)`` with an L2 penalty, ``w <- w - eta_free g / 2`` for the intercept.
+
+    Parameters
+    ----------
+    columns : DenseRows or CsrRows
+        The columns of X, each value multiplied by the label of its row.
+    labels : ndarray of shape (n_samples,) or (0,), float64
+        -1 or 1; none where there is no intercept.
+    shares : ndarray of shape (n_samples,), float64
+        The rows' shares of the whole weight.
+    seed : int
+    lasso : bool
+        Whether the penalty is L1.
+    lam, eta, eta_free : float
+    margins : ndarray of shape (n_samples,), float64
+        Moved along with the weights.
+    w : ndarray of shape (n_weights,), float64
+        Changed; the last one is the intercept, if there is one.
+    """
+    state, n_weights = u64(seed), w.shape[0]
+    intercept = n_weights - 1 if labels.shape[0] > 0 else n_weights
+    for _ in range(n_weights):
+        state, j = below(state, n_weights)
+        if j == intercept:
+            slope = 0.0
+            for i in range(labels.shape[0]):
+                if margins[i] < 1.0:
+                    slope -= shares[i] * labels[i]
+            move = -0.5 * eta_free * slope
+            w[j] += move
+            for i in range(labels.shape[0]):
+                margins[i] += move * labels[i]
+            continue
+        reached = w[j] + 0.5 * eta * active_sum(columns, j, shares, margins)
+        new = soften(reached, 0.5 * eta * lam) if lasso else reached / (1.0 + eta * lam)
+        if new != w[j]:
+            row_axpy(columns, j, new - w[j], margins)
+            w[j] = new
+
+
+# ---- along rows -------------------------------------------------------------------------------------------------------
+
+
+@njit(nogil=True, cache=True)
+def pegasos_steps(rows, y, factors, squares, seed, n_steps, lam, time, free, radius, w):
+    """Take steps of Pegasos, each along a row drawn evenly from all of them.
+
+    With ``s = 1 / (2 lam t)``: ``w <- (1 - 2 lam s) w``, plus ``s factor y x`` if the margin is below 1; then w is shortened to
+    the radius. The intercept moves by ``factor y / (2 sqrt(t))``.
+
+    Parameters
+    ----------
+    rows : DenseRows or CsrRows
+    y : ndarray of shape (n_samples,), int8
+    factors : ndarray of shape (n_samples,), float64
+        Of the rows' losses, 1 on average.
+    squares : ndarray of shape (n_samples,), float64
+        The rows' squared lengths.
+    seed, n_steps : int
+    lam : float
+    time : int
+        Steps before these.
+    free : float
+        1 if there is an intercept, else 0.
+    radius : float
+    w : ndarray of shape (n_features + 1,), float64
+        Changed; the last one is the intercept.
+    """
+    state, last = u64(seed), w.shape[0] - 1
+    scale, square, intercept = 1.0, 0.0, w[last]
+    w[last] = 0.0
+    for j in range(last):
+        square += w[j] * w[j]
+    state, following = below(state, y.shape[0])
+    for t in range(time + 1, time + n_steps + 1):
+        i = following
+        state, following = below(state, y.shape[0])
+        prefetch_row(rows, following)
+        along = scale * row_dot(rows, i, w)
+        margin = y[i] * (along + intercept)
+        shrink = 1.0 - 1.0 / t
+        scale *= shrink
+        square *= shrink * shrink
+        if scale < SMALLEST_SCALE:
+            for j in range(last):
+                w[j] *= scale
+            scale = 1.0
+        if margin < 1.0:
+            move = factors[i] * y[i] / (2.0 * lam * t)
+            row_axpy(rows, i, move / scale, w)
+            square += 2.0 * move * shrink * along + move * move * squares[i]
+            intercept += free * factors[i] * y[i] / (2.0 * np.sqrt(t))
+        if square > radius * radius:
+            scale *= radius / np.sqrt(square)
+            square = radius * radius
+    for j in range(last):
+        w[j] *= scale
+    w[last] = intercept
+
+
+# ---- onto the L1 ball -------------------------------------------------------------------------------------------------
+
+
+@njit(nogil=True, cache=True)
+def ball_width(sizes, radius, seed):
+    """Return the width by which all weights have to be softened so that their sizes add up to the radius.
+
+    The search for the width of Duchi, Shalev-Shwartz, Singer & Chandra, "Efficient projections onto the l1-ball for learning in
+    high dimensions" (ICML 2008), figure 2: linear in the expected number of steps. Equal sizes are taken or left together.
+
+    Parameters
+    ----------
+    sizes : ndarray of shape (n_features,), float64
+        Absolute weights, with a sum above the radius; their order is changed.
+    radius : float
+        Above 0.
+    seed : int
+    """
+    state = u64(seed)
+    first, end, total, taken = 0, sizes.shape[0], 0.0, 0
+    while first < end:
+        state, place = below(state, end - first)
+        pivot = sizes[first + place]
+        # Larger ones to the left, equal ones after them, smaller ones to the right.
+        equal, smaller, k, more = first, end, first, 0.0
+        while k < smaller:
+            size = sizes[k]
+            if size > pivot:
+                more += size
+                sizes[k], sizes[equal] = sizes[equal], size
+                equal += 1
+                k += 1
+            elif size == pivot:
+                more += size
+                k += 1
+            else:
+                smaller -= 1
+                sizes[k], sizes[smaller] = sizes[smaller], size
+        if total + more - (taken + smaller - first) * pivot < radius:
+            total += more
+            taken += smaller - first
+            first = smaller
+        else:
+            end = equal
+    return (total - radius) / taken

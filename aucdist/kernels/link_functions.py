@@ -1,0 +1,287 @@
+"""Link functions, row by row: probability, loss, slope and curvature of one score.
+
+Three links are here: the generalized extreme value distribution (of shape xi, location 0, scale 1), the logistic and the normal
+one. The complementary log-log link is the first with xi = 0, looked at from the other side: score and label change sign.
+
+The generalized extreme value distribution has the value ``exp(-t)`` at the score u, where ``a = 1 + xi u`` and
+``t = a ** (-1 / xi)``, or ``exp(-u)`` at xi = 0. Where a is 0 or less its support ends: t is infinite below it, which there is
+for xi > 0, and 0 above it, which there is for xi < 0.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+GEV, LOGIT, PROBIT = 0, 1, 2
+NO_SHAPE = 1e-200
+"""Below it xi moves no score's t by a unit in the last place; the products of smaller ones would lose digits."""
+NEAR, FAR_OFF = (0.0, 0.5, 5), (0.875, 1.0, 6)
+"""The intervals of the tables for GEV's calibrated loss: start, width and number, in t and in log t."""
+DEGREE = 13
+"""Of the polynomial on each interval; with it the tables are exact to a few units in the last place."""
+FAR = 4.0
+"""From this many standard deviations on the normal tail comes from a continued fraction."""
+ROOT_HALF = math.sqrt(0.5)
+LOG_ROOT_TAU = 0.5 * math.log(2.0 * math.pi)
+
+
+class Terms(NamedTuple):
+    """A link and a loss, as the kernels take them.
+
+    Attributes
+    ----------
+    kind : int
+        GEV, LOGIT or PROBIT.
+    sign : float
+        -1 where the link is looked at from the other side, else 1.
+    xi : float
+        Shape; 0 but for GEV.
+    mean : float
+        Of the distribution.
+    near, far : ndarray of shape (n_intervals, DEGREE + 1), float64
+        For GEV: the tables of `near_part` and `far_part`, a polynomial for each interval that has 0 in its middle and runs from
+        -1 to 1.
+    likelihood : bool
+        The loss is minus the log-likelihood, else the calibrated one.
+    """
+
+    kind: int
+    sign: float
+    xi: float
+    mean: float
+    near: np.ndarray
+    far: np.ndarray
+    likelihood: bool
+
+
+@njit(nogil=True, cache=True)
+def gev_place(xi, u):
+    """Return a, t and -log t of a score; at the support's ends and beyond a is 0, t infinite or 0."""
+    if abs(xi) < NO_SHAPE:
+        return 1.0, math.exp(-u) if u > -709.0 else math.inf, u
+    z = xi * u
+    if z <= -1.0:
+        return (0.0, math.inf, -math.inf) if xi > 0.0 else (0.0, 0.0, math.inf)
+    minus_log_t = math.log1p(z) / xi
+    return 1.0 + z, math.exp(-minus_log_t) if minus_log_t > -709.0 else math.inf, minus_log_t
+
+
+@njit(nogil=True, cache=True)
+def normal_tail(x):
+    """Return 1/M - x and M, which is the normal tail over the density at x >= FAR (Mills' ratio), by its continued fraction."""
+    n = int(200.0 / x) + 10
+    rest = x
+    for k in range(n, 1, -1):
+        rest = x + k / rest
+    return 1.0 / rest, 1.0 / (x + 1.0 / rest)
+
+
+@njit(nogil=True, cache=True)
+def probability(terms, u):
+    """Return the probability at score u, and its complement, each to full relative precision."""
+    s = terms.sign * u
+    if terms.kind == GEV:
+        t = gev_place(terms.xi, s)[1]
+        above, below = math.exp(-t), -math.expm1(-t)
+    elif terms.kind == LOGIT:
+        small = math.exp(-abs(s))
+        high, low = 1.0 / (1.0 + small), small / (1.0 + small)
+        above, below = (high, low) if s > 0.0 else (low, high)
+    else:
+        above, below = 0.5 * math.erfc(-ROOT_HALF * s), 0.5 * math.erfc(ROOT_HALF * s)
+    return (above, below) if terms.sign > 0.0 else (below, above)
+
+
+@njit(nogil=True, cache=True)
+def loss_and_slope(terms, u, positive):
+    """Return the loss of a row with score u, and its derivative by u. A loss that is infinite has the slope 0."""
+    s = terms.sign * u
+    one = positive == (terms.sign > 0.0)
+    if terms.kind == GEV:
+        loss, slope = gev_likelihood(terms.xi, s, one) if terms.likelihood else gev_loss(terms, s, one)
+    elif terms.kind == LOGIT:
+        m = -s if one else s  # the loss rises with m, whichever the class
+        small = math.exp(-abs(m))
+        loss = max(m, 0.0) + math.log1p(small)
+        rise = (1.0 if m > 0.0 else small) / (1.0 + small)
+        slope = -rise if one else rise
+    else:
+        m = -s if one else s
+        loss, rise = normal_likelihood(m) if terms.likelihood else normal_loss(m)
+        slope = -rise if one else rise
+    return loss, terms.sign * slope
+
+
+@njit(nogil=True, cache=True)
+def slope_of(terms, u, positive):
+    """Return the derivative of the loss alone, which for the calibrated one is g - y."""
+    if terms.likelihood:
+        return loss_and_slope(terms, u, positive)[1]
+    above, below = probability(terms, u)
+    return -below if positive else above
+
+
+@njit(nogil=True, cache=True)
+def curvature(terms, u, positive):
+    """Return the second derivative of the loss; for the likelihood of GEV with xi > 0, which is not convex, its expectation."""
+    s = terms.sign * u
+    one = positive == (terms.sign > 0.0)
+    if terms.kind == LOGIT:
+        small = math.exp(-abs(s))
+        return small / (1.0 + small) ** 2
+    if terms.kind == PROBIT:
+        if not terms.likelihood:
+            return math.exp(-0.5 * s * s - LOG_ROOT_TAU)
+        m = -s if one else s
+        if m > FAR:
+            rest, mills = normal_tail(m)
+            return rest / mills
+        rise = normal_likelihood(m)[1]
+        return rise * (rise - m)
+    return gev_curvature(terms.xi, s, one, terms.likelihood)
+
+
+@njit(nogil=True, cache=True)
+def normal_loss(m):
+    """Return the mean of ``max(0, m + X)``, X standard normal, and its derivative."""
+    density = math.exp(-0.5 * m * m - LOG_ROOT_TAU)
+    if m < -FAR:
+        rest, mills = normal_tail(-m)
+        return density * rest * mills, density * mills
+    rise = 0.5 * math.erfc(-ROOT_HALF * m)
+    return m * rise + density, rise
+
+
+@njit(nogil=True, cache=True)
+def normal_likelihood(m):
+    """Return minus the logarithm of the normal tail above m, and its derivative."""
+    if m > FAR:
+        mills = normal_tail(m)[1]
+        return 0.5 * m * m + LOG_ROOT_TAU - math.log(mills), 1.0 / mills
+    density = math.exp(-0.5 * m * m - LOG_ROOT_TAU)
+    if m < 0.0:
+        other = 0.5 * math.erfc(-ROOT_HALF * m)
+        return -math.log1p(-other), density / (1.0 - other)
+    tail = 0.5 * math.erfc(ROOT_HALF * m)
+    return -math.log(tail), density / tail
+
+
+@njit(nogil=True, cache=True)
+def gev_loss(terms, u, one):
+    """Return the calibrated loss and its slope.
+
+    With X of the link's distribution the loss is the mean of ``max(0, u - X)`` for a negative row and of ``max(0, X - u)`` for a
+    positive one, and the two differ by u minus the mean of X. In terms of t the first is the incomplete gamma function
+    ``Gamma(-xi, t)``, the second its complement, which a series gives; each is taken where it has no cancellation, from a table.
+    """
+    a, t, minus_log_t = gev_place(terms.xi, u)
+    if t < NEAR[1] * NEAR[2]:
+        above = a * t * tabulated(terms.near, t / NEAR[1])
+        below = above + u - terms.mean
+    else:
+        part = math.exp(-t) if t < 745.0 else 0.0
+        below = part * a / t * tabulated(terms.far, (-minus_log_t - FAR_OFF[0]) / FAR_OFF[1]) if part > 0.0 else 0.0
+        above = below - u + terms.mean
+    return (above, math.expm1(-t)) if one else (below, math.exp(-t))
+
+
+@njit(nogil=True, cache=True)
+def tabulated(table, place):
+    """Return the value of a table at a place, in units of its intervals."""
+    k = int(place)
+    x, coefs = 2.0 * (place - k) - 1.0, table[k]
+    total = coefs[DEGREE]
+    for j in range(DEGREE - 1, -1, -1):
+        total = total * x + coefs[j]
+    return total
+
+
+@njit(nogil=True, cache=True)
+def near_part(xi, t):
+    """Return the loss of a positive row over a t: the sum over k >= 1 of ``(-1)^(k+1) t^(k-1) / (k! (k - xi))``; t up to 2.5."""
+    total, power = 0.0, 1.0
+    for k in range(1, 31):
+        total += power / (k - xi)
+        power *= -t / (k + 1.0)
+    return total
+
+
+@njit(nogil=True, cache=True)
+def far_part(xi, t):
+    """Return the loss of a negative row times exp(t) t / a: ``Gamma(-xi, t) exp(t) t^(1 + xi)`` by a fraction of Legendre."""
+    n = int(110.0 / t) + 4
+    rest = t + xi + (2 * n + 1)
+    for k in range(n, 0, -1):
+        rest = t + xi + (2 * k - 1) - k * (k + xi) / rest
+    return t / rest
+
+
+@njit(nogil=True, cache=True)
+def gev_likelihood(xi, u, one):
+    """Return minus the log-likelihood of a row and its slope."""
+    a, t, minus_log_t = gev_place(xi, u)
+    if one:
+        return (t, -t / a) if t < math.inf and a > 0.0 else (t, 0.0)
+    if a == 0.0:
+        return (0.0, 0.0) if t > 0.0 else (math.inf, 0.0)
+    if t < 1e-4:  # the probability of a negative is t (1 - t/2 + t^2/6 - ...)
+        return minus_log_t + t * (0.5 - t / 24.0), (1.0 - 0.5 * t + t * t / 12.0) / a
+    if t > 700.0:
+        return 0.0, 0.0
+    loss = -math.log1p(-math.exp(-t)) if t > 1.0 else -math.log(-math.expm1(-t))
+    return loss, t / (a * math.expm1(t))
+
+
+@njit(nogil=True, cache=True)
+def gev_curvature(xi, u, one, likelihood):
+    """Return the second derivative of the loss, or for the likelihood with xi > 0 its expectation over the label."""
+    a, t, _ = gev_place(xi, u)
+    if a == 0.0 or (t > 700.0 and not (likelihood and one and xi <= 0.0)):
+        return 0.0
+    if not likelihood:
+        return t * math.exp(-t) / a
+    if one and xi <= 0.0:
+        return (1.0 + xi) * t / (a * a) if t < math.inf else 0.0
+    # t / (exp(t) - 1), with its limit 1 where t has become 0.
+    ratio = t / math.expm1(t) if t > 0.0 else 1.0
+    if xi > 0.0:
+        return t * ratio / (a * a)
+    # The difference of two terms that nearly cancel where t is small: by its series, t/2 - t^2/6, there.
+    less_one = t / -math.expm1(-t) - 1.0 if t > 1e-4 else t * (0.5 + t / 12.0)
+    return ratio * (less_one - xi) / (a * a)
+
+
+@njit(nogil=True, cache=True)
+def shape_terms(xi, u, positive):
+    """Return the derivative by xi of a row's minus log-likelihood, and the second ones by xi twice and by xi and the score.
+
+    As with `gev_curvature` the second ones are expectations where xi > 0.
+    """
+    a, t, _ = gev_place(xi, u)
+    if a == 0.0 or (t > 700.0 and not positive):
+        return 0.0, 0.0, 0.0
+    m, bend = log_t_by_shape(xi, u, a)
+    # t / (exp(t) - 1), with its limit 1 where t has become 0.
+    ratio = t / math.expm1(t) if 0.0 < t < 700.0 else (1.0 if t == 0.0 else 0.0)
+    if xi > 0.0:
+        return (t * m if positive else -ratio * m), t * ratio * m * m, -t * ratio * m / a
+    if positive:
+        return t * m, t * (m * m + bend), t * (u / a - m) / a
+    less_one = t / -math.expm1(-t) - 1.0 if t > 1e-4 else t * (0.5 + t / 12.0)
+    return -ratio * m, ratio * (less_one * m * m - bend), -ratio * (less_one * m + u / a) / a
+
+
+@njit(nogil=True, cache=True)
+def log_t_by_shape(xi, u, a):
+    """Return the first and the second derivative of log t by xi."""
+    z = xi * u
+    if abs(z) >= 0.1:
+        log = math.log1p(z)
+        return (log - z / a) / (xi * xi), ((2.0 * z + z * z / a) / a - 2.0 * log) / (xi * xi * xi)
+    first, second = 0.0, 0.0
+    for k in range(18, 0, -1):
+        first = first * -z + k / (k + 1.0)
+        second = second * -z + k * (k + 1.0) / (k + 2.0)
+    return first * u * u, -second * u * u * u

@@ -1,0 +1,110 @@
+"""Passes over rows for link functions: value and gradient in one reading, curvatures, second moments, slopes along a move."""
+
+from numba import njit
+
+from aucdist.kernels.link_functions import curvature, loss_and_slope, probability, shape_terms, slope_of
+from aucdist.kernels.rows import accumulate, row_axpy, row_dot
+
+
+@njit(nogil=True, cache=True)
+def probabilities(terms, scores, above, below):
+    """Write the probability at each score, and its complement."""
+    for i in range(scores.shape[0]):
+        above[i], below[i] = probability(terms, scores[i])
+
+
+@njit(nogil=True, cache=True)
+def evaluate_rows(rows, y, weight, w, bias, terms, picked, coefs, gradients, sums):
+    """Add up losses and gradients of all rows, each class on its own, in one reading of the rows.
+
+    Parameters
+    ----------
+    rows : DenseRows or CsrRows
+    y : ndarray of shape (n_rows,), int8
+    weight : ndarray of shape (n_rows,), float64
+        Rows of weight 0 count for nothing, even where their loss is infinite.
+    w : ndarray of shape (n_features,), float64
+    bias : float
+    terms : Terms
+    picked : ndarray of shape (2, n_at_a_time), int64
+        Space to work in: so many rows are scored, then added while they are still in the cache.
+    coefs : ndarray of shape (2, n_at_a_time), float64
+        Space to work in.
+    gradients : ndarray of shape (2, n_features), float64
+        Added to: the negative rows', the positive rows'.
+    sums : ndarray of shape (2, 3), float64
+        Added to for each class: losses, slopes, slopes times scores.
+    """
+    n, step = y.shape[0], picked.shape[1]
+    for first in range(0, n, step):
+        n_held = [0, 0]
+        for i in range(first, min(first + step, n)):
+            if weight[i] == 0.0:
+                continue
+            c = 1 if y[i] > 0 else 0
+            score = row_dot(rows, i, w) + bias
+            loss, slope = loss_and_slope(terms, score, c == 1)
+            sums[c, 0] += weight[i] * loss
+            sums[c, 1] += weight[i] * slope
+            sums[c, 2] += weight[i] * slope * score
+            picked[c, n_held[c]] = i
+            coefs[c, n_held[c]] = weight[i] * slope
+            n_held[c] += 1
+        for c in range(2):
+            accumulate(rows, picked[c, : n_held[c]], coefs[c, : n_held[c]], gradients[c])
+
+
+@njit(nogil=True, cache=True)
+def curvatures(rows, y, weight, w, bias, terms, out):
+    """Write each row's weight times the curvature of its loss."""
+    for i in range(out.shape[0]):
+        out[i] = weight[i] * curvature(terms, row_dot(rows, i, w) + bias, y[i] > 0)
+
+
+@njit(nogil=True, cache=True)
+def sparse_moments(rows, coefs, out):
+    """Add the sum of ``coefs[i] x_i x_i'`` over CSR rows to the lower triangle of out."""
+    for i in range(coefs.shape[0]):
+        begin, end = rows.offsets[i], rows.offsets[i + 1]
+        for j in range(begin, end):
+            a = coefs[i] * rows.values[j]
+            row = out[rows.indices[j]]
+            for k in range(begin, j + 1):
+                row[rows.indices[k]] += a * rows.values[k]
+
+
+@njit(nogil=True, cache=True)
+def along(scores, moves, y, weight, terms, steps, out):
+    """Add the derivative of the loss along the moves, at several steps: to out, float64 of shape (n_steps,)."""
+    for i in range(scores.shape[0]):
+        if weight[i] != 0.0 and moves[i] != 0.0:
+            for k in range(steps.shape[0]):
+                out[k] += weight[i] * moves[i] * slope_of(terms, scores[i] + steps[k] * moves[i], y[i] > 0)
+
+
+@njit(nogil=True, cache=True)
+def shape_rows(rows, y, weight, w, bias, xi, both):
+    """Add up what the rows tell of the shape by their likelihood.
+
+    Parameters
+    ----------
+    rows, y, weight, w, bias, xi
+    both : ndarray of shape (n_features + 1,), float64
+        Added to: the expected second derivative by xi and by each weight and the intercept.
+
+    Returns
+    -------
+    slope, information : float
+        The derivative of minus the log-likelihood by xi, and its expected second derivative.
+    """
+    slope, information, last = 0.0, 0.0, both.shape[0] - 1
+    for i in range(y.shape[0]):
+        if weight[i] == 0.0:
+            continue
+        score = row_dot(rows, i, w) + bias
+        first, own, mixed = shape_terms(xi, score, y[i] > 0)
+        slope += weight[i] * first
+        information += weight[i] * own
+        both[last] += weight[i] * mixed
+        row_axpy(rows, i, weight[i] * mixed, both)
+    return slope, information

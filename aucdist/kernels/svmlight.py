@@ -1,0 +1,159 @@
+"""svmlight rows in bytes to the arrays of CSR: one pass over the bytes, after one that counts what there can be at most."""
+
+from numba import njit
+
+from aucdist.kernels.decimals import HARD, INLINED, NO_NUMBER, UNCOUNTED, byte_at, number_at
+
+SOUND, NO_PAIR, TOO_LOW, TOO_HIGH, NOT_ASCENDING, BAD_VALUE, TOO_LARGE = 0, 1, 2, 3, 4, 5, 6
+SPACE, NEW_LINE, COLON, HASH, ZERO = 32, 10, 58, 35, 48
+
+
+@njit(**UNCOUNTED)
+def count_at_most(data):
+    """Return upper bounds of the numbers of rows and of values: the line breaks and the colons."""
+    rows, values = 0, 0
+    for c in data:
+        rows += c == NEW_LINE
+        values += c == COLON
+    return rows, values
+
+
+@njit(**UNCOUNTED)
+def parse_rows(data, first, last, most, topics, ignore_queries, labels, offsets, indices, values, hard):
+    """Read rows.
+
+    Parameters
+    ----------
+    data : ndarray of uint8
+        Whole lines; the last byte is a line break.
+    first, last : int
+        The file's number of the first feature (0 or 1), and the last number allowed.
+    most : float
+        The greatest size of a value.
+    topics : bool
+        Whether a row without a label is allowed.
+    ignore_queries : bool
+        Whether ``qid:...`` is passed over.
+    labels : ndarray of shape (rows, 2), int64
+        Written: where the label of each row starts and stops.
+    offsets : ndarray of shape (rows + 1,), int64
+    indices : ndarray of shape (values,), int32
+    values : ndarray of shape (values,), float32 or float64
+        Written: the rows in CSR form, without zeros. `rows` and `values` are those of `count_at_most`.
+    hard : ndarray of shape (any, 3), int64
+        Written: position in `values`, start and stop of each number that Python must read. One for every 20 bytes is enough.
+
+    Returns
+    -------
+    n_rows, n_values, n_hard : int
+    width : int
+        Features up to the last that is named.
+    fault : int
+        `SOUND`, or what is wrong.
+    place : int
+        Where the next row starts, or the faulty pair.
+    """
+    i, row, k, n_hard, width, fault = 0, 0, 0, 0, 0, SOUND
+    offsets[0] = 0
+    while i < data.shape[0] and fault == SOUND:
+        i = _after_blanks(data, i)
+        if byte_at(data, i) == HASH:
+            i = _line_end(data, i)
+        if byte_at(data, i) == NEW_LINE:
+            i += 1
+            continue
+        stop = _after_token(data, i)
+        if topics and _has_colon(data, i, stop):
+            stop = i
+        labels[row, 0], labels[row, 1] = i, stop
+        i, k, n_hard, named, fault = _pairs(
+            data, stop, first, last, most, ignore_queries, k, n_hard, indices, values, hard
+        )
+        width = max(width, named)
+        row += 1
+        offsets[row] = k
+    return row, k, n_hard, width, fault, i
+
+
+@njit(**INLINED)
+def _pairs(data, i, first, last, most, ignore_queries, k, n_hard, indices, values, hard):
+    """Read what follows a label; return the place after it (or the faulty pair), k, n_hard, the row's width and its fault."""
+    before = first - 1
+    while True:
+        token = _after_blanks(data, i)
+        if byte_at(data, token) == HASH:
+            token = _line_end(data, token)
+        if byte_at(data, token) == NEW_LINE:
+            return token + 1, k, n_hard, before + 1 - first, SOUND
+        i, index, d = token, 0, byte_at(data, token) - ZERO
+        while 0 <= d <= 9:
+            index = min(index * 10 + d, last + 1)
+            i += 1
+            d = byte_at(data, i) - ZERO
+        if d != COLON - ZERO or i == token:
+            if ignore_queries and i == token and _is_query(data, i):
+                i = _after_token(data, i)
+                continue
+            return token, k, n_hard, 0, NO_PAIR
+        if index < first:
+            return token, k, n_hard, 0, TOO_LOW
+        if index > last:
+            return token, k, n_hard, 0, TOO_HIGH
+        if index <= before:
+            return token, k, n_hard, 0, NOT_ASCENDING
+        before, start = index, i + 1
+        value, i, kind = number_at(data, start)
+        if kind == NO_NUMBER or not _ends_token(byte_at(data, i)):
+            return token, k, n_hard, 0, BAD_VALUE
+        if not -most <= value <= most:
+            return token, k, n_hard, 0, TOO_LARGE
+        if kind == HARD:
+            hard[n_hard, 0], hard[n_hard, 1], hard[n_hard, 2] = k, start, i
+            n_hard += 1
+        if value != 0.0 or kind == HARD:
+            indices[k], values[k] = index - first, value
+            k += 1
+
+
+@njit(**INLINED)
+def _ends_token(c):
+    return c in (SPACE, HASH) or 9 <= c <= 13
+
+
+@njit(**INLINED)
+def _after_blanks(data, i):
+    """Return the next place that is no blank; a line break is none."""
+    c = byte_at(data, i)
+    while c == SPACE or (9 <= c <= 13 and c != NEW_LINE):
+        i += 1
+        c = byte_at(data, i)
+    return i
+
+
+@njit(**UNCOUNTED)
+def _after_token(data, i):
+    """Return the next place that is a blank, a line break or the start of a comment."""
+    while not _ends_token(byte_at(data, i)):
+        i += 1
+    return i
+
+
+@njit(**UNCOUNTED)
+def _line_end(data, i):
+    while byte_at(data, i) != NEW_LINE:
+        i += 1
+    return i
+
+
+@njit(**UNCOUNTED)
+def _has_colon(data, start, stop):
+    while start < stop and byte_at(data, start) != COLON:
+        start += 1
+    return start < stop
+
+
+@njit(**UNCOUNTED)
+def _is_query(data, i):
+    """Tell whether ``qid:`` starts here. Never beyond the data, since a line break ends the comparison."""
+    found = byte_at(data, i) == 113 and byte_at(data, i + 1) == 105
+    return found and byte_at(data, i + 2) == 100 and byte_at(data, i + 3) == COLON

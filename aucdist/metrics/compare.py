@@ -1,0 +1,331 @@
+"""Whether one model is better than another: on the same test rows, or over the same folds."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from aucdist.errors import InputError
+from aucdist.metrics.auc import _two_sided_z
+from aucdist.metrics.counts import ScoreCounts, as_column, refuse
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A difference between two models, first minus second.
+
+    Attributes
+    ----------
+    value : float
+    low, high : float
+        Its confidence interval.
+    p_value : float
+        Two-sided, for the hypothesis that there is none.
+    level : float
+    method : str
+        ``delong``, ``bootstrap`` or ``corrected-t``; or ``exact-bound`` where the spread cannot be estimated.
+    """
+
+    value: float
+    low: float
+    high: float
+    p_value: float
+    level: float
+    method: str
+
+
+def placements(y: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return for each row the share of the other class that it is ranked right against, a tie counting one half.
+
+    Parameters
+    ----------
+    y : array of shape (n_samples,)
+        Labels, -1 or +1; both must occur.
+    scores : array of shape (n_samples,)
+        Finite.
+
+    Returns
+    -------
+    of_pos : ndarray of shape (n_pos,), float64
+    of_neg : ndarray of shape (n_neg,), float64
+        Rows in the order they came. The mean of either is the AUC.
+
+    Raises
+    ------
+    InputError
+        If the lengths differ, a label is neither -1 nor +1, a score is not finite, or a class is missing.
+    """
+    y, scores = np.asarray(y), as_column("scores", scores)
+    if y.shape != scores.shape:
+        raise InputError(f"{len(scores)} scores, but labels of shape {y.shape}")
+    refuse("label", y, (y != 1) & (y != -1), "is neither -1 nor +1")
+    refuse("score", scores, ~np.isfinite(scores), "is not finite")
+    pos, neg = scores[y == 1], scores[y == -1]
+    if not (len(pos) and len(neg)):
+        raise InputError(f"rows of both classes are needed; there are {len(pos)} positive and {len(neg)} negative ones")
+    up, down = np.sort(pos), np.sort(neg)
+    below = np.searchsorted(down, pos, "left") + np.searchsorted(down, pos, "right")
+    above = 2 * len(pos) - np.searchsorted(up, neg, "left") - np.searchsorted(up, neg, "right")
+    return below / (2 * len(neg)), above / (2 * len(pos))
+
+
+def delong_covariance(y: np.ndarray, scores: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the AUCs of several scores of the same rows, and DeLong's estimate of their covariance.
+
+    The covariance of the placements of the positives over their number, plus the same for the negatives (DeLong, DeLong and
+    Clarke-Pearson, Biometrics 44, 1988, 837-845), in time n log n by sorting.
+
+    Parameters
+    ----------
+    y : array of shape (n_samples,)
+        Labels, -1 or +1.
+    scores : sequence of array of shape (n_samples,)
+
+    Returns
+    -------
+    areas : ndarray of shape (n_scores,)
+    covariance : ndarray of shape (n_scores, n_scores)
+
+    Raises
+    ------
+    InputError
+        As `placements`, and if a class has fewer than two rows.
+    """
+    parts = [placements(y, column) for column in scores]
+    of_pos, of_neg = (np.stack([part[i] for part in parts]) for i in (0, 1))
+    if min(of_pos.shape[1], of_neg.shape[1]) < 2:
+        raise InputError("DeLong's covariance needs two rows of each class")
+    covariance = sum(np.atleast_2d(np.cov(part)) / part.shape[1] for part in (of_pos, of_neg))
+    return of_pos.mean(axis=1), np.asarray(covariance)
+
+
+def delong_test(y: np.ndarray, first: np.ndarray, second: np.ndarray, level: float = 0.95) -> Difference:
+    """Test whether two models have the same AUC, on the same rows.
+
+    Where all rows agree to the last digit on which model is better, and by how much, there is no spread to estimate, as with
+    two perfect rankings. Then the bound of `auc_interval` is taken to either side, ``1 - (1 - level) ** (1 / m)`` with m the
+    rows of the smaller class, and the p-value is that of a sign test on m pairs without a common row.
+
+    Parameters
+    ----------
+    y : array of shape (n_samples,)
+        Labels, -1 or +1.
+    first, second : array of shape (n_samples,)
+        Scores.
+    level : float
+        At least 0.5 and below 1.
+
+    Returns
+    -------
+    Difference
+
+    Raises
+    ------
+    InputError
+        As `placements`, if a class has fewer than two rows, or for a level out of its range.
+    """
+    _refuse_level(level)
+    areas, covariance = delong_covariance(y, [first, second])
+    value = float(areas[0] - areas[1])
+    variance = float(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
+    if variance <= 1e-14 * float(covariance[0, 0] + covariance[1, 1]) or variance == 0:
+        fewest = int(min((np.asarray(y) == 1).sum(), (np.asarray(y) == -1).sum()))
+        return _bounded(value, fewest, level)
+    error = math.sqrt(variance)
+    reach = _two_sided_z(level) * error
+    p_value = math.erfc(abs(value) / error / math.sqrt(2))
+    return Difference(value, max(value - reach, -1.0), min(value + reach, 1.0), p_value, level, "delong")
+
+
+def _bounded(value: float, fewest: int, level: float) -> Difference:
+    reach = 1 - (1 - level) ** (1 / fewest)
+    p_value = 1.0 if value == 0 else min(1.0, 2 * 0.5**fewest)
+    return Difference(value, max(value - reach, -1.0), min(value + reach, 1.0), p_value, level, "exact-bound")
+
+
+def bootstrap_interval(
+    counts: ScoreCounts,
+    measure: Callable[[ScoreCounts], float],
+    level: float = 0.95,
+    *,
+    n_resamples: int = 1000,
+    seed: int = 0,
+) -> tuple[float, float]:
+    """Return a percentile bootstrap interval of any measure of scores; each class is resampled on its own.
+
+    Where every resample gives the same value, as with a perfect ranking, the interval is that of `auc_interval` for such a
+    case, for the measures are shares: it never has a width of zero.
+
+    Parameters
+    ----------
+    counts : ScoreCounts
+        Counts without weights.
+    measure : callable
+        Takes counts and returns a number, from 0 to 1.
+    level : float
+        At least 0.5 and below 1.
+    n_resamples : int
+        At least 100.
+    seed : int
+        Not negative.
+
+    Raises
+    ------
+    InputError
+        If a class has no rows, there are weights, or a parameter is out of its range.
+    """
+    _refuse_level(level)
+    _refuse_resamples(n_resamples)
+    if counts.weighted:
+        raise InputError("no interval for weighted rows: weights do not say how many independent rows there are")
+    random = np.random.default_rng(seed)
+    kinds = [np.repeat(np.arange(len(counts.values)), n.astype(np.int64)) for n in (counts.pos, counts.neg)]
+    found = np.empty(n_resamples)
+    for i in range(n_resamples):
+        drawn = [kind[random.integers(len(kind), size=len(kind))] for kind in kinds]
+        found[i] = measure(_counts_at(counts, *drawn))
+    low, high = (float(v) for v in np.quantile(found, ((1 - level) / 2, (1 + level) / 2)))
+    if low < high:
+        return low, high
+    q = (1 - level) ** (1 / min(counts.rows_pos, counts.rows_neg))
+    value = float(measure(counts))
+    return q * value, 1 - q * (1 - value)
+
+
+def paired_bootstrap(
+    y: np.ndarray,
+    first: np.ndarray,
+    second: np.ndarray,
+    measure: Callable[[ScoreCounts], float],
+    level: float = 0.95,
+    *,
+    n_resamples: int = 1000,
+    seed: int = 0,
+) -> Difference:
+    """Test by bootstrap whether two models have the same measure, on the same rows; each class is resampled on its own.
+
+    Parameters
+    ----------
+    y : array of shape (n_samples,)
+        Labels, -1 or +1.
+    first, second : array of shape (n_samples,)
+        Scores.
+    measure, level, n_resamples, seed
+        As for `bootstrap_interval`.
+
+    Returns
+    -------
+    Difference
+        The p-value is twice the share of resamples on the other side of zero, and at least ``1 / n_resamples``.
+
+    Raises
+    ------
+    InputError
+        As `bootstrap_interval`.
+    """
+    _refuse_level(level)
+    _refuse_resamples(n_resamples)
+    whole = [ScoreCounts.from_scores(y, scores) for scores in (first, second)]
+    at = [np.searchsorted(counts.values, scores) for counts, scores in zip(whole, (first, second), strict=True)]
+    value = measure(whole[0]) - measure(whole[1])
+    classes = [np.flatnonzero(np.asarray(y) == label) for label in (1, -1)]
+    random = np.random.default_rng(seed)
+    found = np.empty(n_resamples)
+    for i in range(n_resamples):
+        drawn = [rows[random.integers(len(rows), size=len(rows))] for rows in classes]
+        one, other = (measure(_counts_at(c, p[drawn[0]], p[drawn[1]])) for c, p in zip(whole, at, strict=True))
+        found[i] = one - other
+    low, high = (float(v) for v in np.quantile(found, ((1 - level) / 2, (1 + level) / 2)))
+    if low == high:
+        return _bounded(value, min(len(rows) for rows in classes), level)
+    tail = min((found <= 0).mean(), (found >= 0).mean())
+    return Difference(value, low, high, float(np.clip(2 * tail, 1 / n_resamples, 1)), level, "bootstrap")
+
+
+def corrected_t_test(differences: Sequence[float], test_over_train: float, level: float = 0.95) -> Difference:
+    """Test whether two models differ over the same folds, taking into account that the folds' training rows overlap.
+
+    Student's t with n - 1 degrees of freedom and the variance ``(1/n + n_test/n_train) s^2`` in place of ``s^2/n`` (Nadeau and
+    Bengio, "Inference for the Generalization Error", Machine Learning 52, 2003, section 4.1, the corrected resampled t-test;
+    their J is n).
+
+    Parameters
+    ----------
+    differences : sequence of float, of length n
+        First minus second, fold by fold; at least two.
+    test_over_train : float
+        Held-out rows per training row: 1/4 with 5 folds.
+    level : float
+        At least 0.5 and below 1.
+
+    Returns
+    -------
+    Difference
+        Where all differences are the same number there is no spread to estimate: the interval has no ends, and the p-value is
+        that of a sign test.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than two differences, one is not finite, or a parameter is out of its range.
+    """
+    _refuse_level(level)
+    found = as_column("differences", differences)
+    if len(found) < 2:
+        raise InputError(f"{len(found)} differences; at least two folds are needed")
+    refuse("difference", found, ~np.isfinite(found), "is not finite")
+    if not 0 <= test_over_train < math.inf:
+        raise InputError(f"test_over_train is {test_over_train}; a number of at least 0 is needed")
+    from scipy.special import stdtr
+
+    value, spread = float(found.mean()), float(found.std(ddof=1))
+    if spread <= 1e-15 * abs(value):
+        p_value = 1.0 if value == 0 else min(1.0, 2 * 0.5 ** len(found))
+        return Difference(value, -math.inf, math.inf, p_value, level, "exact-bound")
+    error = spread * math.sqrt(1 / len(found) + test_over_train)
+    reach = t_quantile(level, len(found) - 1) * error
+    p_value = 2 * float(stdtr(len(found) - 1, -abs(value) / error))
+    return Difference(value, value - reach, value + reach, p_value, level, "corrected-t")
+
+
+def t_quantile(level: float, freedom: int) -> float:
+    """Return the number that Student's t stays below in size with probability `level`."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, (1 + level) / 2))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return p-values corrected for their number, so that they may be read one by one.
+
+    Holm's step-down procedure (Scandinavian Journal of Statistics 6, 1979, 65-70): the smallest times n, the next times n - 1
+    and so on, never decreasing and never above 1.
+
+    Parameters
+    ----------
+    p_values : sequence of float
+    """
+    found = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(found, kind="stable")
+    raised = np.maximum.accumulate(found[order] * np.arange(len(found), 0, -1))
+    out = np.empty(len(found))
+    out[order] = np.minimum(raised, 1.0)
+    return [float(p) for p in out]
+
+
+def _counts_at(counts: ScoreCounts, of_pos: np.ndarray, of_neg: np.ndarray) -> ScoreCounts:
+    """Return the counts of rows whose scores stand at these positions of the values."""
+    pos, neg = (np.bincount(at, minlength=len(counts.values)).astype(np.float64) for at in (of_pos, of_neg))
+    seen = pos + neg > 0
+    return ScoreCounts(counts.values[seen], pos[seen], neg[seen], len(of_pos), len(of_neg))
+
+
+def _refuse_level(level: float) -> None:
+    if not 0.5 <= level < 1:
+        raise InputError(f"level is {level}; it must be at least 0.5 and below 1")
+
+
+def _refuse_resamples(n_resamples: int) -> None:
+    if n_resamples < 100:
+        raise InputError(f"n_resamples is {n_resamples}; at least 100 are needed for the ends of an interval")

@@ -1,0 +1,182 @@
+"""Measures of probabilities, as functions of counts whose scores are probabilities of the positive class.
+
+Counts merge, so all of these are those of the whole data set however its rows are dealt out.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+
+from aucdist.errors import InputError
+from aucdist.metrics.auc import _two_sided_z, _wilson
+from aucdist.metrics.counts import ScoreCounts
+
+SMALLEST = 1e-15
+"""A probability of 0 or 1 counts as this far from it, so that the log loss of a row that proves it wrong is finite."""
+
+
+def brier(counts: ScoreCounts) -> float:
+    """Return the mean squared distance of the probabilities to the labels 0 and 1 (Brier, 1950).
+
+    Raises
+    ------
+    InputError
+        If there are no rows, or a score is not a probability.
+    """
+    p, weight = _probabilities(counts)
+    return float(counts.pos @ (1.0 - p) ** 2 + counts.neg @ p**2) / float(weight.sum())
+
+
+def log_loss(counts: ScoreCounts) -> float:
+    """Return the mean of minus the logarithm of the probability that was given to what came true; finite, see `SMALLEST`.
+
+    Raises
+    ------
+    InputError
+        If there are no rows, or a score is not a probability.
+    """
+    p, weight = _probabilities(counts)
+    p = np.clip(p, SMALLEST, 1.0 - SMALLEST)
+    return -float(counts.pos @ np.log(p) + counts.neg @ np.log1p(-p)) / float(weight.sum())
+
+
+def hull_probabilities(counts: ScoreCounts) -> np.ndarray:
+    """Return for each score the share of positives in its segment of the ROC curve's convex hull, of shape (n_values,).
+
+    The hull's segments are the pools of the isotonic regression of the labels on the scores (Fawcett & Niculescu-Mizil, 2007).
+
+    Raises
+    ------
+    InputError
+        If there are no rows.
+    """
+    weight = _weight(counts)
+    fit: np.ndarray = isotonic_regression(counts.pos / weight, weights=weight).x
+    return np.clip(fit, 0.0, 1.0)
+
+
+def calibration_loss(counts: ScoreCounts) -> float:
+    """Return the mean squared distance of the probabilities to those of the ROC curve's convex hull.
+
+    After Flach & Matsubara, "A simple lexicographic ranker and probability estimator" (ECML 2007). With `refinement_loss` it
+    makes up the Brier score where the probabilities are constant along each segment of the hull; elsewhere the Brier score may be
+    a little more or less than the two together.
+
+    Raises
+    ------
+    InputError
+        If there are no rows, or a score is not a probability.
+    """
+    p, weight = _probabilities(counts)
+    return float(weight @ (p - hull_probabilities(counts)) ** 2) / float(weight.sum())
+
+
+def refinement_loss(counts: ScoreCounts) -> float:
+    """Return the Brier score of the probabilities of the ROC curve's convex hull: what no calibration can take away.
+
+    Only the order of the scores counts; they need not be probabilities.
+
+    Raises
+    ------
+    InputError
+        If there are no rows.
+    """
+    p, weight = hull_probabilities(counts), _weight(counts)
+    return float(weight @ (p * (1.0 - p))) / float(weight.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Reliability:
+    """How often what was said to have some probability came true.
+
+    Attributes
+    ----------
+    predicted, observed : ndarray of shape (n_bins,), float64
+        Mean probability, and share of positives, of the rows in each bin.
+    low, high : ndarray of shape (n_bins,), float64
+        Interval of the share (Wilson); nan where rows are weighted, for weights do not say how many rows are independent.
+    weight : ndarray of shape (n_bins,), float64
+        Of the rows in each bin; bins without rows are left out.
+    level : float
+    """
+
+    predicted: np.ndarray
+    observed: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    weight: np.ndarray
+    level: float
+
+
+BINNINGS = ("quantile", "uniform")
+
+
+def reliability(
+    counts: ScoreCounts, n_bins: int = 10, *, binning: str = "quantile", level: float = 0.95
+) -> Reliability:
+    """Return a reliability curve with an interval for each of its points.
+
+    Parameters
+    ----------
+    counts : ScoreCounts
+    n_bins : int
+        At least 1.
+    binning : {"quantile", "uniform"}
+        ``quantile``: bins of like weight, equal probabilities staying together, as suits rare events. ``uniform``: bins of
+        equal width.
+    level : float
+        Above 0 and below 1; of each interval on its own.
+
+    Raises
+    ------
+    InputError
+        If there are no rows, a score is not a probability, or a parameter is out of its range.
+    """
+    p, weight = _probabilities(counts)
+    if binning not in BINNINGS:
+        raise InputError(f"binning is {binning!r}. Allowed: {', '.join(BINNINGS)}")
+    if not 0.0 < level < 1.0:
+        raise InputError(f"level is {level}; it must be above 0 and below 1")
+    if n_bins < 1:
+        raise InputError(f"n_bins is {n_bins}; at least 1 is needed")
+    # The middle of what weighs the same decides, so that no bin edge falls within equal probabilities.
+    place = (np.cumsum(weight) - 0.5 * weight) / weight.sum() if binning == "quantile" else p
+    bins = np.minimum((place * n_bins).astype(np.int64), n_bins - 1)
+    total = np.bincount(bins, weight, n_bins)
+    there = total > 0
+    total = total[there]
+    predicted = np.bincount(bins, weight * p, n_bins)[there] / total
+    observed = np.bincount(bins, counts.pos, n_bins)[there] / total
+    low = high = np.full(len(total), np.nan)
+    if not counts.weighted:
+        low, high = _wilson(observed, total, _two_sided_z(level))
+        low, high = np.minimum(low, observed), np.maximum(high, observed)  # rounding can put shares of 0 and 1 outside
+    return Reliability(predicted, observed, low, high, total, level)
+
+
+def expected_calibration_error(counts: ScoreCounts, n_bins: int = 10, *, binning: str = "quantile") -> float:
+    """Return the mean distance of predicted and observed probability over the bins of a reliability curve.
+
+    Parameters and errors are those of `reliability`. It depends on the bins, and is above 0 for a model without fault: only
+    values of like bins and numbers of rows compare.
+    """
+    found = reliability(counts, n_bins, binning=binning)
+    return float(found.weight @ np.abs(found.predicted - found.observed)) / float(found.weight.sum())
+
+
+def _weight(counts: ScoreCounts) -> np.ndarray:
+    if len(counts.values) == 0:
+        raise InputError("there are no rows")
+    return counts.pos + counts.neg
+
+
+def _probabilities(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray]:
+    """Return the scores, checked, and the weight of the rows at each."""
+    weight, p = _weight(counts), counts.values
+    if p[0] < 0.0 or p[-1] > 1.0:
+        wrong = p[0] if p[0] < 0.0 else p[-1]
+        raise InputError(
+            f"probabilities lie from 0 to 1, and there is {wrong:g}: take predict_proba, not decision_function"
+        )
+    return p, weight

@@ -1,0 +1,98 @@
+"""The measures of probabilities on labels and probabilities as they come: the larger label is positive."""
+
+from typing import Any
+
+from aucdist.metrics import probability as of_counts
+from aucdist.metrics.functions import _counts
+from aucdist.metrics.probability import Reliability
+
+
+def brier_score_loss(y_true: Any, y_proba: Any, sample_weight: Any = None) -> float:
+    """Return the mean squared distance of the probabilities to the labels 0 and 1.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Two different labels, numbers or strings; the larger one is positive.
+    y_proba : array-like of shape (n_samples,)
+        Probabilities of the positive label, from 0 to 1.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, at least 0.
+
+    Raises
+    ------
+    InputError
+        If the input has not this form, or holds one class only.
+    """
+    return of_counts.brier(_counts(y_true, y_proba, sample_weight))
+
+
+def log_loss(y_true: Any, y_proba: Any, sample_weight: Any = None) -> float:
+    """Return the mean of minus the logarithm of the probability that was given to what came true.
+
+    A probability of 0 or 1 counts as 1e-15 from it, so the loss is always finite.
+
+    Parameters
+    ----------
+    y_true, y_proba, sample_weight
+        As for `brier_score_loss`.
+    """
+    return of_counts.log_loss(_counts(y_true, y_proba, sample_weight))
+
+
+def calibration_loss(y_true: Any, y_proba: Any, sample_weight: Any = None) -> float:
+    """Return the mean squared distance of the probabilities to those of the ROC curve's convex hull (Flach & Matsubara, 2007).
+
+    Parameters
+    ----------
+    y_true, y_proba, sample_weight
+        As for `brier_score_loss`.
+    """
+    return of_counts.calibration_loss(_counts(y_true, y_proba, sample_weight))
+
+
+def refinement_loss(y_true: Any, y_score: Any, sample_weight: Any = None) -> float:
+    """Return the Brier score of the probabilities of the ROC curve's convex hull: what no calibration can take away.
+
+    Parameters
+    ----------
+    y_true, y_score, sample_weight
+        As for `brier_score_loss`, but any scores will do.
+    """
+    return of_counts.refinement_loss(_counts(y_true, y_score, sample_weight))
+
+
+def reliability_curve(
+    y_true: Any,
+    y_proba: Any,
+    n_bins: int = 10,
+    *,
+    binning: str = "quantile",
+    level: float = 0.95,
+    sample_weight: Any = None,
+) -> Reliability:
+    """Return predicted and observed probability in bins, with Wilson's interval of the latter.
+
+    Parameters
+    ----------
+    y_true, y_proba, sample_weight
+        As for `brier_score_loss`.
+    n_bins, binning, level
+        See `aucdist.metrics.probability.reliability`.
+    """
+    return of_counts.reliability(_counts(y_true, y_proba, sample_weight), n_bins, binning=binning, level=level)
+
+
+def expected_calibration_error(
+    y_true: Any, y_proba: Any, n_bins: int = 10, *, binning: str = "quantile", sample_weight: Any = None
+) -> float:
+    """Return the mean distance of predicted and observed probability over bins.
+
+    Parameters
+    ----------
+    y_true, y_proba, sample_weight
+        As for `brier_score_loss`.
+    n_bins, binning
+        See `aucdist.metrics.probability.reliability`.
+    """
+    return of_counts.expected_calibration_error(_counts(y_true, y_proba, sample_weight), n_bins, binning=binning)

@@ -1,0 +1,203 @@
+"""Link functions and the losses that go with them: what a linear score says about the probability of the positive class.
+
+Fu & Liu (2018) call the inverse link g, the score u = beta.x, the shape xi and the label y in {0, 1}. Their calibrated loss (4)
+is ``G(u) - y u`` with G' = g; it is convex for every link, as g rises. G is given but for a constant. Here the constant is
+chosen for each class so that the least value of the loss is 0: then the loss of a negative row is the integral of g up to u, that
+of a positive row the integral of 1 - g from u on. With X distributed as g they are the means of ``max(0, u - X)`` and
+``max(0, X - u)``. Neither gradient nor minimiser depends on that choice, and a value that is never negative can be held
+against a bound. For GEV it needs xi < 1, for from there on X has no mean, and the loss of a positive row no least value.
+
+The other loss is the likelihood (3), minus its logarithm: convex but for GEV with xi > 0.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.polynomial.chebyshev import cheb2poly, chebinterpolate
+from scipy.special import expm1, ndtri, zeta
+
+from aucdist.errors import InputError, unknown
+from aucdist.kernels.link_functions import (
+    DEGREE,
+    FAR_OFF,
+    GEV,
+    LOGIT,
+    NEAR,
+    NO_SHAPE,
+    PROBIT,
+    Terms,
+    far_part,
+    near_part,
+)
+from aucdist.kernels.link_rows import probabilities
+
+LINKS = ("gev", "logit", "probit", "cloglog")
+LOSSES = ("calibrated", "likelihood")
+LEAST_XI = -1.0
+"""Below it the slope of g has no bound."""
+NO_MEAN_XI = 1.0
+"""From here on the distribution has no mean, hence the calibrated loss no least value."""
+KINDS = {"gev": (GEV, 1.0), "cloglog": (GEV, -1.0), "logit": (LOGIT, 1.0), "probit": (PROBIT, 1.0)}
+NO_TABLE = np.zeros((1, DEGREE + 1))
+STEEPEST = {"logit": 0.25, "probit": 1.0 / math.sqrt(2.0 * math.pi)}
+
+
+@dataclass(frozen=True)
+class Link:
+    """An inverse link function g, from scores to probabilities.
+
+    Attributes
+    ----------
+    name : {"gev", "logit", "probit", "cloglog"}
+        ``gev``: ``exp(-(1 + xi u) ** (-1 / xi))``, and ``exp(-exp(-u))`` at xi = 0. ``logit``: ``1 / (1 + exp(-u))``.
+        ``probit``: the normal distribution function. ``cloglog``: ``1 - exp(-exp(u))``.
+    xi : float
+        Shape, for ``gev`` alone; at least -1.
+
+    Raises
+    ------
+    InputError
+        For another name, or a shape that is out of range.
+    """
+
+    name: str
+    xi: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.name not in LINKS:
+            raise unknown("link", self.name, LINKS)
+        check_shape(self.xi)
+        if self.name != "gev" and self.xi != 0.0:
+            raise InputError(f"xi is {self.xi!r}; only the link gev has a shape")
+
+    def probabilities(self, scores: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return g and 1 - g at each score, both to full relative precision, and exactly 0 or 1 beyond the support's ends.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_samples,)
+        """
+        u = np.ascontiguousarray(scores, dtype=np.float64)
+        above, below = np.empty(len(u)), np.empty(len(u))
+        probabilities(self.terms(likelihood=True), u, above, below)
+        return above, below
+
+    def score(self, probability: float) -> float:
+        """Return the score that has this probability, above 0 and below 1."""
+        p = probability
+        if self.name == "logit":
+            return math.log(p / (1.0 - p))
+        if self.name == "probit":
+            return float(ndtri(p))
+        if self.name == "cloglog":
+            return math.log(-math.log1p(-p))
+        minus_log_t = -math.log(-math.log(p))
+        return minus_log_t if abs(self.xi) < NO_SHAPE else float(expm1(self.xi * minus_log_t)) / self.xi
+
+    @property
+    def steepest(self) -> float:
+        """The largest slope of g: (9) of the paper for ``gev``, ``exp(-(1 + xi)) (1 + xi) ** (1 + xi)``."""
+        if self.name in STEEPEST:
+            return STEEPEST[self.name]
+        return math.exp(-(1.0 + self.xi)) * (1.0 + self.xi) ** (1.0 + self.xi)
+
+    @property
+    def mean(self) -> float:
+        """The mean of the distribution that g is; xi below 1."""
+        if self.name in STEEPEST:
+            return 0.0
+        return _gev_mean(self.xi)
+
+    def terms(self, *, likelihood: bool) -> Terms:
+        """Return the link as the kernels take it, with the loss."""
+        kind, sign = KINDS[self.name]
+        mean, near, far = 0.0, NO_TABLE, NO_TABLE
+        if kind == GEV and not likelihood:
+            mean = self.mean
+            near = _table(lambda t: near_part(self.xi, t), NEAR)
+            far = _table(lambda log_t: far_part(self.xi, math.exp(log_t)), FAR_OFF)
+        return Terms(kind, sign, float(self.xi), mean, near, far, likelihood)
+
+
+def check_shape(xi: float) -> None:
+    """Refuse a shape that is below -1 or not finite."""
+    if not LEAST_XI <= xi < math.inf:
+        raise InputError(
+            f"xi is {xi!r}; it must be at least -1 and finite: below -1 the slope of the link has no bound"
+        )
+
+
+def _table(function: Callable[[float], float], intervals: tuple[float, float, int]) -> np.ndarray:
+    """Return a polynomial through the Chebyshev points of each interval, in powers of a variable that runs from -1 to 1."""
+    start, width, n = intervals
+    table = np.zeros((n, DEGREE + 1))
+    for k in range(n):
+        middle = start + width * (k + 0.5)
+        values = np.vectorize(lambda x, middle=middle: function(middle + 0.5 * width * x))
+        coefs = cheb2poly(chebinterpolate(values, DEGREE))  # without the last ones where they are 0
+        table[k, : len(coefs)] = coefs
+    return table
+
+
+def _gev_mean(xi: float) -> float:
+    """Return ``(Gamma(1 - xi) - 1) / xi``, at 0 Euler's constant."""
+    if abs(xi) > 0.1:
+        return math.expm1(math.lgamma(1.0 - xi)) / xi
+    k = np.arange(2, 20)
+    log_gamma_over_xi = np.euler_gamma + float(np.sum(zeta(k) / k * float(xi) ** (k - 1)))
+    return log_gamma_over_xi if abs(xi) < NO_SHAPE else math.expm1(xi * log_gamma_over_xi) / xi
+
+
+@dataclass(frozen=True)
+class LinkLoss:
+    """A link and the loss by which it is fitted.
+
+    Attributes
+    ----------
+    link : Link
+    name : {"calibrated", "likelihood"}
+
+    Raises
+    ------
+    InputError
+        For another name, or a shape for which the loss has no least value.
+    """
+
+    link: Link
+    name: str = "calibrated"
+
+    def __post_init__(self) -> None:
+        if self.name not in LOSSES:
+            raise unknown("loss", self.name, LOSSES)
+        if self.name == "calibrated" and self.link.xi >= NO_MEAN_XI:
+            raise InputError(
+                f"xi is {self.link.xi!r}; with loss='calibrated' it must be below 1: from there on the distribution has no "
+                "mean and the loss no least value. loss='likelihood' takes any xi from -1"
+            )
+
+    @property
+    def likelihood(self) -> bool:
+        """Whether the loss is minus the log-likelihood."""
+        return self.name == "likelihood"
+
+    @property
+    def convex(self) -> bool:
+        """Whether the loss is convex in the score, so that a lower bound can be had from a gradient."""
+        return not (self.likelihood and self.link.name == "gev" and self.link.xi > 0.0)
+
+    @property
+    def largest_curvature(self) -> float | None:
+        """A bound on the second derivative of the loss by the score; None where there is none."""
+        if not self.likelihood:
+            return self.link.steepest
+        # The logit's two losses are one. The normal distribution's is bounded by the variance of the truncated normal.
+        return {"logit": STEEPEST["logit"], "probit": 1.0}.get(self.link.name)
+
+    @cached_property
+    def terms(self) -> Terms:
+        """The loss as the kernels take it."""
+        return self.link.terms(likelihood=self.likelihood)

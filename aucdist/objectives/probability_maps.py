@@ -1,0 +1,134 @@
+"""Maps from a model's scores to probabilities, which travel and are saved as plain numbers."""
+
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from aucdist.errors import InputError
+from aucdist.objectives.links import Link
+
+
+@dataclass(frozen=True, eq=False)
+class ProbabilityMap(ABC):
+    """A map from scores to probabilities of the positive class.
+
+    Attributes
+    ----------
+    odds : float
+        What the odds are multiplied with: see `corrected`.
+    """
+
+    odds: float
+
+    def __call__(self, scores: np.ndarray) -> np.ndarray:
+        """Return the probabilities of the negative and of the positive class, float64 of shape (n_samples, 2).
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_samples,), float64
+        """
+        positive, negative = self._both(scores)
+        weighted = self.odds * positive
+        whole = weighted + negative
+        return np.column_stack([negative / whole, weighted / whole])
+
+    def corrected(self, share: float, prior: float | None) -> Self:
+        """Return the map for rows of which another share is positive, the rows of each class being the same.
+
+        Then Bayes' rule multiplies the odds of every row by the ratio of the two shares' odds. That is exact where training rows
+        were left out by chance within a class, as undersampling does.
+
+        Parameters
+        ----------
+        share : float
+            Of the positive rows among those that the map was fitted to.
+        prior : float or None
+            Of the positive rows among those to come; None for the same.
+        """
+        if prior is None:
+            return self
+        return replace(self, odds=prior / (1.0 - prior) * (1.0 - share) / share)
+
+    @abstractmethod
+    def _both(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the probability of either class, the positive one first, before the correction."""
+
+    @abstractmethod
+    def shifted(self, by: float) -> Self:
+        """Return the same map for scores from which a number was taken away."""
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """Return the map in types of JSON."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinkMap(ProbabilityMap):
+    """The link's probability at ``slope * score + offset``."""
+
+    link: Link
+    slope: float
+    offset: float
+
+    def _both(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return self.link.probabilities(self.slope * scores + self.offset)
+
+    def shifted(self, by: float) -> "LinkMap":
+        """Return the same map for scores from which a number was taken away."""
+        return replace(self, offset=self.offset + self.slope * by)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the map in types of JSON."""
+        return {
+            "kind": "link",
+            "odds": self.odds,
+            "link": asdict(self.link),
+            "slope": self.slope,
+            "offset": self.offset,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class IsotonicMap(ProbabilityMap):
+    """A rising line through points; the first and the last probability hold beyond them.
+
+    Attributes
+    ----------
+    scores, probabilities : ndarray of shape (n_points,), float64
+        Both ascending.
+    """
+
+    scores: np.ndarray
+    probabilities: np.ndarray
+
+    def _both(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        positive = np.interp(scores, self.scores, self.probabilities)
+        return positive, 1.0 - positive
+
+    def shifted(self, by: float) -> "IsotonicMap":
+        """Return the same map for scores from which a number was taken away."""
+        return replace(self, scores=self.scores - by)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the map in types of JSON."""
+        points = {"scores": self.scores.tolist(), "probabilities": self.probabilities.tolist()}
+        return {"kind": "isotonic", "odds": self.odds} | points
+
+
+def map_from_json(content: dict[str, Any]) -> ProbabilityMap:
+    """Return the map that `to_json` described.
+
+    Raises
+    ------
+    InputError
+        If it is of a kind that is not known.
+    """
+    if content["kind"] == "link":
+        link = Link(content["link"]["name"], content["link"]["xi"])
+        return LinkMap(content["odds"], link, content["slope"], content["offset"])
+    if content["kind"] == "isotonic":
+        points = (np.array(content[key], dtype=np.float64) for key in ("scores", "probabilities"))
+        return IsotonicMap(content["odds"], *points)
+    raise InputError(f"unknown kind of calibration {content['kind']!r}. Allowed: link, isotonic")

@@ -1,0 +1,153 @@
+"""What the page shows of the search that chose the parameters: the path or the heat map, and the table of settings."""
+
+import math
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from aucdist.report import plots
+from aucdist.report.table import auc_text, count_text, search_verdict, value_text
+
+MOST_ROWS = 60
+PLACEMENTS = {
+    "tasks": "each with rows of its own",
+    "masks": "they took turns on rows that stayed where they are",
+}
+Search = dict[str, Any]
+
+
+def search_section(search: Search) -> dict[str, Any]:
+    """Return what the template needs.
+
+    Parameters
+    ----------
+    search : dict
+        The object that ``aucdist cv --json`` prints.
+
+    Returns
+    -------
+    dict
+        ``verdict``, ``words``, ``figure`` (SVG or None), ``heat`` (or None), ``table``.
+    """
+    varied = _varied(search)
+    return {
+        "verdict": search_verdict(search),
+        "words": _words(search),
+        "figure": _path(search, varied[0]) if len(varied) == 1 and _numeric(search, varied[0]) else None,
+        "heat": _heat(search, *varied) if len(varied) == 2 else None,
+        "table": _table(search),
+    }
+
+
+def _varied(search: Search) -> list[str]:
+    """Return the parameters that take more than one value."""
+    table = search["table"]
+    return [name for name in search["best"] if len({repr(row["parameters"][name]) for row in table}) > 1]
+
+
+def _numeric(search: Search, name: str) -> bool:
+    values = [row["parameters"][name] for row in search["table"]]
+    return all(isinstance(v, Real) and not isinstance(v, bool) for v in values)
+
+
+def _words(search: Search) -> list[str]:
+    folds, n, tasks = search["folds"], len(search["table"]), search["tasks"]
+    kind = (
+        f"in the order of {folds['time']}" if folds.get("time")
+        else f"with the rows of each {folds['groups']} kept together" if folds.get("groups")
+        else "with equal rows kept together" if folds.get("duplicates") == "together"
+        else "stratified by class"
+    )  # fmt: skip
+    repeats = f", {folds['repeats']} times" if folds["repeats"] > 1 else ""
+    rule = {
+        "best": "The setting with the best mean was taken.",
+        "one-se": "Of the settings within one standard error of the best mean, the one with the largest lam was taken.",
+    }[search["rule"]]
+    score = (
+        "The score is what choosing by inner folds reaches on rows that had no part in the choice."
+        if search["nested"]
+        else "The score is that of the setting chosen by these very folds, which flatters it a little."
+    )
+    spread = "Its interval is that of the corrected resampled t-test." if search["interval"] else ""
+    kept = f", {tasks['kept']} of them kept from before" if tasks["kept"] else ""
+    return [
+        f"{n} settings by {folds['number']} folds{repeats}, {kind}. {rule} {score} {spread}",
+        f"{tasks['all']} tasks{kept}; {PLACEMENTS[search['placement']]}.",
+    ]
+
+
+def _error(row: dict[str, Any]) -> float:
+    return math.nan if row["deviation"] is None else row["deviation"] / math.sqrt(len(row["folds"]))
+
+
+def _path(search: Search, name: str) -> Any:
+    from markupsafe import Markup
+
+    rows = sorted(search["table"], key=lambda row: row["parameters"][name])
+    x = np.array([row["parameters"][name] for row in rows], dtype=float)
+    means = np.array([math.nan if row["mean"] is None else row["mean"] for row in rows])
+    errors = np.array([_error(row) for row in rows])
+    chosen = next(i for i, row in enumerate(rows) if row["parameters"] == search["best"])
+    metric = search["metric"]
+    plot = plots.path(x, means, errors, chosen, name, f"Mean {metric} over the folds")
+    return Markup(plots.draw("path", f"{metric} against {name}", search_verdict(search), plot))
+
+
+def _heat(search: Search, down: str, across: str) -> dict[str, Any]:
+    """Return the means as a table of two parameters, each cell with a shade from 0 (worst) to 60 (best)."""
+    means = [row["mean"] for row in search["table"] if row["mean"] is not None]
+    low, high = min(means), max(means)
+    sign = -1 if search["metric"].endswith("_loss") else 1
+    cells: dict[str, dict[str, dict[str, Any]]] = {}
+    for row in search["table"]:
+        mean = row["mean"]
+        shade = 0.5 if mean is None or low == high else (mean - low) / (high - low)
+        cells.setdefault(repr(row["parameters"][down]), {})[repr(row["parameters"][across])] = {
+            "text": "failed" if mean is None else auc_text(mean),
+            "shade": 0 if mean is None else round(60 * (shade if sign > 0 else 1 - shade)),
+            "chosen": row["parameters"] == search["best"],
+        }
+    values = {
+        name: {repr(row["parameters"][name]): row["parameters"][name] for row in search["table"]}
+        for name in (down, across)
+    }
+    return {
+        "down": down,
+        "across": across,
+        "heads": [value_text(v) for v in values[across].values()],
+        "rows": [
+            (value_text(v), [cells[key][other] for other in values[across]]) for key, v in values[down].items()
+        ],
+    }  # fmt: skip
+
+
+def _table(search: Search) -> dict[str, Any]:
+    """Return the settings, those with the best means first where there are too many of them."""
+    rows, sign = list(search["table"]), -1 if search["metric"].endswith("_loss") else 1
+    if len(rows) > MOST_ROWS:
+        worst = -math.inf
+        rows = sorted(rows, key=lambda r: worst if r["mean"] is None else sign * r["mean"], reverse=True)[:MOST_ROWS]
+    return {
+        "parameters": list(search["best"]),
+        "metric": search["metric"],
+        "n_left_out": len(search["table"]) - len(rows),
+        "rows": [
+            {
+                "cells": [value_text(row["parameters"][name]) for name in search["best"]],
+                "mean": "failed" if row["mean"] is None else auc_text(row["mean"]),
+                "deviation": "" if row["deviation"] is None else auc_text(row["deviation"]),
+                "folds": ", ".join("failed" if v is None else auc_text(v) for v in row["folds"]),
+                "passes": count_text(row["passes"]),
+                "chosen": row["parameters"] == search["best"],
+                "remark": _remark(row),
+            }
+            for row in rows
+        ],
+    }
+
+
+def _remark(row: dict[str, Any]) -> str:
+    late = row["not_converged"]
+    parts = [*row["errors"], *([f"{late} of {len(row['folds'])} fits not converged"] if late else [])]
+    return "; ".join(parts)

@@ -1,0 +1,186 @@
+"""MWMOTE: new rows of the smaller class, made where it is hard to tell from the larger one.
+
+After Barua, Islam, Yao & Murase, "MWMOTE: majority weighted minority oversampling technique for imbalanced data set learning"
+(IEEE Transactions on Knowledge and Data Engineering 26(2), 2014), algorithm 1 with its parameters; the steps of the code are
+numbered like those of the algorithm.
+"""
+
+import numbers
+from typing import Any
+
+import numpy as np
+from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.spatial.distance import pdist
+from sklearn.base import BaseEstimator
+from sklearn.neighbors import NearestNeighbors
+from sklearn.utils import check_random_state
+
+from aucdist.errors import InputError
+from aucdist.sampling.classes import checked
+
+
+class MWMOTE(BaseEstimator):
+    """Make up rows of the smaller class, each between two rows of one cluster of it.
+
+    Parameters
+    ----------
+    sampling_strategy : "auto" or float, default="auto"
+        Rows of the smaller class, old and new, for each row of the larger one; ``"auto"`` is 1.
+    k1 : int, default=5
+        A row of the smaller class with none of its own among so many nearest neighbours counts as noise.
+    k2 : int, default=3
+        The border of the larger class are the so many rows nearest to each row that is no noise.
+    k3 : int or None, default=None
+        New rows start from the so many rows of the smaller class nearest to each of the border; None is half of them.
+    c_f_th : float, default=5
+        The paper's C_f(th): closeness, the number of features over the distance, counts up to this.
+    c_max : float, default=2
+        The weight of the greatest closeness, the paper's CMAX.
+    c_p : float, default=3
+        Clusters are not merged that are farther apart than this times the mean distance of nearest neighbours.
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    n_features_in_ : int
+    """
+
+    def __init__(
+        self,
+        *,
+        sampling_strategy: str | float = "auto",
+        k1: int = 5,
+        k2: int = 3,
+        k3: int | None = None,
+        c_f_th: float = 5.0,
+        c_max: float = 2.0,
+        c_p: float = 3.0,
+        random_state: int | np.random.RandomState | None = None,
+    ):
+        self.sampling_strategy = sampling_strategy
+        self.k1 = k1
+        self.k2 = k2
+        self.k3 = k3
+        self.c_f_th = c_f_th
+        self.c_max = c_max
+        self.c_p = c_p
+        self.random_state = random_state
+
+    def fit_resample(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+        """Return the rows as they came with the new ones below them, and their labels.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_samples, n_features)
+            Distances are Euclidean: scale the features.
+        y : array-like of shape (n_samples,)
+            Two classes.
+
+        Returns
+        -------
+        X : ndarray or DataFrame of shape (n_samples + n_new, n_features)
+        y : ndarray of shape (n_samples + n_new,)
+
+        Raises
+        ------
+        InputError
+            A ValueError: for a parameter outside its range, fewer rows than neighbours, or a smaller class that is all noise.
+        """
+        self.check_parameters()
+        rows, labels, (minority, _) = checked(self, X, y, dtype=np.float64)
+        small = np.flatnonzero(labels == minority)
+        share = 1.0 if isinstance(self.sampling_strategy, str) else self.sampling_strategy
+        n_new = max(0, round(share * (len(labels) - len(small))) - len(small))
+        made = self._made(rows, small, n_new) if n_new else rows[:0]
+        if hasattr(X, "columns"):
+            import pandas as pd
+
+            made = pd.DataFrame(made, columns=X.columns)
+            return pd.concat([X, made], ignore_index=True), np.append(labels, np.full(n_new, minority))
+        return np.vstack([rows, made]), np.append(labels, np.full(n_new, minority))
+
+    def check_parameters(self) -> None:
+        """Check every parameter.
+
+        Raises
+        ------
+        InputError
+            Naming the parameter, its value and what is allowed.
+        """
+        for name in ("k1", "k2", "k3"):
+            value = getattr(self, name)
+            whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+            if not (name == "k3" and value is None) and not (whole and value >= 1):
+                raise InputError(f"{name} is {value!r}; an integer of at least 1 is needed")
+        for name in ("c_f_th", "c_max", "c_p"):
+            value = getattr(self, name)
+            if not (_is_number(value) and 0 < value < np.inf):
+                raise InputError(f"{name} is {value!r}; a number above 0 and finite is needed")
+        share = self.sampling_strategy
+        if share != "auto" and not (_is_number(share) and 0 < float(share) <= 1):
+            raise InputError(f"sampling_strategy is {share!r}; 'auto' or a number above 0 and up to 1 is needed")
+
+    def _made(self, rows: np.ndarray, small: np.ndarray, n_new: int) -> np.ndarray:
+        """Return the new rows; `small` are the positions of the smaller class."""
+        ours = rows[small]
+        weights, kept = self._weights(rows, small)
+        cluster = self._clusters(ours, kept)  # 10
+        random = check_random_state(self.random_state)
+        starts = random.choice(len(small), size=n_new, p=weights / weights.sum())  # 9, 11
+        members = [np.flatnonzero(cluster == number) for number in range(cluster.max() + 1)]
+        ends = [members[cluster[start]][random.randint(len(members[cluster[start]]))] for start in starts]
+        shares = random.uniform(size=(n_new, 1))
+        return ours[starts] + shares * (ours[ends] - ours[starts])
+
+    def _weights(self, rows: np.ndarray, small: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return each row's weight as a start, 0 where it is none, and which rows of the smaller class are no noise."""
+        ours, others = rows[small], np.delete(rows, small, axis=0)
+        k3 = len(small) // 2 if self.k3 is None else self.k3
+        _enough("neighbours (k1) and itself", self.k1 + 1, len(rows), "")
+        _enough("neighbours (k2)", self.k2, len(others), " of the larger class")
+        _enough("neighbours (k3)", max(k3, 2 if self.k3 is None else 1), len(small), " of the smaller class")
+        kept = self._no_noise(rows, small)  # 1, 2
+        nearest = NearestNeighbors(n_neighbors=self.k2).fit(others).kneighbors(ours[kept], return_distance=False)  # 3
+        border = others[np.unique(nearest)]  # 4
+        apart, starts = NearestNeighbors(n_neighbors=k3).fit(ours).kneighbors(border)  # 5, 6
+        with np.errstate(divide="ignore"):  # equal rows of both classes are as close as can be
+            closeness = np.minimum(rows.shape[1] / apart, self.c_f_th) * (self.c_max / self.c_f_th)
+        density = closeness / closeness.sum(axis=1, keepdims=True)
+        weights = np.zeros(len(small))
+        np.add.at(weights, starts, closeness * density)  # 7, 8
+        return weights, kept
+
+    def _no_noise(self, rows: np.ndarray, small: np.ndarray) -> np.ndarray:
+        """Return which rows of the smaller class have one of their own among their neighbours."""
+        around = NearestNeighbors(n_neighbors=self.k1 + 1).fit(rows).kneighbors(rows[small], return_distance=False)
+        other = around != small[:, np.newaxis]
+        other[other.all(axis=1), -1] = False  # among equal rows a row need not be its own neighbour
+        kept = (np.isin(around, small) & other).any(axis=1)
+        if not kept.any():
+            raise InputError(
+                f"no row of the smaller class ({len(small)} rows) has one of its own among its {self.k1} nearest "
+                "neighbours, so that all of them count as noise: take a larger k1"
+            )
+        return kept
+
+    def _clusters(self, ours: np.ndarray, kept: np.ndarray) -> np.ndarray:
+        """Return the number of each row's cluster, from 0, by average linkage."""
+        if len(ours) == 1:
+            return np.zeros(1, dtype=np.int64)
+        clean = ours[kept]
+        mean = 0.0  # a single row has no neighbour to measure by: then nothing is merged
+        if len(clean) > 1:
+            mean = float(NearestNeighbors(n_neighbors=1).fit(clean).kneighbors()[0].mean())
+        found: np.ndarray = fcluster(linkage(pdist(ours), "average"), self.c_p * mean, criterion="distance")
+        return found.astype(np.int64) - 1
+
+
+def _enough(what: str, wanted: int, there: int, of_class: str) -> None:
+    if there < wanted:
+        raise InputError(
+            f"{wanted} rows{of_class} are needed as {what}, but there are {there}: take fewer, or more data"
+        )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)

@@ -1,0 +1,1 @@
+"""Choosing parameters by cross-validation: grids, folds on blocks anywhere, and the choice."""

@@ -1,0 +1,128 @@
+"""What the folds say of each setting, which one is chosen, and how sure its score is."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from aucdist.errors import RunError
+from aucdist.metrics.compare import corrected_t_test
+from aucdist.metrics.measures import Measure
+from aucdist.search.grid import Point
+
+Rule = Literal["best", "one-se"]
+Result = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A setting with what the folds found.
+
+    Attributes
+    ----------
+    parameters : dict
+    results : tuple of dict
+        Fold by fold: ``value`` and more, or ``error``; see `aucdist.search.fold.score_path`.
+    max_passes : int
+        What each fit was allowed.
+    """
+
+    parameters: Point
+    results: tuple[Result, ...]
+    max_passes: int
+
+    @property
+    def values(self) -> list[float | None]:
+        """The folds' values, None where a fold failed."""
+        return [result.get("value") for result in self.results]
+
+    @property
+    def errors(self) -> list[str]:
+        """What went wrong, each message once."""
+        return list(dict.fromkeys(result["error"] for result in self.results if "error" in result))
+
+    @property
+    def complete(self) -> bool:
+        """Whether no fold failed."""
+        return not any("error" in result for result in self.results)
+
+    @property
+    def mean(self) -> float | None:
+        """Mean over the folds; None where one failed, for a mean over fewer folds does not compare."""
+        return float(np.mean(self.values)) if self.complete else None  # type: ignore[arg-type]
+
+    @property
+    def deviation(self) -> float | None:
+        """Standard deviation over the folds (n - 1)."""
+        return float(np.std(self.values, ddof=1)) if self.complete else None  # type: ignore[arg-type]
+
+    @property
+    def standard_error(self) -> float | None:
+        """The deviation over the square root of the number of folds."""
+        return None if self.deviation is None else self.deviation / math.sqrt(len(self.results))
+
+
+def choose(rows: Sequence[Row], measure: Measure, rule: Rule) -> int:
+    """Return the position of the chosen setting.
+
+    ``best`` has the best mean; among equals the larger lam, then the earlier one. ``one-se`` is the setting with the largest lam
+    whose mean is within one standard error of the best one's; among equals that with the better mean (Breiman, Friedman,
+    Olshen & Stone, Classification and Regression Trees, 1984, section 3.4.3).
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        Fits that were allowed fewer passes than others are not candidates, and neither are settings that failed.
+    measure : Measure
+    rule : {"best", "one-se"}
+
+    Raises
+    ------
+    RunError
+        If every setting failed.
+    """
+    means, errors = {}, {}
+    for i, row in enumerate(rows):
+        if row.max_passes == max(r.max_passes for r in rows) and row.mean is not None:
+            means[i], errors[i] = measure.sign * row.mean, row.standard_error or 0.0
+    if not means:
+        raise RunError(f"every setting failed; the first error: {next(e for row in rows for e in row.errors)}")
+    lam = [row.parameters.get("lam", 0.0) for row in rows]
+    best = max(means, key=lambda i: (means[i], lam[i], -i))
+    if rule == "best":
+        return best
+    near = [i for i in means if means[i] >= means[best] - errors[best]]
+    return max(near, key=lambda i: (lam[i], means[i], -i))
+
+
+def interval(
+    values: Sequence[float], measure: Measure, test_over_train: float, fewest: int, level: float = 0.95
+) -> tuple[float, float] | None:
+    """Return a confidence interval of the mean over folds, by the corrected resampled t-test.
+
+    Parameters
+    ----------
+    values : sequence of float
+        One per fold.
+    measure : Measure
+        Where it is a share, the interval is cut off at 0 and 1.
+    test_over_train : float
+        Held-out rows per training row.
+    fewest : int
+        Rows of the smaller class. Where all values are equal there is no spread to estimate, and a share gets the bound of
+        `aucdist.metrics.auc.auc_interval` for such a case.
+    level : float
+
+    Returns
+    -------
+    (float, float) or None
+        None where nothing can be said.
+    """
+    share = measure.name != "log_loss"
+    found = corrected_t_test(values, test_over_train, level)
+    if found.method == "exact-bound":
+        q = (1 - level) ** (1 / fewest)
+        return (q * found.value, 1 - q * (1 - found.value)) if share else None
+    return max(found.low, 0.0), min(found.high, 1.0 if share else math.inf)

@@ -1,0 +1,78 @@
+"""One fold: fit a path of settings to its training rows and score them on the held-out ones."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from aucdist.data.block import Block
+from aucdist.engine.blocks import Blocks, Summary
+from aucdist.estimators.base import LinearClassifier
+from aucdist.estimators.path import lam_path
+from aucdist.estimators.scores import count_scores
+from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.measures import Measure
+from aucdist.search.grid import Point
+
+
+def score_path(
+    estimator: LinearClassifier, points: Sequence[Point], train: Blocks, held_out: Blocks, measure: Measure
+) -> list[dict[str, Any]]:
+    """Fit one model per point and score each.
+
+    Parameters
+    ----------
+    estimator : LinearClassifier
+    points : sequence of dict
+        One, or several that differ in lam alone and whose solver is ``all-pairs``: see `aucdist.search.grid.paths_of`.
+    train, held_out : Blocks
+    measure : Measure
+
+    Returns
+    -------
+    list of dict
+        In the order of the points: ``value``, and of the fit ``status``, ``passes``, ``seconds`` and ``relative_gap``.
+    """
+    if len(points) == 1:
+        models = [clone(estimator).set_params(**points[0]).fit(train)]
+    else:
+        shared = {name: value for name, value in points[0].items() if name != "lam"}
+        along = clone(estimator).set_params(**shared)
+        models = lam_path(along, train, lams=[point["lam"] for point in points])
+    return [
+        {
+            "value": value_of(model, held_out, measure),
+            "status": str(model.certificate_.status),
+            "passes": model.n_passes_,
+            "seconds": float(model.history_["seconds"].iloc[-1]),
+            "relative_gap": model.certificate_.relative_gap,
+        }
+        for model in models
+    ]
+
+
+def value_of(model: Any, blocks: Blocks, measure: Measure) -> float:
+    """Return the measure of a fitted model on rows.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted; with ``predict_proba`` where the measure needs probabilities.
+    blocks : Blocks
+    measure : Measure
+    """
+    if hasattr(model, "coef_"):
+        # Without the intercept, which could round two scores into one.
+        counts, threshold, shift = count_scores(blocks, model.coef_[0]), model.threshold_, model.decision_intercept
+    else:
+        counts, threshold, shift = blocks.fresh().reduce(_count_decisions, model)["counts"], 0.0, 0.0
+    if measure.needs == "probability":
+        counts = counts.mapped(lambda scores: model.probability_(scores + shift)[:, 1])
+    return measure.of(counts, threshold)
+
+
+def _count_decisions(block: Block, memory: None, model: Any) -> tuple[None, Summary]:
+    if block.n_samples == 0:
+        return None, {"counts": ScoreCounts.from_scores(block.y, np.zeros(0))}
+    return None, {"counts": ScoreCounts.from_scores(block.y, model.decision_function(block.X), block.weight)}

@@ -1,0 +1,64 @@
+"""The settings that a search tries, and which of them are fitted one after the other."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sklearn.base import clone
+
+from aucdist.errors import InputError, unknown
+from aucdist.estimators.base import LinearClassifier
+
+Point = dict[str, Any]
+
+
+def points_of(estimator: LinearClassifier, grid: Mapping[str, Sequence[Any]]) -> list[Point]:
+    """Return all combinations of the grid's values, each accepted by the estimator.
+
+    Parameters
+    ----------
+    estimator : LinearClassifier
+        Its own parameters hold where the grid says nothing.
+    grid : mapping of str to sequence
+        Values by parameter.
+
+    Raises
+    ------
+    InputError
+        For an empty grid, an unknown parameter, or a value that the estimator refuses.
+    """
+    if not grid:
+        raise InputError("the grid is empty: name a parameter and its values, such as lam: [1e-4, 1e-3, 1e-2]")
+    allowed = estimator.get_params()
+    for name, values in grid.items():
+        if name not in allowed:
+            raise unknown(f"parameter of {type(estimator).__name__} in the grid", name, allowed)
+        if len(values) == 0:
+            raise InputError(f"the grid has no values for {name}")
+        if len(set(map(repr, values))) < len(values):
+            raise InputError(f"the grid has a value of {name} twice")
+    points = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
+    for point in points:
+        clone(estimator).set_params(**point).check_parameters()
+    return points
+
+
+def paths_of(estimator: LinearClassifier, points: Sequence[Point]) -> list[list[int]]:
+    """Return the positions of the points that one task fits together: along lam where the solver gains by it, else each alone.
+
+    Parameters
+    ----------
+    estimator : LinearClassifier
+    points : sequence of dict
+
+    Returns
+    -------
+    list of list of int
+        Each position once. Where several points are fitted together they differ in lam alone.
+    """
+    paths: dict[str, list[int]] = {}
+    for i, point in enumerate(points):
+        solver = point.get("solver", estimator.get_params()["solver"])
+        key = {k: v for k, v in point.items() if k != "lam" or solver != "all-pairs"}
+        paths.setdefault(repr(sorted(key.items())), []).append(i)
+    return list(paths.values())

@@ -1,0 +1,228 @@
+"""The shape xi of the GEV link by empirical Bayes: section 2.2 of Fu & Liu (2018).
+
+Weights and shape have normal priors of variance 1, whose means are found by the EM algorithm: given the means, chains of
+Metropolis and Hastings sample weights and shape from the posterior; the means of the samples are the next means. The mean of xi
+is the answer, the weights' mean a by-product. As in the paper there are 10 rounds, of 10 000 samples first and 20 000 last.
+
+Choices of ours: the samples of a round come from several chains, each with a seed of its own, which go on from round to round;
+steps have the shape of the inverse information at the mode (`gev_shape`), times 2.38^2 over the number of unknowns (Roberts,
+Gelman & Gilks, 1997). A chain needs all rows, so they are gathered and sent to every block once; then each block runs its share
+of the chains, so that on a cluster they run side by side. That is for small data: see `MOST_VALUES` and `MOST_FEATURES`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import cho_factor, solve_triangular
+
+from aucdist.data.block import Block
+from aucdist.engine.blocks import Blocks, Summary, block_seed
+from aucdist.errors import InputError
+from aucdist.kernels.link_chain import information_rows, metropolis
+from aucdist.kernels.rows import CsrRows
+from aucdist.objectives.links import LEAST_XI
+
+N_CHAINS = 4
+N_ROUNDS = 10
+N_SAMPLES = 10_000
+SKIPPED = 0.1
+"""Share of a chain's samples that come on top, before the first one that counts."""
+MOST_FEATURES = 100
+MOST_VALUES = 5_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class BayesShape:
+    """What is known of the shape after a round of EM.
+
+    Attributes
+    ----------
+    xi : float
+    theta : ndarray of shape (n_features + 1,), float64
+        The means of weights and intercept.
+    log_likelihood : float
+        Mean over the samples.
+    acceptance : float
+        Share of the steps that were taken.
+    effective_samples : float
+        So many independent samples of xi would tell its mean as well.
+    """
+
+    xi: float
+    theta: np.ndarray
+    log_likelihood: float
+    acceptance: float
+    effective_samples: float
+
+    def row(self) -> dict[str, float]:
+        """Return the numbers of a trace."""
+        return {name: value for name, value in vars(self).items() if name != "theta"}
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """What a chain found in a round: its number, where it is now, the sum of its samples, xi and log-likelihood of each."""
+
+    number: int
+    position: np.ndarray
+    total: np.ndarray
+    shapes: np.ndarray
+    levels: np.ndarray
+    n_accepted: int
+
+
+def bayes_shape(
+    blocks: Blocks, mode: np.ndarray, *, fit_intercept: bool, penalise_intercept: bool, most_xi: float, seed: int,
+    n_rounds: int = N_ROUNDS, n_samples: int = N_SAMPLES,
+) -> Iterator[BayesShape]:  # fmt: skip
+    """Look for the means of the priors that make the labels most likely.
+
+    Parameters
+    ----------
+    blocks : Blocks
+    mode : ndarray of shape (n_features + 2,), float64
+        Weights, intercept and xi to start from: the mode of the posterior with means 0.
+    fit_intercept, penalise_intercept : bool
+        An intercept that is not penalised has a flat prior.
+    most_xi : float
+        The samples' xi stay from -1 to here.
+    seed : int
+    n_rounds : int
+    n_samples : int
+        Samples of the first round; the last has twice as many.
+
+    Yields
+    ------
+    BayesShape
+        After each round.
+
+    Raises
+    ------
+    InputError
+        If there are too many features or rows.
+    """
+    data = gather(blocks)
+    precision = np.ones(blocks.n_features + 2)
+    precision[-2] = fit_intercept and penalise_intercept
+    means = np.zeros(len(precision))
+    factor = _step_factor(data, mode, precision, fit_intercept=fit_intercept)
+    positions = [mode] * N_CHAINS
+    holders = blocks.fresh()
+    holders.reduce(receive, data)
+    for number, size in enumerate(np.linspace(n_samples, 2 * n_samples, n_rounds)):
+        task = (means, precision, factor, most_xi, max(1, round(size / N_CHAINS)))
+        seeds = [block_seed(seed, number, chain) for chain in range(N_CHAINS)]
+        chains = sorted(holders.reduce(run_chains, task, positions, seeds, blocks.n_blocks)["chains"], key=_number)
+        taken = N_CHAINS * task[-1]
+        means = np.sum([chain.total for chain in chains], axis=0) / taken
+        positions = [chain.position for chain in chains]
+        yield BayesShape(
+            float(means[-1]), means[:-1], float(np.mean([c.levels.mean() for c in chains])),
+            sum(c.n_accepted for c in chains) / (taken + N_CHAINS * _skipped(task[-1])),
+            sum(effective_size(c.shapes) for c in chains),
+        )  # fmt: skip
+
+
+def gather(blocks: Blocks) -> Block:
+    """Return all rows as one block, here.
+
+    Raises
+    ------
+    InputError
+        If they are too many, or have too many features.
+    """
+    n, d = blocks.n_samples, blocks.n_features
+    if d > MOST_FEATURES or n * (d + 2) > MOST_VALUES:
+        raise InputError(
+            f"xi='bayes' samples every weight with all rows in one place: it takes up to {MOST_FEATURES} features and "
+            f"{MOST_VALUES:,} values, not {n:,} rows of {d} features; xi='map' takes any number"
+        )
+    parts: list[Block] = blocks.reduce(send)["parts"]
+    if len(parts) == 1:
+        return parts[0]
+    sparse = isinstance(parts[0].rows, CsrRows)
+    X = sp.vstack([p.X for p in parts]) if sparse else np.vstack([p.X for p in parts])
+    return Block.of(X, np.concatenate([p.y for p in parts]), weight=np.concatenate([p.weights() for p in parts]))
+
+
+def effective_size(samples: np.ndarray) -> float:
+    """Return how many independent samples tell the mean as well: Geyer's initial positive sequence (1992).
+
+    Parameters
+    ----------
+    samples : ndarray of shape (n_samples,), float64
+        Of one chain.
+    """
+    n = len(samples)
+    centred = samples - samples.mean()
+    spectrum = np.fft.rfft(centred, 2 * n)
+    covariances = np.fft.irfft(spectrum * spectrum.conj())[:n]
+    if covariances[0] <= 0.0:
+        return 1.0
+    pairs = covariances[: n // 2 * 2].reshape(-1, 2).sum(axis=1) / covariances[0]
+    negative = np.flatnonzero(pairs <= 0.0)
+    last = negative[0] if len(negative) else len(pairs)
+    return float(n / max(2.0 * pairs[:last].sum() - 1.0, 1.0 / n))
+
+
+def _step_factor(data: Block, mode: np.ndarray, precision: np.ndarray, *, fit_intercept: bool) -> np.ndarray:
+    """Return a factor of the steps' covariance: that of the posterior's normal approximation at the mode, scaled."""
+    of_score, of_shape = np.empty(data.n_samples), np.empty(data.n_samples)
+    w, bias, xi = np.ascontiguousarray(mode[:-2]), float(mode[-2]), float(mode[-1])
+    information_rows(data.rows, data.y, data.weights(), w, bias, xi, of_score, of_shape)
+    X: Any = data.X
+    X = X.toarray() if sp.issparse(X) else X
+    ways = np.column_stack([X * of_score[:, np.newaxis], of_score, of_shape])
+    # A little on the diagonal for an intercept with a flat prior and no information.
+    information = ways.T @ ways + np.diag(precision + 1e-3)
+    keeps = np.ones(len(precision), dtype=bool)
+    keeps[-2] = fit_intercept
+    size = int(keeps.sum())
+    upper = cho_factor(information[np.ix_(keeps, keeps)][::-1, ::-1], lower=True)[0]
+    # With the unknowns in reverse order the inverse of the factor comes out as a lower triangle again.
+    inverse = solve_triangular(np.tril(upper), np.eye(size), lower=True).T[::-1, ::-1]
+    factor = np.zeros((len(precision), len(precision)))
+    factor[np.ix_(keeps, keeps)] = 2.38 / np.sqrt(size) * inverse
+    return factor
+
+
+def _number(chain: Chain) -> int:
+    return chain.number
+
+
+def _skipped(n_samples: int) -> int:
+    return round(SKIPPED * n_samples)
+
+
+# ---- steps: run on the blocks -----------------------------------------------------------------------------------------
+
+
+def send(block: Block, memory: object) -> tuple[object, Summary]:
+    """The rows themselves."""
+    return memory, {"parts": [block]}
+
+
+def receive(block: Block, memory: object, data: Block) -> tuple[Block, Summary]:
+    """Keep the rows of all blocks."""
+    return data, {}
+
+
+def run_chains(
+    block: Block, memory: Block, task: tuple[np.ndarray, np.ndarray, np.ndarray, float, int], positions: list[np.ndarray],
+    seeds: list[int], n_blocks: int,
+) -> tuple[Block, Summary]:  # fmt: skip
+    """Go on with the chains that are this block's."""
+    means, precision, factor, most_xi, n_samples = task
+    data, found = memory, []
+    for number in range(block.index % n_blocks, len(positions), n_blocks):
+        position, total = positions[number].copy(), np.zeros(len(means))
+        shapes, levels = np.empty(n_samples), np.empty(n_samples)
+        n_accepted = metropolis(
+            data.rows, data.y, data.weights(), means, precision, factor, LEAST_XI, most_xi, seeds[number],
+            _skipped(n_samples), position, total, shapes, levels,
+        )  # fmt: skip
+        found.append(Chain(number, position, total, shapes, levels, n_accepted))
+    return memory, {"chains": found}

@@ -1,0 +1,205 @@
+"""Where a run's workers are: the kinds of clusters, and a client of each for as long as it is needed."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from aucdist.data.files import open_fs
+from aucdist.errors import InputError
+from flows.strict import Strict
+
+DNS_NAME = r"^[a-z]([a-z0-9-]*[a-z0-9])?$"
+CPU = r"^[0-9]+(\.[0-9]+|m)?$"
+MEMORY = r"^[0-9]+(\.[0-9]+)?(k|M|G|T|Ki|Mi|Gi|Ti)?$"
+
+
+class NoCluster(Strict):
+    """Everything in this process."""
+
+    kind: Literal["none"] = "none"
+
+
+class LocalClusterConfig(Strict):
+    """Worker processes on this machine."""
+
+    kind: Literal["local"]
+    workers: int = Field(default=2, ge=1, description="Processes")
+    threads: int = Field(default=1, ge=1, description="Threads of each process")
+    memory_limit: str = Field(default="auto", description="Memory of each process, such as 2GiB")
+
+
+class TlsFiles(Strict):
+    """What an encrypted connection needs; each is a file in PEM."""
+
+    ca: str = Field(description="Certificate of the authority that client, scheduler and workers trust")
+    cert: str = Field(description="Certificate of the client, signed by the authority")
+    key: str = Field(description="Key of that certificate")
+
+
+class AddressConfig(Strict):
+    """A Dask scheduler that is running already."""
+
+    kind: Literal["address"]
+    address: str = Field(pattern=r"^(tcp|tls)://.+:[0-9]+$", description="Such as tcp://scheduler:8786")
+    scratch: str = Field(description="A folder or URL that every worker can read: the rows are put there for the fit")
+    workers: int = Field(default=1, ge=1, description="So many must be there before work starts")
+    timeout: float = Field(default=30, gt=0, description="Seconds to wait for the scheduler, and then for workers")
+    tls: TlsFiles | None = Field(default=None, description="Files of the encrypted connection, for tls:// addresses")
+
+    @model_validator(mode="after")
+    def _tls_as_the_address_says(self) -> "AddressConfig":
+        if self.address.startswith("tls://") != (self.tls is not None):
+            raise InputError("`tls` (ca, cert, key) belongs to an address that starts with tls://, and only there")
+        return self
+
+
+class Adaptive(Strict):
+    """A cluster that follows its load between fits."""
+
+    minimum: int = Field(ge=1, description="Workers when there is nothing to do")
+    maximum: int = Field(ge=1, description="Workers at most")
+
+    @model_validator(mode="after")
+    def _in_order(self) -> "Adaptive":
+        if self.minimum > self.maximum:
+            raise InputError(f"minimum ({self.minimum}) is more than maximum ({self.maximum})")
+        return self
+
+
+class Resources(Strict):
+    """What a pod asks for; its memory is also its limit."""
+
+    cpu: str = Field(default="1", pattern=CPU, description="Cores, such as 2 or 500m")
+    memory: str = Field(default="2Gi", pattern=MEMORY, description="Such as 4Gi")
+
+
+class KubernetesConfig(Strict):
+    """A Dask cluster of its own on Kubernetes, made by the Dask operator for one run and removed after it."""
+
+    kind: Literal["kubernetes"]
+    image: str = Field(min_length=1, description="Image of scheduler and workers: that of the flow itself")
+    scratch: str = Field(description="A URL that every worker can read, such as s3://bucket/scratch")
+    namespace: str = Field(default="aucdist", pattern=DNS_NAME, description="Where the cluster is made")
+    name: str | None = Field(default=None, pattern=DNS_NAME, max_length=53, description="By default after the run")
+    workers: Annotated[int, Field(ge=1)] | Adaptive = Field(
+        default=2,
+        description="A number, or {minimum, maximum}: a fit takes one for each block within these, and keeps them",
+    )
+    threads: int = Field(default=1, ge=1, description="Threads of each worker")
+    worker: Resources = Field(default_factory=Resources, description="Of each worker's pod")
+    scheduler: Resources = Field(default_factory=Resources, description="Of the scheduler's pod")
+    service_account: str = Field(default="aucdist-dask", description="Of scheduler and workers; it needs no rights")
+    secrets: list[str] = Field(default=[], description="Secrets whose entries become environment variables, as for S3")
+    tls: str = Field(default="", description="A Secret with ca.crt, tls.crt and tls.key; empty: no encryption")
+    node_selector: dict[str, str] = Field(default={}, description="Labels of the nodes that may run the pods")
+    tolerations: list[dict[str, Any]] = Field(default=[], description="Taints of nodes that the pods do not mind")
+    timeout: float = Field(default=300, gt=0, description="Seconds to wait for the scheduler, and then for workers")
+
+    @property
+    def minimum(self) -> int:
+        """Workers to start with."""
+        return self.workers.minimum if isinstance(self.workers, Adaptive) else self.workers
+
+
+ClusterConfig = Annotated[
+    NoCluster | LocalClusterConfig | AddressConfig | KubernetesConfig, Field(discriminator="kind")
+]
+
+
+@contextmanager
+def cluster(config: ClusterConfig, name: str) -> Iterator[tuple[Any, str]]:
+    """Give a Dask client (None: this process) and a place for shards that its workers can read; both end here.
+
+    Parameters
+    ----------
+    config : ClusterConfig
+    name : str
+        Of the run; names the place, and a cluster that is made for it.
+
+    Raises
+    ------
+    InputError
+        If the cluster cannot be reached or made, or runs other versions.
+    RunError
+        If workers do not come in time.
+    """
+    if isinstance(config, LocalClusterConfig):
+        from aucdist.engine.dask import local_client
+
+        with (
+            tempfile.TemporaryDirectory(prefix="aucdist-") as scratch,
+            local_client(config.workers, config.threads, config.memory_limit) as client,
+        ):
+            yield client, scratch
+    elif isinstance(config, AddressConfig):
+        with _connected(config) as client, _scratch(config.scratch, name) as scratch:
+            yield client, scratch
+    elif isinstance(config, KubernetesConfig):
+        from flows.kube.running import dask_cluster
+
+        with _scratch(config.scratch, name) as scratch, dask_cluster(config, name) as client:
+            yield client, scratch
+    else:
+        yield None, ""
+
+
+@contextmanager
+def fixed(config: ClusterConfig, client: Any, n_blocks: int) -> Iterator[None]:
+    """Keep the set of workers as it is while rows are placed and a model is fitted to them.
+
+    A cluster that scales by its load first gets one worker for each block, within its limits. The others stay as they are.
+
+    Parameters
+    ----------
+    config : ClusterConfig
+    client : distributed.Client or None
+        As `cluster` gave it.
+    n_blocks : int
+        Blocks of the rows.
+
+    Raises
+    ------
+    RunError
+        If workers do not come in time.
+    """
+    if isinstance(config, NoCluster | LocalClusterConfig):
+        yield
+        return
+    from aucdist.engine.workers import kept, wait_for_workers
+
+    n_workers = len(client.nthreads())
+    if isinstance(config, KubernetesConfig) and isinstance(config.workers, Adaptive):
+        n_workers = min(max(n_blocks, config.workers.minimum), config.workers.maximum)
+    with kept(client, n_workers):
+        wait_for_workers(client, n_workers, config.timeout)
+        yield
+
+
+@contextmanager
+def _connected(config: AddressConfig) -> Iterator[Any]:
+    from aucdist.engine.dask import connect
+    from aucdist.engine.workers import check_versions, wait_for_workers
+
+    tls = None if config.tls is None else (config.tls.ca, config.tls.cert, config.tls.key)
+    for file in tls or ():
+        if not Path(file).is_file():
+            raise InputError(f"cluster.tls: no file {file}")
+    with connect(config.address, config.timeout, tls) as client:
+        wait_for_workers(client, config.workers, config.timeout)
+        check_versions(client)
+        yield client
+
+
+@contextmanager
+def _scratch(parent: str, name: str) -> Iterator[str]:
+    url = f"{parent.rstrip('/')}/{name}"
+    fs, path = open_fs(url)
+    try:
+        yield url
+    finally:
+        if fs.exists(path):
+            fs.rm(path, recursive=True)

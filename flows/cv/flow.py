@@ -1,0 +1,78 @@
+"""The flow `cross-validate`: the stages of a search as Prefect tasks, with its progress, verdict, table and ROC as artifacts."""
+
+# No `from __future__ import annotations` here: Prefect reads the types of the parameters to make its form.
+
+from typing import Any
+from uuid import UUID
+
+from prefect import flow
+from prefect.artifacts import (
+    create_markdown_artifact,
+    create_progress_artifact,
+    create_table_artifact,
+    update_progress_artifact,
+)
+from prefect.logging import get_run_logger
+
+from aucdist.report.table import certificate_words, search_verdict, summary_rows
+from flows.console import Lines, Tasks
+from flows.cv.config import CvConfig
+from flows.cv.run import cross_validate
+from flows.hooks import COMMON
+from flows.train_auc import as_task, show_roc
+
+
+class Artifact(Lines):
+    """Follows a search in lines of the log and in a progress artifact."""
+
+    def __init__(self, say: Any, name: str) -> None:
+        super().__init__(say)
+        self._name = name
+        self._artifact: UUID | None = None
+
+    def tasks(self, tasks: Tasks) -> None:
+        """Say how far the search has come."""
+        super().tasks(tasks)
+        percent = 100.0 * tasks.done / max(tasks.total, 1)
+        if self._artifact is None:
+            made = create_progress_artifact(percent, key="cross-validate-progress", description=f"Search {self._name}")
+            self._artifact = made  # type: ignore[assignment]  # not awaited where nothing is async
+        else:
+            update_progress_artifact(self._artifact, percent, description=f"Search {self._name}: {tasks.line()}")
+
+
+@flow(name="cross-validate", flow_run_name="{config.name}", **COMMON)
+def cross_validate_flow(config: CvConfig) -> dict[str, Any]:
+    """Choose parameters by cross-validation, fit all training rows with them, and write the run folder.
+
+    Parameters
+    ----------
+    config : CvConfig
+
+    Returns
+    -------
+    dict
+        What ``aucdist cv --json`` prints.
+    """
+    result = cross_validate(config, Artifact(get_run_logger().info, config.name), as_task)
+    create_markdown_artifact(markdown_of(result), key="cross-validate-verdict", description=f"Verdict on {config.name}")
+    create_table_artifact(table_of(result), key="cross-validate-table", description=f"Settings of {config.name}")
+    refit = result["refit"] | {"run": result["run"]}
+    show_roc(refit, key="cross-validate-roc", description=f"ROC curve of {config.name}")
+    return result
+
+
+def markdown_of(result: dict[str, Any]) -> str:
+    """Return the verdict of a search in Markdown."""
+    rows = [f"| {label} | {value} |" for label, value in summary_rows({**result["refit"], "run": result["run"]})]
+    proof = f"All training rows: the objective is {certificate_words(result['refit']['certificate'])}."
+    return "\n".join([search_verdict(result), "", proof, "", "| | |", "|---|---|", *rows]) + "\n"
+
+
+def table_of(result: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the settings, a row each."""
+    return [
+        row["parameters"] | {"mean": row["mean"], "deviation": row["deviation"], "passes": row["passes"]}
+        | {f"fold {i}": value for i, value in enumerate(row["folds"], start=1)} | {"errors": "; ".join(row["errors"])}
+        for row in result["table"]
+    ]  # fmt: skip

@@ -1,0 +1,55 @@
+"""What all flows have in common on Prefect: names of runs, a time-out, and that a run that was killed frees its cluster."""
+
+from pathlib import PurePosixPath
+from typing import Any
+
+import numpy as np
+from prefect.client.schemas.objects import FlowRun, State
+from prefect.flows import Flow
+from prefect.logging.loggers import flow_run_logger
+from prefect.runtime import flow_run
+
+DAY = 24 * 3600.0
+
+
+def free_cluster(flow: Flow[..., Any], run: FlowRun, state: State[Any]) -> None:
+    """Remove the Kubernetes clusters of a run that could not do it itself: it was killed, or lost its machine."""
+    cluster = (run.parameters.get("config") or {}).get("cluster")
+    if not isinstance(cluster, dict) or cluster.get("kind") != "kubernetes":
+        return
+    from flows.clusters import KubernetesConfig
+    from flows.kube.running import remove_clusters_of
+
+    left = remove_clusters_of(KubernetesConfig.model_validate(cluster).namespace, str(run.id))
+    flow_run_logger(run).info("clusters left behind and removed: %s", ", ".join(left) or "none")
+
+
+COMMON: dict[str, Any] = {
+    "persist_result": False,
+    "validate_parameters": True,
+    "timeout_seconds": DAY,
+    "on_cancellation": [free_cluster],
+    "on_crashed": [free_cluster],
+}
+"""Options of every flow."""
+
+
+def trained_name() -> str:
+    """Return the name of a run that fits a model, such as ``a9a-all-pairs-lam1e-3``."""
+    config: Any = flow_run.parameters["config"]
+    model = config.model.built
+    lam = getattr(model, "lam", None)
+    return f"{config.name}-{model.solver}" + ("" if lam is None else f"-lam{short(lam)}")
+
+
+def data_name() -> str:
+    """Return the name of a run that reads a data set, such as ``score-a9a``."""
+    config: Any = flow_run.parameters["config"]
+    source = config.source.source if config.name is None else config.name
+    first = source if isinstance(source, str) else source[0]
+    return f"{flow_run.flow_name}-{PurePosixPath(first).name.partition('.')[0]}"
+
+
+def short(number: float) -> str:
+    """Return a number as people write it: 1e-3, 2.5e-4."""
+    return str(np.format_float_scientific(number, trim="-", exp_digits=1))

@@ -1,0 +1,1 @@
+"""Dask clusters on Kubernetes, by the Dask operator."""

@@ -1,0 +1,143 @@
+"""The few calls to the Kubernetes API that a run makes, and what their failures mean."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from aucdist.errors import InputError, RunError
+
+GROUP, VERSION = "kubernetes.dask.org", "v1"
+PLURAL = {"DaskCluster": "daskclusters", "DaskAutoscaler": "daskautoscalers"}
+SECONDS = (5, 30)  # to connect, and to answer
+INSTALL = "pip install 'aucdist[kubernetes]'"
+
+
+class Api:
+    """The API server, seen from one namespace; as `KUBECONFIG` or ``~/.kube/config`` say, or as a pod sees it.
+
+    Raises
+    ------
+    InputError
+        From every method: if there is no server, it does not know us, refuses us, or has no Dask operator.
+    RunError
+        From every method: if it failed.
+    """
+
+    def __init__(self, namespace: str):
+        try:
+            from kubernetes import client
+        except ImportError:
+            raise InputError(f"clusters of kind `kubernetes` need more packages: {INSTALL}") from None
+        self.namespace = namespace
+        with explained(namespace):
+            _load_credentials()
+            api = client.ApiClient()
+        self._custom = client.CustomObjectsApi(api)
+        self._core = client.CoreV1Api(api)
+        self._apps = client.AppsV1Api(api)
+
+    def create(self, body: dict[str, Any]) -> None:
+        """Create a Dask object."""
+        with explained(self.namespace):
+            self._custom.create_namespaced_custom_object(
+                GROUP, VERSION, self.namespace, PLURAL[body["kind"]], body, _request_timeout=SECONDS
+            )
+
+    def clusters(self, selector: str) -> list[dict[str, Any]]:
+        """Return the DaskClusters that a selector of fields or labels (``key=value``) finds."""
+        by = "field_selector" if selector.startswith("metadata.") else "label_selector"
+        with explained(self.namespace):
+            found = self._custom.list_namespaced_custom_object(
+                GROUP, VERSION, self.namespace, PLURAL["DaskCluster"], **{by: selector}, _request_timeout=SECONDS
+            )
+        items: list[dict[str, Any]] = found["items"]
+        return items
+
+    def delete_cluster(self, name: str) -> None:
+        """Remove a DaskCluster with all that belongs to it, if it is there."""
+        from kubernetes.client import ApiException
+
+        with explained(self.namespace):
+            try:
+                self._custom.delete_namespaced_custom_object(
+                    GROUP, VERSION, self.namespace, PLURAL["DaskCluster"], name,
+                    propagation_policy="Foreground", _request_timeout=SECONDS,
+                )  # fmt: skip
+            except ApiException as e:
+                if e.status != 404:
+                    raise
+
+    def pods(self, name: str) -> list[Any]:
+        """Return the pods of a cluster."""
+        with explained(self.namespace):
+            return list(
+                self._core.list_namespaced_pod(
+                    self.namespace, label_selector=f"dask.org/cluster-name={name}", _request_timeout=SECONDS
+                ).items
+            )
+
+    def deployments(self, name: str) -> list[Any]:
+        """Return the Deployments that make the pods of a cluster."""
+        with explained(self.namespace):
+            return list(
+                self._apps.list_namespaced_deployment(
+                    self.namespace, label_selector=f"dask.org/cluster-name={name}", _request_timeout=SECONDS
+                ).items
+            )
+
+
+def _load_credentials() -> None:
+    from kubernetes import config
+
+    files = os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
+    if "KUBECONFIG" in os.environ or Path(files).is_file():
+        config.load_kube_config(files)
+    else:
+        config.load_incluster_config()
+
+
+@contextmanager
+def explained(namespace: str) -> Iterator[None]:
+    """Put into words what went wrong with the API."""
+    from kubernetes.client import ApiException
+    from kubernetes.config import ConfigException
+    from urllib3.exceptions import HTTPError
+
+    where = f"KUBECONFIG={os.environ['KUBECONFIG']}" if "KUBECONFIG" in os.environ else "no KUBECONFIG is set"
+    try:
+        yield
+    except ConfigException as e:
+        raise InputError(f"no Kubernetes to talk to ({where}): {e}") from None
+    except HTTPError as e:
+        raise InputError(f"the Kubernetes API does not answer ({where}): {e}") from None
+    except ApiException as e:
+        raise _meaning(e, namespace, where) from None
+
+
+def _meaning(error: Any, namespace: str, where: str) -> Exception:
+    message = _message(error)
+    if error.status == 401:
+        return InputError(f"the Kubernetes API does not know these credentials ({where})")
+    if error.status == 403 and "exceeded quota" in message:
+        return RunError(f"the quota of namespace {namespace} is used up: {message}")
+    if error.status == 403:
+        return InputError(f"the Kubernetes API refuses this to us, see infra/kubernetes/base/roles.yaml: {message}")
+    if error.status == 404 and "namespaces" in message:
+        return InputError(f"no namespace {namespace!r}: kubectl apply -k infra/kubernetes/overlays/dev makes it")
+    if error.status == 404:
+        return InputError(
+            "this Kubernetes has no Dask operator (no kind DaskCluster): infra/README.md says how to install it"
+        )
+    if error.status in (400, 409, 422):
+        return InputError(f"the Kubernetes API does not take this: {message}")
+    return RunError(f"the Kubernetes API failed ({error.status}): {message}")
+
+
+def _message(error: Any) -> str:
+    try:
+        return str(json.loads(error.body)["message"])
+    except (TypeError, ValueError, KeyError):
+        return str(error.reason)

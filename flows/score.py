@@ -1,0 +1,33 @@
+"""The flow `score`: the stages of batch scoring as Prefect tasks."""
+
+# No `from __future__ import annotations` here: Prefect reads the types of the parameters to make its form.
+
+from typing import Any
+
+from prefect import flow
+from prefect.artifacts import create_table_artifact
+from prefect.logging import get_run_logger
+
+from flows.console import Lines
+from flows.data_config import ScoreConfig
+from flows.hooks import COMMON, data_name
+from flows.scoring import score as score_by
+from flows.train_auc import as_task, rows_of
+
+
+@flow(name="score", flow_run_name=data_name, **COMMON)
+def score(config: ScoreConfig) -> dict[str, Any]:
+    """Score the rows of a data set by a model.
+
+    Parameters
+    ----------
+    config : ScoreConfig
+
+    Returns
+    -------
+    dict
+        What ``aucdist score --json`` prints.
+    """
+    result = score_by(config, Lines(get_run_logger().info), as_task)
+    create_table_artifact([rows_of(result)], key="score-table", description=f"Scores at {result['output']}")
+    return result

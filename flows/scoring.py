@@ -1,0 +1,61 @@
+"""Batch scoring, composed of its stages once: plainly here, as Prefect tasks in `flows.score`."""
+
+import functools
+import time
+from collections.abc import Callable
+from typing import Any
+
+from aucdist import scoring
+from aucdist.data.opening import Each
+from aucdist.data.source import Source
+from flows.console import Watch
+from flows.data_config import ScoreConfig
+from flows.each import each_of
+from flows.pipeline import Run, call, cluster
+from flows.stages import source_named
+
+
+def score(config: ScoreConfig, watch: Watch, run: Run = call) -> dict[str, Any]:
+    """Score the rows of a data set.
+
+    Parameters
+    ----------
+    config : ScoreConfig
+    watch : Watch
+        Hears of stages and their progress.
+    run : callable
+        Takes the name of a stage, the stage and its arguments, and runs it.
+
+    Returns
+    -------
+    dict
+        What ``aucdist score --json`` prints.
+
+    Raises
+    ------
+    InputError
+        If the configuration, the model or the data is wrong.
+    """
+    start = time.perf_counter()
+
+    def staged(name: str, stage: Callable[..., Any], *args: Any) -> Any:
+        watch.stage(name)
+        return run(name, stage, *args)
+
+    source = source_named(config.name, config.source)
+    with cluster(config.cluster, "score") as (client, _):
+        each = each_of(client, watch)
+        begun = staged("survey", begin, config, source, each)
+        parts = staged("score", score_parts, begun, each)
+        result = staged("commit", scoring.finish, begun, parts)
+    return {**result, "seconds": time.perf_counter() - start}
+
+
+def begin(config: ScoreConfig, source: Source, each: Each) -> scoring.Scoring:
+    """Check that the rows have the features of the model, and number them."""
+    return scoring.begin(config.model, source, config.output, each=each, name=config.name or "")
+
+
+def score_parts(begun: scoring.Scoring, each: Each) -> list[dict[str, Any]]:
+    """Write the scores, part by part."""
+    return list(each(functools.partial(scoring.score_part, begun.url, begun.key), range(begun.opening.n_blocks)))

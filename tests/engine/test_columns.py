@@ -1,0 +1,78 @@
+import gc
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from aucdist.data.block import Block, place
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.engine.columns import _MADE, columns_of
+from aucdist.engine.dask import DaskBlocks, local_client
+
+N_BLOCKS = 3
+
+
+def data(form=np.asarray, dtype=np.float64):
+    r = np.random.default_rng(0)
+    X = (r.normal(size=(20, 7)) * (r.random((20, 7)) < 0.6)).astype(dtype)
+    return form(X), np.where(r.random(20) < 0.4, 1, -1)
+
+
+def load(index):
+    return place(Block.of(*data(sp.csr_matrix)), N_BLOCKS)[index]
+
+
+def told(block, memory):
+    return memory, {"blocks": [block]}
+
+
+def check(columns, X, y, n_blocks):
+    """Every column, times the labels, is in its block."""
+    blocks = columns.reduce(told)["blocks"]
+    assert len(blocks) == n_blocks
+    for b, block in enumerate(blocks):
+        dense = block.X.toarray() if sp.issparse(block.X) else block.X
+        assert block.row_id.tolist() == list(range(b, X.shape[1], n_blocks))
+        np.testing.assert_array_equal(dense, (X * y[:, None]).T[b::n_blocks])
+        assert dense.dtype == X.dtype
+
+
+@pytest.mark.parametrize("n_blocks", [1, 2, 3, 7, 9])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix, sp.csr_array])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_columns_here(n_blocks, form, dtype):
+    X, y = data(form, dtype)
+    parts = place(Block.of(X, y), n_blocks)
+    order = np.concatenate([part.row_id for part in parts])
+    dense = data(dtype=dtype)[0]
+    check(columns_of(LocalBlocks(parts)), dense[order], y[order], min(n_blocks, 7))
+    np.testing.assert_array_equal(dense, X.toarray() if sp.issparse(X) else X)  # what is given stays as it is
+
+
+def test_columns_on_workers():
+    here = LocalBlocks([load(i) for i in range(N_BLOCKS)])
+    X, y = data()
+    order = np.concatenate([b.row_id for b in here.reduce(told)["blocks"]])
+    with local_client(2, memory_limit="1GiB") as client:
+        columns = columns_of(DaskBlocks.load(client, load, N_BLOCKS))
+        assert isinstance(columns, DaskBlocks)
+        check(columns, X[order], y[order], N_BLOCKS)
+
+
+def test_columns_are_made_once_and_go_with_their_blocks():
+    blocks = LocalBlocks([Block.of(*data())])
+    before = len(_MADE)
+    first, second = columns_of(blocks), columns_of(blocks)
+    assert first is not second  # each has its own memory
+    assert first.reduce(told)["blocks"][0] is second.reduce(told)["blocks"][0]
+    assert len(_MADE) == before + 1
+    del blocks, first, second
+    gc.collect()
+    assert len(_MADE) == before
+
+
+def test_blocks_without_rows():
+    X, y = data()
+    parts = [np.arange(20), np.arange(0)]
+    blocks = LocalBlocks([Block.of(X, y).take(part, index=i) for i, part in enumerate(parts)])
+    check(columns_of(blocks), X, y, 2)

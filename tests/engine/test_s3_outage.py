@@ -1,0 +1,85 @@
+"""A real S3 server that is killed while a fit reads from it."""
+
+import os
+import subprocess
+import time
+import urllib.request
+import uuid
+from functools import partial
+from pathlib import Path
+
+import boto3
+import pytest
+from s3_servers import LAB, need_real, new_bucket, new_connections, point_to
+
+from aucdist.data.block import place
+from aucdist.data.dataset import Schema
+from aucdist.data.shards import read_shard, write_shards
+from aucdist.data.simulate import simulate
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.engine.dask import DaskBlocks, local_client
+from aucdist.solvers.all_pairs import all_pairs
+from aucdist.solvers.base import solve
+
+N_BLOCKS = 6
+SECONDS = 10
+
+
+@pytest.fixture
+def bucket(monkeypatch):
+    endpoint, credentials = need_real()
+    if not (LAB / "up.sh").is_file():
+        pytest.skip(f"the server cannot be restarted: there is no {LAB}/up.sh (AUCDIST_LABS names the folder above)")
+    point_to(monkeypatch, endpoint, *credentials)
+    name = f"outage-{uuid.uuid4().hex[:12]}"
+    client = boto3.session.Session().client("s3")
+    with new_connections(), new_bucket(client, name):
+        yield name
+        while not answers(endpoint):
+            time.sleep(0.2)
+    client.close()
+
+
+def answers(endpoint):
+    try:
+        return urllib.request.urlopen(endpoint, timeout=1).status == 200
+    except OSError:
+        return False
+
+
+def load(url, order, index):
+    """Read a block; where there is an order to do so, kill the server first, in the middle of the pass."""
+    if index == N_BLOCKS // 2 and order.is_file():
+        order.unlink()
+        subprocess.run([LAB / "down.sh", "--kill"], check=True, stdout=subprocess.DEVNULL)
+        subprocess.Popen(
+            ["sh", "-c", f"sleep {SECONDS}; exec {LAB}/up.sh"], start_new_session=True, stdout=subprocess.DEVNULL
+        )
+    return read_shard(url, index)
+
+
+@pytest.mark.s3
+def test_a_server_killed_during_a_pass_costs_time_only(bucket, tmp_path):
+    order, down = tmp_path / "kill", []
+    blocks = place(simulate(6000, 8, 0.1, seed=1), N_BLOCKS)
+    write_shards(blocks, Schema(tuple("abcdefgh"), "y", ("1",), ("-1",), {}), f"s3://{bucket}/rows")
+
+    def callback(record):
+        if record["round"] == 3:
+            order.touch()
+        if record["round"] > 3:
+            down.append(record["seconds"])
+
+    def outcome(blocks, callback=None):
+        found = solve(all_pairs(blocks, 1e-2), tol=1e-4, max_passes=100, callback=callback)
+        return found.w.tobytes(), found.certificate
+
+    expected = outcome(LocalBlocks(blocks))
+    with local_client(2, memory_limit="1GiB") as client:
+        loader = partial(load, f"s3://{bucket}/rows", Path(order))
+        streamed = DaskBlocks.load(client, loader, N_BLOCKS, stream=True)
+        pids = set(client.run(os.getpid).values())
+        assert outcome(streamed, callback) == expected
+        assert set(client.run(os.getpid).values()) == pids
+    assert not order.exists()
+    assert down[0] > SECONDS

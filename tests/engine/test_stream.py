@@ -1,0 +1,138 @@
+"""Blocks that are read again for every step: same numbers, two of them in memory, the next one read ahead."""
+
+import os
+import signal
+import threading
+import weakref
+
+import numpy as np
+import pytest
+from distributed import wait
+
+from aucdist.data.block import Block, place
+from aucdist.engine.blocks import LocalBlocks, Stored, run, without_rows
+from aucdist.engine.dask import DaskBlocks, local_client
+from aucdist.errors import InputError
+from aucdist.solvers.all_pairs import all_pairs
+from aucdist.solvers.base import solve
+
+N_BLOCKS = 7
+
+
+def data():
+    r = np.random.default_rng(3)
+    y = np.where(r.random(2000) < 0.1, 1, -1)
+    return Block.of(r.normal(size=(2000, 6)) + 0.5 * (y[:, None] > 0), y)
+
+
+def load(index):
+    return place(data(), N_BLOCKS)[index]
+
+
+def outcome(blocks, callback=None):
+    found = solve(all_pairs(blocks, 1e-2), tol=1e-4, max_passes=100, callback=callback)
+    return found.w.tobytes(), found.certificate, found.history.drop(columns="seconds").to_csv()
+
+
+@pytest.fixture(scope="module")
+def in_memory():
+    return outcome(LocalBlocks.load(load, N_BLOCKS))
+
+
+class Reader:
+    """A loader that counts what it reads, and how many earlier blocks are alive when it is asked for one."""
+
+    def __init__(self):
+        self.read, self.made, self.most_alive = [], [], 0
+
+    def __call__(self, index):
+        self.read.append(index)
+        self.most_alive = max(self.most_alive, sum(block() is not None for block in self.made))
+        block = load(index)
+        self.made.append(weakref.ref(block))
+        return block
+
+
+def count_rows(block, memory, add):
+    total = (memory or 0) + add
+    return total, {"rows": block.n_samples, "memory": [total], "ids": [block.row_id]}
+
+
+@without_rows
+def recall(block, memory):
+    assert block is None
+    return memory, {"memory": [memory]}
+
+
+def test_streamed_is_the_same_fit(in_memory):
+    assert outcome(LocalBlocks.load(load, N_BLOCKS, stream=True)) == in_memory
+
+
+def test_each_block_is_read_once_for_each_step_and_once_before_and_is_not_kept():
+    reader = Reader()
+    blocks = LocalBlocks.load(reader, N_BLOCKS, stream=True)
+    assert (blocks.n_samples, blocks.n_features) == (2000, 6)
+    for add, total in ((2, 2), (3, 5)):
+        found = blocks.reduce(count_rows, add)
+        assert found["rows"] == 2000
+        assert found["memory"] == [total] * N_BLOCKS
+        assert [len(i) for i in found["ids"]] == [i.n_samples for i in blocks.infos]
+    assert reader.read == 3 * list(range(N_BLOCKS))
+    assert reader.most_alive <= 1  # the one that is worked on, while the next is read
+
+
+def test_a_step_on_memory_alone_reads_nothing():
+    reader = Reader()
+    streamed, kept = LocalBlocks.load(reader, N_BLOCKS, stream=True), LocalBlocks.load(load, N_BLOCKS)
+    for blocks in (streamed, kept):
+        blocks.reduce(count_rows, 4)
+        assert blocks.reduce(recall) == {"memory": [4] * N_BLOCKS}
+    assert len(reader.read) == 2 * N_BLOCKS
+
+
+def test_the_next_block_is_read_while_one_is_worked_on():
+    asked = [threading.Event() for _ in range(3)]
+
+    def loader(index):
+        asked[index].set()
+        return load(index)
+
+    def step(block, memory):
+        return None, {"overlap": [block.index == 2 or asked[block.index + 1].wait(10)]}
+
+    stored = [Stored(loader, i, None) for i in range(3)]
+    assert [told["overlap"] for _, told in run(step, stored, [None] * 3, ())] == [[True]] * 3
+
+
+def failing(index):
+    if index == 4:
+        raise InputError("shard 4 is altered")
+    return load(index)
+
+
+def test_what_is_wrong_with_a_block_shows_before_the_work():
+    with pytest.raises(InputError, match="shard 4 is altered"):
+        LocalBlocks.load(failing, N_BLOCKS, stream=True)
+
+
+def test_errors_of_later_reads_and_of_steps_arrive():
+    with pytest.raises(InputError, match="shard 4 is altered"):
+        run(count_rows, [Stored(failing, i, None) for i in range(N_BLOCKS)], [None] * N_BLOCKS, (1,))
+    with pytest.raises(TypeError, match="argument"):
+        LocalBlocks.load(load, N_BLOCKS, stream=True).reduce(count_rows)
+
+
+def test_a_cluster_streams_the_same_fit_and_a_killed_worker_costs_time_only(in_memory):
+    def kill(record):
+        if record["round"] == 3:
+            os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+
+    with local_client(2, memory_limit="1GiB") as client:
+        blocks = DaskBlocks.load(client, load, N_BLOCKS, stream=True)
+        assert sorted(map(len, blocks._indices)) == [3, 4]
+        wait(blocks._parts)
+        assert len({holder for (holder,) in client.who_has(blocks._parts).values()}) == 2
+        held = client.run_on_scheduler(lambda dask_scheduler: max(t.nbytes for t in dask_scheduler.tasks.values()))
+        assert held < 2000 * 6 * 8 / N_BLOCKS
+        assert outcome(blocks) == in_memory
+        assert outcome(blocks, kill) == in_memory

@@ -1,0 +1,203 @@
+import warnings
+
+import dask.array as da
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.frozen import FrozenEstimator
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from aucdist import HingeClassifier, PairwiseHingeClassifier, PairwiseSquareClassifier, UnivariateRankingClassifier
+from aucdist.data.block import Block, place
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.engine.dask import DaskBlocks, local_client
+from aucdist.errors import InputError
+from aucdist.estimators.calibration import N_FOLDS, SEED, isotonic, link_map, out_of_fold
+from aucdist.estimators.path import lam_path
+from aucdist.metrics import brier_score_loss, calibration_loss
+from aucdist.metrics.counts import ScoreCounts
+from aucdist.objectives.links import Link
+from aucdist.selection.folds import fold_numbers
+
+KINDS = ["gev", "logit", "isotonic"]
+MODELS = [PairwiseHingeClassifier, PairwiseSquareClassifier, UnivariateRankingClassifier]
+NOT_KEPT = dict.fromkeys(
+    ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"),
+    "the folds deal out rows, whatever they weigh: a row of weight two is in one fold, two rows may be in two",
+) | dict.fromkeys(
+    ("check_classifiers_train",), "predict finds the best G-mean; the probability one half would find none of the rare"
+)
+
+
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks(
+    [PairwiseSquareClassifier(calibration=kind, prior=0.5 if kind == "gev" else None) for kind in KINDS],
+    expected_failed_checks=lambda model: NOT_KEPT,
+)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+def drawn(n=3000, seed=0, share=0.08):
+    """Two normal classes: the probability of a row is the logistic function of a linear score."""
+    r = np.random.default_rng(seed)
+    y = np.where(r.random(n) < share, 1, -1)
+    return r.normal(size=(n, 4)) + [1.0, 0.7, 0.0, 0.0] * (y[:, np.newaxis] > 0), y
+
+
+def quiet(model, *data):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # one pass over the rows does not reach tol
+        return model.fit(*data)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("estimator", MODELS)
+def test_probabilities_can_be_trusted(estimator, kind):
+    X, y = drawn()
+    new, labels = drawn(20_000, seed=1)
+    exact = 1 / (1 + np.exp(-(new @ [1.0, 0.7, 0, 0] - 0.5 * 1.49 + np.log(0.08 / 0.92))))
+    model = quiet(estimator(calibration=kind, lam=1e-2, random_state=0), X, y)
+    found = model.predict_proba(new)[:, 1]
+    assert calibration_loss(labels, found) < 1e-3
+    assert brier_score_loss(labels, found) < brier_score_loss(labels, exact) + 1.5e-3
+    order = np.argsort(model.decision_function(new))
+    assert (np.diff(found[order]) >= 0).all()
+    assert found.mean() == pytest.approx(0.08, abs=0.01)
+
+
+def test_without_calibration_there_are_none():
+    X, y = drawn(200)
+    for estimator in (*MODELS, HingeClassifier):
+        assert not hasattr(estimator(), "predict_proba")
+    model = PairwiseHingeClassifier(calibration="logit").fit(X, y)
+    assert hasattr(model, "predict_proba")
+    assert not hasattr(model.set_params(calibration=None), "predict_proba")
+
+
+def test_scores_are_those_of_models_that_had_not_seen_the_row():
+    X, y = drawn(400)
+    model = PairwiseSquareClassifier(lam=1e-2, calibration="logit").fit(X, y)
+    fold = fold_numbers(np.arange(400), y, N_FOLDS, SEED)
+    scores = np.empty(400)
+    for number in range(N_FOLDS):
+        part = PairwiseSquareClassifier(lam=1e-2).fit(X[fold != number], y[fold != number])
+        scores[fold == number] = X[fold == number] @ part.coef_[0]
+    wanted = ScoreCounts.from_scores(y, scores)
+    for blocks in (LocalBlocks([Block.of(X, y)]), LocalBlocks(place(Block.of(X, y), 7))):
+        counts = out_of_fold(model, blocks)
+        np.testing.assert_allclose(counts.values, wanted.values, rtol=1e-9)
+        np.testing.assert_array_equal(counts.pos, wanted.pos)
+
+
+def test_logit_is_logistic_regression_of_the_scores():
+    X, y = drawn(1000)
+    scores = X @ [3.0, 1.0, 0.0, 0.0] + 17.0
+    found = link_map(ScoreCounts.from_scores(y, scores), "logit")
+    standardised = (scores - scores.mean()) / scores.std()
+    peer = LogisticRegression(C=1.0, tol=1e-12).fit(standardised[:, None], y)
+    np.testing.assert_allclose(found(scores), peer.predict_proba(standardised[:, None]), rtol=1e-6)
+
+
+def test_isotonic_is_scikit_learns():
+    X, y = drawn(1000)
+    scores = np.round(X[:, 0], 1)
+    weight = np.random.default_rng(0).integers(1, 3, 1000).astype(float)
+    found = isotonic(ScoreCounts.from_scores(y, scores, weight))
+    peer = IsotonicRegression(out_of_bounds="clip").fit(scores, y > 0, sample_weight=weight)
+    grid = np.linspace(-6, 6, 400)
+    np.testing.assert_allclose(found(grid)[:, 1], peer.predict(grid), atol=1e-12)
+
+
+def test_logit_is_near_scikit_learns_calibration():
+    X, y = drawn()
+    model = PairwiseSquareClassifier(lam=1e-2, calibration="logit").fit(X, y)
+    peer = CalibratedClassifierCV(PairwiseSquareClassifier(lam=1e-2), method="sigmoid", ensemble=False, cv=5).fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X), peer.predict_proba(X), atol=0.02)
+    assert CalibratedClassifierCV(FrozenEstimator(model)).fit(X, y).predict_proba(X).shape == (3000, 2)
+
+
+def test_prior_of_undersampled_rows_is_exact():
+    X, y = drawn(20_000)
+    kept = (y > 0) | (np.random.default_rng(0).random(len(y)) < 0.1)
+    prior = 0.08
+    share = (y[kept] > 0).mean()
+    for kind in KINDS:
+        plain = PairwiseSquareClassifier(lam=1e-2, calibration=kind).fit(X[kept], y[kept])
+        model = clone(plain).set_params(prior=prior).fit(X[kept], y[kept])
+        p, q = plain.predict_proba(X).T[::-1]
+        up, down = p * prior / share, q * (1 - prior) / (1 - share)
+        np.testing.assert_allclose(model.predict_proba(X)[:, 1], up / (up + down), rtol=1e-9)
+        assert model.predict_proba(X)[:, 1].mean() == pytest.approx(prior, rel=0.1)
+        np.testing.assert_array_equal(model.predict(X), plain.predict(X))
+
+
+def test_equal_scores():
+    y = np.where(np.arange(40) % 4, -1, 1)
+    for kind in KINDS:
+        model = PairwiseSquareClassifier(calibration=kind).fit(np.ones((40, 1)), y)
+        np.testing.assert_allclose(model.predict_proba(np.ones((3, 1)))[:, 1], 0.25, atol=0.01)
+
+
+def test_a_path_is_calibrated():
+    X, y = drawn(500)
+    for model in lam_path(PairwiseHingeClassifier(calibration="logit"), X, y, lams=[1e-1, 1e-2]):
+        alone = PairwiseHingeClassifier(calibration="logit", lam=model.lam).fit(X, y)
+        np.testing.assert_allclose(model.predict_proba(X), alone.predict_proba(X), atol=2e-2)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"calibration": "platt"}, "unknown calibration 'platt'. Allowed: gev, logit, isotonic"),
+        ({"prior": 0.1}, "calibration must not be None"),
+        ({"calibration": "logit", "prior": 0.0}, "prior is 0.0; a number above 0 and below 1"),
+    ],
+)
+def test_bad_parameters(parameters, message):
+    with pytest.raises(InputError, match=message):
+        PairwiseHingeClassifier(**parameters).fit(*drawn(100))
+
+
+def test_too_few_rows_and_batches():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    y = np.where(np.arange(30) < 2, 1, -1)
+    assert PairwiseSquareClassifier(calibration="logit").fit(X, y).predict_proba(X).shape == (30, 2)
+    y[0] = -1
+    with pytest.raises(InputError, match="at least 2 rows of each class are needed, and there is 1 of one"):
+        PairwiseSquareClassifier(calibration="logit").fit(X, y)
+    with pytest.raises(InputError, match="calibration needs all rows at once"):
+        PairwiseSquareClassifier(solver="tpauc", calibration="logit").partial_fit(X, y, classes=[-1, 1])
+
+
+N_BLOCKS = 3
+
+
+def load(index):
+    return place(Block.of(*drawn(1200)), N_BLOCKS)[index]
+
+
+def test_same_bits_on_workers():
+    with local_client(2, memory_limit="1GiB") as client:
+        there = DaskBlocks.load(client, load, N_BLOCKS)
+        here = LocalBlocks([load(i) for i in range(N_BLOCKS)])
+        for kind in ("gev", "isotonic"):
+            one, other = (PairwiseSquareClassifier(lam=1e-2, calibration=kind).fit(b) for b in (here, there))
+            assert one.probability_.to_json() == other.probability_.to_json()
+        X = drawn(50)[0]
+        lazy = one.predict_proba(da.from_array(X, chunks=(20, 4)))
+        np.testing.assert_array_equal(lazy.compute(), one.predict_proba(X))
+
+
+def test_map_of_a_shape():
+    """Scores whose probabilities are a GEV link's: the map finds slope and offset."""
+    r = np.random.default_rng(0)
+    scores = r.normal(3.0, 10.0, size=40_000)
+    exact = Link("gev", 0.3).probabilities(0.1 * scores - 0.9)[0]
+    found = link_map(ScoreCounts.from_scores(np.where(r.random(40_000) < exact, 1, -1), scores), "gev")
+    assert found.link.xi == pytest.approx(0.3, abs=0.1)
+    np.testing.assert_allclose(found(scores)[:, 1], exact, atol=0.02)

@@ -1,0 +1,231 @@
+import lzma
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hinge_twins import hinge_value, l1_minimum, l2_minimum
+from sklearn.datasets import load_svmlight_file
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import LinearSVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from aucdist import HingeClassifier
+from aucdist.data.block import Block, place
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.errors import InputError
+from aucdist.estimators.hinge import SOLVERS_OF
+
+PAIRS = [(penalty, solver) for penalty, solvers in SOLVERS_OF.items() for solver in solvers]
+
+
+def classifier(penalty, solver, **parameters):
+    """Return a classifier that has what its solver needs."""
+    if solver == "psa":
+        parameters.setdefault("radius", 2.0)
+    return HingeClassifier(penalty=penalty, solver=solver, **parameters)
+
+
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks(
+    [classifier("l2", "sdcd"), classifier("l1", "scd", max_passes=60), classifier("l1", "psa", max_passes=60)],
+    expected_failed_checks=lambda model: (
+        dict.fromkeys(
+            ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"),
+            "a row of weight two takes one step where two rows take two",
+        )
+        if model.solver == "sdcd"
+        else {}
+    ),
+)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def data():
+    r = np.random.default_rng(0)
+    y = np.where(r.random(400) < 0.3, 1, -1)
+    return r.normal(size=(400, 5)) + 0.8 * (y[:, None] > 0) + 1.0, y
+
+
+def fitted(model, *args, **kwargs):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(*args, **kwargs)
+
+
+@pytest.mark.parametrize(("penalty", "solver"), PAIRS)
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_fitted_attributes(data, penalty, solver, fit_intercept):
+    X, y = data
+    model = fitted(classifier(penalty, solver, lam=1e-2, fit_intercept=fit_intercept, max_passes=150), X, y)
+    c, (w,), b = model.certificate_, model.coef_, model.intercept_[0]
+    penalised = 1e-2 * b**2 if solver in ("sdcd", "cdcd") else 0.0
+    assert c.primal == pytest.approx(hinge_value(w, X, y, 1e-2, penalty, b=b) + penalised, rel=1e-10)
+    assert 0.0 <= c.dual <= c.primal
+    assert c.relative_gap == pytest.approx((c.primal - c.dual) / c.primal)
+    assert (b != 0.0) == fit_intercept
+    assert model.threshold_ == -b
+    assert model.n_passes_ == model.history_["passes"].iloc[-1]
+    assert model.history_["zeros"].iloc[-1] == (w == 0).mean()
+    np.testing.assert_allclose(model.decision_function(X), X @ w + b)
+    np.testing.assert_array_equal(model.predict(X), np.where(X @ w + b > 0, 1, -1))
+    if fit_intercept:  # without one, the classes' centres lie on one side of every hyperplane
+        assert (model.predict(X) == y).mean() > 0.73
+    assert not hasattr(model, "predict_proba")
+
+
+def test_the_default_closes_the_gap(data):
+    model = HingeClassifier().fit(*data)
+    assert (model.penalty, model.solver) == ("l2", "sdcd")
+    assert model.certificate_.status == "converged"
+
+
+@pytest.mark.parametrize("solver", ["sdcd", "cdcd"])
+@pytest.mark.parametrize("lam", [1e-1, 1e-3])
+def test_liblinear_agrees(data, solver, lam):
+    X, y = data
+    model = HingeClassifier(lam=lam, solver=solver, tol=1e-6, max_passes=20_000).fit(X, y)
+    peer = LinearSVC(loss="hinge", C=0.5 / (lam * len(y)), tol=1e-8, max_iter=1_000_000, random_state=0).fit(X, y)
+    meant = hinge_value(peer.coef_[0], X, y, lam, "l2", b=peer.intercept_[0]) + lam * peer.intercept_[0] ** 2
+    assert model.certificate_.primal == pytest.approx(meant, rel=1e-5)
+
+
+@pytest.mark.parametrize("forms", [np.asarray, sp.csr_array])
+def test_a_linear_programme_agrees(data, forms):
+    X, y = data
+    lowest, _ = l1_minimum(X, y, 1e-2, intercept=True)
+    model = fitted(HingeClassifier(penalty="l1", solver="scd", lam=1e-2, max_passes=900), forms(X), y)
+    assert lowest * (1 - 1e-9) <= model.certificate_.primal <= lowest * 1.01
+
+
+def test_one_over_n(data):
+    X, y = data
+    one = HingeClassifier(lam="1/n", random_state=0).fit(X, y)
+    other = HingeClassifier(lam=1 / 400, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(one.coef_, other.coef_)
+
+
+def test_one_over_lam(data):
+    models = (HingeClassifier(solver="comid", lam=0.02, eta=eta, max_passes=20) for eta in ("1/lam", 50.0, None))
+    one, other, usual = (fitted(model, *data).coef_ for model in models)
+    np.testing.assert_array_equal(one, other)
+    assert (one != usual).any()
+
+
+@pytest.mark.parametrize(("penalty", "solver"), [("l2", "sdcd"), ("l1", "scd"), ("l2", "pegasos")])
+def test_weights_of_classes_and_rows_multiply(data, penalty, solver):
+    X, y = data
+    weight = np.random.default_rng(1).uniform(0.5, 2.0, 400)
+
+    def fit(sample_weight=None, **parameters):
+        model = classifier(penalty, solver, lam=1e-2, random_state=0, max_passes=100, **parameters)
+        return fitted(model, X, y, sample_weight=sample_weight)
+
+    meant = fit(weight * np.where(y > 0, 3.0, 1.0))
+    np.testing.assert_allclose(fit(weight, class_weight={1: 3.0}).coef_, meant.coef_, rtol=1e-8)
+    counts = {label: 200 / (y == label).sum() for label in (-1, 1)}
+    np.testing.assert_array_equal(fit(class_weight="balanced").coef_, fit(class_weight=counts).coef_)
+
+
+def test_balanced_finds_the_rare_class(data):
+    X, y = data
+    rare = np.flatnonzero((y < 0) | (np.cumsum(y > 0) <= 12))
+    plain, balanced = (HingeClassifier(class_weight=how).fit(X[rare], y[rare]) for how in (None, "balanced"))
+    assert (balanced.predict(X[y > 0]) > 0).mean() > (plain.predict(X[y > 0]) > 0).mean() + 0.2
+
+
+@pytest.mark.parametrize(("penalty", "solver"), PAIRS)
+def test_same_seed_same_model(data, penalty, solver):
+    one, other = (fitted(classifier(penalty, solver, random_state=3, max_passes=10), *data) for _ in range(2))
+    np.testing.assert_array_equal(one.coef_, other.coef_)
+
+
+@pytest.mark.parametrize(("penalty", "solver"), PAIRS)
+def test_blocks_in_place_of_rows(data, penalty, solver):
+    X, y = data
+    one = fitted(classifier(penalty, solver, random_state=0, max_passes=50), X, np.where(y > 0, "yes", "no"))
+    other = fitted(classifier(penalty, solver, random_state=0, max_passes=50), LocalBlocks([Block.of(X, y)]))
+    np.testing.assert_array_equal(one.coef_, other.coef_)
+    assert one.classes_.tolist() == ["no", "yes"]
+    many = fitted(classifier(penalty, solver, random_state=0, max_passes=50), LocalBlocks(place(Block.of(X, y), 4)))
+    assert many.certificate_.primal < 1.2 * one.certificate_.primal
+
+
+def test_warm_start_goes_on(data):
+    X, y = data
+    model = HingeClassifier(lam=1e-2, tol=1e-8, max_passes=20_000, warm_start=True, random_state=0).fit(X, y)
+    first = len(model.history_)
+    model.set_params(tol=1e-6).fit(X, y)
+    assert len(model.history_) == 1 < first
+    model.set_params(lam=1.1e-2, tol=1e-4).fit(X, y)
+    assert model.certificate_.status == "converged"
+    with pytest.raises(InputError, match="400 dual variables to start from, but block 0 has 399 rows"):
+        model.fit(X[:399], y[:399])
+
+
+def test_warm_start_from_weights(data):
+    X, y = data
+    model = fitted(HingeClassifier(penalty="l1", solver="comid", lam=1e-2, warm_start=True, max_passes=100), X, y)
+    reached = model.certificate_.primal
+    fitted(model.set_params(max_passes=1), X, y)
+    assert model.certificate_.primal == pytest.approx(reached, rel=1e-12)
+    with pytest.raises(InputError, match="weights have none"):
+        model.set_params(penalty="l2", solver="sdcd").fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"penalty": "l3"}, "unknown penalty 'l3'"),
+        ({"solver": "sdca"}, "unknown solver 'sdca'"),
+        ({"penalty": "l1"}, "solver 'sdcd' has no penalty 'l1'; those that have it: scd, comid, rda, psa"),
+        ({"penalty": "l1", "solver": "pegasos"}, "solver 'pegasos' has no penalty 'l1'"),
+        (
+            {"solver": "psa"},
+            "solver 'psa' has no penalty 'l2'; those that have it: sdcd, cdcd, scd, comid, rda, pegasos",
+        ),
+        ({"penalty": "l1", "solver": "psa"}, "psa needs radius"),
+        ({"penalty": "l1", "solver": "psa", "radius": 0.0}, "radius is 0.0"),
+        ({"radius": 1.0}, "radius applies to solver psa"),
+        ({"eta": 1.0}, "eta applies to solver scd, comid, rda, psa"),
+        ({"solver": "scd", "eta": np.inf}, "eta is inf"),
+        ({"average": True}, "average applies to solver scd, comid, rda, psa, pegasos"),
+        ({"solver": "scd", "average": 1}, "average is 1"),
+        ({"fit_intercept": "yes"}, "fit_intercept is 'yes'"),
+        ({"lam": "1/m"}, "lam is '1/m'; a number above 0 or '1/n' is needed"),
+        ({"lam": 0.0}, "lam is 0.0"),
+        ({"class_weight": "even"}, "class_weight is 'even'; a dict of classes, 'balanced' or None"),
+        ({"class_weight": {2: 1.0}}, "unknown class in class_weight '?2"),
+        ({"class_weight": {1: 0.0}}, "class_weight of 1 is 0.0"),
+    ],
+)
+def test_bad_parameters(data, parameters, message):
+    with pytest.raises(InputError, match=message):
+        HingeClassifier(**parameters).fit(*data)
+
+
+def test_lam_above_lam_max(data):
+    X, y = data
+    lam = np.abs(X.T @ y).max() / 400
+    model = HingeClassifier(penalty="l1", solver="scd", lam=1.01 * lam, fit_intercept=False).fit(X, y)
+    assert model.certificate_.status == "converged"
+    assert not model.coef_.any()
+    assert model.history_["zeros"].tolist() == [1.0]
+
+
+def test_not_converged_is_said(data):
+    with pytest.warns(ConvergenceWarning, match="max_passes was reached"):
+        HingeClassifier(max_passes=1, lam=1e-4).fit(*data)
+
+
+def test_a9a(data_dir):
+    with lzma.open(data_dir / "libsvm" / "a9a.xz") as file:
+        X, y = load_svmlight_file(file, n_features=123)
+    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)  # liblinear takes no others
+    model = HingeClassifier(lam="1/n", tol=1e-3, fit_intercept=False, random_state=0).fit(X, y)
+    c = model.certificate_
+    assert c.status == "converged"
+    assert c.dual <= l2_minimum(X, y, 1 / len(y)) <= c.primal
+    assert c.primal == pytest.approx(hinge_value(model.coef_[0], X, y, 1 / len(y), "l2"), rel=1e-10)

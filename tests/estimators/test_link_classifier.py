@@ -1,0 +1,305 @@
+import warnings
+
+import dask.array as da
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import statsmodels.api as sm
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from aucdist import LinkClassifier, SeparationWarning
+from aucdist.data.block import Block, place
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.engine.dask import DaskBlocks, local_client
+from aucdist.errors import InputError
+from aucdist.objectives.links import Link
+
+SOLVERS = ["lipschitz", "newton", "gradient"]
+
+
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks(
+    [
+        *(LinkClassifier(xi=0.2, solver=solver, tol=1e-13) for solver in ("lipschitz", "newton")),
+        LinkClassifier(link="cloglog", loss="likelihood", solver="newton", tol=1e-13),
+        LinkClassifier(lam=0.1, solver="newton", tol=1e-13),
+    ]
+)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+def drawn(n=600, d=4, seed=0, link=None, bias=-1.0):
+    link = Link("gev", 0.2) if link is None else link
+    r = np.random.default_rng(seed)
+    X = r.normal(size=(n, d))
+    p = link.probabilities(X @ np.linspace(1, -0.5, d) + bias)[0]
+    return X, np.where(r.random(n) < p, 1, -1)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("link", ["gev", "logit", "probit", "cloglog"])
+def test_fitted_attributes(link, solver):
+    X, y = drawn()
+    model = LinkClassifier(link=link, solver=solver, lam=1e-2).fit(X, y)
+    found = model.predict_proba(X)
+    g = Link(link, getattr(model, "xi_", 0.0))
+    np.testing.assert_allclose(found[:, 1], g.probabilities(X @ model.coef_[0] + model.intercept_[0])[0], rtol=1e-9)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-14)
+    scores = model.decision_function(X)
+    np.testing.assert_array_equal(scores > 0, found[:, 1] > 0.5)
+    np.testing.assert_array_equal(model.predict(X), np.where(found[:, 1] > 0.5, 1, -1))
+    np.testing.assert_allclose(scores, X @ model.coef_[0] - model.threshold_, atol=1e-12)
+    assert hasattr(model, "xi_") == hasattr(model, "xi_trace_") == (link == "gev")
+    assert model.certificate_.status == "converged"
+    assert model.gradient_norm_ < 1e-3
+    assert model.n_passes_ == model.history_["passes"].iloc[-1]
+    assert roc_auc_score(y, scores) > 0.75
+    # An intercept without a penalty makes the mean probability the share of positives where the loss is calibrated.
+    assert found[:, 1].mean() == pytest.approx((y > 0).mean(), abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("link", "family"),
+    [
+        ("logit", sm.families.links.Logit()),
+        ("cloglog", sm.families.links.CLogLog()),
+        ("probit", sm.families.links.Probit()),
+    ],
+)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_likelihood_is_that_of_statsmodels(link, family, weighted):
+    X, y = drawn(link=Link(link), bias=-0.7)
+    weight = np.random.default_rng(0).integers(1, 4, len(y)).astype(float) if weighted else None
+    peer = sm.GLM((y + 1) // 2, sm.add_constant(X), family=sm.families.Binomial(link=family), freq_weights=weight)
+    exact = peer.fit(tol=1e-14, maxiter=200).params
+    model = LinkClassifier(link=link, loss="likelihood", solver="newton", lam=1e-13, tol=1e-14)
+    model.fit(X, y, sample_weight=weight)
+    np.testing.assert_allclose(model.coef_[0], exact[1:], rtol=1e-6, atol=1e-8)
+    assert model.intercept_[0] == pytest.approx(exact[0], rel=1e-6)
+
+
+def test_gev_without_shape_is_the_log_log_link():
+    X, y = drawn(bias=0.2)
+    peer = sm.GLM((y + 1) // 2, sm.add_constant(X), family=sm.families.Binomial(link=sm.families.links.LogLog()))
+    exact = peer.fit(tol=1e-14, maxiter=200).params
+    for xi in (0.0, 1e-9, -1e-9):
+        model = LinkClassifier(xi=xi, loss="likelihood", solver="newton", lam=1e-13, tol=1e-9)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the shape just above 0 has no bound
+            model.fit(X, y)
+        np.testing.assert_allclose(model.coef_[0], exact[1:], rtol=1e-6)
+        assert model.intercept_[0] == pytest.approx(exact[0], rel=1e-6)
+
+
+def test_gev_is_the_mirror_image_of_cloglog():
+    X, y = drawn()
+    gev = LinkClassifier(xi=0.0, lam=1e-2, tol=1e-13, solver="newton").fit(X, y)
+    mirror = LinkClassifier(link="cloglog", lam=1e-2, tol=1e-13, solver="newton").fit(X, -y)
+    np.testing.assert_allclose(gev.coef_, -mirror.coef_, rtol=1e-9)
+    np.testing.assert_allclose(gev.predict_proba(X), mirror.predict_proba(X)[:, ::-1], rtol=1e-9)
+
+
+@pytest.mark.parametrize("xi", ["map", "bayes"])
+def test_shape_is_found(xi):
+    X, y = drawn(n=1500, d=2, bias=0.0)
+    more = {"shape_samples": 800, "random_state": 1} if xi == "bayes" else {}
+    model = LinkClassifier(xi=xi, lam=1e-3, fit_intercept=False, **more).fit(X, y)
+    assert model.xi_ == pytest.approx(0.2, abs=0.35)
+    assert model.xi_ == model.xi_trace_["xi"].iloc[-1]
+    assert model.xi_trace_["round"].tolist() == list(range(1, len(model.xi_trace_) + 1))
+    if xi == "bayes":
+        assert len(model.xi_trace_) == 10
+        assert model.xi_trace_["acceptance"].between(0.1, 0.7).all()
+        assert (model.xi_trace_["effective_samples"] > 10).all()
+    again = clone(model).set_params(shape_rounds=2).fit(X, y)
+    assert len(again.xi_trace_) == 2
+
+
+def test_by_product_saves_rounds():
+    X, y = drawn(n=2000, d=6)
+    found = LinkClassifier(lam=1 / 2000, penalise_intercept=True, solver="lipschitz").fit(X, y)
+    cold = clone(found).set_params(xi=found.xi_).fit(X, y)
+    assert found.n_passes_ < cold.n_passes_
+    np.testing.assert_allclose(found.coef_, cold.coef_, atol=1e-2)
+
+
+def test_shape_below_one_for_the_calibrated_loss():
+    X, y = drawn(n=100, d=2, seed=3, link=Link("gev", 0.9), bias=0.0)
+    assert LinkClassifier(loss="likelihood", solver="newton", lam=1e-2, fit_intercept=False, tol=1e-5).fit(X, y).xi_ > 1
+    with pytest.warns(UserWarning, match="shape xi reached"):
+        assert LinkClassifier(lam=1e-2, fit_intercept=False).fit(X, y).xi_ == 0.99
+
+
+def test_prior_of_undersampled_rows():
+    """Of the negatives a tenth is left: the corrected odds are those of all rows, exactly."""
+    X, y = drawn(n=4000)
+    r = np.random.default_rng(2)
+    left = (y > 0) | (r.random(4000) < 0.1)
+    share = (y[left] > 0).mean()
+    prior = float((y > 0).mean())
+    plain = LinkClassifier(link="logit", lam=1e-3).fit(X[left], y[left])
+    model = LinkClassifier(link="logit", lam=1e-3, prior=prior).fit(X[left], y[left])
+    np.testing.assert_array_equal(model.coef_, plain.coef_)
+    odds = plain.predict_proba(X)[:, 1] / plain.predict_proba(X)[:, 0]
+    wanted = odds * (prior / (1 - prior)) / (share / (1 - share))
+    found = model.predict_proba(X)
+    np.testing.assert_allclose(found[:, 1] / found[:, 0], wanted, rtol=1e-10)
+    np.testing.assert_array_equal(model.predict(X) > 0, found[:, 1] > 0.5)
+    assert found[:, 1].mean() == pytest.approx(prior, rel=0.1)
+    assert plain.predict_proba(X)[:, 1].mean() > 1.5 * prior
+
+
+def test_separated_classes_have_a_finite_answer_and_a_warning():
+    X = np.concatenate([np.linspace(-2, -1, 30), np.linspace(1, 2, 10)])[:, np.newaxis]
+    y = np.repeat([-1, 1], [30, 10])
+    for link in ("gev", "logit", "probit", "cloglog"):
+        with pytest.warns(SeparationWarning, match=r"lam=0.01"):
+            model = LinkClassifier(link=link, lam=1e-2).fit(X, y)
+        assert np.isfinite(model.coef_).all()
+        assert np.isfinite(model.predict_proba(X)).all()
+    zero_one = model.predict_proba(np.array([[-1e6], [1e6]]))
+    assert zero_one.tolist() == [[1.0, 0.0], [0.0, 1.0]]
+
+
+def test_a_likelihood_without_a_bound_ends_by_its_gradient():
+    X, y = drawn()
+    model = LinkClassifier(xi=0.4, loss="likelihood", solver="newton", lam=1e-2).fit(X, y)
+    assert (model.certificate_.dual, model.certificate_.status) == (0.0, "finished")
+    assert model.gradient_norm_ <= 1e-6
+    with pytest.warns(ConvergenceWarning, match="max_passes was reached"):
+        clone(model).set_params(max_passes=4).fit(X, y)
+
+
+def test_more_features_than_rows():
+    r = np.random.default_rng(0)
+    X, y = r.normal(size=(30, 200)), np.where(np.arange(30) % 3, -1, 1)
+    with pytest.warns(SeparationWarning):
+        model = LinkClassifier(lam=0.1).fit(X, y)
+    assert model.certificate_.status == "converged"
+
+
+def test_many_sparse_features():
+    r = np.random.default_rng(0)
+    y = np.where(r.random(300) < 0.2, 1, -1)
+    X = sp.random_array((300, 3000), density=0.01, rng=r, format="csr") + sp.csr_array(
+        (y[:, None] > 0) * (np.arange(3000) < 2) * r.random((300, 3000))
+    )
+    with pytest.warns(SeparationWarning):
+        one, other = (LinkClassifier(lam=1e-2, xi=0.1, solver=solver, tol=1e-5).fit(X, y) for solver in SOLVERS[:2])
+    assert one.certificate_.status == other.certificate_.status == "converged"
+    np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), atol=1e-2)
+
+
+def test_warm_start_goes_on():
+    X, y = drawn()
+    model = LinkClassifier(xi=0.1, warm_start=True).fit(X, y)
+    cold = model.n_passes_
+    assert model.fit(X, y).n_passes_ == 1 < cold
+    model.set_params(fit_intercept=False).fit(X, y)
+    assert model.intercept_[0] == 0.0
+
+
+def test_forms_of_input():
+    X, y = drawn()
+    named = np.where(y > 0, "yes", "no")
+    model = LinkClassifier(xi=0.1, lam=1e-2, tol=1e-10).fit(X, named)
+    assert model.classes_.tolist() == ["no", "yes"]
+    assert set(model.predict(X)) == {"no", "yes"}
+    for other in (
+        LinkClassifier(xi=0.1, lam=1e-2, tol=1e-10).fit(LocalBlocks(place(Block.of(X, y), 4))),
+        LinkClassifier(xi=0.1, lam=1e-2, tol=1e-10).fit(sp.csr_array(X), y),
+        LinkClassifier(xi=0.1, lam=1e-2, tol=1e-10).fit(
+            da.from_array(X, chunks=(250, 2)), da.from_array(y, chunks=100)
+        ),
+    ):
+        np.testing.assert_allclose(other.predict_proba(X), model.predict_proba(X), atol=1e-6)
+    lazy = model.predict_proba(da.from_array(X, chunks=(100, 4)))
+    np.testing.assert_allclose(lazy.compute(), model.predict_proba(X), rtol=1e-12)
+    assert lazy.shape == (600, 2)
+    seen = []
+    LinkClassifier(xi=0.1).fit(X, y, callback=seen.append)
+    assert seen[-1]["relative_gap"] <= 1e-6
+
+
+def test_breast_cancer_like_logistic_regression():
+    from sklearn.datasets import load_breast_cancer
+
+    X, y = load_breast_cancer(return_X_y=True)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    model = LinkClassifier(link="logit", lam=1e-2, tol=1e-12).fit(X, y)
+    peer = LogisticRegression(C=1 / (1e-2 * len(y)), tol=1e-10, max_iter=10_000).fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X), peer.predict_proba(X), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"link": "gumbel"}, "unknown link 'gumbel'"),
+        ({"loss": "hinge"}, "unknown loss 'hinge'. Allowed: calibrated, likelihood"),
+        ({"solver": "newtn"}, "Did you mean 'newton'"),
+        ({"xi": -1.5}, "xi is -1.5; it must be at least -1"),
+        ({"xi": np.nan}, "xi is nan"),
+        ({"xi": True}, "xi is True"),
+        ({"xi": 1.0}, "below 1"),
+        ({"xi": "mode"}, "xi is 'mode'; a number from -1, 'map', 'bayes' or None"),
+        ({"link": "logit", "xi": 0.1}, "xi applies to link gev; with 'logit' it must be None"),
+        ({"link": "logit", "xi": "map"}, "xi applies to link gev"),
+        ({"solver": "lipschitz", "loss": "likelihood"}, "the likelihood of gev has none: take solver='newton'"),
+        ({"solver": "lipschitz", "link": "cloglog", "loss": "likelihood"}, "the likelihood of cloglog has none"),
+        ({"lam": 0.0}, "lam is 0.0"),
+        ({"prior": 1.0}, "prior is 1.0"),
+        ({"momentum": 1}, "momentum is 1; True, False or None"),
+        ({"momentum": True, "solver": "newton"}, "momentum applies to solver lipschitz"),
+        ({"fit_intercept": None}, "fit_intercept is None"),
+        ({"fit_intercept": False, "penalise_intercept": True}, "no intercept to penalise"),
+        ({"shape_rounds": 5, "xi": 0.1}, "shape_rounds applies to xi 'map' and 'bayes'"),
+        ({"shape_rounds": 0}, "shape_rounds is 0"),
+        ({"shape_samples": 100}, "shape_samples applies to xi 'bayes'"),
+        ({"shape_samples": 1, "xi": "bayes"}, "shape_samples is 1"),
+    ],
+)
+def test_bad_parameters(parameters, message):
+    with pytest.raises(InputError, match=message):
+        LinkClassifier(**parameters).fit(*drawn(50))
+
+
+def test_labels_all_equal():
+    with pytest.raises(InputError, match="one class only"):
+        LinkClassifier().fit(np.ones((5, 2)), np.ones(5))
+
+
+# ---- on a cluster -----------------------------------------------------------------------------------------------------
+
+N_BLOCKS = 3
+
+
+def load(index):
+    return place(Block.of(*drawn(n=800, seed=5)), N_BLOCKS)[index]
+
+
+@pytest.fixture(scope="module")
+def client():
+    with local_client(2, memory_limit="1GiB") as client:
+        yield client
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"solver": "lipschitz", "xi": "bayes", "shape_samples": 100, "shape_rounds": 2, "random_state": 0},
+        {"link": "cloglog", "solver": "newton", "loss": "likelihood"},
+        {"link": "probit", "solver": "gradient"},
+    ],
+)
+def test_same_bits_on_workers(client, parameters):
+    here = LocalBlocks([load(i) for i in range(N_BLOCKS)])
+    there = DaskBlocks.load(client, load, N_BLOCKS)
+    one, other = (LinkClassifier(lam=1e-2, **parameters).fit(blocks) for blocks in (here, there))
+    assert one.coef_.tobytes() == other.coef_.tobytes()
+    assert one.certificate_ == other.certificate_
+    assert getattr(one, "xi_", None) == getattr(other, "xi_", None)

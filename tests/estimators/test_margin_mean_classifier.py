@@ -1,0 +1,272 @@
+import warnings
+
+import dask.array as da
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from imblearn.over_sampling import SMOTE
+from imblearn.under_sampling import RandomUnderSampler
+from margin_twins import minimum, objective, offset
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.svm import SVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from aucdist import MarginMeanClassifier
+from aucdist.data.block import Block, place
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.engine.dask import DaskBlocks, local_client
+from aucdist.errors import InputError
+from aucdist.estimators import kernel_rows
+from aucdist.metrics import g_mean_score
+from aucdist.sampling import MWMOTE, DistanceUnderSampler
+
+SOLVERS = ["zovr", "zo-sgd", "svrg"]
+KERNELS = ["linear", "rbf"]
+CHANCE = dict.fromkeys(
+    ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"),
+    "rows are drawn at random: one of weight two is not two of weight one",
+)
+
+
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks(
+    [
+        MarginMeanClassifier(n_outer=20),
+        MarginMeanClassifier(solver="zo-sgd", sampler=None, n_outer=20),
+        MarginMeanClassifier(kernel="rbf", solver="svrg", n_outer=20),
+    ],
+    expected_failed_checks=lambda model: CHANCE,
+)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+def problem(n=400, share=0.15, d=4, seed=0):
+    r = np.random.default_rng(seed)
+    y = np.where(np.arange(n) < share * n, 1, -1)
+    order = r.permutation(n)
+    X = r.normal(size=(n, d)) + 1.2 * (y[:, None] > 0)
+    return (X * [1, 10, 100, 1000][:d] + 5)[order], y[order]
+
+
+def fit(X, y=None, sample_weight=None, **parameters):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return MarginMeanClassifier(**{"random_state": 0, "n_outer": 30} | parameters).fit(X, y, sample_weight)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_without_sampling_the_objective_is_that_of_the_standardised_rows(solver):
+    X, y = problem()
+    model = fit(X, y, solver=solver, sampler=None, lam1=0.5, lam2=5.0)
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    above = offset(Z, y, 0.5)
+    c = model.certificate_
+    assert c.primal == pytest.approx(objective(model.coef_[0] * X.std(axis=0), Z, y, 0.5, 5.0) + above, rel=1e-9)
+    assert c.dual <= (minimum(Z, y, 0.5, 5.0) + above) * (1 + 1e-9) <= c.primal * (1 + 2e-9)
+    # The paper's rule: the sign of w.x of the standardised rows.
+    np.testing.assert_allclose(
+        model.decision_function(X) + model.threshold_, Z @ (model.coef_[0] * X.std(axis=0)), atol=1e-9
+    )
+    assert model.sample_counts_ == (340, 60)
+    assert model.history_["round"].iloc[-1] <= 31
+    assert not hasattr(model, "predict_proba")
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_it_learns(solver, kernel):
+    X, y = problem()
+    model = fit(X, y, solver=solver, kernel=kernel, lam1=1.0)
+    assert g_mean_score(y, model.predict(X)) > 0.8
+    assert model.sample_counts_[1] == 60
+    assert 60 < model.sample_counts_[0] < 340
+    again = fit(X, y, solver=solver, kernel=kernel, lam1=1.0)
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+    assert model.set_params(random_state=1, n_outer=30).fit(X, y).sample_counts_ != again.sample_counts_
+
+
+def test_the_gaussian_machine_is_the_sum_it_says(monkeypatch):
+    X, y = problem()
+    model = fit(X, y, kernel="rbf", solver="svrg", sigma=1.5)
+    scaled = model.support_vectors_
+    np.testing.assert_allclose(scaled.mean(axis=0), 0, atol=1e-9)
+    np.testing.assert_allclose(scaled.std(axis=0), 1, atol=1e-9)
+    which = DistanceUnderSampler(
+        random_state=int(np.random.RandomState(0).randint(2**31, size=2)[0])
+    )  # the seed that "auto" draws
+    which.fit_resample((X - X.mean(axis=0)) / X.std(axis=0), y)
+    rows = X[which.sample_indices_]
+    Z = (X - rows.mean(axis=0)) / rows.std(axis=0)
+    scores = rbf_kernel(Z, scaled, gamma=1 / 1.5**2) @ model.dual_coef_[0]
+    np.testing.assert_allclose(model.decision_function(X), scores - model.threshold_, atol=1e-9)
+    assert model.sigma_ == 1.5
+    assert not hasattr(model, "coef_")
+    # Some rows at a time, to the same numbers.
+    before = model.decision_function(X)
+    monkeypatch.setattr(kernel_rows, "CHUNK_BYTES", 8 * 1000)
+    np.testing.assert_allclose(model.decision_function(X), before, atol=1e-12)
+
+
+def test_the_gaussian_objective_is_a_support_vector_machines():
+    """With lam1 = 0; and its coefficients are near those of a dual point, y alpha n / lam2 from [0, 1]."""
+    X, y = problem(120, 0.3)
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    model = fit(X, y, kernel="rbf", solver="svrg", sampler=None, lam1=0.0, lam2=20.0, sigma=2.0, n_outer=300, tol=1e-6)
+    gram = rbf_kernel(Z, gamma=0.25)
+    alpha = model.dual_coef_[0]
+    primal = 0.5 * alpha @ gram @ alpha + 20.0 * np.maximum(0, 1 - y * (gram @ alpha)).mean()
+    assert model.certificate_.primal == pytest.approx(primal, rel=1e-9)
+    assert model.certificate_.relative_gap < 1e-3
+    assert (np.abs(y * alpha * 120 / 20 - 0.5) <= 0.51).all()
+
+
+def test_sigma_is_the_median_distance():
+    X, y = problem(100)
+    one, other = (fit(X, y, kernel="rbf", solver="svrg", sampler=None, sigma=s) for s in (None, "median"))
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    apart = np.linalg.norm(Z[:, None] - Z, axis=2)[np.triu_indices(100, 1)]
+    assert one.sigma_ == other.sigma_ == pytest.approx(np.median(apart), rel=1e-6)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_any_sampler(kernel):
+    X, y = problem()
+    names = np.where(y > 0, "rare", "usual")
+    for sampler in (MWMOTE(random_state=0), SMOTE(random_state=0), RandomUnderSampler(random_state=0)):
+        model = fit(X, names, solver="svrg", kernel=kernel, sampler=sampler)
+        assert model.sample_counts_[0] == model.sample_counts_[1]
+        assert g_mean_score(names, model.predict(X)) > 0.75
+        assert not hasattr(sampler, "sample_indices_")
+    one = fit(X, y, solver="svrg", kernel=kernel, sampler=DistanceUnderSampler(method="u2", ratio=3, random_state=0))
+    assert one.sample_counts_[0] < 180
+    svm = fit(X, y, solver="svrg", kernel=kernel, sampler=DistanceUnderSampler(svm=SVC(), random_state=0))
+    assert svm.sample_counts_ != one.sample_counts_
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("form", [sp.csr_matrix, lambda X: X.astype(np.float32), pd.DataFrame])
+def test_forms_of_rows(form, kernel):
+    X, y = problem()
+    X = X - X.mean(axis=0)  # sparse rows are not centred
+    plain = fit(X, y, solver="svrg", kernel=kernel, sampler=None, n_outer=5)
+    other = fit(form(X), y, solver="svrg", kernel=kernel, sampler=None, n_outer=5)
+    near = 1e-2 if form is not pd.DataFrame else 1e-12
+    np.testing.assert_allclose(
+        other.decision_function(form(X)) + other.threshold_, plain.decision_function(X) + plain.threshold_, atol=near
+    )
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_blocks_and_dask_collections(kernel):
+    X, y = problem()
+    parameters = {"solver": "svrg", "kernel": kernel, "n_outer": 100}
+    plain = fit(X, y, **parameters)
+    blocks = fit(LocalBlocks(place(Block.of(X, y), 3)), **parameters)
+    chunks = fit(da.from_array(X, chunks=(150, 4)), da.from_array(y, chunks=150), **parameters)
+    for model in (blocks, chunks):
+        # The samples differ only as the hyperplanes do, which are found to 1 %.
+        assert abs(model.sample_counts_[0] - plain.sample_counts_[0]) < 25
+        assert model.certificate_.primal == pytest.approx(plain.certificate_.primal, rel=0.2)
+    found = chunks.predict(da.from_array(X, chunks=(150, 4))).compute()
+    np.testing.assert_array_equal(found, chunks.predict(X))
+
+
+def load(index):
+    X, y = problem()
+    return place(Block.of(X, y), 3)[index]
+
+
+def test_same_bits_on_workers():
+    here = LocalBlocks([load(i) for i in range(3)])
+    with local_client(2, memory_limit="1GiB") as client:
+        there = DaskBlocks.load(client, load, 3)
+        for kernel in KERNELS:
+            one, other = (fit(blocks, kernel=kernel, solver="svrg", n_outer=4) for blocks in (here, there))
+            assert one.certificate_ == other.certificate_
+            assert (one.sample_counts_, one.threshold_) == (other.sample_counts_, other.threshold_)
+            name = "coef_" if kernel == "linear" else "dual_coef_"
+            assert getattr(one, name).tobytes() == getattr(other, name).tobytes()
+
+
+def test_weights():
+    X, y = problem()
+    weight = np.where(np.arange(400) % 3 == 0, 0.0, 1.0)
+    for sampler in ("auto", None):
+        model = fit(X, y, sample_weight=weight, solver="svrg", sampler=sampler)
+        assert sum(model.sample_counts_) <= 267
+        assert g_mean_score(y, model.predict(X)) > 0.75
+    with pytest.raises(InputError, match="MWMOTE needs rows in one block and without weights"):
+        fit(X, y, sample_weight=weight, sampler=MWMOTE())
+
+
+def test_a_refit_forgets_the_other_kernel():
+    X, y = problem(100)
+    model = fit(X, y, kernel="rbf", solver="svrg")
+    model.set_params(kernel="linear").fit(X, y)
+    assert not hasattr(model, "dual_coef_")
+    assert model.decision_function(X).shape == (100,)
+    assert clone(model).get_params()["sampler"] == "auto"
+
+
+def test_the_callback_hears_every_round():
+    seen = []
+    MarginMeanClassifier(solver="svrg", n_outer=3, tol=1.0, random_state=0).fit(*problem(100), callback=seen.append)
+    assert seen[0]["round"] == 1
+
+
+def test_a_fit_that_is_not_done_says_so():
+    with pytest.warns(ConvergenceWarning, match="took all its steps"):
+        MarginMeanClassifier(n_outer=1, tol=1e-9).fit(*problem(100))
+
+
+class Keeps:
+    """A sampler that keeps one class only."""
+
+    def fit_resample(self, X, y):
+        return X[y < 0], y[y < 0]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"kernel": "poly"}, "unknown kernel 'poly'.*linear, rbf"),
+        ({"solver": "sgd"}, "unknown solver 'sgd'"),
+        ({"scale": "minmax"}, "unknown scale 'minmax'"),
+        ({"sampler": "smote"}, "sampler is 'smote'.*fit_resample"),
+        ({"sampler": 3}, "sampler is 3"),
+        ({"sampler": Keeps()}, "the sampler left 340 negative and 0 positive rows"),
+        ({"sampler": DistanceUnderSampler(n_bins=1)}, "n_bins is 1"),
+        ({"lam1": -1}, "lam1 is -1"),
+        ({"lam2": 0}, "lam2 is 0"),
+        ({"mu": 0.0}, "mu is 0.0"),
+        ({"n_directions": 0}, "n_directions is 0"),
+        ({"n_inner": 1.5}, "n_inner is 1.5"),
+        ({"n_outer": 0}, "n_outer is 0"),
+        ({"solver": "svrg", "mu": 0.1}, "mu applies to solver zovr, zo-sgd"),
+        ({"sigma": 1.0}, "sigma applies to kernel rbf"),
+        ({"gram_bytes": 100}, "gram_bytes applies to kernel rbf"),
+        ({"kernel": "rbf", "sigma": 0.0}, "sigma is 0.0"),
+        ({"kernel": "rbf", "sigma": "mean"}, "sigma is 'mean'"),
+        ({"kernel": "rbf", "sampler": None, "gram_bytes": 10**6}, "takes 1280000 bytes, and gram_bytes is 1000000"),
+    ],
+)
+def test_bad_parameters(parameters, message):
+    with pytest.raises(InputError, match=message):
+        fit(*problem(), **parameters)
+
+
+def test_bad_data():
+    X, y = problem()
+    with pytest.raises(InputError, match="one class"):
+        fit(X, np.ones(400))
+    with pytest.raises(InputError, match="MWMOTE needs rows in one block"):
+        fit(LocalBlocks(place(Block.of(X, y), 2)), sampler=MWMOTE())
+    with pytest.raises(InputError, match="all rows of the fit are equal"):
+        fit(np.ones((400, 4)), y, kernel="rbf", sampler=None)
+    with pytest.raises(InputError, match=r"feature 2 \(from 0\): its values are too large"):
+        fit(X * [1, 1, 1e200, 1], y)

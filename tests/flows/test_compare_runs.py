@@ -1,0 +1,114 @@
+"""`aucdist compare`: runs on the same test rows, one page."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from aucdist.metrics import ScoreCounts
+from aucdist.metrics.auc import auc
+from aucdist.metrics.compare import corrected_t_test, delong_test
+from flows.cli import app
+
+Y = np.repeat([1, -1], [40, 160])
+IDS = np.random.default_rng(0).permutation(1000)[:200]
+
+
+def search(folds: list[float | None], seed: int = 0) -> dict[str, Any]:
+    table = [{"parameters": {"lam": 1.0}, "folds": folds}, {"parameters": {"lam": 2.0}, "folds": [0.0] * len(folds)}]
+    about = {"folds": {"number": len(folds), "seed": seed}, "metric": "auc", "test_over_train": 0.25}
+    return {"best": {"lam": 1.0}, "nested": None, "table": table, **about}
+
+
+def make(folder: Path, name: str, seed: int, y: np.ndarray = Y, **more: Any) -> str:
+    """Write what compare reads of a run."""
+    scores = np.random.default_rng(seed).normal(size=len(y)) + 2.0 * (y == 1)
+    about = {
+        "name": name, "estimator": "E", "solver": "s", "seconds": {"fit": 1.5}, "threshold": 1.0, "n_samples": 500,
+        "data": {"fingerprint": "f"}, **more,
+    }  # fmt: skip
+    run = folder / f"{name}-{seed}"
+    run.mkdir(parents=True)
+    (run / "metrics.json").write_text(json.dumps(about))
+    order = np.random.default_rng(seed).permutation(len(y))  # runs need not have the same order
+    table = pd.DataFrame({"row_id": IDS[: len(y)][order], "y": y[order].astype(np.int8), "score": scores[order]})
+    table.to_parquet(run / "scores.parquet", index=False)
+    return str(run)
+
+
+def scores_of(run: str) -> tuple[np.ndarray, np.ndarray]:
+    table = pd.read_parquet(f"{run}/scores.parquet").sort_values("row_id")
+    return table["y"].to_numpy(), table["score"].to_numpy()
+
+
+def compare(*arguments: str) -> dict[str, Any]:
+    result = CliRunner().invoke(app, ["compare", *arguments, "--json"])
+    assert result.exit_code == 0, result.stderr
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def test_three_runs(tmp_path: Path) -> None:
+    runs = [make(tmp_path, name, seed) for seed, name in enumerate("abc")]
+    found = compare(*runs, "--output", str(tmp_path / "out"))
+    assert [(d["first"], d["second"]) for d in found["differences"]["auc"]] == [("a", "b"), ("a", "c"), ("b", "c")]
+    y, first = scores_of(runs[0])
+    expected = delong_test(y, first, scores_of(runs[1])[1])
+    assert found["differences"]["auc"][0]["value"] == pytest.approx(expected.value)
+    assert found["differences"]["auc"][0]["p_value"] == pytest.approx(expected.p_value)
+    assert found["differences"]["auc"][0]["p_holm"] >= expected.p_value
+    assert found["runs"][0]["auc"]["value"] == pytest.approx(auc(ScoreCounts.from_scores(y, first)))
+    for run in found["runs"]:
+        for name in ("auc", "average_precision", "g_mean", "balanced_accuracy"):
+            low, high = run[name]["interval"]
+            assert low < run[name]["value"] < high
+    assert "folds" not in found["differences"]
+    assert "Comparison of 3 runs" in (Path(found["run"]) / "report.html").read_text()
+    assert json.loads((Path(found["run"]) / "comparison.json").read_text()) == found
+
+
+def test_searches_on_the_same_folds_are_compared_over_them(tmp_path: Path) -> None:
+    values = [0.9, 0.92, 0.95], [0.88, 0.93, 0.9]
+    runs = [make(tmp_path, name, i, search=search(list(values[i]))) for i, name in enumerate("ab")]
+    found = compare(*runs, "--output", str(tmp_path / "out"))["differences"]["folds"][0]
+    expected = corrected_t_test(np.subtract(*values).tolist(), 0.25)
+    assert (found["value"], found["p_value"]) == pytest.approx((expected.value, expected.p_value))
+    for i, other in enumerate((search([0.9, 0.9, 0.9], seed=1), search([0.9, None, 0.9]))):
+        last = make(tmp_path, f"other{i}", 9, search=other)
+        assert "folds" not in compare(runs[0], last, "--output", str(tmp_path / "out"))["differences"]
+
+
+def test_runs_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    runs = [make(tmp_path, "same", seed) for seed in (1, 2)]
+    result = CliRunner().invoke(app, ["compare", *runs, "--output", str(tmp_path / "out")])
+    assert result.exit_code == 0, result.stderr
+    assert "same-1" in result.stdout
+    assert result.stdout.splitlines()[-1].startswith("report: ")
+
+
+def test_what_cannot_be_compared(tmp_path: Path) -> None:
+    run = make(tmp_path, "a", 0)
+    fewer = make(tmp_path, "fewer", 1, y=Y[:100])
+    other = make(tmp_path, "other", 1, y=np.roll(Y, 1))
+    bare = Path(make(tmp_path, "bare", 1))
+    (bare / "scores.parquet").unlink()
+    weighted = Path(make(tmp_path, "weighted", 1))
+    table = pd.read_parquet(weighted / "scores.parquet")
+    table.assign(weight=0.5).to_parquet(weighted / "scores.parquet", index=False)
+    for runs, said in (
+        ((run,), "at least two runs"),
+        ((run, run + "/"), "a run is named twice"),
+        ((run, fewer), "have different test rows (100 and 200)"),
+        ((run, other), "have different test rows"),
+        ((run, str(bare)), "has no scores.parquet"),
+        ((run, str(weighted)), "test rows are weighted"),
+        ((run, str(tmp_path)), "is not the folder of a run"),
+    ):
+        result = CliRunner().invoke(app, ["compare", *runs, "--output", str(tmp_path / "out")])
+        assert result.exit_code == 2, said
+        assert said in result.stderr
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,74 @@
+"""Measures by name, the precision-recall curve and its band."""
+
+import numpy as np
+import pytest
+from sklearn import metrics as sk
+
+from aucdist.errors import InputError
+from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.curves import pr_band, pr_curve
+from aucdist.metrics.measures import MEASURES, find_measure
+
+pytestmark = pytest.mark.nojit
+
+
+@pytest.fixture
+def rows():
+    r = np.random.default_rng(0)
+    y = np.where(r.random(300) < 0.2, 1, -1)
+    return y, np.round(1 / (1 + np.exp(-r.normal(size=300) - y)), 2)
+
+
+def test_measures_are_scikit_learns(rows):
+    y, p = rows
+    counts = ScoreCounts.from_scores(y, p)
+    decided = np.where(p > 0.4, 1, -1)
+    tpr, tnr = sk.recall_score(y, decided), sk.recall_score(y, decided, pos_label=-1)
+    expected = {
+        "auc": sk.roc_auc_score(y, p),
+        "average_precision": sk.average_precision_score(y, p),
+        "g_mean": np.sqrt(tpr * tnr),
+        "balanced_accuracy": sk.balanced_accuracy_score(y, decided),
+        "brier_loss": sk.brier_score_loss(y, p),
+        "log_loss": sk.log_loss(y, p),
+    }
+    for name, value in expected.items():
+        assert MEASURES[name].of(counts, 0.4) == pytest.approx(value, abs=1e-12)
+        assert MEASURES[name].sign == (-1 if "loss" in name else 1)
+    with pytest.raises(InputError, match=r"unknown metric 'acu'. Did you mean 'auc'"):
+        find_measure("acu")
+
+
+def test_precision_recall_is_scikit_learns(rows):
+    y, p = rows
+    found = pr_curve(ScoreCounts.from_scores(y, p))
+    precision, recall, thresholds = sk.precision_recall_curve(y, p)
+    # Theirs ascends, and ends at a point that no threshold reaches.
+    np.testing.assert_allclose(found.precision, precision[:-1][::-1])
+    np.testing.assert_allclose(found.recall, recall[:-1][::-1])
+    np.testing.assert_array_equal(found.thresholds, thresholds[::-1])
+
+
+def test_the_band_holds_the_curve_and_is_never_of_no_width(rows):
+    y, p = rows
+    counts = ScoreCounts.from_scores(y, p)
+    curve, band = pr_curve(counts), pr_band(counts)
+    assert (band.precision_low <= curve.precision).all()
+    assert (curve.precision <= band.precision_high + 1e-12).all()
+    assert (band.recall_low < band.recall_high).all()
+    assert (band.precision_low < band.precision_high).all()
+    with pytest.raises(InputError, match="weighted"):
+        pr_band(ScoreCounts.from_scores(y, p, np.full(300, 0.5)))
+    with pytest.raises(InputError, match="positive rows"):
+        pr_curve(ScoreCounts.from_scores(np.array([-1]), np.zeros(1)))
+    with pytest.raises(InputError, match="level is 1"):
+        pr_band(counts, 1)
+
+
+def test_counts_of_other_scores(rows):
+    y, p = rows
+    counts = ScoreCounts.from_scores(y, p)
+    found, expected = counts.mapped(lambda v: np.round(v, 1)), ScoreCounts.from_scores(y, np.round(p, 1))
+    for name in ("values", "pos", "neg"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+    assert (found.rows_pos, found.rows_neg, found.weighted) == (counts.rows_pos, counts.rows_neg, False)

@@ -1,0 +1,149 @@
+"""Measures of probabilities against scikit-learn, plain sums, and pooling by hand."""
+
+import math
+import warnings
+
+import link_twins as twin
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn import metrics as peer
+from sklearn.isotonic import IsotonicRegression
+from statsmodels.stats.proportion import proportion_confint
+
+from aucdist import metrics
+from aucdist.errors import InputError
+from aucdist.metrics import probability as of_counts
+from aucdist.metrics.counts import ScoreCounts
+
+ROWS = st.lists(
+    st.tuples(st.booleans(), st.integers(0, 8), st.integers(0, 3)), min_size=2, max_size=60
+).filter(lambda rows: len({y for y, _, w in rows if w > 0}) == 2)  # fmt: skip
+
+
+def unpacked(rows):
+    y, p, weight = (np.array(column) for column in zip(*rows, strict=True))
+    return y.astype(int), p / 8, weight.astype(float)
+
+
+@settings(deadline=None)
+@given(ROWS)
+def test_brier_and_log_loss_are_scikit_learns(rows):
+    y, p, weight = unpacked(rows)
+    assert metrics.brier_score_loss(y, p, weight) == pytest.approx(peer.brier_score_loss(y, p, sample_weight=weight))
+    kept = np.clip(p, 1e-15, 1 - 1e-15)
+    exact = -np.average(np.where(y == 1, np.log(kept), np.log1p(-kept)), weights=weight)
+    assert metrics.log_loss(y, p, weight) == pytest.approx(exact, rel=1e-12)
+    if p.min() > 0 and p.max() < 1:
+        assert exact == pytest.approx(peer.log_loss(y, p, sample_weight=weight))
+
+
+def test_a_certainty_that_fails_costs_a_finite_loss():
+    assert metrics.log_loss([0, 1], [1.0, 0.0]) == pytest.approx(-math.log(1e-15), rel=1e-3)
+    assert metrics.log_loss([0, 1], [0.0, 1.0]) == pytest.approx(0.0, abs=1e-14)
+
+
+@settings(deadline=None)
+@given(ROWS)
+def test_hull_by_pooling_and_by_isotonic_regression(rows):
+    y, p, weight = unpacked(rows)
+    counts = ScoreCounts.from_scores(2 * y - 1, p, weight)
+    hull = of_counts.hull_probabilities(counts)
+    np.testing.assert_allclose(hull, twin.pools(counts.values, counts.pos, counts.neg), atol=1e-12)
+    y, p, weight = (column[weight > 0] for column in (y, p, weight))
+    fit = IsotonicRegression().fit(p, y, sample_weight=weight).predict(p)
+    calibration = np.average((p - fit) ** 2, weights=weight)
+    refinement = np.average((fit - y) ** 2, weights=weight)
+    assert metrics.calibration_loss(y, p, weight) == pytest.approx(calibration, abs=1e-12)
+    assert metrics.refinement_loss(y, p, weight) == pytest.approx(refinement, abs=1e-12)
+    assert metrics.refinement_loss(y, p, weight) <= metrics.brier_score_loss(y, p, weight) + 1e-12
+
+
+def test_the_two_losses_make_up_the_brier_score_where_probabilities_are_constant_on_segments():
+    y = np.array([0, 0, 1, 0, 1, 1, 0, 1])
+    p = np.array([0.1, 0.1, 0.1, 0.4, 0.4, 0.4, 0.9, 0.9])  # observed 1/3, 2/3, 1/2: the last two are one segment
+    p[3:] = 0.6
+    parts = metrics.calibration_loss(y, p) + metrics.refinement_loss(y, p)
+    assert metrics.brier_score_loss(y, p) == pytest.approx(parts, rel=1e-12)
+
+
+def test_a_perfect_ranking_has_nothing_left_to_refine():
+    y, p = [0, 0, 1, 1], [0.1, 0.2, 0.3, 0.4]
+    assert metrics.refinement_loss(y, p) == 0.0
+    assert metrics.calibration_loss(y, p) == pytest.approx((0.01 + 0.04 + 0.49 + 0.36) / 4)
+
+
+@pytest.mark.parametrize("binning", ["quantile", "uniform"])
+def test_reliability_bin_by_bin(binning):
+    r = np.random.default_rng(0)
+    p = r.random(2000) ** 3
+    y = (r.random(2000) < p).astype(int)
+    found = metrics.reliability_curve(y, p, 7, binning=binning)
+    edges = np.quantile(p, np.arange(1, 7) / 7) if binning == "quantile" else np.arange(1, 7) / 7
+    bins = np.searchsorted(edges, p, side="right")
+    for b in range(7):
+        assert found.weight[b] == pytest.approx((bins == b).sum(), abs=1)
+        assert found.predicted[b] == pytest.approx(p[bins == b].mean(), abs=1e-3)
+        assert found.observed[b] == pytest.approx(y[bins == b].mean(), abs=5e-3)
+    assert found.weight.sum() == 2000
+    assert (found.low <= found.observed).all()
+    assert (found.observed <= found.high).all()
+    gaps = np.abs(found.predicted - found.observed)
+    ece = metrics.expected_calibration_error(y, p, 7, binning=binning)
+    assert ece == pytest.approx(found.weight @ gaps / 2000, rel=1e-12)
+
+
+def test_wilsons_interval():
+    found = metrics.reliability_curve([1, 1, 1, 0, 0, 0, 0, 0, 0, 0], np.full(10, 0.3))
+    assert (found.low[0], found.high[0]) == pytest.approx(proportion_confint(3, 10, method="wilson"), rel=1e-12)
+
+
+def test_intervals_cover():
+    r = np.random.default_rng(1)
+    inside = []
+    for _ in range(200):
+        p = np.repeat([0.02, 0.1, 0.3, 0.6], 400)
+        found = metrics.reliability_curve((r.random(1600) < p).astype(int), p, 4)
+        inside.append((found.low <= found.predicted) & (found.predicted <= found.high))
+    assert 0.92 < np.mean(inside) < 0.98
+
+
+def test_equal_probabilities_share_a_bin_and_weights_have_no_interval():
+    found = metrics.reliability_curve([0, 1] * 50, np.repeat([0.2, 0.7], 50), 10, sample_weight=np.full(100, 2.0))
+    assert len(found.weight) == 2
+    assert np.isnan(found.low).all()
+
+
+@settings(deadline=None)
+@given(ROWS, st.integers(1, 59))
+def test_all_are_those_of_the_merged_counts(rows, cut):
+    y, p, weight = unpacked(rows)
+    weight = np.minimum(weight, 1.0)
+    if len({label for label, w in zip(y, weight, strict=True) if w > 0}) < 2:
+        return
+    whole = ScoreCounts.from_scores(2 * y - 1, p, weight)
+    parts = [ScoreCounts.from_scores(2 * y[s] - 1, p[s], weight[s]) for s in (slice(cut), slice(cut, None))]
+    merged = parts[1] + parts[0]
+    for measure in (
+        of_counts.brier, of_counts.log_loss, of_counts.calibration_loss, of_counts.refinement_loss,
+        of_counts.expected_calibration_error,
+    ):  # fmt: skip
+        assert measure(whole) == measure(merged)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: metrics.brier_score_loss([0, 1], [0.2, 1.2]), "there is 1.2: take predict_proba"),
+        (lambda: metrics.log_loss([0, 1], [-0.2, 0.2]), "there is -0.2"),
+        (lambda: metrics.brier_score_loss([0, 0], [0.2, 0.2]), "two different labels"),
+        (lambda: metrics.reliability_curve([0, 1], [0.2, 0.3], 0), "n_bins is 0"),
+        (lambda: metrics.reliability_curve([0, 1], [0.2, 0.3], binning="equal"), "quantile, uniform"),
+        (lambda: metrics.reliability_curve([0, 1], [0.2, 0.3], level=1.0), "level is 1.0"),
+        (lambda: of_counts.refinement_loss(ScoreCounts.from_scores(np.array([]), np.array([]))), "no rows"),
+    ],
+)
+def test_refused(call, message):
+    with warnings.catch_warnings(), pytest.raises(InputError, match=message):
+        call()

@@ -1,0 +1,113 @@
+"""A headless Chromium for the tests of the pages: it is spoken to over two pipes, by its debugging protocol."""
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+# Chromium reads from descriptor 3 and writes to 4, which may be taken in this process.
+START = """
+import fcntl, os, sys
+read, write = (fcntl.fcntl(int(number), fcntl.F_DUPFD, 100) for number in sys.argv[1:3])
+os.dup2(read, 3)
+os.dup2(write, 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+
+
+def installed() -> str | None:
+    """Return the path of a Chromium, or None."""
+    return next((found for name in NAMES if (found := shutil.which(name))), None)
+
+
+class Browser:
+    """One page of a running Chromium."""
+
+    def __init__(self, to: Any, back: Any) -> None:
+        self._to, self._back, self._number, self._session = to, back, 0, None
+        self.said: list[str] = []
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.call(f"{domain}.enable")
+
+    def call(self, method: str, **params: Any) -> Any:
+        """Call a method of the protocol and return its result."""
+        self._number += 1
+        message: dict[str, Any] = {"id": self._number, "method": method, "params": params}
+        if self._session is not None:
+            message["sessionId"] = self._session
+        self._to.write(json.dumps(message).encode() + b"\0")
+        self._to.flush()
+        while True:
+            found = self._next()
+            if found.get("id") == self._number:
+                assert "error" not in found, found["error"]
+                return found["result"]
+
+    def _next(self) -> Any:
+        parts = []
+        while (byte := self._back.read(1)) != b"\0":
+            assert byte, "the browser has gone"
+            parts.append(byte)
+        found = json.loads(b"".join(parts))
+        if found.get("method") in ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"):
+            self.said.append(json.dumps(found["params"]))
+        if found.get("method") == "Network.requestWillBeSent":
+            url = found["params"]["request"]["url"]
+            if not url.startswith(("file:", "data:")):
+                self.said.append(f"asked for {url}")
+        return found
+
+    def open(self, page: Path, *, width: int, dark: bool = False) -> None:
+        """Load a file and wait until it is drawn."""
+        self.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600
+        )
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.call("Emulation.setEmulatedMedia", features=[scheme])
+        self.call("Page.navigate", url=page.as_uri())
+        while self._next().get("method") != "Page.loadEventFired":
+            pass
+
+    def ask(self, expression: str) -> Any:
+        """Return the value of an expression of JavaScript."""
+        found = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        assert "exceptionDetails" not in found, found["exceptionDetails"]
+        return found["result"].get("value")
+
+    def picture(self, path: Path) -> None:
+        """Save what the whole page looks like."""
+        size = self.call("Page.getLayoutMetrics")["cssContentSize"]
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
+        data = self.call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)["data"]
+        path.write_bytes(base64.b64decode(data))
+
+
+@contextmanager
+def browser(profile: Path) -> Iterator[Browser]:
+    """Start Chromium and end it; `profile` is a folder of its own."""
+    path = installed()
+    assert path is not None
+    theirs_in, ours_out = os.pipe()
+    ours_in, theirs_out = os.pipe()
+    flags = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--remote-debugging-pipe")
+    process = subprocess.Popen(
+        [sys.executable, "-c", START, str(theirs_in), str(theirs_out), path, *flags, f"--user-data-dir={profile}"],
+        pass_fds=(theirs_in, theirs_out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    os.close(theirs_in)
+    os.close(theirs_out)
+    try:
+        with os.fdopen(ours_out, "wb") as to, os.fdopen(ours_in, "rb") as back:
+            yield Browser(to, back)
+    finally:
+        process.terminate()
+        process.wait(timeout=30)

@@ -1,0 +1,65 @@
+"""The page of a comparison."""
+
+import pytest
+from test_page import Tags, scores, text_of
+
+from aucdist.report.comparison import Compared, p_text, render, sentences
+
+NAMES = ("auc", "average_precision", "g_mean", "balanced_accuracy")
+
+
+def pair(first, second, value, p, low=None, high=None):
+    return {
+        "first": first, "second": second, "value": value, "low": low, "high": high, "p_value": p, "p_holm": p,
+        "level": 0.95, "method": "delong",
+    }  # fmt: skip
+
+
+@pytest.fixture
+def result():
+    def run(name, warnings=()):
+        spread = {key: {"value": 0.9, "interval": [0.85, 0.95]} for key in NAMES}
+        return {
+            "name": name,
+            "run": "r",
+            "estimator": "E",
+            "solver": "s",
+            "seconds": 2.0,
+            "warnings": [*warnings],
+            **spread,
+        }
+
+    return {
+        "run": "c", "n_pos": 20, "n_neg": 80, "runs": [run("a", ["few rows"]), run("<b>", ["few rows"])],
+        "differences": {
+            "auc": [pair("a", "<b>", -0.02, 0.01, -0.03, -0.01)],
+            "folds": [pair("a", "<b>", 0.1, 0.2)],
+        },
+    }  # fmt: skip
+
+
+def test_the_page_says_who_is_better_first(result):
+    page = render(Compared(result, [("a", scores(20, 80)), ("<b>", scores(20, 80, seed=1))]))
+    text = text_of(page)
+    assert Tags(page).open == []
+    assert "<b>" not in page
+    assert "<b> has a higher test AUC than a (0.02, 95 % interval 0.01 to 0.03, p = 0.01)." in text
+    assert text.count("few rows") == 1
+    assert "no bound to no bound" in text
+    for expected in (
+        "Comparison of 2 runs",
+        "20 positive and 80 negative",
+        "0.8500 to 0.9500",
+        "corrected resampled t-test",
+    ):
+        assert expected in text
+
+
+def test_what_is_not_shown_is_not_said(result):
+    result["differences"]["auc"] = [pair("a", "b", 0.001, 0.4, -0.001, 0.003), pair("a", "c", 0.0, 1.0, -0.1, 0.1)]
+    unsure, same = sentences(result)
+    assert unsure.startswith(
+        "a is not shown to differ in test AUC from b (0.001, 95 % interval -0.001 to 0.003, p = 0.4)"
+    )
+    assert same == "a and c have the same test AUC."
+    assert p_text(1e-9) == "below 0.0001"

@@ -1,0 +1,125 @@
+"""What the page shows of a search."""
+
+import itertools
+import math
+import re
+from dataclasses import replace
+
+import pytest
+from test_page import Tags, history, scores, text_of
+
+from aucdist.report.html import Report, render
+from aucdist.report.search import search_section
+from aucdist.report.table import search_verdict
+
+
+def row(parameters, folds, **more):
+    failed = None in folds
+    mean = None if failed else sum(folds) / len(folds)
+    return {
+        "parameters": parameters, "folds": folds, "mean": mean, "deviation": None if failed else 0.02, "max_passes": 1000,
+        "passes": 12, "not_converged": 0, "errors": ["it broke"] if failed else [], **more,
+    }  # fmt: skip
+
+
+def search(table, best=0, **more):
+    return {
+        "best": table[best]["parameters"], "score": 0.9, "interval": [0.85, 0.95], "metric": "auc", "rule": "best",
+        "folds": {"number": 5, "repeats": 2, "seed": 0, "duplicates": "apart"}, "test_over_train": 0.25, "table": table,
+        "nested": None, "placement": "tasks", "tasks": {"all": 10, "kept": 3, "failed": 0}, "seconds": 3.0, **more,
+    }  # fmt: skip
+
+
+@pytest.fixture
+def report():
+    run = {
+        "run": "r", "estimator": "E", "solver": "s", "n_samples": 50, "n_features": 2, "n_pos": 10, "n_neg": 40,
+        "metrics": {"train_auc": 0.85, "test_auc": None, "test_auc_interval": None},
+        "certificate": {"primal": 0.2, "dual": 0.1999, "relative_gap": 5e-4, "status": "converged"},
+        "passes": 40, "seconds": {"data": 0.1, "fit": 2.0, "evaluate": 0.1},
+    }  # fmt: skip
+    return Report("T", run, {}, "", history(3), scores(10, 40), None, 0.0, [])
+
+
+PATH = [row({"lam": lam}, [0.8 + 0.01 * i, 0.82]) for i, lam in enumerate((1.0, 0.1, 0.01))]
+
+
+def test_one_parameter_is_a_path_with_error_bars(report):
+    page = render(replace(report, search=search(PATH, best=2)))
+    assert Tags(page).open == []
+    text = text_of(page)
+    for expected in (
+        "Chosen: lam 0.01; mean auc over 2 folds 0.9000 (95 % interval 0.8500 to 0.9500).",
+        "3 settings by 5 folds, 2 times, stratified by class.",
+        "flatters it a little",
+        "10 tasks, 3 of them kept from before",
+        "auc against lam",
+        "aucdist cv" if report.command == "aucdist cv" else "aucdist train",
+    ):
+        assert expected in text
+    assert text.count("chosen") >= 2
+    assert search_section(search(PATH))["heat"] is None
+
+
+def test_two_parameters_are_a_heat_map_that_is_a_table(report):
+    table = [
+        row({"lam": lam, "tol": tol}, [0.8 + 0.05 * i] * 2)
+        for i, (lam, tol) in enumerate(itertools.product((1.0, 0.1), (1e-3, 1e-2, 1e-1)))
+    ]
+    found = search_section(search(table, best=5))
+    assert found["figure"] is None
+    heat = found["heat"]
+    assert heat["heads"] == ["0.001", "0.01", "0.1"]
+    assert [name for name, _ in heat["rows"]] == ["1", "0.1"]
+    shades = [cell["shade"] for _, cells in heat["rows"] for cell in cells]
+    assert shades == [0, 12, 24, 36, 48, 60]
+    assert [cell["chosen"] for cell in heat["rows"][1][1]] == [False, False, True]
+    losses = search_section(search(table, metric="brier_loss"))["heat"]
+    assert [cell["shade"] for _, cells in losses["rows"] for cell in cells] == shades[::-1]
+    page = render(replace(report, search=search(table, best=5)))
+    heads = re.search(r'<table class="cells heat">.*?</table>', page, flags=re.DOTALL)
+    assert heads is not None
+    assert heads.group().count('scope="col"') == 4
+    assert heads.group().count('scope="row"') == 2
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        [row({"solver": s}, [0.8, 0.9]) for s in ("all-pairs", "sdcd")],
+        [row({"lam": 1.0}, [0.8, 0.9])],
+        [row({"lam": 1.0}, [0.8, 0.9]), row({"lam": 0.1}, [None, 0.9])],
+        [row({"lam": 0.0}, [0.8, 0.9]), row({"lam": -1.0}, [0.7, 0.9], not_converged=1)],
+        [row({"lam": lam, "a": a, "b": b}, [0.8, 0.9]) for lam, a, b in itertools.product((1, 2), (1, 2), (1, 2))],
+    ],
+    ids=["words", "one", "failed", "not positive", "three"],
+)
+def test_any_search_can_be_shown(report, table):
+    text = text_of(render(replace(report, search=search(table))))
+    assert ("it broke" in text) == any(r["errors"] for r in table)
+    assert ("1 of 2 fits not converged" in text) == any(r["not_converged"] for r in table)
+
+
+def test_words_of_the_cuts_the_rule_and_the_score():
+    nested = [{"repeat": 0, "fold": 0, "parameters": {"lam": 1.0}, "value": 0.8}]
+    found = search(
+        PATH, rule="one-se", nested=nested, folds={"number": 4, "repeats": 1, "seed": 0, "groups": "patient"}
+    )
+    words = " ".join(search_section(found)["words"])
+    for expected in ("each patient kept together", "one standard error", "no part in the choice"):
+        assert expected in words
+    assert "of choosing by inner folds" in search_verdict(found)
+    time = search(PATH, folds={"number": 4, "repeats": 1, "seed": 0, "time": "day"}, score=None, interval=None)
+    assert "in the order of day" in search_section(time)["words"][0]
+    assert "a fold failed" in search_verdict(time)
+    equal = search(PATH, folds={"number": 4, "repeats": 1, "seed": 0, "duplicates": "together"})
+    assert "equal rows kept together" in search_section(equal)["words"][0]
+
+
+def test_a_long_table_shows_the_best():
+    table = [row({"lam": float(i)}, [i / 100, i / 100]) for i in range(1, 90)] + [row({"lam": 0.5}, [None, 0.1])]
+    found = search_section(search(table, best=88))["table"]
+    assert len(found["rows"]) == 60
+    assert found["n_left_out"] == 30
+    assert found["rows"][0]["cells"] == ["89"]
+    assert math.isclose(float(found["rows"][-1]["mean"]), 0.30)

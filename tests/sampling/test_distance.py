@@ -1,0 +1,256 @@
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from imblearn.pipeline import make_pipeline
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+from aucdist.data.block import Block, place
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.engine.dask import DaskBlocks, local_client
+from aucdist.errors import InputError
+from aucdist.sampling import DistanceUnderSampler
+from aucdist.sampling.distance import Hyperplane, Rule, count_digits, measure
+
+AXIS = Hyperplane(np.array([1.0, 0.0]), 0.0)
+"""The distance is the size of the first feature."""
+
+
+def problem(n=2000, share=0.02, seed=0, rounded=False):
+    r = np.random.default_rng(seed)
+    y = np.where(np.arange(n) < share * n, 1, -1)
+    X = r.normal(size=(n, 2)) + 1.0 * (y[:, None] > 0)
+    return (np.round(X, 1) if rounded else X), y
+
+
+def nearest(X, y, ratio):
+    """Return the rows of the larger class in the order of their distance."""
+    return np.sort(np.abs(X[y < 0, 0]))[: int(ratio * (y > 0).sum())]
+
+
+def rate(distance, low, high, m):
+    """Equation (4) with its bins counted one by one."""
+    for j in range(1, m):
+        if distance <= low + j * (high - low) / m:
+            return 1 - (j - 1) / m
+    return 1 - (m - 1) / m
+
+
+@given(st.lists(st.integers(0, 1000), min_size=2, max_size=30, unique=True), st.integers(2, 12))
+@settings(max_examples=60, deadline=None)
+def test_rates(numbers, m):
+    distances = np.array(sorted(numbers)) / 16
+    rule = Rule(AXIS, -1, distances[0], distances[-1], 0, m, 0)
+    found = rule.rates(distances)
+    # A distance on the border of two bins may fall to either by rounding.
+    off = np.abs((distances - distances[0]) * m / (distances[-1] - distances[0]) % 1)
+    inner = (off > 1e-9) & (off < 1 - 1e-9)
+    np.testing.assert_allclose(
+        found[inner], [rate(d, distances[0], distances[-1], m) for d in distances[inner]], atol=1e-12
+    )
+    assert found[0] == 1.0
+    assert found[-1] == pytest.approx(1 / m)
+    assert (np.diff(found) <= 0).all()
+
+
+@pytest.mark.parametrize("rounded", [False, True], ids=["all apart", "ties"])
+@pytest.mark.parametrize("ratio", [3, 3.5, 10])
+@pytest.mark.parametrize("n_blocks", [1, 4])
+def test_u2_takes_part_of_exactly_the_nearest_rows(n_blocks, ratio, rounded):
+    X, y = problem(rounded=rounded)
+    sampler = DistanceUnderSampler(method="u2", ratio=ratio, svm=AXIS, random_state=1)
+    parts = place(Block.of(X, y), n_blocks)
+    rule = sampler.rule(LocalBlocks(parts))
+    expected = nearest(X, y, ratio)
+    assert (rule.low, rule.high) == (expected[0], expected[-1])
+    always = Rule(AXIS, -1, rule.low, np.inf, 0, 2, 0)
+    assert (always.rates(expected[:-1]) == 1.0).all()
+    # With every rate at 1 the rule keeps as many as were asked for, whichever of the ties these are.
+    taken = 0
+    for part in parts:
+        which = (part.y < 0) & (np.abs(part.X[:, 0]) <= rule.high)
+        _, told = measure(part, None, AXIS, -1, rule.seed)
+        assert told["low"][0] >= rule.low
+        memory = measure(part, None, AXIS, -1, rule.seed)[0]
+        near = memory.bits.view(np.float64)
+        taken += ((near < rule.high) | ((near == rule.high) & (memory.lots <= np.uint64(rule.last_lot)))).sum()
+        assert which.sum() >= (near < rule.high).sum()
+    assert taken == len(expected)
+
+
+def test_u1_keeps_each_row_with_its_chance():
+    X, y = problem(4000, 0.2)
+    sampler = DistanceUnderSampler(method="u1", n_bins=4, svm=AXIS, random_state=3)
+    kept, labels = sampler.fit_resample(X, y)
+    assert (labels > 0).sum() == 800
+    distances = np.abs(X[y < 0, 0])
+    edges = np.linspace(distances.min(), distances.max(), 5)
+    there = np.histogram(distances, edges)[0]
+    stayed = np.histogram(np.abs(kept[labels < 0, 0]), edges)[0]
+    for n, k, chance in zip(there, stayed, (1.0, 0.75, 0.5, 0.25), strict=True):
+        assert abs(k - n * chance) <= 4 * np.sqrt(n * chance * (1 - chance)) + 1e-9
+
+
+def test_auto_is_u1_below_ten_and_u2_above():
+    for n_pos, method in ((21, "u1"), (20, "u2"), (19, "u2")):
+        y = np.where(np.arange(200 + n_pos) < n_pos, 1, -1)
+        X = np.random.default_rng(0).normal(size=(len(y), 2))
+        auto, named = (
+            DistanceUnderSampler(method=m, svm=AXIS, ratio=5, random_state=0).fit_resample(X, y)[0]
+            for m in ("auto", method)
+        )
+        np.testing.assert_array_equal(auto, named)
+
+
+@pytest.mark.parametrize("method", ["u1", "u2"])
+def test_the_sample_does_not_depend_on_the_blocks(method):
+    X, y = problem(rounded=True)
+    sampler = DistanceUnderSampler(method=method, svm=AXIS, random_state=5)
+    found = []
+    for n_blocks in (1, 2, 7):
+        blocks = sampler.resample_blocks(LocalBlocks(place(Block.of(X, y), n_blocks)))
+        found.append(sorted(blocks.reduce(row_ids)["ids"]))
+    assert found[0] == found[1] == found[2]
+    sampler.fit_resample(X, y)
+    assert sampler.sample_indices_.tolist() == found[0]
+    assert clone(sampler).set_params(random_state=6).fit_resample(X, y)[0].shape != (0, 2)
+
+
+def row_ids(block, memory):
+    return memory, {"ids": block.row_id.tolist()}
+
+
+def parts():
+    X, y = problem(rounded=True)
+    return place(Block.of(X, y), 3)
+
+
+def load(index):
+    return parts()[index]
+
+
+def test_the_same_sample_on_workers():
+    sampler = DistanceUnderSampler(svm=AXIS, random_state=0)
+    here = sampler.resample_blocks(LocalBlocks(parts())).reduce(row_ids)["ids"]
+    with local_client(2, memory_limit="1GiB") as client:
+        there = sampler.resample_blocks(DaskBlocks.load(client, load, 3)).reduce(row_ids)["ids"]
+    assert here == there
+
+
+class Counting(LocalBlocks):
+    """Blocks that know which steps read their rows."""
+
+    read: list[str]
+
+    def fresh(self):
+        return self
+
+    def reduce(self, step, *args):
+        if not getattr(step, "without_rows", False):
+            self.read.append(step.__name__)
+        return super().reduce(step, *args)
+
+
+def test_two_passes_from_a_given_hyperplane():
+    blocks = Counting(parts())
+    blocks.read = []
+    DistanceUnderSampler(method="u2", svm=AXIS, random_state=0).resample_blocks(blocks)
+    assert blocks.read == ["measure", "_make"]
+    assert count_digits.without_rows
+
+
+@pytest.mark.parametrize(
+    "svm", [None, SVC(), SVC(kernel="linear"), LogisticRegression(), LogisticRegression().fit(*problem())]
+)
+def test_whatever_has_a_decision_function_tells_the_distance(svm):
+    X, y = problem()
+    sampler = DistanceUnderSampler(svm=svm, random_state=0)
+    kept, labels = sampler.fit_resample(X, y)
+    distances = np.abs(sampler.rule_.model.decision_function(X))
+    assert (labels > 0).sum() == 40
+    assert 20 < (labels < 0).sum() < 400
+    assert np.abs(sampler.rule_.model.decision_function(kept[labels < 0])).max() <= np.sort(distances[y < 0])[399]
+    assert svm is None or svm is sampler.svm
+
+
+def test_the_default_hyperplane_parts_lopsided_classes():
+    """A support vector machine that counts rows would call all of these negative."""
+    X, y = problem(4000, 0.01)
+    sampler = DistanceUnderSampler(random_state=0)
+    sampler.fit_resample(X, y)
+    scores = sampler.rule_.model.decision_function(X)
+    assert 0.5 < (scores[y > 0] > 0).mean() < 1
+    assert 0.5 < (scores[y < 0] < 0).mean() < 1
+
+
+def test_types_stay_what_they_are():
+    X, y = problem(300, 0.1)
+    sampler = DistanceUnderSampler(svm=AXIS, random_state=0)
+    plain, labels = sampler.fit_resample(X, y)
+    which = sampler.sample_indices_
+    np.testing.assert_array_equal(plain, X[which])
+    assert (np.diff(which) > 0).all()
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    named, names = sampler.fit_resample(frame, pd.Series(np.where(y > 0, "rare", "usual")))
+    pd.testing.assert_frame_equal(named, frame.iloc[which])
+    assert names.tolist() == np.where(labels > 0, "rare", "usual").tolist()
+    assert sampler.feature_names_in_.tolist() == ["a", "b"]
+    sparse, _ = sampler.fit_resample(sp.csr_matrix(X), y)
+    np.testing.assert_array_equal(sparse.toarray(), plain)
+
+
+def test_the_smaller_class_is_kept_whatever_its_label():
+    X, y = problem(300, 0.1)
+    sampler = DistanceUnderSampler(svm=AXIS, random_state=0)
+    one, other = (sampler.fit_resample(X, labels)[1] for labels in (y, -y))
+    np.testing.assert_array_equal(one, -other)
+
+
+def test_in_a_pipeline_of_imbalanced_learn():
+    X, y = problem(300, 0.1)
+    model = make_pipeline(StandardScaler(), DistanceUnderSampler(random_state=0), LogisticRegression()).fit(X, y)
+    assert model.score(X, y) > 0.6
+
+
+def test_rows_of_weight_0_are_not_there():
+    X, y = problem(300, 0.1)
+    weight = np.where(np.arange(300) % 2, 1.0, 0.0)
+    kept = DistanceUnderSampler(svm=AXIS, random_state=0).resample_blocks(LocalBlocks([Block.of(X, y, weight=weight)]))
+    assert all(i % 2 for i in kept.reduce(row_ids)["ids"])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"method": "u3"}, "unknown method 'u3'.*auto, u1, u2"),
+        ({"n_bins": 1}, "n_bins is 1.*at least 2"),
+        ({"n_bins": 2.5}, "n_bins is 2.5.*integer"),
+        ({"ratio": 0.5}, "ratio is 0.5.*at least 1"),
+        ({"ratio": "all"}, "ratio is 'all'"),
+        ({"svm": StandardScaler()}, "classifier with decision_function"),
+        ({"svm": Hyperplane(np.zeros(2), 1.0)}, "equally far from the hyperplane.*svm"),
+        ({"svm": Hyperplane(np.array([np.inf, 0.0]), 1.0)}, "not all finite"),
+    ],
+)
+def test_bad_parameters(parameters, message):
+    with pytest.raises(InputError, match=message):
+        DistanceUnderSampler(**parameters).fit_resample(*problem(300))
+
+
+def test_bad_data():
+    X, y = problem(300)
+    with pytest.raises(InputError, match="1 classes in y"):
+        DistanceUnderSampler().fit_resample(X, np.ones(300))
+    with pytest.raises(InputError, match="3 classes in y"):
+        DistanceUnderSampler().fit_resample(X, np.arange(300) % 3)
+    with pytest.raises(InputError, match="all rows are of one class"):
+        DistanceUnderSampler().resample_blocks(LocalBlocks([Block.of(X, np.ones(300))]))
+    with pytest.raises(InputError, match="svm is not fitted, and the rows are in several blocks"):
+        DistanceUnderSampler(svm=SVC()).resample_blocks(LocalBlocks(place(Block.of(X, y), 2)))
+    with pytest.raises(InputError, match="equally far"):
+        DistanceUnderSampler(method="u2", ratio=1, svm=AXIS).fit_resample(np.ones((300, 2)), y)

@@ -1,0 +1,202 @@
+"""Grid, cuts, choice and course of a search."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from aucdist import PairwiseHingeClassifier
+from aucdist.errors import InputError, RunError
+from aucdist.metrics.measures import MEASURES
+from aucdist.search.choice import Row, choose, interval
+from aucdist.search.course import Halving, course, run
+from aucdist.search.cuts import Cut, Cuts
+from aucdist.search.grid import paths_of, points_of
+from aucdist.selection.folds import fold_numbers
+
+pytestmark = pytest.mark.nojit
+AUC, LOSS = MEASURES["auc"], MEASURES["brier_loss"]
+
+
+def row(lam, values, passes=1000, **more):
+    results = tuple({"error": "broken"} if v is None else {"value": v} for v in values)
+    return Row({"lam": lam, **more}, results, passes)
+
+
+# ---- grid ----
+
+
+def test_points_are_all_combinations():
+    found = points_of(PairwiseHingeClassifier(), {"lam": [1, 0.1], "tol": [1e-3, 1e-2]})
+    assert found == [{"lam": lam, "tol": tol} for lam, tol in itertools.product([1, 0.1], [1e-3, 1e-2])]
+
+
+@pytest.mark.parametrize(
+    ("grid", "said"),
+    [
+        ({}, "the grid is empty"),
+        ({"lam": []}, "no values for lam"),
+        ({"lam": [1.0, 1.0]}, "a value of lam twice"),
+        ({"lamb": [1.0]}, r"unknown parameter of PairwiseHingeClassifier in the grid 'lamb'. Did you mean 'lam'"),
+        ({"lam": [1.0, -1.0]}, "lam is -1.0"),
+        ({"solver": ["all-pears"]}, "unknown solver"),
+    ],
+)
+def test_a_grid_that_cannot_be_tried_is_refused(grid, said):
+    with pytest.raises(InputError, match=said):
+        points_of(PairwiseHingeClassifier(), grid)
+
+
+def test_paths_run_along_lam_where_the_solver_gains_by_it():
+    model = PairwiseHingeClassifier()
+    points = points_of(model, {"tol": [1e-3, 1e-2], "lam": [1, 0.1, 0.01]})
+    assert paths_of(model, points) == [[0, 1, 2], [3, 4, 5]]
+    points = points_of(model, {"lam": [1, 0.1], "solver": ["all-pairs", "sdcd"]})
+    assert paths_of(model, points) == [[0, 2], [1], [3]]
+
+
+# ---- cuts ----
+
+
+def cuts(n=60, **more):
+    y = np.where(np.arange(n) % 4, -1, 1)
+    return Cuts(np.arange(n) * 3, y, 3, **more)
+
+
+def test_sides_are_by_row_id_and_part_the_rows():
+    found = cuts(repeats=2, seed=5)
+    assert len(found.outer()) == 6
+    for cut in found.outer():
+        train, held_out = found.sides(cut)
+        assert (train ^ held_out)[::3].all()
+        assert not (train | held_out)[np.arange(len(train)) % 3 > 0].any()
+        assert found.sizes(cut) == (train.sum(), held_out.sum())
+    assert (found.sides(Cut(0, 0)).train != found.sides(Cut(1, 0)).train).any()
+
+
+def test_inner_folds_part_the_training_rows_of_their_fold():
+    found = cuts(n_inner=4)
+    for cut in found.outer():
+        whole, seen = found.sides(cut).train, np.zeros(178, dtype=int)
+        for inner in found.inner(cut):
+            train, held_out = found.sides(inner)
+            assert ((train | held_out) == whole).all()
+            seen += held_out
+        assert (seen[whole] == 1).all()
+
+
+def test_more_folds_than_rows_of_a_class_are_refused_at_once():
+    y = np.repeat([1, -1], [8, 50])
+    ids = np.arange(58)
+    Cuts(ids, y, 4, n_inner=6).check()
+    with pytest.raises(InputError, match="8 positive rows cannot be dealt out to 9 folds"):
+        Cuts(ids, y, 9).check()
+    with pytest.raises(InputError, match="6 positive rows cannot be dealt out to 7 folds"):
+        Cuts(ids, y, 4, n_inner=7).check()
+
+
+def test_the_plain_cut_is_the_fold_by_hash():
+    from aucdist.engine.blocks import block_seed
+
+    found = cuts(seed=9)
+    fold = fold_numbers(found.row_id, found.y, 3, block_seed(9, 0, 0))
+    assert found.sides(Cut(0, 1)).held_out[::3].tolist() == (fold == 1).tolist()
+
+
+# ---- choice ----
+
+
+def test_the_best_has_the_best_mean_and_the_larger_lam_among_equals():
+    rows = [row(1.0, [0.8, 0.9]), row(0.1, [0.9, 0.9]), row(0.5, [0.9, 0.9]), row(0.01, [None, 1.0])]
+    assert choose(rows, AUC, "best") == 2
+    assert choose(rows, LOSS, "best") == 0
+    assert rows[3].mean is None
+    assert rows[3].errors == ["broken"]
+
+
+def test_one_standard_error_takes_the_largest_lam_that_is_good_enough():
+    rows = [row(10.0, [0.7, 0.8]), row(1.0, [0.86, 0.9]), row(0.1, [0.87, 0.91]), row(0.01, [0.8, 0.98])]
+    best = rows[2]
+    assert choose(rows[:3], AUC, "best") == 2
+    assert best.standard_error == pytest.approx(0.02)
+    assert choose(rows[:3], AUC, "one-se") == 1
+    assert choose(rows, AUC, "one-se") == 1  # the best is now rows[3] or rows[2], both far from rows[0]
+
+
+def test_settings_that_were_dropped_on_the_way_are_no_candidates():
+    rows = [row(1.0, [0.99, 0.99], passes=10), row(0.1, [0.9, 0.9]), row(0.01, [0.8, 0.8])]
+    assert choose(rows, AUC, "best") == 1
+    assert choose(rows, AUC, "one-se") == 1
+
+
+def test_nothing_to_choose_from():
+    with pytest.raises(RunError, match="every setting failed; the first error: broken"):
+        choose([row(1.0, [None, 0.9])], AUC, "best")
+
+
+def test_interval_is_the_corrected_t_cut_off_at_the_ends():
+    values = [0.9, 0.92, 0.95, 0.93, 0.91]
+    low, high = interval(values, AUC, 0.25, 100)
+    reach = stats.t.ppf(0.975, 4) * np.std(values, ddof=1) * math.sqrt(0.2 + 0.25)
+    assert (low, high) == pytest.approx((np.mean(values) - reach, np.mean(values) + reach))
+    assert interval([0.9, 1.0], AUC, 0.25, 100)[1] == 1.0
+    assert interval([0.5, 3.0], MEASURES["log_loss"], 0.25, 100)[1] > 1
+    assert interval([0.0, 0.01], LOSS, 0.25, 100)[0] == 0.0
+
+
+def test_no_interval_has_a_width_of_zero():
+    assert interval([1.0] * 5, AUC, 0.25, 30) == (pytest.approx(0.05 ** (1 / 30)), 1.0)
+    assert interval([0.3] * 5, MEASURES["log_loss"], 0.25, 30) is None
+
+
+# ---- course ----
+
+
+def answers(jobs, asked):
+    asked.append(jobs)
+    return [[{"value": 0.5 + 0.1 * point["lam"] + 0.001 * job.cut.fold} for point in job.points] for job in jobs]
+
+
+def test_a_plain_course_asks_once_for_every_path_on_every_cut():
+    model, asked = PairwiseHingeClassifier(max_passes=77), []
+    points = points_of(model, {"lam": [1.0, 2.0], "tol": [1e-3, 1e-2]})
+    (rows,) = run([course(model, points, [Cut(0, 0), Cut(0, 1)], AUC)], lambda jobs: answers(jobs, asked))
+    assert len(asked) == 1
+    assert len(asked[0]) == 4
+    assert [r.parameters for r in rows] == points
+    assert rows[2].values == pytest.approx([0.7, 0.701])
+    assert {r.max_passes for r in rows} == {77}
+
+
+def test_halving_gives_the_better_ones_more_passes():
+    model, asked = PairwiseHingeClassifier(max_passes=100), []
+    points = [{"lam": float(i)} for i in range(1, 10)]
+    (rows,) = run(
+        [course(model, points, [Cut(0, 0), Cut(0, 1)], AUC, Halving(5, 3))], lambda jobs: answers(jobs, asked)
+    )
+    tried = [(jobs[0].max_passes, [p["lam"] for p in jobs[0].points]) for jobs in asked]
+    assert tried == [(5, [*range(1, 10)]), (15, [7, 8, 9]), (100, [9])]
+    assert [r.max_passes for r in rows] == [5] * 6 + [15] * 2 + [100]
+    assert choose(rows, AUC, "best") == 8
+
+
+def test_halving_drops_what_failed_first():
+    model = PairwiseHingeClassifier(max_passes=20)
+
+    def answer(jobs):
+        return [[{"error": "x"} if p["lam"] > 2 else {"value": p["lam"]} for p in job.points] for job in jobs]
+
+    points = [{"lam": float(i)} for i in (1, 2, 3, 4)]
+    (rows,) = run([course(model, points, [Cut(0, 0), Cut(0, 1)], AUC, Halving(5, 2))], answer)
+    assert [r.max_passes for r in rows] == [10, 20, 5, 5]
+
+
+def test_courses_are_answered_together():
+    model, asked = PairwiseHingeClassifier(max_passes=10), []
+    points = [{"lam": 1.0}, {"lam": 2.0}]
+    both = [course(model, points, [Cut(0, k)], AUC) for k in (0, 1)]
+    first, second = run(both, lambda jobs: answers(jobs, asked))
+    assert [job.cut.fold for job in asked[0]] == [0, 1]
+    assert (first[0].values[0], second[0].values[0]) == pytest.approx((0.6, 0.601))
