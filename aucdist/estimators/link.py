@@ -51,7 +51,8 @@ class LinkClassifier(LinearClassifier):
     solver : {"newton", "lipschitz", "gradient"}, default="newton"
         ``newton``: Newton's method, a dozen rounds; the one to use. ``lipschitz``: the paper's, steps by one fixed matrix; its
         rounds are cheaper, but many where positives are rare. It is not for
-        the likelihood of ``gev`` and ``cloglog``, whose curvature has no bound. ``gradient``: steepest descent with a bisection. See `aucdist.solvers.link`.
+        the likelihood of ``gev`` and ``cloglog``, whose curvature has no bound.
+        ``gradient``: steepest descent with a bisection. See `aucdist.solvers.link`.
     xi : float, "map", "bayes" or None, default=None
         ``gev``: the shape, at least -1, and below 1 with the calibrated loss. ``"map"``: the mode of its posterior,
         `aucdist.solvers.gev_shape`; None is the same. ``"bayes"``: empirical Bayes by Metropolis-Hastings chains, for small data,
