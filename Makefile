@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup train test test-s3 lint bench clean
+.PHONY: setup train test test-s3 test-kubernetes lint bench clean
 
 train: setup  ## train on the embedded digits and write a run folder below runs/
 	$(BIN)/aucdist train digits
@@ -17,6 +17,9 @@ test: setup  ## all tests but the slow ones, then the small ones again as plain 
 
 test-s3: setup  ## the tests of S3 on a real server: AUCDIST_TEST_S3 is its endpoint, credentials as for any S3
 	$(BIN)/pytest -q -m s3
+
+test-kubernetes: setup  ## runs on a real Kubernetes API and S3, started by the labs (AUCDIST_LABS): ten minutes, the first time twenty
+	tests/infra/on_labs.sh
 
 lint: setup
 	$(BIN)/ruff check .

@@ -1,6 +1,6 @@
 """What travels to the blocks of a margin-mean fit: how rows are scaled and sampled, and a Gaussian kernel machine."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,9 +31,11 @@ class Prepare:
         """Return the block's rows of the fit."""
         block = self.scaling.transform(block)
         if self.rule is not None:
-            return self.rule(block)
-        there = block.weights() > 0
-        return block if there.all() else block.take(np.flatnonzero(there), index=block.index)
+            block = self.rule(block)
+        elif not (there := block.weights() > 0).all():
+            block = block.take(np.flatnonzero(there), index=block.index)
+        # Where rows outside a fold have weight 0, the others have weight 1: those are no weights.
+        return replace(block, weight=None) if (block.weights() == 1).all() else block
 
 
 @dataclass(frozen=True, eq=False)

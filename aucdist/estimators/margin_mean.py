@@ -1,7 +1,6 @@
 """The margin-mean support vector machine on a sample, by values of its loss alone: U-ZOVR, and its first-order yardstick."""
 
 import numbers
-import sys
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -65,6 +64,8 @@ class MarginMeanClassifier(LinearClassifier):
         Weights of the margin mean, at least 0, and of the loss, above 0. A larger lam1 finds more of the positives.
     tol : float, default=1e-3
         The fit ends when ``(primal - dual) / primal`` is at most this.
+    max_passes : int, default=10000
+        The fit ends after so many passes over the rows of the fit, one being X w and X'c, with a ConvergenceWarning.
     n_outer : int, default=100
         It ends after so many rounds, with a ConvergenceWarning: the paper's T.
     n_inner : int or None, default=None
@@ -139,6 +140,7 @@ class MarginMeanClassifier(LinearClassifier):
         lam1: float = 1.0,
         lam2: float = 10.0,
         tol: float = 1e-3,
+        max_passes: int = 10_000,
         n_outer: int = 100,
         n_inner: int | None = None,
         mu: float | None = None,
@@ -154,6 +156,7 @@ class MarginMeanClassifier(LinearClassifier):
         self.lam1 = lam1
         self.lam2 = lam2
         self.tol = tol
+        self.max_passes = max_passes
         self.n_outer = n_outer
         self.n_inner = n_inner
         self.mu = mu
@@ -204,7 +207,7 @@ class MarginMeanClassifier(LinearClassifier):
             n_inner=self.n_inner, **options,
         )  # fmt: skip
         self._scaling = scaling
-        self._take(solve(rounds, tol=self.tol, max_passes=sys.maxsize, callback=callback), blocks)
+        self._take(solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=callback), blocks)
         return self
 
     def decision_function(self, X: Any) -> Any:
@@ -250,7 +253,7 @@ class MarginMeanClassifier(LinearClassifier):
         for name in ("lam2", "mu", "sigma"):
             if not isinstance(getattr(self, name), str | None):
                 _check_number(name, getattr(self, name), numbers.Real, "above 0 and finite", lambda v: 0 < v < np.inf)
-        for name in ("n_outer", "n_inner", "n_directions", "gram_bytes"):
+        for name in ("max_passes", "n_outer", "n_inner", "n_directions", "gram_bytes"):
             if getattr(self, name) is not None:
                 _check_number(name, getattr(self, name), numbers.Integral, "at least 1", lambda v: v >= 1)
 
@@ -258,17 +261,18 @@ class MarginMeanClassifier(LinearClassifier):
         """Return the rows of the fit, scaled."""
         if self.sampler is None:
             return MappedBlocks(blocks, Prepare(scaling))
-        sampler = DistanceUnderSampler(random_state=seed) if self.sampler == "auto" else clone(self.sampler, safe=False)
+        sampler = DistanceUnderSampler(random_state=seed) if self.sampler == "auto" else self.sampler
         scaled = MappedBlocks(blocks, Prepare(scaling))
         if isinstance(sampler, DistanceUnderSampler):
             sampler.check_parameters()
+            # Not a clone, whose `svm` would no longer be fitted; a rule leaves the sampler as it is.
             return MappedBlocks(blocks, Prepare(scaling, sampler.rule(scaled)))
         if scaled.n_blocks > 1 or scaled.has_weights:
             raise InputError(
                 f"sampler {type(sampler).__name__} needs rows in one block and without weights; a DistanceUnderSampler does not"
             )
         told = scaled.reduce(rows_of)
-        X, y = sampler.fit_resample(told["X"][0], self.classes_[(told["y"][0] > 0).astype(int)])
+        X, y = clone(sampler, safe=False).fit_resample(told["X"][0], self.classes_[(told["y"][0] > 0).astype(int)])
         return LocalBlocks([Block.of(X, np.where(y == self.classes_[1], 1, -1))])
 
     def _in_feature_space(self, sample: Blocks, seed: int) -> Blocks:

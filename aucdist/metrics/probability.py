@@ -6,7 +6,6 @@ Counts merge, so all of these are those of the whole data set however its rows a
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 
 from aucdist.errors import InputError
 from aucdist.metrics.auc import _two_sided_z, _wilson
@@ -51,6 +50,10 @@ def hull_probabilities(counts: ScoreCounts) -> np.ndarray:
     InputError
         If there are no rows.
     """
+    from scipy.optimize import (
+        isotonic_regression,
+    )  # here, because it costs what a page without probabilities need not pay
+
     weight = _weight(counts)
     fit: np.ndarray = isotonic_regression(counts.pos / weight, weights=weight).x
     return np.clip(fit, 0.0, 1.0)

@@ -50,7 +50,7 @@ def render(compared: Compared) -> str:
         n=len(result["runs"]),
         rows=f"{result['n_pos']:,} positive and {result['n_neg']:,} negative test rows",
         sentences=sentences(result),
-        warnings=list(dict.fromkeys(text for run in result["runs"] for text in run["warnings"])),
+        warnings=[f"{run['name']}: {text}" for run in result["runs"] for text in run["warnings"]],
         runs=[_run(run) for run in result["runs"]],
         tests=[_test(name, pairs) for name, pairs in result["differences"].items()],
         figures=figures,

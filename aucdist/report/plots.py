@@ -21,7 +21,7 @@ from aucdist.report.table import figure
 COLOURS = {name: f"#0000{i:02x}" for i, name in enumerate(("ink", "muted", "grid", "pos", "neg"), start=1)}
 INK, MUTED, GRID, POS, NEG = COLOURS.values()
 LIGHT = {"ink": "#1c2127", "muted": "#59616b", "grid": "#c9ccd0", "pos": "#c24e00", "neg": "#0067a8"}
-STYLES = [(POS, "-"), (NEG, "-"), (INK, "--"), (MUTED, "-."), (POS, ":"), (NEG, ":")]
+STYLES = [(POS, "-"), (NEG, "--"), (INK, "-."), (MUTED, ":"), (POS, ":"), (NEG, "-.")]
 """Colour and line of the curves of a figure, one after the other; the lines tell them apart without colours."""
 
 MAX_POINTS = 1000

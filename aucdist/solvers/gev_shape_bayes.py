@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from scipy.linalg import cho_factor, solve_triangular
 
 from aucdist.data.block import Block
-from aucdist.engine.blocks import Blocks, Summary, block_seed
+from aucdist.engine.blocks import Blocks, Summary, block_seed, without_rows
 from aucdist.errors import InputError
 from aucdist.kernels.link_chain import information_rows, metropolis
 from aucdist.kernels.rows import CsrRows
@@ -205,19 +205,28 @@ def send(block: Block, memory: object) -> tuple[object, Summary]:
     return memory, {"parts": [block]}
 
 
-def receive(block: Block, memory: object, data: Block) -> tuple[Block, Summary]:
+@dataclass(frozen=True, eq=False)
+class Held:
+    """What a block keeps: its index, and the rows of all blocks."""
+
+    index: int
+    data: Block
+
+
+def receive(block: Block, memory: object, data: Block) -> tuple[Held, Summary]:
     """Keep the rows of all blocks."""
-    return data, {}
+    return Held(block.index, data), {}
 
 
+@without_rows
 def run_chains(
-    block: Block, memory: Block, task: tuple[np.ndarray, np.ndarray, np.ndarray, float, int], positions: list[np.ndarray],
+    block: None, memory: Held, task: tuple[np.ndarray, np.ndarray, np.ndarray, float, int], positions: list[np.ndarray],
     seeds: list[int], n_blocks: int,
-) -> tuple[Block, Summary]:  # fmt: skip
+) -> tuple[Held, Summary]:  # fmt: skip
     """Go on with the chains that are this block's."""
     means, precision, factor, most_xi, n_samples = task
-    data, found = memory, []
-    for number in range(block.index % n_blocks, len(positions), n_blocks):
+    data, found = memory.data, []
+    for number in range(memory.index % n_blocks, len(positions), n_blocks):
         position, total = positions[number].copy(), np.zeros(len(means))
         shapes, levels = np.empty(n_samples), np.empty(n_samples)
         n_accepted = metropolis(

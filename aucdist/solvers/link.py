@@ -1,11 +1,12 @@
 """Solvers of link functions: Lipschitz steps, Newton's method, and gradient descent with a bisection for the step."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from aucdist.data.block import Block
-from aucdist.engine.blocks import Blocks, Summary
+from aucdist.engine.blocks import Blocks, Summary, without_rows
 from aucdist.errors import InputError
 from aucdist.kernels.link_rows import along
 from aucdist.kernels.rows import accumulate, project
@@ -72,7 +73,7 @@ def lipschitz(
             f"solver='lipschitz' needs a loss of bounded curvature, which the likelihood of {loss.link.name} is not: "
             "take loss='calibrated', or solver='newton' or 'gradient'"
         )
-    problem = LinkProblem(blocks, loss, lam, fit_intercept, penalise_intercept)
+    problem = LinkProblem(blocks.fresh(), loss, lam, fit_intercept, penalise_intercept)
     step = _fixed_step(problem, curvature)
     before = problem.origin() if start is None else start.astype(np.float64)
     here, age, passes = before, 1.0, 1
@@ -113,7 +114,7 @@ def newton(
     LinkRound
         A pass for value and gradient, and one for the Hessian.
     """
-    problem = LinkProblem(blocks, loss, lam, fit_intercept, penalise_intercept)
+    problem = LinkProblem(blocks.fresh(), loss, lam, fit_intercept, penalise_intercept)
     point, passes = _first(problem, start)
     dual = point.dual
     while True:
@@ -299,17 +300,28 @@ def _bisected(problem: LinkProblem, point: Point, move: np.ndarray, length: floa
     return 0.5 * (low + high)
 
 
-def look(block: Block, memory: object, theta: np.ndarray, move: np.ndarray) -> tuple[np.ndarray, Summary]:
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What a block keeps while steps are tried: scores, how they move, labels and weights of its rows."""
+
+    scores: np.ndarray
+    moves: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray
+
+
+def look(block: Block, memory: object, theta: np.ndarray, move: np.ndarray) -> tuple[Seen, Summary]:
     """Keep the scores, and how they move."""
     kept = np.empty((2, block.n_samples))
     for k, vector in enumerate((theta, move)):
         project(block.rows, np.ascontiguousarray(vector[:-1]), kept[k])
         kept[k] += vector[-1]
-    return kept, {}
+    return Seen(kept[0], kept[1], block.y, block.weights()), {}
 
 
-def slopes_along(block: Block, memory: np.ndarray, steps: np.ndarray, loss: LinkLoss) -> tuple[np.ndarray, Summary]:
+@without_rows
+def slopes_along(block: None, memory: Seen, steps: np.ndarray, loss: LinkLoss) -> tuple[Seen, Summary]:
     """The derivative of the loss along the move, at several steps."""
     out = np.zeros(len(steps))
-    along(memory[0], memory[1], block.y, block.weights(), loss.terms, steps, out)
+    along(memory.scores, memory.moves, memory.y, memory.weight, loss.terms, steps, out)
     return memory, {"slopes": out}

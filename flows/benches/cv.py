@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from statistics import NormalDist
 from typing import Any
 
@@ -94,7 +95,7 @@ def _cold(block: Block) -> float:
 def _two_workers() -> Iterator[Callable[[], None]]:
     """Give a function that runs the six folds on two workers."""
     from aucdist.data.dataset import Schema
-    from aucdist.data.shards import write_shards
+    from aucdist.data.shards import read_shard, write_shards
     from aucdist.engine.dask import local_client
     from flows.cv.jobs import on_worker
     from flows.cv.places import on_workers
@@ -105,9 +106,10 @@ def _two_workers() -> Iterator[Callable[[], None]]:
     schema = Schema(tuple(map(str, range(block.n_features))), "y", ("1",), ("-1",), {})
     with tempfile.TemporaryDirectory() as folder, local_client(2) as client:
         write_shards([block], schema, folder)
+        args = (_how(), folder, partial(read_shard, folder), 1)
 
         def search() -> None:
-            done = on_workers(jobs, lambda job: by_cut[job.cut], on_worker, _how(), folder, 1, client=client)
+            done = on_workers(jobs, lambda job: by_cut[job.cut], on_worker, *args, client=client)
             assert all("value" in results[0] for _, results in done)
 
         yield search

@@ -78,9 +78,11 @@ def _statsmodels(name: str, train: Block) -> Iterator[Row]:
     """Maximum likelihood without a penalty, where there is one optimum."""
     import statsmodels.api as sm
 
-    X = identified(train)
-    blocks, label = LocalBlocks([train.with_X(X)]), (train.y > 0).astype(np.float64)
-    about = f"{name}, {X.shape[1]} features that leave one optimum"
+    kept = identified(train)
+    X: Any = train.X
+    blocks, label = LocalBlocks([train.with_X(X[:, kept])]), (train.y > 0).astype(np.float64)
+    X = dense(X[:, kept])
+    about = f"{name}, {len(kept)} features that leave one optimum"
     for kind, family in (("logit", sm.families.links.Logit()), ("cloglog", sm.families.links.CLogLog())):
         loss = LinkLoss(Link(kind), "likelihood")
         found, ours = _timed(newton(blocks, UNPENALISED, loss=loss, gradient_tol=1e-8), 0.0, 200)
@@ -102,22 +104,22 @@ def dense(X: Any) -> np.ndarray:
     return np.asarray(X.toarray() if issparse(X) else X)
 
 
-def identified(block: Block, fewest: int = 50) -> np.ndarray:
-    """Return the features by which a likelihood without a penalty has one optimum, and a finite one.
+def identified(block: Block, fewest: int = 10) -> np.ndarray:
+    """Return the positions of features by which a likelihood without a penalty has one optimum, and a finite one.
 
     Left out are features of which fewer than so many rows of some class have another value than the usual one, for they may
     separate rows, and those that depend on others.
     """
     from scipy.linalg import qr
 
-    X = np.asarray(dense(block.X), dtype=np.float64)
+    X = dense(block.X)
     unusual = np.median(X, axis=0) != X
-    there = np.minimum(unusual[block.y > 0].sum(axis=0), unusual[block.y < 0].sum(axis=0)) >= fewest
-    X = X[:, there]
-    centred = X - X.mean(axis=0)
+    enough = np.minimum(unusual[block.y > 0].sum(axis=0), unusual[block.y < 0].sum(axis=0)) >= fewest
+    there = np.flatnonzero(enough)
+    centred = X[:, there] - X[:, there].mean(axis=0)
     _, r, order = qr(centred.T @ centred, pivoting=True)
     size = np.abs(np.diag(r))
-    return X[:, np.sort(order[size > 1e-8 * size[0]])]
+    return np.asarray(np.sort(there[order[size > 1e-8 * size[0]]]))
 
 
 def _scikit_learn(name: str, train: Block) -> Iterator[Row]:

@@ -1,6 +1,5 @@
 """The jobs of a search, in any process: a path of settings on one cut of the rows."""
 
-import functools
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,10 +8,7 @@ from typing import Any
 from sklearn.exceptions import ConvergenceWarning
 
 from aucdist.data.block import Block
-from aucdist.data.dataset import Schema
-from aucdist.data.preprocess import Preprocessor
-from aucdist.data.shards import read_shard
-from aucdist.engine.blocks import Blocks, LocalBlocks, block_seed
+from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, block_seed
 from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS
 from aucdist.metrics.measures import find_measure
@@ -21,20 +17,7 @@ from aucdist.search.course import Job
 from aucdist.search.cuts import Cut, Sides
 from aucdist.search.fold import score_path
 from aucdist.search.masked import MaskedBlocks
-from flows.config import DataConfig
-from flows.stages import fitted
-
-
-@dataclass(frozen=True)
-class Encoding:
-    """What is done to the features of a fold; it learns from the fold's training rows."""
-
-    data: DataConfig
-    schema: Schema
-
-    def fitted(self, train: Sequence[Block]) -> Preprocessor:
-        """Learn from training rows."""
-        return fitted(train, self.schema, self.data)
+from flows.cv.store import Encoding, Store, kept
 
 
 @dataclass(frozen=True)
@@ -70,37 +53,54 @@ def on_own_rows(job: Job, sides: Sides, how: How, blocks: Sequence[Block]) -> li
     blocks : sequence of Block
         All rows of the search.
     """
-    train, held_out = (
-        [block.take(side[block.row_id], index=block.index) for block in blocks]
-        for side in (sides.train, sides.held_out)
-    )
+    train, held_out = ([kept(block, side) for block in blocks] for side in (sides.train, sides.held_out))
     if how.encoding is not None:
         prepare = how.encoding.fitted(train)
         train, held_out = ([prepare.transform(block) for block in part] for part in (train, held_out))
     return _scored(job, how, LocalBlocks(train), LocalBlocks(held_out))
 
 
-def on_masked_rows(job: Job, sides: Sides, how: How, blocks: Sequence[Block], placed: Blocks) -> list[Result]:
+def on_masked_rows(job: Job, sides: Sides, how: How, store: Store, placed: Blocks) -> list[Result]:
     """Do a job on blocks that stay where they are.
 
     Parameters
     ----------
-    job, sides, how, blocks
-        As `on_own_rows`; of the blocks here the scaling is learnt.
+    job, sides, how
+        As `on_own_rows`.
+    store : Store
+        The rows of the search, from which the encoding learns.
     placed : Blocks
-        The same blocks, wherever they are.
+        The same rows, on whoever works on them.
     """
-    prepare = None
-    if how.encoding is not None:
-        prepare = how.encoding.fitted([block.take(sides.train[block.row_id], index=block.index) for block in blocks])
+    prepare = None if how.encoding is None else store.learnt(how.encoding, sides.train)
     return _scored(job, how, *(MaskedBlocks(placed, side, prepare) for side in (sides.train, sides.held_out)))
 
 
-def on_worker(job: Job, sides: Sides, how: How, url: str, n_blocks: int) -> list[Result]:
-    """Do a job on copies of its rows, which are read from a folder of shards."""
+def on_worker(job: Job, sides: Sides, how: How, name: str, loader: Loader, n_blocks: int) -> list[Result]:
+    """Do a job on copies of its rows, on a worker: the first of a search reads all rows, which then stay for the others.
+
+    Parameters
+    ----------
+    job, sides, how
+        As `on_own_rows`.
+    name : str
+        Of the search, unlike any other's.
+    loader : callable
+    n_blocks : int
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the results say it
-        return attempt(on_own_rows, job, sides, how, _loaded(url, n_blocks))
+        return attempt(_on_worker, job, sides, how, name, loader, n_blocks)
+
+
+def _on_worker(job: Job, sides: Sides, how: How, name: str, loader: Loader, n_blocks: int) -> list[Result]:
+    if name not in _READ:
+        _READ.clear()
+        _READ[name] = [loader(index) for index in range(n_blocks)]
+    return on_own_rows(job, sides, how, _READ[name])
+
+
+_READ: dict[str, list[Block]] = {}
 
 
 def attempt(work: Any, job: Job, *args: Any) -> list[Result]:
@@ -116,11 +116,6 @@ def failed(job: Job, e: Exception) -> list[Result]:
     """Return the results of a job that came to nothing."""
     known = isinstance(e, InputError)
     return [{"error": str(e) if known else f"{type(e).__name__}: {e}", "again": not known}] * len(job.points)
-
-
-@functools.lru_cache(maxsize=1)
-def _loaded(url: str, n_blocks: int) -> list[Block]:
-    return [read_shard(url, i) for i in range(n_blocks)]
 
 
 def _scored(job: Job, how: How, train: Blocks, held_out: Blocks) -> list[Result]:

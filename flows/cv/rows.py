@@ -1,6 +1,7 @@
-"""The rows of a search: read and encoded as far as is the same for every fold, and how they are cut."""
+"""The rows of a search: opened, encoded as far as is the same for every fold, and cut."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -9,11 +10,25 @@ from aucdist.errors import InputError
 from aucdist.search.cuts import Cuts
 from aucdist.selection.folds import refuse_straddling
 from aucdist.selection.groups import codes, duplicates, take_column
+from flows import direct
 from flows.config import DataConfig
 from flows.console import Watch
 from flows.cv.config import CvConfig, FoldsConfig
-from flows.cv.jobs import Encoding
-from flows.stages import Opened, encoded, fitted, read_data
+from flows.cv.store import Apart, Encoding, Held, Store, each_on, ids_and_labels
+from flows.each import each_of
+from flows.remote import Remote, prepared
+from flows.stages import (
+    Opened,
+    Placed,
+    encoded,
+    fitted,
+    is_sharded,
+    open_shards,
+    place_rows,
+    place_shards,
+    read_data,
+    settle,
+)
 
 OF_A_ROW = ("none", "unit-row")  # these scalings learn nothing from other rows
 
@@ -27,47 +42,108 @@ class Rows:
     opened : Opened
         Training and test rows as they were read.
     data : DataConfig
-    block : Block
-        The training rows: encoded where that learns nothing from other rows, else as they were read.
-    encoding : Encoding or None
-        What is left to every fold, for it learns from the rows it trains on.
     cuts : Cuts
     """
 
-    opened: Opened[Block]
+    opened: Opened[Any]
     data: DataConfig
-    block: Block
-    encoding: Encoding | None
     cuts: Cuts
 
     def n_blocks(self, wanted: int | None) -> int:
         """Return the number of blocks of the training rows, given what was asked for."""
         return self.opened.n_blocks(wanted)
 
-    def encoded(self) -> Opened[Block]:
+    @property
+    def encoding(self) -> Encoding | None:
+        """What is left to every fold, for it learns from the rows it trains on; None if that is nothing."""
+        if self.data.scale in OF_A_ROW and self.data.impute == "refuse":
+            return None
+        return Encoding(self.data, self.opened.schema)
+
+    def store(self, wanted: int | None, client: Any) -> Store:
+        """Return the training rows in blocks: encoded where that learns nothing from other rows, else as they were read."""
+        train, whole = self.opened.train, Encoding(self.data, self.opened.schema)
+        if isinstance(train, Remote):
+            if self.encoding is None:
+                blocks = range(train.n_blocks)
+                train = prepared(train, whole.fitted(blocks, load=train.loader, each=each_on(client)))
+            return Apart(train, client)
+        if self.encoding is None:
+            train = whole.fitted([train]).transform(train)
+        return Held(train, self.opened.n_blocks(wanted))
+
+    def encoded(self, client: Any, watch: Watch) -> Opened[Any]:
         """Return training and test rows as the model of all training rows sees them."""
+        if isinstance(self.opened.train, Remote):
+            as_they_are = self.data.model_copy(update={"test": None})  # the test rows are apart already
+            return settle(self.opened, as_they_are, each_of(client, watch))
         return encoded(self.opened, self.data)
 
 
+def open_any(config: CvConfig, watch: Watch) -> "Rows | Opened[Remote] | direct.Cut":
+    """Open the data as far as can be without workers: see `open_rows`, `flows.stages.open_shards` and `flows.direct.cut`."""
+    if config.data.direct:
+        return direct.cut(config.data, config.blocks)
+    return open_shards(config.data) if is_sharded(config.data) else open_rows(config, watch)
+
+
+def cut_any(
+    opened: "Rows | Opened[Remote] | direct.Cut", config: CvConfig, client: Any, scratch: str, watch: Watch
+) -> Rows:
+    """Cut what `open_any` has opened, if that has not been done."""
+    if isinstance(opened, direct.Cut):
+        opened = direct.survey(opened, config.data, each_of(client, watch), scratch)
+    return opened if isinstance(opened, Rows) else cut_remote(opened, config, client, watch)
+
+
+def place_any(opened: Opened[Any], config: CvConfig, client: Any, scratch: str, watch: Watch) -> Placed:
+    """Place all rows for the last fit."""
+    if isinstance(opened.train, Remote):
+        return place_shards(opened, config.cache, client, watch)
+    return place_rows(opened, config.blocks, client, scratch, config.cache, watch)
+
+
 def open_rows(config: CvConfig, watch: Watch) -> Rows:
-    """Read the data and cut it. Neither encoding nor choice learns from a fold's held-out rows, nor from the test rows.
+    """Read the data into this process, and cut it.
+
+    Neither encoding nor choice learns from a fold's held-out rows, nor from the test rows.
 
     Raises
     ------
     InputError
         If the data or the cuts cannot be made as the configuration says.
     """
-    data, folds = config.data, config.folds
-    if data.direct:
-        raise InputError("a search reads the rows into this process first: leave `direct` out")
-    opened, groups, time = _without_keys(read_data(data), folds, watch)
-    train = opened.train
-    cuts = Cuts(train.row_id, train.y, folds.number, folds.repeats, folds.seed, config.nested, groups, time)
+    opened, groups, time = _without_keys(read_data(config.data), config.folds, watch)
+    fitted([opened.train], opened.schema, config.data)  # what is wrong with all rows shows here
+    return Rows(opened, config.data, _cuts(config, opened.train.row_id, opened.train.y, groups, time))
+
+
+def cut_remote(opened: Opened[Remote], config: CvConfig, client: Any, watch: Watch) -> Rows:
+    """Cut rows that are read block by block; their numbers and labels alone come to this process.
+
+    Raises
+    ------
+    InputError
+        If the cuts cannot be made as the configuration says.
+    """
+    folds = config.folds
+    if folds.groups is not None or folds.time is not None or folds.duplicates == "together":
+        raise InputError(
+            "groups, time and duplicates need rows that are read into this process, not shards or `direct`"
+        )
+    raw = config.data.model_copy(update={"log1p": None, "scale": "none", "impute": "refuse"})
+    opened = settle(opened, raw, each_of(client, watch))
+    row_id, y = ids_and_labels(opened.train, client)
+    return Rows(opened, config.data, _cuts(config, row_id, y, None, None))
+
+
+def _cuts(
+    config: CvConfig, row_id: np.ndarray, y: np.ndarray, groups: np.ndarray | None, time: np.ndarray | None
+) -> Cuts:
+    folds = config.folds
+    cuts = Cuts(row_id, y, folds.number, folds.repeats, folds.seed, config.nested, groups, time)
     cuts.check()
-    prepare = fitted([train], opened.schema, data)  # what is wrong with all rows shows here
-    if data.scale in OF_A_ROW and data.impute == "refuse":
-        return Rows(opened, data, prepare.transform(train), None, cuts)
-    return Rows(opened, data, train, Encoding(data, opened.schema), cuts)
+    return cuts
 
 
 def _without_keys(
@@ -82,7 +158,8 @@ def _without_keys(
         refuse_straddling(both, sides, "training and test rows")
         groups = both[: len(of_train)]
     elif folds.duplicates == "together":
-        groups = _equal_rows(opened, watch)
+        groups = duplicates(opened.train)
+        watch.note(f"{len(groups):,} training rows, {int(groups.max()) + 1:,} of them different")
     if folds.time is not None:
         opened, time, _ = _taken(opened, folds.time)
     return opened, groups, time
@@ -94,9 +171,3 @@ def _taken(opened: Opened[Block], name: str) -> tuple[Opened[Block], np.ndarray,
         return replace(opened, train=train, schema=schema), values, np.zeros(0)
     of_test, test, _ = take_column(opened.test, opened.schema, name)
     return replace(opened, train=train, test=test, schema=schema), values, of_test
-
-
-def _equal_rows(opened: Opened[Block], watch: Watch) -> np.ndarray:
-    groups = duplicates(opened.train)
-    watch.note(f"{len(groups):,} training rows, {int(groups.max()) + 1:,} of them different")
-    return groups

@@ -8,14 +8,14 @@ from flows.clusters import cluster, fixed
 from flows.config import ModelConfig
 from flows.console import Watch
 from flows.cv.config import CvConfig
-from flows.cv.rows import open_rows
+from flows.cv.rows import cut_any, open_any, place_any
 from flows.cv.search import Found, search
 from flows.pipeline import Run, call
 from flows.publish import publish
 from flows.results import Trained, jsonable, result_of
 from flows.runs import run_folder, stamped
 from flows.s3 import s3_as_configured
-from flows.stages import evaluate, fit, place_rows
+from flows.stages import evaluate, fit
 
 
 def cross_validate(config: CvConfig, watch: Watch, run: Run = call) -> dict[str, Any]:
@@ -54,14 +54,15 @@ def cross_validate(config: CvConfig, watch: Watch, run: Run = call) -> dict[str,
 
     name = stamped(f"{config.name}-cv")
     with s3_as_configured(config.s3, config.cluster, watch), run_folder(config.output, name) as folder:
-        rows = staged("open data", open_rows, config, watch)
-        n_parts = max(rows.n_blocks(config.blocks), len(rows.cuts.outer()))
+        opened = staged("open data", open_any, config, watch)
+        n_parts = max(opened.n_blocks(config.blocks), config.folds.number * config.folds.repeats)
         with cluster(config.cluster, name) as (client, scratch), fixed(config.cluster, client, n_parts):
+            rows = staged("cut", cut_any, opened, config, client, scratch, watch)
             found: Found = staged("search", search, config, rows, client, scratch, watch)
             best = found.rows[found.chosen].parameters
             model = ModelConfig(**{**config.model.model_dump(exclude_none=True), **best})
-            opened = rows.encoded()
-            placed = staged("place", place_rows, opened, config.blocks, client, scratch, config.cache, watch)
+            opened = staged("encode", rows.encoded, client, watch)
+            placed = staged("place", place_any, opened, config, client, scratch, watch)
             fitted = staged("fit", fit, model, placed.train, watch)
             scored = staged("evaluate", evaluate, fitted, placed, watch)
         trained = Trained(config, opened, fitted, scored, seconds)

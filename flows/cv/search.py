@@ -3,19 +3,16 @@
 import math
 import os
 import time
+import uuid
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from aucdist.data.block import Block, place
-from aucdist.data.shards import write_shards
-from aucdist.engine.blocks import Blocks, LocalBlocks
 from aucdist.errors import RunError
 from aucdist.metrics.measures import Measure, find_measure
 from aucdist.search.choice import Result, Row, choose, interval
@@ -27,6 +24,7 @@ from flows.cv.jobs import How, on_masked_rows, on_own_rows, on_worker
 from flows.cv.kept import Kept
 from flows.cv.places import Done, here, in_turns, on_workers
 from flows.cv.rows import Rows
+from flows.cv.store import Store, placed
 
 COPIES = 3  # a task holds all rows, its own ones, and these scaled
 
@@ -95,10 +93,10 @@ def search(config: CvConfig, rows: Rows, client: Any, scratch: str, watch: Watch
     """
     start = time.perf_counter()
     measure, cuts = find_measure(config.metric), rows.cuts
-    blocks = place(rows.block, rows.n_blocks(config.blocks))
-    placement, why = _placement(config, sum(b.rows.values.nbytes for b in blocks), client)
+    store = rows.store(config.blocks, client)
+    placement, why = _placement(config, store.n_bytes, client)
     watch.note(f"placement: {placement}, {why}")
-    desk = _Desk(config, rows, blocks, placement, client, scratch, watch)
+    desk = _Desk(config, rows, store, placement, client, scratch, watch)
     halving = None if config.halving is None else Halving(config.halving.first_passes, config.halving.factor)
     sets = [cuts.outer()] + [cuts.inner(cut) for cut in cuts.outer() if config.nested is not None]
     courses = [course(config.model.built, config.points, cut, measure, halving) for cut in sets]
@@ -158,7 +156,7 @@ class _Desk:
 
     config: CvConfig
     rows: Rows
-    blocks: list[Block]
+    store: Store
     placement: str
     client: Any
     scratch: str
@@ -176,7 +174,7 @@ class _Desk:
             type(config.model.built).__name__, config.model.built.get_params(), config.metric, self.rows.encoding,
             config.folds.seed,
         )  # fmt: skip
-        self._kept = Kept(url, _deciding(config, self.rows, len(self.blocks)))
+        self._kept = Kept(url, _deciding(config, self.rows, self.store.n_blocks))
 
     def answer(self, jobs: list[Job]) -> list[list[Result]]:
         """Return the results of each job."""
@@ -207,24 +205,17 @@ class _Desk:
 
     def _placed(self) -> Callable[[list[Job]], Done]:
         """Put the rows where the jobs will find them."""
-        url = f"{self.scratch}/search"
-        if self.client is not None:
-            write_shards(self.blocks, self.rows.opened.schema, url)
+        store, client, loader = self.store, self.client, None
+        if client is not None:
+            loader = store.loader(self.rows.opened.schema, f"{self.scratch}/search")
         if self.placement == "masks":
-            args = (on_masked_rows, self.how, self.blocks, self._on_cluster(url))
-            return lambda jobs: (in_turns if self.client is not None else here)(jobs, self._sides, *args)
-        if self.client is None:
-            return lambda jobs: here(jobs, self._sides, on_own_rows, self.how, self.blocks)
-        n_blocks = len(self.blocks)
-        return lambda jobs: on_workers(jobs, self._sides, on_worker, self.how, url, n_blocks, client=self.client)
-
-    def _on_cluster(self, url: str) -> Blocks:
-        if self.client is None:
-            return LocalBlocks(self.blocks)
-        from aucdist.data.shards import read_shard
-        from aucdist.engine.dask import DaskBlocks
-
-        return DaskBlocks.load(self.client, partial(read_shard, url), len(self.blocks))
+            blocks = placed(store, loader, client)
+            some = here if client is None else in_turns
+            return lambda jobs: some(jobs, self._sides, on_masked_rows, self.how, store, blocks)
+        if client is None:
+            return lambda jobs: here(jobs, self._sides, on_own_rows, self.how, store.blocks)
+        args = (self.how, uuid.uuid4().hex, loader, store.n_blocks)
+        return lambda jobs: on_workers(jobs, self._sides, on_worker, *args, client=client)
 
     def _sides(self, job: Job) -> Sides:
         return self.rows.cuts.sides(job.cut)

@@ -14,10 +14,23 @@ from flows.papers.course import Course
 from flows.papers.descent import Descent
 from flows.papers.gmean import GMeans
 from flows.papers.kind import Kind
+from flows.papers.links import Links
+from flows.papers.optimisers import Optimisers
+from flows.papers.probabilities import Probabilities
+from flows.papers.shapes import Shapes
 from flows.papers.table import Table
 
 FILE = "paper.yaml"
-KINDS: dict[str, type[Kind]] = {"table": Table, "course": Course, "g-mean": GMeans, "descent": Descent}
+KINDS: dict[str, type[Kind]] = {
+    "table": Table,
+    "course": Course,
+    "g-mean": GMeans,
+    "descent": Descent,
+    "links": Links,
+    "shapes": Shapes,
+    "probabilities": Probabilities,
+    "optimisers": Optimisers,
+}
 
 if TYPE_CHECKING:
     Experiment = Kind

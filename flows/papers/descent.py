@@ -23,6 +23,7 @@ from flows.papers.folds import Grid, Params, System, dataset
 from flows.papers.kind import Key, Kind, Result, Results, Task
 from flows.papers.lines import Curve, drawing, lines
 from flows.papers.page import Drawing, Entry, Section
+from flows.papers.programme import least_l1_hinge
 
 REFERENCE = "reference"
 LEAST_SHOWN = 1e-7
@@ -68,7 +69,9 @@ class Descent(Kind):
     kind: Literal["descent"]
     systems: dict[str, DescentSystem]
     datasets: dict[str, DescentSet]
-    reference: System = Field(description="Gives the best known objective, unless another system gets lower")
+    reference: System | Literal["linear programme"] = Field(
+        description="Gives the best known objective, unless another system gets lower; the programme is that of the L1 penalty"
+    )
     lam: float | Literal["1/n"] = Field(default="1/n", description="The lam of every system")
     sweeps: int = Field(default=100, ge=1, description="Rounds of each system")
     seeds: int = Field(default=10, ge=1, description="Runs of a random system; one that is not runs once")
@@ -96,7 +99,7 @@ class Descent(Kind):
                 "scale": self.datasets[name].scale,
                 "lam": 1.0 / version.n_samples if self.lam == "1/n" else self.lam,
             }
-            reference = of_set | {"estimator": self.reference.model.estimator, "points": self.reference.points({})}
+            reference = of_set | self._of_reference()
             yield Key(name, REFERENCE), reference
             for key, system in self.systems.items():
                 own = {"estimator": system.model.estimator, "points": system.all_points(), "sweeps": self.sweeps}
@@ -105,6 +108,11 @@ class Descent(Kind):
                 solver = ESTIMATORS[system.model.estimator].solvers[system.model.solver or ""]
                 for seed in range(self.seeds if solver.random else 1):
                     yield Key(name, key, seed), of_set | own | {"seed": seed}
+
+    def _of_reference(self) -> Task:
+        if not isinstance(self.reference, System):
+            return {"programme": True}
+        return {"estimator": self.reference.model.estimator, "points": self.reference.points({})}
 
     @staticmethod
     def run(task: Task) -> Result:
@@ -325,11 +333,15 @@ def _rows_of(task: Task) -> Block:
 @functools.lru_cache(maxsize=8)
 def _reference(reference: str) -> Result:
     task = json.loads(reference)
-    train = _rows_of(task)
-    model = ESTIMATORS[task["estimator"]](**task["points"][0] | {"lam": task["lam"]}, random_state=0)
-    model.fit(LocalBlocks([train]))
-    found = {"primal": model.certificate_.primal, "dual": model.certificate_.dual, "lam": task["lam"]}
-    return found | {"length": float(np.abs(model.coef_).sum()), "shape": [train.n_samples, train.n_features]}
+    train, lam = _rows_of(task), task["lam"]
+    if "programme" in task:
+        w, primal, dual = least_l1_hinge(train, lam)
+    else:
+        model = ESTIMATORS[task["estimator"]](**task["points"][0] | {"lam": lam}, random_state=0)
+        model.fit(LocalBlocks([train]))
+        w, primal, dual = model.coef_[0], model.certificate_.primal, model.certificate_.dual
+    found = {"primal": primal, "dual": dual, "length": float(np.abs(w).sum())}
+    return found | {"lam": lam, "shape": [train.n_samples, train.n_features]}
 
 
 @functools.lru_cache(maxsize=8)

@@ -42,7 +42,8 @@ def lines(
             axes.set_xscale("log")
         if log_y and any((curve.y > 0).any() for curve in curves):
             axes.set_yscale("log")
-        axes.legend(loc="best", fontsize=8)
+        if curves:
+            axes.legend(loc="best", fontsize=8)
 
     return plot
 

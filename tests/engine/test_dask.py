@@ -103,6 +103,7 @@ def die(block, memory):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_a_step_that_kills_every_worker_is_a_run_error():
     with local_client(1, memory_limit="1GiB") as client:
         blocks = DaskBlocks.load(client, load, 1)

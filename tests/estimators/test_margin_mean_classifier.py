@@ -10,6 +10,7 @@ from imblearn.under_sampling import RandomUnderSampler
 from margin_twins import minimum, objective, offset
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -22,6 +23,7 @@ from aucdist.errors import InputError
 from aucdist.estimators import kernel_rows
 from aucdist.metrics import g_mean_score
 from aucdist.sampling import MWMOTE, DistanceUnderSampler
+from aucdist.search.masked import MaskedBlocks
 
 SOLVERS = ["zovr", "zo-sgd", "svrg"]
 KERNELS = ["linear", "rbf"]
@@ -182,11 +184,15 @@ def load(index):
 
 
 def test_same_bits_on_workers():
+    """Scaled, sampled by a given hyperplane, and in feature space; the default hyperplane has tests of its own."""
     here = LocalBlocks([load(i) for i in range(3)])
+    sampler = DistanceUnderSampler(method="u2", ratio=3, svm=LogisticRegression().fit(*problem()), random_state=0)
     with local_client(2, memory_limit="1GiB") as client:
         there = DaskBlocks.load(client, load, 3)
         for kernel in KERNELS:
-            one, other = (fit(blocks, kernel=kernel, solver="svrg", n_outer=4) for blocks in (here, there))
+            one, other = (
+                fit(blocks, kernel=kernel, sampler=sampler, solver="svrg", n_outer=4) for blocks in (here, there)
+            )
             assert one.certificate_ == other.certificate_
             assert (one.sample_counts_, one.threshold_) == (other.sample_counts_, other.threshold_)
             name = "coef_" if kernel == "linear" else "dual_coef_"
@@ -200,8 +206,12 @@ def test_weights():
         model = fit(X, y, sample_weight=weight, solver="svrg", sampler=sampler)
         assert sum(model.sample_counts_) <= 267
         assert g_mean_score(y, model.predict(X)) > 0.75
+    # Rows outside a fold weigh nothing; that is no reason to refuse a sampler that takes no weights.
+    blocks = MaskedBlocks(LocalBlocks([Block.of(X, y)]), weight > 0)
+    kept = fit(blocks, solver="svrg", sampler=MWMOTE(random_state=0)).sample_counts_
+    assert kept == ((y[weight > 0] < 0).sum(),) * 2
     with pytest.raises(InputError, match="MWMOTE needs rows in one block and without weights"):
-        fit(X, y, sample_weight=weight, sampler=MWMOTE())
+        fit(X, y, sample_weight=weight + 0.5, sampler=MWMOTE())
 
 
 def test_a_refit_forgets_the_other_kernel():
@@ -220,6 +230,8 @@ def test_the_callback_hears_every_round():
 
 
 def test_a_fit_that_is_not_done_says_so():
+    with pytest.warns(ConvergenceWarning, match="max_passes was reached"):
+        MarginMeanClassifier(tol=1e-9, max_passes=5).fit(*problem(100))
     with pytest.warns(ConvergenceWarning, match="took all its steps"):
         MarginMeanClassifier(n_outer=1, tol=1e-9).fit(*problem(100))
 
@@ -247,6 +259,7 @@ class Keeps:
         ({"n_directions": 0}, "n_directions is 0"),
         ({"n_inner": 1.5}, "n_inner is 1.5"),
         ({"n_outer": 0}, "n_outer is 0"),
+        ({"max_passes": 0}, "max_passes is 0"),
         ({"solver": "svrg", "mu": 0.1}, "mu applies to solver zovr, zo-sgd"),
         ({"sigma": 1.0}, "sigma applies to kernel rbf"),
         ({"gram_bytes": 100}, "gram_bytes applies to kernel rbf"),

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hinge_twins import l1_minimum
 from small_paper import paper, run, write
 
 from aucdist import HingeClassifier
@@ -42,7 +43,7 @@ def descent(**changes: Any) -> dict[str, Any]:
             "psa": model("psa", radius=0.5, eta=1.0) | {"relative_radius": True},
         },
         "datasets": {"eight": {"name": "digits", "scale": "maxabs"}, "absent": {"name": "astro-physics"}},
-        "reference": model("scd", max_passes=150),
+        "reference": "linear programme",
         "sweeps": 12,
         "seeds": 2,
         "claims": [{"text": "The first is first.", "faster": "scd", "than": ["psa"], "zeros_within": 0.5}],
@@ -67,9 +68,10 @@ def test_a_task_is_a_fit(tmp_path: Path) -> None:
         return HingeClassifier(**how, **parameters).fit(X, block.y)
 
     reference = Descent.run(tasks[Key("eight", REFERENCE)])
-    known = fitted("scd", 150, random_state=0)
-    assert reference["primal"] == pytest.approx(known.certificate_.primal)
-    assert reference["dual"] == pytest.approx(known.certificate_.dual)
+    lowest, _ = l1_minimum(X, block.y, 1 / 1797)
+    assert reference["primal"] == pytest.approx(lowest, rel=1e-9)
+    assert reference["dual"] == pytest.approx(lowest, rel=1e-9)
+    assert 0.0 < reference["length"] < lowest * 1797  # there are several minima
     assert reference["shape"] == [1797, 64]
     found = Descent.run(tasks[Key("eight", "scd", 1)])
     ends = [fitted("scd", 24, eta=eta, random_state=0).history_["primal"].iloc[:12].min() for eta in (1e-3, 1.0, 1e3)]
@@ -79,8 +81,22 @@ def test_a_task_is_a_fit(tmp_path: Path) -> None:
     np.testing.assert_allclose(found["zeros"], meant["zeros"])
     assert len(found["seconds"]) == 12
     projected = Descent.run(tasks[Key("eight", "psa", 0)])
-    meant = fitted("psa", 24, eta=1.0, radius=0.5 * np.abs(known.coef_).sum()).history_.iloc[:12]
+    meant = fitted("psa", 24, eta=1.0, radius=0.5 * reference["length"]).history_.iloc[:12]
     np.testing.assert_allclose(projected["objective"], np.minimum.accumulate(meant["primal"]))
+
+
+def test_the_reference_may_be_a_fit(tmp_path: Path) -> None:
+    kind = load_paper(str(write(tmp_path, descent(reference=model("scd", max_passes=60))))).experiments["eleven"]
+    tasks = dict(kind.tasks({"eight": version_of(kind.datasets["eight"])}))
+    reference = Descent.run(tasks[Key("eight", REFERENCE)])
+    block = read(find("digits")).block
+    X = block.X / np.maximum(np.abs(block.X).max(axis=0), 1e-300)
+    how = {"penalty": "l1", "solver": "scd", "lam": "1/n", "max_passes": 60, "fit_intercept": False}
+    known = HingeClassifier(**how, random_state=0).fit(X, block.y)
+    assert (reference["primal"], reference["dual"]) == pytest.approx(
+        (known.certificate_.primal, known.certificate_.dual)
+    )
+    assert reference["length"] == pytest.approx(np.abs(known.coef_).sum())
 
 
 def test_a_descent_is_drawn(tmp_path: Path) -> None:

@@ -109,6 +109,7 @@ def test_a_cluster_streams_the_same_run(tmp_path):
     assert "  the training rows are read again for every pass" in "\n".join(lines)
 
 
+@pytest.mark.slow
 def test_rows_of_this_process_can_be_streamed_by_workers_only(tmp_path):
     digits = {
         "name": "digits",

@@ -46,6 +46,7 @@ def test_flow_agrees_with_the_plain_run(tmp_path: Path) -> None:
         tasks = [run.name for run in client.read_task_runs()]
     assert f"{by_flow['metrics']['test_auc']:.4f}" in str(artifacts["train-auc-summary"])
     assert "converged" in str(artifacts["train-auc-table"])
+    assert str(artifacts["train-auc-roc"]).startswith("data:image/svg+xml;base64,")
     assert {name.rsplit("-", 1)[0] for name in tasks} == {"open data", "place", "fit", "evaluate", "publish"}
 
 
@@ -116,6 +117,7 @@ def test_command_runs_the_flow_where_an_api_is_configured(tmp_path: Path) -> Non
 
 
 @pytest.mark.usefixtures("server")
+@pytest.mark.slow
 def test_command_shows_no_traceback_of_prefect(tmp_path: Path) -> None:
     done = command("train", "digits", "--set", "data.positive=77", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")

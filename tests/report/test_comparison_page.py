@@ -44,7 +44,7 @@ def test_the_page_says_who_is_better_first(result):
     assert Tags(page).open == []
     assert "<b>" not in page
     assert "<b> has a higher test AUC than a (0.02, 95 % interval 0.01 to 0.03, p = 0.01)." in text
-    assert text.count("few rows") == 1
+    assert "a: few rows <b>: few rows" in text
     assert "no bound to no bound" in text
     for expected in (
         "Comparison of 2 runs",

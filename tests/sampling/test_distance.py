@@ -12,7 +12,6 @@ from sklearn.svm import SVC
 
 from aucdist.data.block import Block, place
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.errors import InputError
 from aucdist.sampling import DistanceUnderSampler
 from aucdist.sampling.distance import Hyperplane, Rule, count_digits, measure
@@ -128,18 +127,6 @@ def row_ids(block, memory):
 def parts():
     X, y = problem(rounded=True)
     return place(Block.of(X, y), 3)
-
-
-def load(index):
-    return parts()[index]
-
-
-def test_the_same_sample_on_workers():
-    sampler = DistanceUnderSampler(svm=AXIS, random_state=0)
-    here = sampler.resample_blocks(LocalBlocks(parts())).reduce(row_ids)["ids"]
-    with local_client(2, memory_limit="1GiB") as client:
-        there = sampler.resample_blocks(DaskBlocks.load(client, load, 3)).reduce(row_ids)["ids"]
-    assert here == there
 
 
 class Counting(LocalBlocks):

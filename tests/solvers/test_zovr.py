@@ -17,6 +17,7 @@ from margin_twins import (
     zeroth_order_twin,
 )
 from sklearn.metrics.pairwise import rbf_kernel
+from threadpoolctl import threadpool_limits
 
 from aucdist.data.block import Block, place
 from aucdist.engine.blocks import LocalBlocks
@@ -215,7 +216,8 @@ def load(index):
 
 def load_gram(index):
     every = np.concatenate([part.X for part in parts()])
-    return load(index).with_X(load(index).X @ every.T)
+    with threadpool_limits(1):
+        return load(index).with_X(load(index).X @ every.T)
 
 
 @pytest.fixture(scope="module")
@@ -225,11 +227,12 @@ def client():
 
 
 @pytest.mark.parametrize("gram", [False, True])
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", [zovr, svrg])
 def test_same_bits_on_workers(client, solver, gram):
     loader = load_gram if gram else load
     here = LocalBlocks([loader(i) for i in range(N_BLOCKS)])
     there = DaskBlocks.load(client, loader, N_BLOCKS)
-    one, other = (last(solver(blocks, 0.5, 5.0, seed=0, gram=gram, n_outer=4)) for blocks in (here, there))
+    with threadpool_limits(1):  # as on the workers: BLAS on more threads adds up in another order
+        one, other = (last(solver(blocks, 0.5, 5.0, seed=0, gram=gram, n_outer=4)) for blocks in (here, there))
     assert one.w.tobytes() == other.w.tobytes()
     assert (one.primal, one.dual, one.passes) == (other.primal, other.dual, other.passes)

@@ -1,0 +1,251 @@
+"""The manifests, checked without a cluster: by kustomize, by Kubernetes' own schemas, and against the code they belong to."""
+
+import json
+import re
+import shutil
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import kubernetes_lab as lab
+import pytest
+import yaml
+
+from flows.clusters import KubernetesConfig
+from flows.kube.objects import RUN_LABEL, TLS_FILES, TLS_FOLDER, autoscaler_of, dask_cluster_of
+
+INFRA = lab.ROOT / "infra"
+OVERLAYS = ("dev", "prod")
+VERSION = "1.32.0"
+OF_OPERATORS = ("kubernetes.dask.org/", "cert-manager.io/", "external-secrets.io/")
+PODS = ("Deployment", "StatefulSet", "Job", "DaskCluster")
+
+
+@pytest.fixture(scope="module", params=OVERLAYS)
+def manifests(request: pytest.FixtureRequest) -> list[dict[str, Any]]:
+    if shutil.which("kubectl") is None:
+        pytest.skip("kubectl is not installed")
+    return lab.rendered(request.param)
+
+
+def pods(manifests: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any], dict[str, str]]]:
+    """Return name, spec and labels of all pods."""
+    found = []
+    for m in manifests:
+        name, spec = f"{m['kind']}/{m['metadata']['name']}", m.get("spec", {})
+        if m["kind"] == "DaskCluster":
+            found += [(name, spec[role]["spec"], m["metadata"]["labels"]) for role in ("scheduler", "worker")]
+        elif m["kind"] in PODS:
+            found.append((name, spec["template"]["spec"], spec["template"]["metadata"]["labels"]))
+    found.append(
+        ("the pool's Job", pool_job()["spec"]["template"]["spec"], pool_job()["spec"]["template"]["metadata"]["labels"])
+    )
+    return found
+
+
+def pool_job() -> dict[str, Any]:
+    """Return the Job of a flow, with the pool's defaults filled in."""
+    pool = json.loads((INFRA / "prefect" / "pool-kubernetes.json").read_text())
+    values = {name: p.get("default", "x") for name, p in pool["variables"]["properties"].items()}
+    values |= {
+        "labels": {"prefect.io/flow-run-id": "1"},
+        "command": ["prefect", "flow-run", "execute"],
+        "image": "aucdist:1",
+    }
+
+    def filled(part: Any) -> Any:
+        if isinstance(part, dict):
+            return {key: filled(value) for key, value in part.items()}
+        if isinstance(part, list):
+            return [filled(value) for value in part]
+        whole = re.fullmatch(r"\{\{ (\w+) \}\}", part) if isinstance(part, str) else None
+        if whole:
+            return values[whole[1]]
+        return re.sub(r"\{\{ (\w+) \}\}", lambda m: str(values[m[1]]), part) if isinstance(part, str) else part
+
+    job: dict[str, Any] = filled(pool["job_configuration"]["job_manifest"])
+    # Prefect insists on these two, Kubernetes knows them one level up only and drops them.
+    assert job["spec"]["template"]["spec"].pop("parallelism") == 1
+    assert job["spec"]["template"]["spec"].pop("completions") == 1
+    return job
+
+
+def test_kubernetes_knows_every_key(manifests: list[dict[str, Any]]) -> None:
+    validate = pytest.importorskip("kubernetes_validate", reason="kubernetes-validate is not installed")
+    for manifest in [*manifests, pool_job()]:
+        if not manifest["apiVersion"].startswith(OF_OPERATORS):
+            validate.validate(manifest, VERSION, strict=True)
+
+
+def test_the_dask_operator_knows_every_key(manifests: list[dict[str, Any]]) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    if find_spec("dask_kubernetes") is None:
+        pytest.skip("dask-kubernetes is not installed")
+    folder = Path(next(iter(find_spec("dask_kubernetes").submodule_search_locations)))  # type: ignore[union-attr,arg-type]
+    kinds = {}
+    for file in folder.glob("operator/deployment/helm/dask-kubernetes-operator/crds/*.yaml"):
+        crd = yaml.safe_load(file.read_text())["spec"]
+        kinds[crd["names"]["kind"]] = _closed(crd["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"])
+    settings = KubernetesConfig.model_validate(EVERYTHING)
+    made = [dask_cluster_of(settings, "c", {}, None), autoscaler_of(settings, "c")]
+    for manifest in [*made, *(m for m in manifests if m["apiVersion"].startswith(OF_OPERATORS[0]))]:
+        assert manifest is not None
+        jsonschema.validate(manifest["spec"], kinds[manifest["kind"]])
+
+
+EVERYTHING = {
+    "kind": "kubernetes", "image": "i", "scratch": "s3://b/s", "workers": {"minimum": 1, "maximum": 3}, "tls": "certificates",
+    "secrets": ["s3"], "node_selector": {"pool": "dask"}, "tolerations": [{"key": "dedicated", "operator": "Exists"}],
+}  # fmt: skip
+
+
+def _closed(schema: Any) -> Any:
+    """Return a schema that takes the keys it names and no others, as the API server prunes them."""
+    if isinstance(schema, list):
+        return [_closed(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    closed = {key: _closed(value) for key, value in schema.items()}
+    if isinstance(schema.get("properties"), dict) and "additionalProperties" not in schema:
+        closed["additionalProperties"] = bool(schema.get("x-kubernetes-preserve-unknown-fields", False))
+    return closed
+
+
+def test_pods_run_without_rights_that_they_do_not_need(manifests: list[dict[str, Any]]) -> None:
+    for name, spec, labels in pods(manifests):
+        assert spec["securityContext"]["runAsNonRoot"] is True, name
+        assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}, name
+        assert spec["serviceAccountName"] != "default", name
+        may_ask_kubernetes = labels["app.kubernetes.io/component"] in ("worker", "flow")
+        assert spec.get("automountServiceAccountToken", True) is may_ask_kubernetes, name
+        for container in spec["containers"]:
+            context = container["securityContext"]
+            assert context["readOnlyRootFilesystem"] is True, name
+            assert context["allowPrivilegeEscalation"] is False, name
+            assert context["capabilities"] == {"drop": ["ALL"]}, name
+            assert {"requests", "limits"} <= set(container["resources"]), name
+            assert "memory" in container["resources"]["limits"], name
+
+
+def test_one_image_with_a_tag_everywhere(manifests: list[dict[str, Any]]) -> None:
+    (settings,) = (m["data"] for m in manifests if m["kind"] == "ConfigMap" and m["metadata"]["name"] == "aucdist")
+    images = {c["image"] for name, spec, _ in pods(manifests) for c in spec["containers"] if name != "the pool's Job"}
+    assert {image for image in images if "postgres" not in image} == {settings["AUCDIST_IMAGE"]}
+    assert all(re.search(r":[\w.-]+$", image) and not image.endswith(":latest") for image in images)
+
+
+def test_no_secret_is_written_down(manifests: list[dict[str, Any]]) -> None:
+    assert [m["metadata"]["name"] for m in manifests if m["kind"] == "Secret"] == []
+    for _, spec, _ in pods(manifests):
+        for container in spec["containers"]:
+            for entry in container.get("env", []):
+                secret = re.search(r"PASSWORD|SECRET_ACCESS|AUTH_STRING$|CONNECTION_URL", entry["name"])
+                assert not secret or "value" not in entry, entry["name"]
+
+
+def test_roles_name_verbs_and_bind_to_accounts_that_are_there(manifests: list[dict[str, Any]]) -> None:
+    accounts = {m["metadata"]["name"] for m in manifests if m["kind"] == "ServiceAccount"}
+    roles = {m["metadata"]["name"]: m["rules"] for m in manifests if m["kind"] == "Role"}
+    assert not [m for m in manifests if m["kind"] in ("ClusterRole", "ClusterRoleBinding")]
+    for binding in (m for m in manifests if m["kind"] == "RoleBinding"):
+        assert binding["roleRef"]["name"] in roles
+        assert {s["name"] for s in binding["subjects"]} <= accounts
+    for rules in roles.values():
+        for rule in rules:
+            assert "*" not in rule["verbs"] + rule["resources"] + rule["apiGroups"]
+            assert "secrets" not in rule["resources"]
+    assert {spec["serviceAccountName"] for _, spec, _ in pods(manifests)} <= accounts
+
+
+def test_network_policies_are_about_pods_that_are_there(manifests: list[dict[str, Any]]) -> None:
+    components = {labels["app.kubernetes.io/component"] for _, _, labels in pods(manifests)} | {"dask"}
+    policies = yaml.safe_dump([m["spec"] for m in manifests if m["kind"] == "NetworkPolicy"])
+    named = re.findall(r"app.kubernetes.io/component: (\w+)", policies)
+    listed = [
+        v for values in re.findall(r"values:\n((?:\s+- \w+\n)+)", policies) for v in re.findall(r"- (\w+)", values)
+    ]
+    assert set(named) | set(listed) == components
+    assert any(
+        m["spec"] == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+        for m in manifests
+        if m["kind"] == "NetworkPolicy"
+    )
+
+
+def test_standing_cluster_is_what_the_flows_make() -> None:
+    if shutil.which("kubectl") is None:
+        pytest.skip("kubectl is not installed")
+    found = {m["kind"]: m for m in lab.rendered("dev") if m["apiVersion"].startswith("kubernetes.dask.org/")}
+    image = found["DaskCluster"]["spec"]["worker"]["spec"]["containers"][0]["image"]
+    settings = KubernetesConfig.model_validate(
+        {
+            "kind": "kubernetes",
+            "image": image,
+            "scratch": "s3://-",
+            "workers": {"minimum": 1, "maximum": 4},
+            "secrets": ["aucdist-s3"],
+        }
+    )
+    autoscaler = autoscaler_of(settings, "aucdist")
+    assert autoscaler is not None
+    assert found["DaskCluster"]["spec"] == dask_cluster_of(settings, "aucdist", {}, None)["spec"]
+    assert found["DaskAutoscaler"]["spec"] == autoscaler["spec"]
+    assert found["DaskCluster"]["metadata"]["labels"].items() >= {"app.kubernetes.io/component": "dask"}.items()
+    assert RUN_LABEL not in found["DaskCluster"]["metadata"]["labels"]
+
+
+def test_flow_finds_its_certificates_where_the_pool_puts_them() -> None:
+    container = pool_job()["spec"]["template"]["spec"]["containers"][0]
+    assert {"name": "tls", "mountPath": TLS_FOLDER, "readOnly": True} in container["volumeMounts"]
+    assert {Path(file).name for file in TLS_FILES} == {"ca.crt", "tls.crt", "tls.key"}
+    assert {entry["name"] for entry in container["env"]} == {"POD_NAME", "POD_UID"}
+
+
+def test_each_deployment_starts_a_flow_with_parameters_that_it_takes() -> None:
+    from prefect.flows import load_flow_from_entrypoint
+    from prefect.utilities.templating import apply_values
+
+    environment = {
+        "AUCDIST_IMAGE": "i:1",
+        "AUCDIST_BUCKET": "s3://b",
+        "AUCDIST_NAMESPACE": "ns",
+        "AUCDIST_DASK_TLS": "",
+    }
+    entries = yaml.safe_load((INFRA / "prefect" / "prefect.yaml").read_text())["deployments"]
+    pools: dict[str, set[str]] = {}
+    for entry in apply_values(entries, environment, remove_notset=False):  # as `prefect deploy` does
+        flow = load_flow_from_entrypoint(entry["entrypoint"])
+        pools.setdefault(flow.name, set()).add(entry["work_pool"]["name"])
+        assert entry["name"] == entry["work_pool"]["name"]
+        if "parameters" in entry:
+            flow.validate_parameters(entry["parameters"])
+    assert all(found == {"local", "kubernetes"} for found in pools.values()), pools
+    assert {"train-auc", "cross-validate", "shard-data", "score", "reproduce"} <= set(pools)
+
+
+def versions(file: Path) -> dict[str, str]:
+    return dict(re.findall(r"^([A-Za-z0-9._-]+)==(\S+)", file.read_text(), re.MULTILINE))
+
+
+@pytest.mark.parametrize("file", ["requirements.lock", "build.lock"])
+def test_image_holds_the_versions_that_are_tested(file: str) -> None:
+    tested, held = versions(lab.ROOT / "requirements.lock"), versions(INFRA / "docker" / file)
+    assert {name: (v, tested[name]) for name, v in held.items() if name in tested and tested[name] != v} == {}
+    lines = (INFRA / "docker" / file).read_text().splitlines()
+    pinned = [i for i, line in enumerate(lines) if "==" in line]
+    assert all("--hash=sha256:" in lines[i + 1] for i in pinned)
+
+
+def test_image_gives_up_its_rights() -> None:
+    lines = [line.split() for line in (INFRA / "docker" / "Dockerfile").read_text().splitlines() if line]
+    words = [line[0] for line in lines]
+    assert lines[len(words) - 1 - words[::-1].index("USER")] == ["USER", "10001:10001"]
+    assert "HEALTHCHECK" in words
+    assert sum(line[0] == "FROM" for line in lines) == 2
+
+
+def test_compose_publishes_nothing_beyond_this_machine() -> None:
+    services = yaml.safe_load((INFRA / "docker" / "compose.yaml").read_text())["services"]
+    ports = [port for service in services.values() for port in service.get("ports", [])]
+    assert ports
+    assert all(port.startswith("127.0.0.1:") for port in ports)
