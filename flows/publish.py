@@ -83,7 +83,8 @@ def _save(trained: Trained, result: dict[str, Any], folder: Path) -> None:
     save_model(
         str(folder),
         coef=estimator.coef_[0],
-        intercept=estimator.intercept_[0],
+        intercept=estimator.decision_intercept,
+        probability=getattr(estimator, "probability_", None),
         schema=opened.schema,
         preprocessor=opened.preprocessor,
         about={

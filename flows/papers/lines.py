@@ -12,6 +12,7 @@ from flows.papers.page import Drawing
 
 STYLES = [
     (plots.POS, "-"), (plots.NEG, "-"), (plots.INK, "--"), (plots.MUTED, "-."), (plots.POS, ":"), (plots.NEG, ":"),
+    (plots.INK, ":"), (plots.MUTED, "-"),
 ]  # fmt: skip
 
 
