@@ -12,7 +12,8 @@ from aucdist.kernels.rows import CsrRows, Rows
 IMPUTES = ("refuse", "mean", "median")
 KEPT_BITS = 10
 MEDIAN_ERROR = 2.0**-KEPT_BITS
-"""A median lies below the true one in size, by at most this share of it; whole numbers up to 2**11 are exact."""
+"""A median lies below the true one in size, by at most this share of it; whole numbers up to 2**11 are exact. Numbers
+below the smallest normal one (2.2e-308) have fewer bits: they may be off by as much as that share of 2.2e-308."""
 
 DROPPED = 52 - KEPT_BITS  # of the 52 bits behind the point of a float64
 CHUNK = 2**20  # values that are looked at at a time

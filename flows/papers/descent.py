@@ -160,9 +160,9 @@ class Descent(Kind):
             by_second.append(_curve(system, at, excess))
             shares = np.array([_padded(run["zeros"], self.sweeps) for run in runs])
             zeros.append(_curve(system, np.arange(1, self.sweeps + 1), shares))
-        what = "Objective above the best known, relatively"
+        what = "Relatively above the best known"
         for curves, label, kind in ((by_sweep, "Sweeps", "sweeps"), (by_second, "Seconds", "seconds")):
-            words = f"{what}, of each system on {of} against its {kind}."
+            words = f"How far the objective is above the best known, of each system on {of} against its {kind}."
             plot = lines(curves, xlabel=label, ylabel=what, log_x=True, log_y=True)
             yield drawing(f"{name}-{of}-{kind}", f"{of}: {label.lower()}", told.about[of], words, plot)
         if any((curve.y > 0.0).any() for curve in zeros) and self._sparse:
