@@ -242,6 +242,23 @@ def is_vacant(url: str) -> bool:
         return not retried(lambda: fs.exists(path) and fs.find(path))
 
 
+def names_in(url: str) -> list[str]:
+    """Return the names of what lies directly in a folder, sorted; none where there is no folder.
+
+    Raises
+    ------
+    InputError
+        If the place cannot be reached.
+    """
+    with explained(url, "read"):
+        fs, path = open_fs(url)
+        try:
+            found = retried(lambda: fs.ls(path, detail=False))
+        except FileNotFoundError:
+            return []
+        return sorted(place.rstrip("/").rpartition("/")[2] for place in found)
+
+
 def remove(url: str) -> None:
     """Remove a file, or a folder with all that is in it, if it is there.
 

@@ -162,10 +162,8 @@ def request(
 
 def leftovers(asked: Request) -> list[str]:
     """Return the folders of other runs to the same target that have not ended: they were killed, or are still running."""
-    with files.explained(asked.target, "read"):
-        fs, path = files.open_fs(asked.target)
-        names = (place.rstrip("/").rpartition("/")[2] for place in fs.ls(path, detail=False))
-        return sorted(name for name in names if name.startswith(ASIDE) and not asked.aside.endswith(name))
+    names = files.names_in(asked.target)
+    return [name for name in names if name.startswith(ASIDE) and not asked.aside.endswith(name)]
 
 
 def finished(asked: Request, each: Each = map) -> Manifest | None:

@@ -1,5 +1,6 @@
 """The one primitive: `blocks.reduce(step, *args)` runs a step on every block and merges what the steps say."""
 
+import copy
 import functools
 import operator
 from abc import ABC, abstractmethod
@@ -83,7 +84,7 @@ def info_of(block: Block | Stored) -> BlockInfo:
 
 
 def without_rows(step: Step) -> Step:
-    """Mark a step that works on the blocks' memory alone: it gets None for each block, and nothing is read for it."""
+    """Mark a step that works on the blocks' memory alone: it gets each block's number in its place, and nothing is read."""
     step.without_rows = True  # type: ignore[attr-defined]
     return step
 
@@ -149,6 +150,10 @@ class Blocks(ABC):
     def fresh(self) -> Self:
         """Return the same blocks with empty memory, for a fit that must not see another's."""
 
+    def fork(self) -> Self:
+        """Return the same blocks with the memory they have now; what steps on one of both leave does not show in the other."""
+        return copy.copy(self)
+
     @abstractmethod
     def reduce(self, step: Step, *args: Any) -> Summary:
         """Run the step on every block and return the summaries merged in block order.
@@ -212,13 +217,13 @@ class LocalBlocks(Blocks):
 
     def reduce(self, step: Step, *args: Any) -> Summary:
         """Run the step block by block."""
-        done = run(step, self._blocks, self._memory, args)
+        done = run(step, self._blocks, self._memory, args, range(self.n_blocks))
         self._memory = [memory for memory, _ in done]
         return merge([summary for _, summary in done])
 
 
 def run(
-    step: Step, blocks: Sequence[Block | Stored], memories: Sequence[Any], args: Sequence[Any]
+    step: Step, blocks: Sequence[Block | Stored], memories: Sequence[Any], args: Sequence[Any], numbers: Sequence[int]
 ) -> list[tuple[Any, Summary]]:
     """Run a step on one block after the other, and return what it returned for each.
 
@@ -230,9 +235,11 @@ def run(
         What each block kept.
     args : sequence
         The rest of the step's arguments.
+    numbers : sequence of int
+        Those of the blocks, for a step that does without their rows.
     """
     if getattr(step, "without_rows", False):
-        return [step(None, memory, *args) for memory in memories]
+        return [step(number, memory, *args) for number, memory in zip(numbers, memories, strict=True)]
     upcoming = _read_ahead(blocks)
     # No name for the block, and no zip, which holds on to its last items: it has to be gone when the next one is waited for.
     return [step(next(upcoming), memory, *args) for memory in memories]

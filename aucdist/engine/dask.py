@@ -47,7 +47,7 @@ class DaskBlocks(Blocks):
         self._indices = _lying_together(client, blocks)
         if stream:
             _level(self._indices)
-        self._parts = [client.submit(_Part, *(blocks[i] for i in part), pure=False) for part in self._indices]
+        self._parts = [client.submit(_Part, part, *(blocks[i] for i in part), pure=False) for part in self._indices]
         self._states: list[Future | None] = [None] * len(self._parts)
 
     @classmethod
@@ -116,8 +116,8 @@ class DaskBlocks(Blocks):
 class _Part:
     """Blocks that one worker works on one after the other."""
 
-    def __init__(self, *blocks: Block | Stored):
-        self.blocks = blocks
+    def __init__(self, numbers: Sequence[int], *blocks: Block | Stored):
+        self.numbers, self.blocks = numbers, blocks
 
 
 class _State:
@@ -339,11 +339,14 @@ def _hold(*args: Any) -> tuple[Any, ...]:
 
 def _run(step: Step, part: _Part, state: _State | None, shared: tuple[Any, ...]) -> _State:
     memory = [None] * len(part.blocks) if state is None else state.memory
-    return _State(run(step, part.blocks, memory, shared))
+    return _State(run(step, part.blocks, memory, shared, part.numbers))
 
 
 def _cut(cut: Step, part: _Part, n_blocks: int) -> list[list[Any]]:
-    return [summary["pieces"][0] for _, summary in run(cut, part.blocks, [None] * len(part.blocks), (n_blocks,))]
+    return [
+        summary["pieces"][0]
+        for _, summary in run(cut, part.blocks, [None] * len(part.blocks), (n_blocks,), part.numbers)
+    ]
 
 
 def _pieces(cuts: list[list[Any]], index: int) -> list[Any]:

@@ -30,12 +30,18 @@ class MappedBlocks(Blocks):
     def __init__(self, blocks: Blocks, change: Callable[[Block], Block]):
         self._made = blocks.fresh()
         super().__init__(self._made.reduce(_make, _Call(change))["infos"])
-        self._now = copy.copy(self._made)
+        self._now = self._made.fork()
 
     def fresh(self) -> Self:
         """Return the same blocks with empty memory; they are not made again."""
         other = copy.copy(self)
-        other._now = copy.copy(self._made)
+        other._now = self._made.fork()
+        return other
+
+    def fork(self) -> Self:
+        """Return the same blocks with the memory they have now."""
+        other = copy.copy(self)
+        other._now = self._now.fork()
         return other
 
     def reduce(self, step: Step, *args: Any) -> Summary:
@@ -49,7 +55,7 @@ def _make(block: Block, memory: None, change: _Call) -> tuple[tuple[Block, None]
 
 
 @without_rows
-def _on_made(block: None, memory: tuple[Block, Any], step: _Call) -> tuple[tuple[Block, Any], Summary]:
+def _on_made(block: int, memory: tuple[Block, Any], step: _Call) -> tuple[tuple[Block, Any], Summary]:
     made, kept = memory
     kept, summary = step.function(made, kept, *step.args)
     return (made, kept), summary

@@ -253,7 +253,7 @@ def measure(block: Block, memory: None, model: Any, majority: int, seed: int) ->
 
 @without_rows
 def count_digits(
-    block: None, memory: Distances, tied: int | None, prefix: int, shift: int
+    block: int, memory: Distances, tied: int | None, prefix: int, shift: int
 ) -> tuple[Distances, Summary]:
     """Count the next digit of the numbers that begin with the prefix: of distances, or of the lots at one of them."""
     keys = memory.bits if tied is None else memory.lots[memory.bits == np.uint64(tied)]

@@ -1,5 +1,6 @@
 """Some rows of blocks that stay where they are: what a fold trains on, without a copy."""
 
+import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -46,6 +47,12 @@ class MaskedBlocks(Blocks):
         other = object.__new__(MaskedBlocks)
         other.infos, other._kept, other._prepare = self.infos, self._kept, self._prepare
         other._blocks, other._sent = self._blocks.fresh(), False
+        return other
+
+    def fork(self) -> "MaskedBlocks":
+        """Return the same rows with the memory they have now."""
+        other = copy.copy(self)
+        other._blocks = self._blocks.fork()
         return other
 
     def reduce(self, step: Step, *args: Any) -> Summary:

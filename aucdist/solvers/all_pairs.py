@@ -126,7 +126,7 @@ def look(block: Block, memory: Memory, w: np.ndarray, sign: int) -> tuple[Memory
 
 @without_rows
 def search(
-    block: None, memory: Memory, steps: np.ndarray, stride: int, along: tuple[np.ndarray, ...]
+    block: int, memory: Memory, steps: np.ndarray, stride: int, along: tuple[np.ndarray, ...]
 ) -> tuple[Memory, Summary]:
     """Derivative of the hinge sum along the way from the best point to the bundle's, and the weight of the rows looked at."""
     slopes = np.zeros(len(steps))

@@ -220,7 +220,7 @@ def receive(block: Block, memory: object, data: Block) -> tuple[Held, Summary]:
 
 @without_rows
 def run_chains(
-    block: None, memory: Held, task: tuple[np.ndarray, np.ndarray, np.ndarray, float, int], positions: list[np.ndarray],
+    block: int, memory: Held, task: tuple[np.ndarray, np.ndarray, np.ndarray, float, int], positions: list[np.ndarray],
     seeds: list[int], n_blocks: int,
 ) -> tuple[Held, Summary]:  # fmt: skip
     """Go on with the chains that are this block's."""

@@ -320,7 +320,7 @@ def look(block: Block, memory: object, theta: np.ndarray, move: np.ndarray) -> t
 
 
 @without_rows
-def slopes_along(block: None, memory: Seen, steps: np.ndarray, loss: LinkLoss) -> tuple[Seen, Summary]:
+def slopes_along(block: int, memory: Seen, steps: np.ndarray, loss: LinkLoss) -> tuple[Seen, Summary]:
     """The derivative of the loss along the move, at several steps."""
     out = np.zeros(len(steps))
     along(memory.scores, memory.moves, memory.y, memory.weight, loss.terms, steps, out)

@@ -36,6 +36,6 @@ def _score(block: Block, memory: None, w: np.ndarray, sign: int) -> tuple[tuple[
 
 
 @without_rows
-def _hinge(block: None, memory: tuple[np.ndarray, np.ndarray], anchors: Anchors) -> tuple[None, Summary]:
+def _hinge(block: int, memory: tuple[np.ndarray, np.ndarray], anchors: Anchors) -> tuple[None, Summary]:
     total = hinge_sum(*memory, *anchors.search(), anchors.weight_below, anchors.score_below)
     return None, {"hinge": total}

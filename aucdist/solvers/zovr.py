@@ -60,7 +60,7 @@ def look(
 
 @without_rows
 def descend(
-    block: None, memory: Memory, loss: int, lams: tuple[float, float], mu: float, plane: tuple[np.ndarray, ...],
+    block: int, memory: Memory, loss: int, lams: tuple[float, float], mu: float, plane: tuple[np.ndarray, ...],
     reduced: bool, n_inner: int | None, seeds: tuple[int, int],
 ) -> tuple[Memory, Summary]:  # fmt: skip
     """Take the round's steps over the block's rows: how far they lead along each direction, by the rows' share of the weight."""

@@ -44,5 +44,9 @@ def test_steps_see_what_was_made_and_keep_their_memory(there, request):
     assert made.fresh().reduce(total, 1.0)["calls"] == [1, 1, 1]
     assert made.reduce(total, 1.0)["calls"] == [3, 3, 3]
     # What was made can be changed again, and the blocks it came from are as they were.
-    assert MappedBlocks(made, even_rows_doubled).reduce(total, 1.0)["sum"] == 4 * every.sum()
+    again = MappedBlocks(made, even_rows_doubled)
+    assert again.reduce(total, 1.0)["sum"] == 4 * every.sum()
+    assert again.fresh().reduce(total, 1.0)["calls"] == [1, 1, 1]
+    fork = again.fork()
+    assert fork.reduce(total, 1.0)["calls"] == again.reduce(total, 1.0)["calls"] == [2, 2, 2]
     assert blocks.reduce(total, 1.0)["sum"] == 276.0

@@ -60,7 +60,7 @@ def count_rows(block, memory, add):
 
 @without_rows
 def recall(block, memory):
-    assert block is None
+    assert block == 0 or block in range(N_BLOCKS)
     return memory, {"memory": [memory]}
 
 
@@ -101,7 +101,7 @@ def test_the_next_block_is_read_while_one_is_worked_on():
         return None, {"overlap": [block.index == 2 or asked[block.index + 1].wait(10)]}
 
     stored = [Stored(loader, i, None) for i in range(3)]
-    assert [told["overlap"] for _, told in run(step, stored, [None] * 3, ())] == [[True]] * 3
+    assert [told["overlap"] for _, told in run(step, stored, [None] * 3, (), range(3))] == [[True]] * 3
 
 
 def failing(index):
@@ -117,7 +117,7 @@ def test_what_is_wrong_with_a_block_shows_before_the_work():
 
 def test_errors_of_later_reads_and_of_steps_arrive():
     with pytest.raises(InputError, match="shard 4 is altered"):
-        run(count_rows, [Stored(failing, i, None) for i in range(N_BLOCKS)], [None] * N_BLOCKS, (1,))
+        run(count_rows, [Stored(failing, i, None) for i in range(N_BLOCKS)], [None] * N_BLOCKS, (1,), range(N_BLOCKS))
     with pytest.raises(TypeError, match="argument"):
         LocalBlocks.load(load, N_BLOCKS, stream=True).reduce(count_rows)
 

@@ -1,0 +1,120 @@
+"""Trees of plain values, arrays and our own small classes as bytes and back, to the last bit; nothing in them runs on reading."""
+
+import dataclasses
+import importlib
+import io
+import json
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+import scipy.sparse as sp
+
+from aucdist.errors import InputError
+
+TREE = "tree"
+PLAIN = (bool, int, float, str)
+OURS = "aucdist."
+CSR = (sp.csr_matrix, sp.csr_array)
+
+
+def freeze(tree: Any) -> bytes:
+    """Return a tree as the bytes of an ``.npz``: its arrays, and the rest as JSON.
+
+    Parameters
+    ----------
+    tree : object
+        None, bool, int, float, str, NumPy arrays and scalars, CSR matrices, and lists, tuples, dicts, dataclasses and named
+        tuples of such. Classes must be of this package.
+
+    Raises
+    ------
+    TypeError
+        For anything else.
+    """
+    arrays: list[np.ndarray] = []
+    text = json.dumps(_to_json(tree, arrays))
+    buffer = io.BytesIO()
+    named = {str(i): array for i, array in enumerate(arrays)}
+    np.savez(buffer, allow_pickle=False, **{TREE: np.frombuffer(text.encode(), dtype=np.uint8)}, **named)
+    return buffer.getvalue()
+
+
+def thaw(data: bytes) -> Any:
+    """Return the tree of `freeze`.
+
+    Raises
+    ------
+    InputError
+        If the bytes are not such a tree.
+    """
+    try:
+        with np.load(io.BytesIO(data), allow_pickle=False) as file:
+            tree = json.loads(file[TREE].tobytes())
+            return _from_json(tree, file)
+    except (ValueError, KeyError, TypeError, AttributeError, ImportError, OSError, EOFError, BadZipFile) as error:
+        raise InputError(f"these bytes are no frozen values: {type(error).__name__}: {error}") from None
+
+
+def _to_json(value: Any, arrays: list[np.ndarray]) -> Any:
+    """Return a value as JSON: plain ones as they are, all others as a list whose head says what it is."""
+    if value is None or type(value) in PLAIN:
+        return value
+    if isinstance(value, np.ndarray | np.generic):
+        array = np.asarray(value)
+        if array.dtype.hasobject:
+            raise TypeError("an array of objects cannot be frozen")
+        arrays.append(array)
+        return ["array" if isinstance(value, np.ndarray) else "scalar", len(arrays) - 1]
+    if type(value) in (list, tuple):
+        return [type(value).__name__, *(_to_json(v, arrays) for v in value)]
+    if type(value) is dict:
+        return ["dict", *([_to_json(k, arrays), _to_json(v, arrays)] for k, v in value.items())]
+    if isinstance(value, CSR):
+        parts = [_to_json(part, arrays) for part in (value.data, value.indices, value.indptr)]
+        return ["csr", CSR.index(type(value)), list(value.shape), *parts]
+    kind = type(value)
+    if not kind.__module__.startswith(OURS) or not _is_record(kind):
+        raise TypeError(f"{kind.__module__}.{kind.__qualname__} cannot be frozen")
+    fields = [_to_json(getattr(value, name), arrays) for name in _fields(kind)]
+    return ["record", kind.__module__, kind.__qualname__, *fields]
+
+
+def _from_json(value: Any, arrays: Any) -> Any:
+    if not isinstance(value, list):
+        return value
+    head, *rest = value
+    if head == "array":
+        return arrays[str(rest[0])]
+    if head == "scalar":
+        return arrays[str(rest[0])][()]
+    if head == "list":
+        return [_from_json(v, arrays) for v in rest]
+    if head == "tuple":
+        return tuple(_from_json(v, arrays) for v in rest)
+    if head == "dict":
+        return {_from_json(k, arrays): _from_json(v, arrays) for k, v in rest}
+    if head == "csr":
+        kind, shape, *parts = rest
+        return CSR[kind](tuple(_from_json(part, arrays) for part in parts), shape=tuple(shape), copy=False)
+    if head == "record":
+        return _record(rest[0], rest[1], [_from_json(v, arrays) for v in rest[2:]])
+    raise ValueError(f"unknown head {head!r}")
+
+
+def _record(module: str, name: str, fields: list[Any]) -> Any:
+    """Return an object of one of our own dataclasses or named tuples: other classes, and functions, are refused."""
+    if not module.startswith(OURS):
+        raise ValueError(f"{module} is not of this package")
+    kind = getattr(importlib.import_module(module), name)
+    if not isinstance(kind, type) or kind.__module__ != module or not _is_record(kind):
+        raise ValueError(f"{module}.{name} is no record")
+    return kind(**dict(zip(_fields(kind), fields, strict=True)))
+
+
+def _is_record(kind: type) -> bool:
+    return dataclasses.is_dataclass(kind) or (issubclass(kind, tuple) and hasattr(kind, "_fields"))
+
+
+def _fields(kind: Any) -> list[str]:
+    return [f.name for f in dataclasses.fields(kind)] if dataclasses.is_dataclass(kind) else list(kind._fields)

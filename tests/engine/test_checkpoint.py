@@ -1,0 +1,250 @@
+"""A fit that was lost goes on from a checkpoint, and ends with the same bits, whatever the solver."""
+
+import json
+import os
+import signal
+import warnings
+
+import numpy as np
+import pytest
+
+from aucdist.data.block import place
+from aucdist.data.simulate import simulate
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.engine.checkpoint import Journal
+from aucdist.engine.dask import DaskBlocks, local_client
+from aucdist.errors import InputError, RunError
+from aucdist.estimators import ESTIMATORS
+
+ROWS = simulate(300, 6, 0.2, seed=1)
+FINGERPRINT = {"data": "abc", "model": {"lam": 0.01}}
+CASES = [(name, solver) for name, kind in ESTIMATORS.items() for solver in kind.solvers]
+
+
+class Lost(Exception):
+    pass
+
+
+def load(index):
+    return place(ROWS, 3)[index]
+
+
+def model(name, solver):
+    options = {"MarginMeanClassifier": {"n_outer": 6}, "LinkClassifier": {"xi": -0.2}}.get(name, {})
+    kind = ESTIMATORS[name]
+    if solver == "psa":
+        options = {"penalty": "l1", "radius": 3.0}
+    if "epochs" in ESTIMATORS[name].solvers[solver].options:
+        options = {**options, "epochs": 6}
+    lam = {} if "lam" not in kind().get_params() else {"lam": 0.01}
+    return kind(solver=solver, tol=0.0, random_state=3, **lam, **options)
+
+
+def fit(estimator, blocks, journal=None, rounds=2, lost_after=None):
+    n = 0
+
+    def callback(record):
+        nonlocal n
+        n += 1
+        if journal is not None:
+            journal.round_done(rounds, np.inf)
+        if n == lost_after:
+            raise Lost
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return estimator.set_params(max_passes=12).fit(blocks, callback=callback)
+
+
+def journal(folder, blocks, fingerprint=FINGERPRINT):
+    said = []
+    made = Journal(str(folder), fingerprint, blocks, said.append)
+    made.said = said
+    return made
+
+
+@pytest.mark.parametrize(("name", "solver"), CASES)
+def test_every_solver_goes_on_to_the_same_bits(name, solver, tmp_path):
+    undisturbed = fit(model(name, solver), LocalBlocks(place(ROWS, 3)))
+    first = journal(tmp_path, LocalBlocks(place(ROWS, 3)))
+    lost_after = max(1, min(5, len(undisturbed.history_) - 1))
+    with pytest.raises(Lost):
+        fit(model(name, solver), first.blocks, first, rounds=1, lost_after=lost_after)
+    again = journal(tmp_path, LocalBlocks(place(ROWS, 3)))
+    assert again.rounds == lost_after
+    resumed = fit(model(name, solver), again.blocks, again, rounds=2)
+    for attribute in ("coef_", "intercept_"):
+        if hasattr(undisturbed, attribute):
+            assert getattr(resumed, attribute).tobytes() == getattr(undisturbed, attribute).tobytes()
+    columns = ["round", "passes", "primal", "dual", "relative_gap"]
+    assert resumed.history_[columns].equals(undisturbed.history_[columns])
+
+
+def begun(folder, blocks, lost_after=5):
+    """Lose a fit after some rounds; its newest checkpoint is of the round before."""
+    kept = journal(folder, blocks)
+    with pytest.raises(Lost):
+        fit(model("PairwiseHingeClassifier", "all-pairs"), kept.blocks, kept, rounds=1, lost_after=lost_after)
+    return kept
+
+
+@pytest.fixture(scope="module")
+def undisturbed():
+    return fit(model("PairwiseHingeClassifier", "all-pairs"), LocalBlocks(place(ROWS, 3))).coef_
+
+
+def resumed(folder, blocks):
+    again = journal(folder, blocks)
+    coef = fit(model("PairwiseHingeClassifier", "all-pairs"), again.blocks, again, rounds=3).coef_
+    return again, coef
+
+
+def test_a_fit_that_goes_on_does_not_look_at_the_rows_until_the_journal_ends(tmp_path, undisturbed):
+    begun(tmp_path, LocalBlocks(place(ROWS, 3)))
+
+    class Counting(LocalBlocks):
+        calls = 0
+
+        def fresh(self):
+            other = Counting(self._blocks)
+            return other
+
+        def reduce(self, step, *args):
+            Counting.calls += step.__module__ != "aucdist.engine.checkpoint"
+            return super().reduce(step, *args)
+
+    again = journal(tmp_path, Counting(place(ROWS, 3)))
+    rounds = 0
+
+    def callback(record):
+        nonlocal rounds
+        rounds += 1
+        assert (Counting.calls > 0) == (rounds > again.rounds)
+
+    fitted = model("PairwiseHingeClassifier", "all-pairs").set_params(max_passes=12)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        coef = fitted.fit(again.blocks, callback=callback).coef_
+    assert rounds > again.rounds > 0
+    assert np.array_equal(coef, undisturbed)
+
+
+def test_the_last_two_are_kept_and_all_are_removed_in_the_end(tmp_path):
+    kept = begun(tmp_path, LocalBlocks(place(ROWS, 3)))
+    assert sorted(p.name for p in tmp_path.glob("checkpoint-*")) == ["checkpoint-000003.json", "checkpoint-000004.json"]
+    named = {
+        name
+        for p in tmp_path.glob("checkpoint-*")
+        for content in [json.loads(p.read_text())["content"]]
+        for name in [*content["journal"], *(n for names in content["memory"].values() for n in names)]
+    }
+    assert {p.name for p in tmp_path.glob("*.npz")} == named
+    kept.remove()
+    assert not tmp_path.exists()
+
+
+def spoil(path):
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("what", ["manifest", "journal", "memory", "memory missing", "empty manifest"])
+def test_a_corrupt_one_is_not_used_but_the_one_before(what, tmp_path, undisturbed):
+    begun(tmp_path, LocalBlocks(place(ROWS, 3)))
+    older, newest = sorted(tmp_path.glob("checkpoint-*"))
+    of = {p: json.loads(p.read_text())["content"] for p in (older, newest)}
+    if what == "manifest":
+        spoil(newest)
+    elif what == "empty manifest":
+        newest.write_bytes(b"")
+    elif what == "journal":
+        spoil(tmp_path / of[newest]["journal"][-1])
+    else:
+        names = {n for names in of[newest]["memory"].values() for n in names}
+        mine = names - {n for names in of[older]["memory"].values() for n in names}
+        target = tmp_path / min(mine)
+        target.unlink() if what == "memory missing" else spoil(target)
+    again, coef = resumed(tmp_path, LocalBlocks(place(ROWS, 3)))
+    assert any(f"{newest.name} is corrupt" in text for text in again.said)
+    assert any(text == f"goes on from the checkpoint of round {of[older]['rounds']}" for text in again.said)
+    assert np.array_equal(coef, undisturbed)
+
+
+def test_one_of_another_fit_is_refused_and_both_fingerprints_are_shown(tmp_path):
+    begun(tmp_path, LocalBlocks(place(ROWS, 3)))
+    with pytest.raises(InputError, match=r"of another fit.*There: .*\"abc\".*Here: .*\"xyz\""):
+        journal(tmp_path, LocalBlocks(place(ROWS, 3)), {**FINGERPRINT, "data": "xyz"})
+
+
+def test_a_fit_that_does_not_repeat_itself_is_refused(tmp_path):
+    begun(tmp_path, LocalBlocks(place(ROWS, 3)))
+    again = journal(tmp_path, LocalBlocks(place(ROWS, 3)))
+    with pytest.raises(RunError, match="does not repeat the one of the checkpoint"):
+        fit(model("PairwiseHingeClassifier", "all-pairs").set_params(lam=0.02), again.blocks, again)
+
+
+def test_one_that_cannot_be_written_costs_nothing(tmp_path, undisturbed, monkeypatch):
+    from aucdist.engine import checkpoint
+
+    def full(url, data):
+        raise InputError("No space left on device")
+
+    kept = journal(tmp_path, LocalBlocks(place(ROWS, 3)))
+    monkeypatch.setattr(checkpoint, "write_bytes", full)
+    coef = fit(model("PairwiseHingeClassifier", "all-pairs"), kept.blocks, kept, rounds=1).coef_
+    assert np.array_equal(coef, undisturbed)
+    assert kept.said[0] == "no checkpoint could be written: No space left on device"
+
+
+def test_they_come_by_rounds_by_seconds_or_when_asked_for(tmp_path):
+    for rounds, seconds, now, expected in ((2, np.inf, False, 2), (None, 0.0, False, 1), (None, np.inf, True, 1)):
+        folder = tmp_path / str((rounds, seconds))
+        kept = journal(folder, LocalBlocks(place(ROWS, 3)))
+        found = []
+
+        def callback(record, kept=kept, found=found, due=(rounds, seconds), now=now):
+            kept.round_done(*due, now=now)
+            found.append(kept.rounds)
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model("PairwiseHingeClassifier", "all-pairs").set_params(max_passes=6).fit(kept.blocks, callback=callback)
+        assert found[:4] == [r - r % expected for r in range(1, 5)]
+
+
+# ---- on a cluster -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def client():
+    with local_client(2, memory_limit="1GiB") as client:
+        yield client
+
+
+def n_tasks(dask_scheduler):
+    return len(dask_scheduler.tasks)
+
+
+def test_on_workers_the_chain_of_steps_is_cut_and_the_bits_are_the_same(client, tmp_path, undisturbed):
+    blocks = DaskBlocks.load(client, load, 3)
+    kept = journal(tmp_path, blocks)
+    tasks = []
+
+    def callback(record):
+        kept.round_done(4, np.inf)
+        tasks.append(client.run_on_scheduler(n_tasks))
+        if record["round"] == 6:
+            os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+        if record["round"] == 9:
+            raise Lost
+
+    with pytest.raises(Lost):
+        model("PairwiseHingeClassifier", "all-pairs").set_params(max_passes=12).fit(kept.blocks, callback=callback)
+    assert tasks[4] < tasks[2]
+    # Here, and there again with other blocks' places: one worker was lost.
+    again, coef = resumed(tmp_path, LocalBlocks(place(ROWS, 3)))
+    assert again.said[0] == "goes on from the checkpoint of round 8"
+    assert np.array_equal(coef, undisturbed)
+    _, coef = resumed(tmp_path, DaskBlocks.load(client, load, 3))
+    assert np.array_equal(coef, undisturbed)
