@@ -19,6 +19,10 @@ class RunError(RuntimeError):
     """The input was sound, but the run failed. The command line shows the message alone and exits with 1."""
 
 
+class ClusterLost(RunError):
+    """The cluster that a run worked on is gone, or can no longer be reached: the work may be begun again on another."""
+
+
 def unknown(kind: str, name: object, allowed: Iterable[object]) -> InputError:
     """Return the error for a name that is not one of the allowed ones, with the nearest that is.
 

@@ -12,6 +12,7 @@ from aucdist.data.catalog import find
 from aucdist.data.source import ClassName, Source
 from aucdist.errors import InputError, unknown
 from flows.cache import Cache
+from flows.checkpoints import CheckpointConfig
 from flows.clusters import ClusterConfig as ClusterConfig
 from flows.clusters import NoCluster as NoCluster
 from flows.strict import Strict as Strict
@@ -120,13 +121,30 @@ class ModelConfig(BaseModel):
             raise unknown("estimator", self.estimator, ESTIMATORS)
         estimator = ESTIMATORS[self.estimator]()
         allowed = estimator.get_params()
-        given = {k: v for k, v in self.model_dump(exclude={"estimator"}).items() if v is not None}
+        of_its_own = self.model_extra or {}  # where null may be a choice of its own, as `sampler: null` is
+        given = {k: v for k, v in self.model_dump(exclude={"estimator"}).items() if v is not None or k in of_its_own}
         for key in given:
             if key not in allowed:
                 raise unknown(f"parameter of {self.estimator}", key, allowed)
         estimator.set_params(**given)
         estimator.check_parameters()  # the ranges too, before the data is read
         return estimator
+
+
+def refuse_kernels(model: Any) -> None:
+    """Refuse an estimator that is not linear: what a run folder keeps of a model is weights of features.
+
+    Raises
+    ------
+    InputError
+        Saying what to do instead.
+    """
+    kernel = getattr(model, "kernel", "linear")
+    if kernel != "linear":
+        raise InputError(
+            f"model: kernel is {kernel!r}, with which there are no weights of features, and those are what a run folder keeps. "
+            f"Take `kernel: linear`, or fit it in Python: {type(model).__name__}(kernel={kernel!r}).fit(X, y)"
+        )
 
 
 class S3Config(Strict):
@@ -168,4 +186,22 @@ class TrainConfig(Strict):
         default="auto", description="Whether rows stay in the workers' memory or are read again for every pass"
     )
     output: str = Field(default="runs", min_length=1, description="Folder or URL below which the run folder is made")
+    checkpoint: CheckpointConfig | None = Field(
+        default=None, description="Checkpoints of the fit, from which a run that was killed goes on; by default none"
+    )
     s3: S3Config = Field(default_factory=S3Config, description="How s3:// URLs are reached")
+
+    @model_validator(mode="after")
+    def _can_be_kept(self) -> "TrainConfig":
+        refuse_kernels(self.model.built)
+        return self
+
+    @model_validator(mode="after")
+    def _can_be_repeated(self) -> "TrainConfig":
+        model = self.model.built
+        if self.checkpoint is not None and model.solvers[model.solver].random and model.random_state is None:
+            raise InputError(
+                f"checkpoint: solver {model.solver!r} draws random numbers, and a fit that goes on has to draw them again: give "
+                "model.random_state"
+            )
+        return self

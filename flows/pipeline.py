@@ -2,8 +2,10 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from flows.checkpoints import Keep, keep, unless_lost
 from flows.clusters import cluster as cluster
 from flows.clusters import fixed
 from flows.config import TrainConfig
@@ -14,7 +16,7 @@ from flows.publish import publish
 from flows.results import Trained, result_of
 from flows.runs import run_folder, run_name
 from flows.s3 import s3_as_configured
-from flows.stages import evaluate, fit, is_sharded, open_data, open_shards, place_rows, place_shards, settle
+from flows.stages import Scored, evaluate, fit, is_sharded, open_data, open_shards, place_rows, place_shards, settle
 
 Run = Callable[..., Any]
 
@@ -56,26 +58,36 @@ def train(config: TrainConfig, watch: Watch, run: Run = call) -> dict[str, Any]:
         seconds[name] = time.perf_counter() - start
         return value
 
-    estimator = config.model.built
-    name = run_name(config.name, estimator.solver, estimator.lam)
+    name = run_name(config.name, config.model.built)
     with s3_as_configured(config.s3, config.cluster, watch), run_folder(config.output, name) as folder:
-        sharded, direct = is_sharded(config.data), config.data.direct
-        if direct:
-            opened = staged("open data", cut, config.data, config.blocks)
+        if config.data.direct:
+            found = staged("open data", cut, config.data, config.blocks)
         else:
-            opened = staged("open data", open_shards if sharded else open_data, config.data)
-        n_blocks = opened.n_blocks(config.blocks)
-        with cluster(config.cluster, name) as (client, scratch), fixed(config.cluster, client, n_blocks):
-            if direct:
-                opened = staged("survey", survey, opened, config.data, each_of(client, watch), scratch)
-            if sharded or direct:
-                opened = staged("split and scale", settle, opened, config.data, each_of(client, watch))
-                placed = staged("place", place_shards, opened, config.cache, client, watch)
-            else:
-                placed = staged("place", place_rows, opened, config.blocks, client, scratch, config.cache, watch)
-            fitted = staged("fit", fit, config.model, placed.train, watch)
-            scored = staged("evaluate", evaluate, fitted, placed, watch)
+            found = staged("open data", open_shards if is_sharded(config.data) else open_data, config.data)
+        work = partial(_on_its_cluster, config, name, found, staged, watch)
+        opened, kept, fitted, scored = unless_lost(config, work, watch)
         trained = Trained(config, opened, fitted, scored, seconds)
         result = result_of(trained, folder.url)
         staged("publish", publish, trained, result, folder)
+        if kept is not None:
+            kept.remove()
     return result
+
+
+def _on_its_cluster(
+    config: TrainConfig, name: str, found: Any, staged: Callable[..., Any], watch: Watch
+) -> tuple[Any, Keep | None, Any, Scored]:
+    """Do what needs workers: place the rows, fit, and count the scores."""
+    n_blocks = found.n_blocks(config.blocks)
+    with cluster(config.cluster, name) as (client, scratch), fixed(config.cluster, client, n_blocks):
+        opened = found
+        if config.data.direct:
+            opened = staged("survey", survey, found, config.data, each_of(client, watch), scratch)
+        if config.data.direct or is_sharded(config.data):
+            opened = staged("split and scale", settle, opened, config.data, each_of(client, watch))
+            placed = staged("place", place_shards, opened, config.cache, client, watch)
+        else:
+            placed = staged("place", place_rows, opened, config.blocks, client, scratch, config.cache, watch)
+        kept = keep(config, opened.fingerprint, placed.train, watch)
+        fitted = staged("fit", fit, config.model, placed.train, watch, kept)
+        return opened, kept, fitted, staged("evaluate", evaluate, fitted, placed, watch)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from aucdist.data.files import explained, open_fs, shown
@@ -36,9 +37,10 @@ class RunFolder:
     publish: Callable[[], None]
 
 
-def run_name(name: str, solver: str, lam: float) -> str:
-    """Return the name of a training run's folder."""
-    return stamped(f"{name}-{solver}-lam{lam:g}")
+def run_name(name: str, model: Any) -> str:
+    """Return the name of a training run's folder: it tells the estimator's solver, and its lam if there is just one."""
+    lam = f"-lam{model.lam:g}" if hasattr(model, "lam") else ""
+    return stamped(f"{name}-{model.solver}{lam}")
 
 
 def stamped(name: str) -> str:

@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
@@ -24,6 +24,7 @@ from aucdist.estimators.scores import count_scores
 from aucdist.metrics.auc import Interval, auc_interval
 from aucdist.metrics.counts import ScoreCounts
 from flows.cache import Cache, rooms_of, streams
+from flows.checkpoints import Keep
 from flows.config import DataConfig, ModelConfig
 from flows.console import Watch
 from flows.remote import Remote, prepared, remote, split_remote
@@ -213,11 +214,17 @@ def _blocks(rows: Remote, stream: bool, client: Any) -> Blocks:
     return DaskBlocks.load(client, rows.loader, rows.n_blocks, stream=stream)
 
 
-def fit(model: ModelConfig, train: Blocks, watch: Watch) -> Any:
-    """Fit the estimator; rounds and warnings go to `watch`."""
+def fit(model: ModelConfig, train: Blocks, watch: Watch, kept: Keep | None = None) -> Any:
+    """Fit the estimator; rounds and warnings go to `watch`, and each round to what keeps the fit."""
     estimator = model.built
-    with noted(watch):
-        estimator.fit(train, callback=lambda record: watch.round(record, estimator.tol))
+
+    def round_done(record: dict[str, float]) -> None:
+        watch.round(record, estimator.tol)
+        if kept is not None:
+            kept.round_done()
+
+    with noted(watch), nullcontext() if kept is None else kept.until_the_round_ends():
+        estimator.fit(train if kept is None else kept.blocks, callback=round_done)
     return estimator
 
 

@@ -254,8 +254,11 @@ class Journal:
                 remove(f"{self._shelf.url}/{name}")
 
     def remove(self) -> None:
-        """Remove all checkpoints: the fit is done."""
+        """Remove all checkpoints, and the folder above where nothing else is in it: the fit is done."""
         remove(self._shelf.url)
+        above = self._shelf.url.rpartition("/")[0]
+        if not names_in(above):
+            remove(above)
 
     # ---- reading -------------------------------------------------------------------------------------------------------
 

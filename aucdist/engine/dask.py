@@ -10,15 +10,16 @@ from typing import Any
 
 import dask
 import numpy as np
-from dask.core import quote
+from dask.core import literal
 from dask.sizeof import sizeof
 from distributed import Client, Future, KilledWorker, LocalCluster, Security, get_client
+from distributed.client import FutureCancelledError
 from distributed.system import MEMORY_LIMIT
 
 from aucdist.data.block import Block
 from aucdist.data.retries import patient
 from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, Step, Stored, Summary, info_of, load, merge, run
-from aucdist.errors import InputError, RunError
+from aucdist.errors import ClusterLost, InputError, RunError
 
 SMALL_ARGUMENTS = 2**18
 """Arguments up to so many bytes in all go with each part's task; larger ones travel once to each worker."""
@@ -80,11 +81,15 @@ class DaskBlocks(Blocks):
 
     def reduce(self, step: Step, *args: Any) -> Summary:
         """Run the step on the workers that hold the blocks."""
+        if self._client.status not in ("running", "connecting"):  # it would wait for ever
+            raise ClusterLost(f"the scheduler was lost before step '{step.__name__}'")
         # One graph, one message: the client sends at most one every 10 ms.
         name = f"aucdist-{step.__name__}-{uuid.uuid4().hex}"
         large = _nbytes(args) * len(self._parts) > SMALL_ARGUMENTS
-        graph: dict[Any, Any] = {(name, "args"): (_hold, *map(quote, args))} if large else {}
-        shared = (name, "args") if large else args
+        # Literally: what is a task by its look, a tuple with a function at its head, Dask would run.
+        as_they_are = (literal(args),)
+        graph: dict[Any, Any] = {(name, "args"): as_they_are} if large else {}
+        shared = (name, "args") if large else as_they_are
         states, summaries = [], []
         for i, (part, state) in enumerate(zip(self._parts, self._states, strict=True)):
             states.append((name, "state", i))
@@ -315,6 +320,8 @@ def _send_at_once(client: Client) -> None:
 def _gather(client: Client, futures: list[Future], what: str) -> list[Any]:
     try:
         return client.gather(futures)
+    except FutureCancelledError as error:  # nobody here cancels what is waited for
+        raise ClusterLost(f"the scheduler was lost in step '{what}'") from error
     except KilledWorker as error:
         raise RunError(
             f"workers died again and again in step '{what}'; the usual reason is memory: give each worker more"
@@ -331,10 +338,6 @@ def _make_block(
 ) -> Block:
     ids = np.arange(first, first + len(y))
     return Block.of(X, encode(np.asarray(y)), weight=weight, row_id=ids, index=index)
-
-
-def _hold(*args: Any) -> tuple[Any, ...]:
-    return args
 
 
 def _run(step: Step, part: _Part, state: _State | None, shared: tuple[Any, ...]) -> _State:

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from aucdist.errors import InputError
 from flows.cache import Cache
-from flows.config import NAME, ClusterConfig, DataConfig, ModelConfig, NoCluster, S3Config, Strict
+from flows.config import NAME, ClusterConfig, DataConfig, ModelConfig, NoCluster, S3Config, Strict, refuse_kernels
 from flows.loading import load_config
 
 
@@ -119,7 +119,7 @@ class CvConfig(Strict):
 
 
 def _refuse_impossible(estimator: Any, points: Sequence[dict[str, Any]], metric: str, placement: str) -> None:
-    """Refuse a metric that needs probabilities from a model without them, and masks where the solver copies rows."""
+    """Refuse kernels, a metric that needs probabilities from a model without them, and masks where the solver copies rows."""
     from sklearn.base import clone
 
     from aucdist.metrics.measures import find_measure
@@ -127,6 +127,7 @@ def _refuse_impossible(estimator: Any, points: Sequence[dict[str, Any]], metric:
     measure = find_measure(metric)
     for point in points:
         model = clone(estimator).set_params(**point)
+        refuse_kernels(model)
         if measure.needs == "probability" and not hasattr(model, "predict_proba"):
             raise InputError(
                 f"metric {metric!r} needs probabilities, but {type(model).__name__} with {point} gives scores only: "

@@ -60,7 +60,7 @@ def cross_validate(config: CvConfig, watch: Watch, run: Run = call) -> dict[str,
             rows = staged("cut", cut_any, opened, config, client, scratch, watch)
             found: Found = staged("search", search, config, rows, client, scratch, watch)
             best = found.rows[found.chosen].parameters
-            model = ModelConfig(**{**config.model.model_dump(exclude_none=True), **best})
+            model = ModelConfig(**{**config.model.model_dump(exclude_unset=True), **best})
             opened = staged("encode", rows.encoded, client, watch)
             placed = staged("place", place_any, opened, config, client, scratch, watch)
             fitted = staged("fit", fit, model, placed.train, watch)

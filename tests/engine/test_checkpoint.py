@@ -130,17 +130,19 @@ def test_a_fit_that_goes_on_does_not_look_at_the_rows_until_the_journal_ends(tmp
 
 
 def test_the_last_two_are_kept_and_all_are_removed_in_the_end(tmp_path):
-    kept = begun(tmp_path, LocalBlocks(place(ROWS, 3)))
-    assert sorted(p.name for p in tmp_path.glob("checkpoint-*")) == ["checkpoint-000003.json", "checkpoint-000004.json"]
+    above = tmp_path / "above"
+    folder = above / "fit"
+    kept = begun(folder, LocalBlocks(place(ROWS, 3)))
+    assert sorted(p.name for p in folder.glob("checkpoint-*")) == ["checkpoint-000003.json", "checkpoint-000004.json"]
     named = {
         name
-        for p in tmp_path.glob("checkpoint-*")
+        for p in folder.glob("checkpoint-*")
         for content in [json.loads(p.read_text())["content"]]
         for name in [*content["journal"], *(n for names in content["memory"].values() for n in names)]
     }
-    assert {p.name for p in tmp_path.glob("*.npz")} == named
+    assert {p.name for p in folder.glob("*.npz")} == named
     kept.remove()
-    assert not tmp_path.exists()
+    assert not above.exists()
 
 
 def spoil(path):

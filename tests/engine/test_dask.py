@@ -89,6 +89,21 @@ def test_small_and_large_arguments(client):
     assert blocks.reduce(count_bytes, small, large)["bytes"] == [48 + large.nbytes] * N_BLOCKS
 
 
+def echo(block, memory, *args):
+    return None, {"args": [args] if block.index == 0 else []}
+
+
+@pytest.mark.parametrize("size", [1, SMALL_ARGUMENTS])
+def test_arguments_that_look_like_tasks_are_not_run(client, size):
+    """A tuple with a function at its head is one in Dask's eyes, and a string may be the key of another task."""
+    blocks = DaskBlocks.load(client, load, N_BLOCKS)
+    for args in [(len, "abc"), ((len, "abc"), [(len, ["a"])], {"b": (len, "c")}), ((max, 1, 2),)]:
+        (told,) = blocks.reduce(echo, np.zeros(size), *args)["args"]
+        assert told[1:] == args
+        (told,) = blocks.reduce(echo, *args, np.zeros(size))["args"]
+        assert told[:-1] == args
+
+
 def fail(block, memory, text):
     raise ValueError(f"{text} in block {block.index}")
 

@@ -97,5 +97,6 @@ def test_no_secret_in_the_resolved_configuration() -> None:
 
 def test_form_for_prefect() -> None:
     schema = TrainConfig.model_json_schema()
-    assert set(schema["properties"]) == {"name", "data", "model", "cluster", "blocks", "cache", "s3", "output"}
+    keys = {"name", "data", "model", "cluster", "blocks", "cache", "checkpoint", "s3", "output"}
+    assert set(schema["properties"]) == keys
     assert schema["required"] == ["name", "data"]

@@ -58,7 +58,7 @@ def fitted(block, train, lam1, fold):
 
 
 def scored(model, block, rows):
-    sign = np.where(model.decision_function(block.X[rows]) + model.threshold_ > 0, 1, -1)
+    sign = np.where(model.decision_function(block.X[rows]) + model.margin_threshold_ > 0, 1, -1)
     return 100 * g_mean_score(block.y[rows], sign)
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import fsspec
 import pytest
 
+from aucdist import MarginMeanClassifier, PairwiseHingeClassifier
 from aucdist.data import retries
 from aucdist.errors import InputError, RunError
 from flows.runs import run_folder, run_name
@@ -106,4 +107,5 @@ def test_unknown_store() -> None:
 
 
 def test_name_says_what() -> None:
-    assert run_name("a9a", "all-pairs", 1e-3).endswith("-a9a-all-pairs-lam0.001")
+    assert run_name("a9a", PairwiseHingeClassifier()).endswith("-a9a-all-pairs-lam0.001")
+    assert run_name("a9a", MarginMeanClassifier()).endswith("-a9a-zovr")
