@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from aucdist.data.files import open_fs
+from aucdist.data.files import remove
 from aucdist.errors import InputError
 from flows.strict import Strict
 
@@ -197,9 +197,7 @@ def _connected(config: AddressConfig) -> Iterator[Any]:
 @contextmanager
 def _scratch(parent: str, name: str) -> Iterator[str]:
     url = f"{parent.rstrip('/')}/{name}"
-    fs, path = open_fs(url)
     try:
         yield url
     finally:
-        if fs.exists(path):
-            fs.rm(path, recursive=True)
+        remove(url)

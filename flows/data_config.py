@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from flows.config import ClusterConfig, DataRef, NoCluster
+from flows.config import ClusterConfig, DataRef, NoCluster, S3Config
 
 
 class ShardConfig(DataRef):
@@ -19,6 +19,7 @@ class ShardConfig(DataRef):
     )
     seed: int = Field(default=0, ge=0, description="Of the order of the rows")
     cluster: ClusterConfig = Field(default_factory=NoCluster, description="Where it runs")
+    s3: S3Config = Field(default_factory=S3Config, description="How s3:// URLs are reached")
 
 
 class ScoreConfig(DataRef):
@@ -27,3 +28,4 @@ class ScoreConfig(DataRef):
     model: str = Field(min_length=1, description="The model: a folder or URL, such as <run>/model")
     output: str = Field(min_length=1, description="Folder or URL of the scores")
     cluster: ClusterConfig = Field(default_factory=NoCluster, description="Where it runs")
+    s3: S3Config = Field(default_factory=S3Config, description="How s3:// URLs are reached")

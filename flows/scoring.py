@@ -12,6 +12,7 @@ from flows.console import Watch
 from flows.data_config import ScoreConfig
 from flows.each import each_of
 from flows.pipeline import Run, call, cluster
+from flows.s3 import s3_as_configured
 from flows.stages import source_named
 
 
@@ -43,7 +44,7 @@ def score(config: ScoreConfig, watch: Watch, run: Run = call) -> dict[str, Any]:
         return run(name, stage, *args)
 
     source = source_named(config.name, config.source)
-    with cluster(config.cluster, "score") as (client, _):
+    with s3_as_configured(config.s3, config.cluster, watch), cluster(config.cluster, "score") as (client, _):
         each = each_of(client, watch)
         begun = staged("survey", begin, config, source, each)
         parts = staged("score", score_parts, begun, each)

@@ -15,6 +15,7 @@ from flows.console import Watch
 from flows.data_config import ShardConfig
 from flows.each import each_of
 from flows.pipeline import Run, call, cluster
+from flows.s3 import s3_as_configured
 from flows.stages import source_named
 
 
@@ -46,7 +47,7 @@ def shard(config: ShardConfig, watch: Watch, run: Run = call) -> dict[str, Any]:
         return run(name, stage, *args)
 
     source = source_named(config.name, config.source)
-    with cluster(config.cluster, "shard-data") as (client, _):
+    with s3_as_configured(config.s3, config.cluster, watch), cluster(config.cluster, "shard-data") as (client, _):
         each = each_of(client, watch)
         asked = sharding.request(
             source, config.target, rows_per_shard=config.rows_per_shard, dtype=config.dtype, seed=config.seed

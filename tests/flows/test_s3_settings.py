@@ -173,3 +173,26 @@ def test_a_real_prefect_server_has_the_block(monkeypatch):
         assert found["AWS_SECRET_ACCESS_KEY"] == SECRET
         with pytest.raises(InputError, match="no such block"):
             environment_of(S3Config(block="secret/another"))
+
+
+def test_sharding_and_scoring_reach_s3_as_configured(tmp_path, monkeypatch):
+    from flows.data_config import ScoreConfig, ShardConfig
+    from flows.scoring import score
+    from flows.sharding import shard
+
+    monkeypatch.delenv("AWS_ENDPOINT_URL_S3", raising=False)
+    seen = []
+
+    def run(name, stage, *args):
+        seen.append(os.environ.get("AWS_ENDPOINT_URL_S3"))
+        raise InterruptedError
+
+    s3_settings = {"endpoint": "http://there:1"}
+    asked = ShardConfig.model_validate({"name": "digits", "target": str(tmp_path), "s3": s3_settings})
+    with pytest.raises(InterruptedError):
+        shard(asked, Lines([].append), run)
+    asked = ScoreConfig.model_validate({"name": "digits", "model": "m", "output": str(tmp_path), "s3": s3_settings})
+    with pytest.raises(InterruptedError):
+        score(asked, Lines([].append), run)
+    assert seen == ["http://there:1"] * 2
+    assert "AWS_ENDPOINT_URL_S3" not in os.environ
