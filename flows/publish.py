@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,7 +19,7 @@ from aucdist.model import save_model
 from aucdist.report.html import Report, render
 from aucdist.report.table import seconds_text
 from flows.loading import to_yaml
-from flows.remote import Remote, blocks_of
+from flows.remote import blocks_of, size_of
 from flows.results import Trained, details_of, jsonable, versions
 from flows.runs import LAST, RunFolder
 
@@ -129,6 +128,8 @@ def report_of(trained: Trained, result: dict[str, Any], config: str, search: dic
         command="aucdist train" if search is None else "aucdist cv",
         search=search,
         probabilities=probabilities_of(trained),
+        shape=getattr(estimator, "xi_trace_", None),
+        of_pairs=estimator.of_pairs,
     )
 
 
@@ -144,8 +145,7 @@ def probabilities_of(trained: Trained) -> ScoreCounts | None:
 def cost_of(trained: Trained, search: dict[str, Any] | None) -> list[tuple[str, str]]:
     """Return what a run took, for the report."""
     opened, estimator, cluster = trained.opened, trained.estimator, trained.config.cluster
-    train = opened.train
-    n_bytes = train.memory if isinstance(train, Remote) else sum(np.asarray(part).nbytes for part in train.rows)
+    size = size_of(opened.train)
     where = {
         "none": "this process",
         "local": f"{getattr(cluster, 'workers', 1)} worker processes of {getattr(cluster, 'threads', 1)} threads",
@@ -153,8 +153,8 @@ def cost_of(trained: Trained, search: dict[str, Any] | None) -> list[tuple[str, 
     cost = [(f"Time: {stage}", seconds_text(seconds)) for stage, seconds in trained.seconds.items()]
     cost += [
         ("Passes of the fit", f"{estimator.n_passes_:,}"),
-        ("Rows of the fit", f"{opened.train.n_samples:,} x {opened.train.n_features:,}"),
-        ("Bytes of these rows", f"{n_bytes / 2**20:,.1f} MiB"),
+        ("Rows of the fit", f"{size['rows']:,} x {size['features']:,}"),
+        ("Bytes of these rows", f"{size['bytes'] / 2**20:,.1f} MiB"),
         ("Ran in", where.get(cluster.kind, f"a cluster ({cluster.kind})")),
     ]
     if search is not None:

@@ -46,6 +46,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
     solvers: ClassVar[dict[str, Solver]]
     probabilistic: ClassVar[bool] = False
     """Whether the solver's outcome is a probability without calibration."""
+    of_pairs: ClassVar[bool] = False
+    """Whether the objective is a mean over pairs, or else over rows."""
     calibration: str | None = None
     prior: float | None = None
     probability_: ProbabilityMap

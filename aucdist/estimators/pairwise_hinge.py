@@ -118,6 +118,7 @@ class PairwiseHingeClassifier(OnlinePairs):
     True
     """
 
+    of_pairs = True
     solvers: ClassVar[dict[str, Solver]] = {
         "all-pairs": Solver(_all_pairs, ("penalty",)),
         "sdcd": Solver(sdcd, DUAL_OPTIONS, random=True),

@@ -99,6 +99,7 @@ class PairwiseSquareClassifier(OnlineClassifier):
     True
     """
 
+    of_pairs = True
     solvers: ClassVar[dict[str, Solver]] = {
         "exact": Solver(exact),
         "svrg": Solver(svrg, random=True),

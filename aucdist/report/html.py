@@ -61,6 +61,10 @@ class Report:
         The object that ``aucdist cv --json`` prints, where a search chose the parameters.
     probabilities : ScoreCounts, optional
         Of the test rows, or else of the training rows, where the model has probabilities.
+    shape : DataFrame, optional
+        How the shape of the GEV link was found: `xi_trace_` of a LinkClassifier.
+    of_pairs : bool
+        Whether the objective is a mean over pairs, or else over rows.
     """
 
     title: str
@@ -77,6 +81,8 @@ class Report:
     command: str = "aucdist train"
     search: dict[str, Any] | None = None
     probabilities: ScoreCounts | None = None
+    shape: pd.DataFrame | None = None
+    of_pairs: bool = True
 
 
 def render(report: Report) -> str:
@@ -99,11 +105,12 @@ def render(report: Report) -> str:
         warnings=_warnings(report, interval, doubts),
         tiles=_tiles(report, shown, interval),
         band=report.test is not None and not report.test.weighted,
-        certificate=certificate_words(report.run["certificate"], _pairs(report)),
+        certificate=certificate_words(report.run["certificate"], _over(report)),
         figures=_figures(report, shown, which),
         decisions=_decisions(report),
         threshold=figure(report.threshold, 5),
         reliability=None if report.probabilities is None else _reliability(report.probabilities),
+        shape=None if report.shape is None else _shape(report.shape),
         search=None if report.search is None else search_section(report.search),
         weights=_weights(report.weights),
         n_weights=f"{len(report.weights):,}",
@@ -173,7 +180,7 @@ def _verdict(report: Report, shown: ScoreCounts, which: str, interval: measures.
     found = [
         f"Of a positive and a negative {which} row the positive one scores higher {_times(area)}: "
         f"AUC {texts[0]}{between}.",
-        f"The objective is {certificate_words(report.run['certificate'], _pairs(report))}.",
+        f"The objective is {certificate_words(report.run['certificate'], _over(report))}.",
     ]
     return found if report.search is None else [*found, search_verdict(report.search)]
 
@@ -184,8 +191,10 @@ def _times(share: float) -> str:
     return "every time" if share == 1 else f"{int(share * of):,} times in {of:,}"
 
 
-def _pairs(report: Report) -> int:
-    return report.train.rows_pos * report.train.rows_neg
+def _over(report: Report) -> str:
+    """Return what the objective is a mean over, in words."""
+    pos, neg = report.train.rows_pos, report.train.rows_neg
+    return f"over all {count_text(pos * neg)} pairs" if report.of_pairs else f"over all {count_text(pos + neg)} rows"
 
 
 def _tiles(report: Report, shown: ScoreCounts, interval: measures.Interval | None) -> list[tuple[str, str, str]]:
@@ -202,7 +211,7 @@ def _tiles(report: Report, shown: ScoreCounts, interval: measures.Interval | Non
     prevalence = shown.n_pos / (shown.n_pos + shown.n_neg)
     return [
         (f"{which} AUC", auc_text(measures.auc(shown)), f"{spread}; train {auc_text(measures.auc(report.train))}"),
-        ("Above the optimum", bound, f"proved over all {count_text(_pairs(report))} pairs"),
+        ("Above the optimum", bound, f"proved {_over(report)}"),
         ("G-mean", f"{measures.g_mean(table):.4f}", f"{rates} of its alarms right"),
         (
             "Average precision",
@@ -269,6 +278,17 @@ def _reliability(counts: ScoreCounts) -> dict[str, Any]:
     words = ", ".join(f"{name} {figure(value)}" for name, value in losses)
     drawn = plots.draw("reliability", "Reliability", words, reliability_diagram(counts))
     return {"figure": Markup(drawn), "losses": [(name, figure(value)) for name, value in losses]}
+
+
+def _shape(trace: pd.DataFrame) -> dict[str, Any]:
+    """Return the plot of how the shape of the link was found, and what came out."""
+    from markupsafe import Markup
+
+    from aucdist.report.probability import shape_trace
+
+    last = figure(float(trace["xi"].iloc[-1]))
+    drawn = plots.draw("shape", "Shape of the link", f"xi came to {last}", shape_trace(trace))
+    return {"figure": Markup(drawn), "xi": last, "rounds": len(trace)}
 
 
 def _decisions(report: Report) -> list[dict[str, Any]]:

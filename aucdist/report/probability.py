@@ -79,6 +79,6 @@ def shape_trace(trace: pd.DataFrame) -> Callable[[Any], None]:
         beside.spines["right"].set_visible(True)
         axes.set(xlabel="Round", ylabel="Shape xi")
         beside.set_ylabel(words.capitalize())
-        axes.legend(handles=[shape, reached], loc="best", labelcolor=INK)
+        axes.legend(handles=[shape, reached], loc="lower center", bbox_to_anchor=(0.5, 1.0), ncol=2, labelcolor=INK)
 
     return plot

@@ -51,17 +51,17 @@ def value_text(value: Any) -> str:
     return figure(value, 4) if isinstance(value, float) else str(value)
 
 
-def certificate_words(certificate: dict[str, Any], pairs: int | None = None) -> str:
+def certificate_words(certificate: dict[str, Any], over: str = "") -> str:
     """Return what the certificate proves, as the end of a sentence about the objective.
 
     Parameters
     ----------
     certificate : dict
         With ``primal`` and ``dual``.
-    pairs : int, optional
-        Number of pairs the objective is a mean over.
+    over : str, optional
+        What the objective is a mean over, as in ``"over all 12 pairs"``.
     """
-    over = "" if pairs is None else f", over all {count_text(pairs)} pairs"
+    over = over and f", {over}"
     excess = proved_excess(certificate)
     if excess is None:
         return "no bound: there is no positive dual value to hold the objective against"

@@ -14,6 +14,7 @@ from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.report.html import Report, render
 from aucdist.report.plots import MAX_POINTS, central_range, thin, thin_history
+from aucdist.report.table import count_text
 
 EVIL = "</title></style></svg><script>alert('$x^{')</script>&\u202e\x07\ud800\"'"
 
@@ -161,6 +162,23 @@ def test_probabilities_get_their_diagram_and_losses(report):
     for expected in ("Brier score", "Log loss", "Calibration loss", "Expected calibration error"):
         assert expected in text_of(page)
     assert "Reliability" not in text_of(render(report))
+
+
+def test_the_shape_of_the_link_is_shown_where_it_was_found(report):
+    trace = pd.DataFrame({"round": [1, 2], "xi": [0.0, -0.25], "log_posterior": [-9.0, -8.0]})
+    counts = report.test.mapped(lambda v: 1 / (1 + np.exp(-v)))
+    page = render(replace(report, probabilities=counts, shape=trace))
+    assert 'id="shape-title"' in page
+    assert "xi = -0.25, found in 2 rounds" in text_of(page)
+    assert "Shape of the link" not in text_of(render(replace(report, probabilities=counts)))
+
+
+def test_what_the_certificate_is_over(report):
+    n_pos, n_neg = report.train.rows_pos, report.train.rows_neg
+    assert f"over all {count_text(n_pos * n_neg)} pairs" in text_of(render(report))
+    of_rows = text_of(render(replace(report, of_pairs=False)))
+    assert f"over all {count_text(n_pos * n_neg)} pairs" not in of_rows
+    assert f"proved over all {count_text(n_pos + n_neg)} rows" in of_rows
 
 
 def test_confusion_matrix_is_that_of_the_threshold(report, page):
