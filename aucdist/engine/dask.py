@@ -98,8 +98,8 @@ class DaskBlocks(Blocks):
             graph[summaries[-1]] = (_summaries, states[-1])
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "10GB"}):
             futures = self._client.get(graph, states + summaries, sync=False)
-        self._states = futures[: len(states)]
         told = _gather(self._client, futures[len(states) :], step.__name__)
+        self._states = futures[: len(states)]  # but what they were, if the step failed
         by_block = {
             i: summary
             for part, summaries in zip(self._indices, told, strict=True)
@@ -246,7 +246,7 @@ def local_client(workers: int = 2, threads: int = 1, memory_limit: str = "auto")
         dask.config.set(settings),
         LocalCluster(
             n_workers=workers, threads_per_worker=threads, memory_limit=memory_limit, processes=True,
-            dashboard_address=":0", silence_logs="ERROR",
+            dashboard_address="127.0.0.1:0", silence_logs="ERROR",
         ) as cluster,
         Client(cluster) as client,
     ):  # fmt: skip

@@ -119,6 +119,20 @@ def die(block, memory):
 
 
 @pytest.mark.slow
+def count_up(block, memory, fails):
+    if fails:
+        raise ValueError("no more")
+    return (memory or 0) + 1, {"n": (memory or 0) + 1}
+
+
+def test_a_step_that_fails_leaves_the_memory_as_it_was(client, local):
+    for blocks in (DaskBlocks.load(client, load, 3), LocalBlocks([load(i) for i in range(3)])):
+        blocks.reduce(count_up, False)
+        with pytest.raises(ValueError, match="no more"):
+            blocks.reduce(count_up, True)
+        assert blocks.reduce(count_up, False)["n"] == 2 * 3
+
+
 def test_a_step_that_kills_every_worker_is_a_run_error():
     with local_client(1, memory_limit="1GiB") as client:
         blocks = DaskBlocks.load(client, load, 1)

@@ -1,0 +1,403 @@
+"""Break things in the middle of a fit, again and again, and see whether the fit ends, and with the same bits.
+
+Run by `make faults`, or by hand: ``python tests/infra/faults.py --times 5 --only link-cut``. The link that is cut needs root
+(network namespaces), and so does the full disk (a mount); S3 needs the lab of AUCDIST_TEST_S3. What cannot be done here is a row
+that says so.
+"""
+
+import argparse
+import csv
+import json
+import os
+import queue
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import boto3
+import numpy as np
+import psutil
+import yaml
+from rich.console import Console
+from rich.table import Table
+
+HERE = Path(sys.executable).parent
+ROUNDS = 8
+"""The fault comes after so many rounds; a checkpoint is written after every fifth."""
+
+MODEL = {"solver": "all-pairs", "lam": 1e-5, "tol": 0.0, "max_passes": 60}
+LAB = Path(os.environ.get("AUCDIST_LABS", Path(__file__).resolve().parents[3] / "shared" / "labs")) / "s3"
+LONGEST = 300.0
+SUBNET = "10.213.7"
+
+
+class NotHere(Exception):
+    """The fault cannot be made on this machine; the message says why."""
+
+
+class Run:
+    """`aucdist train` in a process of its own."""
+
+    def __init__(self, config: dict[str, Any], folder: Path, **environment: str):
+        file = folder / "config.yaml"
+        file.write_text(yaml.safe_dump(config))
+        self.process = subprocess.Popen(
+            [HERE / "aucdist", "train", file, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            cwd=folder, env=os.environ | environment,
+        )  # fmt: skip
+        self.said: list[str] = []
+        self._rounds: queue.Queue[int] = queue.Queue()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.said.append(line)
+            if found := re.match(r"\s*round (\d+)", line):
+                self._rounds.put(int(found[1]))
+        self._rounds.put(sys.maxsize)
+
+    def wait_for_round(self, number: int = ROUNDS) -> None:
+        """Wait until the solver has come so far."""
+        while (reached := self._rounds.get(timeout=LONGEST)) < number:
+            pass
+        if reached == sys.maxsize:
+            raise RuntimeError(f"the run ended before its round {number}: {''.join(self.said)[-500:]}")
+
+    def workers(self) -> list[int]:
+        """Return the process ids of the workers that the run has started."""
+        children = psutil.Process(self.process.pid).children(recursive=True)
+        return [c.pid for c in children if "spawn_main" in " ".join(c.cmdline())]
+
+    def weights(self) -> np.ndarray:
+        """Wait for the end and return the weights."""
+        assert self.process.stdout is not None
+        out = self.process.stdout.read()
+        if code := self.process.wait(LONGEST):
+            raise RuntimeError(f"exit code {code}: {''.join(self.said)[-500:]}")
+        found: np.ndarray = np.load(f"{json.loads(out.splitlines()[-1])['run']}/model/weights.npy")
+        return found
+
+
+def config(data: str, folder: Path, **more: Any) -> dict[str, Any]:
+    """Return the configuration of a run on shards."""
+    return {
+        "name": "fault",
+        "data": {"source": {"source": data, "format": "shards"}},
+        "model": MODEL,
+        "cluster": {"kind": "local", "workers": 2},
+        "checkpoint": {"rounds": 5},
+        "output": str(folder / "runs"),
+    } | more
+
+
+# ---- the faults -------------------------------------------------------------------------------------------------------
+
+
+def worker_killed(data: str, folder: Path) -> np.ndarray:
+    """SIGKILL of one of two workers."""
+    run = Run(config(data, folder), folder)
+    run.wait_for_round()
+    os.kill(run.workers()[0], signal.SIGKILL)
+    return run.weights()
+
+
+def both_workers_killed(data: str, folder: Path) -> np.ndarray:
+    """SIGKILL of both workers at once."""
+    run = Run(config(data, folder), folder)
+    run.wait_for_round()
+    for pid in run.workers():
+        os.kill(pid, signal.SIGKILL)
+    return run.weights()
+
+
+def worker_stopped(data: str, folder: Path) -> np.ndarray:
+    """SIGSTOP of one of two workers for 30 s."""
+    run = Run(config(data, folder), folder)
+    run.wait_for_round()
+    pid = run.workers()[0]
+    os.kill(pid, signal.SIGSTOP)
+    time.sleep(30)
+    with suppress(ProcessLookupError):  # whoever watches it may have replaced it
+        os.kill(pid, signal.SIGCONT)
+    return run.weights()
+
+
+def flow_killed(data: str, folder: Path) -> np.ndarray:
+    """SIGKILL of the run itself; it is started again."""
+    run = Run(config(data, folder), folder)
+    run.wait_for_round()
+    run.process.kill()
+    run.process.wait()
+    return _goes_on(data, folder)
+
+
+def flow_terminated(data: str, folder: Path) -> np.ndarray:
+    """SIGTERM to the run itself, which ends with 143; it is started again."""
+    run = Run(config(data, folder), folder)
+    run.wait_for_round()
+    run.process.terminate()
+    if (code := run.process.wait(60)) != 143:
+        raise RuntimeError(f"SIGTERM ended the run with {code}")
+    return _goes_on(data, folder)
+
+
+def _goes_on(data: str, folder: Path) -> np.ndarray:
+    again = Run(config(data, folder), folder)
+    found = again.weights()
+    if not any("goes on from the checkpoint" in line for line in again.said):
+        raise RuntimeError("the run began anew")
+    return found
+
+
+def scheduler_killed(data: str, folder: Path) -> np.ndarray:
+    """SIGKILL of the scheduler; a supervisor restarts it and the workers."""
+    with supervised(folder) as (there, pid_of_scheduler):
+        run = Run(config(data, folder, cluster=there), folder)
+        run.wait_for_round()
+        os.kill(pid_of_scheduler(), signal.SIGKILL)
+        found = run.weights()
+    if not any("the scheduler was lost" in line for line in run.said):
+        raise RuntimeError("the scheduler was not missed")
+    return found
+
+
+def link_cut(data: str, folder: Path) -> np.ndarray:
+    """The link to one of two workers is cut for good."""
+    if os.geteuid() != 0 or shutil.which("ip") is None:
+        raise NotHere("network namespaces need root and iproute2")
+    with far_host() as (name, cable):
+        prefix = ["ip", "netns", "exec", name]
+        with supervised(folder, host=f"{SUBNET}.1", far=prefix) as (there, _):
+            # Dask waits 30 s for a silent connection by itself.
+            run = Run(config(data, folder, cluster=there), folder, DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP="15s")
+            run.wait_for_round()
+            subprocess.run(["ip", "link", "set", cable, "down"], check=True)
+            return run.weights()
+
+
+def s3_down(data: str, folder: Path) -> np.ndarray:
+    """The S3 server killed for 10 s, while each pass reads from it."""
+    if "AUCDIST_TEST_S3" not in os.environ or not (LAB / "up.sh").is_file():
+        raise NotHere("no S3 lab: AUCDIST_TEST_S3 and AUCDIST_LABS")
+    client = boto3.client("s3", endpoint_url=os.environ["AUCDIST_TEST_S3"])
+    bucket = f"faults-{os.getpid()}"
+    client.create_bucket(Bucket=bucket)
+    try:
+        for file in Path(data).iterdir():
+            client.upload_file(str(file), bucket, f"copy/{file.name}")
+        run = Run(config(f"s3://{bucket}/copy", folder, cache="stream"), folder)
+        run.wait_for_round()
+        subprocess.run([LAB / "down.sh", "--kill"], check=True, capture_output=True)
+        time.sleep(10)
+        for _ in range(3):  # on a busy machine a start may have to be repeated
+            if subprocess.run([LAB / "up.sh"], capture_output=True).returncode == 0:
+                break
+        return run.weights()
+    finally:
+        for item in client.list_objects_v2(Bucket=bucket).get("Contents", []):
+            client.delete_object(Bucket=bucket, Key=item["Key"])
+        client.delete_bucket(Bucket=bucket)
+
+
+def memory_limit(data: str, folder: Path) -> np.ndarray:
+    """Workers whose limit is below what the rows take: they read them for each pass, and none is restarted."""
+    there = {"kind": "local", "workers": 2, "memory_limit": "400MiB"}
+    large = config(f"{data}-large", folder, cluster=there, model=MODEL | {"max_passes": 6})
+    run = Run(large, folder)
+    run.wait_for_round(1)
+    before = set(run.workers())
+    found = run.weights()
+    if any("restart" in line.lower() for line in run.said) or len(before) != 2:
+        raise RuntimeError("a worker was restarted")
+    return found
+
+
+def disk_full(data: str, folder: Path) -> np.ndarray:
+    """No space where checkpoints go."""
+    if os.geteuid() != 0:
+        raise NotHere("a small file system needs root")
+    small = folder / "small"
+    small.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", small]
+    if subprocess.run(mount, capture_output=True).returncode != 0:
+        raise NotHere("no file system can be mounted")
+    try:
+        run = Run(config(data, folder, checkpoint={"rounds": 5, "url": str(small / "checkpoints")}), folder)
+        found = run.weights()
+    finally:
+        subprocess.run(["umount", small], check=True)
+    if not any("no checkpoint could be written" in line and "space" in line for line in run.said):
+        raise RuntimeError(f"the full disk was not told of: {''.join(run.said)[-300:]}")
+    return found
+
+
+FAULTS: dict[str, Callable[[str, Path], np.ndarray]] = {
+    "worker-killed": worker_killed,
+    "both-workers-killed": both_workers_killed,
+    "worker-stopped": worker_stopped,
+    "scheduler-killed": scheduler_killed,
+    "flow-killed": flow_killed,
+    "flow-terminated": flow_terminated,
+    "link-cut": link_cut,
+    "s3-down": s3_down,
+    "memory-limit": memory_limit,
+    "disk-full": disk_full,
+}
+
+
+# ---- clusters that others look after -----------------------------------------------------------------------------------
+
+
+@contextmanager
+def supervised(
+    folder: Path, host: str = "127.0.0.1", far: list[str] | None = None
+) -> Iterator[tuple[dict[str, Any], Callable[[], int]]]:
+    """Start a scheduler and two workers, each started again whenever it ends, with whatever code; give their configuration."""
+    with socket.socket() as s:
+        s.bind((host, 0))
+        port = s.getsockname()[1]
+    address = f"tcp://{host}:{port}"
+    scheduler = [HERE / "dask", "scheduler", "--host", host, "--port", str(port), "--no-dashboard"]
+    worker = [
+        HERE / "dask",
+        "worker",
+        address,
+        "--nthreads",
+        "1",
+        "--no-nanny",
+        "--no-dashboard",
+        "--death-timeout",
+        "10",
+    ]
+    with ExitStack() as stack:
+        for command in (scheduler, worker, [*(far or []), *worker]):
+            process = subprocess.Popen(
+                ["bash", "-c", 'while true; do "$@"; sleep 0.2; done', "-", *map(str, command)], cwd=folder,
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+                env=os.environ | {"DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP": "15s"},
+            )  # fmt: skip
+            stack.callback(process.wait)
+            stack.callback(os.killpg, process.pid, signal.SIGKILL)
+
+        def pid_of_scheduler() -> int:
+            for process in psutil.process_iter(["cmdline"]):
+                line = process.info["cmdline"] or []
+                if "scheduler" in line and str(port) in line and "bash" not in line[0]:
+                    return int(process.pid)
+            raise RuntimeError("no scheduler runs")
+
+        yield {
+            "kind": "address", "address": address, "scratch": str(folder / "scratch"), "workers": 2, "timeout": 60,
+        }, pid_of_scheduler  # fmt: skip
+
+
+@contextmanager
+def far_host() -> Iterator[tuple[str, str]]:
+    """Make a network namespace with one cable to here; give its name, and that of our end of the cable."""
+    name, here, there = "aucdist-far", "aucdist0", "aucdist1"
+    subprocess.run(["ip", "netns", "del", name], capture_output=True)
+    with ExitStack() as stack:
+        for command in (
+            f"ip netns add {name}",
+            f"ip link add {here} type veth peer name {there} netns {name}",
+            f"ip addr add {SUBNET}.1/24 dev {here}",
+            f"ip link set {here} up",
+            f"ip -n {name} addr add {SUBNET}.2/24 dev {there}",
+            f"ip -n {name} link set {there} up",
+            f"ip -n {name} link set lo up",
+        ):
+            if (done := subprocess.run(command.split(), capture_output=True, text=True)).returncode != 0:
+                raise NotHere(f"{command}: {done.stderr.strip()}")
+            if "netns add" in command:
+                stack.callback(subprocess.run, ["ip", "netns", "del", name], capture_output=True)
+        yield name, here
+
+
+# ---- the table --------------------------------------------------------------------------------------------------------
+
+
+def undisturbed(data: str, folder: Path, **more: Any) -> np.ndarray:
+    """Return the weights of a run in one process, with nothing broken."""
+    folder.mkdir()
+    calm = config(data, folder, cluster={"kind": "none"}, **more)
+    del calm["checkpoint"]
+    return Run(calm, folder).weights()
+
+
+def tried(name: str, times: int, data: str, expected: np.ndarray, parent: Path) -> dict[str, Any]:
+    """Try a fault so many times, and return its row of the table."""
+    row: dict[str, Any] = {
+        "fault": name,
+        "what": FAULTS[name].__doc__,
+        "tried": 0,
+        "survived": 0,
+        "same bits": 0,
+        "note": "",
+    }
+    for number in range(times):
+        folder = parent / f"{name}-{number}"
+        folder.mkdir()
+        try:
+            found = FAULTS[name](data, folder)
+        except NotHere as why:
+            return row | {"note": f"not run here: {why}"}
+        except Exception as error:
+            row |= {"tried": row["tried"] + 1, "note": f"{type(error).__name__}: {error}"[:200]}
+            continue
+        row["tried"] += 1
+        row["survived"] += 1
+        row["same bits"] += found.tobytes() == expected.tobytes()
+        shutil.rmtree(folder, ignore_errors=True)
+    return row
+
+
+def main() -> int:
+    """Try all faults, print the table, and return 1 if one was not survived with the same bits."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--times", type=int, default=5, help="how often each fault is tried")
+    parser.add_argument("--only", nargs="*", choices=FAULTS, default=list(FAULTS), help="some of the faults")
+    parser.add_argument("--output", help="write the table as CSV, too")
+    asked = parser.parse_args()
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="aucdist-faults-") as where:
+        parent = Path(where)
+        data = str(parent / "data")
+        for place, n in ((data, 120_000), (f"{data}-large", 4_000_000)):
+            if place == data or "memory-limit" in asked.only:
+                simulate = ["simulate", place, "--rows", str(n), "--features", "50", "--rows-per-shard", str(n // 12)]
+                subprocess.run([HERE / "aucdist", *simulate], check=True, capture_output=True)
+        expected = undisturbed(data, parent / "undisturbed")
+        of_large = expected
+        if "memory-limit" in asked.only:
+            of_large = undisturbed(f"{data}-large", parent / "large", model=MODEL | {"max_passes": 6}, cache="stream")
+        for name in asked.only:
+            start = time.monotonic()
+            rows.append(tried(name, asked.times, data, of_large if name == "memory-limit" else expected, parent))
+            rows[-1]["seconds"] = round(time.monotonic() - start)
+            print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
+    table = Table(*rows[0])
+    for row in rows:
+        table.add_row(*map(str, row.values()))
+    Console(width=160).print(table)
+    if asked.output:
+        with Path(asked.output).open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, rows[0])
+            writer.writeheader()
+            writer.writerows(rows)
+    return int(any(row["same bits"] < row["tried"] for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
