@@ -138,6 +138,21 @@ def load_model(url: str) -> LinearModel:
     ------
     InputError
         If there is no model, if it is damaged, or if a newer version of aucdist wrote it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from aucdist.data.dataset import Schema
+    >>> from aucdist.data.preprocess import Preprocessor
+    >>> from aucdist.model import load_model, save_model
+    >>> schema = Schema(("age", "income"), "clicked", ("yes",), ("no",), {})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_model(folder, coef=np.array([1.0, -2.0]), intercept=0.5, schema=schema,
+    ...                preprocessor=Preprocessor((), "none", None, None), about={})
+    ...     model = load_model(folder)
+    >>> model.decision_function(np.array([[1.0, 1.0], [3.0, 1.0]])).tolist()
+    [-0.5, 1.5]
     """
     try:
         content = json.loads(read_bytes(f"{url}/{ABOUT}"))
@@ -162,5 +177,5 @@ def load_model(url: str) -> LinearModel:
             content["about"],
             None if content.get("probability") is None else map_from_json(content["probability"]),
         )
-    except (KeyError, TypeError, ValueError) as e:
+    except (KeyError, TypeError, ValueError, MemoryError) as e:  # an array may say that it is endless
         raise InputError(f"{shown(url)}/{ABOUT} is damaged: {type(e).__name__}: {e}") from None

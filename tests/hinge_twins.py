@@ -11,6 +11,16 @@ from sklearn.svm import SVC, LinearSVC
 from aucdist.kernels.random import below
 
 
+def exact_problem():
+    """Return X and y of 32 rows that no sum over rows or features rounds differently in another order.
+
+    Values are powers of two, rows share out 1/32 each, and there are no more than two terms wherever weights are in the sum.
+    """
+    r = np.random.default_rng(2)
+    y = np.where(r.random(32) < 0.4, 1, -1)
+    return r.choice([-0.5, 0.0, 0.5, 1.0], (32, 2)) * np.where(r.random((32, 2)) < 0.8, y[:, None], 1.0), y
+
+
 def hinge_value(w, X, y, lam, penalty, weight=None, b=0.0):
     """Return the weighted mean of max(0, 1 - y (X w + b)) plus the penalty of w."""
     loss = np.average(np.maximum(0.0, 1.0 - y * (X @ w + b)), weights=weight)
@@ -56,6 +66,43 @@ def dual_sweep(X, y, uppers, duals, w, order, sigma=1.0, one=0.0):
             w = w + sigma * (new - duals[i]) * y[i] * Z[i]
             duals[i] = new
     return duals, w
+
+
+def shuffled(seed, order):
+    """Return the order after a Fisher-Yates shuffle with the kernel's draws, and the generator's state."""
+    state, order = np.uint64(seed), list(order)
+    for t in range(len(order) - 1, 0, -1):
+        state, place = below(np.uint64(state), t + 1)
+        order[t], order[place] = order[place], order[t]
+    return order, state
+
+
+def shrinking_sweeps(X, y, uppers, duals, state, n_steps, one=0.0):
+    """Return n_active, high, low, the steps taken, the order, duals and w after sweeps that leave out settled rows."""
+    Z = np.column_stack([X, np.full(len(y), one)])
+    w, order, n_active, taken = Z.T @ (duals * y), list(range(len(y))), len(y), 0
+    high, low = np.inf, -np.inf
+    while taken < n_steps and n_active:
+        order[:n_active], state = shuffled(state, order[:n_active])
+        moving, t = [], 0
+        while t < n_active:
+            i, taken = order[t], taken + 1
+            slope = y[i] * (Z[i] @ w) - 1.0
+            at_zero, at_upper = duals[i] == 0.0, duals[i] == uppers[i]
+            if (at_zero and slope > high) or (at_upper and slope < low):
+                n_active -= 1
+                order[t], order[n_active] = order[n_active], order[t]
+                continue
+            t += 1
+            if not ((at_zero and slope >= 0.0) or (at_upper and slope <= 0.0)):
+                moving.append(slope)
+                new = min(max(duals[i] - slope / (Z[i] @ Z[i]), 0.0), uppers[i])
+                w, duals[i] = w + (new - duals[i]) * y[i] * Z[i], new
+        if not any(moving):
+            break
+        high = max((s for s in moving if s > 0.0), default=np.inf)
+        low = min((s for s in moving if s < 0.0), default=-np.inf)
+    return n_active, high, low, taken, order, duals, w
 
 
 def soft(value, width):

@@ -146,6 +146,11 @@ class Blocks(ABC):
         """Whether any row came with a sample weight."""
         return any(i.has_weights for i in self.infos)
 
+    @property
+    def same_rows(self) -> "Blocks":
+        """The blocks that hold these rows, whatever the rows weigh: what is made of the rows alone is made of those once."""
+        return self
+
     @abstractmethod
     def fresh(self) -> Self:
         """Return the same blocks with empty memory, for a fit that must not see another's."""

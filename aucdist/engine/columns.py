@@ -20,15 +20,17 @@ def columns_of(blocks: Blocks) -> Blocks:
     b + n_blocks, b + 2 n_blocks, ... as rows: ``X`` has the shape (features of the block, n_samples), and ``row_id`` says which
     features they are. The samples are in the order of the blocks and, within a block, of its rows. The labels mean nothing.
 
-    It is made once for each object `blocks`, and takes as much memory. On workers the pieces go from one to another directly.
+    It is made once for each object `blocks`, or for all masks of it together, and takes as much memory. On workers the pieces go
+    from one to another directly.
 
     Parameters
     ----------
     blocks : Blocks
     """
-    if blocks not in _MADE:
-        _MADE[blocks] = blocks.exchange(cut, join, min(blocks.n_blocks, blocks.n_features))
-    return _MADE[blocks].fresh()
+    rows = blocks.same_rows
+    if rows not in _MADE:
+        _MADE[rows] = rows.exchange(cut, join, min(rows.n_blocks, rows.n_features))
+    return _MADE[rows].fresh()
 
 
 def cut(block: Block, memory: None, n_blocks: int) -> tuple[None, Summary]:

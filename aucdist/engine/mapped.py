@@ -20,6 +20,8 @@ class _Call:
 class MappedBlocks(Blocks):
     """What a function makes of each block. It is kept beside the block it was made from, in the memory of that one's steps.
 
+    What is made of such blocks in turn takes their place there: however many changes, steps go through one layer.
+
     Parameters
     ----------
     blocks : Blocks
@@ -28,8 +30,13 @@ class MappedBlocks(Blocks):
     """
 
     def __init__(self, blocks: Blocks, change: Callable[[Block], Block]):
-        self._made = blocks.fresh()
-        super().__init__(self._made.reduce(_make, _Call(change))["infos"])
+        if isinstance(blocks, MappedBlocks):
+            self._made: Blocks = blocks._made.fork()
+            make = _make_again
+        else:
+            self._made = blocks.fresh()
+            make = _make
+        super().__init__(self._made.reduce(make, _Call(change))["infos"])
         self._now = self._made.fork()
 
     def fresh(self) -> Self:
@@ -52,6 +59,11 @@ class MappedBlocks(Blocks):
 def _make(block: Block, memory: None, change: _Call) -> tuple[tuple[Block, None], Summary]:
     made = change.function(block)
     return (made, None), {"infos": [BlockInfo.of(made)]}
+
+
+@without_rows
+def _make_again(block: int, memory: tuple[Block, None], change: _Call) -> tuple[tuple[Block, None], Summary]:
+    return _make(memory[0], None, change)
 
 
 @without_rows

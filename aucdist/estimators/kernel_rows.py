@@ -11,11 +11,12 @@ from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
 from aucdist.kernels.rows import CsrRows
 from aucdist.metrics.counts import ScoreCounts
+from aucdist.objectives.kernel_block import KernelBlock
 from aucdist.objectives.margin_mean import gaussian_kernel
 from aucdist.sampling.distance import Rule
 
 CHUNK_BYTES = 2**24
-"""Of kernel values at a time while scoring: about what a core's caches hold."""
+"""Of kernel values at a time, where they are not kept: about what a core's caches hold."""
 
 NO_SCALING = Preprocessor((), "none", None, None)
 
@@ -69,14 +70,42 @@ class Machine:
 
 @dataclass(frozen=True, eq=False)
 class GramRows:
-    """From rows to their kernel values with all rows of the fit."""
+    """From rows to their kernel values with all rows of the fit, kept, or found some rows at a time when they are needed."""
 
     vectors: Any
     sigma: float
+    at_once: int | None
 
     def __call__(self, block: Block) -> Block:
         """Return the block of the Gram matrix's rows."""
-        return block.with_X(gaussian_kernel(block.X, self.vectors, self.sigma))
+        if self.at_once is None:
+            return block.with_X(gaussian_kernel(block.X, self.vectors, self.sigma))
+        return KernelBlock(**vars(block), vectors=self.vectors, sigma=self.sigma, at_once=self.at_once)
+
+
+def rows_at_once(n_rows: int, n_blocks: int, bound: int) -> int | None:
+    """Return of how many rows of the Gram matrix each block may hold values at a time; None where it can keep all of its own.
+
+    Parameters
+    ----------
+    n_rows, n_blocks : int
+    bound : int
+        Bytes, for all blocks together.
+
+    Raises
+    ------
+    InputError
+        If not even one row for each block is within the bound.
+    """
+    row = 8 * n_rows
+    if row * n_rows <= bound:
+        return None
+    if row * n_blocks > bound:
+        raise InputError(
+            f"one row of the Gram matrix for each block ({n_rows} values for each of {n_blocks}) takes {row * n_blocks} bytes, "
+            f"and gram_bytes is {bound}: raise it, or sample fewer rows"
+        )
+    return min(max(1, CHUNK_BYTES // row), bound // (row * n_blocks))
 
 
 def standard_scaling(blocks: Blocks) -> Preprocessor:

@@ -23,6 +23,7 @@ from aucdist.estimators.kernel_rows import (
     Prepare,
     composed,
     count_machine_scores,
+    rows_at_once,
     rows_of,
     standard_scaling,
 )
@@ -52,7 +53,8 @@ class MarginMeanClassifier(LinearClassifier):
     Parameters
     ----------
     kernel : {"linear", "rbf"}, default="linear"
-        ``rbf`` is exp(-\\|x - x'\\|^2 / sigma^2). Its Gram matrix lies in blocks where the rows lie.
+        ``rbf`` is exp(-\\|x - x'\\|^2 / sigma^2). Its Gram matrix lies in blocks where the rows lie, or is found anew, some rows
+        at a time, whenever it is needed: see `gram_bytes`.
     solver : {"zovr", "zo-sgd", "svrg"}, default="zovr"
         ``zovr``: variance-reduced steps by values of the loss, ``zo-sgd``: plain ones, see `aucdist.solvers.zovr`.
         ``svrg``: along gradients, `aucdist.solvers.zovr_svrg`, and so the fastest: the loss here does have one.
@@ -78,7 +80,8 @@ class MarginMeanClassifier(LinearClassifier):
     sigma : float, "median" or None, default=None
         ``rbf``: the kernel's width; None and ``"median"`` take the median distance between rows of the fit.
     gram_bytes : int or None, default=None
-        ``rbf``: the most that the Gram matrix may take, over all workers; None is 1 GiB.
+        ``rbf``: the most that kernel values may take, over all workers; None is 1 GiB, which keeps those of 11 585 rows. Beyond
+        it they are found again in each pass: the same numbers, but for rounding, in more time.
     scale : {"standard", None}, default="standard"
         Give each feature mean 0 and variance 1, over all rows for the sampler and over the rows of the fit for the fit; None
         leaves them, as the paper does. Sparse rows are not centred.
@@ -91,7 +94,9 @@ class MarginMeanClassifier(LinearClassifier):
         ``linear``: for features as they came.
     intercept_ : ndarray of shape (1,), float64
     threshold_ : float
-        Where G-mean on all training rows is largest. The paper's rule is the sign of ``decision_function(X) + threshold_``.
+        Where G-mean on all training rows is largest: a row is called positive whose score without the intercept is above it.
+    margin_threshold_ : float
+        The same as a margin. The paper calls a row positive by the sign of ``decision_function(X) + margin_threshold_``.
     support_vectors_ : ndarray or sparse of shape (n_sample, n_features)
         ``rbf``: the rows of the fit, scaled.
     dual_coef_ : ndarray of shape (1, n_sample), float64
@@ -181,8 +186,8 @@ class MarginMeanClassifier(LinearClassifier):
         Raises
         ------
         InputError
-            A ValueError: for a parameter outside its range, data that cannot be used, a sampler that leaves one class only, or a
-            Gram matrix beyond `gram_bytes`.
+            A ValueError: for a parameter outside its range, data that cannot be used, a sampler that leaves one class only, or
+            rows of a Gram matrix beyond `gram_bytes`.
         """
         blocks = self._prepare(X, y, sample_weight)
         seeds = check_random_state(self.random_state).randint(2**31, size=2).tolist()
@@ -278,11 +283,7 @@ class MarginMeanClassifier(LinearClassifier):
     def _in_feature_space(self, sample: Blocks, seed: int) -> Blocks:
         """Gather the rows of the fit, and return the Gram matrix's."""
         bound = GRAM_BYTES if self.gram_bytes is None else self.gram_bytes
-        if 8 * sample.n_samples**2 > bound:
-            raise InputError(
-                f"the Gram matrix of {sample.n_samples} rows takes {8 * sample.n_samples**2} bytes, and gram_bytes is "
-                f"{bound}: raise it, or sample fewer rows"
-            )
+        at_once = rows_at_once(sample.n_samples, sample.n_blocks, bound)
         parts = sample.reduce(rows_of)["X"]
         self.support_vectors_ = sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
         if isinstance(self.sigma, str | None):  # the median
@@ -292,7 +293,7 @@ class MarginMeanClassifier(LinearClassifier):
                 raise InputError("all rows of the fit are equal: there is no median distance to take as sigma")
         else:
             self.sigma_ = float(self.sigma)
-        return MappedBlocks(sample, GramRows(self.support_vectors_, self.sigma_))
+        return MappedBlocks(sample, GramRows(self.support_vectors_, self.sigma_, at_once))
 
     def _take(self, solution: Solution, blocks: Blocks) -> None:
         self.certificate_, self.history_ = solution.certificate, solution.history
@@ -300,13 +301,14 @@ class MarginMeanClassifier(LinearClassifier):
         if self.kernel == "rbf":
             self.dual_coef_ = solution.w[np.newaxis, :]
             self.threshold_ = best_threshold(blocks.fresh().reduce(count_machine_scores, self._machine())["counts"])
-            self.intercept_ = np.array([-self.threshold_])
+            self.margin_threshold_ = self.threshold_
         else:
             w = solution.w if self._scaling.factor is None else solution.w * self._scaling.factor
             offset = 0.0 if self._scaling.shift is None else -float(w @ self._scaling.shift)
             self.coef_ = w[np.newaxis, :]
-            self.threshold_ = best_threshold(count_scores(blocks, w, offset))
-            self.intercept_ = np.array([offset - self.threshold_])
+            self.threshold_ = best_threshold(count_scores(blocks, w))
+            self.margin_threshold_ = self.threshold_ + offset
+        self.intercept_ = np.array([-self.threshold_])
         self._warn_unless_converged()
 
     def _machine(self) -> Machine:

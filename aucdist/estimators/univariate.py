@@ -73,6 +73,16 @@ class UnivariateRankingClassifier(OnlineClassifier):
     Notes
     -----
     A ranking score is not a probability: ``predict_proba`` needs `calibration`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from aucdist import UnivariateRankingClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = UnivariateRankingClassifier(lam=1.0, eta=2**-8, epochs=20, tol=1e-2, random_state=0)
+    >>> model = model.fit((X - X.mean(axis=0)) / X.std(axis=0), y)
+    >>> model.certificate_.relative_gap <= 1e-2
+    True
     """
 
     solvers: ClassVar[dict[str, Solver]] = {

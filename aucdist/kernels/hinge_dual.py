@@ -49,6 +49,19 @@ def square_rows(rows, out):
 
 
 @njit(nogil=True, cache=True)
+def find_slopes(rows, table, one, w, slopes):
+    """Write ``label * (w.x + one * w[-1]) - 1`` of each row into slopes; return the sum of ``UPPER`` times what they lack to 0.
+
+    The others as in `dual_sweeps`.
+    """
+    loss, last = 0.0, w.shape[0] - 1
+    for i in range(slopes.shape[0]):
+        slopes[i] = table[i, LABEL] * (row_dot(rows, i, w) + one * w[last]) - 1.0
+        loss += table[i, UPPER] * max(-slopes[i], 0.0)
+    return loss
+
+
+@njit(nogil=True, cache=True)
 def dual_sweeps(rows, table, order, n_active, seed, n_steps, cyclic, one, sigma, high, low, w):
     """Sweep over the active rows, until at least `n_steps` steps were taken or a sweep changed nothing.
 

@@ -7,7 +7,15 @@ from aucdist.kernels.rows import row_axpy, row_dot
 
 
 @njit(nogil=True, cache=True)
-def svrg_steps(rows, own, scores, along, y, weight, lam2, before, n_steps, seed, z):
+def draw(seed, n, out):
+    """Write independent integers from 0, ..., n - 1 into out, int64 of shape (n_steps,)."""
+    state = u64(seed)
+    for k in range(out.shape[0]):
+        state, out[k] = below(state, n)
+
+
+@njit(nogil=True, cache=True)
+def svrg_steps(rows, places, drawn, own, scores, along, y, weight, lam2, before, done, z):
     """Take variance-reduced steps of length 1 / (k + 1), k = before + 1, before + 2, ..., from the weights w to::
 
         w + (z - n_steps v) / (before + n_steps + 1),    v the gradient at w.
@@ -18,6 +26,10 @@ def svrg_steps(rows, own, scores, along, y, weight, lam2, before, n_steps, seed,
     Parameters
     ----------
     rows : DenseRows or CsrRows
+    places : ndarray of shape (n,), int64
+        Where in `rows` the row of each step is.
+    drawn : ndarray of shape (n,), int64
+        Which row of the block that is.
     own : int
         For rows of inner products with all rows (a Gram matrix): the place of the first of them among all, so that z holds
         the rows' coefficients. -1 for plain rows.
@@ -27,15 +39,15 @@ def svrg_steps(rows, own, scores, along, y, weight, lam2, before, n_steps, seed,
     weight : ndarray of shape (n_rows,), float64
         Of the rows, 1 in the mean.
     lam2 : float
-    before, n_steps : int
-    seed : int
+    before : int
+    done : int
+        Steps from w taken already; the steps may come in parts.
     z : ndarray of shape (n_features,), float64
-        0; overwritten.
+        0 at first; changed.
     """
-    state = u64(seed)
-    for k in range(n_steps):
-        state, i = below(state, scores.shape[0])
-        here = scores[i] + (row_dot(rows, i, z) - k * along[i]) / (before + k + 1)
+    for t in range(drawn.shape[0]):
+        i, k = drawn[t], done + t
+        here = scores[i] + (row_dot(rows, places[t], z) - k * along[i]) / (before + k + 1)
         change = 0
         if y[i] * here < 1.0:
             change += 1
@@ -44,6 +56,6 @@ def svrg_steps(rows, own, scores, along, y, weight, lam2, before, n_steps, seed,
         if change != 0:
             coef = lam2 * weight[i] * y[i] * change
             if own < 0:
-                row_axpy(rows, i, coef, z)
+                row_axpy(rows, places[t], coef, z)
             else:
                 z[own + i] += coef

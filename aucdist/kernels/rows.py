@@ -61,8 +61,10 @@ def _dense_dot(rows, i, w):
     return total
 
 
-@register_jitable(fastmath=SUM_IN_ANY_ORDER)
+# Inlined by Numba itself: called from a loop they otherwise spend more on counting references than on adding.
+@register_jitable(inline="always")
 def _csr_dot(rows, i, w):
+    # In the order of the features: as SIMD, the sum would wait for what an axpy has just written one by one.
     total = 0.0
     # Unsigned, so that Numba need not ask whether a place counts from the end: twice as fast.
     for k in range(np.uint64(rows.offsets[i]), np.uint64(rows.offsets[i + 1])):
@@ -70,7 +72,6 @@ def _csr_dot(rows, i, w):
     return total
 
 
-# Inlined by Numba itself: called from a loop they otherwise spend more on counting references than on adding.
 @register_jitable(inline="always")
 def _dense_axpy(rows, i, a, out):
     row = rows.values[i]
@@ -136,7 +137,7 @@ def _is_csr(rows) -> bool:
     return isinstance(rows, types.BaseNamedTuple) and rows.instance_class is CsrRows
 
 
-@overload(row_dot)
+@overload(row_dot, inline="always")
 def _row_dot_by_type(rows, i, w):
     if _is_csr(rows):
         return lambda rows, i, w: _csr_dot(rows, i, w)

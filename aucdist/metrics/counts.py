@@ -26,6 +26,15 @@ class ScoreCounts:
         Number of rows of each class with a weight above 0.
     weighted : bool
         Whether some weight was neither 0 nor 1.
+
+    Examples
+    --------
+    >>> from aucdist.metrics import ScoreCounts
+    >>> from aucdist.metrics.auc import auc
+    >>> here = ScoreCounts.from_scores([-1, 1], [0.1, 0.5])
+    >>> there = ScoreCounts.from_scores([-1, -1, 1], [0.6, 0.2, 0.9])
+    >>> round(auc(here + there), 4)  # of all five rows
+    0.8333
     """
 
     values: np.ndarray

@@ -27,6 +27,12 @@ def roc_auc_score(y_true: Any, y_score: Any, sample_weight: Any = None) -> float
     ------
     InputError
         If the input has not this form, or holds one class only.
+
+    Examples
+    --------
+    >>> from aucdist.metrics import roc_auc_score
+    >>> roc_auc_score(["no", "no", "no", "no", "yes", "yes"], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9])
+    0.875
     """
     return of_counts.auc(_counts(y_true, y_score, sample_weight))
 
@@ -58,6 +64,15 @@ def roc_auc_interval(y_true: Any, y_score: Any, level: float = 0.95) -> Interval
     -----
     IntervalWarning
         If there are too few rows for the level to hold: see `aucdist.metrics.auc.auc_interval`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucdist.metrics import roc_auc_interval
+    >>> y = np.repeat([0, 1], [600, 200])
+    >>> interval = roc_auc_interval(y, np.random.default_rng(0).normal(size=800) + y)
+    >>> f"{interval.auc:.3f} from {interval.low:.3f} to {interval.high:.3f}"
+    '0.755 from 0.714 to 0.791'
     """
     return of_counts.auc_interval(_counts(y_true, y_score, None), level)
 
@@ -83,6 +98,16 @@ def roc_auc_difference(y_true: Any, first: Any, second: Any, level: float = 0.95
     ------
     InputError
         If the input has not this form, or a class has fewer than two rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucdist.metrics import roc_auc_difference
+    >>> y = np.repeat([0, 1], [600, 200])
+    >>> noise = np.random.default_rng(0).normal(size=(3, 800))
+    >>> difference = roc_auc_difference(y, noise[0] + y, noise[1] + y / 2)
+    >>> difference.value > 0, difference.p_value < 0.05
+    (True, True)
     """
     return delong_test(_signs(y_true)[1], first, second, level)
 
@@ -99,6 +124,12 @@ def average_precision_score(y_true: Any, y_score: Any, sample_weight: Any = None
     ------
     InputError
         If the input has not this form, or holds one class only.
+
+    Examples
+    --------
+    >>> from aucdist.metrics import average_precision_score
+    >>> round(average_precision_score([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9]), 4)
+    0.8333
     """
     return of_counts.average_precision(_counts(y_true, y_score, sample_weight))
 
@@ -119,6 +150,12 @@ def confusion_counts(y_true: Any, y_pred: Any, sample_weight: Any = None) -> dic
     ------
     InputError
         If the input has not this form, or `y_true` holds one class only.
+
+    Examples
+    --------
+    >>> from aucdist.metrics import confusion_counts
+    >>> confusion_counts([0, 0, 0, 0, 1, 1], [0, 0, 0, 1, 1, 1])
+    {'tp': 2, 'fp': 1, 'tn': 3, 'fn': 0}
     """
     labels, signs = _signs(y_true)
     predicted = _labels("y_pred", y_pred)
@@ -140,6 +177,12 @@ def g_mean_score(y_true: Any, y_pred: Any, sample_weight: Any = None) -> float:
     ------
     InputError
         If the input has not this form, or `y_true` holds one class only.
+
+    Examples
+    --------
+    >>> from aucdist.metrics import g_mean_score
+    >>> round(g_mean_score([0, 0, 0, 0, 1, 1], [0, 0, 0, 1, 1, 1]), 4)
+    0.866
     """
     return of_counts.g_mean(confusion_counts(y_true, y_pred, sample_weight))
 

@@ -23,6 +23,12 @@ def brier_score_loss(y_true: Any, y_proba: Any, sample_weight: Any = None) -> fl
     ------
     InputError
         If the input has not this form, or holds one class only.
+
+    Examples
+    --------
+    >>> from aucdist.metrics import brier_score_loss
+    >>> round(brier_score_loss([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9]), 4)
+    0.1333
     """
     return of_counts.brier(_counts(y_true, y_proba, sample_weight))
 
@@ -36,6 +42,12 @@ def log_loss(y_true: Any, y_proba: Any, sample_weight: Any = None) -> float:
     ----------
     y_true, y_proba, sample_weight
         As for `brier_score_loss`.
+
+    Examples
+    --------
+    >>> from aucdist.metrics import log_loss
+    >>> round(log_loss([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9]), 4)
+    0.4176
     """
     return of_counts.log_loss(_counts(y_true, y_proba, sample_weight))
 
@@ -47,6 +59,12 @@ def calibration_loss(y_true: Any, y_proba: Any, sample_weight: Any = None) -> fl
     ----------
     y_true, y_proba, sample_weight
         As for `brier_score_loss`.
+
+    Examples
+    --------
+    >>> from aucdist.metrics import calibration_loss
+    >>> round(calibration_loss([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9]), 4)
+    0.0333
     """
     return of_counts.calibration_loss(_counts(y_true, y_proba, sample_weight))
 
@@ -58,6 +76,12 @@ def refinement_loss(y_true: Any, y_score: Any, sample_weight: Any = None) -> flo
     ----------
     y_true, y_score, sample_weight
         As for `brier_score_loss`, but any scores will do.
+
+    Examples
+    --------
+    >>> from aucdist.metrics import refinement_loss
+    >>> round(refinement_loss([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9]), 4)
+    0.0833
     """
     return of_counts.refinement_loss(_counts(y_true, y_score, sample_weight))
 
@@ -79,6 +103,13 @@ def reliability_curve(
         As for `brier_score_loss`.
     n_bins, binning, level
         See `aucdist.metrics.probability.reliability`.
+
+    Examples
+    --------
+    >>> from aucdist.metrics import reliability_curve
+    >>> curve = reliability_curve([0, 0, 1, 0, 1, 1], [0.1, 0.2, 0.3, 0.6, 0.7, 0.8], n_bins=2)
+    >>> curve.predicted.round(2).tolist(), curve.observed.round(2).tolist()
+    ([0.2, 0.7], [0.33, 0.67])
     """
     return of_counts.reliability(_counts(y_true, y_proba, sample_weight), n_bins, binning=binning, level=level)
 
@@ -94,5 +125,11 @@ def expected_calibration_error(
         As for `brier_score_loss`.
     n_bins, binning
         See `aucdist.metrics.probability.reliability`.
+
+    Examples
+    --------
+    >>> from aucdist.metrics import expected_calibration_error
+    >>> round(expected_calibration_error([0, 0, 1, 0, 1, 1], [0.1, 0.2, 0.3, 0.6, 0.7, 0.8], n_bins=2), 4)
+    0.0833
     """
     return of_counts.expected_calibration_error(_counts(y_true, y_proba, sample_weight), n_bins, binning=binning)

@@ -42,7 +42,7 @@ COST = 1.0
 TOL, MAX_PASSES = 1e-2, 100
 """Of the default hyperplane: rates change little with it."""
 
-DIGIT = 16
+DIGIT = 8
 N_DIGITS = 2**DIGIT
 
 
@@ -132,6 +132,17 @@ class DistanceUnderSampler(BaseEstimator):
     rule_ : Rule
         Which rows stay.
     n_features_in_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from aucdist.sampling import DistanceUnderSampler
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X = (X - X.mean(axis=0)) / X.std(axis=0)
+    >>> X_kept, y_kept = DistanceUnderSampler(random_state=0).fit_resample(X, y)
+    >>> int(np.sum(y == 0)), int(np.sum(y_kept == 0)), len(y_kept) < len(y)  # all of the smaller class stay
+    (212, 212, True)
     """
 
     def __init__(
@@ -173,8 +184,8 @@ class DistanceUnderSampler(BaseEstimator):
     def resample_blocks(self, blocks: Blocks) -> Blocks:
         """Return the rows that stay, where they are; each row must have a ``row_id`` of its own.
 
-        From a given hyperplane this takes two passes, one for the distances and one for the sample, and up to eight reductions
-        of 65 536 counts that read no row.
+        From a given hyperplane this takes two passes, one for the distances and one for the sample, and up to sixteen
+        reductions of 256 counts that read no row.
         """
         self.check_parameters()
         return MappedBlocks(blocks, self.rule(blocks))
@@ -252,9 +263,7 @@ def measure(block: Block, memory: None, model: Any, majority: int, seed: int) ->
 
 
 @without_rows
-def count_digits(
-    block: int, memory: Distances, tied: int | None, prefix: int, shift: int
-) -> tuple[Distances, Summary]:
+def count_digits(block: int, memory: Distances, tied: int | None, prefix: int, shift: int) -> tuple[Distances, Summary]:
     """Count the next digit of the numbers that begin with the prefix: of distances, or of the lots at one of them."""
     keys = memory.bits if tied is None else memory.lots[memory.bits == np.uint64(tied)]
     digits = keys >> np.uint64(shift)

@@ -43,6 +43,17 @@ class MWMOTE(BaseEstimator):
     Attributes
     ----------
     n_features_in_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from aucdist.sampling import MWMOTE
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X = (X - X.mean(axis=0)) / X.std(axis=0)
+    >>> X_more, y_more = MWMOTE(random_state=0).fit_resample(X, y)
+    >>> np.bincount(y).tolist(), np.bincount(y_more).tolist()
+    ([212, 357], [357, 357])
     """
 
     def __init__(

@@ -1,7 +1,9 @@
 """Some rows of blocks that stay where they are: what a fold trains on, without a copy."""
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -37,15 +39,21 @@ class MaskedBlocks(Blocks):
     """
 
     def __init__(self, blocks: Blocks, kept: np.ndarray, prepare: Preprocessor | None = None):
-        self._blocks = blocks.fresh()
+        self._source, self._blocks = blocks.same_rows, blocks.fresh()
         self._kept, self._prepare = kept, prepare
         self._sent = False
         super().__init__(self.reduce(_describe)["infos"])
+
+    @property
+    def same_rows(self) -> Blocks:
+        """All rows, where no scaling changes them."""
+        return self._source if self._prepare is None else self
 
     def fresh(self) -> "MaskedBlocks":
         """Return the same rows with empty memory."""
         other = object.__new__(MaskedBlocks)
         other.infos, other._kept, other._prepare = self.infos, self._kept, self._prepare
+        other._source = self._source
         other._blocks, other._sent = self._blocks.fresh(), False
         return other
 
@@ -61,6 +69,16 @@ class MaskedBlocks(Blocks):
         self._sent = True
         # Not the step first: Dask would take a tuple that begins with a function for a task.
         return self._blocks.reduce(_on_kept_rows, kept, self._prepare, step, args)
+
+    def exchange(self, cut: Step, join: Callable[..., Block], n_blocks: int) -> Blocks:
+        """Return new blocks of pieces of all rows, wherever those are."""
+        return self._blocks.exchange(partial(_cut_kept_rows, self._kept, self._prepare, cut), join, n_blocks)
+
+
+def _cut_kept_rows(
+    kept: np.ndarray, prepare: Preprocessor | None, cut: Step, block: Block, memory: None, n_blocks: int
+) -> tuple[None, Summary]:
+    return None, _on_kept_rows(block, None, kept, prepare, cut, (n_blocks,))[1]
 
 
 def _on_kept_rows(

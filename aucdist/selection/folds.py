@@ -67,6 +67,16 @@ def partition(
     ------
     InputError
         If there are fewer than two folds, a fold would train on one class only or be scored on one, or a group straddles.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucdist.selection.folds import partition
+    >>> found = partition(np.arange(6), np.array([-1, 1, -1, 1, -1, 1]), 2, 0, time=np.arange(6.0))
+    >>> found.train(0).tolist()  # what came first
+    [True, True, False, False, False, False]
+    >>> found.held_out(0).tolist()  # what came next
+    [False, False, True, True, False, False]
     """
     if time is not None:
         found = Partition(time_parts(time, n_folds), n_folds, forward=True)
@@ -111,6 +121,15 @@ def fold_numbers(row_id: np.ndarray, y: np.ndarray, n_folds: int, seed: int) -> 
     ------
     InputError
         If there are fewer than two folds, or fewer rows of a class than folds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucdist.selection.folds import fold_numbers
+    >>> y = np.repeat([-1, 1], [90, 10])
+    >>> folds = fold_numbers(np.arange(100), y, n_folds=5, seed=0)
+    >>> np.bincount(folds).tolist(), np.bincount(folds[y == 1]).tolist()
+    ([20, 20, 20, 20, 20], [2, 2, 2, 2, 2])
     """
     _refuse_one_fold(n_folds)
     number = scrambled(row_id, seed)

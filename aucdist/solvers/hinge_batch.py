@@ -132,14 +132,12 @@ def hinge_psa(
     eta: float | None = None,
     average: bool = False,
 ) -> Iterator[Round]:
-    """Solve by projected subgradients on the L1 ball.
+    """Solve by projected subgradients on the L1 ball; what is not told here is as in `hinge_comid`.
 
     Parameters
     ----------
     radius : float
         Above 0: the largest ``|w|_1`` allowed.
-
-    The others, and the rounds, as in `hinge_comid`.
     """
     course = Course(blocks, lam, start, "l1", intercept, class_weight, average)
     eta = course.usual_eta(FACTOR) if eta is None else eta

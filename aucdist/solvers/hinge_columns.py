@@ -30,7 +30,7 @@ from aucdist.kernels.hinge_primal import column_steps
 from aucdist.kernels.rows import accumulate, project
 from aucdist.objectives.hinge import EQUAL, ClassWeight, DualPoint
 from aucdist.solvers.base import Round
-from aucdist.solvers.hinge_course import Course, row_shares
+from aucdist.solvers.hinge_course import Course, mean_hinge, row_shares
 
 FACTOR = 4.0
 """Of `Course.usual_eta`: one weight moves at a time, and the next one sees it."""
@@ -168,7 +168,7 @@ def _rounds(
     course: Course, columns: Blocks, sweeps: Sweeps, eta: float, labels: np.ndarray, shares: np.ndarray
 ) -> Iterator[Round]:
     def loss_of(margins: np.ndarray) -> float:
-        return float(shares @ np.maximum(1.0 - margins, 0.0))
+        return mean_hinge(shares, margins)
 
     margins = labels * course.w[-1] + columns.reduce(add_up, course.w)["margins"]
     mean = np.zeros_like(margins)

@@ -32,15 +32,20 @@ def margins_of(block: Block, w: np.ndarray) -> np.ndarray:
     return block.y * (scores + w[-1])
 
 
+def mean_hinge(shares: np.ndarray, margins: np.ndarray) -> float:
+    """Return the sum of the rows' losses, each times its share. A BLAS product would depend on how many threads it has."""
+    return float((shares * np.maximum(1.0 - margins, 0.0)).sum())
+
+
 def loss_at(block: Block, memory: None, w: np.ndarray, shares: ClassWeight) -> tuple[None, Summary]:
     """Find the loss."""
-    return None, {"loss": float(row_shares(block, shares) @ np.maximum(1.0 - margins_of(block, w), 0.0))}
+    return None, {"loss": mean_hinge(row_shares(block, shares), margins_of(block, w))}
 
 
 def measure(block: Block, memory: None, w: np.ndarray, shares: ClassWeight) -> tuple[None, Summary]:
     """Find the loss and the dual point of the rows whose margin is below 1."""
     margins, active = margins_of(block, w), row_shares(block, shares)
-    loss = float(active @ np.maximum(1.0 - margins, 0.0))
+    loss = mean_hinge(active, margins)
     active[margins >= 1.0] = 0.0
     totals, sums = np.zeros(2), np.zeros((2, block.n_features))
     for k, label in enumerate((-1, 1)):

@@ -28,8 +28,8 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary, block_seed
 from aucdist.errors import InputError
-from aucdist.kernels.hinge_dual import DUAL, LABEL, N_COLUMNS, SQUARE, UPPER, dual_sweeps, square_rows
-from aucdist.kernels.rows import accumulate, project
+from aucdist.kernels.hinge_dual import DUAL, LABEL, N_COLUMNS, SQUARE, UPPER, dual_sweeps, find_slopes, square_rows
+from aucdist.kernels.rows import accumulate
 from aucdist.objectives.hinge import EQUAL, ClassWeight, shares_of
 from aucdist.solvers.base import Round
 from aucdist.solvers.pairing import ResumableRound
@@ -109,10 +109,8 @@ def ascend(block: Block, memory: Duals, w: np.ndarray, ascent: Ascent, number: i
 
 def look(block: Block, memory: Duals, w: np.ndarray, one: float) -> tuple[Duals, Summary]:
     """Find the loss at w, in units of the dual variables, and wake the idle rows whose variable could move."""
-    scores = np.empty(block.n_samples)
-    project(block.rows, w, scores)
-    slopes = memory.table[:, LABEL] * (scores + one * w[-1]) - 1.0
-    loss = float(memory.table[:, UPPER] @ np.maximum(-slopes, 0.0))
+    slopes = np.empty(block.n_samples)
+    loss = find_slopes(block.rows, memory.table, one, w, slopes)
     active, idle = memory.order[: memory.n_active], memory.order[memory.n_active :]
     wakes = np.where(memory.table[idle, DUAL] == 0.0, slopes[idle] < 0.0, slopes[idle] > 0.0)
     order = np.concatenate([active, idle[wakes], idle[~wakes]])

@@ -27,6 +27,7 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary, block_seed, without_rows
 from aucdist.kernels.zeroth_order import slopes_along, steps_along, unit_vectors
+from aucdist.objectives.kernel_block import KernelBlock
 from aucdist.objectives.margin_mean import LOSSES
 from aucdist.solvers.base import Round
 from aucdist.solvers.zovr_problem import Memory, Problem, place, tell
@@ -46,13 +47,14 @@ def look(
 ) -> tuple[Memory, Summary]:
     """Take the rows' products with the round's directions; with reduction the slopes along each, of rows and in the mean."""
     ways = directions(shape, seed)
-    moves = np.ascontiguousarray(block.X @ ways.T, dtype=np.float64)
+    found = block.times(ways.T) if isinstance(block, KernelBlock) else block.X @ ways.T
+    moves = np.ascontiguousarray(found, dtype=np.float64)
     slopes = np.empty(moves.shape if reduced else (0, 0))
     told: Summary = {}
     if reduced:
         slopes_along(loss, moves, memory.scores, memory.y, mu, slopes)
         told = {"slopes": memory.share @ slopes, "pull": (memory.share * memory.pull) @ moves}
-    if memory.own is not None:
+    if memory.first is not None:
         mine = ways[:, memory.own]
         told |= {"gram": mine @ moves, "at_start": mine @ memory.scores}
     return replace(memory, moves=moves, slopes=slopes), told

@@ -2,7 +2,7 @@
 
 The objective and its lower bound are those of `aucdist.objectives.margin_mean`, without the term that is the same for all w.
 With `gram` the blocks' rows hold inner products with all rows, in the order of the blocks, and the weights are the rows'
-coefficients alpha; what is then |w|^2 is alpha' G alpha.
+coefficients alpha; what is then |w|^2 is alpha' G alpha. A `KernelBlock` finds such rows when they are needed.
 """
 
 import math
@@ -15,6 +15,7 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.kernels.rows import accumulate, project
 from aucdist.kernels.zeroth_order import HINGE, losses_at
+from aucdist.objectives.kernel_block import KernelBlock
 from aucdist.objectives.margin_mean import class_factors
 from aucdist.solvers.base import Round
 from aucdist.solvers.simplex import maximise
@@ -40,8 +41,8 @@ class Memory:
         With `gram`: the rows' products with c.
     scores : ndarray of shape (n_rows,), float64
         At the weights.
-    own : slice or None
-        With `gram`: where the block's rows are among all.
+    first : int or None
+        With `gram`: the place of the block's first row among all.
     moves : ndarray of shape (n_rows, n_directions), float64, or None
         Products with a round's directions.
     slopes : ndarray of shape (n_rows, n_directions), float64, or None
@@ -54,9 +55,15 @@ class Memory:
     pull: np.ndarray
     centre: np.ndarray
     scores: np.ndarray
-    own: slice | None = None
+    first: int | None = None
     moves: np.ndarray | None = None
     slopes: np.ndarray | None = None
+
+    @property
+    def own(self) -> slice:
+        """Where the block's rows are among all."""
+        assert self.first is not None
+        return slice(self.first, self.first + len(self.y))
 
     @property
     def weight(self) -> np.ndarray:
@@ -74,9 +81,10 @@ def begin(
     """Find the rows' shares, and the block's part of c. `weights` is what all negatives and all positives weigh."""
     share = block.weights() / sum(weights)
     pull = block.y * np.where(block.y > 0, *class_factors(*weights)[::-1])
-    own = None if offsets is None else slice(offsets[block.index], offsets[block.index + 1])
+    first = None if offsets is None else int(offsets[block.index])
     zeros = np.zeros(block.n_samples)
-    return Memory(block.index, block.y, share, pull, zeros, zeros, own), {"centre": combined(block, own, share * pull)}
+    made = Memory(block.index, block.y, share, pull, zeros, zeros, first)
+    return made, {"centre": combined(block, made, share * pull)}
 
 
 def centred(block: Block, memory: Memory, centre: np.ndarray) -> tuple[Memory, Summary]:
@@ -103,16 +111,16 @@ def tell(block: Block, memory: Memory, loss: int, lam1: float, away: np.ndarray 
     told = {
         "loss": float(memory.share @ losses),
         "active": float(below.sum()),
-        "cut": combined(block, memory.own, below * memory.y),
+        "cut": combined(block, memory, below * memory.y),
     }
     if away is not None:
         told["square"] = float(away[memory.own] @ (memory.scores - lam1 * memory.centre))
     return memory, told
 
 
-def combined(block: Block, own: slice | None, coefs: np.ndarray) -> Any:
+def combined(block: Block, memory: Memory, coefs: np.ndarray) -> Any:
     """Return the sum of the rows with these coefficients; with `gram` the coefficients, a list that lengthens as it merges."""
-    if own is not None:
+    if memory.first is not None:
         return [coefs]
     out = np.zeros(block.n_features)
     accumulate(block.rows, np.arange(block.n_samples), coefs, out)
@@ -121,6 +129,8 @@ def combined(block: Block, own: slice | None, coefs: np.ndarray) -> Any:
 
 def products(block: Block, vector: np.ndarray) -> np.ndarray:
     """Return the rows' products with a vector."""
+    if isinstance(block, KernelBlock):
+        return block.times(vector)
     out = np.empty(block.n_samples)
     project(block.rows, vector, out)
     return out

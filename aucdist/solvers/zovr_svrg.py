@@ -15,7 +15,9 @@ import numpy as np
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary, block_seed
-from aucdist.kernels.margin_svrg import svrg_steps
+from aucdist.kernels.margin_svrg import draw, svrg_steps
+from aucdist.kernels.rows import DenseRows, Rows
+from aucdist.objectives.kernel_block import KernelBlock
 from aucdist.solvers.base import Round
 from aucdist.solvers.zovr_problem import Memory, Problem, place, products
 
@@ -29,11 +31,24 @@ def epoch(
     seed, number = seeds
     before = (number - 1) * n_steps
     if len(memory.share):
-        svrg_steps(
-            block.rows, -1 if memory.own is None else memory.own.start, memory.scores, products(block, slope), memory.y,
-            memory.weight, lam2, before, n_steps, block_seed(seed, number, block.index), z,
-        )  # fmt: skip
+        drawn = np.empty(n_steps, dtype=np.int64)
+        draw(block_seed(seed, number, block.index), len(memory.share), drawn)
+        own = -1 if memory.first is None else memory.first
+        along, weight = products(block, slope), memory.weight
+        for part, rows, places in _with_rows(block, drawn):
+            svrg_steps(
+                rows, places, drawn[part], own, memory.scores, along, memory.y, weight, lam2, before, part.start, z
+            )
     return memory, {"way": memory.share.sum() / (before + n_steps + 1) * (z - n_steps * slope)}
+
+
+def _with_rows(block: Block, drawn: np.ndarray) -> Iterator[tuple[slice, Rows, np.ndarray]]:
+    """Yield parts of the steps, the rows to read for them, and where the row of each step is among these."""
+    if isinstance(block, KernelBlock):
+        for part, values in block.chunks(drawn):
+            yield part, DenseRows(values), np.arange(len(values))
+    else:
+        yield slice(0, len(drawn)), block.rows, drawn
 
 
 def svrg(

@@ -25,7 +25,10 @@ LOPSIDED = (
 )  # fmt: skip
 """The sets of paper 004 with an imbalance above 10."""
 
-ROUNDS, TIMES = 100, 5
+ROUNDS = 100
+TIMES = {"linear": 25, "rbf": 3}
+"""Fits of some milliseconds are repeated oftener; the fastest counts."""
+
 N_BLOCKS = 8
 
 
@@ -49,10 +52,15 @@ def _pair(kernel: str, block: Block) -> Row:
         "u2": MarginMeanClassifier(kernel=kernel, sampler=DistanceUnderSampler(method="u2", random_state=0)),
         "svm": MarginMeanClassifier(kernel=kernel, solver="zo-sgd", sampler=None, lam1=0.0),
     }
-    row: Row = {}
-    for name, model in models.items():
+    for model in models.values():
         model.set_params(n_outer=ROUNDS, tol=0.0, random_state=0)
-        row[f"{name} s"] = min(_processor_seconds(partial(model.fit, block.X, block.y)) for _ in range(TIMES))
+    times = [
+        [_processor_seconds(partial(model.fit, block.X, block.y)) for model in models.values()]
+        for _ in range(TIMES[kernel])
+    ]
+    row: Row = {}
+    for (name, model), seconds in zip(models.items(), np.min(times, axis=0).tolist(), strict=True):
+        row[f"{name} s"] = seconds
         row[f"{name} rows"] = sum(model.sample_counts_)
         row[f"{name} G-mean"] = g_mean_score(block.y, model.predict(block.X))
     return row | {"times as fast": row["svm s"] / row["u2 s"]}

@@ -10,6 +10,7 @@ from aucdist.errors import InputError
 from flows.cache import Cache
 from flows.config import NAME, ClusterConfig, DataConfig, ModelConfig, NoCluster, S3Config, Strict, refuse_kernels
 from flows.loading import load_config
+from flows.observer import refuse_report
 
 
 class Spread(Strict):
@@ -95,6 +96,9 @@ class CvConfig(Strict):
         description="Whether rows stay in the workers' memory or are read again for every pass of the last fit",
     )
     output: str = Field(default="runs", min_length=1, description="Folder or URL below which everything is kept")
+    performance_report: bool = Field(
+        default=False, description="Whether the run folder gets Dask's own report on its cluster, dask-report.html"
+    )
     s3: S3Config = Field(default_factory=S3Config, description="How s3:// URLs are reached")
 
     @model_validator(mode="after")
@@ -103,6 +107,8 @@ class CvConfig(Strict):
             if isinstance(values, Spread):
                 self.grid[name] = values.values()
         points = self.points
+        if self.performance_report:
+            refuse_report(self.cluster)
         if self.rule == "one-se" and "lam" not in self.grid:
             raise InputError("rule `one-se` takes the largest lam that is good enough: the grid needs `lam`")
         if self.nested is not None and self.halving is not None:

@@ -128,8 +128,8 @@ class Descent(Kind):
         """Return the conclusions, a table of who got to the goal when, and the figures."""
         told = _Told.of(self, results)
         words = [
-            f"Sweeps and seconds until the objective is {self.goal:g} above the best known, relatively; where it does not get "
-            "there, how far it got. The objective is the least so far, the mean of the seeds.",
+            f"Sweeps and seconds until the objective is {self.goal:g} above the best known, relatively; below them, how far "
+            "above it is in the end. The objective is the least so far, the mean of the seeds; the seconds are their median.",
             *(f"{claim.text} {_verdict(claim, told)}" for claim in self.claims),
         ]
         rows = [(of, [told.entry(of, system) for system in self.systems]) for of in self.datasets]
@@ -222,7 +222,9 @@ class _Told:
             for system in kind.systems
         }
         about = {
-            name: f"lam {r['lam']:.3g}, best known {best[name]:.6g}, no lower than {r['dual']:.6g}"
+            name: "{} x {}, lam {:.3g}, best known {:.6g}, no lower than {:.6g}".format(
+                *r["shape"], r["lam"], best[name], r["dual"]
+            )
             for name, r in references.items()
         }
         return cls(runs, best, reached, {name: tuple(r["shape"]) for name, r in references.items()}, about)
@@ -231,19 +233,17 @@ class _Told:
         found = self.reached.get((of, system))
         if found is None:
             return Entry(NOT_RUN)
-        if found.sweeps is None:
-            text = f"{found.excess:.1e} above"
-        else:
-            text = f"{found.sweeps} sweeps" + ("" if found.seconds is None else f", {found.seconds:.2g} s")
-        small = [f"in the end {found.excess:.1e} above", f"zeros {found.zeros:.3f}"]
-        return Entry(text, [*small, "" if found.eta is None else f"eta {found.eta:g}"])
+        text = "not there" if found.sweeps is None else f"{found.sweeps} sweeps"
+        seconds = "" if found.seconds is None else f"{found.seconds:.2g} s"
+        eta = "" if found.eta is None else f"eta {found.eta:g}"
+        return Entry(text, [seconds, f"end {found.excess:.1e}", f"zeros {found.zeros:.3f}", eta])
 
 
 def _reached(runs: list[Result], best: float, kind: Descent, system: str) -> _Reached:
     excess = np.array([_padded(run["objective"], kind.sweeps) for run in runs]) / best - 1.0
     there = np.flatnonzero(excess.mean(axis=0) <= kind.goal)
     firsts = [_first_second(run, best * (1.0 + kind.goal)) for run in runs]
-    seconds = None if None in firsts else float(np.mean([s for s in firsts if s is not None]))
+    seconds = None if None in firsts else float(np.median([s for s in firsts if s is not None]))
     eta = kind.systems[system].all_points()[runs[0]["chosen"]].get("eta")
     return _Reached(
         int(there[0]) + 1 if len(there) else None, seconds, float(excess[:, -1].mean()),
@@ -299,10 +299,13 @@ def _padded(values: list[float], length: int) -> np.ndarray:
 
 
 def _at_seconds(runs: list[Result], best: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return times, and what each run has reached by then."""
-    begin, end = max(r["seconds"][0] for r in runs), min(r["seconds"][-1] for r in runs)
-    times = np.geomspace(begin, max(begin, end), 60)
-    rounds = [np.searchsorted(r["seconds"], times, side="right") - 1 for r in runs]
+    """Return times, and what each run has reached by then; before its first round it stands where that one does.
+
+    From when half of the runs are there to when half of them have ended: one that was held up does not cut off the others.
+    """
+    begin, end = (float(np.median([r["seconds"][k] for r in runs])) for k in (0, -1))
+    times = np.geomspace(begin, end, 60)
+    rounds = [np.maximum(np.searchsorted(r["seconds"], times, side="right") - 1, 0) for r in runs]
     return times, np.array([np.array(r["objective"])[at] for r, at in zip(runs, rounds, strict=True)]) / best - 1.0
 
 

@@ -8,8 +8,8 @@ from prefect import flow
 from prefect.artifacts import create_table_artifact
 from prefect.logging import get_run_logger
 
-from flows.console import Lines
 from flows.hooks import COMMON
+from flows.log import follower
 from flows.papers import run
 from flows.papers.config import Paper
 
@@ -27,7 +27,7 @@ def reproduce_paper(config: Paper) -> dict[str, Any]:
     dict
         What ``aucdist reproduce --json`` prints.
     """
-    result = run.reproduce(config, Lines(get_run_logger().info))
+    result = run.reproduce(config, follower(get_run_logger().info))
     for name, counts in result["tables"].items():
         key = f"reproduce-{config.paper}-{name}".lower().replace("_", "-").replace(".", "-")
         figures = [{k: v for k, v in counts.items() if not isinstance(v, list)}]

@@ -33,7 +33,7 @@ class System(Strict):
 
     def points(self, grid: Grid) -> list[Params]:
         """Return the parameters of every point of the grid, each accepted by the estimator."""
-        own = {k: v for k, v in self.model.model_dump(exclude={"estimator"}).items() if v is not None}
+        own = self.model.model_dump(exclude={"estimator"}, exclude_unset=True)
         found = [own | dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
         for point in found:
             ModelConfig(estimator=self.model.estimator, **point)

@@ -328,5 +328,5 @@ def _fit(task: Task, i: int, train: Block) -> Any:
 def _g_mean(task: Task, model: Any, block: Block) -> float:
     scores = model.decision_function(block.X)
     if task["rule"] == "zero":
-        scores = scores + model.threshold_
+        scores = scores + model.margin_threshold_
     return float(g_mean_score(block.y, np.where(scores > 0, 1, -1)))

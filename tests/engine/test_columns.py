@@ -8,6 +8,7 @@ from aucdist.data.block import Block, place
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.columns import _MADE, columns_of
 from aucdist.engine.dask import DaskBlocks, local_client
+from aucdist.search.masked import MaskedBlocks
 
 N_BLOCKS = 3
 
@@ -57,6 +58,16 @@ def test_columns_on_workers():
         columns = columns_of(DaskBlocks.load(client, load, N_BLOCKS))
         assert isinstance(columns, DaskBlocks)
         check(columns, X[order], y[order], N_BLOCKS)
+        masked = MaskedBlocks(DaskBlocks.load(client, load, N_BLOCKS), np.arange(20) > 3, Doubled())
+        assert isinstance(columns_of(masked), DaskBlocks)
+        check(columns_of(masked), 2.0 * X[order], y[order], N_BLOCKS)
+
+
+class Doubled:
+    """A scaling of a fold's own."""
+
+    def transform(self, block):
+        return Block.of(2.0 * block.X, block.y, row_id=block.row_id, weight=block.weight, index=block.index)
 
 
 def test_columns_are_made_once_and_go_with_their_blocks():
@@ -69,6 +80,14 @@ def test_columns_are_made_once_and_go_with_their_blocks():
     del blocks, first, second
     gc.collect()
     assert len(_MADE) == before
+
+
+def test_masks_share_their_columns():
+    blocks = LocalBlocks(place(Block.of(*data()), 2))
+    masks = [MaskedBlocks(blocks, np.arange(20) % 5 != k) for k in range(3)]
+    first, *others = (columns_of(masked).reduce(told)["blocks"] for masked in (blocks, *masks, masks[0].fresh()))
+    assert all(other[b] is first[b] for other in others for b in range(2))
+    assert columns_of(MaskedBlocks(blocks, np.arange(20) > 3, Doubled())).reduce(told)["blocks"][0] is not first[0]
 
 
 def test_blocks_without_rows():

@@ -45,6 +45,7 @@ def test_steps_see_what_was_made_and_keep_their_memory(there, request):
     assert made.reduce(total, 1.0)["calls"] == [3, 3, 3]
     # What was made can be changed again, and the blocks it came from are as they were.
     again = MappedBlocks(made, even_rows_doubled)
+    assert not isinstance(again._made, MappedBlocks)  # steps go through one layer
     assert again.reduce(total, 1.0)["sum"] == 4 * every.sum()
     assert again.fresh().reduce(total, 1.0)["calls"] == [1, 1, 1]
     fork = again.fork()

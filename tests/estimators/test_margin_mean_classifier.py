@@ -18,6 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from aucdist import MarginMeanClassifier
 from aucdist.data.block import Block, place
 from aucdist.engine.blocks import LocalBlocks
+from aucdist.engine.checkpoint import Journal
 from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.errors import InputError
 from aucdist.estimators import kernel_rows
@@ -71,7 +72,7 @@ def test_without_sampling_the_objective_is_that_of_the_standardised_rows(solver)
     assert c.dual <= (minimum(Z, y, 0.5, 5.0) + above) * (1 + 1e-9) <= c.primal * (1 + 2e-9)
     # The paper's rule: the sign of w.x of the standardised rows.
     np.testing.assert_allclose(
-        model.decision_function(X) + model.threshold_, Z @ (model.coef_[0] * X.std(axis=0)), atol=1e-9
+        model.decision_function(X) + model.margin_threshold_, Z @ (model.coef_[0] * X.std(axis=0)), atol=1e-9
     )
     assert model.sample_counts_ == (340, 60)
     assert model.history_["round"].iloc[-1] <= 31
@@ -112,6 +113,33 @@ def test_the_gaussian_machine_is_the_sum_it_says(monkeypatch):
     before = model.decision_function(X)
     monkeypatch.setattr(kernel_rows, "CHUNK_BYTES", 8 * 1000)
     np.testing.assert_allclose(model.decision_function(X), before, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_blocks", [1, 3])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_gram_matrix_beyond_its_bound_gives_the_same_numbers(solver, form, n_blocks):
+    """17 rows at a time with one block, 5 with each of three; a row takes 3200 bytes."""
+    X, y = problem()
+    blocks = LocalBlocks(place(Block.of(form(X), y), n_blocks))
+    parameters = {"kernel": "rbf", "solver": solver, "sampler": None, "n_outer": 4}
+    kept = fit(blocks, **parameters)
+    found = fit(blocks, **parameters, gram_bytes=17 * 3200)
+    np.testing.assert_allclose(found.dual_coef_, kept.dual_coef_, rtol=1e-12, atol=1e-12)
+    assert (found.certificate_.primal, found.certificate_.dual) == pytest.approx(
+        (kept.certificate_.primal, kept.certificate_.dual), rel=1e-12
+    )
+
+
+def test_how_many_rows_of_a_gram_matrix_are_held():
+    assert kernel_rows.rows_at_once(400, 1, 1_280_000) is None
+    assert kernel_rows.rows_at_once(400, 1, 1_279_999) == 399
+    assert kernel_rows.rows_at_once(400, 3, 17 * 3200) == 5
+    assert kernel_rows.rows_at_once(400, 3, 3 * 3200) == 1
+    assert kernel_rows.rows_at_once(100_000, 1, 10**9) == 20  # not more than the caches hold
+    assert kernel_rows.rows_at_once(3_000_000, 1, 10**9) == 1
+    with pytest.raises(InputError, match=r"for each of 3\) takes 9600 bytes, and gram_bytes is 9599"):
+        kernel_rows.rows_at_once(400, 3, 9599)
 
 
 def test_the_gaussian_objective_is_a_support_vector_machines():
@@ -159,7 +187,9 @@ def test_forms_of_rows(form, kernel):
     other = fit(form(X), y, solver="svrg", kernel=kernel, sampler=None, n_outer=5)
     near = 1e-2 if form is not pd.DataFrame else 1e-12
     np.testing.assert_allclose(
-        other.decision_function(form(X)) + other.threshold_, plain.decision_function(X) + plain.threshold_, atol=near
+        other.decision_function(form(X)) + other.margin_threshold_,
+        plain.decision_function(X) + plain.margin_threshold_,
+        atol=near,
     )
 
 
@@ -184,19 +214,48 @@ def load(index):
 
 
 def test_same_bits_on_workers():
-    """Scaled, sampled by a given hyperplane, and in feature space; the default hyperplane has tests of its own."""
+    """Scaled, sampled by a given hyperplane, in feature space with a Gram matrix kept or not; the default one has tests."""
     here = LocalBlocks([load(i) for i in range(3)])
     sampler = DistanceUnderSampler(method="u2", ratio=3, svm=LogisticRegression().fit(*problem()), random_state=0)
     with local_client(2, memory_limit="1GiB") as client:
         there = DaskBlocks.load(client, load, 3)
-        for kernel in KERNELS:
+        for parameters in ({}, {"kernel": "rbf"}, {"kernel": "rbf", "gram_bytes": 20_000}):
             one, other = (
-                fit(blocks, kernel=kernel, sampler=sampler, solver="svrg", n_outer=4) for blocks in (here, there)
+                fit(blocks, sampler=sampler, solver="svrg", n_outer=4, **parameters) for blocks in (here, there)
             )
             assert one.certificate_ == other.certificate_
             assert (one.sample_counts_, one.threshold_) == (other.sample_counts_, other.threshold_)
-            name = "coef_" if kernel == "linear" else "dual_coef_"
+            name = "dual_coef_" if parameters else "coef_"
             assert getattr(one, name).tobytes() == getattr(other, name).tobytes()
+
+
+class Lost(Exception):
+    pass
+
+
+@pytest.mark.parametrize("gram_bytes", [None, 40_000])
+def test_a_gaussian_fit_goes_on_from_a_checkpoint(gram_bytes, tmp_path):
+    """To the same bits; linear ones are in the tests of checkpoints."""
+    whole = fit(LocalBlocks([load(i) for i in range(3)]), kernel="rbf", n_outer=8, tol=0.0, gram_bytes=gram_bytes)
+
+    def goes_on(lost_after):
+        journal = Journal(str(tmp_path), {}, LocalBlocks([load(i) for i in range(3)]), lambda text: None)
+
+        def callback(record):
+            journal.round_done(3, np.inf)
+            if record["round"] == lost_after:
+                raise Lost
+
+        model = MarginMeanClassifier(kernel="rbf", random_state=0, n_outer=8, tol=0.0, gram_bytes=gram_bytes)
+        return journal.rounds, model.fit(journal.blocks, callback=callback)
+
+    with pytest.raises(Lost):
+        goes_on(5)
+    with pytest.warns(ConvergenceWarning):
+        rounds, again = goes_on(None)
+    assert rounds == 3
+    assert again.dual_coef_.tobytes() == whole.dual_coef_.tobytes()
+    assert again.certificate_ == whole.certificate_
 
 
 def test_weights():
@@ -265,7 +324,10 @@ class Keeps:
         ({"gram_bytes": 100}, "gram_bytes applies to kernel rbf"),
         ({"kernel": "rbf", "sigma": 0.0}, "sigma is 0.0"),
         ({"kernel": "rbf", "sigma": "mean"}, "sigma is 'mean'"),
-        ({"kernel": "rbf", "sampler": None, "gram_bytes": 10**6}, "takes 1280000 bytes, and gram_bytes is 1000000"),
+        (
+            {"kernel": "rbf", "sampler": None, "gram_bytes": 3199},
+            r"400 values for each of 1\) takes 3200 bytes, and gram_bytes",
+        ),
     ],
 )
 def test_bad_parameters(parameters, message):

@@ -108,6 +108,7 @@ def test_a_descent_is_drawn(tmp_path: Path) -> None:
         "eight: seconds",
         "eight: zeros",
         "not run here",
+        "1797 x 64, lam 0.000556",
         "The first is first.",
     ):
         assert words in page

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hinge_twins import dual_sweep, onto_ball, pegasos_steps, scd_sweep
+from hinge_twins import dual_sweep, exact_problem, onto_ball, pegasos_steps, scd_sweep, shrinking_sweeps, shuffled
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -10,7 +10,6 @@ from square_twins import FORMS, problem
 from aucdist.data.block import as_rows
 from aucdist.kernels import hinge_dual, hinge_primal
 from aucdist.kernels.hinge_dual import DUAL, LABEL, N_COLUMNS, SQUARE, UPPER
-from aucdist.kernels.random import below
 
 pytestmark = pytest.mark.nojit
 
@@ -33,20 +32,21 @@ def table_of(X, y, uppers, one):
     return table
 
 
-def shuffled(seed, order):
-    """Return the order after a Fisher-Yates shuffle with the kernel's draws, and the generator's state."""
-    state, order = np.uint64(seed), list(order)
-    for t in range(len(order) - 1, 0, -1):
-        state, place = below(np.uint64(state), t + 1)
-        order[t], order[place] = order[place], order[t]
-    return order, state
-
-
 def test_squares(data):
     X, dense, _, _ = data
     out = np.zeros(N)
     hinge_dual.square_rows(as_rows(X), out)
     np.testing.assert_allclose(out, (dense**2).sum(axis=1), rtol=1e-15)
+
+
+@pytest.mark.parametrize("one", [0.0, 1.0])
+def test_slopes_and_the_loss(data, one):
+    X, dense, y, shares = data
+    w, found = np.random.default_rng(0).normal(size=6), np.zeros(N)
+    loss = hinge_dual.find_slopes(as_rows(X), table_of(X, y, shares, one), one, w, found)
+    meant = y * (dense @ w[:5] + one * w[5]) - 1.0
+    np.testing.assert_allclose(found, meant, rtol=1e-12, atol=1e-14)
+    assert loss == pytest.approx(shares @ np.maximum(-meant, 0.0), rel=1e-12)
 
 
 @pytest.mark.parametrize("one", [0.0, 1.0])
@@ -96,6 +96,22 @@ def test_sweeps_end_where_nothing_moves():
         as_rows(X), table, np.arange(2, dtype=np.int32), 2, 0, 1000, False, 0.0, 1.0, np.inf, -np.inf, w
     )
     assert taken == 2
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("one", [0.0, 1.0])
+def test_sweeps_in_which_rows_become_idle_are_the_twin_to_the_bit(form, one):
+    dense, y = exact_problem()
+    dense = dense[:, : 2 - int(one)]  # with the ones no more than two terms to a sum
+    X, uppers, width = FORMS[form](dense), np.full(N, 0.3), dense.shape[1]
+    table, order, w = table_of(X, y, uppers, one), np.arange(N, dtype=np.int32), np.zeros(width + 1)
+    meant = shrinking_sweeps(dense, y, uppers, table[:, DUAL].copy(), 7, 9 * N, one)
+    found = hinge_dual.dual_sweeps(as_rows(X), table, order, N, 7, 9 * N, False, one, 1.0, np.inf, -np.inf, w)
+    assert found == meant[:4]
+    assert found[0] < N
+    assert order.tolist() == meant[4]
+    np.testing.assert_array_equal(table[:, DUAL], meant[5])
+    np.testing.assert_array_equal(w, meant[6])
 
 
 @pytest.mark.parametrize("penalty", ["l1", "l2"])

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from margin_twins import drawn, factors, hinge, problem, row_functions, zero_one
 
-from aucdist.kernels.margin_svrg import svrg_steps
+from aucdist.kernels.margin_svrg import draw, svrg_steps
 from aucdist.kernels.random import fill_normal, stream
 from aucdist.kernels.rows import DenseRows
 from aucdist.kernels.zeroth_order import HINGE, ZERO_ONE, losses_at, slopes_along, steps_along, unit_vectors
@@ -100,18 +100,14 @@ def test_first_order_steps_are_those_written_out(gram, before):
         change = float(y[i] * (X[i] @ wk) < 1) - float(y[i] * (X[i] @ w) < 1)
         wk = wk - (wk - w - lam2 * change * y[i] * X[i] + slope) / (before + k + 1)
     z = np.zeros(15 if gram else 3)
-    svrg_steps(
-        DenseRows(rows),
-        0 if gram else -1,
-        X @ w,
-        X @ slope,
-        y.astype(np.int8),
-        np.ones(15),
-        lam2,
-        before,
-        n_steps,
-        4,
-        z,
-    )
+    found = np.empty(n_steps, dtype=np.int64)
+    draw(4, 15, found)
+    assert found.tolist() == list(drawn(4, 15, n_steps))
+    # In two parts: the rows where they are, then those that are read for the steps.
+    for part, read, places in ((slice(0, 23), rows, found[:23]), (slice(23, n_steps), rows[found[23:]], np.arange(17))):
+        svrg_steps(
+            DenseRows(read), places, found[part], 0 if gram else -1, X @ w, X @ slope, y.astype(np.int8), np.ones(15), lam2,
+            before, part.start, z,
+        )  # fmt: skip
     way = (z - n_steps * (slope_alpha if gram else slope)) / (before + n_steps + 1)
     np.testing.assert_allclose(w + (way @ X if gram else way), wk, rtol=1e-11)

@@ -2,7 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hinge_twins import dual_sweep, hinge_value, l2_minimum
+from hinge_twins import dual_sweep, exact_problem, hinge_value, l2_minimum
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from square_twins import FORMS, problem
@@ -40,6 +40,17 @@ def test_cdcd_is_sweep_after_sweep_of_the_twin():
         np.testing.assert_allclose(state.w, w[:4], rtol=1e-11, atol=1e-13)
         np.testing.assert_allclose(state.resume().duals[0], duals, rtol=1e-11, atol=1e-13)
         assert state.dual == pytest.approx(2 * lam * (duals.sum() - 0.5 * w @ w), rel=1e-11)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_cdcd_is_the_twin_to_the_bit(form):
+    X, y = exact_problem()
+    lam = 1e-2
+    uppers, duals, w = np.full(32, 1 / 32 / (2 * lam)), np.zeros(32), np.zeros(3)
+    for state in itertools.islice(hinge_cdcd(blocks_of(FORMS[form](X), y), lam), 20):
+        duals, w = dual_sweep(X, y, uppers, duals, w, range(32))
+        assert (state.w + 0.0).tobytes() == (w[:2] + 0.0).tobytes()  # -0 is 0
+    assert w.any()
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

@@ -5,8 +5,19 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hinge_twins import hinge_value, l1_minimum, l2_minimum, onto_ball, pegasos_steps, scd_sweep, soft, subgradient
+from hinge_twins import (
+    exact_problem,
+    hinge_value,
+    l1_minimum,
+    l2_minimum,
+    onto_ball,
+    pegasos_steps,
+    scd_sweep,
+    soft,
+    subgradient,
+)
 from square_twins import FORMS, problem
+from threadpoolctl import threadpool_limits
 
 from aucdist.data.block import Block, place
 from aucdist.engine.blocks import LocalBlocks, block_seed
@@ -31,6 +42,11 @@ SOLVERS = {
     ("rda", "l2"): hinge_rda,
     ("psa", "l1"): lambda b, lam, **k: hinge_psa(b, lam, radius=RADIUS, **k),
     ("pegasos", "l2"): lambda b, lam, **k: hinge_pegasos(b, lam, seed=5, **k),
+}
+
+ALL = SOLVERS | {
+    ("sdcd", "l2"): lambda b, lam, **k: hinge_sdcd(b, lam, seed=5, **k),
+    ("cdcd", "l2"): hinge_cdcd,
 }
 
 
@@ -72,7 +88,7 @@ def iterates(name, penalty, X, y, weight, lam, eta, intercept, n_rounds):
                 w = -np.sqrt(t) * eta / 2 * soft(total[:-1] / t, lam)
             else:
                 w = -total[:-1] / (2 * lam * t + 2 / eta - 2 * lam)
-            b = intercept * ((0.0 if name == "rda" else b) - 2 * (total if name == "rda" else g)[-1] / np.sqrt(t))
+            b = intercept * ((0.0 if name == "rda" else b) - 2 / np.sqrt(t) * (total if name == "rda" else g)[-1])
         path.append((w, b))
     return path
 
@@ -101,6 +117,25 @@ def test_one_block_is_the_published_algorithm(name, penalty, intercept, average)
         assert state.primal == pytest.approx(best[0], rel=1e-11)
         np.testing.assert_allclose(state.w, best[1] if intercept else best[1][:-1], rtol=1e-9, atol=1e-12)
     assert best[0] < 0.95
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize(("name", "penalty"), [s for s in SOLVERS if s[0] != "pegasos"])  # it holds its weights scaled
+@pytest.mark.parametrize("form", ["dense64", "csr32"])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("average", [False, True])
+def test_one_block_is_the_twin_to_the_bit(name, penalty, form, intercept, average):
+    X, y = exact_problem()
+    lam, eta, n_rounds = 0.02, 0.8, 25
+    rounds = SOLVERS[name, penalty](blocks_of(FORMS[form](X), y), lam, intercept=intercept, average=average, eta=eta)
+    path, mean = iterates(name, penalty, X, y, np.ones(32), lam, eta, intercept, n_rounds), np.zeros(3)
+    seen = {np.array([0.0, 0.0, -1.0]).tobytes()} if intercept else set()  # no features: the negative rows are more
+    for t, ((w, b), state) in enumerate(zip(path, rounds, strict=False), start=1):
+        mean = mean + 2 / (t + 1) * (np.append(w, b) - mean)
+        shown = (mean if average else np.append(w, b))[: 2 + intercept]
+        seen.add((shown + 0.0).tobytes())  # -0 is 0
+        assert (state.w + 0.0).tobytes() in seen
+    assert state.w[:2].any()
 
 
 @pytest.mark.nojit
@@ -208,12 +243,12 @@ def test_sparse_and_float32_are_dense(name, penalty):
         np.testing.assert_allclose(other, meant, rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize(("name", "penalty"), SOLVERS)
+@pytest.mark.parametrize(("name", "penalty"), ALL)
 def test_empty_single_and_duplicate_columns(name, penalty):
     X, y, _ = problem(20, 60)
     X = np.column_stack([X, np.zeros(80), X[:, 0], np.eye(80)[3]])
     for form in (X, sp.csr_array(X)):
-        state = next(itertools.islice(SOLVERS[name, penalty](blocks_of(form, y, 2), 1e-2), 60, None))
+        state = next(itertools.islice(ALL[name, penalty](blocks_of(form, y, 2), 1e-2), 60, None))
         assert state.w[4] == 0.0
         assert np.isfinite(state.w).all()
         assert state.primal < 1.05 * minimum(X, y, 1e-2, penalty) or name == "psa"
@@ -291,12 +326,6 @@ def on_workers():
         yield DaskBlocks.load(client, load, N_BLOCKS)
 
 
-ALL = SOLVERS | {
-    ("sdcd", "l2"): lambda b, lam, **k: hinge_sdcd(b, lam, seed=5, **k),
-    ("cdcd", "l2"): hinge_cdcd,
-}
-
-
 @pytest.mark.parametrize(("name", "penalty"), ALL)
 def test_here_and_on_workers_same_bits(name, penalty, on_workers):
     here = LocalBlocks([load(i) for i in range(N_BLOCKS)])
@@ -305,6 +334,19 @@ def test_here_and_on_workers_same_bits(name, penalty, on_workers):
     )
     assert one.w.tobytes() == other.w.tobytes()
     assert one.certificate == other.certificate
+
+
+@pytest.mark.parametrize(("name", "penalty"), ALL)
+def test_bits_do_not_depend_on_the_threads_of_blas(name, penalty):
+    """Workers have one, and this process as many as there are cores; short products are never split up."""
+    X, y, weight = problem(9_000, 21_000, 4, weighted=True)
+    found = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            rounds = ALL[name, penalty](blocks_of(X, y, 1, weight), 1e-2, intercept=True)
+            found.append(solve(rounds, tol=1e-10, max_passes=8))
+    assert found[0].w.tobytes() == found[1].w.tobytes()
+    assert found[0].certificate == found[1].certificate
 
 
 @pytest.mark.parametrize(("name", "penalty"), ALL)

@@ -1,0 +1,52 @@
+"""Rows of a Gram matrix that is too large to keep: their values are found when they are needed, some rows at a time."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from aucdist.data.block import Block
+from aucdist.objectives.margin_mean import gaussian_kernel
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class KernelBlock(Block):
+    """A block that stands for its rows of a Gaussian kernel's Gram matrix; `rows` are those that the kernel takes.
+
+    Attributes
+    ----------
+    vectors : ndarray or csr_matrix of shape (n_vectors, n_features)
+        All rows of the fit, in the order of the Gram matrix.
+    sigma : float
+    at_once : int
+        Of how many rows values are held.
+    """
+
+    vectors: Any
+    sigma: float
+    at_once: int
+
+    def chunks(self, which: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield parts of `which`, and the kernel values of the rows there, float64 of shape (n_part, n_vectors).
+
+        Parameters
+        ----------
+        which : ndarray of shape (n,), int64
+            Positions of rows in the block.
+        """
+        for first in range(0, len(which), self.at_once):
+            part = slice(first, min(first + self.at_once, len(which)))
+            yield part, gaussian_kernel(self.X[which[part]], self.vectors, self.sigma)
+
+    def times(self, vectors: np.ndarray) -> np.ndarray:
+        """Return the products of the Gram matrix's rows with vectors, float64 of shape (n_samples, ...).
+
+        Parameters
+        ----------
+        vectors : ndarray of shape (n_vectors,) or (n_vectors, n)
+        """
+        out = np.empty((self.n_samples, *vectors.shape[1:]))
+        for part, values in self.chunks(np.arange(self.n_samples)):
+            out[part] = values @ vectors
+        return out
