@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from aucdist.estimators.path import lam_path as lam_path
     from aucdist.estimators.univariate import UnivariateRankingClassifier as UnivariateRankingClassifier
 
-__version__ = "0.1.0"
+    __version__: str
+
 __all__ = [
     "HingeClassifier",
     "LinkClassifier",
@@ -27,6 +28,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version  # of the installed package, so that the number stands in one place only
+
+        return version("aucdist")
     # Lazily, so that the command line can print its help before scikit-learn and Numba are loaded.
     if name in __all__:
         from aucdist import estimators

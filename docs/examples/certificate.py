@@ -1,0 +1,21 @@
+"""A model and the proof of how good it is.
+
+The eights among the digits. The fit ends when the objective is proved to be within 0.1 % of the best
+possible; the test rows then say how well the model ranks rows it has not seen.
+"""
+
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+
+from aucdist import PairwiseHingeClassifier
+from aucdist.metrics import roc_auc_score
+
+X, digit = load_digits(return_X_y=True)
+X_train, X_test, y_train, y_test = train_test_split(X / 16, digit == 8, stratify=digit, random_state=0)
+
+model = PairwiseHingeClassifier(lam=1e-3, tol=1e-3).fit(X_train, y_train)
+
+proof = model.certificate_
+print(f"{proof.status} after {model.n_passes_} passes")
+print(f"objective {proof.primal:.5f}; no weights can have one below {proof.dual:.5f}")
+print(f"test AUC {roc_auc_score(y_test, model.decision_function(X_test)):.4f}")

@@ -1,0 +1,23 @@
+"""Is one model better than another?
+
+Both score the same test rows, so their AUCs vary together, and the paired test of DeLong sees differences
+that two intervals side by side would hide.
+"""
+
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import train_test_split
+
+from aucdist import PairwiseHingeClassifier
+from aucdist.metrics import roc_auc_difference
+
+X, digit = load_digits(return_X_y=True)
+y = digit >= 8
+X_train, X_test, y_train, y_test = train_test_split(X / 16, y, stratify=digit, test_size=0.5, random_state=0)
+
+ours = PairwiseHingeClassifier(lam=1e-3).fit(X_train, y_train)
+theirs = LogisticRegression(max_iter=1000).fit(X_train, y_train)
+
+found = roc_auc_difference(y_test, ours.decision_function(X_test), theirs.decision_function(X_test))
+print(f"AUC differs by {found.value:+.4f}, p = {found.p_value:.3g}")
+print(f"95 % interval {found.low:+.4f} to {found.high:+.4f}")

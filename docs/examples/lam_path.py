@@ -1,0 +1,18 @@
+"""A whole row of lam for little more than one.
+
+A dual point does not know lam, so every cut that was found for one value serves all others.
+"""
+
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+
+from aucdist import PairwiseHingeClassifier, lam_path
+from aucdist.metrics import roc_auc_score
+
+X, digit = load_digits(return_X_y=True)
+X_train, X_test, y_train, y_test = train_test_split(X / 16, digit == 8, stratify=digit, random_state=0)
+
+lams = [1.0, 1e-1, 1e-2, 1e-3]
+for lam, model in zip(lams, lam_path(PairwiseHingeClassifier(), X_train, y_train, lams=lams), strict=True):
+    area = roc_auc_score(y_test, model.decision_function(X_test))
+    print(f"lam {lam:<6g} {model.n_passes_:3} passes  gap {model.certificate_.relative_gap:.1e}  test AUC {area:.4f}")

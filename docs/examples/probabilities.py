@@ -1,0 +1,26 @@
+"""Probabilities of rare events.
+
+Simulated rows, few of which are positive. A link function gives probabilities itself; a ranking
+model is calibrated on scores of rows that it has not seen.
+"""
+
+import numpy as np
+
+from aucdist import LinkClassifier, PairwiseHingeClassifier
+from aucdist.metrics import brier_score_loss, log_loss, roc_auc_score
+
+
+def draw(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows of three features, and whether the event happened."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(4000, 3))
+    return X, random.random(4000) < 1 / (1 + np.exp(5 - X @ [2.0, 1.0, 0.0]))
+
+
+X, y = draw(0)
+print(f"{y.mean():.1%} of the rows are positive")
+X_test, y_test = draw(1)
+for model in (LinkClassifier(), LinkClassifier(link="logit"), PairwiseHingeClassifier(calibration="logit")):
+    p = model.fit(X, y).predict_proba(X_test)[:, 1]
+    measures = (roc_auc_score(y_test, p), brier_score_loss(y_test, p), log_loss(y_test, p))
+    print("AUC {:.4f}  Brier {:.4f}  log loss {:.4f}".format(*measures), "", model)

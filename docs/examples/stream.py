@@ -1,0 +1,25 @@
+"""Rows that come one batch after the other.
+
+`partial_fit` of the online solvers learns from a batch and forgets it. The classes must be named in the first
+call.
+"""
+
+import numpy as np
+
+from aucdist import PairwiseSquareClassifier
+from aucdist.metrics import roc_auc_score
+
+random = np.random.default_rng(0)
+
+
+def batch(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return some rows in [-1, 1], a tenth of them positive."""
+    y = random.random(n) < 0.1
+    return np.clip(random.normal(size=(n, 10)) / 3 + 0.15 * y[:, np.newaxis], -1, 1), y
+
+
+X_test, y_test = batch(4000)
+model = PairwiseSquareClassifier(solver="opauc", eta=2**-4, lam=1e-3, random_state=0)
+for number in range(1, 6):
+    model.partial_fit(*batch(400), classes=[False, True])
+    print(f"after batch {number}: test AUC {roc_auc_score(y_test, model.decision_function(X_test)):.3f}")

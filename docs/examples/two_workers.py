@@ -1,0 +1,25 @@
+"""Two worker processes, the same bits.
+
+Chunks of a Dask array become blocks where they lie. Bits depend on how the rows are cut, never on who works
+on them.
+"""
+
+import dask.array as da
+import numpy as np
+from sklearn.datasets import load_digits
+
+from aucdist import PairwiseHingeClassifier
+from aucdist.engine.dask import local_client
+
+# Worker processes import this file: what starts them must not be done again.
+if __name__ == "__main__":
+    X, digit = load_digits(return_X_y=True)
+    chunks = da.from_array(X / 16, chunks=(500, 64)), da.from_array(digit == 8, chunks=500)
+
+    here = PairwiseHingeClassifier(lam=1e-3).fit(*chunks)
+    with local_client(2):
+        there = PairwiseHingeClassifier(lam=1e-3).fit(*chunks)
+
+    print("in this process", here.certificate_.relative_gap)
+    print("on two workers ", there.certificate_.relative_gap)
+    print("same bits:", np.array_equal(here.coef_, there.coef_))

@@ -1,0 +1,78 @@
+"""What is made when the documentation is built: the configuration reference, the gallery, and types as docstrings word them.
+
+The two pages come out of the package itself, which runs in another environment than MkDocs: AUCDIST_PYTHON names its interpreter.
+"""
+
+import ast
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from griffe import Class, DocstringSectionKind, Extension, Function, GriffeLoader, Object
+from mkdocs.structure.files import File, Files
+from pygments.formatters import HtmlFormatter
+
+CHOICES = re.compile(r"^(\s*[\w, ]+ : )\{(.+?)\}", re.MULTILINE)
+HERE = Path(__file__).resolve().parent
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add the pages that are made."""
+    made = {
+        "reference/configuration.md": printed(HERE / "configuration.py"),
+        "gallery.md": gallery(sorted((HERE / "examples").glob("*.py"))),
+        "code.css": HtmlFormatter(style="default").get_style_defs(".codehilite"),
+    }
+    for path, content in made.items():
+        files.append(File.generated(config, path, content=content))
+    return files
+
+
+def printed(script: Path) -> str:
+    """Return what a script of ours prints; a warning of it is an error."""
+    python = os.environ.get("AUCDIST_PYTHON", str(HERE.parent / ".venv" / "bin" / "python"))
+    environment = os.environ | {"PYTHONPATH": str(HERE.parent), "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "error"}
+    return subprocess.run([python, script], env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def gallery(examples: list[Path]) -> str:
+    """Return a page with the text, the code and the output of each example."""
+    parts = [
+        "# Gallery",
+        "Each example is a file in `docs/examples`; what it prints is from the building of this page.",
+    ]
+    for file in examples:
+        source = file.read_text(encoding="utf-8")
+        text = ast.get_docstring(ast.parse(source)) or ""
+        title, _, rest = text.partition("\n")
+        code = source.split('"""', 2)[2].strip()
+        parts += [f"## {title.rstrip('.')}", rest.strip(), f"`{file.name}`"]
+        parts += [f"```python\n{code}\n```", f"```text\n{printed(file).rstrip()}\n```"]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+class Plain(Extension):
+    """Types as numpydoc words them, and defaults as they are.
+
+    Of ``{"a", "b"} or None`` Griffe takes the first for the default and a dash for a minus, and of parameters described
+    together it takes default and annotation of one for all.
+    """
+
+    def on_object(self, *, obj: Object, loader: GriffeLoader, **kwargs: Any) -> None:
+        """Change the docstring before it is shown."""
+        if obj.docstring is None:
+            return
+        obj.docstring.value = CHOICES.sub(r"\1one of \2", obj.docstring.value)
+        if not isinstance(obj, Class | Function):
+            return
+        of_signature = {str(parameter.annotation) for parameter in obj.parameters}
+        for section in obj.docstring.parsed:
+            if section.kind is DocstringSectionKind.parameters:
+                for described in section.value:
+                    if described.name in obj.parameters:
+                        own = obj.parameters[described.name]
+                        described.value = own.default
+                        if str(described.annotation) in of_signature:
+                            described.annotation = own.annotation

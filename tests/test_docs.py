@@ -1,0 +1,166 @@
+"""What the documentation says is there: names, parameters, links, commands, configurations. Nothing is built or run."""
+
+import importlib
+import inspect
+import re
+import shlex
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from pydantic import TypeAdapter
+from typer.main import get_command
+
+from aucdist.data.source import Source
+from flows.cli import app
+from flows.config import ClusterConfig, TrainConfig
+from flows.cv.config import CvConfig
+from flows.loading import parse_yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = ROOT / "docs" / "pages"
+TEXTS = sorted([ROOT / "README.md", ROOT / "ARCHITECTURE.md", *PAGES.rglob("*.md"), *(ROOT / "infra").glob("*.md")])
+MADE = {PAGES / "gallery.md", PAGES / "reference" / "configuration.md"}
+"""Pages that docs/hooks.py makes."""
+
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+INDENTED = re.compile(r"^(?:    |\$ )(aucdist .*)$", re.MULTILINE)
+PACKAGES = ("aucdist", "aucdist.estimators", "aucdist.metrics", "aucdist.sampling")
+ARRAYS = {"X", "y", "y_true", "y_score", "y_proba", "y_pred", "first", "second", "sample_weight"}
+PLACEHOLDER = re.compile(r"\b(RUN|N|KEY=VALUE|URL|FILE|NAME)\b|\.\.\.")
+
+
+def name_of(file: Path) -> str:
+    return str(file.relative_to(ROOT))
+
+
+def public() -> Iterator[Any]:
+    """Yield every public class and function once."""
+    seen = set()
+    for package in PACKAGES:
+        module = importlib.import_module(package)
+        for name in module.__all__:
+            thing = getattr(module, name)
+            if callable(thing) and thing not in seen:
+                seen.add(thing)
+                yield pytest.param(thing, id=name)
+
+
+def section(text: str, heading: str) -> str:
+    """Return a section of a numpydoc docstring."""
+    found = re.search(rf"^{heading}\n-+\n(.*?)(?=^\w[^\n]*\n-+\n|\Z)", text, re.MULTILINE | re.DOTALL)
+    return found[1] if found else ""
+
+
+def entries(text: str) -> dict[str, str]:
+    """Return what a section says of each name: the rest of the line with its name, and the lines below."""
+    found = {}
+    for head, below in re.findall(r"^(\S[^\n]*)\n?((?:    [^\n]*\n?|\n)*)", text, re.MULTILINE):
+        names, _, kind = head.partition(" : ")
+        found |= {name.strip("*"): kind + " " + below for name in names.split(", ")}
+    return found
+
+
+@pytest.mark.parametrize("thing", list(public()))
+def test_every_parameter_is_described(thing: Any) -> None:
+    text = inspect.getdoc(thing)
+    assert text, "no docstring"
+    if isinstance(thing, type) and issubclass(thing, Warning):
+        return
+    # Plain results have attributes in place of parameters.
+    heading = "Attributes" if hasattr(thing, "__dataclass_fields__") else "Parameters"
+    wanted = [name for name in inspect.signature(thing).parameters if name != "self"]
+    described = entries(section(text, heading))
+    assert [name for name in wanted if name not in described] == []
+    for name in ARRAYS & set(wanted):
+        assert re.search(r"\bshape\b|\bAs (for|in)\b|as in", described[name]), f"{name}: no shape"
+
+
+@pytest.mark.parametrize("thing", [p for p in public() if hasattr(p.values[0], "get_params")])
+def test_every_method_names_its_source(thing: Any) -> None:
+    told = (inspect.getdoc(thing) or "") + (sys.modules[thing.__module__].__doc__ or "")
+    assert re.search(r"\b(19|20)\d\d\b", told), "no paper"
+
+
+@pytest.mark.parametrize("file", TEXTS, ids=name_of)
+def test_links_lead_somewhere(file: Path) -> None:
+    text = FENCE.sub("", file.read_text(encoding="utf-8"))
+    for target in LINK.findall(text):
+        path = target.partition("#")[0]
+        if path and "://" not in target:
+            found = (file.parent / path).resolve()
+            assert found.exists() or found in MADE, f"{target}: no such file"
+
+
+def commands() -> Iterator[Any]:
+    """Yield the command lines in code, which must be whole, and those in sentences, which need not."""
+    for file in TEXTS:
+        text = file.read_text(encoding="utf-8")
+        blocks = "\n".join(body for _, body in FENCE.findall(text)).replace("\\\n", " ")
+        whole = INDENTED.findall(text) + re.findall(r"^(?:\w+=\S+ )*(aucdist .*)$", blocks, re.MULTILINE)
+        for line in dict.fromkeys(whole):
+            yield pytest.param(line, True, id=f"{file.stem}: {line}")
+        for line in dict.fromkeys(re.findall(r"`(aucdist [^`\n]+)`", FENCE.sub("", text))):
+            yield pytest.param(line, False, id=f"{file.stem}: {line}, in a sentence")
+
+
+@pytest.mark.parametrize(("line", "whole"), list(commands()))
+def test_commands_and_options_exist(line: str, whole: bool) -> None:
+    words = shlex.split(PLACEHOLDER.sub("1", line), comments=True)[1:]
+    command: Any = get_command(app)
+    while hasattr(command, "commands") and words and not words[0].startswith("-"):
+        assert words[0] in command.commands, f"no command {words[0]!r}"
+        command = command.commands[words.pop(0)]
+    if words == ["--help"]:
+        return
+    if whole:
+        command.make_context("aucdist", words)  # refuses what is wrong or missing, and runs nothing
+    else:
+        command.make_parser(command.context_class(command)).parse_args(words)
+
+
+def configurations() -> Iterator[Any]:
+    """Yield the YAML in fences."""
+    for file in TEXTS:
+        for language, body in FENCE.findall(file.read_text(encoding="utf-8")):
+            if language == "yaml" and "apiVersion" not in body:  # else it is for Kubernetes
+                yield pytest.param(body, id=f"{file.stem}: {body.splitlines()[0]}")
+
+
+@pytest.mark.parametrize("text", list(configurations()))
+def test_configurations_are_accepted(text: str) -> None:
+    content = parse_yaml(text, "the page")
+    kinds = {"grid": CvConfig, "data": TrainConfig, "kind": ClusterConfig, "source": Source}
+    kind: Any = next(model for key, model in kinds.items() if key in content)
+    TypeAdapter(kind).validate_python(content)
+
+
+def test_every_page_is_in_the_menu() -> None:
+    menu = yaml.safe_load((ROOT / "docs" / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
+    listed = set(re.findall(r"'([\w/-]+\.md)'", repr(menu)))
+    pages = {file.relative_to(PAGES).as_posix() for file in {*PAGES.rglob("*.md"), *MADE}}
+    assert listed == pages
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    text = "\n".join(file.read_text(encoding="utf-8") for file in (PAGES / "reference").glob("*.md"))
+    for name in importlib.import_module("aucdist").__all__:
+        assert name == "__version__" or f"::: aucdist.{name}" in text, name
+    for name in importlib.import_module("aucdist.sampling").__all__:
+        assert f"::: aucdist.sampling.{name}" in text, name
+
+
+def test_lock_has_what_the_extra_asks_for() -> None:
+    extra = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]["docs"]
+    lock = (ROOT / "docs" / "requirements.lock").read_text(encoding="utf-8")
+    locked = dict(re.findall(r"^([\w-]+)(?:\[[^]]*\])?==([^\s;]+)", lock, re.MULTILINE))
+    for wanted in map(Requirement, extra):
+        assert locked[wanted.name] in wanted.specifier
+    assert "index" not in lock
+    assert "://" not in lock

@@ -1,0 +1,41 @@
+"""The examples in docstrings, and those of the gallery, do what they say."""
+
+import doctest
+import importlib
+import runpy
+import warnings
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+FILES = [file for file in sorted((ROOT / "aucdist").rglob("*.py")) if ">>> " in file.read_text(encoding="utf-8")]
+EXAMPLES = [
+    pytest.param(file, id=file.stem, marks=[pytest.mark.slow] if "local_client" in file.read_text("utf-8") else [])
+    for file in sorted((ROOT / "docs" / "examples").glob("*.py"))
+]
+NO_EXAMPLE = {"SeparationWarning", "IntervalWarning", "Interval", "Difference", "Reliability", "__version__"}
+"""Public names that are results or warnings of others, whose examples show them."""
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_docstrings(file: Path) -> None:
+    module = importlib.import_module(".".join(file.relative_to(ROOT).with_suffix("").parts))
+    failed, tried = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
+    assert tried > 0
+    assert failed == 0, "the difference is on stdout"
+
+
+@pytest.mark.parametrize("package", ["aucdist", "aucdist.metrics", "aucdist.sampling"])
+def test_every_public_name_has_an_example(package: str) -> None:
+    module = importlib.import_module(package)
+    without = [name for name in module.__all__ if ">>> " not in (getattr(module, name).__doc__ or "")]
+    assert set(without) <= NO_EXAMPLE
+
+
+@pytest.mark.parametrize("file", EXAMPLES)
+def test_gallery(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        runpy.run_path(str(file), run_name="__main__")
+    assert capsys.readouterr().out
