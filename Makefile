@@ -5,8 +5,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+DOCS := .venv-docs
+AUDIT := build/audit
 
-.PHONY: setup train test test-s3 test-kubernetes lint bench clean
+.PHONY: setup train test test-s3 test-kubernetes faults soak lint bench docs audit clean
 
 train: setup  ## train on the embedded digits and write a run folder below runs/
 	$(BIN)/aucdist train digits
@@ -18,8 +20,15 @@ test: setup  ## all tests but the slow ones, then the small ones again as plain 
 test-s3: setup  ## the tests of S3 on a real server: AUCDIST_TEST_S3 is its endpoint, credentials as for any S3
 	$(BIN)/pytest -q -m s3
 
-test-kubernetes: setup  ## runs on a real Kubernetes API and S3, started by the labs (AUCDIST_LABS): ten minutes, the first time twenty
-	tests/infra/on_labs.sh
+test-kubernetes:  ## runs on a real Kubernetes API and S3, started by the labs (AUCDIST_LABS): ten minutes, the first time twenty
+	$(MAKE) setup VENV=build/kubernetes
+	tests/infra/on_labs.sh build/kubernetes
+
+faults: setup  ## break things in mid-fit, five times each: half an hour; the link and the full disk need root, S3 its lab
+	$(BIN)/python tests/infra/faults.py
+
+soak: setup  ## 200 runs on one server and one cluster: does anything grow? ten minutes
+	$(BIN)/python tests/infra/soak.py
 
 lint: setup
 	$(BIN)/ruff check .
@@ -29,6 +38,25 @@ lint: setup
 bench: setup  ## measure on this machine, beside the peers
 	$(BIN)/aucdist bench pairwise
 	$(BIN)/aucdist bench engine
+
+docs: setup $(DOCS)/.installed  ## the documentation: build/docs/index.html; a warning ends it
+	$(DOCS)/bin/mkdocs build --quiet --config-file docs/mkdocs.yml
+
+$(DOCS)/.installed: docs/requirements.lock
+	test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r docs/requirements.lock
+	touch $@
+
+audit: $(AUDIT)/.installed  ## known faults of the packages in the lock files, as a service on the internet knows them
+	@for lock in requirements.lock infra/docker/requirements.lock; do \
+	  $(AUDIT)/bin/pip-audit --strict --progress-spinner off --disable-pip --require-hashes -r $$lock || { \
+	    echo "audit: $$lock has packages with known faults, or what is said above could not be looked up: then nothing is known"; exit 1; }; \
+	done
+
+$(AUDIT)/.installed:
+	test -x $(AUDIT)/bin/python || $(PYTHON) -m venv $(AUDIT)
+	$(AUDIT)/bin/python -m pip install --quiet --disable-pip-version-check pip-audit
+	touch $@
 
 setup: $(STAMP)
 
@@ -41,5 +69,5 @@ $(STAMP): requirements.lock pyproject.toml
 	touch $@
 
 clean:  ## remove everything that was made here, run folders excepted
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) $(DOCS) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -22,6 +22,7 @@ from aucdist.data.dataset import Schema
 from aucdist.data.manifest import below, read_manifest
 from aucdist.data.opening import Each, Opening, fingerprint_of, open_source
 from aucdist.data.source import Source
+from aucdist.data.veil import secret_urls, unveiled, veiled
 from aucdist.errors import InputError
 from aucdist.model import ABOUT, WEIGHTS, LinearModel, load_model
 
@@ -40,12 +41,15 @@ class Scoring:
         What tells this model and this version of the data from others.
     opening : Opening
         The rows.
+    urls : tuple of str
+        Those with passwords, which are no part of the file: see `aucdist.data.veil`.
     """
 
     model: str
     output: str
     key: str
     opening: Opening
+    urls: tuple[str, ...] = ()
 
     @property
     def url(self) -> str:
@@ -85,9 +89,10 @@ def begin(
     digests = [hashlib.sha256(files.read_bytes(below(model, file))).hexdigest() for file in (WEIGHTS, ABOUT)]
     place = read_manifest(files.locate(str(source.source))).url if source.format == "shards" else None
     key = hashlib.sha256(json.dumps([digests, fingerprint_of(source), place, n_parts]).encode()).hexdigest()
+    urls = secret_urls(source, model, place or "")
     begun = json.loads(files.read_bytes(below(output, BEGUN))) if files.exists(below(output, BEGUN)) else {}
     if begun.get("key") == key and "opening" in begun:
-        return _scoring(begun)
+        return _scoring(begun, urls)
     if "opening" in begun or not (begun or files.is_vacant(output)):
         raise InputError(
             f"{files.shown(output)} is not empty, and what is in it are not scores of this model for this version of the data; "
@@ -97,8 +102,9 @@ def begin(
         below(output, BEGUN), json.dumps({"key": key}).encode()
     )  # before the long way: may it be written?
     opening = open_source(source, each=each, n_parts=n_parts, schema=loaded.schema, labelled=False, name=name)
-    made = Scoring(model, output, key, opening)
-    files.write_bytes(made.url, json.dumps(vars(made) | {"opening": opening.to_json()}).encode())
+    made = Scoring(model, output, key, opening, urls)
+    content = {"model": model, "output": output, "key": key, "opening": opening.to_json()}
+    files.write_bytes(made.url, json.dumps(veiled(content, urls)).encode())
     return made
 
 
@@ -123,17 +129,18 @@ def to_score(source: Source, schema: Schema) -> Source:
     return source.model_copy(update=changes)
 
 
-def _scoring(content: dict[str, Any]) -> Scoring:
-    return Scoring(**content | {"opening": Opening.from_json(content["opening"])})
+def _scoring(content: dict[str, Any], urls: tuple[str, ...]) -> Scoring:
+    known = unveiled(content, urls)
+    return Scoring(**known | {"opening": Opening.from_json(known["opening"]), "urls": urls})
 
 
 @functools.lru_cache(maxsize=2)
-def _at(url: str, key: str) -> tuple[Scoring, LinearModel]:
-    begun = _scoring(json.loads(files.read_bytes(url)))
+def _at(url: str, key: str, urls: tuple[str, ...]) -> tuple[Scoring, LinearModel]:
+    begun = _scoring(json.loads(files.read_bytes(url)), urls)
     return begun, load_model(begun.model)
 
 
-def score_part(url: str, key: str, index: int) -> dict[str, Any]:
+def score_part(url: str, key: str, index: int, urls: tuple[str, ...] = ()) -> dict[str, Any]:
     """Write the scores of one part, unless they are there.
 
     Parameters
@@ -142,13 +149,15 @@ def score_part(url: str, key: str, index: int) -> dict[str, Any]:
         Of the `Scoring`.
     index : int
         The part.
+    urls : tuple of str
+        Of the `Scoring`.
 
     Returns
     -------
     dict
         ``file`` and ``rows``.
     """
-    scoring, model = _at(url, key)
+    scoring, model = _at(url, key, urls)
     place = scoring.part(index)
     if not files.exists(place):
         block = scoring.opening.read(index)

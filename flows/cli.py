@@ -1,12 +1,13 @@
 """The command `aucdist`: its subcommands are the functions of `flows.commands`."""
 
+import os
 import signal
 from typing import Annotated
 
 import typer
 
 from flows.commands import bench, compare, cv, data, reproduce, score, shard, simulate, train, up
-from flows.commands.common import OK, TERMINATED
+from flows.commands.common import OK, TERMINATED, reported
 
 app = typer.Typer(
     name="aucdist", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
@@ -42,8 +43,20 @@ def main_options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
+    log: Annotated[
+        str | None,
+        typer.Option(
+            metavar="text|json", help="How progress and errors are written to stderr. [env: AUCDIST_LOG; default: text]"
+        ),
+    ] = None,
 ) -> None:
     """Hold the options of the command itself."""
+    from flows.log import KEY, log_form
+
+    with reported(debug=False):
+        if log is not None:
+            os.environ[KEY] = log  # where the flows look, too
+        log_form()
 
 
 def _terminated(number: int, frame: object) -> None:

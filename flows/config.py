@@ -15,6 +15,7 @@ from flows.cache import Cache
 from flows.checkpoints import CheckpointConfig
 from flows.clusters import ClusterConfig as ClusterConfig
 from flows.clusters import NoCluster as NoCluster
+from flows.observer import refuse_report
 from flows.strict import Strict as Strict
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._+-]*$"
@@ -189,7 +190,16 @@ class TrainConfig(Strict):
     checkpoint: CheckpointConfig | None = Field(
         default=None, description="Checkpoints of the fit, from which a run that was killed goes on; by default none"
     )
+    performance_report: bool = Field(
+        default=False, description="Whether the run folder gets Dask's own report on its cluster, dask-report.html"
+    )
     s3: S3Config = Field(default_factory=S3Config, description="How s3:// URLs are reached")
+
+    @model_validator(mode="after")
+    def _can_be_reported(self) -> "TrainConfig":
+        if self.performance_report:
+            refuse_report(self.cluster)
+        return self
 
     @model_validator(mode="after")
     def _can_be_kept(self) -> "TrainConfig":

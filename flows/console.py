@@ -62,6 +62,36 @@ class Watch(Protocol):
     def note(self, text: str) -> None:
         """Hear something worth saying."""
 
+    def about(self, facts: Record) -> None:
+        """Hear what the run is called, where it can be watched, how large its rows are."""
+
+
+class Relay:
+    """Hands everything on to another watch. Who wants to hear some of it overrides that."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+
+    def stage(self, name: str) -> None:
+        """Hand it on."""
+        self._watch.stage(name)
+
+    def round(self, record: Record, tol: float) -> None:
+        """Hand it on."""
+        self._watch.round(record, tol)
+
+    def tasks(self, tasks: Tasks) -> None:
+        """Hand it on."""
+        self._watch.tasks(tasks)
+
+    def note(self, text: str) -> None:
+        """Hand it on."""
+        self._watch.note(text)
+
+    def about(self, facts: Record) -> None:
+        """Hand it on."""
+        self._watch.about(facts)
+
 
 def done(first_gap: float, gap: float, tol: float) -> float:
     """Return how far the gap has come from the first one down to `tol`, on a log scale, from 0 to 1."""
@@ -77,6 +107,13 @@ def line(record: Record) -> str:
     return (
         f"round {record['round']}  passes {record['passes']}  gap {record['relative_gap']:.2e}  "
         f"primal {record['primal']:.6g}  dual {record['dual']:.6g}  {record['seconds']:.1f} s"
+    )
+
+
+def fact_line(facts: Record) -> str:
+    """Return facts in one line."""
+    return ", ".join(
+        f"{name} {value:,}" if isinstance(value, int) else f"{name} {value}" for name, value in facts.items()
     )
 
 
@@ -108,6 +145,10 @@ class Lines:
     def note(self, text: str) -> None:
         """Say it."""
         self._say(f"  {text}")
+
+    def about(self, facts: Record) -> None:
+        """Say them."""
+        self._say(f"  {fact_line(facts)}")
 
 
 class Live:
@@ -152,6 +193,10 @@ class Live:
     def note(self, text: str) -> None:
         """Print it above the bars."""
         self._bar.console.print(text, markup=False, highlight=False)
+
+    def about(self, facts: Record) -> None:
+        """Print them above the bars."""
+        self.note(fact_line(facts))
 
     def _finish(self) -> None:
         if self._task is not None:

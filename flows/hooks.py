@@ -7,21 +7,24 @@ import numpy as np
 from prefect.client.schemas.objects import FlowRun, State
 from prefect.flows import Flow
 from prefect.logging.loggers import flow_run_logger
-from prefect.runtime import flow_run
+from prefect.runtime import flow_run as this_run
 
 DAY = 24 * 3600.0
 
 
-def free_cluster(flow: Flow[..., Any], run: FlowRun, state: State[Any]) -> None:
-    """Remove the Kubernetes clusters of a run that could not do it itself: it was killed, or lost its machine."""
-    cluster = (run.parameters.get("config") or {}).get("cluster")
+def free_cluster(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
+    """Remove the Kubernetes clusters of a run that could not do it itself: it was killed, or lost its machine.
+
+    Prefect calls it by position from one place and by these names from another.
+    """
+    cluster = (flow_run.parameters.get("config") or {}).get("cluster")
     if not isinstance(cluster, dict) or cluster.get("kind") != "kubernetes":
         return
     from flows.clusters import KubernetesConfig
     from flows.kube.running import remove_clusters_of
 
-    left = remove_clusters_of(KubernetesConfig.model_validate(cluster).namespace, str(run.id))
-    flow_run_logger(run).info("clusters left behind and removed: %s", ", ".join(left) or "none")
+    left = remove_clusters_of(KubernetesConfig.model_validate(cluster).namespace, str(flow_run.id))
+    flow_run_logger(flow_run).info("clusters left behind and removed: %s", ", ".join(left) or "none")
 
 
 COMMON: dict[str, Any] = {
@@ -36,7 +39,7 @@ COMMON: dict[str, Any] = {
 
 def trained_name() -> str:
     """Return the name of a run that fits a model, such as ``a9a-all-pairs-lam1e-3``."""
-    config: Any = flow_run.parameters["config"]
+    config: Any = this_run.parameters["config"]
     model = config.model.built
     lam = getattr(model, "lam", None)
     return f"{config.name}-{model.solver}" + ("" if lam is None else f"-lam{short(lam)}")
@@ -44,10 +47,10 @@ def trained_name() -> str:
 
 def data_name() -> str:
     """Return the name of a run that reads a data set, such as ``score-a9a``."""
-    config: Any = flow_run.parameters["config"]
+    config: Any = this_run.parameters["config"]
     source = config.source.source if config.name is None else config.name
     first = source if isinstance(source, str) else source[0]
-    return f"{flow_run.flow_name}-{PurePosixPath(first).name.partition('.')[0]}"
+    return f"{this_run.flow_name}-{PurePosixPath(first).name.partition('.')[0]}"
 
 
 def short(number: float) -> str:

@@ -164,7 +164,8 @@ def _line(e: Any, model: type[BaseModel]) -> str:
         return f"{above}: {text}" if above else text
     cause = e.get("ctx", {}).get("error")
     text = str(cause) if isinstance(cause, ValueError) else e["msg"]
-    if e["type"] not in ("missing", "value_error", "union_tag_not_found"):
+    # What stands below `s3` may be a secret in the wrong place.
+    if e["type"] not in ("missing", "value_error", "union_tag_not_found") and "s3" not in loc:
         text += f" (given: {e['input']!r:.80})"
     return f"{key}: {text}" if key else text
 

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from flows.checkpoints import Keep, keep, unless_lost
@@ -12,7 +13,9 @@ from flows.config import TrainConfig
 from flows.console import Watch
 from flows.direct import cut, survey
 from flows.each import each_of
+from flows.observer import REPORT, Observer
 from flows.publish import publish
+from flows.remote import size_of
 from flows.results import Trained, result_of
 from flows.runs import run_folder, run_name
 from flows.s3 import s3_as_configured
@@ -59,12 +62,14 @@ def train(config: TrainConfig, watch: Watch, run: Run = call) -> dict[str, Any]:
         return value
 
     name = run_name(config.name, config.model.built)
+    watch = Observer(watch, name)
     with s3_as_configured(config.s3, config.cluster, watch), run_folder(config.output, name) as folder:
         if config.data.direct:
             found = staged("open data", cut, config.data, config.blocks)
         else:
             found = staged("open data", open_shards if is_sharded(config.data) else open_data, config.data)
-        work = partial(_on_its_cluster, config, name, found, staged, watch)
+        report = folder.aside / REPORT if config.performance_report else None
+        work = partial(_on_its_cluster, config, name, found, staged, watch, report)
         opened, kept, fitted, scored = unless_lost(config, work, watch)
         trained = Trained(config, opened, fitted, scored, seconds)
         result = result_of(trained, folder.url)
@@ -75,11 +80,15 @@ def train(config: TrainConfig, watch: Watch, run: Run = call) -> dict[str, Any]:
 
 
 def _on_its_cluster(
-    config: TrainConfig, name: str, found: Any, staged: Callable[..., Any], watch: Watch
+    config: TrainConfig, name: str, found: Any, staged: Callable[..., Any], watch: Observer, report: Path | None
 ) -> tuple[Any, Keep | None, Any, Scored]:
     """Do what needs workers: place the rows, fit, and count the scores."""
     n_blocks = found.n_blocks(config.blocks)
-    with cluster(config.cluster, name) as (client, scratch), fixed(config.cluster, client, n_blocks):
+    with (
+        cluster(config.cluster, name) as (client, scratch),
+        fixed(config.cluster, client, n_blocks),
+        watch.on(client, report),
+    ):
         opened = found
         if config.data.direct:
             opened = staged("survey", survey, found, config.data, each_of(client, watch), scratch)
@@ -88,6 +97,7 @@ def _on_its_cluster(
             placed = staged("place", place_shards, opened, config.cache, client, watch)
         else:
             placed = staged("place", place_rows, opened, config.blocks, client, scratch, config.cache, watch)
+        watch.about(size_of(opened.train))
         kept = keep(config, opened.fingerprint, placed.train, watch)
         fitted = staged("fit", fit, config.model, placed.train, watch, kept)
         return opened, kept, fitted, staged("evaluate", evaluate, fitted, placed, watch)

@@ -49,6 +49,12 @@ def remote(manifest: Manifest) -> Remote:
     )  # fmt: skip
 
 
+def size_of(rows: Block | Remote) -> dict[str, int]:
+    """Return how many rows and features there are, and how many bytes they take in memory."""
+    n_bytes = rows.memory if isinstance(rows, Remote) else sum(np.asarray(part).nbytes for part in rows.rows)
+    return {"rows": rows.n_samples, "features": rows.n_features, "bytes": n_bytes}
+
+
 def blocks_of(rows: Block | Remote) -> Iterator[Block]:
     """Yield rows block by block, wherever they are."""
     if isinstance(rows, Block):

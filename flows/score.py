@@ -8,9 +8,9 @@ from prefect import flow
 from prefect.artifacts import create_table_artifact
 from prefect.logging import get_run_logger
 
-from flows.console import Lines
 from flows.data_config import ScoreConfig
 from flows.hooks import COMMON, data_name
+from flows.log import follower
 from flows.scoring import score as score_by
 from flows.train_auc import as_task, rows_of
 
@@ -28,6 +28,6 @@ def score(config: ScoreConfig) -> dict[str, Any]:
     dict
         What ``aucdist score --json`` prints.
     """
-    result = score_by(config, Lines(get_run_logger().info), as_task)
+    result = score_by(config, follower(get_run_logger().info), as_task)
     create_table_artifact([rows_of(result)], key="score-table", description=f"Scores at {result['output']}")
     return result

@@ -59,4 +59,5 @@ def begin(config: ScoreConfig, source: Source, each: Each) -> scoring.Scoring:
 
 def score_parts(begun: scoring.Scoring, each: Each) -> list[dict[str, Any]]:
     """Write the scores, part by part."""
-    return list(each(functools.partial(scoring.score_part, begun.url, begun.key), range(begun.opening.n_blocks)))
+    work = functools.partial(scoring.score_part, begun.url, begun.key, urls=begun.urls)
+    return list(each(work, range(begun.opening.n_blocks)))

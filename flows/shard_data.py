@@ -8,9 +8,9 @@ from prefect import flow
 from prefect.artifacts import create_table_artifact
 from prefect.logging import get_run_logger
 
-from flows.console import Lines
 from flows.data_config import ShardConfig
 from flows.hooks import COMMON, data_name
+from flows.log import follower
 from flows.sharding import shard
 from flows.train_auc import as_task, rows_of
 
@@ -28,6 +28,6 @@ def shard_data(config: ShardConfig) -> dict[str, Any]:
     dict
         What ``aucdist shard --json`` prints.
     """
-    result = shard(config, Lines(get_run_logger().info), as_task)
+    result = shard(config, follower(get_run_logger().info), as_task)
     create_table_artifact([rows_of(result)], key="shard-data-table", description=f"Shards at {result['target']}")
     return result

@@ -70,7 +70,7 @@ def survey(asked: sharding.Request, each: Each, name: str) -> sharding.Job:
 
 def route(job: sharding.Job, each: Each) -> list[list[int]]:
     """Write the rows of every part aside, sorted by shard."""
-    return list(each(functools.partial(sharding.route, job.url), range(job.opening.n_blocks)))
+    return list(each(functools.partial(sharding.route, job.url, urls=job.urls), range(job.opening.n_blocks)))
 
 
 def gather(job: sharding.Job, starts: list[list[int]], each: Each) -> list[Any]:

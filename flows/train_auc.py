@@ -17,8 +17,8 @@ from aucdist.report.plots import picture, rocs
 from aucdist.report.table import summary_rows
 from flows import pipeline
 from flows.config import TrainConfig
-from flows.console import Lines
 from flows.hooks import COMMON, trained_name
+from flows.log import follower
 from flows.publish import scored_rows
 
 # Only these are worth another try.
@@ -41,7 +41,7 @@ def train_auc(config: TrainConfig) -> dict[str, Any]:
         What ``aucdist train --json`` prints.
     """
     logger = get_run_logger()
-    result = pipeline.train(config, Lines(logger.info), as_task)
+    result = pipeline.train(config, follower(logger.info), as_task)
     create_markdown_artifact(markdown_of(result), key="train-auc-summary", description=f"Summary of {config.name}")
     create_table_artifact([rows_of(result)], key="train-auc-table", description=f"Figures of {config.name}")
     show_roc(result, key="train-auc-roc", description=f"ROC curve of {config.name}")

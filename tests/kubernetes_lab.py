@@ -7,13 +7,17 @@ address, and what an image would bring along (working folder, settings) is named
 import json
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import yaml
+from certificates import Authority
 
 ROOT = Path(__file__).resolve().parents[1]
 OVERLAYS = ROOT / "infra" / "kubernetes" / "overlays"
+BUCKET = "s3://aucdist-lab"
 POD_IP = {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
 
 
@@ -52,7 +56,7 @@ def _for_lab(manifest: dict[str, Any]) -> dict[str, Any]:
     if manifest["kind"] == "PodDisruptionBudget":
         return manifest | {"apiVersion": "policy/v1beta1"}  # the lab's server is older than policy/v1
     if manifest["kind"] == "ConfigMap" and manifest["metadata"]["name"] == "aucdist":
-        manifest["data"]["AUCDIST_BUCKET"] = "s3://aucdist-lab"
+        manifest["data"]["AUCDIST_BUCKET"] = BUCKET
     if manifest["kind"] in ("Deployment", "Job"):
         container = manifest["spec"]["template"]["spec"]["containers"][0]
         args = container["args"]
@@ -62,3 +66,39 @@ def _for_lab(manifest: dict[str, Any]) -> dict[str, Any]:
         if container.get("workingDir") == "/aucdist":
             container["workingDir"] = str(ROOT)
     return manifest
+
+
+def config(
+    data: dict[str, Any], output: object, *, lam: float = 1e-3, blocks: int = 4, **kubernetes: Any
+) -> dict[str, Any]:
+    cluster: dict[str, Any] = {"kind": "none"}
+    if kubernetes:
+        cluster = {
+            "kind": "kubernetes",
+            "image": "aucdist",
+            "scratch": f"{BUCKET}/scratch",
+            "secrets": ["aucdist-s3"],
+        } | kubernetes
+    model = {"solver": "all-pairs", "lam": lam, "tol": 1e-3}
+    return {"name": "a9a", "data": data, "model": model, "blocks": blocks, "cluster": cluster, "output": str(output)}
+
+
+def no_clusters() -> bool:
+    return [c for c in objects("daskclusters") if c["metadata"]["name"] != "aucdist"] == []
+
+
+def wait_until(true: Callable[[], Any], seconds: float = 120) -> Any:
+    end = time.monotonic() + seconds
+    while not (found := true()):
+        assert time.monotonic() < end, f"still not so after {seconds} s"
+        time.sleep(1)
+    return found
+
+
+def put_tls_secret(authority: Authority, days: float) -> None:
+    files = zip(("ca.crt", "tls.crt", "tls.key"), authority.files("dask", days), strict=True)
+    entries = [f"--from-file={key}={file}" for key, file in files]
+    made = kubectl(
+        "-n", "aucdist", "create", "secret", "generic", "test-tls", *entries, "--dry-run=client", "-o", "yaml"
+    )
+    kubectl("apply", "-f", "-", stdin=made)

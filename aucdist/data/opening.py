@@ -24,6 +24,7 @@ from aucdist.data.ranges import Part, Plan, parts, plan, read_part, survey
 from aucdist.data.shards import n_pos, read_shard
 from aucdist.data.source import Source
 from aucdist.data.survey import Survey
+from aucdist.data.veil import secret_urls, unveiled, veiled
 from aucdist.errors import InputError
 
 PART_BYTES = 64 * 2**20
@@ -137,10 +138,11 @@ class Opening:
 
         A description of thousands of parts would otherwise travel with the task of each of them.
         """
-        data = json.dumps(self.to_json()).encode()
+        urls = secret_urls(self.source, self.manifest)
+        data = json.dumps(veiled(self.to_json(), urls)).encode()
         url = below(folder, f"opening-{hashlib.sha256(data).hexdigest()[:16]}.json")
         files.write_bytes(url, data)
-        return Saved(url, self)
+        return Saved(url, urls, self)
 
 
 @dataclass(frozen=True)
@@ -148,22 +150,23 @@ class Saved:
     """Reads the blocks of an opening: ``saved(index) -> Block``. Where it was sent to, it finds the opening in a file."""
 
     url: str
+    secret_urls: tuple[str, ...] = ()
     opening: Opening | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"url": self.url, "opening": None}
+        return {"url": self.url, "secret_urls": self.secret_urls, "opening": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
 
     def __call__(self, index: int) -> Block:
         """Read a block; see `Opening.read`."""
-        return (self.opening or _saved(self.url)).read(index)
+        return (self.opening or _saved(self.url, self.secret_urls)).read(index)
 
 
 @functools.lru_cache(maxsize=4)  # the file is named after its content
-def _saved(url: str) -> Opening:
-    return Opening.from_json(json.loads(files.read_bytes(url)))
+def _saved(url: str, urls: tuple[str, ...]) -> Opening:
+    return Opening.from_json(unveiled(json.loads(files.read_bytes(url)), urls))
 
 
 def open_source(

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from aucdist.data import files
 from aucdist.data.arrow_files import opened
 from aucdist.data.delimited import categorical_in, hashed_in
+from aucdist.data.packed import ALWAYS_ALLOWED
 from aucdist.data.source import Source
 from aucdist.data.tables import (
     MISSING_CATEGORY,
@@ -29,6 +30,8 @@ from aucdist.data.tables import (
 from aucdist.errors import InputError
 
 Known = Mapping[str, tuple[str, ...]]
+# A column of one value, a million times over, takes a few bytes. Tables that mean something grow less than this.
+MOST_GROWTH = 10_000
 
 
 def parse_parquet(data: bytes, where: str, source: Source, known: Known | None) -> Table:
@@ -132,6 +135,7 @@ def _parsed(
     asked = [column for column, _, _ in source.where or ()]
     wanted = range(start, file.num_row_groups if stop is None else stop)
     groups = _needed_groups(raw, source, wanted, names, where)
+    _refuse_bomb(file.metadata, groups, len({*read, *asked}), raw.size(), where)
     table = file.read_row_groups(groups, columns=list(dict.fromkeys([*read, *asked])), use_threads=False)
     first = sum(file.metadata.row_group(i).num_rows for i in range(start)) + 1
     if source.where is not None:
@@ -139,6 +143,17 @@ def _parsed(
             table, first = table.filter(_condition(source)), 1
             where = f"{where}, where {source.where}"
     return _table(table.select(read), where, source, known, label, features, first)
+
+
+def _refuse_bomb(metadata: pq.FileMetaData, groups: Sequence[int], n_columns: int, size: int, where: str) -> None:
+    """Refuse what would fill the memory, before it does."""
+    rows = sum(metadata.row_group(i).num_rows for i in groups)
+    limit = max(ALWAYS_ALLOWED, MOST_GROWTH * size)
+    if 8 * rows * n_columns > limit:
+        raise InputError(
+            f"{where}: {size} bytes are said to hold {rows} rows of {n_columns} columns, which take more than {limit} bytes in "
+            "memory; if it is no trap, name the columns that are needed under `keep`, or write it without compression"
+        )
 
 
 def _table(

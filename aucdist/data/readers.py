@@ -75,7 +75,9 @@ def _read_files(source: Source, schema: Schema | None) -> tuple[list[tuple[str, 
     """Return what is in each file of a source, and the checksums of the files."""
     urls = files.expand(source.source)
     if source.sha256 is not None and len(urls) > 1:
-        raise InputError(f"`sha256` is the checksum of one file, but {source.source} means {len(urls)} of them")
+        raise InputError(
+            f"`sha256` is the checksum of one file, but {files.shown(str(source.source))} means {len(urls)} of them"
+        )
     parsed, digests = [], []
     for url in urls:
         data = whole(url, source)

@@ -42,6 +42,7 @@ from aucdist.data.shards import verify_shard, write_shard
 from aucdist.data.source import Dtype, Source
 from aucdist.data.split import scrambled
 from aucdist.data.statistics import Statistics, from_table, to_parquet
+from aucdist.data.veil import secret_urls, unveiled, veiled
 from aucdist.errors import InputError
 
 ASIDE, JOB = "_sharding-", "job.json"
@@ -60,6 +61,8 @@ class Job:
     n_shards, seed : int
     origin : dict
         What the manifest will say of the rows' origin.
+    urls : tuple of str
+        Those with passwords, which are no part of the file: see `aucdist.data.veil`.
     """
 
     target: str
@@ -68,6 +71,7 @@ class Job:
     n_shards: int
     seed: int
     origin: dict[str, Any]
+    urls: tuple[str, ...] = ()
 
     @property
     def url(self) -> str:
@@ -193,8 +197,10 @@ def survey(asked: Request, *, each: Each = map, n_parts: int | None = None, name
     InputError
         As `open_source`.
     """
+    of_shards = asked.source.format == "shards"
+    urls = secret_urls(asked.source, read_manifest(files.locate(str(asked.source.source))).url if of_shards else "")
     if known := _read_json(below(asked.aside, JOB)):
-        return _job(known)
+        return _job(known, urls)
     opening = open_source(asked.source, each=each, n_parts=n_parts, name=name)
     rows = opening.n_samples
     n_shards = math.ceil(rows / asked.rows_per_shard if asked.rows_per_shard else opening.memory / PART_BYTES)
@@ -202,18 +208,21 @@ def survey(asked: Request, *, each: Each = map, n_parts: int | None = None, name
         "sources": files_of(asked.source), "reading": asked.source.reading(), "classes": opening.classes,
         "rows_per_shard": asked.rows_per_shard, "seed": asked.seed, "key": asked.key,
     }  # fmt: skip
-    job = Job(asked.target, asked.aside, opening, max(1, min(n_shards, rows)), asked.seed, origin)
-    files.write_bytes(job.url, json.dumps(vars(job) | {"opening": opening.to_json()}).encode())
+    job = Job(asked.target, asked.aside, opening, max(1, min(n_shards, rows)), asked.seed, origin, urls)
+    content = vars(job) | {"opening": opening.to_json()}
+    del content["urls"]
+    files.write_bytes(job.url, json.dumps(veiled(content, urls)).encode())
     return job
 
 
-def _job(content: dict[str, Any]) -> Job:
-    return Job(**content | {"opening": Opening.from_json(content["opening"])})
+def _job(content: dict[str, Any], urls: tuple[str, ...]) -> Job:
+    known = unveiled(content, urls)
+    return Job(**known | {"opening": Opening.from_json(known["opening"]), "urls": urls})
 
 
 @functools.lru_cache(maxsize=2)  # its folder is named after what decides it
-def _job_at(url: str) -> Job:
-    return _job(json.loads(files.read_bytes(url)))
+def _job_at(url: str, urls: tuple[str, ...] = ()) -> Job:
+    return _job(json.loads(files.read_bytes(url)), urls)
 
 
 def _read_json(url: str) -> Any:
@@ -221,7 +230,7 @@ def _read_json(url: str) -> Any:
     return json.loads(files.read_bytes(url)) if files.exists(url) else None
 
 
-def route(url: str, index: int) -> list[int]:
+def route(url: str, index: int, urls: tuple[str, ...] = ()) -> list[int]:
     """Write the rows of one part aside, sorted by shard.
 
     Parameters
@@ -230,13 +239,15 @@ def route(url: str, index: int) -> list[int]:
         That of the job.
     index : int
         The part.
+    urls : tuple of str
+        Of the job.
 
     Returns
     -------
     list of int, n_shards + 1 of them
         Where the rows of each shard start in the file: an Arrow stream for each.
     """
-    job = _job_at(url)
+    job = _job_at(url, urls)
     record = below(job.aside, f"part-{index:05d}.json")
     if known := _read_json(record):
         return list(known)
@@ -328,5 +339,5 @@ def shard_data(asked: Request, *, each: Each = map, n_parts: int | None = None) 
     if known := finished(asked, each):
         return known
     job = survey(asked, each=each, n_parts=n_parts)
-    starts = list(each(functools.partial(route, job.url), range(job.opening.n_blocks)))
+    starts = list(each(functools.partial(route, job.url, urls=job.urls), range(job.opening.n_blocks)))
     return finish(job, list(each(functools.partial(gather, job.url), items_of(job, starts))))

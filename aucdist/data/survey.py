@@ -16,6 +16,9 @@ from aucdist.errors import InputError
 DENSE_ABOVE = 0.5
 # A column with more categories than this is an identifier, and its 0/1 features would fill the memory.
 MAX_CATEGORIES = 10_000
+# A file of one line could name feature 2 147 483 647. Features beyond the first are seldom rarer than this.
+ALWAYS_WIDE = 2**24
+WIDTH_PER_VALUE = 10
 
 
 @dataclass(frozen=True)
@@ -153,6 +156,11 @@ def _numbered(source: Source, survey: Survey) -> tuple[str, ...]:
     """Return the names of features that are called by their numbers."""
     if survey.width == 0:
         raise InputError(f"{survey.where}: no row has a feature")
+    if source.n_features is None and survey.width > max(ALWAYS_WIDE, WIDTH_PER_VALUE * survey.stored):
+        raise InputError(
+            f"{survey.where}: the largest feature is number {survey.width}, but only {survey.stored} values are not zero: a "
+            f"model of so many weights would fill the memory. If it is meant, say so by n_features: {survey.width}"
+        )
     start = 0 if source.zero_based else 1
     return tuple(str(i) for i in range(start, start + (source.n_features or survey.width)))
 

@@ -7,7 +7,8 @@ from typing import Any
 from aucdist.data.block import Block
 
 Row = dict[str, Any]
-Suite = Callable[[bool], Iterator[Row]]
+Suite = Callable[..., Iterator[Row]]
+"""Takes whether to run what takes minutes, too, and by name what else it knows."""
 
 
 def seconds_of(work: Callable[[], Any]) -> float:

@@ -3,6 +3,7 @@
 import copy
 import json
 import logging
+import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from flows.console import Lines, Watch
+    from flows.console import Watch
 
 OK, FAILED, WRONG_INPUT, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143
 
@@ -24,21 +25,22 @@ Cluster = Annotated[
 ]
 
 
-def lines() -> "Lines":
+def lines() -> "Watch":
     """Return a watch that writes lines to stderr, where they do not mix with results."""
-    from flows.console import Lines
+    from flows.log import follower
 
-    return Lines(lambda text: print(text, file=sys.stderr, flush=True))
+    return follower(lambda text: print(text, file=sys.stderr, flush=True))
 
 
 def followed(work: Callable[["Watch"], dict[str, Any]]) -> dict[str, Any]:
-    """Do some work with a watch on stderr: moving bars on a terminal, else lines."""
+    """Do some work with a watch on stderr: moving bars on a terminal, else lines, of JSON if that is asked for."""
     from rich.console import Console
 
     from flows.console import Live
+    from flows.log import log_form
 
     console = Console(stderr=True)
-    if not console.is_terminal:
+    if not console.is_terminal or log_form() == "json":
         return work(lines())
     with Live(console) as live:
         return work(live)
@@ -73,19 +75,37 @@ def reported(debug: bool) -> Iterator[None]:
     except typer.Exit:
         raise
     except KeyboardInterrupt:
-        typer.echo("interrupted", err=True)
+        _tell("interrupted", "", INTERRUPTED)
         raise typer.Exit(INTERRUPTED) from None
     except Exception as e:
         from aucdist.errors import InputError, RunError
         from flows.prefect_api import explained
 
         if debug:
-            traceback.print_exc()
+            typer.echo(masked(traceback.format_exc()), err=True, nl=False)
         e = explained(e)
         if isinstance(e, InputError):
-            typer.echo(f"error: {e}", err=True)
+            _tell("error", str(e), WRONG_INPUT)
             raise typer.Exit(WRONG_INPUT) from None
         what = str(e) if isinstance(e, RunError) else f"{type(e).__name__}: {e}"
         hint = "" if debug else " (--debug shows where)"
-        typer.echo(f"failed: {what}{hint}", err=True)
+        _tell("failed", f"{what}{hint}", FAILED)
         raise typer.Exit(FAILED) from None
+
+
+def masked(text: str) -> str:
+    """Return a text with its URLs as they may be shown: an error may repeat what it was given."""
+    from flows.loading import mask
+
+    return mask(text)
+
+
+def _tell(event: str, text: str, code: int) -> None:
+    """Write on stderr how a command failed, in the form of the log."""
+    from flows.log import KEY, entry
+
+    text = masked(text)
+    in_json = os.environ.get(KEY) == "json"
+    typer.echo(
+        entry(event, {"text": text, "exit": code}) if in_json else ": ".join(filter(None, (event, text))), err=True
+    )

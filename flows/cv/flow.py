@@ -15,18 +15,19 @@ from prefect.artifacts import (
 from prefect.logging import get_run_logger
 
 from aucdist.report.table import certificate_words, search_verdict, summary_rows
-from flows.console import Lines, Tasks
+from flows.console import Relay, Tasks, Watch
 from flows.cv.config import CvConfig
 from flows.cv.run import cross_validate
 from flows.hooks import COMMON
+from flows.log import follower
 from flows.train_auc import as_task, show_roc
 
 
-class Artifact(Lines):
-    """Follows a search in lines of the log and in a progress artifact."""
+class Artifact(Relay):
+    """Follows a search in a progress artifact, and hands everything on to another watch."""
 
-    def __init__(self, say: Any, name: str) -> None:
-        super().__init__(say)
+    def __init__(self, watch: Watch, name: str) -> None:
+        super().__init__(watch)
         self._name = name
         self._artifact: UUID | None = None
 
@@ -54,7 +55,7 @@ def cross_validate_flow(config: CvConfig) -> dict[str, Any]:
     dict
         What ``aucdist cv --json`` prints.
     """
-    result = cross_validate(config, Artifact(get_run_logger().info, config.name), as_task)
+    result = cross_validate(config, Artifact(follower(get_run_logger().info), config.name), as_task)
     create_markdown_artifact(markdown_of(result), key="cross-validate-verdict", description=f"Verdict on {config.name}")
     create_table_artifact(table_of(result), key="cross-validate-table", description=f"Settings of {config.name}")
     refit = result["refit"] | {"run": result["run"]}

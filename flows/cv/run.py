@@ -10,8 +10,10 @@ from flows.console import Watch
 from flows.cv.config import CvConfig
 from flows.cv.rows import cut_any, open_any, place_any
 from flows.cv.search import Found, search
+from flows.observer import REPORT, Observer
 from flows.pipeline import Run, call
 from flows.publish import publish
+from flows.remote import size_of
 from flows.results import Trained, jsonable, result_of
 from flows.runs import run_folder, stamped
 from flows.s3 import s3_as_configured
@@ -53,16 +55,23 @@ def cross_validate(config: CvConfig, watch: Watch, run: Run = call) -> dict[str,
         return value
 
     name = stamped(f"{config.name}-cv")
+    watch = observer = Observer(watch, name)
     with s3_as_configured(config.s3, config.cluster, watch), run_folder(config.output, name) as folder:
         opened = staged("open data", open_any, config, watch)
         n_parts = max(opened.n_blocks(config.blocks), config.folds.number * config.folds.repeats)
-        with cluster(config.cluster, name) as (client, scratch), fixed(config.cluster, client, n_parts):
+        report = folder.aside / REPORT if config.performance_report else None
+        with (
+            cluster(config.cluster, name) as (client, scratch),
+            fixed(config.cluster, client, n_parts),
+            observer.on(client, report),
+        ):
             rows = staged("cut", cut_any, opened, config, client, scratch, watch)
             found: Found = staged("search", search, config, rows, client, scratch, watch)
             best = found.rows[found.chosen].parameters
             model = ModelConfig(**{**config.model.model_dump(exclude_unset=True), **best})
             opened = staged("encode", rows.encoded, client, watch)
             placed = staged("place", place_any, opened, config, client, scratch, watch)
+            watch.about(size_of(opened.train))
             fitted = staged("fit", fit, model, placed.train, watch)
             scored = staged("evaluate", evaluate, fitted, placed, watch)
         trained = Trained(config, opened, fitted, scored, seconds)

@@ -3,11 +3,13 @@
 import logging
 import os
 import re
+import socket
 import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 from aucdist.engine.dask import connect
 from aucdist.engine.workers import check_versions
@@ -18,6 +20,10 @@ from flows.kube.objects import RUN_LABEL, TLS_FILES, address_of, autoscaler_of, 
 
 EVERY = 1.0  # seconds between two looks
 GONE_SECONDS = 60
+PATIENCE = 30.0
+"""Seconds for what does not mend by itself but may be mended by others: a run that ends and frees its quota, an operator that
+is started again."""
+
 HOPELESS = {"InvalidImageName", "ErrImageNeverPull", "ImagePullBackOff", "CreateContainerConfigError"}
 """Why a container waits that will not mend by waiting; ErrImagePull may be a registry that is down for a moment."""
 
@@ -49,8 +55,9 @@ def dask_cluster(config: KubernetesConfig, run: str) -> Iterator[Any]:
         if autoscaler is not None:
             api.create(autoscaler)
         _wait(api, name, "scheduler", lambda: _has_scheduler(api, name), config.timeout)
-        tls = TLS_FILES if config.tls else None
-        with connect(address_of(config, name), config.timeout, tls) as client:
+        tls, address = TLS_FILES if config.tls else None, address_of(config, name)
+        _resolve(address)
+        with connect(address, config.timeout, tls) as client:
             n = config.minimum
             _wait(api, name, f"{n} workers", lambda: len(client.nthreads()) >= n, config.timeout)
             check_versions(client)
@@ -100,27 +107,46 @@ def _has_scheduler(api: Api, name: str) -> bool:
     return any(_is_ready(pod) for pod in api.pods(name) if pod.metadata.labels["dask.org/component"] == "scheduler")
 
 
-def _wait(api: Api, name: str, what: str, there: Callable[[], bool], timeout: float) -> None:
-    deadline = time.monotonic() + timeout
-    while not there():
-        reasons, hopeless = trouble(api, name)
-        if hopeless:
-            raise InputError(f"cluster {name} cannot start: {'; '.join(reasons)}")
-        if time.monotonic() > deadline:
-            raise RunError(f"cluster {name} has no {what} after {timeout:g} s: {'; '.join(reasons)}")
+def _resolve(address: str) -> None:
+    """Check that the name of the scheduler's Service is known here, as it is to every pod: Dask would ask till its time-out."""
+    host = str(urlsplit(address).hostname)
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            socket.getaddrinfo(host, None)
+            return
+        except OSError:
+            if time.monotonic() > end:
+                raise InputError(
+                    f"the name {host} does not resolve here: a run with a cluster of kind `kubernetes` must itself be in that "
+                    "Kubernetes, as the deployment train-auc/kubernetes is"
+                ) from None
         time.sleep(EVERY)
 
 
-def trouble(api: Api, name: str) -> tuple[list[str], bool]:
-    """Return what keeps a cluster from starting, in Kubernetes' words, and whether waiting is of no use."""
-    reasons, hopeless = [], False
+def _wait(api: Api, name: str, what: str, there: Callable[[], bool], timeout: float) -> None:
+    start = time.monotonic()
+    while not there():
+        reasons, worth = trouble(api, name)
+        if worth == 0:
+            raise InputError(f"cluster {name} cannot start: {'; '.join(reasons)}")
+        if time.monotonic() - start > (seconds := min(worth, timeout)):
+            raise RunError(f"cluster {name} has no {what} after {seconds:g} s: {'; '.join(reasons)}")
+        time.sleep(EVERY)
+
+
+def trouble(api: Api, name: str) -> tuple[list[str], float]:
+    """Return what keeps a cluster from starting, in Kubernetes' words, and how many seconds it is worth waiting for."""
+    reasons, worth = [], float("inf")
     deployments, pods = api.deployments(name), api.pods(name)
     if not deployments:
         reasons.append("the Dask operator has made nothing of it: is it running, and is it watching this namespace?")
+        worth = PATIENCE
     for deployment in deployments:
         for condition in deployment.status.conditions or ():
             if condition.type == "ReplicaFailure":  # as when a quota is used up
                 reasons.append(f"{deployment.metadata.name}: {condition.message}")
+                worth = PATIENCE
     for pod in pods:
         for condition in pod.status.conditions or ():
             if condition.type == "PodScheduled" and condition.status == "False":
@@ -129,10 +155,10 @@ def trouble(api: Api, name: str) -> tuple[list[str], bool]:
             waiting, ended = container.state.waiting, (container.last_state or container.state).terminated
             if waiting is not None:
                 reasons.append(f"{pod.metadata.name}: {waiting.reason}: {waiting.message}")
-                hopeless |= waiting.reason in HOPELESS
+                worth = 0.0 if waiting.reason in HOPELESS else worth
             if ended is not None:
                 reasons.append(f"{pod.metadata.name}: ended with {ended.exit_code} ({ended.reason})")
-    return reasons or ["its pods are starting"], hopeless
+    return reasons or ["its pods are starting"], worth
 
 
 def _is_ready(pod: Any) -> bool:

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
+from flows.cli import app
 from flows.clusters import AddressConfig, LocalClusterConfig, NoCluster
 from flows.config import TrainConfig
 from flows.loading import configs_folder, load_train, mask, parse_yaml, to_yaml
@@ -97,6 +99,33 @@ def test_no_secret_in_the_resolved_configuration() -> None:
 
 def test_form_for_prefect() -> None:
     schema = TrainConfig.model_json_schema()
-    keys = {"name", "data", "model", "cluster", "blocks", "cache", "checkpoint", "s3", "output"}
+    keys = {"name", "data", "model", "cluster", "blocks", "cache", "checkpoint", "performance_report", "s3", "output"}
     assert set(schema["properties"]) == keys
     assert schema["required"] == ["name", "data"]
+
+
+@pytest.mark.parametrize(
+    "evil",
+    [
+        "!!python/object/apply:os.mkdir [{folder}/ran]",
+        "!!python/object/new:os.mkdir [{folder}/ran]",
+        "!!python/name:os.system",
+        "!!python/module:os",
+        "!!python/object:flows.config.TrainConfig {{}}",
+    ],
+)
+@pytest.mark.parametrize("by", ["file", "set", "cluster", "source"])
+def test_yaml_is_data_and_never_code(evil: str, by: str, tmp_path: Path) -> None:
+    value = evil.format(folder=tmp_path)
+    path = tmp_path / "evil.yaml"
+    path.write_text(f"name: {value}\n")
+    args = {
+        "file": ["train", str(path)],
+        "set": ["train", "digits", "--set", f"name={value}"],
+        "cluster": ["train", "digits", "--set", f"cluster={path}"],
+        "source": ["shard", str(path), str(tmp_path / "shards")],
+    }[by]
+    found = CliRunner().invoke(app, args)
+    assert found.exit_code == 2, found.output
+    assert "not valid YAML: could not determine a constructor for the tag" in found.stderr
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["evil.yaml"]

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from flows import train_auc
-from flows.console import Tasks
+from flows.console import Lines, Tasks
 from flows.cv import flow
 from flows.cv.config import load_cv
 from flows.cv.run import cross_validate
@@ -56,13 +56,13 @@ def test_artifacts_of_a_search(made: dict[str, Any], tmp_path: Path) -> None:
     assert 'xmlns="http://www.w3.org/2000/svg"' in svg
     assert "var(--" not in svg
     assert "#c24e00" in svg
-    plain = cross_validate(load_cv("digits", QUICK, str(tmp_path)), flow.Artifact(lambda text: None, "again"))
+    plain = cross_validate(load_cv("digits", QUICK, str(tmp_path)), flow.Artifact(Lines(lambda text: None), "again"))
     assert (plain["table"], plain["tasks"]["kept"]) == (result["table"], 2)
 
 
 def test_progress_in_words(made: dict[str, Any]) -> None:
     said: list[str] = []
-    artifact = flow.Artifact(said.append, "x")
+    artifact = flow.Artifact(Lines(said.append), "x")
     artifact.tasks(Tasks(0, 4, 0, "", None))
     artifact.tasks(Tasks(4, 4, 1, "best so far auc 0.9 at lam 1", 0.0))
     assert said == ["  0 of 4 tasks", "  4 of 4 tasks, 1 failed, best so far auc 0.9 at lam 1"]

@@ -13,7 +13,7 @@ from flows.data_config import ScoreConfig, ShardConfig
 
 
 def named(monkeypatch: pytest.MonkeyPatch, name: Any, flow: str, config: Any) -> str:
-    monkeypatch.setattr(hooks, "flow_run", SimpleNamespace(parameters={"config": config}, flow_name=flow))
+    monkeypatch.setattr(hooks, "this_run", SimpleNamespace(parameters={"config": config}, flow_name=flow))
     found: str = name()
     return found
 
@@ -52,7 +52,8 @@ def freed(monkeypatch: pytest.MonkeyPatch, parameters: dict[str, Any]) -> list[t
         "flows.kube.running.remove_clusters_of", lambda namespace, run: asked.append((namespace, run)) or ["c"]
     )
     monkeypatch.setattr(hooks, "flow_run_logger", lambda run: SimpleNamespace(info=lambda *_: None))
-    hooks.free_cluster(None, SimpleNamespace(id="u", parameters=parameters), None)  # type: ignore[arg-type]
+    run: Any = SimpleNamespace(id="u", parameters=parameters)
+    hooks.free_cluster(flow=None, flow_run=run, state=None)  # type: ignore[arg-type]  # as the Job of a cancelled run does
     return asked
 
 

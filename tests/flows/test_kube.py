@@ -173,6 +173,17 @@ def test_cluster_that_does_not_start_says_why_and_is_removed(
     assert api.there == {}
 
 
+@pytest.mark.parametrize("deployments", [[], [failure("exceeded quota: aucdist")]])
+def test_what_others_must_mend_is_not_waited_for_as_long_as_a_start(
+    deployments: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "Api", lambda namespace: MakeBelieve([], deployments))
+    monkeypatch.setattr(running, "PATIENCE", 0.02)
+    monkeypatch.setattr(running, "EVERY", 0.01)
+    with pytest.raises(RunError, match=r"no scheduler after 0.02 s"), running.dask_cluster(config(timeout=300), "run"):
+        pass
+
+
 @contextmanager
 def connected(api: MakeBelieve, monkeypatch: pytest.MonkeyPatch, **more: Any) -> Iterator[Any]:
     client = thing(nthreads=lambda: {"tcp://a:1": 1, "tcp://b:2": 1})
@@ -184,9 +195,26 @@ def connected(api: MakeBelieve, monkeypatch: pytest.MonkeyPatch, **more: Any) ->
     monkeypatch.setattr(running, "Api", lambda namespace: api)
     monkeypatch.setattr(running, "connect", connect)
     monkeypatch.setattr(running, "check_versions", lambda client: None)
+    monkeypatch.setattr(running.socket, "getaddrinfo", lambda host, port: [])
     monkeypatch.setattr(running, "EVERY", 0.01)
     with running.dask_cluster(config(**more), "run") as given:
         yield given
+
+
+def test_run_outside_the_cluster_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    api = MakeBelieve([pod("scheduler", ready=True)])
+
+    def unknown(host: str, port: None) -> None:
+        raise OSError(f"no {host}")
+
+    monkeypatch.setattr(running, "Api", lambda namespace: api)
+    monkeypatch.setattr(running.socket, "getaddrinfo", unknown)
+    monkeypatch.setattr(running, "PATIENCE", 0.01)
+    monkeypatch.setattr(running, "EVERY", 0.01)
+    says = r"the name here-scheduler.aucdist does not resolve here: .*must itself be in"
+    with pytest.raises(InputError, match=says), running.dask_cluster(config(name="here"), "run"):
+        pass
+    assert api.there == {}
 
 
 def test_cluster_is_removed_however_the_run_ends(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """The manifests, checked without a cluster: by kustomize, by Kubernetes' own schemas, and against the code they belong to."""
 
+import itertools
 import json
 import re
 import shutil
@@ -11,8 +12,10 @@ import kubernetes_lab as lab
 import pytest
 import yaml
 
-from flows.clusters import KubernetesConfig
-from flows.kube.objects import RUN_LABEL, TLS_FILES, TLS_FOLDER, autoscaler_of, dask_cluster_of
+from flows.cache import streams
+from flows.clusters import KubernetesConfig, Resources
+from flows.kube.objects import RUN_LABEL, TLS_FILES, TLS_FOLDER, _memory_limit, autoscaler_of, dask_cluster_of
+from flows.stages import BYTES_PER_BLOCK
 
 INFRA = lab.ROOT / "infra"
 OVERLAYS = ("dev", "prod")
@@ -249,3 +252,41 @@ def test_compose_publishes_nothing_beyond_this_machine() -> None:
     ports = [port for service in services.values() for port in service.get("ports", [])]
     assert ports
     assert all(port.startswith("127.0.0.1:") for port in ports)
+
+
+def table(first: str) -> list[list[str]]:
+    """Return the cells of the table of infra/README.md whose head begins so."""
+    lines = (INFRA / "README.md").read_text().splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith(f"| {first} |"))
+    rows = [lines[start], *itertools.takewhile(lambda line: line.startswith("|"), lines[start + 2 :])]
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+
+
+def test_table_of_rights_is_what_the_roles_say() -> None:
+    roles = yaml.safe_load_all((INFRA / "kubernetes" / "base" / "roles.yaml").read_text())
+    head, *rows = table("account")
+    told = {row[0].strip("`"): {k: v for k, v in zip(head[2:], row[2:], strict=True) if v} for row in rows}
+    given: dict[str, dict[str, str]] = {name: {} for name in told}
+    for role in (m for m in roles if m["kind"] == "Role"):
+        given[role["metadata"]["name"]] = {
+            resource: ", ".join(rule["verbs"]) for rule in role["rules"] for resource in rule["resources"]
+        }
+    assert told == given
+
+
+def test_table_of_sizes_is_what_the_flows_decide() -> None:
+    """So many workers keep the rows, one less would not; the seconds are the formula's."""
+    for shape, itemsize, size, kept, seconds in table("rows x features")[1:]:
+        rows, features = (int(number.replace(" ", "")) for number in shape.split(" x "))
+        n_bytes = rows * (features * int(itemsize) + 9)
+        assert size == f"{n_bytes / 2**30:.2f} GiB"
+        workers, memory = int(kept.split()[0]), kept.split()[-1]
+        room = (_memory_limit(Resources(memory=memory)), 1)
+        assert streams("auto", n_bytes, 2**26, [room] * workers)[0] is False, shape
+        assert workers == 1 or streams("auto", n_bytes, 2**26, [room] * (workers - 1))[0] is True, shape
+        per_core = n_bytes / 1e9 / workers
+        assert seconds == f"{0.06 + 0.1 * per_core:.2f} to {0.1 + 0.25 * per_core:.2f}"
+
+
+def test_a_pod_of_one_gibibyte_streams_any_rows() -> None:
+    assert streams("auto", 2**50, BYTES_PER_BLOCK, [(_memory_limit(Resources(memory="1Gi")), 1)])[0] is True

@@ -1,0 +1,1 @@
+"""The suite `peers`. What the processes of contestants import (`contest`, `system`, `linear`, `others`) stays light."""

@@ -1,0 +1,205 @@
+"""Secrets that a run is given, by every way there is, appear in nothing that it says or leaves behind, however it ends."""
+
+import json
+import logging
+from pathlib import Path
+
+import boto3
+import pytest
+from s3_servers import mock_server, new_connections, point_to
+from typer.testing import CliRunner
+from web_server import web_server
+
+from aucdist.data import retries
+from flows import s3
+from flows.cli import app
+
+SECRETS = {
+    "key in the environment": "canary1KeyInTheEnvironment",
+    "token in the environment": "canary2TokenInTheEnvironment",
+    "password in a URL": "canary3PasswordInAUrl",
+    "query of a URL": "canary4QueryOfAUrl",
+    "key in a block": "canary5KeyInABlock",
+    "password of the endpoint": "canary6PasswordOfTheEndpoint",
+    "key in the wrong place": "canary7KeyInTheWrongPlace",
+}
+KEY, TOKEN, PASSWORD, QUERY, BLOCK, ENDPOINT, MISPLACED = SECRETS.values()
+QUICK = ["cluster=none", "model.tol=0.1", "model.lam=0.1"]
+QUICK_CV = ["cluster=none", "folds={number: 2}", "model.tol=0.1", "grid={lam: [1.0, 0.1]}"]
+
+
+@pytest.fixture(scope="module")
+def web():
+    with web_server(PASSWORD) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def endpoint():
+    with mock_server() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def place(endpoint, web, tmp_path, monkeypatch, caplog):
+    """A folder to work in, with everything secret that a run can be given, and a log of all that is said."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AUCDIST_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("AUCDIST_LOG", "")
+    monkeypatch.setenv("AWS_SESSION_TOKEN", TOKEN)
+    for patience in ("OPENING", "WORKING"):
+        monkeypatch.setattr(retries, patience, 0.2)
+    point_to(monkeypatch, endpoint, "AKIACANARY", KEY)
+    caplog.set_level(logging.DEBUG)
+    # What botocore says to those who ask for its own log are the headers of its requests, and a token is one of them.
+    for library in ("botocore", "aiobotocore", "urllib3", "numba", "matplotlib"):  # the last two only talk much
+        caplog.set_level(logging.INFO, logger=library)
+    with new_connections():
+        boto3.session.Session().client("s3").create_bucket(Bucket="canary")
+        yield tmp_path
+
+
+@pytest.fixture
+def a_block(monkeypatch):
+    class Client:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *args):
+            pass
+
+        def read_block_document_by_name(self, name, block_type_slug, include_secrets):
+            value = {"aws_access_key_id": "AKIABLOCK", "aws_secret_access_key": BLOCK}
+            return type("Document", (), {"data": {"value": value if name == "mine" else f"no JSON: {BLOCK}"}})
+
+    monkeypatch.setattr("prefect.client.orchestration.get_client", lambda sync_client: Client())
+    monkeypatch.setattr(s3, "api_configured", lambda: True)
+
+
+def rows_at(web, name="rows.svm"):
+    return f"http://user:{PASSWORD}@{web}/web/{name}?token={QUERY}"
+
+
+def configuration(web, **more):
+    """Write a configuration of both kinds of training, and return its path."""
+    source = {"format": "svmlight", "source": rows_at(web), "note": "of a test"}
+    path = Path(f"canary{len(more)}.yaml")
+    path.write_text(json.dumps({"name": "canary", "data": {"source": source, "test": {"fraction": 0.3}}, **more}))
+    return str(path)
+
+
+def sets(*settings):
+    return [part for setting in settings for part in ("--set", setting)]
+
+
+def run(*args):
+    found = CliRunner().invoke(app, list(args))
+    return found.exit_code, found.stdout + found.stderr
+
+
+def left_behind(folder):
+    """Return the names and contents of all files and objects, but for the configurations that are given."""
+    found = {str(path).encode(): path.read_bytes() for path in folder.glob("*/**/*") if path.is_file()}
+    client = boto3.session.Session().client("s3")
+    for page in client.get_paginator("list_objects_v2").paginate(Bucket="canary"):
+        for item in page.get("Contents", []):
+            found[item["Key"].encode()] = client.get_object(Bucket="canary", Key=item["Key"])["Body"].read()
+    return found
+
+
+def check(said, caplog, folder):
+    for what, secret in SECRETS.items():
+        assert secret not in said, what
+        assert secret not in caplog.text, what
+        for name, body in left_behind(folder).items():
+            assert secret.encode() not in name + body, (what, name)
+
+
+@pytest.mark.parametrize(
+    ("form", "output", "wanted"),
+    [("text", "s3://canary/runs", 0), ("json", "runs", 0), ("json", f"s3://AKIA:{PASSWORD}@canary/runs", 2)],
+)
+def test_train(place, web, caplog, form, output, wanted):
+    code, said = run("--log", form, "train", configuration(web), *sets(*QUICK), "--output", output, "--json", "--debug")
+    assert code == wanted, said
+    assert wanted or any(name.endswith(b"report.html") for name in left_behind(place))
+    check(said, caplog, place)
+
+
+def test_search_shards_and_scores_that_go_well(place, web, caplog):
+    code, said = run("cv", configuration(web), *sets(*QUICK_CV), "--output", "s3://canary/cv", "--json")
+    assert code == 0, said
+    model = json.loads(said[said.index('{"run"') :].splitlines()[0])["run"] + "/model"
+    for target in ("shards", "s3://canary/shards"):
+        code, more = run("shard", rows_at(web), target, "--json", "--debug")
+        assert code == 0, more
+        said += more
+    for data, target in ((rows_at(web), "scores"), ("s3://canary/shards", "s3://canary/scores")):
+        code, more = run("score", model, data, target, "--debug")
+        assert code == 0, more
+        said += more
+    check(said, caplog, place)
+
+
+@pytest.mark.usefixtures("a_block")
+@pytest.mark.parametrize("block", ["secret/mine", "secret/broken"])
+def test_a_block(place, web, caplog, block):
+    settings = sets(*QUICK, f"s3.block={block}")
+    code, said = run("train", configuration(web), *settings, "--output", "s3://canary/block", "--debug")
+    assert code == (0 if block == "secret/mine" else 2), said
+    check(said, caplog, place)
+
+
+FAILURES = {  # what is changed, and what the message says
+    "no such bucket": ({"output": "s3://nosuchbucket/runs"}, "nosuchbucket"),
+    "login refused": ({"AWS_ENDPOINT_URL": "http://{web}"}, "access denied"),
+    "nobody there": ({"AWS_ENDPOINT_URL": f"http://user:{ENDPOINT}@127.0.0.1:1"}, "cannot"),
+    "no such page": ({"name": "none.svm"}, "no such file"),
+    "wrong password": ({"password": f"{PASSWORD}X"}, "401"),
+    "of no format": ({"name": "rows.svm", "format": "csv"}, "rows.svm"),
+}
+
+
+CASES = [(command, failure) for command in ("train", "shard") for failure in FAILURES]
+CASES += [(command, failure) for command in ("cv", "score") for failure in ("login refused", "no such page")]
+
+
+@pytest.mark.parametrize(("command", "failure"), CASES)
+def test_what_fails(place, web, endpoint, caplog, monkeypatch, command, failure):
+    changes, named = FAILURES[failure]
+    if "AWS_ENDPOINT_URL" in changes:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", changes["AWS_ENDPOINT_URL"].format(web=web))
+    data = rows_at(web, changes.get("name", "rows.svm")).replace(PASSWORD, changes.get("password", PASSWORD))
+    output = changes.get("output", "s3://canary/failed")
+    form = {"format": changes["format"], "label": "y"} if "format" in changes else {"format": "svmlight"}
+    if command in ("train", "cv"):
+        config = configuration(web, data={"source": {"source": data} | form})
+        settings = QUICK if command == "train" else QUICK_CV
+        code, said = run(command, config, *sets(*settings), "--output", output, "--debug")
+    else:
+        model = ["s3://canary/model"] if command == "score" else []
+        settings = [f"{key}={value}" for key, value in form.items()]
+        code, said = run(command, *model, data, output, *sets(*settings), "--debug")
+    assert code in (1, 2), said
+    if command != "score":  # its model is looked for first
+        assert named in said
+    monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+    check(said, caplog, place)
+
+
+MISTAKES = {
+    "a secret among the keys": f"s3.aws_secret_access_key={MISPLACED}",
+    "a secret for a block": f"s3.block={MISPLACED}",
+    "an endpoint that is none": f"s3.endpoint=[http://user:{MISPLACED}@host]",
+    "a URL where a number is asked": f"blocks=http://user:{MISPLACED}@host",
+    "a secret for a profile": "s3={profile: [" + MISPLACED + "]}",
+    "broken YAML": f"s3.endpoint=[http://user:{MISPLACED}@host",
+    "a file that is not there": f"cluster=http://user:{MISPLACED}@host/x.yaml",
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_do_not_repeat_secrets(place, web, caplog, mistake):
+    code, said = run("train", configuration(web), *sets(*QUICK, MISTAKES[mistake]), "--debug")
+    assert code == 2, said
+    check(said, caplog, place)

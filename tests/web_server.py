@@ -1,0 +1,50 @@
+"""A server of the web for tests: it has a file for those who know a password, and as an S3 server it refuses everybody."""
+
+import base64
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+ROWS = "".join(f"{'+1' if i % 3 == 0 else '-1'} 1:{i} 2:{i * i % 7}\n" for i in range(60))
+REFUSED = (
+    "<Error><Code>SignatureDoesNotMatch</Code><Message>The signature is not the one expected.</Message>"
+    "<StringToSign>{headers}</StringToSign></Error>"
+)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *args):
+        pass
+
+    def do_GET(self):
+        if self.path.startswith("/web/"):
+            wanted = base64.b64encode(f"user:{self.server.password}".encode()).decode()
+            known, there = self.headers.get("Authorization") == f"Basic {wanted}", "/rows.svm" in self.path
+            self.answer(200 if known and there else 404 if known else 401, ROWS)
+        else:
+            self.answer(403, REFUSED.format(headers=self.headers))  # which repeats what it was sent
+
+    do_PUT = do_HEAD = do_POST = do_DELETE = do_GET
+
+    def answer(self, status, body):
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body.encode())
+
+
+@contextmanager
+def web_server(password):
+    """Yield host and port; the file is ``/web/rows.svm``, in svmlight format, for ``user`` with the password."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    server.daemon_threads, server.password = True, password
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    yield f"127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
