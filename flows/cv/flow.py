@@ -42,7 +42,7 @@ class Artifact(Relay):
             update_progress_artifact(self._artifact, percent, description=f"Search {self._name}: {tasks.line()}")
 
 
-@flow(name="cross-validate", flow_run_name="{config.name}", **COMMON)
+@flow(name="cross-validate", flow_run_name="cross-validate-{config.name}", **COMMON)
 def cross_validate_flow(config: CvConfig) -> dict[str, Any]:
     """Choose parameters by cross-validation, fit all training rows with them, and write the run folder.
 

@@ -43,6 +43,7 @@ def test_the_referee_chooses_climbs_and_ends_where_the_scores_stay(played):
     # The two largest values turn the ranking round; of equals, the larger is taken.
     assert first.value == 1e-2 == second.value
     assert first.choice is not None
+    assert first.tried == 5
     assert second.choice is None
     # Budgets 1 and 2 give constant scores, which is no end; 4 and 8 the same ones, which is.
     assert [rung[0] for rung in first.rungs] == [1, 2, 4, 8]
@@ -113,8 +114,7 @@ def test_sparse_and_wide_rows_are_not_for_all(tmp_path):
 
 
 def test_the_choice_ends_at_its_deadline():
-    value = chosen(GOOD, TRAIN.X, TRAIN.y, 1, deadline=0.0)
-    assert value == GOOD.grid[2]
+    assert chosen(GOOD, TRAIN.X, TRAIN.y, 1, deadline=0.0) == (GOOD.grid[2], 0)
 
 
 def test_a_subset_keeps_the_classes_shares():
@@ -180,6 +180,19 @@ def test_the_summary_holds_ours_to_its_bar():
     large = list(table([made_up(200_000)[1]], systems))[-2]
     assert large["bar"] == 1.0
     assert not large["ours, within the bar"]
+
+
+def test_to_win_against_one_that_was_cut_short_does_not_count():
+    systems, one = made_up()
+    one.turns["quick"][0].tried = 2
+    one.turns["slow"][0].note = "over time"
+    rows = list(table([one], systems))
+    assert [row["note"] for row in rows[1:3]] == ["chose from 2 of 5", "over time"]
+    assert (rows[-1]["wins"], rows[-1]["ties"], rows[-1]["loses"]) == (0, 0, 0)
+    one.turns["ours"][0].scores, one.turns["quick"][0].scores = (
+        one.turns[name][0].scores for name in ("quick", "ours")
+    )
+    assert list(table([one], systems))[-1]["loses"] == 2  # to a cut one, it does
 
 
 def test_who_never_comes_near_has_no_time():

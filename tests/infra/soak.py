@@ -79,13 +79,13 @@ def soak(runs: int, folder: Path) -> list[dict[str, float]]:
     scheduler_port, api_port = free_port(), free_port()
     address, api = f"tcp://127.0.0.1:{scheduler_port}", f"http://127.0.0.1:{api_port}/api"
     os.environ |= {"PREFECT_API_URL": api, "PREFECT_HOME": str(folder / "prefect"), "PREFECT_LOGGING_LEVEL": "WARNING"}
-    worker = (HERE / "dask", "worker", address, "--nthreads", "1", "--no-dashboard", "--local-directory", folder)
+    worker = (HERE / "dask", "worker", address, "--nthreads", "1", "--dashboard-address", "127.0.0.1:0", "--local-directory", folder)
     with ExitStack() as stack:
         server = stack.enter_context(
             started(HERE / "prefect", "server", "start", "--host", "127.0.0.1", "--port", api_port)
         )
         scheduler = stack.enter_context(
-            started(HERE / "dask", "scheduler", "--host", "127.0.0.1", "--port", scheduler_port, "--no-dashboard")
+            started(HERE / "dask", "scheduler", "--host", "127.0.0.1", "--port", scheduler_port, "--dashboard-address", "127.0.0.1:0")
         )
         workers = [stack.enter_context(started(*worker)) for _ in range(2)]
         wait_for(f"{api}/health")

@@ -4,6 +4,7 @@ The process tells the referee what it reaches as it goes, so that one that is st
 """
 
 import importlib
+import tempfile
 import time
 import warnings
 from dataclasses import dataclass
@@ -66,6 +67,7 @@ def kept(folder: Path, name: str) -> tuple[Any, np.ndarray]:
 def compete(task: Task, told: Connection) -> None:
     """Run a task, and tell: absent or ready, then chosen, rung after rung, done; or failed."""
     warnings.simplefilter("ignore")  # those that stop at their budget are shown for what they reached
+    tempfile.tempdir = task.folder  # what a system writes goes when the rows go
     system = task.system
     try:
         importlib.import_module(system.package)
@@ -82,8 +84,8 @@ def compete(task: Task, told: Connection) -> None:
         value = task.value
         if value is None:
             start = time.perf_counter()
-            value = chosen(system, X, y, task.threads, start + task.limit)
-            told.send(("chosen", (value, time.perf_counter() - start)))
+            value, tried = chosen(system, X, y, task.threads, start + task.limit)
+            told.send(("chosen", (value, tried, time.perf_counter() - start)))
         _climb(task, value, X, y, told)
         told.send(("done", peak()))
     except Exception as error:
@@ -110,8 +112,8 @@ def _climb(task: Task, value: float, X: Any, y: np.ndarray, told: Connection) ->
         before = scores
 
 
-def chosen(system: System, X: Any, y: np.ndarray, threads: int, deadline: float) -> float:
-    """Return the value with the best mean AUC over the folds, of those that were tried before the deadline."""
+def chosen(system: System, X: Any, y: np.ndarray, threads: int, deadline: float) -> tuple[float, int]:
+    """Return the value with the best mean AUC over the folds, and how many were tried before the deadline."""
     from sklearn.model_selection import StratifiedKFold
 
     rows = subset(y, CV_ROWS)
@@ -119,16 +121,16 @@ def chosen(system: System, X: Any, y: np.ndarray, threads: int, deadline: float)
     n_folds = min(FOLDS, int((y == 1).sum()), int((y == -1).sum()))
     cuts = list(StratifiedKFold(n_folds, shuffle=True, random_state=SEED).split(y, y))
     best = (-1.0, system.grid[len(system.grid) // 2])
-    for value in system.grid:
+    for tried, value in enumerate(system.grid):
         areas = []
         for train, held in cuts:
             if time.perf_counter() > deadline:
-                return best[1]
+                return best[1], tried
             form = _formed(system, X[train], y[train])
             fitted = system.fit(form, y[train], value, system.usual, threads)
             areas.append(area(y[held], _scored(fitted, X[held])))
         best = max(best, (float(np.mean(areas)), value))
-    return best[1]
+    return best[1], len(system.grid)
 
 
 def subset(y: np.ndarray, most: int) -> np.ndarray:

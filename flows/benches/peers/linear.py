@@ -99,7 +99,7 @@ def skglm(X: Any, y: np.ndarray, lam: float, budget: int, threads: int) -> Fitte
     from skglm.solvers import LBFGS
     from skglm.utils.jit_compilation import compiled_clone
 
-    solver = LBFGS(max_iter=budget, tol=1e-6)
+    solver = LBFGS(max_iter=budget)
     w, _, _ = solver.solve(X, y.astype(X.dtype), compiled_clone(Logistic()), compiled_clone(L2(lam)))
     return by_weights(w[:-1])
 

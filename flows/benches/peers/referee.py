@@ -30,6 +30,8 @@ class Turn:
     ----------
     note : str
         Why it did not, or not to the end; else empty.
+    tried : int or None
+        From how many values it chose: all of them, unless that took too long.
     rungs : list of (budget, seconds, AUC, gap)
     scores : ndarray of shape (n_test,), or None
         Of the last rung.
@@ -38,6 +40,7 @@ class Turn:
     note: str = ""
     warm: float | None = None
     value: float | None = None
+    tried: int | None = None
     choice: float | None = None
     rungs: list[tuple[int, float, float, float | None]] = field(default_factory=list)
     scores: np.ndarray | None = None
@@ -121,7 +124,7 @@ def _listen(told: Connection, turn: Turn, deadline: float) -> None:
             case "ready":
                 turn.warm = said
             case "chosen":
-                turn.value, turn.choice = said
+                turn.value, turn.tried, turn.choice = said
             case "rung":
                 turn.rungs.append(said[0])
                 turn.scores = said[1]

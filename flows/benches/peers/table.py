@@ -89,7 +89,14 @@ def _row(
         row |= {"budget": budget, "fit s": seconds_of_last, "gap": gap}
     row |= {"value": turn.value, "choice s": turn.choice, "warm-up s": turn.warm, "peak MiB": turn.peak}
     curve = " ".join(f"{seconds:.6g}:{area:.6f}" for _, seconds, area, _ in turn.rungs)
-    return row | {"note": turn.note, "curve": curve}
+    return row | {"note": _note(turn, system), "curve": curve}
+
+
+def _note(turn: Turn, system: System) -> str:
+    cut = turn.tried is not None and turn.tried < len(system.grid)
+    return ", ".join(
+        part for part in (f"chose from {turn.tried} of {len(system.grid)}" if cut else "", turn.note) if part
+    )
 
 
 def _ours(one: Played, systems: Sequence[System]) -> Sequence[Turn]:
@@ -135,9 +142,14 @@ def _in_time(ratio: float | None, theirs: float | None, ours: Turn, best: float)
 
 
 def _end(one: Played, systems: Sequence[System], rows: Sequence[Row]) -> Row:
-    """Return what a data set comes to: AUC against every linear peer, time against the fastest of them."""
+    """Return what a data set comes to: AUC against every linear peer, time against the fastest of them.
+
+    Whom the limit of time kept from its choice or from its end is no peer to win against; to lose against it counts.
+    """
     linear = {row["system"]: row for row in rows if row["kind"] == LINEAR}
-    verdicts = [row["ours, AUC"] for row in linear.values() if "ours, AUC" in row]
+    verdicts = [
+        r["ours, AUC"] for r in linear.values() if "ours, AUC" in r and not (r["note"] and r["ours, AUC"] != "loses")
+    ]
     best, near = best_linear(one, systems), NEAR[0]
     times = {name: row[f"s to {near:g}"] for name, row in linear.items() if row[f"s to {near:g}"] is not None}
     bar = BAR_OF_MANY if one.rows > MANY_ROWS else BAR_OF_FEW
