@@ -25,6 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 HERE = Path(sys.executable).parent
+LOCAL = ("--dashboard-address", "127.0.0.1:0")
 GROWTH = 1.05
 """More memory than this in the last quarter, as a multiple of the second quarter's, counts as growth."""
 
@@ -79,13 +80,13 @@ def soak(runs: int, folder: Path) -> list[dict[str, float]]:
     scheduler_port, api_port = free_port(), free_port()
     address, api = f"tcp://127.0.0.1:{scheduler_port}", f"http://127.0.0.1:{api_port}/api"
     os.environ |= {"PREFECT_API_URL": api, "PREFECT_HOME": str(folder / "prefect"), "PREFECT_LOGGING_LEVEL": "WARNING"}
-    worker = (HERE / "dask", "worker", address, "--nthreads", "1", "--dashboard-address", "127.0.0.1:0", "--local-directory", folder)
+    worker = (HERE / "dask", "worker", address, "--nthreads", "1", *LOCAL, "--local-directory", folder)
     with ExitStack() as stack:
         server = stack.enter_context(
             started(HERE / "prefect", "server", "start", "--host", "127.0.0.1", "--port", api_port)
         )
         scheduler = stack.enter_context(
-            started(HERE / "dask", "scheduler", "--host", "127.0.0.1", "--port", scheduler_port, "--dashboard-address", "127.0.0.1:0")
+            started(HERE / "dask", "scheduler", "--host", "127.0.0.1", "--port", scheduler_port, *LOCAL)
         )
         workers = [stack.enter_context(started(*worker)) for _ in range(2)]
         wait_for(f"{api}/health")
