@@ -1,0 +1,59 @@
+"""Checkpoints on S3: a fit goes on from them, two are kept, and nothing stays in the end."""
+
+import uuid
+
+import boto3
+import numpy as np
+import pytest
+from s3_servers import MOCK, mock_server, need_real, new_bucket, new_connections, point_to
+
+from aucdist.data.block import place
+from aucdist.data.simulate import simulate
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.engine.checkpoint import Journal
+from aucdist.solvers.all_pairs import all_pairs
+from aucdist.solvers.base import solve
+
+BUCKET = f"checkpoints-{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture(params=["mock", pytest.param("real", marks=pytest.mark.s3)])
+def client(request, monkeypatch):
+    if request.param == "real":
+        endpoint, credentials = need_real()
+        point_to(monkeypatch, endpoint, *credentials)
+        with new_connections(), new_bucket(boto3.session.Session().client("s3"), BUCKET) as client:
+            yield client
+            client.close()
+        return
+    with mock_server() as url, new_connections():
+        point_to(monkeypatch, url, *MOCK)
+        with new_bucket(boto3.session.Session().client("s3"), BUCKET) as client:
+            yield client
+            client.close()
+
+
+def names(client):
+    return [item["Key"] for item in client.list_objects_v2(Bucket=BUCKET).get("Contents", [])]
+
+
+def test_a_fit_goes_on_from_s3(client):
+    blocks = LocalBlocks(place(simulate(400, 5, 0.2, seed=2), 3))
+
+    def journal():
+        return Journal(f"s3://{BUCKET}/fits/mine", {"data": 1}, blocks, lambda text: None)
+
+    def fit(journal, passes):
+        rounds = all_pairs(journal.blocks, 1e-3)
+        callback = lambda record: journal.round_done(1, np.inf)  # noqa: E731
+        return solve(rounds, tol=0.0, max_passes=passes, callback=callback)
+
+    undisturbed = solve(all_pairs(blocks, 1e-3), tol=0.0, max_passes=12)
+    fit(journal(), 6)
+    manifests = [name for name in names(client) if "checkpoint-" in name]
+    assert len(manifests) == 2
+    again = journal()
+    assert again.rounds > 0
+    assert np.array_equal(fit(again, 12).w, undisturbed.w)
+    again.remove()
+    assert names(client) == []
