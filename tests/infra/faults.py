@@ -322,6 +322,8 @@ def far_host() -> Iterator[tuple[str, str]]:
                 raise NotHere(f"{command}: {done.stderr.strip()}")
             if "netns add" in command:
                 stack.callback(subprocess.run, ["ip", "netns", "del", name], capture_output=True)
+                # The cable goes with the namespace, but not before its last process is gone.
+                stack.callback(subprocess.run, ["ip", "link", "del", here], capture_output=True)
         yield name, here
 
 
