@@ -25,7 +25,7 @@ test-kubernetes:  ## runs on a real Kubernetes API and S3, started by the labs (
 	tests/infra/on_labs.sh build/kubernetes
 
 faults: setup  ## break things in mid-fit, five times each: half an hour; the link and the full disk need root, S3 its lab
-	$(BIN)/python tests/infra/faults.py
+	PYTHONPATH=tests $(BIN)/python tests/infra/faults.py
 
 soak: setup  ## 200 runs on one server and one cluster: does anything grow? ten minutes
 	$(BIN)/python tests/infra/soak.py

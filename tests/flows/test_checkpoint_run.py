@@ -3,15 +3,13 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
 import numpy as np
 import pytest
+from supervised import supervised
 
 from aucdist.errors import ClusterLost, InputError
 from flows import pipeline
@@ -101,55 +99,17 @@ def newest(folder):
     return max(json.loads(p.read_text())["content"]["rounds"] for p in folder.glob(".checkpoints/*/checkpoint-*"))
 
 
-def port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-@contextmanager
-def cluster_at(number, folder):
-    """A scheduler and two workers, each restarted when it ends, as a supervisor would."""
-    dask = Path(sys.executable).with_name("dask")
-    address = f"tcp://127.0.0.1:{number}"
-    loop = 'while true; do "$@"; sleep 0.2; done'
-    worker = [str(dask), "worker", address, "--nthreads", "1", "--no-nanny", "--death-timeout", "5", "--no-dashboard"]
-    scheduler = [str(dask), "scheduler", "--host", "127.0.0.1", "--port", str(number), "--no-dashboard"]
-    with ExitStack() as stack:
-        for command in (scheduler, worker, worker):
-            process = subprocess.Popen(
-                ["bash", "-c", loop, "-", *command], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                start_new_session=True, cwd=folder,
-            )  # fmt: skip
-            stack.callback(process.wait)
-            stack.callback(os.killpg, process.pid, signal.SIGKILL)
-        yield address
-
-
-def scheduler_of(number):
-    found = subprocess.run(["pgrep", "-f", f"dask scheduler .*--port {number}"], capture_output=True, text=True)
-    return [int(pid) for pid in found.stdout.split() if "bash" not in Path(f"/proc/{pid}/comm").read_text()]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("checkpoint", [{"rounds": 5}, None])
 def test_a_run_whose_scheduler_is_lost_begins_anew_and_goes_on(checkpoint, tmp_path, undisturbed):
-    number = port()
     killed = []
 
     def kill(round_):
         if round_ == 12 and not killed:
-            killed.extend(scheduler_of(number))
+            killed.append(pid_of_scheduler())
             os.kill(killed[0], signal.SIGKILL)
 
-    with cluster_at(number, tmp_path) as address:
-        there = {
-            "kind": "address",
-            "address": address,
-            "scratch": str(tmp_path / "scratch"),
-            "workers": 2,
-            "timeout": 60,
-        }
+    with supervised(tmp_path) as (there, pid_of_scheduler):
         asked = config(tmp_path / "runs", cluster=there, checkpoint=checkpoint)
         watch = Doing(kill)
         if checkpoint is None:

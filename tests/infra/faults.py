@@ -1,8 +1,8 @@
 """Break things in the middle of a fit, again and again, and see whether the fit ends, and with the same bits.
 
-Run by `make faults`, or by hand: ``python tests/infra/faults.py --times 5 --only link-cut``. The link that is cut needs root
-(network namespaces), and so does the full disk (a mount); S3 needs the lab of AUCDIST_TEST_S3. What cannot be done here is a row
-that says so.
+Run by `make faults`, or by hand: ``PYTHONPATH=tests python tests/infra/faults.py --times 5 --only link-cut``. The link that is
+cut needs root (network namespaces), and so does the full disk (a mount); S3 needs the lab of AUCDIST_TEST_S3. What cannot be done
+here is a row that says so.
 """
 
 import argparse
@@ -13,7 +13,6 @@ import queue
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -30,6 +29,7 @@ import psutil
 import yaml
 from rich.console import Console
 from rich.table import Table
+from supervised import supervised
 
 HERE = Path(sys.executable).parent
 ROUNDS = 8
@@ -257,50 +257,7 @@ FAULTS: dict[str, Callable[[str, Path], np.ndarray]] = {
 }
 
 
-# ---- clusters that others look after -----------------------------------------------------------------------------------
-
-
-@contextmanager
-def supervised(
-    folder: Path, host: str = "127.0.0.1", far: list[str] | None = None
-) -> Iterator[tuple[dict[str, Any], Callable[[], int]]]:
-    """Start a scheduler and two workers, each started again whenever it ends, with whatever code; give their configuration."""
-    with socket.socket() as s:
-        s.bind((host, 0))
-        port = s.getsockname()[1]
-    address = f"tcp://{host}:{port}"
-    scheduler = [HERE / "dask", "scheduler", "--host", host, "--port", str(port), "--no-dashboard"]
-    worker = [
-        HERE / "dask",
-        "worker",
-        address,
-        "--nthreads",
-        "1",
-        "--no-nanny",
-        "--no-dashboard",
-        "--death-timeout",
-        "10",
-    ]
-    with ExitStack() as stack:
-        for command in (scheduler, worker, [*(far or []), *worker]):
-            process = subprocess.Popen(
-                ["bash", "-c", 'while true; do "$@"; sleep 0.2; done', "-", *map(str, command)], cwd=folder,
-                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-                env=os.environ | {"DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP": "15s"},
-            )  # fmt: skip
-            stack.callback(process.wait)
-            stack.callback(os.killpg, process.pid, signal.SIGKILL)
-
-        def pid_of_scheduler() -> int:
-            for process in psutil.process_iter(["cmdline"]):
-                line = process.info["cmdline"] or []
-                if "scheduler" in line and str(port) in line and "bash" not in line[0]:
-                    return int(process.pid)
-            raise RuntimeError("no scheduler runs")
-
-        yield {
-            "kind": "address", "address": address, "scratch": str(folder / "scratch"), "workers": 2, "timeout": 60,
-        }, pid_of_scheduler  # fmt: skip
+# ---- a host of its own ------------------------------------------------------------------------------------------------
 
 
 @contextmanager
