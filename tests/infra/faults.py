@@ -333,9 +333,10 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="aucdist-faults-") as where:
         parent = Path(where)
         data = str(parent / "data")
-        for place, n in ((data, 120_000), (f"{data}-large", 4_000_000)):
+        for place, n, n_shards in ((data, 120_000, 12), (f"{data}-large", 4_000_000, 64)):
             if place == data or "memory-limit" in asked.only:
-                simulate = ["simulate", place, "--rows", str(n), "--features", "50", "--rows-per-shard", str(n // 12)]
+                rows = ["--rows", str(n), "--features", "50", "--rows-per-shard", str(n // n_shards)]
+                simulate = ["simulate", place, *rows]
                 subprocess.run([HERE / "aucdist", *simulate], check=True, capture_output=True)
         expected = undisturbed(data, parent / "undisturbed")
         of_large = expected
