@@ -213,7 +213,7 @@ def s3_down(data: str, folder: Path) -> np.ndarray:
 
 def memory_limit(data: str, folder: Path) -> np.ndarray:
     """Workers whose limit is below what the rows take: they read them for each pass, and none is restarted."""
-    there = {"kind": "local", "workers": 2, "memory_limit": "400MiB"}
+    there = {"kind": "local", "workers": 2, "memory_limit": "1GiB"}
     large = config(f"{data}-large", folder, cluster=there, model=MODEL | {"max_passes": 6})
     run = Run(large, folder)
     run.wait_for_round(1)
@@ -333,10 +333,10 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="aucdist-faults-") as where:
         parent = Path(where)
         data = str(parent / "data")
-        for place, n, n_shards in ((data, 120_000, 12), (f"{data}-large", 4_000_000, 64)):
+        for place, n, n_shards in ((data, 120_000, 12), (f"{data}-large", 6_000_000, 96)):
             if place == data or "memory-limit" in asked.only:
-                rows = ["--rows", str(n), "--features", "50", "--rows-per-shard", str(n // n_shards)]
-                simulate = ["simulate", place, *rows]
+                size = ["--rows", str(n), "--features", "50", "--rows-per-shard", str(n // n_shards)]
+                simulate = ["simulate", place, *size]
                 subprocess.run([HERE / "aucdist", *simulate], check=True, capture_output=True)
         expected = undisturbed(data, parent / "undisturbed")
         of_large = expected
