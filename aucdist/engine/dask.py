@@ -19,6 +19,7 @@ from distributed.system import MEMORY_LIMIT
 from aucdist.data.block import Block
 from aucdist.data.retries import patient
 from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, Step, Stored, Summary, info_of, load, merge, run
+from aucdist.engine.spans import one_span
 from aucdist.errors import ClusterLost, InputError, RunError
 
 SMALL_ARGUMENTS = 2**18
@@ -249,6 +250,7 @@ def local_client(workers: int = 2, threads: int = 1, memory_limit: str = "auto")
             dashboard_address="127.0.0.1:0", silence_logs="ERROR",
         ) as cluster,
         Client(cluster) as client,
+        one_span(client),
     ):  # fmt: skip
         client.wait_for_workers(workers)
         _send_at_once(client)
@@ -284,7 +286,7 @@ def connect(address: str, timeout: float = 10.0, tls: tuple[str, str, str] | Non
         if isinstance(refused, ssl.SSLError):
             raise InputError(f"{address}: no encrypted connection: {_reason(refused)}") from error
         raise InputError(f"no Dask scheduler answers at {address} within {timeout:g} s") from error
-    with client:
+    with client, one_span(client):
         _send_at_once(client)
         yield client
 

@@ -32,7 +32,7 @@ STEPS = np.array([0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.45, 0.65, 0.9, 
 TOO_SHORT, LONG = 0.05, 0.3
 """Line searches that end below or above these tell that the bundle's points lie too far off, or could lie further."""
 
-FEW_ROWS, ROWS_BY_GAP = 10_000, 50.0
+FEW_ROWS, ROWS_BY_GAP = 2_000, 5.0
 """The line search looks at a sample of the rows with active pairs, the larger the smaller the gap: this many over the gap."""
 
 MAX_GROUPS = 24

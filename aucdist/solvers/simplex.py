@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from aucdist.kernels.simplex import maximise as kernel
+
 MOST_SIGNS = 30
 """Patterns of signs that `Bundle.near_sparse` goes through at most; a few are the rule."""
 
@@ -189,49 +191,6 @@ def maximise(H: np.ndarray, a: np.ndarray, group: np.ndarray, b: np.ndarray) -> 
     ndarray of shape (n,)
         Feasible, and optimal to a relative 1e-10 of the value unless the rounds ran out.
     """
-    n_groups = int(group.max()) + 1
     b = b.copy()
-    free = [int(i) for i in np.flatnonzero(b > 0)]
-    # Points that nearly coincide make the system singular; this much is lost to rounding in H anyhow. H may be 0.
-    ridge = 1e-12 * (np.trace(H) or 1.0) / len(a)
-    for _ in range(10 * len(a) + 100):
-        target, price = _stationary(H, a, group, free, n_groups, ridge)
-        if (target >= 0).all():
-            b[:] = 0
-            b[free] = target
-            reduced = a - H[:, free] @ target - price[group]
-            reduced[free] = -np.inf
-            entering = int(np.argmax(reduced))
-            if not reduced[entering] > 1e-10 * abs(a @ b) / n_groups:
-                break
-            free.append(entering)
-        else:
-            free = _step_to_edge(b, free, target)
+    kernel(np.ascontiguousarray(H), a, group, int(group.max()) + 1, b)
     return b / np.bincount(group, b)[group]
-
-
-def _stationary(
-    H: np.ndarray, a: np.ndarray, group: np.ndarray, free: list[int], n_groups: int, ridge: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the maximiser with only the free ones non-zero and no sign constraint, and the price of each group's sum."""
-    n = len(free)
-    system = np.zeros((n + n_groups,) * 2)
-    system[:n, :n] = H[np.ix_(free, free)]
-    system[np.arange(n), np.arange(n)] += ridge
-    system[np.arange(n), n + group[free]] = 1.0
-    system[n + group[free], np.arange(n)] = 1.0
-    solution = np.linalg.solve(system, np.append(a[free], np.ones(n_groups)))
-    return solution[:n], solution[n:]
-
-
-def _step_to_edge(b: np.ndarray, free: list[int], target: np.ndarray) -> list[int]:
-    """Move b towards the target until the first entry reaches zero, and return who is still free."""
-    now = b[free]
-    falling = target < 0
-    limits = np.full(len(free), np.inf)
-    limits[falling] = now[falling] / (now[falling] - target[falling])
-    first = int(np.argmin(limits))
-    moved = now + limits[first] * (target - now)
-    moved[first] = 0.0
-    b[free] = np.maximum(moved, 0.0)
-    return [f for f in free if b[f] > 0.0]
