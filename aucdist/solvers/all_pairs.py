@@ -32,8 +32,8 @@ STEPS = np.array([0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.45, 0.65, 0.9, 
 TOO_SHORT, LONG = 0.05, 0.3
 """Line searches that end below or above these tell that the bundle's points lie too far off, or could lie further."""
 
-FEW_ROWS, ROWS_BY_GAP = 2_000, 5.0
-"""The line search looks at a sample of the rows with active pairs, the larger the smaller the gap: this many over the gap."""
+FEW_ROWS, SHARE_OF_ROWS, ROWS_BY_GAP = 2_000, 1 / 80, 10.0
+"""The line search looks at a sample of the rows with active pairs: so many at least, so large a share, so many over the gap."""
 
 MAX_GROUPS = 24
 
@@ -265,7 +265,7 @@ class AllPairs:
 
     def _line_search(self, seen: np.ndarray, way: np.ndarray, gap: float) -> float:
         """Return the step that about minimises the objective along the way."""
-        wanted = max(FEW_ROWS, ROWS_BY_GAP / max(gap, 1e-12))
+        wanted = max(FEW_ROWS, SHARE_OF_ROWS * self.blocks.n_samples, ROWS_BY_GAP / max(gap, 1e-12))
         stride = max(1, int(self.active_rows // wanted))
         # The anchors travel, once for each step; a fifth of them tells as much as the rows do.
         some = max(1, int(len(self.anchors) // max(FEW_ROWS, wanted / 5)))
