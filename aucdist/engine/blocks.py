@@ -2,9 +2,8 @@
 
 import copy
 import functools
-import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Self
@@ -222,15 +221,22 @@ class LocalBlocks(Blocks):
 
     def reduce(self, step: Step, *args: Any) -> Summary:
         """Run the step block by block."""
-        done = run(step, self._blocks, self._memory, args, range(self.n_blocks))
-        self._memory = [memory for memory, _ in done]
-        return merge([summary for _, summary in done])
+        memories: list[Any] = []
+
+        def summaries() -> Iterator[Summary]:
+            for memory, summary in run(step, self._blocks, self._memory, args, range(self.n_blocks)):
+                memories.append(memory)
+                yield summary
+
+        told = merge(summaries())  # one after the other: together they may be larger than the blocks
+        self._memory = memories
+        return told
 
 
 def run(
     step: Step, blocks: Sequence[Block | Stored], memories: Sequence[Any], args: Sequence[Any], numbers: Sequence[int]
-) -> list[tuple[Any, Summary]]:
-    """Run a step on one block after the other, and return what it returned for each.
+) -> Iterator[tuple[Any, Summary]]:
+    """Run a step on one block after the other, and yield what it returned for each.
 
     Parameters
     ----------
@@ -244,10 +250,12 @@ def run(
         Those of the blocks, for a step that does without their rows.
     """
     if getattr(step, "without_rows", False):
-        return [step(number, memory, *args) for number, memory in zip(numbers, memories, strict=True)]
+        yield from (step(number, memory, *args) for number, memory in zip(numbers, memories, strict=True))
+        return
     upcoming = _read_ahead(blocks)
     # No name for the block, and no zip, which holds on to its last items: it has to be gone when the next one is waited for.
-    return [step(next(upcoming), memory, *args) for memory in memories]
+    for memory in memories:
+        yield step(next(upcoming), memory, *args)
 
 
 def _read_ahead(blocks: Sequence[Block | Stored]) -> Iterator[Block]:
@@ -266,9 +274,9 @@ def _read_ahead(blocks: Sequence[Block | Stored]) -> Iterator[Block]:
         yield ahead.result()
 
 
-def merge(summaries: Sequence[Summary]) -> Summary:
+def merge(summaries: Iterable[Summary]) -> Summary:
     """Add summaries key by key from left to right: the order, and with it every bit, is that of the blocks."""
-    return {key: functools.reduce(operator.add, (s[key] for s in summaries)) for key in summaries[0]}
+    return functools.reduce(lambda total, said: {key: value + said[key] for key, value in total.items()}, summaries)
 
 
 def block_seed(seed: int, round_: int, index: int) -> int:

@@ -344,7 +344,7 @@ def _make_block(
 
 def _run(step: Step, part: _Part, state: _State | None, shared: tuple[Any, ...]) -> _State:
     memory = [None] * len(part.blocks) if state is None else state.memory
-    return _State(run(step, part.blocks, memory, shared, part.numbers))
+    return _State(list(run(step, part.blocks, memory, shared, part.numbers)))
 
 
 def _cut(cut: Step, part: _Part, n_blocks: int) -> list[list[Any]]:

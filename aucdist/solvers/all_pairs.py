@@ -265,9 +265,9 @@ class AllPairs:
 
     def _line_search(self, seen: np.ndarray, way: np.ndarray, gap: float) -> float:
         """Return the step that about minimises the objective along the way."""
-        wanted = max(FEW_ROWS, SHARE_OF_ROWS * self.blocks.n_samples, ROWS_BY_GAP / max(gap, 1e-12))
-        stride = max(1, int(self.active_rows // wanted))
-        # The anchors travel, once for each step; a fifth of them tells as much as the rows do.
+        wanted = max(FEW_ROWS, ROWS_BY_GAP / max(gap, 1e-12))
+        stride = max(1, int(self.active_rows // max(wanted, SHARE_OF_ROWS * self.blocks.n_samples)))
+        # The anchors travel, once for each step, however many rows there are; a fifth of them tells as much as the rows do.
         some = max(1, int(len(self.anchors) // max(FEW_ROWS, wanted / 5)))
         anchors, weights = self.anchors[::some], self.weights[::some]
         change = seen[::some] - anchors

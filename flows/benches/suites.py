@@ -31,6 +31,7 @@ SUITES = {
     "link": "link",
     "peers": "peers.suite",
     "limits": "limits",
+    "scale": "scale",
 }
 """The module of each suite, below `flows.benches`."""
 
@@ -51,7 +52,7 @@ def picture(suite: str, found: pd.DataFrame) -> str | None:
 
 
 def bench(suite: str, *, slow_peers: bool, say: Say, **options: Any) -> pd.DataFrame:
-    """Run a suite with one BLAS thread, and return its table.
+    """Run a suite with one BLAS thread, and return its table; in its `attrs` are the conditions, for a page.
 
     Parameters
     ----------
@@ -75,9 +76,8 @@ def bench(suite: str, *, slow_peers: bool, say: Say, **options: Any) -> pd.DataF
     options = {name: value for name, value in options.items() if value is not None}
     for name in options.keys() - inspect.signature(run).parameters.keys():
         raise InputError(f"the suite {suite} does not take --{name}")
-    say(
-        f"{platform.machine()}, Python {platform.python_version()}, {_threads(options)}; warm-up before the clock starts"
-    )
+    conditions = f"{platform.machine()}, Python {platform.python_version()}, {_threads(options)}"
+    say(f"{conditions}; warm-up before the clock starts")
     rows = []
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # peers that stop at max_iter are shown for what they reached
@@ -85,7 +85,9 @@ def bench(suite: str, *, slow_peers: bool, say: Say, **options: Any) -> pd.DataF
             shown = {k: v for k, v in row.items() if k != CURVE and v is not None and v != ""}
             say("  ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in shown.items()))
             rows.append(row)
-    return pd.DataFrame(rows)
+    found = pd.DataFrame(rows)
+    found.attrs["conditions"] = conditions
+    return found
 
 
 def _threads(options: dict[str, Any]) -> str:

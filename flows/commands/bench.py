@@ -15,22 +15,26 @@ def bench(
     ] = None,
     threads: Annotated[int | None, typer.Option(help="peers: threads for each system. [default: 1]")] = None,
     repeats: Annotated[int | None, typer.Option(help="peers: turns of each system. [default: 3]")] = None,
+    limit: Annotated[
+        float | None, typer.Option(help="peers: seconds for a choice, and for a ladder. [default: 60]")
+    ] = None,
     output: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Write the table as CSV, too; of peers and limits also a picture beside it."),
+        typer.Option(
+            metavar="FILE", help="FILE.html: a page of table and picture, and a CSV beside it; FILE.csv: CSV, SVG."
+        ),
     ] = None,
     debug: Debug = False,
 ) -> None:
     """Measure on this machine, side by side with the peers in one process; warm-up apart."""
     with reported(debug):
+        from flows.benches import output as written
         from flows.benches.suites import bench as run
-        from flows.benches.suites import picture
 
-        table = run(suite, slow_peers=slow_peers, say=typer.echo, only=only, threads=threads, repeats=repeats)
         if output is not None:
-            from aucdist.data.files import write_bytes
-
-            write_bytes(output, table.to_csv(index=False).encode())
-            drawn = picture(suite, table)
-            if drawn is not None:
-                write_bytes(f"{output.removesuffix('.csv')}.svg", drawn.encode())
+            written.check(output)
+        table = run(
+            suite, slow_peers=slow_peers, say=typer.echo, only=only, threads=threads, repeats=repeats, limit=limit
+        )
+        if output is not None:
+            written.write(suite, table, output)

@@ -18,7 +18,7 @@ from flows.benches.peers.contest import chosen, subset
 from flows.benches.peers.referee import Turn, contest
 from flows.benches.peers.sets import LOPSIDED, N_KEEL, keel, sets
 from flows.benches.peers.system import LINEAR, OTHER, OURS, System
-from flows.benches.peers.table import Played, best_linear, first_within, table
+from flows.benches.peers.table import Played, best_linear, first_within, ours_of, table
 
 TRAIN, TEST = (simulate(n, 3, 0.3, seed=0, index=i) for i, n in enumerate((400, 300)))
 
@@ -114,7 +114,7 @@ def test_sparse_and_wide_rows_are_not_for_all(tmp_path):
 
 
 def test_the_choice_ends_at_its_deadline():
-    assert chosen(GOOD, TRAIN.X, TRAIN.y, 1, deadline=0.0) == (GOOD.grid[2], 0)
+    assert chosen(GOOD, TRAIN.X, TRAIN.y, 1, deadline=0.0) == (GOOD.grid[2], 0, -1.0)
 
 
 def test_a_subset_keeps_the_classes_shares():
@@ -171,15 +171,15 @@ def test_times_are_to_the_best_of_the_linear_systems_and_ratios_medians_of_pairs
 def test_the_summary_holds_ours_to_its_bar():
     systems, one = made_up()
     end, total = list(table([one], systems))[-2:]
-    assert end["fastest"] == "quick"
-    assert end["ours, times the fastest"] == pytest.approx((3 / 2 + 4 / 2) / 2)
+    assert end["their fastest"] == "quick"
+    assert end["times the fastest"] == pytest.approx((3 / 2 + 4 / 2) / 2)
     assert (end["wins"], end["ties"], end["loses"]) == (1, 1, 0)  # trees do not count
     assert end["bar"] == 2.0
-    assert end["ours, within the bar"]
-    assert total["data sets"] == total["never significantly below"] == total["ours, within the bar"] == 1
+    assert end["within the bar"]
+    assert total["data sets"] == total["never significantly below"] == total["within the bar"] == 1
     large = list(table([made_up(200_000)[1]], systems))[-2]
     assert large["bar"] == 1.0
-    assert not large["ours, within the bar"]
+    assert not large["within the bar"]
 
 
 def test_to_win_against_one_that_was_cut_short_does_not_count():
@@ -198,6 +198,28 @@ def test_to_win_against_one_that_was_cut_short_does_not_count():
 def test_who_never_comes_near_has_no_time():
     assert first_within(turn((1.0, 0.7), (2.0, 0.9), (3.0, 0.9)), 0.9) == 2.0
     assert first_within(turn(), 0.5) is None
+
+
+def test_who_leaves_again_has_not_come():
+    assert first_within(turn((1.0, 0.9), (2.0, 0.7), (3.0, 0.9)), 0.9) == 3.0
+    assert first_within(turn((1.0, 0.9), (2.0, 0.7)), 0.9) is None
+
+
+def test_ours_in_auc_is_the_one_with_the_best_folds_and_in_time_the_fastest():
+    systems, one = made_up()
+    hare = System("hare", "numpy", means, (1,), 1, OURS)
+    one.turns["hare"] = [turn((0.5, 0.9), scores=one.turns["quick"][0].scores)] * 2
+    one.turns["ours"][0].by_folds, one.turns["hare"][0].by_folds = 0.8, 0.7
+    systems = (hare, *systems)
+    rows = {row["system"]: row for row in table([one], systems)}
+    assert ours_of(one, systems).name == "ours"
+    assert rows["hare"]["ours, AUC"] == "wins"
+    assert "ours, AUC" not in rows["ours"]
+    end = list(table([one], systems))[-2]
+    assert (end["ours by folds"], end["our fastest"]) == ("ours", "hare")
+    assert end["times the fastest"] == pytest.approx(0.25)
+    assert rows["quick"]["times ours to 0.001"] == pytest.approx(4.0)
+    assert rows["quick"]["ours, time"] == "wins"
 
 
 def test_the_picture_has_a_panel_for_each_data_set():

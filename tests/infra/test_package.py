@@ -6,15 +6,18 @@ folder are not followed, so that the checkout itself, which is installed there f
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
 import tarfile
+import tomllib
 import venv
 import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -83,6 +86,41 @@ def test_version_is_that_of_the_wheel(environment: Path, wheel_and_sdist: tuple[
     told, *files = run(environment / "python", "-c", code, cwd=tmp_path).split()
     assert told == version
     assert all(Path(file).is_relative_to(environment.parent) for file in files)
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A clone without tags, with the project's own pyproject.toml, committed."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("this is no checkout: there is nothing to clone")
+    place = tmp_path / "clone"
+    run("git", "clone", "--quiet", "--no-tags", ROOT, place, cwd=tmp_path)
+    shutil.copy(ROOT / "pyproject.toml", place)
+    author = ("-c", "user.name=test", "-c", "user.email=test@localhost")
+    run("git", *author, "commit", "--quiet", "--all", "--allow-empty", "--message=test", cwd=place)
+    return place
+
+
+def version_built(source: Path) -> str:
+    (wheel,) = built(source, source / "dist", "wheel")
+    return wheel.name.split("-")[1]
+
+
+def test_version_is_that_of_the_tag(clone: Path) -> None:
+    run("git", "tag", "v9.8.7", cwd=clone)
+    assert version_built(clone) == "9.8.7"
+
+
+def test_builds_without_a_tag_and_without_git(clone: Path) -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    fallback = settings["tool"]["hatch"]["version"]["fallback-version"]
+    untagged = Version(version_built(clone))
+    assert untagged.is_devrelease
+    assert untagged.local is None  # an index takes none with a commit's name
+    assert untagged > Version(fallback)
+    shutil.rmtree(clone / "dist")
+    shutil.rmtree(clone / ".git")
+    assert version_built(clone) == fallback
 
 
 def test_installed_package_trains(environment: Path, tmp_path: Path) -> None:

@@ -32,6 +32,8 @@ class Turn:
         Why it did not, or not to the end; else empty.
     tried : int or None
         From how many values it chose: all of them, unless that took too long.
+    by_folds : float or None
+        The mean AUC over the folds at the value.
     rungs : list of (budget, seconds, AUC, gap)
     scores : ndarray of shape (n_test,), or None
         Of the last rung.
@@ -41,6 +43,7 @@ class Turn:
     warm: float | None = None
     value: float | None = None
     tried: int | None = None
+    by_folds: float | None = None
     choice: float | None = None
     rungs: list[tuple[int, float, float, float | None]] = field(default_factory=list)
     scores: np.ndarray | None = None
@@ -124,7 +127,7 @@ def _listen(told: Connection, turn: Turn, deadline: float) -> None:
             case "ready":
                 turn.warm = said
             case "chosen":
-                turn.value, turn.tried, turn.choice = said
+                turn.value, turn.tried, turn.by_folds, turn.choice = said
             case "rung":
                 turn.rungs.append(said[0])
                 turn.scores = said[1]

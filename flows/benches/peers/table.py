@@ -15,7 +15,7 @@ from flows.benches.peers.referee import Turn
 from flows.benches.peers.system import LINEAR, OTHER, OURS, System
 
 NEAR = (1e-3, 1e-4)
-"""Times are those of the shortest fit whose AUC is at most so far below the best that a linear system reached."""
+"""Times are those of the first budget from which on the AUC stays at most so far below the best final one of a linear system."""
 
 LEVEL = 0.95
 MANY_ROWS, BAR_OF_MANY, BAR_OF_FEW = 100_000, 1.0, 2.0
@@ -38,10 +38,13 @@ class Played:
 def table(played: Sequence[Played], systems: Sequence[System]) -> Iterator[Row]:
     """Give a row for each data set and system, then one for each data set, then what they come to.
 
-    The first of `systems` is ours that all others are compared with: by DeLong's test on the same test rows, the p-values
-    corrected by Holm's method over all comparisons of the run.
+    The AUC of all is compared with that of ours which had the best one over the folds: by DeLong's test on the same test rows,
+    the p-values corrected by Holm's method over all comparisons of the run. Times are compared between our fastest and theirs.
     """
-    tests = {(one.name, s.name): _test(one, systems[0], s) for one in played for s in systems[1:]}
+    tests: dict[tuple[str, str], Difference | None] = {}
+    for one in played:
+        ours = ours_of(one, systems)
+        tests |= {(one.name, s.name): _test(one, ours, s) for s in systems if s is not ours}
     known = {place: test for place, test in tests.items() if test is not None}
     corrected = dict(zip(known, holm([test.p_value for test in known.values()]), strict=True))
     rows = [_row(one, systems, s, known, corrected) for one in played for s in systems]
@@ -50,6 +53,12 @@ def table(played: Sequence[Played], systems: Sequence[System]) -> Iterator[Row]:
     yield from ends
     if ends:
         yield _sum(ends)
+
+
+def ours_of(one: Played, systems: Sequence[System]) -> System:
+    """Return ours that a user would take: the one with the best AUC over the folds, which know nothing of the test rows."""
+    ours = [s for s in systems if s.kind == OURS]
+    return max(ours, key=lambda s: one.turns[s.name][0].by_folds or 0.0)
 
 
 def _test(one: Played, ours: System, peer: System) -> Difference | None:
@@ -78,12 +87,12 @@ def _row(
         row |= {"ours less it": test.value, "p, Holm": p, "ours, AUC": _verdict(test.value, p)}
     best = best_linear(one, systems)
     for near in NEAR:
-        seconds = [first_within(t, best - near) for t in turns]
-        row[f"s to {near:g}"] = _median(seconds)
-        row[f"times ours to {near:g}"] = _ratio(seconds, [first_within(t, best - near) for t in _ours(one, systems)])
-    ratio = row[f"times ours to {NEAR[0]:g}"]
-    if system is not systems[0] and turn.rungs:
-        row["ours, time"] = _in_time(ratio, row[f"s to {NEAR[0]:g}"], _ours(one, systems)[0], best)
+        theirs, mine = _times(one, system, best - near), _fastest(one, systems, OURS, best - near)
+        row[f"s to {near:g}"] = _median(theirs)
+        row[f"times ours to {near:g}"] = None if mine is None else _ratio(theirs, _times(one, mine, best - near))
+    if system.kind != OURS and turn.rungs:
+        ours = _fastest(one, systems, OURS, best - NEAR[0])
+        row["ours, time"] = _in_time(row[f"times ours to {NEAR[0]:g}"], row[f"s to {NEAR[0]:g}"], ours)
     if turn.rungs:
         budget, seconds_of_last, _, gap = turn.rungs[-1]
         row |= {"budget": budget, "fit s": seconds_of_last, "gap": gap}
@@ -99,20 +108,34 @@ def _note(turn: Turn, system: System) -> str:
     )
 
 
-def _ours(one: Played, systems: Sequence[System]) -> Sequence[Turn]:
-    return one.turns[systems[0].name]
-
-
 def best_linear(one: Played, systems: Sequence[System]) -> float:
-    """Return the best AUC on the test rows that ours or a linear peer reached at any budget; nan if none reached any."""
+    """Return the best AUC on the test rows that ours or a linear peer ended with; nan if none ended."""
     linear = [s.name for s in systems if s.kind != OTHER]
-    areas = [rung[2] for name in linear for turn in one.turns[name] for rung in turn.rungs]
-    return max(areas, default=math.nan)
+    return max((turn.rungs[-1][2] for name in linear for turn in one.turns[name] if turn.rungs), default=math.nan)
 
 
 def first_within(turn: Turn, goal: float) -> float | None:
-    """Return the time of the shortest fit whose AUC is at least the goal, or None."""
-    return min((rung[1] for rung in turn.rungs if rung[2] >= goal), default=None)
+    """Return the seconds of the first fit from which on the AUC is at least the goal, or None.
+
+    On few test rows a fit that has hardly begun may come near by chance, and leave again.
+    """
+    seconds = None
+    for rung in reversed(turn.rungs):
+        if rung[2] < goal:
+            break
+        seconds = rung[1]
+    return seconds
+
+
+def _times(one: Played, system: System, goal: float) -> list[float | None]:
+    return [first_within(turn, goal) for turn in one.turns[system.name]]
+
+
+def _fastest(one: Played, systems: Sequence[System], kind: str, goal: float) -> System | None:
+    """Return who of a kind comes to the goal first, or None if none does."""
+    medians = {s: _median(_times(one, s, goal)) for s in systems if s.kind == kind}
+    known = {s: seconds for s, seconds in medians.items() if seconds is not None}
+    return min(known, key=lambda s: known[s], default=None)
 
 
 def _median(seconds: Sequence[float | None]) -> float | None:
@@ -131,11 +154,10 @@ def _verdict(difference: float, p: float) -> str:
     return "wins" if difference > 0 else "loses"
 
 
-def _in_time(ratio: float | None, theirs: float | None, ours: Turn, best: float) -> str:
+def _in_time(ratio: float | None, theirs: float | None, ours: System | None) -> str:
     """Say who comes first to within the larger distance; who never comes is last."""
     if ratio is None:
-        mine = first_within(ours, best - NEAR[0])
-        return "ties" if mine is None and theirs is None else "wins" if theirs is None else "loses"
+        return "ties" if ours is None and theirs is None else "wins" if theirs is None else "loses"
     if 1 / EVEN <= ratio <= EVEN:
         return "ties"
     return "wins" if ratio > 1 else "loses"
@@ -150,29 +172,21 @@ def _end(one: Played, systems: Sequence[System], rows: Sequence[Row]) -> Row:
     verdicts = [
         r["ours, AUC"] for r in linear.values() if "ours, AUC" in r and not (r["note"] and r["ours, AUC"] != "loses")
     ]
-    best, near = best_linear(one, systems), NEAR[0]
-    times = {name: row[f"s to {near:g}"] for name, row in linear.items() if row[f"s to {near:g}"] is not None}
+    goal = best_linear(one, systems) - NEAR[0]
+    ours, peer = (_fastest(one, systems, kind, goal) for kind in (OURS, LINEAR))
+    ratio = None if ours is None or peer is None else _ratio(_times(one, ours, goal), _times(one, peer, goal))
     bar = BAR_OF_MANY if one.rows > MANY_ROWS else BAR_OF_FEW
-    end: Row = {
+    return {
         "data": one.name, "train rows": one.rows, "system": "all linear peers", "kind": "summary",
-        "wins": verdicts.count("wins"), "ties": verdicts.count("ties"), "loses": verdicts.count("loses"), "bar": bar,
+        "wins": verdicts.count("wins"), "ties": verdicts.count("ties"), "loses": verdicts.count("loses"),
+        "ours by folds": ours_of(one, systems).name, "our fastest": ours and ours.name, "their fastest": peer and peer.name,
+        "times the fastest": ratio, "bar": bar, "within the bar": ours is not None and (ratio is None or ratio <= bar),
     }  # fmt: skip
-    fastest = min(times, key=lambda name: times[name], default=None)
-    for ours in (s for s in systems if s.kind == OURS):
-        mine = [first_within(turn, best - near) for turn in one.turns[ours.name]]
-        times_of_it = None
-        if fastest is not None:
-            peer = [first_within(turn, best - near) for turn in one.turns[fastest]]
-            times_of_it = _ratio(mine, peer)
-        within = _median(mine) is not None and (times_of_it is None or times_of_it <= bar)
-        end |= {f"{ours.name}, times the fastest": times_of_it, f"{ours.name}, within the bar": within}
-    return end | {"fastest": fastest}
 
 
 def _sum(ends: Sequence[Row]) -> Row:
     total: Row = {"data": "all", "system": "all linear peers", "kind": "summary", "data sets": len(ends)}
     total["never significantly below"] = sum(end["loses"] == 0 for end in ends)
-    total["wins"], total["ties"], total["loses"] = (sum(end[key] for end in ends) for key in ("wins", "ties", "loses"))
-    for key in (key for key in ends[0] if key.endswith(", within the bar")):
+    for key in ("wins", "ties", "loses", "within the bar"):
         total[key] = sum(end[key] for end in ends)
     return total
