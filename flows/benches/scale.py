@@ -278,7 +278,9 @@ def future(constants: Constants, streamed: float, of_an_anchor: float) -> Iterat
         place = Place(workers, workers, BANDWIDTH, DELAY)
         for design, cells, merge in DESIGNS:
             sent, speakers = cells or anchors, workers if merge else blocks
-            load = expected(rows, features, speakers, PASSES, sent, FEW_ROWS)  # so many of them the line search looks at
+            load = expected(
+                rows, features, speakers, PASSES, sent, FEW_ROWS
+            )  # so many of them the line search looks at
             load = replace(load, client=of_an_anchor * (sent + FEW_ROWS * len(STEPS)) * PASSES)
             held_by_worker = 4 * features * rows / workers
             copies = 5 + speakers / workers

@@ -23,7 +23,7 @@ from flows.benches.peers.table import Played, best_linear, first_within, ours_of
 TRAIN, TEST = (simulate(n, 3, 0.3, seed=0, index=i) for i, n in enumerate((400, 300)))
 
 
-GOOD = System("good", "numpy", means, (1, 2, 4, 8, 16), 4, OURS)
+GOOD = System("good", "numpy", means, (1, 2, 4, 8, 16, 32), 4, OURS)
 POOR = System("poor", "numpy", first_feature, (1, 2, 4, 8), 4, LINEAR)
 
 
@@ -45,11 +45,11 @@ def test_the_referee_chooses_climbs_and_ends_where_the_scores_stay(played):
     assert first.choice is not None
     assert first.tried == 5
     assert second.choice is None
-    # Budgets 1 and 2 give constant scores, which is no end; 4 and 8 the same ones, which is.
-    assert [rung[0] for rung in first.rungs] == [1, 2, 4, 8]
-    assert [rung[3] for rung in first.rungs] == [1.0, 0.5, 0.25, 0.125]
+    # Budgets 1 and 2 give constant scores, which is no end; 4, 8 and 16 the same ones, which is.
+    assert [rung[0] for rung in first.rungs] == [1, 2, 4, 8, 16]
+    assert [rung[3] for rung in first.rungs] == [1.0, 0.5, 0.25, 0.125, 0.0625]
     assert first.rungs[0][2] == 0.5 < first.rungs[-1][2]
-    assert [rung[0] for rung in one.turns["poor"][0].rungs] == [1, 2]
+    assert [rung[0] for rung in one.turns["poor"][0].rungs] == [1, 2, 4]
     assert first.peak > 1
     assert any("good: AUC" in line for line in told)
 
@@ -73,7 +73,7 @@ def test_the_table_compares_on_the_same_rows_and_corrects(played):
     assert poor["p, Holm"] == holm([test.p_value] * 2)[0] > test.p_value
     assert poor["ours, AUC"] == ("wins" if poor["p, Holm"] < 0.05 else "ties")
     assert poor["low"] < poor["AUC"] < poor["high"]
-    assert good["gap"] == 0.125
+    assert good["gap"] == 0.0625
     assert "gap" in poor
     assert poor["gap"] is None
     assert "ours, AUC" not in good

@@ -26,6 +26,12 @@ from rich.table import Table
 
 HERE = Path(sys.executable).parent
 LOCAL = ("--dashboard-address", "127.0.0.1:0")
+SHORT_LOGS = {
+    f"DASK_DISTRIBUTED__ADMIN__{name}": "100"
+    for name in ("LOG_LENGTH", "LOW_LEVEL_LOG_LENGTH", "SYSTEM_MONITOR__LOG_LENGTH")
+}
+"""Dask keeps so many entries of each of its own logs: by default as many as an hour brings, which would look like growth."""
+
 GROWTH = 1.05
 """More memory than this in the last quarter, as a multiple of the second quarter's, counts as growth."""
 
@@ -86,9 +92,9 @@ def soak(runs: int, folder: Path) -> list[dict[str, float]]:
             started(HERE / "prefect", "server", "start", "--host", "127.0.0.1", "--port", api_port)
         )
         scheduler = stack.enter_context(
-            started(HERE / "dask", "scheduler", "--host", "127.0.0.1", "--port", scheduler_port, *LOCAL)
+            started(HERE / "dask", "scheduler", "--host", "127.0.0.1", "--port", scheduler_port, *LOCAL, **SHORT_LOGS)
         )
-        workers = [stack.enter_context(started(*worker)) for _ in range(2)]
+        workers = [stack.enter_context(started(*worker, **SHORT_LOGS)) for _ in range(2)]
         wait_for(f"{api}/health")
         from distributed import Client
 

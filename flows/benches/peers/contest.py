@@ -100,9 +100,13 @@ def compete(task: Task, told: Connection) -> None:
 
 
 def _climb(task: Task, value: float, X: Any, y: np.ndarray, told: Connection) -> None:
-    """Fit with one budget after the other, each from the start, until two in turn give the same scores."""
+    """Fit with one budget after the other, each from the start, until three in turn give the same scores.
+
+    Two in turn is too few: a step may take more passes than the smaller budgets have.
+    """
     system, (X_test, y_test) = task.system, kept(Path(task.folder), "test")
-    form, deadline, before = _formed(system, X, y), time.perf_counter() + task.limit, None
+    form, deadline = _formed(system, X, y), time.perf_counter() + task.limit
+    before, same = None, 0
     for budget in system.budgets:
         if time.perf_counter() > deadline:
             told.send(("over", None))
@@ -111,9 +115,10 @@ def _climb(task: Task, value: float, X: Any, y: np.ndarray, told: Connection) ->
         scores = _scored(fitted, X_test)
         told.send(("rung", ((budget, seconds, area(y_test, scores), fitted.gap), scores)))
         # Scores that are all one number are those of a fit that has not begun, however often they come.
-        if before is not None and np.ptp(scores) > 0 and np.array_equal(before, scores):
+        stands = before is not None and np.ptp(scores) > 0 and np.array_equal(before, scores)
+        before, same = scores, same + 1 if stands else 0
+        if same == 2:
             return
-        before = scores
 
 
 def _timed(fit: Callable[[], Fitted]) -> tuple[Fitted, float]:
