@@ -19,7 +19,7 @@ from distributed.system import MEMORY_LIMIT
 from aucdist.data.block import Block
 from aucdist.data.retries import patient
 from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, Step, Stored, Summary, info_of, load, merge, run
-from aucdist.engine.spans import one_span
+from aucdist.engine.spans import in_one_span, let_go
 from aucdist.errors import ClusterLost, InputError, RunError
 
 SMALL_ARGUMENTS = 2**18
@@ -43,6 +43,7 @@ class DaskBlocks(Blocks):
         Whether they are stored, and so may be dealt out evenly wherever they were read first.
     """
 
+    @in_one_span()
     def __init__(self, client: Client, blocks: Sequence[Future], *, stream: bool = False):
         self._client = client
         super().__init__(_gather(client, client.map(info_of, blocks, pure=False), "load"))
@@ -71,7 +72,8 @@ class DaskBlocks(Blocks):
         # Not bound to workers by address: when all of them were lost at once, Dask would wait for the old addresses for ever,
         # even with allow_other_workers. It deals tasks of equal cost out evenly by itself.
         first = Stored.first_read if stream else load
-        futures = client.map(first, [loader] * n_blocks, range(n_blocks), pure=False)
+        with in_one_span():
+            futures = client.map(first, [loader] * n_blocks, range(n_blocks), pure=False)
         return cls(client, futures, stream=stream)
 
     def fresh(self) -> "DaskBlocks":
@@ -80,6 +82,7 @@ class DaskBlocks(Blocks):
         other._states = [None] * len(self._parts)
         return other
 
+    @in_one_span()
     def reduce(self, step: Step, *args: Any) -> Summary:
         """Run the step on the workers that hold the blocks."""
         if self._client.status not in ("running", "connecting"):  # it would wait for ever
@@ -108,6 +111,7 @@ class DaskBlocks(Blocks):
         }
         return merge([by_block[i] for i in range(self.n_blocks)])
 
+    @in_one_span()
     def exchange(self, cut: Step, join: Callable[..., Block], n_blocks: int) -> "DaskBlocks":
         """Return new blocks, each made of one piece of every block; the pieces go from worker to worker."""
         client = self._client
@@ -250,7 +254,6 @@ def local_client(workers: int = 2, threads: int = 1, memory_limit: str = "auto")
             dashboard_address="127.0.0.1:0", silence_logs="ERROR",
         ) as cluster,
         Client(cluster) as client,
-        one_span(client),
     ):  # fmt: skip
         client.wait_for_workers(workers)
         _send_at_once(client)
@@ -286,7 +289,8 @@ def connect(address: str, timeout: float = 10.0, tls: tuple[str, str, str] | Non
         if isinstance(refused, ssl.SSLError):
             raise InputError(f"{address}: no encrypted connection: {_reason(refused)}") from error
         raise InputError(f"no Dask scheduler answers at {address} within {timeout:g} s") from error
-    with client, one_span(client):
+    with client:
+        let_go(client)
         _send_at_once(client)
         yield client
 
@@ -301,7 +305,8 @@ def each(client: Client, function: Callable[[Any], Any], items: Sequence[Any]) -
         Picklable; it runs again where a worker was lost. It may wait for a store that is out for a while.
     items : sequence
     """
-    futures = client.map(_patiently, [function] * len(items), list(items), pure=False)[::-1]
+    with in_one_span():
+        futures = client.map(_patiently, [function] * len(items), list(items), pure=False)[::-1]
     try:
         while futures:
             yield _gather(client, [futures.pop()], "each")[0]

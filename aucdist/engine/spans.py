@@ -15,17 +15,21 @@ NAME = "aucdist"
 
 
 @contextmanager
-def one_span(client: Any) -> Iterator[None]:
-    """Put all tasks that are sent within the context in one span, the same for all clients, and let go its ended tasks first.
+def in_one_span() -> Iterator[None]:
+    """Put all tasks that are sent within the context in one span, the same for all clients. Nothing else is to happen within."""
+    # As `distributed.span` does; but that would open a new one each time.
+    with dask.annotate(span={"name": (NAME,), "ids": (NAME,)}):
+        yield
+
+
+def let_go(client: Any) -> None:
+    """Let go the groups of tasks that have ended.
 
     Parameters
     ----------
     client : distributed.Client
     """
     client.run_on_scheduler(_let_go)
-    # As `distributed.span` does; but that would open a new one each time.
-    with dask.annotate(span={"name": (NAME,), "ids": (NAME,)}):
-        yield
 
 
 def _let_go(dask_scheduler: Any) -> None:

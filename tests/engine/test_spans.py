@@ -67,7 +67,7 @@ def test_the_spans_of_others_stay(address, watcher):
     assert ("mine",) in spans(watcher)
 
 
-def test_annotations_end_with_the_client(address):
-    with connect(address):
-        assert "span" in dask.get_annotations()
-    assert "span" not in dask.get_annotations()
+def test_nothing_of_the_users_is_annotated(address):
+    with connect(address) as client:
+        DaskBlocks.load(client, block, 2).reduce(step)
+        assert "span" not in dask.get_annotations()

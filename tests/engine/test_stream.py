@@ -117,7 +117,15 @@ def test_what_is_wrong_with_a_block_shows_before_the_work():
 
 def test_errors_of_later_reads_and_of_steps_arrive():
     with pytest.raises(InputError, match="shard 4 is altered"):
-        run(count_rows, [Stored(failing, i, None) for i in range(N_BLOCKS)], [None] * N_BLOCKS, (1,), range(N_BLOCKS))
+        list(
+            run(
+                count_rows,
+                [Stored(failing, i, None) for i in range(N_BLOCKS)],
+                [None] * N_BLOCKS,
+                (1,),
+                range(N_BLOCKS),
+            )
+        )
     with pytest.raises(TypeError, match="argument"):
         LocalBlocks.load(load, N_BLOCKS, stream=True).reduce(count_rows)
 

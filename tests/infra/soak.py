@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 import urllib.request
+import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -81,6 +82,14 @@ def look(processes: dict[str, list[psutil.Process]]) -> dict[str, float]:
     return found
 
 
+def fill_names() -> None:
+    """Fill Dask's table of the names of tasks, which holds a hundred thousand at most: some fifty MiB, of as many runs as here."""
+    from dask.utils import key_split
+
+    for i in range(key_split.cache_info().maxsize):
+        key_split((f"aucdist-filled-{uuid.uuid4().hex}", "state", i))
+
+
 def soak(runs: int, folder: Path) -> list[dict[str, float]]:
     """Return what was seen after each run."""
     scheduler_port, api_port = free_port(), free_port()
@@ -111,6 +120,7 @@ def soak(runs: int, folder: Path) -> list[dict[str, float]]:
             }
         )
         watcher = stack.enter_context(Client(address))
+        watcher.run_on_scheduler(fill_names)
         everyone = {"server": [server], "scheduler": [scheduler], "workers": workers, "flow": [psutil.Process()]}
         seen = []
         for number in range(1, runs + 1):
