@@ -83,7 +83,7 @@ def look(processes: dict[str, list[psutil.Process]]) -> dict[str, float]:
 
 
 def fill_names() -> None:
-    """Fill Dask's table of the names of tasks, which holds a hundred thousand at most: some fifty MiB, of as many runs as here."""
+    """Fill Dask's table of the names of tasks: a hundred thousand at most, some fifty MiB, as many as of these runs."""
     from dask.utils import key_split
 
     for i in range(key_split.cache_info().maxsize):
