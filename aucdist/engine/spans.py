@@ -2,7 +2,7 @@
 
 Dask opens a span for every graph that comes to an idle cluster and keeps all spans while the scheduler lives, each with the
 groups of its tasks; and every worker keeps figures for each (dask/distributed, issue 7977). Elsewhere graphs are few. Here every
-round is one, and a standing cluster grew by about 1 MiB a run.
+round is one, and a standing cluster grew by about half a MiB a run for it.
 """
 
 from collections.abc import Iterator
