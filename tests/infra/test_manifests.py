@@ -227,7 +227,7 @@ def test_each_deployment_starts_a_flow_with_parameters_that_it_takes() -> None:
 
 
 def versions(file: Path) -> dict[str, str]:
-    return dict(re.findall(r"^([A-Za-z0-9._-]+)==(\S+)", file.read_text(), re.MULTILINE))
+    return dict(re.findall(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==(\S+)", file.read_text(), re.MULTILINE))
 
 
 @pytest.mark.parametrize("file", ["requirements.lock", "build.lock"])
