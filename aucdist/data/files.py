@@ -275,7 +275,7 @@ def remove(url: str) -> None:
 
 @contextmanager
 def _aside(target: Path, data: bytes) -> Iterator[Path]:
-    """Write the bytes to a file beside the target, which is gone in the end."""
+    """Write the bytes to a file beside the target, which is gone in the end, or after a kill is one that nobody reads."""
     target.parent.mkdir(parents=True, exist_ok=True)
     aside = target.with_name(f".{uuid.uuid4().hex}.part")
     try:

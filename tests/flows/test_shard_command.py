@@ -29,7 +29,9 @@ def run(*args: object, code: int = 0) -> tuple[str, str]:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+    """Return the files, without what a process that was killed while it wrote leaves under a hidden name."""
+    files = (p for p in folder.rglob("*") if p.is_file() and not (p.name.startswith(".") and p.suffix == ".part"))
+    return {str(p.relative_to(folder)): p.read_bytes() for p in files}
 
 
 def write_rows(path: Path, n: int) -> None:
