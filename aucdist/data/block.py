@@ -1,5 +1,6 @@
 """A block: some rows of a data set, held in memory in the form the kernels read."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -135,6 +136,20 @@ def as_rows(X: Any) -> Rows:
 def n_rows(rows: Rows) -> int:
     """Return the number of rows."""
     return len(rows.offsets) - 1 if isinstance(rows, CsrRows) else len(rows.values)
+
+
+def stacked(blocks: Sequence[Block]) -> Block:
+    """Return the rows of blocks of one layout as one block, below each other, with their ids and weights."""
+    if len(blocks) == 1:
+        return blocks[0]
+    X = [block.X for block in blocks]
+    weighted = any(block.weight is not None for block in blocks)
+    return Block.of(
+        sp.vstack(X, format="csr") if sp.issparse(X[0]) else np.concatenate(X),
+        np.concatenate([block.y for block in blocks]),
+        row_id=np.concatenate([block.row_id for block in blocks]),
+        weight=np.concatenate([block.weights() for block in blocks]) if weighted else None,
+    )
 
 
 def place(block: Block, n_blocks: int) -> list[Block]:

@@ -5,12 +5,12 @@ import hashlib
 import json
 import operator
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
-import scipy.sparse as sp
 
 from aucdist.data import files
-from aucdist.data.block import Block
+from aucdist.data.block import stacked
 from aucdist.data.classes import choose_positive
 from aucdist.data.dataset import Dataset, Schema
 from aucdist.data.delimited import parse_csv, parse_keel
@@ -65,7 +65,8 @@ def read(source: Source, *, schema: Schema | None = None, name: str = "") -> Dat
     else:
         choose_positive(survey.classes, "minority", name)  # two classes are needed here as well
     as_settled = settled(source, survey, len(schema.feature_names))
-    block = _joined([encode(part, where, as_settled, schema) for where, part in parsed])
+    rows = stacked([encode(part, where, as_settled, schema) for where, part in parsed])
+    block = replace(rows, row_id=np.arange(rows.n_samples))
     check(expected, name, survey, schema)
     options = json.dumps(source.reading(), sort_keys=True)
     return Dataset(block, schema, hashlib.sha256(f"{digest} {options}".encode()).hexdigest(), name)
@@ -134,15 +135,6 @@ def parse(
     if source.format == "csv":
         return parse_csv(data, where, source, known, columns=columns, first_line=first_line)
     return TABLE_PARSERS[source.format](data, where, source, known)
-
-
-def _joined(blocks: Sequence[Block]) -> Block:
-    """Put blocks of one layout below each other."""
-    if len(blocks) == 1:
-        return blocks[0]
-    X = [block.X for block in blocks]
-    rows = sp.vstack(X, format="csr") if sp.issparse(X[0]) else np.concatenate(X)
-    return Block.of(rows, np.concatenate([block.y for block in blocks]))
 
 
 def check(source: Source, name: str, survey: Survey, schema: Schema) -> None:

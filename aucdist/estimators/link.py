@@ -13,8 +13,7 @@ from sklearn.utils import check_random_state
 from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError, unknown
 from aucdist.estimators.base import LinearClassifier, _check_number
-from aucdist.estimators.scores import count_scores
-from aucdist.metrics.auc import auc
+from aucdist.estimators.scores import separates
 from aucdist.objectives.links import LINKS, Link, LinkLoss, check_shape
 from aucdist.objectives.probability_maps import LinkMap
 from aucdist.solvers.base import Callback, Solution, Solver, solve
@@ -302,7 +301,7 @@ class LinkClassifier(LinearClassifier):
         return -self.threshold_
 
     def _warn_if_separated(self, blocks: Blocks) -> None:
-        if auc(count_scores(blocks, self.coef_[0])) == 1.0:
+        if separates(blocks, self.coef_[0]):
             warnings.warn(
                 "the weights separate the classes of the training rows completely: the fit is finite thanks to lam alone, which "
                 f"also decides how near to 0 and 1 the probabilities are (lam={self.lam:g})",

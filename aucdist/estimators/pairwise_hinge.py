@@ -10,8 +10,8 @@ from aucdist.engine.blocks import Blocks
 from aucdist.errors import unknown
 from aucdist.estimators.base import _check_number
 from aucdist.estimators.online import OnlinePairs
-from aucdist.solvers.all_pairs import AllPairs
-from aucdist.solvers.all_pairs_l1 import AllPairsL1
+from aucdist.solvers.all_pairs import AllPairs, all_pairs
+from aucdist.solvers.all_pairs_l1 import AllPairsL1, all_pairs_l1
 from aucdist.solvers.base import Round, Solution, Solver
 from aucdist.solvers.oam import Stream, oam_gra, oam_inf, oam_seq
 from aucdist.solvers.pair_dual import DualStart, check_combination, sdcd, sdcd_perm
@@ -23,7 +23,7 @@ DUAL_OPTIONS = ("steps", "epochs", "average", "combine", "minority_bytes")
 
 
 def _all_pairs(blocks: Blocks, lam: float, start: np.ndarray | None, penalty: str = "l2") -> Iterator[Round]:
-    return PENALTIES[penalty](blocks, start).rounds(lam)
+    return all_pairs(blocks, lam, start) if penalty == "l2" else all_pairs_l1(blocks, lam, start)
 
 
 class PairwiseHingeClassifier(OnlinePairs):

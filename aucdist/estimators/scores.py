@@ -40,6 +40,26 @@ def count_scores(blocks: Blocks, w: np.ndarray, intercept: float = 0.0) -> Score
     return blocks.fresh().reduce(_count, w, intercept)["counts"]
 
 
+def separates(blocks: Blocks, w: np.ndarray) -> bool:
+    """Tell whether every positive row has a higher score than all negative ones; one reduction.
+
+    Parameters
+    ----------
+    blocks : Blocks
+    w : ndarray of shape (n_features,), float64
+    """
+    found = blocks.fresh().reduce(_inner_ends, w)
+    return bool(min(found["lowest"]) > max(found["highest"]))
+
+
+def _inner_ends(block: Block, memory: None, w: np.ndarray) -> tuple[None, Summary]:
+    scores = np.empty(block.n_samples)
+    project(block.rows, w, scores)
+    there = block.weights() > 0
+    lowest = scores[there & (block.y > 0)].min(initial=np.inf)
+    return None, {"lowest": [lowest], "highest": [scores[there & (block.y < 0)].max(initial=-np.inf)]}
+
+
 def _count(block: Block, memory: None, w: np.ndarray, intercept: float) -> tuple[None, Summary]:
     scores = np.empty(block.n_samples)
     project(block.rows, w, scores)

@@ -68,8 +68,7 @@ class ScoreCounts:
             raise InputError(f"{len(scores)} scores, but labels of shape {y.shape}")
         refuse("label", y, (y != 1) & (y != -1), "is neither -1 nor +1")
         refuse("score", scores, ~np.isfinite(scores), "is not finite")
-        positive = y == 1
-        w = np.ones(len(scores))
+        positive, scores, weighted = y == 1, scores + 0.0, False
         if weight is not None:
             w = as_column("weights", weight)
             if w.shape != scores.shape:
@@ -77,9 +76,13 @@ class ScoreCounts:
             refuse("weight", w, ~(np.isfinite(w) & (w >= 0)), "is negative or not finite")
             kept = w > 0
             positive, scores, w = positive[kept], scores[kept], w[kept]
+            weighted = bool((w != 1).any())
+        if weighted:
+            merged = _add_equal(scores, np.where(positive, w, 0.0), np.where(positive, 0.0, w))
+        else:
+            merged = _count_equal(scores, positive)
         n_pos = int(positive.sum())
-        merged = _add_equal(scores + 0.0, np.where(positive, w, 0.0), np.where(positive, 0.0, w))
-        return cls(*merged, n_pos, len(positive) - n_pos, bool((w != 1).any()))
+        return cls(*merged, n_pos, len(positive) - n_pos, weighted)
 
     def __add__(self, other: "ScoreCounts") -> "ScoreCounts":
         """Return the counts of the rows of both, in time linear in the number of distinct scores."""
@@ -113,6 +116,23 @@ class ScoreCounts:
         return float(self.neg.sum())
 
 
+def _count_equal(scores: np.ndarray, positive: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the distinct scores, ascending, with the numbers of positives and negatives at each.
+
+    As `_add_equal`, but values alone are sorted several times as fast as an order is found.
+    """
+    if len(scores) == 0:
+        return scores, scores, scores
+    ascending = np.sort(scores)
+    first = _first_of_equal(ascending)
+    values = ascending[first]
+    rows = np.diff(first, append=len(scores)).astype(np.float64)
+    fewer = positive if 2 * np.count_nonzero(positive) <= len(positive) else ~positive
+    of_fewer = np.bincount(np.searchsorted(values, np.sort(scores[fewer])), minlength=len(values)).astype(np.float64)
+    rest = rows - of_fewer
+    return (values, of_fewer, rest) if fewer is positive else (values, rest, of_fewer)
+
+
 def _add_equal(values: np.ndarray, pos: np.ndarray, neg: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the distinct values, ascending, with the sums of pos and neg at each."""
     if len(values) == 0:
@@ -120,8 +140,12 @@ def _add_equal(values: np.ndarray, pos: np.ndarray, neg: np.ndarray) -> tuple[np
     # The stable sort finds runs that are sorted already, so that merging two sorted halves is a linear pass.
     order = np.argsort(values, kind="stable")
     ascending = values[order]
-    first = np.flatnonzero(np.concatenate(([True], ascending[1:] != ascending[:-1])))
+    first = _first_of_equal(ascending)
     return ascending[first], np.add.reduceat(pos[order], first), np.add.reduceat(neg[order], first)
+
+
+def _first_of_equal(ascending: np.ndarray) -> np.ndarray:
+    return np.flatnonzero(np.concatenate(([True], ascending[1:] != ascending[:-1])))
 
 
 def as_column(name: str, values: object) -> np.ndarray:

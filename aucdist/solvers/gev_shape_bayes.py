@@ -18,11 +18,10 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cho_factor, solve_triangular
 
-from aucdist.data.block import Block
+from aucdist.data.block import Block, stacked
 from aucdist.engine.blocks import Blocks, Summary, block_seed, without_rows
 from aucdist.errors import InputError
 from aucdist.kernels.link_chain import information_rows, metropolis
-from aucdist.kernels.rows import CsrRows
 from aucdist.objectives.links import LEAST_XI
 
 N_CHAINS = 4
@@ -140,12 +139,7 @@ def gather(blocks: Blocks) -> Block:
             f"xi='bayes' samples every weight with all rows in one place: it takes up to {MOST_FEATURES} features and "
             f"{MOST_VALUES:,} values, not {n:,} rows of {d} features; xi='map' takes any number"
         )
-    parts: list[Block] = blocks.reduce(send)["parts"]
-    if len(parts) == 1:
-        return parts[0]
-    sparse = isinstance(parts[0].rows, CsrRows)
-    X = sp.vstack([p.X for p in parts]) if sparse else np.vstack([p.X for p in parts])
-    return Block.of(X, np.concatenate([p.y for p in parts]), weight=np.concatenate([p.weights() for p in parts]))
+    return stacked(blocks.reduce(send)["parts"])
 
 
 def effective_size(samples: np.ndarray) -> float:

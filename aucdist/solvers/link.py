@@ -6,11 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from aucdist.data.block import Block
-from aucdist.engine.blocks import Blocks, Summary, without_rows
+from aucdist.engine.blocks import Blocks, LocalBlocks, Summary, without_rows
 from aucdist.errors import InputError
 from aucdist.kernels.link_rows import along
 from aucdist.kernels.rows import accumulate, project
 from aucdist.objectives.links import LinkLoss
+from aucdist.solvers import sample
 from aucdist.solvers.link_problem import (
     MOST_FEATURES,
     LinkProblem,
@@ -20,6 +21,10 @@ from aucdist.solvers.link_problem import (
     curvature_of,
 )
 
+NEAR = 1e-3
+"""The gap to which a sample is solved."""
+ABOVE_NOISE = 3.0
+"""The sample's lam, in units of `sample.noise`, at least."""
 MOST_HALVINGS = 40
 LEAST_CURVATURE = 1e-12
 """Of an intercept without a penalty, where no row has any curvature left."""
@@ -101,7 +106,8 @@ def newton(
     """Newton's method; a step that would not lower the objective enough is halved until it does.
 
     Up to `MOST_FEATURES` features a round takes the Hessian and its Cholesky factor. Beyond, conjugate gradients solve for the
-    step, a pass each, as exactly as the length of the gradient deserves. The likelihood of GEV with xi > 0 is not convex: there
+    step, a pass each, as exactly as the length of the gradient deserves. Where the loss is convex and the data are large, the
+    start is the solution over a sample (`aucdist.solvers.sample`). The likelihood of GEV with xi > 0 is not convex: there
     the Hessian's expectation takes its place (Fisher scoring), and the outcome is a stationary point.
 
     Parameters
@@ -115,8 +121,11 @@ def newton(
         A pass for value and gradient, and one for the Hessian.
     """
     problem = LinkProblem(blocks.fresh(), loss, lam, fit_intercept, penalise_intercept)
+    passes_before = 0
+    if start is None and loss.convex:
+        start, passes_before = _near(problem)
     point, passes = _first(problem, start)
-    dual = point.dual
+    dual, passes = point.dual, passes + passes_before
     while True:
         yield _round(point, dual, passes)
         if point.gradient_norm <= gradient_tol:
@@ -128,6 +137,23 @@ def newton(
             return
         point, n_tries = found
         passes, dual = passes + cost + more + n_tries, max(dual, point.dual)
+
+
+def _near(problem: LinkProblem) -> tuple[np.ndarray | None, int]:
+    """Return where to begin on large data, and the passes it took to find: the solution over a sample.
+
+    The sample gets a larger lam where this one is so small that weights would follow its chance: from there Newton's steps
+    would have to be halved again and again.
+    """
+
+    def rounds(drawn: Block) -> Iterator[LinkRound]:
+        return newton(
+            LocalBlocks([drawn]), max(problem.lam, ABOVE_NOISE * sample.noise(drawn)), loss=problem.loss,
+            fit_intercept=problem.fit_intercept, penalise_intercept=problem.penalise_intercept,
+        )  # fmt: skip
+
+    known, passes = sample.begin(problem.blocks, rounds, NEAR)
+    return np.append(known.w, known.intercept) if isinstance(known, LinkRound) else None, passes
 
 
 def gradient(

@@ -26,12 +26,10 @@ weights with empty buffers.
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from aucdist.data.block import Block
+from aucdist.data.block import Block, stacked
 from aucdist.engine.blocks import Blocks, Summary, block_seed
 from aucdist.kernels.oam import learn_at_once, learn_in_turn
 from aucdist.solvers.base import Round
@@ -95,7 +93,7 @@ def learn(stream: Stream, block: Block, solver: str, bound: float, capacity: int
         Rows in the buffer of each class; None for all.
     """
     first = 0 if stream.buffer is None else stream.buffer.n_samples
-    rows = block if stream.buffer is None else _below_each_other(stream.buffer, block)
+    rows = block if stream.buffer is None else stacked([stream.buffer, block])
     held = np.zeros((2, rows.n_samples if capacity is None else capacity), dtype=np.int64)
     filled = np.zeros(2, dtype=np.int64)
     for own, label in enumerate((-1, 1)):
@@ -106,16 +104,6 @@ def learn(stream: Stream, block: Block, solver: str, bound: float, capacity: int
     told = KERNELS[solver](rows.rows, rows.y, rows.weights(), first, w, held, filled, seen, draws, bound)
     buffer = rows.take(np.concatenate([held[own, : filled[own]] for own in (0, 1)]))
     return Stream(w, buffer, seen, draws), Told(*told)
-
-
-def _below_each_other(upper: Block, lower: Block) -> Block:
-    stack: Callable[..., Any] = sp.vstack if sp.issparse(upper.X) or sp.issparse(lower.X) else np.vstack
-    return Block.of(
-        stack([upper.X, lower.X]),
-        np.concatenate([upper.y, lower.y]),
-        row_id=np.concatenate([upper.row_id, lower.row_id]),
-        weight=np.concatenate([upper.weights(), lower.weights()]),
-    )
 
 
 def oam_inf(

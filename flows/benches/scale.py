@@ -14,6 +14,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from aucdist.data.block import Block
 from aucdist.data.manifest import read_manifest
 from aucdist.data.simulate import Simulation
@@ -146,7 +148,8 @@ def _on_two_workers(folder: str) -> Row:
 
 def fit_passes(blocks: Blocks) -> int:
     """Run the passes of the fit that is measured everywhere, and return how many there were."""
-    return solve(all_pairs(blocks, LAM), tol=0.0, max_passes=PASSES).passes
+    start = np.zeros(blocks.n_features)  # else large data would begin on a sample, and passes would not be alike
+    return solve(all_pairs(blocks, LAM, start), tol=0.0, max_passes=PASSES).passes
 
 
 # ---- the scheduler ----------------------------------------------------------------------------------------------------

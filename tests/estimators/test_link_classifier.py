@@ -16,6 +16,7 @@ from aucdist.data.block import Block, place
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.errors import InputError
+from aucdist.estimators.scores import separates
 from aucdist.objectives.links import Link
 
 SOLVERS = ["lipschitz", "newton", "gradient"]
@@ -303,3 +304,19 @@ def test_same_bits_on_workers(client, parameters):
     assert one.coef_.tobytes() == other.coef_.tobytes()
     assert one.certificate_ == other.certificate_
     assert getattr(one, "xi_", None) == getattr(other, "xi_", None)
+
+
+@pytest.mark.parametrize(
+    ("scores", "weight", "separated"),
+    [
+        ([1.0, 2.0, 3.0, 4.0], [1, 1, 1, 1], True),
+        ([1.0, 3.0, 3.0, 4.0], [1, 1, 1, 1], False),
+        ([1.0, 3.5, 3.0, 4.0], [1, 0, 1, 1], True),
+        ([1.0, 2.0, 0.0, 4.0], [1, 2, 0, 1], True),
+        ([1.0, 2.0, 0.0, 4.0], [1, 2, 1, 1], False),
+    ],
+)
+@pytest.mark.parametrize("n_blocks", [1, 3])
+def test_separates_if_no_row_of_weight_lies_on_the_wrong_side(scores, weight, separated, n_blocks):
+    block = Block.of(np.array(scores)[:, None], np.array([-1, -1, 1, 1]), weight=np.array(weight, dtype=float))
+    assert separates(LocalBlocks(place(block, n_blocks)), np.ones(1)) is separated

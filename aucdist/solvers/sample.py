@@ -1,0 +1,76 @@
+"""Where to begin on large data: at the minimum over a sample of the rows, which is sooner found and not far from that over all.
+
+The sample takes rows by their ids, and each class on its own, so it does not depend on how the rows lie in blocks. A row
+weighs by as much more as its class was thinned out: the objective over the sample estimates the one over all rows.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from aucdist.data.block import Block, stacked
+from aucdist.data.split import scrambled
+from aucdist.engine.blocks import Blocks, Summary
+from aucdist.solvers.base import Round, solve
+
+LARGE = 100_000
+"""Fewer rows are not worth a sample: it would be a large part of them, or too small to be near."""
+
+SHARE, MOST = 1 / 32, 20_000
+"""The sample has about so many rows of each class: this share of all rows, and at most so many."""
+
+MOST_PASSES = 200
+"""On the sample, which need not be solved well."""
+
+SEED = 1
+
+
+def begin(blocks: Blocks, rounds: Callable[[Block], Iterator[Round]], tol: float) -> tuple[Round | None, int]:
+    """Solve on a sample.
+
+    Parameters
+    ----------
+    blocks : Blocks
+    rounds : callable
+        The solver on the sample.
+    tol : float
+        On the relative gap over the sample.
+
+    Returns
+    -------
+    last : Round or None
+        The solver's last, None where the data are not large.
+    passes : int
+        What it took, in passes over all rows: one to draw, and the passes over the sample by its size.
+    """
+    if blocks.n_samples < LARGE:
+        return None, 0
+    drawn = sample(blocks)
+    solution = solve(rounds(drawn), tol=tol, max_passes=MOST_PASSES)
+    return solution.last, 1 + math.ceil(solution.passes * drawn.n_samples / blocks.n_samples)
+
+
+def sample(blocks: Blocks) -> Block:
+    """Return a sample of the rows, in the order of their ids."""
+    wanted = min(SHARE * blocks.n_samples, MOST)
+    shares = (wanted / blocks.n_neg, wanted / blocks.n_pos)
+    drawn = stacked(blocks.fresh().reduce(draw, shares)["parts"])
+    return drawn.take(np.argsort(drawn.row_id, kind="stable"))
+
+
+def draw(block: Block, memory: object, shares: tuple[float, float]) -> tuple[object, Summary]:
+    """Give the block's rows in the sample; `shares` are those of negatives and positives, above 1 for all."""
+    weight = block.weights()
+    share = np.minimum(np.where(block.y > 0, shares[1], shares[0]), 1.0)
+    uniform = (scrambled(block.row_id, SEED) >> np.uint64(11)) * 2.0**-53
+    which = np.flatnonzero((uniform < share) & (weight > 0))
+    return memory, {"parts": [replace(block.take(which), weight=weight[which] / share[which])]}
+
+
+def noise(drawn: Block) -> float:
+    """Return the variance of a gradient over the sample where the loss's slope is 1: below about it lam fits chance."""
+    X = drawn.X
+    squares = X.multiply(X).sum() if hasattr(X, "multiply") else np.einsum("ij,ij->", X, X)
+    return float(squares) / drawn.n_samples**2

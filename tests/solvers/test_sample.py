@@ -1,0 +1,137 @@
+import functools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from aucdist.data.block import Block, place
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.engine.dask import DaskBlocks, local_client
+from aucdist.objectives.links import Link, LinkLoss
+from aucdist.search.masked import MaskedBlocks
+from aucdist.solvers import sample
+from aucdist.solvers.all_pairs import all_pairs
+from aucdist.solvers.base import Status, solve
+from aucdist.solvers.link import newton
+
+N, D = 3000, 5
+SOLVERS = {
+    "all_pairs": all_pairs,
+    "newton": functools.partial(newton, loss=LinkLoss(Link("logit", 0.0), "calibrated")),
+}
+
+
+def rows(n=N, weighted=False):
+    r = np.random.default_rng(3)
+    y = np.where(r.random(n) < 0.1, 1, -1)
+    X = r.normal(size=(n, D)) + 0.5 * (y[:, None] > 0)
+    return Block.of(X, y, weight=r.integers(0, 3, n) / 2.0 if weighted else None)
+
+
+def dealt(block, n_blocks=1):
+    return LocalBlocks(place(block, n_blocks))
+
+
+@pytest.fixture
+def large(monkeypatch):
+    """Take the rows above for large data."""
+    monkeypatch.setattr(sample, "LARGE", 1000)
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("n_blocks", [2, 7])
+def test_blocks_do_not_change_the_sample(n_blocks, form):
+    block = rows()
+    block = block.with_X(form(block.X))
+    one, many = sample.sample(dealt(block)), sample.sample(dealt(block, n_blocks))
+    assert 100 < one.n_samples < 300
+    assert np.all(np.diff(one.row_id) > 0)
+    np.testing.assert_array_equal(many.row_id, one.row_id)
+    np.testing.assert_array_equal(many.weight, one.weight)
+    np.testing.assert_array_equal(sp.csr_matrix(many.X).toarray(), sp.csr_matrix(block.X).toarray()[one.row_id])
+
+
+@pytest.mark.nojit
+def test_weights_stand_for_the_rows_left_out():
+    block = rows(20_000, weighted=True)
+    drawn = sample.sample(dealt(block))
+    assert np.all(block.weight[drawn.row_id] > 0)
+    for label in (-1, 1):
+        of_sample = drawn.weight[drawn.y == label].sum()
+        assert of_sample == pytest.approx(block.weight[block.y == label].sum(), rel=0.1)
+
+
+@pytest.mark.nojit
+def test_a_small_class_is_there_as_a_whole():
+    block = rows()
+    few = block.take(np.sort(np.concatenate([np.flatnonzero(block.y < 0), np.flatnonzero(block.y > 0)[:20]])))
+    drawn = sample.sample(dealt(few))
+    np.testing.assert_array_equal(drawn.row_id[drawn.y > 0], few.row_id[few.y > 0])
+    assert np.all(drawn.weight[drawn.y > 0] == 1.0)
+
+
+@pytest.mark.nojit
+def test_small_data_are_begun_as_before(monkeypatch):
+    monkeypatch.setattr(sample, "sample", None)  # whoever calls it fails
+    for rounds in SOLVERS.values():
+        assert solve(rounds(dealt(rows(300)), 1e-2), tol=1e-2, max_passes=100).certificate.status is Status.CONVERGED
+
+
+@pytest.mark.nojit
+def test_noise_is_in_the_units_of_lam():
+    block = rows(300)
+    squares = (block.X**2).sum(axis=1)
+    assert sample.noise(block) == pytest.approx(squares.mean() / 300)
+    assert sample.noise(block.with_X(sp.csr_matrix(block.X))) == pytest.approx(squares.mean() / 300)
+    assert sample.noise(block.with_X(3.0 * block.X)) == pytest.approx(9.0 * squares.mean() / 300)
+
+
+@pytest.mark.usefixtures("large")
+@pytest.mark.parametrize("n_blocks", [1, 3])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("rounds", SOLVERS.values(), ids=SOLVERS)
+def test_the_optimum_is_the_same_from_a_sample(rounds, weighted, n_blocks):
+    blocks = dealt(rows(weighted=weighted), n_blocks)
+    cold = np.zeros(D + (rounds is not all_pairs))
+    known, found = (solve(rounds(blocks, 1e-3, start), tol=1e-6, max_passes=2000) for start in (cold, None))
+    assert known.certificate.status is found.certificate.status is Status.CONVERGED
+    assert found.certificate.primal == pytest.approx(known.certificate.primal, rel=2e-6)
+    np.testing.assert_allclose(found.w, known.w, atol=5e-3)
+
+
+@pytest.mark.usefixtures("large")
+@pytest.mark.parametrize("rounds", SOLVERS.values(), ids=SOLVERS)
+def test_the_first_round_is_near_and_says_what_it_took(rounds):
+    blocks = dealt(rows())
+    cold = np.zeros(D + (rounds is not all_pairs))
+    far, near = (next(rounds(blocks, 1e-3, start)) for start in (cold, None))
+    best = solve(rounds(blocks, 1e-3), tol=1e-6, max_passes=2000).certificate.primal
+    assert near.primal - best < 0.2 * (far.primal - best)
+    assert near.dual <= best
+    assert near.passes >= far.passes + 2  # to draw, and on the sample
+
+
+@pytest.mark.usefixtures("large")
+@pytest.mark.parametrize("rounds", SOLVERS.values(), ids=SOLVERS)
+def test_masked_rows_are_not_drawn(rounds):
+    block = rows()
+    kept = np.arange(N) % 3 != 0
+    of_mask = solve(rounds(MaskedBlocks(dealt(block), kept), 1e-3), tol=1e-3, max_passes=500)
+    alone = solve(rounds(dealt(block.take(kept)), 1e-3), tol=1e-3, max_passes=500)
+    np.testing.assert_allclose(of_mask.w, alone.w, rtol=1e-12)
+    assert of_mask.passes == alone.passes
+
+
+def load(index):
+    return place(rows(), 4)[index]
+
+
+@pytest.mark.usefixtures("large")
+def test_workers_give_the_same_bits():
+    with local_client(2, memory_limit="1GiB") as client:
+        blocks = DaskBlocks.load(client, load, 4)
+        for rounds in SOLVERS.values():
+            here = solve(rounds(dealt(rows(), 4), 1e-3), tol=1e-3, max_passes=500)
+            there = solve(rounds(blocks, 1e-3), tol=1e-3, max_passes=500)
+            np.testing.assert_array_equal(there.w, here.w)
