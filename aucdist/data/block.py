@@ -68,7 +68,7 @@ class Block:
         y = np.asarray(y)
         if y.shape != (n,):
             raise InputError(f"{n} rows, but labels of shape {y.shape}")
-        if not np.isin(y, (-1, 1)).all():
+        if not ((y == 1) | (y == -1)).all():
             raise InputError("labels inside a block are -1 or +1")
         ids = np.arange(n, dtype=np.int64) if row_id is None else np.asarray(row_id, dtype=np.int64)
         w = None if weight is None else np.ascontiguousarray(weight, dtype=np.float64)

@@ -34,12 +34,11 @@ class BlockInfo:
     @classmethod
     def of(cls, block: Block) -> "BlockInfo":
         """Describe a block."""
-        positive = block.y > 0
-        weight = block.weights()
-        return cls(
-            block.n_samples, block.n_features, int(positive.sum()),
-            float(weight[positive].sum()), float(weight[~positive].sum()), block.weight is not None,
-        )  # fmt: skip
+        positive, weight = block.y > 0, block.weight
+        n, n_pos = block.n_samples, int(np.count_nonzero(positive))
+        if weight is None:
+            return cls(n, block.n_features, n_pos, float(n_pos), float(n - n_pos), False)
+        return cls(n, block.n_features, n_pos, float(weight[positive].sum()), float(weight[~positive].sum()), True)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ import sys
 import tempfile
 import time
 import urllib.request
-import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -30,8 +29,9 @@ LOCAL = ("--dashboard-address", "127.0.0.1:0")
 SHORT_LOGS = {
     f"DASK_DISTRIBUTED__ADMIN__{name}": "100"
     for name in ("LOG_LENGTH", "LOW_LEVEL_LOG_LENGTH", "SYSTEM_MONITOR__LOG_LENGTH")
-}
-"""Dask keeps so many entries of each of its own logs: by default as many as an hour brings, which would look like growth."""
+} | {"DASK_DISTRIBUTED__SCHEDULER__EVENTS_CLEANUP_DELAY": "1s"}
+"""Dask keeps so many entries of each of its own logs, by default as many as an hour brings, and what it noted of a client for an
+hour after it has left: a soak is over before it forgets, and would take that for growth."""
 
 GROWTH = 1.05
 """More memory than this in the last quarter, as a multiple of the second quarter's, counts as growth."""
@@ -82,12 +82,17 @@ def look(processes: dict[str, list[psutil.Process]]) -> dict[str, float]:
     return found
 
 
-def fill_names() -> None:
-    """Fill Dask's table of the names of tasks: a hundred thousand at most, some fifty MiB, as many as of these runs."""
+def shorten_names() -> None:
+    """Let Dask remember the names of a thousand tasks, not of a hundred thousand: more than these runs have, some fifty MiB."""
+    import functools
+    import sys
+
     from dask.utils import key_split
 
-    for i in range(key_split.cache_info().maxsize):
-        key_split((f"aucdist-filled-{uuid.uuid4().hex}", "state", i))
+    short = functools.lru_cache(1000)(key_split.__wrapped__)
+    for module in list(sys.modules.values()):
+        if getattr(module, "key_split", None) is key_split:
+            module.key_split = short  # type: ignore[attr-defined]
 
 
 def soak(runs: int, folder: Path) -> list[dict[str, float]]:
@@ -120,7 +125,9 @@ def soak(runs: int, folder: Path) -> list[dict[str, float]]:
             }
         )
         watcher = stack.enter_context(Client(address))
-        watcher.run_on_scheduler(fill_names)
+        watcher.wait_for_workers(len(workers))
+        watcher.run_on_scheduler(shorten_names)
+        watcher.run(shorten_names)
         everyone = {"server": [server], "scheduler": [scheduler], "workers": workers, "flow": [psutil.Process()]}
         seen = []
         for number in range(1, runs + 1):
