@@ -1,7 +1,11 @@
-"""What all flows have in common on Prefect: names of runs, a time-out, and that a run that was killed frees its cluster."""
+"""What all flows have in common on Prefect.
 
+Names of runs, a time-out, parameters without secrets for the server, and that a run that was killed frees its cluster.
+"""
+
+from collections.abc import Callable
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from prefect.client.schemas.objects import FlowRun, State
@@ -9,7 +13,13 @@ from prefect.flows import Flow
 from prefect.logging.loggers import flow_run_logger
 from prefect.runtime import flow_run as this_run
 
+from aucdist.data.files import shown
+from flows.loading import masked
+
 DAY = 24 * 3600.0
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def free_cluster(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
@@ -27,14 +37,24 @@ def free_cluster(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> 
     flow_run_logger(flow_run).info("clusters left behind and removed: %s", ", ".join(left) or "none")
 
 
-COMMON: dict[str, Any] = {
-    "persist_result": False,
-    "validate_parameters": True,
-    "timeout_seconds": DAY,
-    "on_cancellation": [free_cluster],
-    "on_crashed": [free_cluster],
-}
-"""Options of every flow."""
+class VeiledFlow(Flow[P, R]):
+    """A flow whose parameters go to Prefect's server without the passwords and tokens of URLs.
+
+    The server keeps the parameters of a run and shows them. What a deployment is run with does not come through here: it is sent
+    by whoever runs it.
+    """
+
+    def serialize_parameters(self, parameters: dict[str, Any]) -> dict[str, Any]:
+        """Return what the server is told."""
+        return {name: masked(value) for name, value in super().serialize_parameters(parameters).items()}
+
+
+def flow(**options: Any) -> Callable[[Callable[P, R]], Flow[P, R]]:
+    """Make a flow of a function, as `prefect.flow` does, with what all of ours have in common."""
+    common: dict[str, Any] = {
+        "persist_result": False, "timeout_seconds": DAY, "on_cancellation": [free_cluster], "on_crashed": [free_cluster],
+    }  # fmt: skip
+    return lambda function: VeiledFlow(function, **common, **options)
 
 
 def trained_name() -> str:
@@ -49,7 +69,7 @@ def data_name() -> str:
     """Return the name of a run that reads a data set, such as ``score-a9a``."""
     config: Any = this_run.parameters["config"]
     source = config.source.source if config.name is None else config.name
-    first = source if isinstance(source, str) else source[0]
+    first = shown(source if isinstance(source, str) else source[0])
     return f"{this_run.flow_name}-{PurePosixPath(first).name.partition('.')[0]}"
 
 

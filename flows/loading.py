@@ -197,7 +197,16 @@ def to_yaml(config: Any) -> str:
     """Return a resolved configuration: with all parameters of its `model`, without passwords and tokens of URLs."""
     resolved = config.model_dump(mode="json", exclude_none=True)
     resolved["model"] |= config.model.built.get_params()
-    return mask(yaml.safe_dump(resolved, sort_keys=False, allow_unicode=True, width=4096))
+    return yaml.safe_dump(masked(resolved), sort_keys=False, allow_unicode=True, width=4096)
+
+
+def masked(content: Any) -> Any:
+    """Return what is in types of JSON with its URLs as they may be shown, be they texts of their own or within one."""
+    if isinstance(content, str):
+        return mask(shown(content))
+    if isinstance(content, dict):
+        return {key: masked(value) for key, value in content.items()}
+    return [masked(value) for value in content] if isinstance(content, list | tuple) else content
 
 
 def mask(text: str) -> str:

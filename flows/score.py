@@ -4,18 +4,17 @@
 
 from typing import Any
 
-from prefect import flow
 from prefect.artifacts import create_table_artifact
 from prefect.logging import get_run_logger
 
 from flows.data_config import ScoreConfig
-from flows.hooks import COMMON, data_name
+from flows.hooks import data_name, flow
 from flows.log import follower
 from flows.scoring import score as score_by
 from flows.train_auc import as_task, rows_of
 
 
-@flow(name="score", flow_run_name=data_name, **COMMON)
+@flow(name="score", flow_run_name=data_name)
 def score(config: ScoreConfig) -> dict[str, Any]:
     """Score the rows of a data set by a model.
 

@@ -4,18 +4,17 @@
 
 from typing import Any
 
-from prefect import flow
 from prefect.artifacts import create_table_artifact
 from prefect.logging import get_run_logger
 
 from flows.data_config import ShardConfig
-from flows.hooks import COMMON, data_name
+from flows.hooks import data_name, flow
 from flows.log import follower
 from flows.sharding import shard
 from flows.train_auc import as_task, rows_of
 
 
-@flow(name="shard-data", flow_run_name=data_name, **COMMON)
+@flow(name="shard-data", flow_run_name=data_name)
 def shard_data(config: ShardConfig) -> dict[str, Any]:
     """Write a data set as shards: rows in random order, each shard with its share of the positives.
 

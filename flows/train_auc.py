@@ -6,7 +6,7 @@ import base64
 from collections.abc import Callable
 from typing import Any
 
-from prefect import flow, task
+from prefect import task
 from prefect.artifacts import create_image_artifact, create_markdown_artifact, create_table_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State, TaskRun
@@ -17,7 +17,7 @@ from aucdist.report.plots import picture, rocs
 from aucdist.report.table import summary_rows
 from flows import pipeline
 from flows.config import TrainConfig
-from flows.hooks import COMMON, trained_name
+from flows.hooks import flow, trained_name
 from flows.log import follower
 from flows.publish import scored_rows
 
@@ -27,7 +27,7 @@ READS_OR_WRITES = (
 )  # fmt: skip
 
 
-@flow(name="train-auc", flow_run_name=trained_name, **COMMON)
+@flow(name="train-auc", flow_run_name=trained_name)
 def train_auc(config: TrainConfig) -> dict[str, Any]:
     """Train a model, evaluate it and write the run folder.
 

@@ -50,7 +50,11 @@ def locate(source: str) -> str:
 
 def shown(url: str) -> str:
     """Return a URL for messages: without user, password and query, where secrets may stand."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # brackets that hold no address; what is a password in there cannot be told
+        scheme, there, _ = url.partition("://")
+        return f"{scheme}://(no valid URL)" if there else url
     if not parts.scheme or not parts.netloc:
         return url
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

@@ -5,7 +5,6 @@
 from typing import Any
 from uuid import UUID
 
-from prefect import flow
 from prefect.artifacts import (
     create_markdown_artifact,
     create_progress_artifact,
@@ -18,7 +17,7 @@ from aucdist.report.table import certificate_words, search_verdict, summary_rows
 from flows.console import Relay, Tasks, Watch
 from flows.cv.config import CvConfig
 from flows.cv.run import cross_validate
-from flows.hooks import COMMON
+from flows.hooks import flow
 from flows.log import follower
 from flows.train_auc import as_task, show_roc
 
@@ -42,7 +41,7 @@ class Artifact(Relay):
             update_progress_artifact(self._artifact, percent, description=f"Search {self._name}: {tasks.line()}")
 
 
-@flow(name="cross-validate", flow_run_name="cross-validate-{config.name}", **COMMON)
+@flow(name="cross-validate", flow_run_name="cross-validate-{config.name}")
 def cross_validate_flow(config: CvConfig) -> dict[str, Any]:
     """Choose parameters by cross-validation, fit all training rows with them, and write the run folder.
 

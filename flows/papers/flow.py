@@ -4,17 +4,16 @@
 
 from typing import Any
 
-from prefect import flow
 from prefect.artifacts import create_table_artifact
 from prefect.logging import get_run_logger
 
-from flows.hooks import COMMON
+from flows.hooks import flow
 from flows.log import follower
 from flows.papers import run
 from flows.papers.config import Paper
 
 
-@flow(name="reproduce", flow_run_name="reproduce-{config.paper}", **COMMON)
+@flow(name="reproduce", flow_run_name="reproduce-{config.paper}")
 def reproduce_paper(config: Paper) -> dict[str, Any]:
     """Run a paper's experiments; a flow that is started again goes on where the last one was.
 

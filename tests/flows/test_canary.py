@@ -1,7 +1,14 @@
 """Secrets that a run is given, by every way there is, appear in nothing that it says or leaves behind, however it ends."""
 
+import contextlib
 import json
 import logging
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
 from pathlib import Path
 
 import boto3
@@ -203,3 +210,62 @@ def test_mistakes_do_not_repeat_secrets(place, web, caplog, mistake):
     code, said = run("train", configuration(web), *sets(*QUICK, MISTAKES[mistake]), "--debug")
     assert code == 2, said
     check(said, caplog, place)
+
+
+@pytest.fixture(scope="module")
+def prefect_server(tmp_path_factory):
+    """A real server with an empty home: what the tests of this process run with, and its folder."""
+    folder = tmp_path_factory.mktemp("server")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+    command = [
+        str(Path(sys.executable).with_name("prefect")),
+        "server",
+        "start",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+    ]
+    with (folder / "said").open("wb") as said:
+        running = subprocess.Popen(command, env=os.environ | {"PREFECT_HOME": str(folder)}, stdout=said, stderr=said)
+        try:
+            url = f"http://127.0.0.1:{port}/api"
+            wait_for(f"{url}/health")
+            yield folder, url
+        finally:
+            running.terminate()
+            running.wait(60)
+
+
+def wait_for(url):
+    end = time.monotonic() + 120
+    while time.monotonic() < end:
+        with contextlib.suppress(OSError):
+            return urllib.request.urlopen(url, timeout=1).close()
+        time.sleep(0.2)
+    raise TimeoutError(url)
+
+
+@pytest.mark.parametrize("command", ["train", "cv", "shard"])
+def test_nothing_is_kept_by_prefect(place, web, caplog, prefect_server, command):
+    folder, url = prefect_server
+    output = ["--output", "s3://canary/prefect"]
+    args = {
+        "train": ["train", configuration(web), *sets(*QUICK), *output],
+        "cv": ["cv", configuration(web), *sets(*QUICK_CV), *output],
+        "shard": ["shard", rows_at(web), "s3://canary/prefect-shards"],
+    }[command]
+    # In a process of its own: Prefect settles early which server it talks to.
+    environment = os.environ | {"PREFECT_API_URL": url, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(
+        [sys.executable, "-m", "flows.cli", *args], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    flow = {"train": "train-auc", "cv": "cross-validate", "shard": "shard-data"}[command]
+    database = b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+    assert flow.encode() in database
+    for what, secret in SECRETS.items():
+        assert secret.encode() not in database, what
+    check(done.stdout + done.stderr, caplog, place)

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from flows.cli import app
 from flows.clusters import AddressConfig, LocalClusterConfig, NoCluster
 from flows.config import TrainConfig
-from flows.loading import configs_folder, load_train, mask, parse_yaml, to_yaml
+from flows.loading import configs_folder, load_train, mask, masked, parse_yaml, to_yaml
 
 
 @pytest.mark.parametrize("path", sorted(configs_folder("train").glob("*.yaml")), ids=lambda p: p.stem)
@@ -86,6 +86,12 @@ def test_resolved_configuration_gives_the_same_run(tmp_path: Path) -> None:
 )
 def test_secrets_of_urls_are_hidden(text: str, shown: str) -> None:
     assert mask(text) == shown
+
+
+def test_secrets_are_hidden_wherever_they_stand() -> None:
+    content = {"a": ["http://u:can,ary}@host/x?b=canary", 1.5, None], "b": {"c": "see https://u:canary@host/y, there"}}
+    assert masked(content) == {"a": ["http://host/x", 1.5, None], "b": {"c": "see https://host/y, there"}}
+    assert masked(["http://u:canary]@host", "//[", "[a]"]) == ["http://(no valid URL)", "//[", "[a]"]
 
 
 def test_no_secret_in_the_resolved_configuration() -> None:
