@@ -41,21 +41,25 @@ def begin(blocks: Blocks, rounds: Callable[[Block], Iterator[Round]], tol: float
     Returns
     -------
     last : Round or None
-        The solver's last, None where the data are not large.
+        The solver's last; None where the data are not large, or a sample would have more features than rows of a class.
     passes : int
         What it took, in passes over all rows: one to draw, and the passes over the sample by its size.
     """
-    if blocks.n_samples < LARGE:
+    if blocks.n_samples < LARGE or wanted(blocks) < blocks.n_features:
         return None, 0
     drawn = sample(blocks)
     solution = solve(rounds(drawn), tol=tol, max_passes=MOST_PASSES)
     return solution.last, 1 + math.ceil(solution.passes * drawn.n_samples / blocks.n_samples)
 
 
+def wanted(blocks: Blocks) -> float:
+    """Return how many rows of each class to draw."""
+    return min(SHARE * blocks.n_samples, MOST)
+
+
 def sample(blocks: Blocks) -> Block:
     """Return a sample of the rows, in the order of their ids."""
-    wanted = min(SHARE * blocks.n_samples, MOST)
-    shares = (wanted / blocks.n_neg, wanted / blocks.n_pos)
+    shares = (wanted(blocks) / blocks.n_neg, wanted(blocks) / blocks.n_pos)
     drawn = stacked(blocks.fresh().reduce(draw, shares)["parts"])
     return drawn.take(np.argsort(drawn.row_id, kind="stable"))
 

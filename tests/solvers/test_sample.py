@@ -79,6 +79,16 @@ def test_small_data_are_begun_as_before(monkeypatch):
 
 
 @pytest.mark.nojit
+@pytest.mark.usefixtures("large")
+def test_no_sample_where_features_outnumber_its_rows(monkeypatch):
+    monkeypatch.setattr(sample, "sample", None)
+    block = rows()
+    wide = dealt(block.with_X(sp.hstack([block.X, sp.csr_matrix((N, N // 32))], format="csr")))
+    for rounds in SOLVERS.values():
+        assert next(rounds(wide, 1e-2)).passes == 1
+
+
+@pytest.mark.nojit
 def test_noise_is_in_the_units_of_lam():
     block = rows(300)
     squares = (block.X**2).sum(axis=1)
