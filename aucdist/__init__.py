@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from aucdist.estimators.link import SeparationWarning as SeparationWarning
     from aucdist.estimators.margin_mean import MarginMeanClassifier as MarginMeanClassifier
     from aucdist.estimators.pairwise_hinge import PairwiseHingeClassifier as PairwiseHingeClassifier
+    from aucdist.estimators.pairwise_ramp import PairwiseRampClassifier as PairwiseRampClassifier
     from aucdist.estimators.pairwise_square import PairwiseSquareClassifier as PairwiseSquareClassifier
     from aucdist.estimators.path import lam_path as lam_path
     from aucdist.estimators.univariate import UnivariateRankingClassifier as UnivariateRankingClassifier
@@ -19,6 +20,7 @@ __all__ = [
     "LinkClassifier",
     "MarginMeanClassifier",
     "PairwiseHingeClassifier",
+    "PairwiseRampClassifier",
     "PairwiseSquareClassifier",
     "SeparationWarning",
     "UnivariateRankingClassifier",

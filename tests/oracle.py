@@ -36,3 +36,34 @@ def pairwise_objective(w, X, y, lam, weight=None):
 def pair_differences(X, y):
     """Return all x_i - x_j, i positive, j negative, as rows."""
     return (X[y > 0][:, None, :] - X[y < 0][None, :, :]).reshape(-1, X.shape[1])
+
+
+def ramp(margin):
+    """Return the smoothed ramp of a margin, and its derivative."""
+    if margin <= -1.0:
+        return 1.0, 0.0
+    if margin < 0.0:
+        return 1.0 - 0.5 * (1.0 + margin) ** 2, -(1.0 + margin)
+    if margin < 1.0:
+        return 0.5 * (1.0 - margin) ** 2, margin - 1.0
+    return 0.0, 0.0
+
+
+def pairwise_ramp(scores, y, weight=None):
+    """Return the mean over all pairs of the ramp of s_i - s_j, pairs weighing w_i w_j, and its derivative for each row."""
+    w = np.ones(len(y)) if weight is None else weight
+    total, slopes = 0.0, np.zeros(len(y))
+    for i in np.flatnonzero(y > 0):
+        for j in np.flatnonzero(y < 0):
+            value, slope = ramp(scores[i] - scores[j])
+            total += w[i] * w[j] * value
+            slopes[i] += w[i] * w[j] * slope
+            slopes[j] -= w[i] * w[j] * slope
+    mass = w[y > 0].sum() * w[y < 0].sum()
+    return total / mass, slopes / mass
+
+
+def ramp_objective(w, X, y, lam, weight=None):
+    """Return lam/2 |w|^2 + the mean pairwise ramp, and its gradient."""
+    value, slopes = pairwise_ramp(np.asarray(X @ w), y, weight)
+    return 0.5 * lam * float(w @ w) + value, X.T @ slopes + lam * w

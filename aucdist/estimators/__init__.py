@@ -4,6 +4,7 @@ from aucdist.estimators.hinge import HingeClassifier
 from aucdist.estimators.link import LinkClassifier, SeparationWarning
 from aucdist.estimators.margin_mean import MarginMeanClassifier
 from aucdist.estimators.pairwise_hinge import PairwiseHingeClassifier
+from aucdist.estimators.pairwise_ramp import PairwiseRampClassifier
 from aucdist.estimators.pairwise_square import PairwiseSquareClassifier
 from aucdist.estimators.path import lam_path
 from aucdist.estimators.univariate import UnivariateRankingClassifier
@@ -15,6 +16,7 @@ ESTIMATORS = {
         LinkClassifier,
         MarginMeanClassifier,
         PairwiseHingeClassifier,
+        PairwiseRampClassifier,
         PairwiseSquareClassifier,
         UnivariateRankingClassifier,
     )
@@ -27,6 +29,7 @@ __all__ = [
     "LinkClassifier",
     "MarginMeanClassifier",
     "PairwiseHingeClassifier",
+    "PairwiseRampClassifier",
     "PairwiseSquareClassifier",
     "SeparationWarning",
     "UnivariateRankingClassifier",

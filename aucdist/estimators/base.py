@@ -19,7 +19,7 @@ from aucdist.errors import InputError, unknown
 from aucdist.estimators.scores import count_scores, scores_of
 from aucdist.metrics.auc import best_threshold
 from aucdist.objectives.probability_maps import ProbabilityMap
-from aucdist.solvers.base import Callback, Solution, Solver, Status, solve
+from aucdist.solvers.base import REACHED, Callback, Solution, Solver, Status, solve
 
 REASONS = {
     Status.MAX_PASSES: "max_passes was reached",
@@ -265,7 +265,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
 
     def _warn_unless_converged(self) -> None:
         c = self.certificate_
-        if c.status is not Status.CONVERGED:
+        if c.status not in REACHED:
             warnings.warn(
                 f"{REASONS[c.status]} after {self.n_passes_} passes at a relative gap of {c.relative_gap:.3g} "
                 f"(primal {c.primal:.6g}, dual {c.dual:.6g}), above tol={self.tol:g}; the certificate still holds for what was "

@@ -308,7 +308,3 @@ class LinkClassifier(LinearClassifier):
                 SeparationWarning,
                 stacklevel=4,
             )
-
-    def _warn_unless_converged(self) -> None:
-        if self._loss.convex or self.gradient_norm_ > self.tol:
-            super()._warn_unless_converged()

@@ -155,7 +155,9 @@ def _interval(counts: ScoreCounts) -> tuple[measures.Interval | None, list[str]]
 def _warnings(report: Report, interval: measures.Interval | None, doubts: list[str]) -> list[str]:
     certificate = report.run["certificate"]
     found = []
-    if certificate["status"] != "converged":
+    if certificate["status"] == "stationary":
+        found.append("The objective is not convex: the weights are a stationary point, and others may be better.")
+    elif certificate["status"] != "converged":
         found.append(
             f"The fit did not converge: it ended with status {certificate['status']} after "
             f"{figure(report.run['passes'], 6)} passes. The objective is {certificate_words(certificate)}."

@@ -88,7 +88,7 @@ class Anchors:
         ascending = scores[order]
         table = np.empty(min(2 * len(scores), MAX_CELLS) + 1, dtype=np.int32)
         low, scale = guide(ascending, table)
-        below, score_below = _running(weights[order]), _running(weights[order] * ascending)
+        below, score_below = running(weights[order]), running(weights[order] * ascending)
         return cls(ascending, table, np.asarray(low), np.asarray(scale), below, score_below, order)
 
     def search(self) -> tuple[np.ndarray, ...]:
@@ -96,7 +96,7 @@ class Anchors:
         return self.scores, self.table, self.low[()], self.scale[()]
 
 
-def _running(values: np.ndarray) -> np.ndarray:
+def running(values: np.ndarray) -> np.ndarray:
     """Return the running sums, starting with 0."""
     out = np.zeros(len(values) + 1)
     np.cumsum(values, out=out[1:])
@@ -282,7 +282,7 @@ class AllPairs:
         anchors, weights = self.anchors[::some], self.weights[::some]
         change = seen[::some] - anchors
         points = [Anchors.at(anchors + step * change, weights) for step in STEPS]
-        parts = [(*p.search(), p.weight_below, _running((weights * change)[p.order])) for p in points]
+        parts = [(*p.search(), p.weight_below, running((weights * change)[p.order])) for p in points]
         along = tuple(np.stack(part) for part in zip(*parts, strict=True))
         found = self.blocks.reduce(search, STEPS, stride, along)
         slopes = found["slopes"] / (found["weight"] * weights.sum())

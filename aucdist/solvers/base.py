@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 
 import numpy as np
@@ -17,10 +17,16 @@ class Status(StrEnum):
     """The relative gap is at or below `tol`."""
     MAX_PASSES = "max-passes"
     """The passes were used up first."""
+    STATIONARY = "stationary"
+    """An objective that is not convex has no slope left, as far as `tol` asks; nothing is known about weights elsewhere."""
     FINISHED = "finished"
     """The solver took all its steps, as one that takes a fixed number does; the gap is above `tol`."""
     DIVERGED = "diverged"
     """The objective is no longer finite: the steps are too long. The weights are those of the round before."""
+
+
+REACHED = (Status.CONVERGED, Status.STATIONARY)
+"""The fit came as far as `tol` asks for."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +38,7 @@ class Certificate:
     primal : float
         The objective at the weights, evaluated exactly over all pairs.
     dual : float
-        A lower bound on the objective at any weights whatever.
+        A lower bound on the objective at any weights whatever; 0 where nothing better is known.
     relative_gap : float
         ``(primal - dual) / primal``: the objective is above the best possible by at most this share of itself.
     status : Status
@@ -60,12 +66,15 @@ class Round:
         The objective at `w`, and the best lower bound so far.
     passes : int
         Passes over the data so far, one being X w and X'c.
+    stationary : bool
+        Whether an objective that is not convex has no slope left here, as far as the tolerance asks.
     """
 
     w: np.ndarray
     primal: float
     dual: float
     passes: int
+    stationary: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -103,7 +112,7 @@ Callback = Callable[[Record], None]
 
 
 def solve(rounds: Iterator[Round], *, tol: float, max_passes: int, callback: Callback | None = None) -> Solution:
-    """Run a solver until its relative gap is at most `tol` or its passes are used up.
+    """Run a solver until its relative gap is at most `tol`, or no slope is left, or its passes are used up.
 
     Parameters
     ----------
@@ -144,6 +153,9 @@ def solve(rounds: Iterator[Round], *, tol: float, max_passes: int, callback: Cal
             callback(records[-1])
         if gap <= tol:
             status = Status.CONVERGED
+            break
+        if state.stationary:
+            status = Status.STATIONARY
             break
         if state.passes >= max_passes:
             status = Status.MAX_PASSES

@@ -60,7 +60,7 @@ def lipschitz(
         Steps are taken from a point farther on, by Nesterov's rule, which begins anew when a step turns back (O'Donoghue and
         Candes, 2015): at the same cost a third to a fifth of the rounds. Without it this is the algorithm as published.
     gradient_tol : float
-        End when the gradient is at most so long.
+        A gradient at most so long is none: for a loss that is not convex.
 
     Yields
     ------
@@ -88,9 +88,9 @@ def lipschitz(
         point, passes = problem.evaluate(here), passes + 1
         best = point if best is None or point.primal < best.primal else best
         dual = max(dual, point.dual)
-        yield _round(best, dual, passes)
+        yield _round(best, dual, passes, gradient_tol)
         after = here - step(point.gradient)
-        if best.gradient_norm <= gradient_tol or np.array_equal(after, here):
+        if np.array_equal(after, here):
             return
         if point.gradient @ (after - before) > 0.0:
             age = 1.0
@@ -127,9 +127,7 @@ def newton(
     point, passes = _first(problem, start)
     dual, passes = point.dual, passes + passes_before
     while True:
-        yield _round(point, dual, passes)
-        if point.gradient_norm <= gradient_tol:
-            return
+        yield _round(point, dual, passes, gradient_tol)
         solver, cost = hessian_solver(problem, point)
         move, more = solver(-point.gradient)
         found = descend(problem, point, move)
@@ -178,9 +176,7 @@ def gradient(
     point, passes = _first(problem, start)
     dual, length = point.dual, 1.0
     while True:
-        yield _round(point, dual, passes)
-        if point.gradient_norm <= gradient_tol:
-            return
+        yield _round(point, dual, passes, gradient_tol)
         move = -point.gradient
         length = _bisected(problem, point, move, length)
         found = descend(problem, point, move * length)
@@ -199,9 +195,11 @@ def _first(problem: LinkProblem, start: np.ndarray | None) -> tuple[Point, int]:
     return problem.evaluate(problem.origin()), 1 if start is None else 2
 
 
-def _round(point: Point, dual: float, passes: int) -> LinkRound:
-    theta = point.theta
-    return LinkRound(theta[:-1].copy(), point.primal, dual, passes, float(theta[-1]), point.gradient_norm)
+def _round(point: Point, dual: float, passes: int, gradient_tol: float) -> LinkRound:
+    theta, slope = point.theta, point.gradient_norm
+    return LinkRound(
+        theta[:-1].copy(), point.primal, dual, passes, float(theta[-1]), slope, stationary=slope <= gradient_tol
+    )
 
 
 def descend(problem: LinkProblem, point: Point, move: np.ndarray) -> tuple[Point, int] | None:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from aucdist.solvers.base import REACHED
 from flows.clusters import cluster, fixed
 from flows.config import ModelConfig
 from flows.console import Watch
@@ -91,7 +92,7 @@ def search_of(config: CvConfig, found: Found) -> dict[str, Any]:
             "folds": row.values,
             "max_passes": row.max_passes,
             "passes": sum(result.get("passes", 0) for result in row.results),
-            "not_converged": sum(result.get("status", "converged") != "converged" for result in row.results),
+            "not_converged": sum(result.get("status", "converged") not in REACHED for result in row.results),
             "errors": row.errors,
         }
         for row in found.rows

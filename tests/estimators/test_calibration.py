@@ -11,7 +11,13 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from aucdist import HingeClassifier, PairwiseHingeClassifier, PairwiseSquareClassifier, UnivariateRankingClassifier
+from aucdist import (
+    HingeClassifier,
+    PairwiseHingeClassifier,
+    PairwiseRampClassifier,
+    PairwiseSquareClassifier,
+    UnivariateRankingClassifier,
+)
 from aucdist.data.block import Block, place
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks, local_client
@@ -24,7 +30,7 @@ from aucdist.objectives.links import Link
 from aucdist.selection.folds import fold_numbers
 
 KINDS = ["gev", "logit", "isotonic"]
-MODELS = [PairwiseHingeClassifier, PairwiseSquareClassifier, UnivariateRankingClassifier]
+MODELS = [PairwiseHingeClassifier, PairwiseRampClassifier, PairwiseSquareClassifier, UnivariateRankingClassifier]
 NOT_KEPT = dict.fromkeys(
     ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"),
     "the folds deal out rows, whatever they weigh: a row of weight two is in one fold, two rows may be in two",

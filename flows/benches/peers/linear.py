@@ -31,6 +31,14 @@ def square_pairs(X: Any, y: np.ndarray, lam: float, budget: int, threads: int) -
     return by_weights(model.coef_, model.certificate_.relative_gap)
 
 
+def ramp_pairs(X: Any, y: np.ndarray, lam: float, budget: int, threads: int) -> Fitted:
+    """Fit our estimator of the pairwise ramp by L-BFGS; no lower bound of it is known, so its gap is 1."""
+    from aucdist import PairwiseRampClassifier
+
+    model = PairwiseRampClassifier(lam=lam, max_passes=budget).fit(X, y)
+    return by_weights(model.coef_, model.certificate_.relative_gap)
+
+
 def logit(X: Any, y: np.ndarray, lam: float, budget: int, threads: int) -> Fitted:
     """Fit our estimator of the logistic loss by Newton's method."""
     from aucdist import LinkClassifier
@@ -179,6 +187,7 @@ def _float64(X: Any) -> Any:
 SYSTEMS = (
     System("aucdist pairwise hinge", "aucdist", hinge_pairs, DOUBLING, 512, OURS),
     System("aucdist pairwise square", "aucdist", square_pairs, DOUBLING, 512, OURS),
+    System("aucdist pairwise ramp", "aucdist", ramp_pairs, DOUBLING, 512, OURS),
     System("aucdist logit", "aucdist", logit, DOUBLING, 512, OURS),
     System("LogisticRegression lbfgs", "sklearn", lbfgs, DOUBLING, 128),
     System("LogisticRegression newton-cholesky", "sklearn", newton_cholesky, DOUBLING[:7], 64, widest=WIDEST),

@@ -1,0 +1,90 @@
+"""The smoothed ramp over all positive-negative pairs, in O(n log m), m the size of the smaller class.
+
+The ramp of a margin m is 1 up to -1, 0 from 1 on and 1/2 at 0; between, ``1 - (1 + m)^2 / 2`` below 0 and ``(1 - m)^2 / 2``
+above it. The rows of the smaller class are the anchors, as in `aucdist.kernels.pairs`: with anchor a, a row of score s has
+the margin a - s. Three searches in the sorted anchors tell those with margins below -1, 0 and 1; running sums of the anchors'
+weights, scores and squares do the rest. The ramp has no corners: on which side of a border rounding puts a pair does not matter.
+"""
+
+from numba import njit
+
+from aucdist.kernels.pairs import n_active
+
+
+@njit(nogil=True, cache=True)
+def ramp_sum(scores, weights, anchors, table, low, scale, weight_below, score_below, square_below, coefs, sums):
+    """Evaluate the ramp over all pairs of these rows and the anchors, and its derivative for every row.
+
+    Parameters
+    ----------
+    scores, weights : ndarray of shape (n_rows,), float64
+        Rows of the larger class.
+    anchors : ndarray of shape (n_anchors,), float64
+        The other class's scores, ascending; `table`, `low` and `scale` are what `guide` makes of them.
+    weight_below, score_below, square_below : ndarray of shape (n_anchors + 1,), float64
+        Sums over the first r anchors of weight, weight times score, and weight times score squared.
+    coefs : ndarray of shape (n_rows,), float64
+        Written: the derivative with respect to the row's score.
+    sums : ndarray of shape (n_anchors + 1, 3), float64
+        Added to: what `anchor_slopes` makes the anchors' derivatives of. Entry r is of the rows for which r anchors are near, tie
+        or are lost.
+
+    Returns
+    -------
+    float
+        The weighted sum of the ramps.
+    """
+    total = 0.0
+    for o in range(scores.shape[0]):
+        score = scores[o]
+        if not anchors[0] - score < 1.0:  # most rows of a good model
+            coefs[o] = 0.0
+            continue
+        near = n_active(anchors, table, low, scale, score)  # margins below 1
+        ties = n_active(anchors, table, low, scale, score - 1.0) if anchors[0] < score else 0  # below 0
+        lost = n_active(anchors, table, low, scale, score - 2.0) if anchors[0] < score - 1.0 else 0  # below -1
+        won_weight = weight_below[near] - weight_below[ties]
+        won_score = score_below[near] - score_below[ties]
+        won_square = square_below[near] - square_below[ties]
+        lost_weight = weight_below[ties] - weight_below[lost]
+        lost_score = score_below[ties] - score_below[lost]
+        lost_square = square_below[ties] - square_below[lost]
+        up, down = 1.0 + score, 1.0 - score
+        weight = weights[o]
+        coefs[o] = weight * (up * won_weight - won_score + down * lost_weight + lost_score)
+        won = 0.5 * (up * up * won_weight - 2.0 * up * won_score + won_square)
+        spared = 0.5 * (down * down * lost_weight + 2.0 * down * lost_score + lost_square)
+        total += weight * (weight_below[ties] - spared + won)
+        sums[near, 0] += weight
+        sums[lost, 0] -= weight
+        sums[near, 1] += weight
+        sums[ties, 1] -= 2.0 * weight
+        sums[lost, 1] += weight
+        moment = weight * score
+        sums[near, 2] += moment
+        sums[ties, 2] -= 2.0 * moment
+        sums[lost, 2] += moment
+    return total
+
+
+@njit(nogil=True, cache=True)
+def anchor_slopes(sums, anchors, weights, order, coefs):
+    """Write the derivative of the weighted sum of the ramps with respect to each anchor's score.
+
+    Parameters
+    ----------
+    sums : ndarray of shape (n_anchors + 1, 3), float64
+        From `ramp_sum`, of all rows.
+    anchors, weights : ndarray of shape (n_anchors,), float64
+        Ascending scores, and their weights.
+    order : ndarray of shape (n_anchors,), int64
+        Where each anchor's derivative belongs.
+    coefs : ndarray of shape (n_anchors,), float64
+        Written.
+    """
+    plain, slope, moment = 0.0, 0.0, 0.0
+    for k in range(anchors.shape[0] - 1, -1, -1):
+        plain += sums[k + 1, 0]
+        slope += sums[k + 1, 1]
+        moment += sums[k + 1, 2]
+        coefs[order[k]] = weights[k] * (anchors[k] * slope - plain - moment)

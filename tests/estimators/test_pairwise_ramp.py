@@ -1,0 +1,80 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from oracle import ramp_objective
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import roc_auc_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from aucdist import PairwiseHingeClassifier, PairwiseRampClassifier
+from aucdist.data.block import Block, place
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.errors import InputError
+
+
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks([PairwiseRampClassifier(tol=1e-15)])
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def data():
+    r = np.random.default_rng(0)
+    y = np.where(r.random(400) < 0.15, 1, -1)
+    return r.normal(size=(400, 5)) + 0.8 * (y[:, None] > 0), y
+
+
+def test_fitted_attributes(data):
+    X, y = data
+    model = PairwiseRampClassifier(lam=1e-2).fit(X, y)
+    c, (value, gradient) = model.certificate_, ramp_objective(model.coef_[0], X, y, 1e-2)
+    assert (c.status, c.dual, c.relative_gap) == ("stationary", 0.0, 1.0)
+    assert c.primal == pytest.approx(value, rel=1e-10)
+    assert model.majorant_gap_ == pytest.approx(gradient @ gradient / (2e-2 * value), rel=1e-6)
+    assert model.majorant_gap_ <= 1e-3
+    assert model.intercept_.tolist() == [-model.threshold_]
+    assert model.n_passes_ == model.history_["passes"].iloc[-1]
+    assert roc_auc_score(y, model.decision_function(X)) > 0.85
+    assert not hasattr(model, "predict_proba")
+
+
+def test_rows_that_cannot_be_ranked_do_not_count(data):
+    X, y = data
+    far = np.flatnonzero(y > 0)[:6]
+    X[far] -= 5.0
+    hinge, ramp = (kind(lam=1e-3).fit(X, y) for kind in (PairwiseHingeClassifier, PairwiseRampClassifier))
+    areas = [roc_auc_score(y, model.decision_function(X)) for model in (hinge, ramp)]
+    assert areas[1] > areas[0] + 0.03
+
+
+def test_sparse_blocks_and_weights(data):
+    X, y = data
+    weight = (np.arange(400) % 3 > 0) * 1.0
+    plain = PairwiseRampClassifier(lam=1e-2, tol=1e-8).fit(X[weight > 0], y[weight > 0])
+    weighted = PairwiseRampClassifier(lam=1e-2, tol=1e-8).fit(sp.csr_array(X), y, sample_weight=weight)
+    blocks = LocalBlocks(place(Block.of(X, y, weight=weight), 3))
+    np.testing.assert_allclose(weighted.coef_, plain.coef_, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(PairwiseRampClassifier(lam=1e-2, tol=1e-8).fit(blocks).coef_, plain.coef_, rtol=1e-5)
+
+
+def test_warm_start_starts_there(data):
+    model = PairwiseRampClassifier(lam=1e-2, warm_start=True).fit(*data)
+    assert model.fit(*data).n_passes_ == 1
+
+
+def test_not_converged_warns(data):
+    with pytest.warns(ConvergenceWarning, match=r"max_passes.*after 2 passes"):
+        model = PairwiseRampClassifier(lam=1e-4, max_passes=2).fit(*data)
+    assert model.certificate_.status == "max-passes"
+    with pytest.warns(ConvergenceWarning, match="the solver took all its steps"):
+        PairwiseRampClassifier(lam=1e-2, tol=0.0).fit(*data)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [({"solver": "newton"}, "unknown solver 'newton'"), ({"lam": 0.0}, "lam is 0.0"), ({"tol": -1.0}, "tol is -1.0")],
+)
+def test_bad_parameters(data, parameters, message):
+    with pytest.raises(InputError, match=message):
+        PairwiseRampClassifier(**parameters).fit(*data)
