@@ -231,7 +231,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         if _is_dask(X):
             return self._from_dask(X, y, sample_weight)
         X, y = validate_data(self, X, y, **ROWS)
-        check_classification_targets(y)
+        if y.dtype.kind not in "biu":  # whole numbers are classes, and the check would take longer than a small fit
+            check_classification_targets(y)
         self.classes_ = _two_classes(y)
         labels = np.where(y == self.classes_[1], 1, -1)
         if sample_weight is None:
