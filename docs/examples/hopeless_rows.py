@@ -1,0 +1,23 @@
+"""What if some rows cannot be ranked right?
+
+A convex loss asks the more of the weights the farther a pair is lost. The ramp, like the AUC, counts such a pair as lost, and no
+more; nothing is proved in exchange.
+"""
+
+import numpy as np
+from sklearn.metrics import roc_auc_score
+
+from aucdist import PairwiseHingeClassifier, PairwiseRampClassifier
+
+random = np.random.default_rng(0)
+y = np.where(random.random(4000) < 0.1, 1, -1)
+X = random.normal(size=(4000, 5)) + 0.8 * (y[:, np.newaxis] > 0)
+X[np.flatnonzero(y > 0)[::10]] -= 8.0  # every tenth positive row lies far on the wrong side
+X_train, X_test, y_train, y_test = X[:2000], X[2000:], y[:2000], y[2000:]
+
+for estimator in (PairwiseHingeClassifier(lam=1e-3), PairwiseRampClassifier(lam=1e-3)):
+    model = estimator.fit(X_train, y_train)
+    area = roc_auc_score(y_test, model.decision_function(X_test))
+    print(
+        f"{type(model).__name__}: test AUC {area:.3f}, {model.certificate_.status}, dual {model.certificate_.dual:.3f}"
+    )
