@@ -64,7 +64,7 @@ def certificate_words(certificate: dict[str, Any], over: str = "") -> str:
     over = over and f", {over}"
     excess = proved_excess(certificate)
     if excess is None:
-        return "no bound: there is no positive dual value to hold the objective against"
+        return "without a bound: no positive dual value is known to hold it against"
     if excess == 0:
         return f"the best any weights can reach, to the last digit{over}"
     return f"at most {round_up(100 * excess)} % above the best any weights can reach{over}"

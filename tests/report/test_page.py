@@ -220,6 +220,14 @@ def test_what_the_run_was_not_is_said_first(report):
     assert "test rows" not in text.replace("no test rows", "")
 
 
+def test_a_stationary_point_is_no_failure_and_no_proof(report):
+    run = report.run | {"certificate": {"primal": 0.2, "dual": 0.0, "relative_gap": 1.0, "status": "stationary"}}
+    text = text_of(render(replace(report, run=run)))
+    assert "not convex: the weights are a stationary point" in text
+    assert "without a bound" in text
+    assert "did not converge" not in text
+
+
 def test_weighted_rows_have_no_interval_and_no_band(report):
     text = text_of(render(replace(report, test=scores(200, 800, weight=0.5))))
     assert "no interval for weighted rows" in text
