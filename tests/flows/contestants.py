@@ -34,3 +34,9 @@ def dies(X, y, value, budget, threads):
 
 def nan(X, y, value, budget, threads):
     return Fitted(lambda X: np.full(len(X), np.nan))
+
+
+def late(X, y, value, budget, threads):
+    """Score alike whatever the budget, and tell that 16 would have been enough."""
+    w = np.ones(X.shape[1])
+    return Fitted(lambda X: X @ w, None, budget >= 16)

@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pandas as pd
 import pytest
-from contestants import broken, dies, endless, first_feature, means, nan
+from contestants import broken, dies, endless, first_feature, late, means, nan
 
 from aucdist.data.simulate import simulate
 from aucdist.errors import InputError
@@ -52,6 +52,12 @@ def test_the_referee_chooses_climbs_and_ends_where_the_scores_stay(played):
     assert [rung[0] for rung in one.turns["poor"][0].rungs] == [1, 2, 4]
     assert first.peak > 1
     assert any("good: AUC" in line for line in told)
+
+
+def test_who_tells_when_it_ended_climbs_until_then(tmp_path):
+    systems = [System("late", "numpy", late, (1, 2, 4, 8, 16, 32), 4, OURS)]
+    turns = contest(TRAIN, TEST, systems, tmp_path, threads=1, repeats=1, limit=30.0)
+    assert [rung[0] for rung in turns["late"][0].rungs] == [1, 2, 4, 8, 16]
 
 
 def test_a_missing_package_is_a_row(played):

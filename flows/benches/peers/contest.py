@@ -100,9 +100,9 @@ def compete(task: Task, told: Connection) -> None:
 
 
 def _climb(task: Task, value: float, X: Any, y: np.ndarray, told: Connection) -> None:
-    """Fit with one budget after the other, each from the start, until three in turn give the same scores.
+    """Fit with one budget after the other, each from the start, until a fit says that it ended before its budget.
 
-    Two in turn is too few: a step may take more passes than the smaller budgets have.
+    Of who does not tell, until three in turn give the same scores: two is too few, for a step may take more than a small budget.
     """
     system, (X_test, y_test) = task.system, kept(Path(task.folder), "test")
     form, deadline = _formed(system, X, y), time.perf_counter() + task.limit
@@ -117,7 +117,7 @@ def _climb(task: Task, value: float, X: Any, y: np.ndarray, told: Connection) ->
         # Scores that are all one number are those of a fit that has not begun, however often they come.
         stands = before is not None and np.ptp(scores) > 0 and np.array_equal(before, scores)
         before, same = scores, same + 1 if stands else 0
-        if same == 2:
+        if fitted.ended or (fitted.ended is None and same == 2):
             return
 
 

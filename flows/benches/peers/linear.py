@@ -19,7 +19,7 @@ def hinge_pairs(X: Any, y: np.ndarray, lam: float, budget: int, threads: int) ->
     from aucdist import PairwiseHingeClassifier
 
     model = PairwiseHingeClassifier(lam=lam, max_passes=budget).fit(X, y)
-    return by_weights(model.coef_, model.certificate_.relative_gap)
+    return _certified(model)
 
 
 def square_pairs(X: Any, y: np.ndarray, lam: float, budget: int, threads: int) -> Fitted:
@@ -28,7 +28,12 @@ def square_pairs(X: Any, y: np.ndarray, lam: float, budget: int, threads: int) -
 
     solver = "exact" if X.shape[1] <= WIDEST else "svrg"
     model = PairwiseSquareClassifier(lam=lam, solver=solver, max_passes=budget, random_state=0).fit(X, y)
-    return by_weights(model.coef_, model.certificate_.relative_gap)
+    return _certified(model)
+
+
+def _certified(model: Any) -> Fitted:
+    c = model.certificate_
+    return by_weights(model.coef_, c.relative_gap, c.status != "max-passes")
 
 
 def ramp_pairs(X: Any, y: np.ndarray, lam: float, budget: int, threads: int) -> Fitted:
@@ -36,7 +41,7 @@ def ramp_pairs(X: Any, y: np.ndarray, lam: float, budget: int, threads: int) -> 
     from aucdist import PairwiseRampClassifier
 
     model = PairwiseRampClassifier(lam=lam, max_passes=budget).fit(X, y)
-    return by_weights(model.coef_, model.certificate_.relative_gap)
+    return _certified(model)
 
 
 def logit(X: Any, y: np.ndarray, lam: float, budget: int, threads: int) -> Fitted:
@@ -44,7 +49,7 @@ def logit(X: Any, y: np.ndarray, lam: float, budget: int, threads: int) -> Fitte
     from aucdist import LinkClassifier
 
     model = LinkClassifier(link="logit", lam=lam, max_passes=budget).fit(X, y)
-    return by_weights(model.coef_, model.certificate_.relative_gap)
+    return _certified(model)
 
 
 def _logistic(solver: str, X: Any, y: np.ndarray, lam: float, budget: int) -> Fitted:

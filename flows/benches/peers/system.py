@@ -22,10 +22,13 @@ class Fitted:
         Takes X of shape (n_samples, n_features), returns n_samples scores, higher for positives.
     gap : float or None
         The certified relative gap, from who has one.
+    ended : bool or None
+        Whether the fit was over before its budget; None from who does not tell.
     """
 
     scores: Callable[[Any], np.ndarray]
     gap: float | None = None
+    ended: bool | None = None
 
 
 Fit = Callable[[Any, np.ndarray, float, int, int], Fitted]
@@ -79,7 +82,7 @@ class System:
         return None
 
 
-def by_weights(w: np.ndarray, gap: float | None = None) -> Fitted:
+def by_weights(w: np.ndarray, gap: float | None = None, ended: bool | None = None) -> Fitted:
     """Return the model of these weights."""
     w = np.asarray(w, dtype=np.float64).ravel()
-    return Fitted(lambda X: np.asarray(X @ w), gap)
+    return Fitted(lambda X: np.asarray(X @ w), gap, ended)
