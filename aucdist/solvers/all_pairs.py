@@ -40,6 +40,9 @@ FEW_ROWS, SHARE_OF_ROWS, ROWS_BY_GAP = 2_000, 1 / 80, 10.0
 NEAR = 0.03
 """The gap to which a sample is solved: its own optimum is as far from that over all rows."""
 
+LEAST_NOISE = 0.01
+"""A sample whose lam is below this share of `sample.noise` is solved by weights so much its own that cuts at zero are better."""
+
 MAX_GROUPS = 24
 
 MAX_CELLS = 2**16
@@ -183,7 +186,7 @@ def all_pairs(blocks: Blocks, lam: float, start: np.ndarray | None = None) -> It
         Both classes must be there.
     lam : float
     start : ndarray of shape (n_features,), optional
-        Where to begin; by default at the solution over a sample, on small data at zero.
+        Where to begin; by default at the solution over a sample, on small data and with a small lam at zero.
 
     Yields
     ------
@@ -192,10 +195,14 @@ def all_pairs(blocks: Blocks, lam: float, start: np.ndarray | None = None) -> It
     """
     passes = 0
     if start is None:
-        known, passes = sample.begin(blocks, lambda drawn: all_pairs(LocalBlocks([drawn]), lam), NEAR)
+        known, passes = sample.begin(blocks, lambda drawn: _on_sample(drawn, lam), NEAR)
         start = None if known is None else known.w
     for state in AllPairs(blocks, start).rounds(lam):
         yield replace(state, passes=passes + state.passes)
+
+
+def _on_sample(drawn: Block, lam: float) -> Iterator[Round] | None:
+    return all_pairs(LocalBlocks([drawn]), lam) if lam >= LEAST_NOISE * sample.noise(drawn) else None
 
 
 def number_of_groups(n_anchors: int, n_others: int, n_features: int) -> int:

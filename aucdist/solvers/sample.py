@@ -27,28 +27,32 @@ MOST_PASSES = 200
 SEED = 1
 
 
-def begin(blocks: Blocks, rounds: Callable[[Block], Iterator[Round]], tol: float) -> tuple[Round | None, int]:
+def begin(blocks: Blocks, rounds: Callable[[Block], Iterator[Round] | None], tol: float) -> tuple[Round | None, int]:
     """Solve on a sample.
 
     Parameters
     ----------
     blocks : Blocks
     rounds : callable
-        The solver on the sample.
+        The solver on the sample; None where its solution would be no good start.
     tol : float
         On the relative gap over the sample.
 
     Returns
     -------
     last : Round or None
-        The solver's last; None where the data are not large, or a sample would have more features than rows of a class.
+        The solver's last; None where there is none, the data are not large, or a sample would have more features than rows of a
+        class.
     passes : int
         What it took, in passes over all rows: one to draw, and the passes over the sample by its size.
     """
     if blocks.n_samples < LARGE or wanted(blocks) < blocks.n_features:
         return None, 0
     drawn = sample(blocks)
-    solution = solve(rounds(drawn), tol=tol, max_passes=MOST_PASSES)
+    solver = rounds(drawn)
+    if solver is None:
+        return None, 1
+    solution = solve(solver, tol=tol, max_passes=MOST_PASSES)
     return solution.last, 1 + math.ceil(solution.passes * drawn.n_samples / blocks.n_samples)
 
 

@@ -10,7 +10,7 @@ from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.objectives.links import Link, LinkLoss
 from aucdist.search.masked import MaskedBlocks
 from aucdist.solvers import sample
-from aucdist.solvers.all_pairs import all_pairs
+from aucdist.solvers.all_pairs import LEAST_NOISE, all_pairs
 from aucdist.solvers.base import REACHED, solve
 from aucdist.solvers.link import newton
 from aucdist.solvers.pair_ramp import pair_ramp
@@ -88,6 +88,16 @@ def test_no_sample_where_features_outnumber_its_rows(monkeypatch):
     wide = dealt(block.with_X(sp.hstack([block.X, sp.csr_matrix((N, N // 32))], format="csr")))
     for rounds in SOLVERS.values():
         assert next(rounds(wide, 1e-2)).passes == 1
+
+
+@pytest.mark.usefixtures("large")
+def test_cuts_begin_at_zero_where_a_sample_would_follow_chance():
+    blocks = dealt(rows())
+    least = LEAST_NOISE * sample.noise(sample.sample(blocks))
+    for lam, near in ((0.9 * least, False), (1.1 * least, True)):
+        first = next(all_pairs(blocks, lam))
+        assert bool(first.w.any()) == near
+        assert (first.passes > 2) == near
 
 
 @pytest.mark.nojit
