@@ -17,7 +17,7 @@ class PairwiseRampClassifier(LinearClassifier):
     -1, 0 from 1 on, 1/2 at 0 and quadratic between: ``1 - (1 + m)^2 / 2`` below 0, ``(1 - m)^2 / 2`` above. A pair that is lost
     costs 1, by however much it is lost, as in 1 - AUC, which the mean is in the limit of small `lam`. So the AUC is often higher
     than with a convex loss, most where some rows cannot be ranked right, but nothing is proved: the objective is not convex,
-    and the weights are a stationary point.
+    and the weights are a stationary point. After Herschtal & Raskutti (2004), who smooth the step with a sigmoid.
 
     Parameters
     ----------
