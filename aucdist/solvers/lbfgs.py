@@ -23,6 +23,15 @@ class Point:
     value: float
     gradient: np.ndarray
 
+    def better_than(self, other: "Point") -> bool:
+        """Tell whether the value is lower, or as low where the gradient is smaller.
+
+        Close to a minimum the value is flat to all its digits where the gradient still has half of its own to lose. And points
+        that get better one by one never come round again, so a descent ends.
+        """
+        size, others = (float(np.linalg.norm(point.gradient)) for point in (self, other))
+        return (self.value, size) < (other.value, others)
+
 
 class Curvature:
     """What the last steps tell of the inverse of the Hessian."""
@@ -56,7 +65,7 @@ class Curvature:
 def search(evaluate: Callable[[np.ndarray], Point], start: Point, way: np.ndarray) -> tuple[Point, int]:
     """Return a point along the way where Wolfe's conditions hold, and how many were tried.
 
-    By doubling and halving (Lewis & Overton, 2013), from the whole way. Where rounding leaves nothing lower to be found, the
+    By doubling and halving (Lewis & Overton, 2013), from the whole way. Where rounding leaves nothing better to be found, the
     point returned is the start.
     """
     slope = float(start.gradient @ way)
@@ -64,13 +73,13 @@ def search(evaluate: Callable[[np.ndarray], Point], start: Point, way: np.ndarra
     best = start
     for n_tries in range(1, MOST_TRIES + 1):
         point = evaluate(start.w + step * way)
-        if point.value < best.value:
+        if point.better_than(best):
             best = point
         if not point.value <= start.value + ENOUGH * step * slope:
             high = step
         elif point.gradient @ way < FLAT * slope:
             low = step
-        else:
-            return point, n_tries
+        else:  # where values are equal to the last digit, both conditions hold at points that are no better, too
+            return point if point.better_than(start) else best, n_tries
         step = 0.5 * (low + high) if high < np.inf else 2.0 * low
     return best, MOST_TRIES

@@ -79,3 +79,24 @@ def test_where_nothing_is_lower_the_start_is_the_end():
     start = Point(np.zeros(1), 1.0, np.ones(1))
     end, _ = search(lambda w: Point(w, 2.0, np.ones(1)), start, -np.ones(1))
     assert end is start
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_descent_in_rounded_numbers_ends(seed):
+    """Values to six digits and gradients with an error: without an order among points of one value it goes round and round."""
+    r = np.random.default_rng(seed)
+    hessian, way = np.diag([1.0, 7.0, 50.0]), r.normal(size=3)
+
+    def rounded(w):
+        return Point(w, round(1.0 + 0.5 * w @ hessian @ w, 6), hessian @ w + 1e-4 * np.sin(1e7 * w * way))
+
+    point, curvature = rounded(np.ones(3)), Curvature()
+    for _ in range(300):
+        after, _ = search(rounded, point, curvature.direction(point.gradient))
+        if after is point:
+            break
+        assert after.better_than(point)
+        curvature.learn(point, after)
+        point = after
+    assert after is point
+    np.testing.assert_allclose(point.w, 0.0, atol=2e-3)
