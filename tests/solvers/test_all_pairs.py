@@ -5,25 +5,12 @@ import pytest
 import scipy.sparse as sp
 from oracle import pair_differences, pairwise_objective
 from sklearn.svm import LinearSVC
+from small_sets import blocks_of, small
 
-from aucdist.data.block import Block, place
-from aucdist.engine.blocks import LocalBlocks
 from aucdist.solvers.all_pairs import AllPairs, all_pairs, number_of_groups
 from aucdist.solvers.base import Status, solve
 
 pytestmark = pytest.mark.nojit
-
-
-def small(n_pos=9, n_neg=23, d=4, seed=0, shift=0.7):
-    r = np.random.default_rng(seed)
-    y = np.repeat([1, -1], [n_pos, n_neg])
-    X = r.normal(size=(len(y), d)) + shift * (y[:, None] > 0)
-    order = r.permutation(len(y))
-    return X[order], y[order]
-
-
-def blocks_of(X, y, n_blocks=1, weight=None):
-    return LocalBlocks(place(Block.of(X, y, weight=weight), n_blocks))
 
 
 def optimum(X, y, lam):

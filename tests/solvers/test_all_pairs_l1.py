@@ -5,9 +5,9 @@ import pytest
 import scipy.sparse as sp
 from oracle import pair_differences
 from scipy.optimize import linprog
+from small_sets import blocks_of
 
 from aucdist import PairwiseHingeClassifier
-from aucdist.data.block import Block, place
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.path import lam_path
@@ -22,10 +22,6 @@ def small(n_pos=9, n_neg=23, d=5, seed=0):
     X[:, 0] += 1.2 * (y > 0)
     order = r.permutation(len(y))
     return X[order], y[order]
-
-
-def blocks_of(X, y, n_blocks=1):
-    return LocalBlocks(place(Block.of(X, y), n_blocks))
 
 
 def objective(w, X, y, lam):

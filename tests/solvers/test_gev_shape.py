@@ -5,9 +5,10 @@ import link_twins as twin
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from small_sets import blocks_of
 
-from aucdist.data.block import Block, place
-from aucdist.engine.blocks import LocalBlocks, without_rows
+from aucdist.data.block import Block
+from aucdist.engine.blocks import without_rows
 from aucdist.errors import InputError
 from aucdist.kernels.link_chain import log_likelihood, metropolis
 from aucdist.kernels.random import uniform01
@@ -25,10 +26,6 @@ def drawn(n, xi, seed):
     r = np.random.default_rng(seed)
     X = r.normal(size=(n, 2))
     return X, np.where(r.random(n) < Link("gev", xi).probabilities(X @ [1.0, 1.0])[0], 1, -1)
-
-
-def blocks_of(X, y, n_blocks=1, weight=None):
-    return LocalBlocks(place(Block.of(X, y, weight=weight), n_blocks))
 
 
 def log_posterior(unknowns, X, y, flat_intercept=False):

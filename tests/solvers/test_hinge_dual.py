@@ -5,9 +5,10 @@ import pytest
 from hinge_twins import dual_sweep, exact_problem, hinge_value, l2_minimum
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_sets import blocks_of
 from square_twins import FORMS, problem
 
-from aucdist.data.block import Block, place
+from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import InputError
 from aucdist.kernels.hinge_dual import DUAL, dual_sweeps
@@ -17,10 +18,6 @@ from aucdist.solvers.hinge_dual import HingeStart, begin, hinge_cdcd, hinge_sdcd
 pytestmark = pytest.mark.nojit
 
 SOLVERS = [hinge_sdcd, hinge_cdcd]
-
-
-def blocks_of(X, y, n_blocks=1, weight=None):
-    return LocalBlocks(place(Block.of(X, y, weight=weight), n_blocks))
 
 
 def after(rounds, n):

@@ -16,6 +16,7 @@ from hinge_twins import (
     soft,
     subgradient,
 )
+from small_sets import blocks_of
 from square_twins import FORMS, problem
 from threadpoolctl import threadpool_limits
 
@@ -48,10 +49,6 @@ ALL = SOLVERS | {
     ("sdcd", "l2"): lambda b, lam, **k: hinge_sdcd(b, lam, seed=5, **k),
     ("cdcd", "l2"): hinge_cdcd,
 }
-
-
-def blocks_of(X, y, n_blocks=1, weight=None):
-    return LocalBlocks(place(Block.of(X, y, weight=weight), n_blocks))
 
 
 def minimum(X, y, lam, penalty, weight=None, *, intercept=False):

@@ -5,9 +5,9 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
+from small_sets import blocks_of
 
-from aucdist.data.block import Block, place
-from aucdist.engine.blocks import LocalBlocks
+from aucdist.data.block import Block
 from aucdist.errors import InputError
 from aucdist.kernels.link_functions import loss_and_slope
 from aucdist.objectives.links import Link, LinkLoss
@@ -27,10 +27,6 @@ def data(n=90, d=3, seed=0):
     r = np.random.default_rng(seed)
     X = r.normal(size=(n, d)) * (r.random((n, d)) < 0.7)
     return X, np.where(X[:, 0] + 0.8 * r.normal(size=n) > 0.8, 1, -1)
-
-
-def blocks_of(X, y, n_blocks=1, weight=None):
-    return LocalBlocks(place(Block.of(X, y, weight=weight), n_blocks))
 
 
 def objective(theta, X, y, lam, loss, weight=None, fit_intercept=True, penalise_intercept=False):

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from oracle import pairwise_objective
+from small_sets import blocks_of
 
 from aucdist.data.block import Block, place
 from aucdist.engine.blocks import LocalBlocks, block_seed
@@ -25,10 +26,6 @@ def rows_of(n=60, d=5, seed=0, share=0.3):
     y = np.where(r.random(n) < share, 1, -1)
     X = r.normal(size=(n, d)) * (r.random((n, d)) < 0.7) + 0.5 * (y[:, None] > 0)
     return X.astype(np.float32).astype(np.float64), y
-
-
-def blocks_of(X, y, n_blocks=1, weight=None):
-    return LocalBlocks(place(Block.of(X, y, weight=weight), n_blocks))
 
 
 def last(rounds):

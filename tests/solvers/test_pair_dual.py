@@ -6,8 +6,9 @@ import pytest
 import scipy.sparse as sp
 from oracle import pair_differences, pairwise_objective
 from sklearn.svm import LinearSVC
+from small_sets import blocks_of, small
 
-from aucdist.data.block import Block, place
+from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import InputError
 from aucdist.kernels.pair_epochs import draw_any, draw_in_order, dual_steps
@@ -21,19 +22,6 @@ from aucdist.solvers.pairing import Pairing
 pytestmark = pytest.mark.nojit
 
 SOLVERS = [sdcd, sdcd_perm]
-
-
-def small(n_pos=9, n_neg=23, d=4, seed=0, shift=0.7):
-    r = np.random.default_rng(seed)
-    y = np.repeat([1, -1], [n_pos, n_neg])
-    X = r.normal(size=(len(y), d)) + shift * (y[:, None] > 0)
-    X = X.astype(np.float32).astype(np.float64)
-    order = r.permutation(len(y))
-    return X[order], y[order]
-
-
-def blocks_of(X, y, n_blocks=1):
-    return LocalBlocks(place(Block.of(X, y), n_blocks))
 
 
 def optimum(X, y, lam):

@@ -6,25 +6,12 @@ import scipy.sparse as sp
 from oracle import ramp_objective
 from scipy.optimize import minimize
 from sklearn.metrics import roc_auc_score
+from small_sets import blocks_of, small
 
-from aucdist.data.block import Block, place
-from aucdist.engine.blocks import LocalBlocks
 from aucdist.solvers.base import Status, solve
 from aucdist.solvers.pair_ramp import PairRamp, pair_ramp
 
 pytestmark = pytest.mark.nojit
-
-
-def small(n_pos=9, n_neg=23, d=4, seed=0, shift=0.7):
-    r = np.random.default_rng(seed)
-    y = np.repeat([1, -1], [n_pos, n_neg])
-    X = r.normal(size=(len(y), d)) + shift * (y[:, None] > 0)
-    order = r.permutation(len(y))
-    return X[order], y[order]
-
-
-def blocks_of(X, y, n_blocks=1, weight=None):
-    return LocalBlocks(place(Block.of(X, y, weight=weight), n_blocks))
 
 
 CASES = {

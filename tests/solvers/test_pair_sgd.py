@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from oracle import pairwise_objective
+from small_sets import blocks_of, small
 
 from aucdist.data.block import Block, place
 from aucdist.engine.blocks import LocalBlocks, block_seed
@@ -13,18 +14,6 @@ from aucdist.solvers.base import solve
 from aucdist.solvers.pair_sgd import EPOCHS, Progress, msgd
 
 pytestmark = pytest.mark.nojit
-
-
-def small(n_pos=9, n_neg=23, d=4, seed=0, shift=0.7):
-    r = np.random.default_rng(seed)
-    y = np.repeat([1, -1], [n_pos, n_neg])
-    X = r.normal(size=(len(y), d)) + shift * (y[:, None] > 0)
-    order = r.permutation(len(y))
-    return X[order].astype(np.float32).astype(np.float64), y[order]
-
-
-def blocks_of(X, y, n_blocks=1):
-    return LocalBlocks(place(Block.of(X, y), n_blocks))
 
 
 def last(rounds):

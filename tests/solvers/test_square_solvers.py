@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from small_sets import blocks_of
 from square_twins import problem, square_gradient, square_minimiser, square_value
 
 from aucdist.data.block import Block, place
@@ -26,10 +27,6 @@ N_BLOCKS = 5
 def by_passes(monkeypatch):
     """Let `exact` take its way for many features."""
     monkeypatch.setattr("aucdist.solvers.square_exact.MOST_FEATURES", 0)
-
-
-def blocks_of(X, y, n_blocks=1, weight=None):
-    return LocalBlocks(place(Block.of(X, y, weight=weight), n_blocks))
 
 
 TIED = (np.array([[0.0], [0.0], [1.0], [1.0], [2.0], [2.0]]), np.array([1, -1, 1, -1, 1, -1]))

@@ -17,6 +17,7 @@ from margin_twins import (
     zeroth_order_twin,
 )
 from sklearn.metrics.pairwise import rbf_kernel
+from small_sets import blocks_of
 from threadpoolctl import threadpool_limits
 
 from aucdist.data.block import Block, place
@@ -31,10 +32,6 @@ from aucdist.solvers.zovr_svrg import svrg
 
 SOLVERS = [zovr, zo_sgd, svrg]
 N_BLOCKS = 3
-
-
-def blocks_of(X, y, n_blocks=1, weight=None):
-    return LocalBlocks(place(Block.of(X, y, weight=weight), n_blocks))
 
 
 def gram_blocks(X, y, n_blocks=1):
