@@ -2,6 +2,8 @@
 
 from typing import Any, ClassVar
 
+import numpy as np
+
 from aucdist.engine.blocks import Blocks
 from aucdist.estimators.base import LinearClassifier
 from aucdist.solvers.base import Solution, Solver
@@ -27,6 +29,8 @@ class PairwiseRampClassifier(LinearClassifier):
         The fit ends when no convex majorant of the objective that touches it at the weights goes lower by more than this share.
     max_passes : int, default=1000
         The fit ends after so many passes over the data, one being X w and X'c, with a ConvergenceWarning.
+    random_state : int, RandomState or None, default=None
+        Accepted as by every estimator; nothing is drawn at random.
     warm_start : bool, default=False
         Start from the last fit's weights.
     calibration : {"gev", "logit", "isotonic"} or None, default=None
@@ -84,11 +88,14 @@ class PairwiseRampClassifier(LinearClassifier):
         solver: str = "lbfgs",
         tol: float = 1e-3,
         max_passes: int = 1000,
+        random_state: int | np.random.RandomState | None = None,
         warm_start: bool = False,
         calibration: str | None = None,
         prior: float | None = None,
     ):
-        super().__init__(lam=lam, solver=solver, tol=tol, max_passes=max_passes, warm_start=warm_start)
+        super().__init__(
+            lam=lam, solver=solver, tol=tol, max_passes=max_passes, random_state=random_state, warm_start=warm_start
+        )
         self.calibration = calibration
         self.prior = prior
 

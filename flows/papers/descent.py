@@ -19,7 +19,7 @@ from aucdist.errors import unknown
 from aucdist.estimators import ESTIMATORS
 from flows.config import Strict
 from flows.papers.datasets import NOT_RUN, DataSet, Version
-from flows.papers.folds import Grid, Params, System, built, dataset
+from flows.papers.folds import Grid, Params, System, dataset
 from flows.papers.kind import Key, Kind, Result, Results, Task
 from flows.papers.lines import Curve, drawing, lines
 from flows.papers.page import Drawing, Entry, Section
@@ -340,7 +340,7 @@ def _reference(reference: str) -> Result:
     if "programme" in task:
         w, primal, dual = least_l1_hinge(train, lam)
     else:
-        model = built(task["estimator"], task["points"][0] | {"lam": lam}, 0)
+        model = ESTIMATORS[task["estimator"]](**task["points"][0] | {"lam": lam}, random_state=0)
         model.fit(LocalBlocks([train]))
         w, primal, dual = model.coef_[0], model.certificate_.primal, model.certificate_.dual
     found = {"primal": primal, "dual": dual, "length": float(np.abs(w).sum())}
@@ -360,7 +360,7 @@ def _course(task: Task, i: int) -> Result:
     point, train = task["points"][i] | {"lam": task["lam"], "tol": 0.0}, _rows_of(task)
     if "reference" in task:
         point["radius"] *= _reference(json.dumps(task["reference"]))["length"]
-    model = built(task["estimator"], point, task["seed"])
+    model = ESTIMATORS[task["estimator"]](**point, random_state=task["seed"])
     compiled = train.take(np.append(np.flatnonzero(train.y > 0)[:9], np.flatnonzero(train.y < 0)[:9]))
     model.set_params(max_passes=4).fit(LocalBlocks([compiled]))
     # No solver has more than two passes to a round.

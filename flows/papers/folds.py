@@ -115,16 +115,10 @@ def _read(source: str) -> Any:
     return read(Source.model_validate_json(source))
 
 
-def built(name: str, params: Params, seed: int) -> Any:
-    """Return the estimator of that name; the seed is for those that draw."""
-    model = ESTIMATORS[name](**params)
-    return model.set_params(random_state=seed) if "random_state" in model.get_params() else model
-
-
 def fitted(task: Task, point: Params, train: Block) -> Any:
     """Return the task's estimator with the parameters `point`, fitted; its seed is the fold's."""
     seed = block_seed(task["protocol"]["seed"], task["repeat"], task["fold"]) % 2**31
-    return built(task["estimator"], point, seed).fit(LocalBlocks([train]))
+    return ESTIMATORS[task["estimator"]](**point, random_state=seed).fit(LocalBlocks([train]))
 
 
 def area(model: Any, test: Block) -> float:

@@ -12,9 +12,7 @@ from aucdist import PairwiseHingeClassifier
 from aucdist.data.catalog import find
 from aucdist.data.readers import read
 from aucdist.engine.blocks import block_seed
-from aucdist.estimators import ESTIMATORS
 from aucdist.selection.folds import arrival, fold_numbers
-from flows.papers.folds import built
 from flows.papers.kind import Key
 from flows.papers.table import Cell, Table, Target, tally
 
@@ -119,9 +117,3 @@ def test_verdicts(auc: float | None, deviation: float | None, printed: Any, verd
     assert counted["compared"] == (2 if verdict else 0)
     assert len(counted["below"]) == (2 if verdict in ("miss", "within 2") else 0)
     assert set(cell.row()) == set(Cell.COLUMNS)
-
-
-@pytest.mark.parametrize("name", ESTIMATORS)
-def test_every_estimator_can_be_a_contestant_and_a_seed_goes_to_those_that_draw(name: str) -> None:
-    model = built(name, {}, 7)
-    assert model.get_params().get("random_state", 7) == 7
