@@ -115,10 +115,11 @@ def left_behind(folder):
 
 
 def check(said, caplog, folder):
+    left = left_behind(folder)
     for what, secret in SECRETS.items():
         assert secret not in said, what
         assert secret not in caplog.text, what
-        for name, body in left_behind(folder).items():
+        for name, body in left.items():
             assert secret.encode() not in name + body, (what, name)
 
 
