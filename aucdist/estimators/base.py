@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
@@ -19,7 +20,7 @@ from aucdist.errors import InputError, unknown
 from aucdist.estimators.scores import count_scores, scores_of
 from aucdist.metrics.auc import best_threshold
 from aucdist.objectives.probability_maps import ProbabilityMap
-from aucdist.solvers.base import REACHED, Callback, Solution, Solver, Status, solve
+from aucdist.solvers.base import REACHED, Callback, Solution, Solver, Status, as_table, solve
 
 REASONS = {
     Status.MAX_PASSES: "max_passes was reached",
@@ -113,8 +114,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
 
     def _take(self, solution: Solution, blocks: Blocks) -> None:
         """Set the fitted attributes."""
-        self.certificate_, self.history_ = solution.certificate, solution.history
-        self.n_passes_ = solution.passes
+        self._note(solution)
         self.coef_ = solution.w[np.newaxis, :]
         self.threshold_ = best_threshold(count_scores(blocks, solution.w))
         self.intercept_ = np.array([-self.threshold_])
@@ -123,6 +123,18 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
             from aucdist.estimators.calibration import calibrated  # it fits estimators itself
 
             self.probability_ = calibrated(self, blocks)
+
+    def _note(self, solution: Solution) -> None:
+        """Set the attributes that tell how the fit went."""
+        self.certificate_, self.n_passes_ = solution.certificate, solution.passes
+        self._course = solution.course
+
+    @property
+    def history_(self) -> pd.DataFrame:
+        """A row per round of the last `fit`; a new table each time."""
+        if not hasattr(self, "_course"):
+            raise AttributeError(f"{type(self).__name__} has a history_ after `fit` only")
+        return as_table(self._course)
 
     @property
     def decision_intercept(self) -> float:

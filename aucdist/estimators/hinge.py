@@ -173,7 +173,8 @@ class HingeClassifier(LinearClassifier):
         rounds = self.solvers[self.solver].rounds(blocks, lam, self._start(blocks.n_features), **options)
         noted = _noting_zeros(rounds, blocks.n_features, zeros)
         solution = solve(noted, tol=self.tol, max_passes=self.max_passes, callback=callback)
-        solution.history["zeros"] = zeros
+        for record, zero in zip(solution.course, zeros, strict=False):  # a round that diverged has no record
+            record["zeros"] = zero
         self._take(solution, blocks)
         return self
 
@@ -182,8 +183,7 @@ class HingeClassifier(LinearClassifier):
             del self.resume_
         if self.warm_start and isinstance(solution.last, ResumableRound):
             self.resume_ = solution.last.resume()
-        self.certificate_, self.history_ = solution.certificate, solution.history
-        self.n_passes_ = solution.passes
+        self._note(solution)
         w = solution.w if self.fit_intercept else np.append(solution.w, 0.0)
         self.coef_, self.intercept_ = w[np.newaxis, :-1], w[-1:]
         self.threshold_ = -float(w[-1])

@@ -280,8 +280,8 @@ class LinkClassifier(LinearClassifier):
     def _take(self, solution: Solution, blocks: Blocks) -> None:
         last = solution.last
         assert isinstance(last, LinkRound)
-        self.certificate_, self.history_ = solution.certificate, solution.history
-        self.n_passes_, self.gradient_norm_ = solution.passes, last.gradient_norm
+        self._note(solution)
+        self.gradient_norm_ = last.gradient_norm
         self.__dict__.pop("xi_", None)
         link = self._loss.link
         if link.name == "gev":

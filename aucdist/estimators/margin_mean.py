@@ -296,8 +296,7 @@ class MarginMeanClassifier(LinearClassifier):
         return MappedBlocks(sample, GramRows(self.support_vectors_, self.sigma_, at_once))
 
     def _take(self, solution: Solution, blocks: Blocks) -> None:
-        self.certificate_, self.history_ = solution.certificate, solution.history
-        self.n_passes_ = solution.passes
+        self._note(solution)
         if self.kernel == "rbf":
             self.dual_coef_ = solution.w[np.newaxis, :]
             self.threshold_ = best_threshold(blocks.fresh().reduce(count_machine_scores, self._machine())["counts"])

@@ -77,7 +77,7 @@ class OnlineClassifier(LinearClassifier):
         self.stream_, self.threshold_ = self._learn(stream, block)
         self.coef_ = self.stream_.w[np.newaxis, :]
         self.intercept_ = np.array([-self.threshold_])
-        for stale in ("certificate_", "history_", "n_passes_"):  # of a `fit` before
+        for stale in ("certificate_", "_course", "n_passes_"):  # of a `fit` before
             self.__dict__.pop(stale, None)
         return self
 

@@ -77,15 +77,29 @@ class Round:
     stationary: bool = field(default=False, kw_only=True)
 
 
+Record = dict[str, float]
+Callback = Callable[[Record], None]
+
+
 @dataclass(frozen=True)
 class Solution:
-    """The weights, their certificate, how they were reached, and the solver's last round."""
+    """The weights, their certificate, how they were reached (a record per round), and the solver's last round."""
 
     w: np.ndarray
     certificate: Certificate
-    history: pd.DataFrame
+    course: list[Record]
     passes: int
     last: Round
+
+    @property
+    def history(self) -> pd.DataFrame:
+        """The course as a table; made when it is asked for, since on small data that takes as long as half a fit."""
+        return as_table(self.course)
+
+
+def as_table(course: list[Record]) -> pd.DataFrame:
+    """Return records of the same names as a table."""
+    return pd.DataFrame({name: np.array([record[name] for record in course]) for name in course[0]})
 
 
 @dataclass(frozen=True)
@@ -105,10 +119,6 @@ class Solver:
     rounds: Callable[..., Iterator[Round]]
     options: tuple[str, ...] = ()
     random: bool = False
-
-
-Record = dict[str, float]
-Callback = Callable[[Record], None]
 
 
 def solve(rounds: Iterator[Round], *, tol: float, max_passes: int, callback: Callback | None = None) -> Solution:
@@ -161,6 +171,4 @@ def solve(rounds: Iterator[Round], *, tol: float, max_passes: int, callback: Cal
             status = Status.MAX_PASSES
             break
     certificate = Certificate(state.primal, state.dual, gap, status)
-    # By columns: on small data a table of records takes longer than the fit.
-    history = pd.DataFrame({name: np.array([record[name] for record in records]) for name in records[0]})
-    return Solution(state.w, certificate, history, state.passes, state)
+    return Solution(state.w, certificate, records, state.passes, state)

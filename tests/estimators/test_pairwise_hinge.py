@@ -180,3 +180,13 @@ def test_a9a(data_dir):
     assert model.certificate_.relative_gap <= 1e-3
     assert model.n_passes_ <= 40
     assert roc_auc_score(y_test, model.decision_function(X_test)) >= 0.899
+
+
+def test_the_history_is_a_table_of_the_last_fit(data):
+    model = PairwiseHingeClassifier(lam=1e-2)
+    with pytest.raises(AttributeError, match="PairwiseHingeClassifier has a history_ after `fit` only"):
+        _ = model.history_
+    first = model.fit(*data).history_
+    first["mine"] = 0.0
+    assert model.history_.columns.tolist() == ["round", "passes", "seconds", "primal", "dual", "relative_gap"]
+    assert len(model.set_params(tol=0.5).fit(*data).history_) < len(first)
