@@ -9,6 +9,9 @@ from aucdist.engine.blocks import Blocks, Summary
 from aucdist.kernels.rows import project
 from aucdist.metrics.counts import ScoreCounts
 
+FEW = 4096
+"""Rows of a block that are looked at first, to see that the classes are not separated."""
+
 
 def scores_of(X: Any, w: np.ndarray, intercept: float = 0.0) -> np.ndarray:
     """Return ``X w + intercept``, summed in float64.
@@ -53,11 +56,15 @@ def separates(blocks: Blocks, w: np.ndarray) -> bool:
 
 
 def _inner_ends(block: Block, memory: None, w: np.ndarray) -> tuple[None, Summary]:
-    scores = np.empty(block.n_samples)
-    project(block.rows, w, scores)
-    there = block.weights() > 0
-    lowest = scores[there & (block.y > 0)].min(initial=np.inf)
-    return None, {"lowest": [lowest], "highest": [scores[there & (block.y < 0)].max(initial=-np.inf)]}
+    """Give the lowest score of a positive row and the highest of a negative one; of a few rows where those overlap already."""
+    X, weight = block.X, block.weights()
+    for n in sorted({min(FEW, block.n_samples), block.n_samples}):
+        scores, y, there = scores_of(X[:n], w), block.y[:n], weight[:n] > 0
+        lowest = scores[there & (y > 0)].min(initial=np.inf)
+        highest = scores[there & (y < 0)].max(initial=-np.inf)
+        if lowest <= highest:
+            break
+    return None, {"lowest": [lowest], "highest": [highest]}
 
 
 def _count(block: Block, memory: None, w: np.ndarray, intercept: float) -> tuple[None, Summary]:

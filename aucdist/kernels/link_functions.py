@@ -56,7 +56,12 @@ class Terms(NamedTuple):
     likelihood: bool
 
 
-@njit(nogil=True, cache=True)
+inlined = njit(nogil=True, cache=True, inline="always")
+"""Compiled into the loop that calls: as a call it would count references to the arrays of `Terms` on every row, and the loop
+could not be compiled for each link apart. Value and gradient take 0.5 to 0.9 of the time so, slopes along a move 0.2 to 0.7."""
+
+
+@inlined
 def gev_place(xi, u):
     """Return a, t and -log t of a score; at the support's ends and beyond a is 0, t infinite or 0."""
     if abs(xi) < NO_SHAPE:
@@ -68,7 +73,7 @@ def gev_place(xi, u):
     return 1.0 + z, math.exp(-minus_log_t) if minus_log_t > -709.0 else math.inf, minus_log_t
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def normal_tail(x):
     """Return 1/M - x and M, which is the normal tail over the density at x >= FAR (Mills' ratio), by its continued fraction."""
     n = int(200.0 / x) + 10
@@ -78,7 +83,7 @@ def normal_tail(x):
     return 1.0 / rest, 1.0 / (x + 1.0 / rest)
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def probability(terms, u):
     """Return the probability at score u, and its complement, each to full relative precision."""
     s = terms.sign * u
@@ -94,7 +99,7 @@ def probability(terms, u):
     return (above, below) if terms.sign > 0.0 else (below, above)
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def loss_and_slope(terms, u, positive):
     """Return the loss of a row with score u, and its derivative by u. A loss that is infinite has the slope 0."""
     s = terms.sign * u
@@ -114,7 +119,7 @@ def loss_and_slope(terms, u, positive):
     return loss, terms.sign * slope
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def slope_of(terms, u, positive):
     """Return the derivative of the loss alone, which for the calibrated one is g - y."""
     if terms.likelihood:
@@ -123,7 +128,7 @@ def slope_of(terms, u, positive):
     return -below if positive else above
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def curvature(terms, u, positive):
     """Return the second derivative of the loss; for the likelihood of GEV with xi > 0, which is not convex, its expectation."""
     s = terms.sign * u
@@ -143,7 +148,7 @@ def curvature(terms, u, positive):
     return gev_curvature(terms.xi, s, one, terms.likelihood)
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def normal_loss(m):
     """Return the mean of ``max(0, m + X)``, X standard normal, and its derivative."""
     density = math.exp(-0.5 * m * m - LOG_ROOT_TAU)
@@ -154,7 +159,7 @@ def normal_loss(m):
     return m * rise + density, rise
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def normal_likelihood(m):
     """Return minus the logarithm of the normal tail above m, and its derivative."""
     if m > FAR:
@@ -168,7 +173,7 @@ def normal_likelihood(m):
     return -math.log(tail), density / tail
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def gev_loss(terms, u, one):
     """Return the calibrated loss and its slope.
 
@@ -187,7 +192,7 @@ def gev_loss(terms, u, one):
     return (above, math.expm1(-t)) if one else (below, math.exp(-t))
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def tabulated(table, place):
     """Return the value of a table at a place, in units of its intervals."""
     k = int(place)
@@ -218,7 +223,7 @@ def far_part(xi, t):
     return t / rest
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def gev_likelihood(xi, u, one):
     """Return minus the log-likelihood of a row and its slope."""
     a, t, minus_log_t = gev_place(xi, u)

@@ -21,7 +21,7 @@ from aucdist.solvers.link_problem import (
     curvature_of,
 )
 
-NEAR = 1e-3
+NEAR = 1e-2
 """The gap to which a sample is solved."""
 ABOVE_NOISE = 3.0
 """The sample's lam, in units of `sample.noise`, at least."""

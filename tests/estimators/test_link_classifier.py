@@ -316,7 +316,9 @@ def test_same_bits_on_workers(client, parameters):
         ([1.0, 2.0, 0.0, 4.0], [1, 2, 1, 1], False),
     ],
 )
+@pytest.mark.parametrize("few", [1, 3, 4096])
 @pytest.mark.parametrize("n_blocks", [1, 3])
-def test_separates_if_no_row_of_weight_lies_on_the_wrong_side(scores, weight, separated, n_blocks):
+def test_separates_if_no_row_of_weight_lies_on_the_wrong_side(scores, weight, separated, n_blocks, few, monkeypatch):
+    monkeypatch.setattr("aucdist.estimators.scores.FEW", few)
     block = Block.of(np.array(scores)[:, None], np.array([-1, -1, 1, 1]), weight=np.array(weight, dtype=float))
     assert separates(LocalBlocks(place(block, n_blocks)), np.ones(1)) is separated
