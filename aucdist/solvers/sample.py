@@ -26,6 +26,9 @@ MOST_PASSES = 200
 
 SEED = 1
 
+AT_A_TIME = 2**14
+"""Rows that are drawn from at once: what is written down on the way stays in the cache."""
+
 
 def begin(blocks: Blocks, rounds: Callable[[Block], Iterator[Round] | None], tol: float) -> tuple[Round | None, int]:
     """Solve on a sample.
@@ -70,11 +73,15 @@ def sample(blocks: Blocks) -> Block:
 
 def draw(block: Block, memory: object, shares: tuple[float, float]) -> tuple[object, Summary]:
     """Give the block's rows in the sample; `shares` are those of negatives and positives, above 1 for all."""
-    weight = block.weights()
-    share = np.minimum(np.where(block.y > 0, shares[1], shares[0]), 1.0)
-    uniform = (scrambled(block.row_id, SEED) >> np.uint64(11)) * 2.0**-53
-    which = np.flatnonzero((uniform < share) & (weight > 0))
-    return memory, {"parts": [replace(block.take(which), weight=weight[which] / share[which])]}
+    weight, parts = block.weights(), [np.zeros(0, dtype=np.int64)]
+    for first in range(0, block.n_samples, AT_A_TIME):
+        few = slice(first, first + AT_A_TIME)
+        uniform = (scrambled(block.row_id[few], SEED) >> np.uint64(11)) * 2.0**-53
+        share = np.where(block.y[few] > 0, shares[1], shares[0])
+        parts.append(first + np.flatnonzero((uniform < share) & (weight[few] > 0)))
+    which = np.concatenate(parts)
+    share = np.minimum(np.where(block.y[which] > 0, shares[1], shares[0]), 1.0)
+    return memory, {"parts": [replace(block.take(which), weight=weight[which] / share)]}
 
 
 def noise(drawn: Block) -> float:
