@@ -2,7 +2,8 @@
 
 import json
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from aucdist.errors import InputError, RunError
 GROUP, VERSION = "kubernetes.dask.org", "v1"
 PLURAL = {"DaskCluster": "daskclusters", "DaskAutoscaler": "daskautoscalers"}
 SECONDS = (5, 30)  # to connect, and to answer
+UNCOUNTED, PATIENCE = "status unknown for quota", 60.0
+"""What the server says of a new quota until its controller has counted, which takes up to half a minute, and seconds to wait."""
 INSTALL = "pip install 'aucdist[kubernetes]'"
 
 
@@ -42,8 +45,10 @@ class Api:
     def create(self, body: dict[str, Any]) -> None:
         """Create a Dask object."""
         with explained(self.namespace):
-            self._custom.create_namespaced_custom_object(
-                GROUP, VERSION, self.namespace, PLURAL[body["kind"]], body, _request_timeout=SECONDS
+            once_counted(
+                lambda: self._custom.create_namespaced_custom_object(
+                    GROUP, VERSION, self.namespace, PLURAL[body["kind"]], body, _request_timeout=SECONDS
+                )
             )
 
     def clusters(self, selector: str) -> list[dict[str, Any]]:
@@ -97,6 +102,19 @@ def _load_credentials() -> None:
         config.load_kube_config(files)
     else:
         config.load_incluster_config()
+
+
+def once_counted(call: Callable[[], object], pause: float = 1.0) -> None:
+    """Call, again while the namespace's quota is not counted yet, as in the first half minute after it was applied."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            call()
+            return
+        except Exception as e:
+            if UNCOUNTED not in str(getattr(e, "body", "")) or time.monotonic() > end:
+                raise
+        time.sleep(pause)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from aucdist.errors import InputError, RunError
 from flows.clusters import KubernetesConfig
 from flows.kube import running
-from flows.kube.api import Api, _meaning
+from flows.kube.api import Api, _meaning, once_counted
 from flows.kube.objects import address_of, autoscaler_of, dask_cluster_of
 
 DNS_LABEL = re.compile(r"^[a-z]([-a-z0-9]*[a-z0-9])?$")
@@ -280,6 +280,29 @@ def test_answers_of_the_api_in_our_words(status: int, body: str, kind: type[Exce
     error = _meaning(thing(status=status, body=body, reason="reason"), "here", "KUBECONFIG=x")
     assert type(error) is kind
     assert re.search(says, str(error))
+
+
+@pytest.mark.parametrize(("patience", "calls"), [(60.0, 3), (0.0, 1)])
+def test_a_quota_that_is_not_counted_yet_is_waited_for(
+    patience: float, calls: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Refused(Exception):
+        body = '{"message": "forbidden: status unknown for quota: aucdist"}'
+
+    monkeypatch.setattr("flows.kube.api.PATIENCE", patience)
+    said = []
+
+    def create() -> None:
+        said.append("created")
+        if len(said) < 3:
+            raise Refused
+
+    if calls == 3:
+        once_counted(create, pause=0.0)
+    else:
+        with pytest.raises(Refused):
+            once_counted(create, pause=0.01)
+    assert len(said) == calls
 
 
 def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
