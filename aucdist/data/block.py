@@ -103,7 +103,8 @@ class Block:
     def take(self, which: np.ndarray, *, index: int = 0) -> "Block":
         """Return the block of the rows `which` (positions or a mask), in that order."""
         which = np.flatnonzero(which) if which.dtype == bool else which
-        X = self.X[which] if sp.issparse(self.X) else self.X.take(which, axis=0)  # several times as fast as by an index
+        X = self.X
+        X = X[which] if sp.issparse(X) else X.take(which, axis=0)  # several times as fast as by an index
         weight = None if self.weight is None else self.weight[which]
         return replace(self, rows=as_rows(X), y=self.y[which], row_id=self.row_id[which], weight=weight, index=index)
 

@@ -57,9 +57,10 @@ def separates(blocks: Blocks, w: np.ndarray) -> bool:
 
 def _inner_ends(block: Block, memory: None, w: np.ndarray) -> tuple[None, Summary]:
     """Give the lowest score of a positive row and the highest of a negative one; of a few rows where those overlap already."""
-    X, weight = block.X, block.weights()
+    weight = block.weights()
     for n in sorted({min(FEW, block.n_samples), block.n_samples}):
-        scores, y, there = scores_of(X[:n], w), block.y[:n], weight[:n] > 0
+        scores, y, there = np.empty(n), block.y[:n], weight[:n] > 0
+        project(block.rows if n == block.n_samples else as_rows(block.X[:n]), w, scores)
         lowest = scores[there & (y > 0)].min(initial=np.inf)
         highest = scores[there & (y < 0)].max(initial=-np.inf)
         if lowest <= highest:

@@ -93,7 +93,7 @@ class Solution:
 
     @property
     def history(self) -> pd.DataFrame:
-        """The course as a table; made when it is asked for, since on small data that takes as long as half a fit."""
+        """The course as a table; made when it is asked for, since on small data that takes a sixth of a fit."""
         return as_table(self.course)
 
 

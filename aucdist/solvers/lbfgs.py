@@ -29,8 +29,9 @@ class Point:
         Close to a minimum the value is flat to all its digits where the gradient still has half of its own to lose. And points
         that get better one by one never come round again, so a descent ends.
         """
-        size, others = (float(np.linalg.norm(point.gradient)) for point in (self, other))
-        return (self.value, size) < (other.value, others)
+        if self.value != other.value:
+            return self.value < other.value
+        return float(np.linalg.norm(self.gradient)) < float(np.linalg.norm(other.gradient))
 
 
 class Curvature:

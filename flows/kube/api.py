@@ -112,7 +112,7 @@ def once_counted(call: Callable[[], object], pause: float = 1.0) -> None:
             call()
             return
         except Exception as e:
-            if UNCOUNTED not in str(getattr(e, "body", "")) or time.monotonic() > end:
+            if UNCOUNTED not in str(getattr(e, "body", "")) or time.monotonic() >= end:
                 raise
         time.sleep(pause)
 
@@ -141,6 +141,8 @@ def _meaning(error: Any, namespace: str, where: str) -> Exception:
         return InputError(f"the Kubernetes API does not know these credentials ({where})")
     if error.status == 403 and "exceeded quota" in message:
         return RunError(f"the quota of namespace {namespace} is used up: {message}")
+    if error.status == 403 and UNCOUNTED in message:
+        return RunError(f"the quota of namespace {namespace} was not counted within {PATIENCE:g} s: {message}")
     if error.status == 403:
         return InputError(f"the Kubernetes API refuses this to us, see infra/kubernetes/base/roles.yaml: {message}")
     if error.status == 404 and "namespaces" in message:

@@ -265,6 +265,12 @@ def test_removal_that_fails_does_not_hide_how_the_run_ended(
         ),
         (
             403,
+            '{"message": "status unknown for quota: q"}',
+            RunError,
+            "the quota of namespace here was not counted within 60 s: status unknown for quota: q",
+        ),
+        (
+            403,
             '{"message": "cannot create"}',
             InputError,
             "refuses this to us, see infra/kubernetes/base/roles.yaml: cannot create",
