@@ -10,8 +10,8 @@ import numpy as np
 
 from aucdist.data.block import Block, as_rows, n_rows
 from aucdist.data.dataset import Schema
-from aucdist.data.files import read_bytes, shown, write_bytes
 from aucdist.data.preprocess import Preprocessor
+from aucdist.data.storage.files import read_bytes, shown, write_bytes
 from aucdist.errors import InputError
 from aucdist.objectives.probability_maps import ProbabilityMap, map_from_json
 

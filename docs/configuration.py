@@ -8,9 +8,10 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from flows.config import TrainConfig
 from flows.cv.config import CvConfig
-from flows.data_config import ScoreConfig, ShardConfig
+from flows.score.config import ScoreConfig
+from flows.shard.config import ShardConfig
+from flows.train.config import TrainConfig
 
 TOP: dict[type[BaseModel], str] = {
     TrainConfig: "`aucdist train` and the flow `train-auc`; files in `configs/train`.",
@@ -24,10 +25,10 @@ BOUNDS = {"ge": "at least {}", "gt": "above {}", "le": "at most {}", "lt": "belo
 INTRO = """\
 # Configuration
 
-Generated from the models in `flows/config.py` and its neighbours, which check every configuration before any work starts: a key
-that is not listed here is refused, with the nearest one that is. Files are YAML; `--set key.sub=value` changes one key, and its
-value is YAML too. In place of the keys of a `cluster` the name of a file in `configs/cluster` may stand, or its path.
-`model` takes, beyond the keys below, every parameter of the estimator it names.
+Generated from the models in `flows/train/config.py` and its neighbours, which check every configuration before any work
+starts: a key that is not listed here is refused, with the nearest one that is. Files are YAML; `--set key.sub=value`
+changes one key, and its value is YAML too. In place of the keys of a `cluster` the name of a file in `configs/cluster`
+may stand, or its path. `model` takes, beyond the keys below, every parameter of the estimator it names.
 """
 
 

@@ -6,8 +6,17 @@ from typing import Annotated
 
 import typer
 
-from flows.commands import bench, compare, cv, data, reproduce, score, shard, simulate, train, up
-from flows.commands.common import OK, TERMINATED, reported
+from flows.bench import command as bench
+from flows.command import OK, TERMINATED, reported
+from flows.compare import command as compare
+from flows.cv import command as cv
+from flows.data import command as data
+from flows.reproduce import command as reproduce
+from flows.score import command as score
+from flows.shard import command as shard
+from flows.simulate import command as simulate
+from flows.train import command as train
+from flows.up import command as up
 
 app = typer.Typer(
     name="aucdist", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
@@ -51,7 +60,7 @@ def main_options(
     ] = None,
 ) -> None:
     """Hold the options of the command itself."""
-    from flows.log import KEY, log_form
+    from flows.progress.json_log import KEY, log_form
 
     with reported(debug=False):
         if log is not None:

@@ -18,9 +18,10 @@ from typer.main import get_command
 
 from aucdist.data.source import Source
 from flows.cli import app
-from flows.config import ClusterConfig, TrainConfig
+from flows.config.cluster import ClusterConfig
+from flows.config.loading import parse_yaml
 from flows.cv.config import CvConfig
-from flows.loading import parse_yaml
+from flows.train.config import TrainConfig
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs" / "pages"

@@ -54,7 +54,7 @@ def test_imports_run_down(file):
         ("import aucdist", ["numba", "sklearn", "dask", "prefect"]),
         ("from aucdist import PairwiseHingeClassifier", ["prefect", "distributed", "matplotlib"]),
         ("import flows.cli", ["numba", "sklearn", "dask", "prefect", "pandas"]),
-        ("import flows.pipeline", ["prefect"]),
+        ("import flows.train.run", ["prefect"]),
     ],
 )
 def test_what_costs_seconds_is_loaded_where_it_is_used(statement, absent):

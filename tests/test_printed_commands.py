@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import s3fs
-from s3_servers import MOCK, mock_server, new_connections
+from support.s3_servers import MOCK, mock_server, new_connections
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs" / "pages"

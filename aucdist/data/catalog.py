@@ -6,9 +6,9 @@ from typing import Any
 
 import yaml
 
-from aucdist.data.files import data_root as data_root
-from aucdist.data.files import is_web, locate
 from aucdist.data.source import Source, parse_source
+from aucdist.data.storage.files import data_root as data_root
+from aucdist.data.storage.files import is_web, locate
 from aucdist.errors import InputError, unknown
 
 # libyaml's loader is ten times as fast, but not on every machine.

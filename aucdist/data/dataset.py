@@ -17,7 +17,7 @@ class Schema:
     label : str
         Name of the label column; empty where the format has none.
     positive, negative : tuple of str
-        The classes that stand for +1 and for -1, in the spelling of `aucdist.data.classes.class_name`.
+        The classes that stand for +1 and for -1, in the spelling of `aucdist.data.labels.class_name`.
     categories : dict of str to tuple of str
         For each categorical column its categories, in the order of their features.
     hashed : dict of str to int

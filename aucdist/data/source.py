@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from aucdist.data.classes import class_name
+from aucdist.data.labels import class_name
 from aucdist.errors import InputError, unknown
 
 Format = Literal["svmlight", "csv", "keel", "parquet", "embedded", "shards"]

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from aucdist.data.block import Block
-from aucdist.data.retries import patient
+from aucdist.data.storage.retries import patient
 from aucdist.errors import InputError
 
 Summary = dict[str, Any]

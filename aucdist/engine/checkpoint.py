@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from aucdist.data.block import Block
-from aucdist.data.files import exists, names_in, read_bytes, remove, write_bytes
-from aucdist.data.retries import patient
+from aucdist.data.storage.files import exists, names_in, read_bytes, remove, write_bytes
+from aucdist.data.storage.retries import patient
 from aucdist.engine.blocks import Blocks, Step, Summary, without_rows
-from aucdist.engine.frozen import freeze, thaw
+from aucdist.engine.serialize import freeze, thaw
 from aucdist.errors import InputError, RunError
 
 FORMAT = 1
@@ -94,13 +94,13 @@ class Checkpoint:
 
 
 @without_rows
-def put_away(block: int, memory: Any, shelf: Shelf) -> tuple[Any, Summary]:
+def save_memory(block: int, memory: Any, shelf: Shelf) -> tuple[Any, Summary]:
     """Write each block's memory."""
     return memory, {"names": [shelf.put(freeze(memory))]}
 
 
 @without_rows
-def take_back(block: int, memory: None, shelf: Shelf, names: list[str]) -> tuple[Any, Summary]:
+def restore_memory(block: int, memory: None, shelf: Shelf, names: list[str]) -> tuple[Any, Summary]:
     """Give each block the memory that was written."""
     return thaw(shelf.get(names[block])), {"n": 1}
 
@@ -196,7 +196,7 @@ class Journal:
     def taken_back(self, blocks: Blocks, names: list[str]) -> Blocks:
         """Return blocks with the memory in these files, which depends on nothing that was before."""
         fresh = blocks.fresh()
-        fresh.reduce(take_back, self._shelf, names)
+        fresh.reduce(restore_memory, self._shelf, names)
         return fresh
 
     # ---- writing -------------------------------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ class Journal:
             memory = {}
             for number, branch in branches.items():
                 if (held := branch.now()) is not None:
-                    memory[number] = held.reduce(put_away, self._shelf)["names"]
+                    memory[number] = held.reduce(save_memory, self._shelf)["names"]
             entries = [tuple(getattr(entry, field.name) for field in fields(Entry)) for entry in self._new]
             journal = [*(before.journal if before else []), self._shelf.put(freeze(entries))]
             number = before.number + 1 if before else 0

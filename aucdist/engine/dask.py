@@ -17,7 +17,7 @@ from distributed.client import FutureCancelledError
 from distributed.system import MEMORY_LIMIT
 
 from aucdist.data.block import Block
-from aucdist.data.retries import patient
+from aucdist.data.storage.retries import patient
 from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, Step, Stored, Summary, info_of, load, merge, run
 from aucdist.engine.spans import in_one_span, let_go
 from aucdist.errors import ClusterLost, InputError, RunError

@@ -127,14 +127,14 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
     def _note(self, solution: Solution) -> None:
         """Set the attributes that tell how the fit went."""
         self.certificate_, self.n_passes_ = solution.certificate, solution.passes
-        self._course = solution.course
+        self._records = solution.records
 
     @property
     def history_(self) -> pd.DataFrame:
         """A row per round of the last `fit`; a new table each time."""
-        if not hasattr(self, "_course"):
+        if not hasattr(self, "_records"):
             raise AttributeError(f"{type(self).__name__} has a history_ after `fit` only")
-        return as_table(self._course)
+        return as_table(self._records)
 
     @property
     def decision_intercept(self) -> float:

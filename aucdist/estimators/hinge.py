@@ -12,11 +12,11 @@ from aucdist.errors import InputError, unknown
 from aucdist.estimators.base import LinearClassifier, _check_number
 from aucdist.objectives.hinge import EQUAL, PENALTIES, ClassWeight
 from aucdist.solvers.base import Callback, Round, Solution, Solver, solve
-from aucdist.solvers.hinge_batch import hinge_comid, hinge_psa, hinge_rda
-from aucdist.solvers.hinge_columns import hinge_scd
-from aucdist.solvers.hinge_dual import HingeStart, hinge_cdcd, hinge_sdcd
-from aucdist.solvers.hinge_pegasos import hinge_pegasos
-from aucdist.solvers.pairing import ResumableRound
+from aucdist.solvers.hinge.columns import hinge_scd
+from aucdist.solvers.hinge.dual import HingeStart, hinge_cdcd, hinge_sdcd
+from aucdist.solvers.hinge.pegasos import hinge_pegasos
+from aucdist.solvers.hinge.subgradient import hinge_comid, hinge_psa, hinge_rda
+from aucdist.solvers.pairs.sampling import ResumableRound
 
 ONE_OVER_N = "1/n"
 ONE_OVER_LAM = "1/lam"
@@ -42,11 +42,11 @@ class HingeClassifier(LinearClassifier):
     solver : {"sdcd", "cdcd", "scd", "comid", "rda", "psa", "pegasos"}, default="sdcd"
         All but ``psa`` go with ``penalty="l2"``; with ``penalty="l1"`` go ``scd``, ``comid``, ``rda`` and ``psa``.
 
-        ``sdcd``, ``cdcd``: dual coordinate descent, in a random order or in that of the rows, see `aucdist.solvers.hinge_dual`;
+        ``sdcd``, ``cdcd``: dual coordinate descent, in a random order or in that of the rows, see `aucdist.solvers.hinge.dual`;
         they close the gap, and the first is the one to use. ``scd``: the paper's Non-smooth SCD, steps along single features, see
-        `aucdist.solvers.hinge_columns`. ``comid``, ``rda``, ``psa``: steps along the subgradient of all rows, the last with
-        projections onto an L1 ball, see `aucdist.solvers.hinge_batch`. ``pegasos``: steps along single rows, see
-        `aucdist.solvers.hinge_pegasos`. All but the first two come near the minimum, within a hundredth of it in ten to several
+        `aucdist.solvers.hinge.columns`. ``comid``, ``rda``, ``psa``: steps along the subgradient of all rows, the last with
+        projections onto an L1 ball, see `aucdist.solvers.hinge.subgradient`. ``pegasos``: steps along single rows, see
+        `aucdist.solvers.hinge.pegasos`. All but the first two come near the minimum, within a hundredth of it in ten to several
         hundred rounds, and have a bound that lags far behind, so that they usually end with `max_passes` and a
         ConvergenceWarning.
     tol : float, default=1e-3
@@ -173,7 +173,7 @@ class HingeClassifier(LinearClassifier):
         rounds = self.solvers[self.solver].rounds(blocks, lam, self._start(blocks.n_features), **options)
         noted = _noting_zeros(rounds, blocks.n_features, zeros)
         solution = solve(noted, tol=self.tol, max_passes=self.max_passes, callback=callback)
-        for record, zero in zip(solution.course, zeros, strict=False):  # a round that diverged has no record
+        for record, zero in zip(solution.records, zeros, strict=False):  # a round that diverged has no record
             record["zeros"] = zero
         self._take(solution, blocks)
         return self

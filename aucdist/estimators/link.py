@@ -17,10 +17,10 @@ from aucdist.estimators.scores import separates
 from aucdist.objectives.links import LINKS, Link, LinkLoss, check_shape
 from aucdist.objectives.probability_maps import LinkMap
 from aucdist.solvers.base import Callback, Solution, Solver, solve
-from aucdist.solvers.gev_shape import Shape, map_shape
-from aucdist.solvers.gev_shape_bayes import BayesShape, bayes_shape
-from aucdist.solvers.link import gradient, lipschitz, newton
-from aucdist.solvers.link_problem import LinkRound
+from aucdist.solvers.links.gev_shape import Shape, map_shape
+from aucdist.solvers.links.gev_shape_bayes import BayesShape, bayes_shape
+from aucdist.solvers.links.problem import LinkRound
+from aucdist.solvers.links.solvers import gradient, lipschitz, newton
 
 SHAPES = ("map", "bayes")
 MOST_XI = 0.99
@@ -51,11 +51,12 @@ class LinkClassifier(LinearClassifier):
         ``newton``: Newton's method, a dozen rounds; the one to use. ``lipschitz``: the paper's, steps by one fixed matrix; its
         rounds are cheaper, but many where positives are rare. It is not for
         the likelihood of ``gev`` and ``cloglog``, whose curvature has no bound.
-        ``gradient``: steepest descent with a bisection. See `aucdist.solvers.link`.
+        ``gradient``: steepest descent with a bisection. See `aucdist.solvers.links.solvers`.
     xi : float, "map", "bayes" or None, default=None
         ``gev``: the shape, at least -1, and below 1 with the calibrated loss. ``"map"``: the mode of its posterior,
-        `aucdist.solvers.gev_shape`; None is the same. ``"bayes"``: empirical Bayes by Metropolis-Hastings chains, for small data,
-        `aucdist.solvers.gev_shape_bayes`. Both have priors of width 1 on the weights: standardise the features first.
+        `aucdist.solvers.links.gev_shape`; None is the same. ``"bayes"``: empirical Bayes by Metropolis-Hastings chains,
+        for small data, `aucdist.solvers.links.gev_shape_bayes`. Both have priors of width 1 on the weights: standardise
+        the features first.
     lam : float, default=1e-3
         Weight of the penalty. The paper has sums in place of the mean: its lambda is n_samples * lam.
     fit_intercept : bool, default=True

@@ -32,8 +32,8 @@ from aucdist.metrics.auc import best_threshold
 from aucdist.objectives.margin_mean import median_distance
 from aucdist.sampling.distance import DistanceUnderSampler
 from aucdist.solvers.base import Callback, Solution, Solver, solve
-from aucdist.solvers.zovr import zo_sgd, zovr
-from aucdist.solvers.zovr_svrg import svrg
+from aucdist.solvers.margin_mean.svrg import svrg
+from aucdist.solvers.margin_mean.zovr import zo_sgd, zovr
 
 KERNELS = ("linear", "rbf")
 SCALES = ("standard", None)
@@ -56,8 +56,8 @@ class MarginMeanClassifier(LinearClassifier):
         ``rbf`` is exp(-\\|x - x'\\|^2 / sigma^2). Its Gram matrix lies in blocks where the rows lie, or is found anew, some rows
         at a time, whenever it is needed: see `gram_bytes`.
     solver : {"zovr", "zo-sgd", "svrg"}, default="zovr"
-        ``zovr``: variance-reduced steps by values of the loss, ``zo-sgd``: plain ones, see `aucdist.solvers.zovr`.
-        ``svrg``: along gradients, `aucdist.solvers.zovr_svrg`, and so the fastest: the loss here does have one.
+        ``zovr``: variance-reduced steps by values of the loss, ``zo-sgd``: plain ones, see `aucdist.solvers.margin_mean.zovr`.
+        ``svrg``: along gradients, `aucdist.solvers.margin_mean.svrg`, and so the fastest: the loss here does have one.
     sampler : "auto", None or object, default="auto"
         What picks the rows of the fit, after scaling. ``"auto"`` is a `DistanceUnderSampler` of the default parameters; None
         takes all rows. Another object needs `fit_resample`, and unless it is a `DistanceUnderSampler` rows in one block and no

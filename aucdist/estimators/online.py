@@ -14,8 +14,8 @@ from aucdist.estimators.base import ROWS, LinearClassifier, _two_classes
 from aucdist.estimators.scores import scores_of
 from aucdist.metrics.auc import best_threshold
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.solvers.oam import BUFFER_SIZE, Stream, begin, learn
-from aucdist.solvers.pair_sgd import Progress, msgd
+from aucdist.solvers.pairs.oam import BUFFER_SIZE, Stream, begin, learn
+from aucdist.solvers.pairs.sgd import Progress, msgd
 
 
 def _is_online(model: "OnlineClassifier") -> bool:
@@ -77,7 +77,7 @@ class OnlineClassifier(LinearClassifier):
         self.stream_, self.threshold_ = self._learn(stream, block)
         self.coef_ = self.stream_.w[np.newaxis, :]
         self.intercept_ = np.array([-self.threshold_])
-        for stale in ("certificate_", "_course", "n_passes_"):  # of a `fit` before
+        for stale in ("certificate_", "_records", "n_passes_"):  # of a `fit` before
             self.__dict__.pop(stale, None)
         return self
 

@@ -10,13 +10,13 @@ from aucdist.engine.blocks import Blocks
 from aucdist.errors import unknown
 from aucdist.estimators.base import _check_number
 from aucdist.estimators.online import OnlinePairs
-from aucdist.solvers.all_pairs import AllPairs, all_pairs
-from aucdist.solvers.all_pairs_l1 import AllPairsL1, all_pairs_l1
 from aucdist.solvers.base import Round, Solution, Solver
-from aucdist.solvers.oam import Stream, oam_gra, oam_inf, oam_seq
-from aucdist.solvers.pair_dual import DualStart, check_combination, sdcd, sdcd_perm
-from aucdist.solvers.pair_sgd import Progress, msgd
-from aucdist.solvers.pairing import ResumableRound, check_options
+from aucdist.solvers.pairs.all_pairs import AllPairs, all_pairs
+from aucdist.solvers.pairs.all_pairs_l1 import AllPairsL1, all_pairs_l1
+from aucdist.solvers.pairs.dual import DualStart, check_combination, sdcd, sdcd_perm
+from aucdist.solvers.pairs.oam import Stream, oam_gra, oam_inf, oam_seq
+from aucdist.solvers.pairs.sampling import ResumableRound, check_options
+from aucdist.solvers.pairs.sgd import Progress, msgd
 
 PENALTIES: dict[str, type[AllPairs]] = {"l2": AllPairs, "l1": AllPairsL1}
 DUAL_OPTIONS = ("steps", "epochs", "average", "combine", "minority_bytes")
@@ -38,11 +38,12 @@ class PairwiseHingeClassifier(OnlinePairs):
     lam : float, default=1e-3
         Weight of the penalty. Standardised features: 1e-4 to 1e-2 are worth trying.
     solver : {"all-pairs", "sdcd", "sdcd-perm", "msgd", "oam-inf", "oam-seq", "oam-gra"}, default="all-pairs"
-        ``all-pairs``: cutting planes over all pairs, see `aucdist.solvers.all_pairs`; deterministic, and the one to use. The
-        others are published algorithms that take one pair at a time. ``sdcd``, ``sdcd-perm``: dual coordinate descent on pairs
-        drawn at random, or on all of them in a random order, see `aucdist.solvers.pair_dual`. ``msgd``: modified stochastic
-        gradient descent, see `aucdist.solvers.pair_sgd`. ``oam-inf``, ``oam-seq``, ``oam-gra``: online, in the order of the
-        rows, see `aucdist.solvers.oam`. The last four have no bound that closes in, and end after their steps.
+        ``all-pairs``: cutting planes over all pairs, see `aucdist.solvers.pairs.all_pairs`; deterministic, and the one
+        to use. The others are published algorithms that take one pair at a time. ``sdcd``, ``sdcd-perm``: dual
+        coordinate descent on pairs drawn at random, or on all of them in a random order, see
+        `aucdist.solvers.pairs.dual`. ``msgd``: modified stochastic gradient descent, see `aucdist.solvers.pairs.sgd`.
+        ``oam-inf``, ``oam-seq``, ``oam-gra``: online, in the order of the rows, see `aucdist.solvers.pairs.oam`. The
+        last four have no bound that closes in, and end after their steps.
     tol : float, default=1e-3
         The fit ends when ``(primal - dual) / primal`` is at most this.
     max_passes : int, default=1000
@@ -55,7 +56,7 @@ class PairwiseHingeClassifier(OnlinePairs):
         the number of its steps. These three refuse weights that another solver left.
     penalty : {"l2", "l1"} or None, default=None
         ``all-pairs``: None for "l2", which is ``lam/2 |w|^2``. "l1" is ``lam |w|_1``, which leaves features out, see
-        `aucdist.solvers.all_pairs_l1`; it takes two to four times the passes, and at small `lam` more.
+        `aucdist.solvers.pairs.all_pairs_l1`; it takes two to four times the passes, and at small `lam` more.
     steps : int, "all" or None, default=None
         ``sdcd``, ``sdcd-perm``, ``msgd``: pairs to draw, the papers' T; ``"all"`` is n_pos * n_neg. With neither `steps` nor
         `epochs` the first two go on until `tol` or `max_passes` is reached, ``msgd`` for 10 epochs.

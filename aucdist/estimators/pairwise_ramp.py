@@ -7,7 +7,7 @@ import numpy as np
 from aucdist.engine.blocks import Blocks
 from aucdist.estimators.base import LinearClassifier
 from aucdist.solvers.base import Solution, Solver
-from aucdist.solvers.pair_ramp import RampRound, pair_ramp
+from aucdist.solvers.pairs.ramp import RampRound, pair_ramp
 
 
 class PairwiseRampClassifier(LinearClassifier):
@@ -24,7 +24,7 @@ class PairwiseRampClassifier(LinearClassifier):
     lam : float, default=1e-3
         Weight of the penalty; the less, the sharper the ramp. Standardised features: 1e-5 to 1e-2 are worth trying.
     solver : {"lbfgs"}, default="lbfgs"
-        See `aucdist.solvers.pair_ramp`; deterministic.
+        See `aucdist.solvers.pairs.ramp`; deterministic.
     tol : float, default=1e-3
         The fit ends when no convex majorant of the objective that touches it at the weights goes lower by more than this share.
     max_passes : int, default=1000

@@ -12,10 +12,10 @@ from aucdist.errors import InputError, unknown
 from aucdist.estimators.base import _check_number
 from aucdist.estimators.online import OnlineClassifier
 from aucdist.objectives.pairwise_square import FACTORS
-from aucdist.solvers import opauc, tpauc
 from aucdist.solvers.base import Solver
-from aucdist.solvers.square_exact import exact, exact_path
-from aucdist.solvers.svrg import svrg
+from aucdist.solvers.square import opauc, tpauc
+from aucdist.solvers.square.exact import exact, exact_path
+from aucdist.solvers.square.svrg import svrg
 
 
 class PairwiseSquareClassifier(OnlineClassifier):
@@ -30,10 +30,11 @@ class PairwiseSquareClassifier(OnlineClassifier):
     lam : float, default=1e-3
         Weight of the penalty. Standardised features: 1e-4 to 1 are worth trying.
     solver : {"exact", "svrg", "tpauc", "opauc"}, default="exact"
-        ``exact``: the minimum itself, see `aucdist.solvers.square_exact`; up to 1000 features by one reduction, beyond by
-        conjugate gradients; deterministic. ``svrg``: variance-reduced stochastic gradients, `aucdist.solvers.svrg`.
-        ``tpauc``: two passes, `aucdist.solvers.tpauc`. ``opauc``: one pass, `aucdist.solvers.opauc`. The last two take a
-        fixed number of steps, and so may end above `tol`, with a ConvergenceWarning; they have `partial_fit`.
+        ``exact``: the minimum itself, see `aucdist.solvers.square.exact`; up to 1000 features by one reduction, beyond by
+        conjugate gradients; deterministic. ``svrg``: variance-reduced stochastic gradients, `aucdist.solvers.square.svrg`.
+        ``tpauc``: two passes, `aucdist.solvers.square.tpauc`. ``opauc``: one pass, `aucdist.solvers.square.opauc`. The
+        last two take a fixed number of steps, and so may end above `tol`, with a ConvergenceWarning; they have
+        `partial_fit`.
     tol : float, default=1e-3
         The fit ends when ``(primal - dual) / primal`` is at most this.
     max_passes : int, default=1000

@@ -30,7 +30,7 @@ from aucdist.errors import InputError, unknown
 from aucdist.kernels.rows import project
 from aucdist.sampling.classes import checked
 from aucdist.solvers.base import solve
-from aucdist.solvers.hinge_dual import hinge_sdcd
+from aucdist.solvers.hinge.dual import hinge_sdcd
 
 METHODS = ("auto", "u1", "u2")
 LOPSIDED = 10.0
@@ -121,7 +121,7 @@ class DistanceUnderSampler(BaseEstimator):
         ``u2``: rows to sample from for each row of the smaller class.
     svm : object or None, default=None
         What tells the distance: a classifier with `decision_function`, linear or with a kernel, fitted or not. None is a
-        linear support vector machine with C = 1 whose classes weigh alike, by `aucdist.solvers.hinge_dual`. Scale the features
+        linear support vector machine with C = 1 whose classes weigh alike, by `aucdist.solvers.hinge.dual`. Scale the features
         first, and for a fitted one as they were for its fit.
     random_state : int, RandomState or None, default=None
 

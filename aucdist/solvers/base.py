@@ -87,19 +87,19 @@ class Solution:
 
     w: np.ndarray
     certificate: Certificate
-    course: list[Record]
+    records: list[Record]
     passes: int
     last: Round
 
     @property
     def history(self) -> pd.DataFrame:
-        """The course as a table; made when it is asked for, since on small data that takes a sixth of a fit."""
-        return as_table(self.course)
+        """The rounds as a table, made when it is read: on small data making it takes a sixth of a fit."""
+        return as_table(self.records)
 
 
-def as_table(course: list[Record]) -> pd.DataFrame:
+def as_table(records: list[Record]) -> pd.DataFrame:
     """Return records of the same names as a table."""
-    return pd.DataFrame({name: np.array([record[name] for record in course]) for name in course[0]})
+    return pd.DataFrame({name: np.array([record[name] for record in records]) for name in records[0]})
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,8 @@ from aucdist.kernels.square_epochs import shuffle
 from aucdist.kernels.univariate import univariate_epoch
 from aucdist.objectives.pairwise_square import VALUE_AT_ZERO, PairwiseSquare, lower_bound, row_factors
 from aucdist.solvers.base import Round
-from aucdist.solvers.square_descent import moments_of, spread_at
-from aucdist.solvers.square_rows import squared_lengths
+from aucdist.solvers.square.descent import moments_of, spread_at
+from aucdist.solvers.square.rows import squared_lengths
 
 
 def uni_exp(

@@ -7,10 +7,13 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from aucdist.errors import InputError
-from flows.cache import Cache
-from flows.config import NAME, ClusterConfig, DataConfig, ModelConfig, NoCluster, S3Config, Strict, refuse_kernels
-from flows.loading import load_config
-from flows.observer import refuse_report
+from flows.compute.cache import Cache
+from flows.config.base import NAME, Strict
+from flows.config.cluster import ClusterConfig, NoCluster, refuse_report
+from flows.config.data import DataConfig
+from flows.config.loading import load_config
+from flows.config.s3 import S3Config
+from flows.train.config import ModelConfig, refuse_kernels
 
 
 class Spread(Strict):
@@ -149,5 +152,5 @@ def reads_in_place(model: Any) -> bool:
 
 
 def load_cv(config: str, settings: Sequence[str] = (), output: str | None = None) -> CvConfig:
-    """Read the configuration of a search, a path or a name in ``configs/cv``: see `flows.loading.load_config`."""
+    """Read the configuration of a search, a path or a name in ``configs/cv``: see `flows.config.loading.load_config`."""
     return load_config(CvConfig, "cv", config, settings, output)

@@ -14,19 +14,19 @@ from prefect.artifacts import (
 from prefect.logging import get_run_logger
 
 from aucdist.report.table import certificate_words, search_verdict, summary_rows
-from flows.console import Relay, Tasks, Watch
 from flows.cv.config import CvConfig
 from flows.cv.run import cross_validate
-from flows.hooks import flow
-from flows.log import follower
-from flows.train_auc import as_task, show_roc
+from flows.orchestration.flow import flow
+from flows.progress.console import ForwardingObserver, RunObserver, Tasks
+from flows.progress.json_log import follower
+from flows.train.flow import as_task, show_roc
 
 
-class Artifact(Relay):
+class Artifact(ForwardingObserver):
     """Follows a search in a progress artifact, and hands everything on to another watch."""
 
-    def __init__(self, watch: Watch, name: str) -> None:
-        super().__init__(watch)
+    def __init__(self, observer: RunObserver, name: str) -> None:
+        super().__init__(observer)
         self._name = name
         self._artifact: UUID | None = None
 

@@ -13,10 +13,10 @@ from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS
 from aucdist.metrics.measures import find_measure
 from aucdist.search.choice import Result
-from aucdist.search.course import Job
-from aucdist.search.cuts import Cut, Sides
 from aucdist.search.fold import score_path
 from aucdist.search.masked import MaskedBlocks
+from aucdist.search.schedule import Job
+from aucdist.search.splits import Fold, Sides
 from flows.cv.store import Encoding, Store, kept
 
 
@@ -125,5 +125,5 @@ def _scored(job: Job, how: How, train: Blocks, held_out: Blocks) -> list[Result]
     return score_path(estimator, job.points, train, held_out, find_measure(how.metric))
 
 
-def _seed(seed: int, cut: Cut) -> int:
+def _seed(seed: int, cut: Fold) -> int:
     return block_seed(block_seed(seed, cut.repeat, cut.fold), 0 if cut.inner is None else 1 + cut.inner, 0) % 2**31

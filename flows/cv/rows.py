@@ -7,17 +7,17 @@ import numpy as np
 
 from aucdist.data.block import Block
 from aucdist.errors import InputError
-from aucdist.search.cuts import Cuts
+from aucdist.search.splits import Folds
 from aucdist.selection.folds import refuse_straddling
 from aucdist.selection.groups import codes, duplicates, take_column
-from flows import direct
-from flows.config import DataConfig
-from flows.console import Watch
+from flows.compute.lazy_rows import Remote, prepared
+from flows.compute.map_items import parallel_map
+from flows.config.data import DataConfig
 from flows.cv.config import CvConfig, FoldsConfig
 from flows.cv.store import Apart, Encoding, Held, Store, each_on, ids_and_labels
-from flows.each import each_of
-from flows.remote import Remote, prepared
-from flows.stages import (
+from flows.progress.console import RunObserver
+from flows.train import file_parts as direct
+from flows.train.stages import (
     Opened,
     Placed,
     encoded,
@@ -27,7 +27,7 @@ from flows.stages import (
     place_rows,
     place_shards,
     read_data,
-    settle,
+    split_and_scale,
 )
 
 OF_A_ROW = ("none", "unit-row")  # these scalings learn nothing from other rows
@@ -47,7 +47,7 @@ class Rows:
 
     opened: Opened[Any]
     data: DataConfig
-    cuts: Cuts
+    cuts: Folds
 
     def n_blocks(self, wanted: int | None) -> int:
         """Return the number of blocks of the training rows, given what was asked for."""
@@ -72,38 +72,45 @@ class Rows:
             train = whole.fitted([train]).transform(train)
         return Held(train, self.opened.n_blocks(wanted))
 
-    def encoded(self, client: Any, watch: Watch) -> Opened[Any]:
+    def encoded(self, client: Any, observer: RunObserver) -> Opened[Any]:
         """Return training and test rows as the model of all training rows sees them."""
         if isinstance(self.opened.train, Remote):
             as_they_are = self.data.model_copy(update={"test": None})  # the test rows are apart already
-            return settle(self.opened, as_they_are, each_of(client, watch))
+            return split_and_scale(self.opened, as_they_are, parallel_map(client, observer))
         return encoded(self.opened, self.data)
 
 
-def open_any(config: CvConfig, watch: Watch) -> "Rows | Opened[Remote] | direct.Cut":
-    """Open the data as far as can be without workers: see `open_rows`, `flows.stages.open_shards` and `flows.direct.cut`."""
+def open_any(config: CvConfig, observer: RunObserver) -> "Rows | Opened[Remote] | direct.FileParts":
+    """Open the data as far as can be done without workers.
+
+    See `open_rows`, `flows.train.stages.open_shards` and `flows.train.file_parts.cut`.
+    """
     if config.data.direct:
         return direct.cut(config.data, config.blocks)
-    return open_shards(config.data) if is_sharded(config.data) else open_rows(config, watch)
+    return open_shards(config.data) if is_sharded(config.data) else open_rows(config, observer)
 
 
 def cut_any(
-    opened: "Rows | Opened[Remote] | direct.Cut", config: CvConfig, client: Any, scratch: str, watch: Watch
+    opened: "Rows | Opened[Remote] | direct.FileParts",
+    config: CvConfig,
+    client: Any,
+    scratch: str,
+    observer: RunObserver,
 ) -> Rows:
     """Cut what `open_any` has opened, if that has not been done."""
-    if isinstance(opened, direct.Cut):
-        opened = direct.survey(opened, config.data, each_of(client, watch), scratch)
-    return opened if isinstance(opened, Rows) else cut_remote(opened, config, client, watch)
+    if isinstance(opened, direct.FileParts):
+        opened = direct.survey(opened, config.data, parallel_map(client, observer), scratch)
+    return opened if isinstance(opened, Rows) else cut_remote(opened, config, client, observer)
 
 
-def place_any(opened: Opened[Any], config: CvConfig, client: Any, scratch: str, watch: Watch) -> Placed:
+def place_any(opened: Opened[Any], config: CvConfig, client: Any, scratch: str, observer: RunObserver) -> Placed:
     """Place all rows for the last fit."""
     if isinstance(opened.train, Remote):
-        return place_shards(opened, config.cache, client, watch)
-    return place_rows(opened, config.blocks, client, scratch, config.cache, watch)
+        return place_shards(opened, config.cache, client, observer)
+    return place_rows(opened, config.blocks, client, scratch, config.cache, observer)
 
 
-def open_rows(config: CvConfig, watch: Watch) -> Rows:
+def open_rows(config: CvConfig, observer: RunObserver) -> Rows:
     """Read the data into this process, and cut it.
 
     Neither encoding nor choice learns from a fold's held-out rows, nor from the test rows.
@@ -113,12 +120,12 @@ def open_rows(config: CvConfig, watch: Watch) -> Rows:
     InputError
         If the data or the cuts cannot be made as the configuration says.
     """
-    opened, groups, time = _without_keys(read_data(config.data), config.folds, watch)
+    opened, groups, time = _without_keys(read_data(config.data), config.folds, observer)
     fitted([opened.train], opened.schema, config.data)  # what is wrong with all rows shows here
     return Rows(opened, config.data, _cuts(config, opened.train.row_id, opened.train.y, groups, time))
 
 
-def cut_remote(opened: Opened[Remote], config: CvConfig, client: Any, watch: Watch) -> Rows:
+def cut_remote(opened: Opened[Remote], config: CvConfig, client: Any, observer: RunObserver) -> Rows:
     """Cut rows that are read block by block; their numbers and labels alone come to this process.
 
     Raises
@@ -132,22 +139,22 @@ def cut_remote(opened: Opened[Remote], config: CvConfig, client: Any, watch: Wat
             "groups, time and duplicates need rows that are read into this process, not shards or `direct`"
         )
     raw = config.data.model_copy(update={"log1p": None, "scale": "none", "impute": "refuse"})
-    opened = settle(opened, raw, each_of(client, watch))
+    opened = split_and_scale(opened, raw, parallel_map(client, observer))
     row_id, y = ids_and_labels(opened.train, client)
     return Rows(opened, config.data, _cuts(config, row_id, y, None, None))
 
 
 def _cuts(
     config: CvConfig, row_id: np.ndarray, y: np.ndarray, groups: np.ndarray | None, time: np.ndarray | None
-) -> Cuts:
+) -> Folds:
     folds = config.folds
-    cuts = Cuts(row_id, y, folds.number, folds.repeats, folds.seed, config.nested, groups, time)
+    cuts = Folds(row_id, y, folds.number, folds.repeats, folds.seed, config.nested, groups, time)
     cuts.check()
     return cuts
 
 
 def _without_keys(
-    opened: Opened[Block], folds: FoldsConfig, watch: Watch
+    opened: Opened[Block], folds: FoldsConfig, observer: RunObserver
 ) -> tuple[Opened[Block], np.ndarray | None, np.ndarray | None]:
     """Take the columns of groups and time out of the features, and return their values on the training rows."""
     groups = time = None
@@ -159,7 +166,7 @@ def _without_keys(
         groups = both[: len(of_train)]
     elif folds.duplicates == "together":
         groups = duplicates(opened.train)
-        watch.note(f"{len(groups):,} training rows, {int(groups.max()) + 1:,} of them different")
+        observer.note(f"{len(groups):,} training rows, {int(groups.max()) + 1:,} of them different")
     if folds.time is not None:
         opened, time, _ = _taken(opened, folds.time)
     return opened, groups, time

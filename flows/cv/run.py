@@ -5,23 +5,23 @@ from collections.abc import Callable
 from typing import Any
 
 from aucdist.solvers.base import REACHED
-from flows.clusters import cluster, fixed
-from flows.config import ModelConfig
-from flows.console import Watch
+from flows.compute.clusters import cluster, fixed
+from flows.compute.lazy_rows import size_of
+from flows.compute.s3_environment import s3_as_configured
 from flows.cv.config import CvConfig
 from flows.cv.rows import cut_any, open_any, place_any
 from flows.cv.search import Found, search
-from flows.observer import REPORT, Observer
-from flows.pipeline import Run, call
-from flows.publish import publish
-from flows.remote import size_of
-from flows.results import Trained, jsonable, result_of
-from flows.runs import run_folder, stamped
-from flows.s3 import s3_as_configured
-from flows.stages import evaluate, fit
+from flows.progress.console import RunObserver
+from flows.progress.metrics import REPORT, MetricsObserver
+from flows.train.config import ModelConfig
+from flows.train.publish import publish
+from flows.train.results import Trained, jsonable, result_of
+from flows.train.run import Run, call
+from flows.train.run_folder import run_folder, stamped
+from flows.train.stages import evaluate, fit
 
 
-def cross_validate(config: CvConfig, watch: Watch, run: Run = call) -> dict[str, Any]:
+def cross_validate(config: CvConfig, observer: RunObserver, run: Run = call) -> dict[str, Any]:
     """Try the grid on the folds, choose, fit the chosen setting to all training rows, and write the run folder.
 
     The results of the folds are kept below ``cv-<name>/tasks`` as they come: a search that was ended goes on where it was.
@@ -49,16 +49,16 @@ def cross_validate(config: CvConfig, watch: Watch, run: Run = call) -> dict[str,
     seconds: dict[str, float] = {}
 
     def staged(name: str, stage: Callable[..., Any], *args: Any) -> Any:
-        watch.stage(name)
+        observer.stage(name)
         start = time.perf_counter()
         value = run(name, stage, *args)
         seconds[name] = time.perf_counter() - start
         return value
 
     name = stamped(f"{config.name}-cv")
-    watch = observer = Observer(watch, name)
-    with s3_as_configured(config.s3, config.cluster, watch), run_folder(config.output, name) as folder:
-        opened = staged("open data", open_any, config, watch)
+    observer = MetricsObserver(observer, name)
+    with s3_as_configured(config.s3, config.cluster, observer), run_folder(config.output, name) as folder:
+        opened = staged("open data", open_any, config, observer)
         n_parts = max(opened.n_blocks(config.blocks), config.folds.number * config.folds.repeats)
         report = folder.aside / REPORT if config.performance_report else None
         with (
@@ -66,15 +66,15 @@ def cross_validate(config: CvConfig, watch: Watch, run: Run = call) -> dict[str,
             fixed(config.cluster, client, n_parts),
             observer.on(client, report),
         ):
-            rows = staged("cut", cut_any, opened, config, client, scratch, watch)
-            found: Found = staged("search", search, config, rows, client, scratch, watch)
+            rows = staged("cut", cut_any, opened, config, client, scratch, observer)
+            found: Found = staged("search", search, config, rows, client, scratch, observer)
             best = found.rows[found.chosen].parameters
             model = ModelConfig(**{**config.model.model_dump(exclude_unset=True), **best})
-            opened = staged("encode", rows.encoded, client, watch)
-            placed = staged("place", place_any, opened, config, client, scratch, watch)
-            watch.about(size_of(opened.train))
-            fitted = staged("fit", fit, model, placed.train, watch)
-            scored = staged("evaluate", evaluate, fitted, placed, watch)
+            opened = staged("encode", rows.encoded, client, observer)
+            placed = staged("place", place_any, opened, config, client, scratch, observer)
+            observer.about(size_of(opened.train))
+            fitted = staged("fit", fit, model, placed.train, observer)
+            scored = staged("evaluate", evaluate, fitted, placed, observer)
         trained = Trained(config, opened, fitted, scored, seconds)
         refit = result_of(trained, folder.url)
         about = search_of(config, found)

@@ -16,15 +16,15 @@ from sklearn.exceptions import ConvergenceWarning
 from aucdist.errors import RunError
 from aucdist.metrics.measures import Measure, find_measure
 from aucdist.search.choice import Result, Row, choose, interval
-from aucdist.search.course import Halving, Job, course, run
-from aucdist.search.cuts import Cut, Sides
-from flows.console import Tasks, Watch
+from aucdist.search.schedule import Halving, Job, course, run
+from aucdist.search.splits import Fold, Sides
 from flows.cv.config import CvConfig, reads_in_place
+from flows.cv.executors import Done, here, in_turns, on_workers
 from flows.cv.jobs import How, on_masked_rows, on_own_rows, on_worker
-from flows.cv.kept import Kept
-from flows.cv.places import Done, here, in_turns, on_workers
+from flows.cv.result_cache import Kept
 from flows.cv.rows import Rows
 from flows.cv.store import Store, placed
+from flows.progress.console import RunObserver, Tasks
 
 COPIES = 3  # a task holds all rows, its own ones, and these scaled
 
@@ -33,7 +33,7 @@ COPIES = 3  # a task holds all rows, its own ones, and these scaled
 class Choice:
     """What a fold of nested cross-validation chose on its training rows, and the value on its held-out rows."""
 
-    cut: Cut
+    cut: Fold
     parameters: dict[str, Any] | None
     value: float | None
 
@@ -73,7 +73,7 @@ class Found:
     seconds: float
 
 
-def search(config: CvConfig, rows: Rows, client: Any, scratch: str, watch: Watch) -> Found:
+def search(config: CvConfig, rows: Rows, client: Any, scratch: str, observer: RunObserver) -> Found:
     """Try every setting on every fold, and choose.
 
     Parameters
@@ -95,8 +95,8 @@ def search(config: CvConfig, rows: Rows, client: Any, scratch: str, watch: Watch
     measure, cuts = find_measure(config.metric), rows.cuts
     store = rows.store(config.blocks, client)
     placement, why = _placement(config, store.n_bytes, client)
-    watch.note(f"placement: {placement}, {why}")
-    desk = _Desk(config, rows, store, placement, client, scratch, watch)
+    observer.note(f"placement: {placement}, {why}")
+    desk = _Desk(config, rows, store, placement, client, scratch, observer)
     halving = None if config.halving is None else Halving(config.halving.first_passes, config.halving.factor)
     sets = [cuts.outer()] + [cuts.inner(cut) for cut in cuts.outer() if config.nested is not None]
     courses = [course(config.model.built, config.points, cut, measure, halving) for cut in sets]
@@ -117,7 +117,7 @@ def search(config: CvConfig, rows: Rows, client: Any, scratch: str, watch: Watch
 
 
 def _nested(
-    config: CvConfig, plain: list[Row], inner: list[list[Row]], cuts: list[Cut], measure: Measure
+    config: CvConfig, plain: list[Row], inner: list[list[Row]], cuts: list[Fold], measure: Measure
 ) -> list[Choice]:
     """Return for each fold what its own training rows would have chosen, and how that did on its held-out rows."""
     choices = []
@@ -160,7 +160,7 @@ class _Desk:
     placement: str
     client: Any
     scratch: str
-    watch: Watch
+    observer: RunObserver
     n_jobs: int = 0
     n_kept: int = 0
     n_failed: int = 0
@@ -190,7 +190,7 @@ class _Desk:
             there[i], n_new = results, n_new + 1
             if any("error" in result for result in results):
                 self.n_failed += 1
-                self.watch.note(f"failed: fold {_words(jobs[i].cut)}: {results[0].get('error')}")
+                self.observer.note(f"failed: fold {_words(jobs[i].cut)}: {results[0].get('error')}")
             else:
                 self._kept.put(jobs[i], results)
             self._note(jobs[i], results)
@@ -231,14 +231,14 @@ class _Desk:
         means = {text: (len(values), sign * float(np.mean(values))) for text, values in self._values.items()}
         best = max(means, key=lambda text: means[text], default=None)
         words = "" if best is None else f"best so far {self.config.metric} {abs(means[best][1]):.4f} at {best}"
-        self.watch.tasks(Tasks(total - left, total, self.n_failed, words, seconds_left))
+        self.observer.tasks(Tasks(total - left, total, self.n_failed, words, seconds_left))
 
 
 def _shown(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
-def _words(cut: Cut) -> str:
+def _words(cut: Fold) -> str:
     inner = "" if cut.inner is None else f", inner fold {cut.inner + 1}"
     return f"{cut.fold + 1} of repeat {cut.repeat + 1}{inner}"
 

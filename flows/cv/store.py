@@ -10,11 +10,11 @@ import numpy as np
 from aucdist.data.block import Block, place
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor
-from aucdist.data.shards import read_shard, write_shards
+from aucdist.data.shards.shard import read_shard, write_shards
 from aucdist.engine.blocks import Blocks, Loader, LocalBlocks
-from flows.config import DataConfig
-from flows.remote import Remote
-from flows.stages import fitted
+from flows.compute.lazy_rows import Remote
+from flows.config.data import DataConfig
+from flows.train.stages import fitted
 
 
 @dataclass(frozen=True)

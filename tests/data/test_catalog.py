@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from aucdist.data.catalog import catalog, catalog_folder, data_root, find, is_present
-from aucdist.data.readers import read
+from aucdist.data.formats.readers import read
 from aucdist.errors import InputError
 from aucdist.kernels.rows import CsrRows
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from aucdist.data.block import place
-from aucdist.data.simulate import simulate
+from aucdist.data.shards.simulate import simulate
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.checkpoint import Journal
 from aucdist.engine.dask import DaskBlocks, local_client

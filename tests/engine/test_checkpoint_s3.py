@@ -5,14 +5,14 @@ import uuid
 import boto3
 import numpy as np
 import pytest
-from s3_servers import MOCK, mock_server, need_real, new_bucket, new_connections, point_to
+from support.s3_servers import MOCK, mock_server, need_real, new_bucket, new_connections, point_to
 
 from aucdist.data.block import place
-from aucdist.data.simulate import simulate
+from aucdist.data.shards.simulate import simulate
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.checkpoint import Journal
-from aucdist.solvers.all_pairs import all_pairs
 from aucdist.solvers.base import solve
+from aucdist.solvers.pairs.all_pairs import all_pairs
 
 BUCKET = f"checkpoints-{uuid.uuid4().hex[:12]}"
 

@@ -15,8 +15,8 @@ from aucdist.data.block import Block, place
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import SMALL_ARGUMENTS, DaskBlocks, connect, local_client
 from aucdist.errors import InputError, RunError
-from aucdist.solvers.all_pairs import all_pairs
 from aucdist.solvers.base import solve
+from aucdist.solvers.pairs.all_pairs import all_pairs
 
 N_BLOCKS = 5
 

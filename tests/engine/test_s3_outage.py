@@ -10,16 +10,16 @@ from pathlib import Path
 
 import boto3
 import pytest
-from s3_servers import LAB, need_real, new_bucket, new_connections, point_to
+from support.s3_servers import LAB, need_real, new_bucket, new_connections, point_to
 
 from aucdist.data.block import place
 from aucdist.data.dataset import Schema
-from aucdist.data.shards import read_shard, write_shards
-from aucdist.data.simulate import simulate
+from aucdist.data.shards.shard import read_shard, write_shards
+from aucdist.data.shards.simulate import simulate
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks, local_client
-from aucdist.solvers.all_pairs import all_pairs
 from aucdist.solvers.base import solve
+from aucdist.solvers.pairs.all_pairs import all_pairs
 
 N_BLOCKS = 6
 SECONDS = 10

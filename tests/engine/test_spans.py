@@ -4,7 +4,7 @@ import dask
 import pytest
 from distributed import Client, LocalCluster, span
 
-from aucdist.data.simulate import simulate
+from aucdist.data.shards.simulate import simulate
 from aucdist.engine.dask import DaskBlocks, connect
 from aucdist.engine.spans import NAME
 

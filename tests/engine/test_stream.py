@@ -13,8 +13,8 @@ from aucdist.data.block import Block, place
 from aucdist.engine.blocks import LocalBlocks, Stored, run, without_rows
 from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.errors import InputError
-from aucdist.solvers.all_pairs import all_pairs
 from aucdist.solvers.base import solve
+from aucdist.solvers.pairs.all_pairs import all_pairs
 
 N_BLOCKS = 7
 

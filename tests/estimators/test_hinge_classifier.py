@@ -4,11 +4,11 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hinge_twins import hinge_value, l1_minimum, l2_minimum
 from sklearn.datasets import load_svmlight_file
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from support.hinge_twins import hinge_value, l1_minimum, l2_minimum
 
 from aucdist import HingeClassifier
 from aucdist.data.block import Block, place

@@ -7,13 +7,13 @@ import pytest
 import scipy.sparse as sp
 from imblearn.over_sampling import SMOTE
 from imblearn.under_sampling import RandomUnderSampler
-from margin_twins import minimum, objective, offset
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from support.margin_twins import minimum, objective, offset
 
 from aucdist import MarginMeanClassifier
 from aucdist.data.block import Block, place

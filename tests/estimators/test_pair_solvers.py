@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from oracle import pairwise_objective
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from support.oracle import pairwise_objective
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.data.block import Block, place

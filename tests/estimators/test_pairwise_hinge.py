@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from oracle import pairwise_objective
 from sklearn.datasets import load_svmlight_file
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from support.oracle import pairwise_objective
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.data.block import Block, place

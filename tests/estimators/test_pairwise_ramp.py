@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from oracle import ramp_objective
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from support.oracle import ramp_objective
 
 from aucdist import PairwiseHingeClassifier, PairwiseRampClassifier
 from aucdist.data.block import Block, place

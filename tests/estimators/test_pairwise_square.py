@@ -9,7 +9,7 @@ from sklearn.datasets import load_svmlight_file
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from square_twins import square_minimiser, square_value
+from support.square_twins import square_minimiser, square_value
 
 from aucdist import PairwiseSquareClassifier
 from aucdist.data.block import Block, place

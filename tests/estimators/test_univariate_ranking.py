@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
-import square_twins as twin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from support import square_twins as twin
 
 from aucdist import UnivariateRankingClassifier
 from aucdist.errors import InputError

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import boto3
 import pytest
-from s3_servers import mock_server, new_connections, point_to
+from support.s3_servers import mock_server, new_connections, point_to
+from support.web_server import web_server
 from typer.testing import CliRunner
-from web_server import web_server
 
-from aucdist.data import retries
-from flows import s3
+from aucdist.data.storage import retries
 from flows.cli import app
+from flows.compute import s3_environment as s3
 
 SECRETS = {
     "key in the environment": "canary1KeyInTheEnvironment",

@@ -4,13 +4,13 @@ import os
 import subprocess
 from pathlib import Path
 
-import kubernetes_lab as lab
 import pytest
 import yaml
-from certificates import Authority
+from support import kubernetes_lab as lab
+from support.certificates import Authority
 
-from aucdist.data.files import open_fs
-from flows.kube import running
+from aucdist.data.storage.files import open_fs
+from flows.compute.kubernetes import lifecycle as running
 
 SECRET = ["AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION"]
 

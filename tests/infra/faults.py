@@ -29,7 +29,7 @@ import psutil
 import yaml
 from rich.console import Console
 from rich.table import Table
-from supervised import supervised
+from support.supervised import supervised
 
 HERE = Path(sys.executable).parent
 ROUNDS = 8

@@ -1,4 +1,4 @@
-"""Fits over a slow network: workers in network namespaces of their own, held against the model of `flows.benches.scale`.
+"""Fits over a slow network: workers in network namespaces of their own, held against the model of `flows.bench.scale`.
 
 Run as root: ``python tests/infra/limited_network.py --output runs.csv``. Each host sends through a token bucket of the kernel
 (tc tbf). A process in between (`carry`) gives each packet its delay, which the kernel's netem would do if it were everywhere,
@@ -24,8 +24,8 @@ import pandas as pd
 from distributed import LocalCluster
 
 from aucdist.engine.dask import connect
-from flows.benches import scale
-from flows.benches.scale_model import Place, Run, fitted
+from flows.bench import scale
+from flows.bench.scale_model import Place, Run, fitted
 
 SUBNET = "10.213.8"
 MTU = 9000

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import kubernetes_lab as lab
 import pytest
 import yaml
-from certificates import Authority
+from support import kubernetes_lab as lab
+from support.certificates import Authority
 
 from aucdist.errors import InputError, RunError
-from flows.clusters import cluster
-from flows.config import TrainConfig
-from flows.kube import api
+from flows.compute.clusters import cluster
+from flows.compute.kubernetes import api
+from flows.train.config import TrainConfig
 
 pytestmark = [
     pytest.mark.kubernetes,

@@ -8,14 +8,21 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import kubernetes_lab as lab
 import pytest
 import yaml
+from support import kubernetes_lab as lab
 
-from flows.cache import streams
-from flows.clusters import KubernetesConfig, Resources
-from flows.kube.objects import RUN_LABEL, TLS_FILES, TLS_FOLDER, _memory_limit, autoscaler_of, dask_cluster_of
-from flows.stages import BYTES_PER_BLOCK
+from flows.compute.cache import streams
+from flows.compute.kubernetes.manifests import (
+    RUN_LABEL,
+    TLS_FILES,
+    TLS_FOLDER,
+    _memory_limit,
+    autoscaler_of,
+    dask_cluster_of,
+)
+from flows.config.cluster import KubernetesConfig, Resources
+from flows.train.stages import BYTES_PER_BLOCK
 
 INFRA = lab.ROOT / "infra"
 OVERLAYS = ("dev", "prod")

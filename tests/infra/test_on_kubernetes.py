@@ -12,17 +12,17 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-import kubernetes_lab as lab
 import numpy as np
 import pytest
 import yaml
-from certificates import Authority
+from support import kubernetes_lab as lab
+from support.certificates import Authority
 
-from aucdist.data.files import open_fs, read_bytes
-from flows import pipeline
-from flows.clusters import cluster
-from flows.config import TrainConfig
-from flows.console import Lines
+from aucdist.data.storage.files import open_fs, read_bytes
+from flows.compute.clusters import cluster
+from flows.progress.console import LineObserver
+from flows.train import run as pipeline
+from flows.train.config import TrainConfig
 
 pytestmark = [
     pytest.mark.kubernetes,
@@ -58,7 +58,7 @@ def a9a(namespace: None, data_dir: Path) -> dict[str, Any]:
     return {"source": parts["a9a"], "test": {"source": parts["a9a.t"]}}
 
 
-class Doing(Lines):
+class Doing(LineObserver):
     """Follows a run, and does something in each round."""
 
     def __init__(self, action: Callable[[int], None] = lambda number: None) -> None:

@@ -1,11 +1,19 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hinge_twins import dual_sweep, exact_problem, onto_ball, pegasos_steps, scd_sweep, shrinking_sweeps, shuffled
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from square_twins import FORMS, problem
+from support.hinge_twins import (
+    dual_sweep,
+    exact_problem,
+    onto_ball,
+    pegasos_steps,
+    scd_sweep,
+    shrinking_sweeps,
+    shuffled,
+)
+from support.square_twins import FORMS, problem
 
 from aucdist.data.block import as_rows
 from aucdist.kernels import hinge_dual, hinge_primal

@@ -1,10 +1,10 @@
 import itertools
 import math
 
-import link_twins as twin
 import numpy as np
 import pytest
 from scipy.stats import norm
+from support import link_twins as twin
 
 from aucdist.kernels.link_functions import curvature, loss_and_slope, probability, shape_terms, slope_of
 from aucdist.objectives.links import Link, LinkLoss

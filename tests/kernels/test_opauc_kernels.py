@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from square_twins import FORMS, opauc_steps, problem
+from support.square_twins import FORMS, opauc_steps, problem
 
 from aucdist.data.block import Block
 from aucdist.kernels.opauc import learn_dense, learn_sketched

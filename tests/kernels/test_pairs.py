@@ -3,10 +3,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from oracle import active_coefficients, pairwise_hinge
+from support.oracle import active_coefficients, pairwise_hinge
 
 from aucdist.kernels.pairs import cut, guide, hinge_sum, n_active, slopes_along
-from aucdist.solvers.all_pairs import Anchors
+from aucdist.solvers.pairs.all_pairs import Anchors
 
 pytestmark = pytest.mark.nojit
 

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from oracle import pairwise_ramp, ramp
+from support.oracle import pairwise_ramp, ramp
 
 from aucdist.kernels.pairs import guide
 from aucdist.kernels.ramp import anchor_slopes, ramp_sum

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-import square_twins as twin
 from scipy import stats
-from square_twins import FORMS, class_means, problem
+from support import square_twins as twin
+from support.square_twins import FORMS, class_means, problem
 
 from aucdist.data.block import Block
 from aucdist.kernels.square_epochs import alias_table, draw_rows, shuffle, square_epoch

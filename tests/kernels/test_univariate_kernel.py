@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from square_twins import FORMS, problem, univariate_steps
+from support.square_twins import FORMS, problem, univariate_steps
 
 from aucdist.data.block import Block
 from aucdist.kernels.univariate import univariate_epoch

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from margin_twins import drawn, factors, hinge, problem, row_functions, zero_one
+from support.margin_twins import drawn, factors, hinge, problem, row_functions, zero_one
 
 from aucdist.kernels.margin_svrg import draw, svrg_steps
 from aucdist.kernels.random import fill_normal, stream

@@ -3,7 +3,6 @@
 import math
 import warnings
 
-import link_twins as twin
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 from sklearn import metrics as peer
 from sklearn.isotonic import IsotonicRegression
 from statsmodels.stats.proportion import proportion_confint
+from support import link_twins as twin
 
 from aucdist import metrics
 from aucdist.errors import InputError

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
-from hinge_twins import hinge_value, l1_minimum, l2_minimum
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
-from square_twins import problem
+from support.hinge_twins import hinge_value, l1_minimum, l2_minimum
+from support.square_twins import problem
 
 from aucdist.objectives.hinge import DualPoint, penalty_of, shares_of
 

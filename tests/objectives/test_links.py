@@ -1,8 +1,8 @@
 import math
 
-import link_twins as twin
 import numpy as np
 import pytest
+from support import link_twins as twin
 
 from aucdist.errors import InputError
 from aucdist.kernels.link_functions import loss_and_slope

@@ -1,15 +1,15 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from margin_twins import factors, problem
 from scipy.spatial.distance import pdist
 from scipy.special import betainc
 from sklearn.metrics.pairwise import rbf_kernel
+from support.margin_twins import factors, problem
 
 from aucdist.data.block import Block
 from aucdist.objectives.kernel_block import KernelBlock
 from aucdist.objectives.margin_mean import class_factors, gaussian_kernel, median_distance, zeroth_order_estimate
-from aucdist.solvers.zovr import directions
+from aucdist.solvers.margin_mean.zovr import directions
 
 pytestmark = pytest.mark.nojit
 

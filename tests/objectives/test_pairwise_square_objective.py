@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from square_twins import FORMS, class_means, problem, square_gradient, square_minimiser, square_value
+from support.square_twins import FORMS, class_means, problem, square_gradient, square_minimiser, square_value
 
 from aucdist.data.block import Block, place
 from aucdist.objectives.pairwise_square import (

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from browser import browser, installed
+from support.browser import browser, installed
 from test_page import history, report, scores  # noqa: F401  # the fixture
 from test_search_section import PATH, search
 

@@ -11,9 +11,9 @@ from aucdist import PairwiseHingeClassifier
 from aucdist.errors import InputError, RunError
 from aucdist.metrics.measures import MEASURES
 from aucdist.search.choice import Row, choose, interval
-from aucdist.search.course import Halving, course, run
-from aucdist.search.cuts import Cut, Cuts
 from aucdist.search.grid import paths_of, points_of
+from aucdist.search.schedule import Halving, course, run
+from aucdist.search.splits import Fold, Folds
 from aucdist.selection.folds import fold_numbers
 
 pytestmark = pytest.mark.nojit
@@ -62,7 +62,7 @@ def test_paths_run_along_lam_where_the_solver_gains_by_it():
 
 def cuts(n=60, **more):
     y = np.where(np.arange(n) % 4, -1, 1)
-    return Cuts(np.arange(n) * 3, y, 3, **more)
+    return Folds(np.arange(n) * 3, y, 3, **more)
 
 
 def test_sides_are_by_row_id_and_part_the_rows():
@@ -73,7 +73,7 @@ def test_sides_are_by_row_id_and_part_the_rows():
         assert (train ^ held_out)[::3].all()
         assert not (train | held_out)[np.arange(len(train)) % 3 > 0].any()
         assert found.sizes(cut) == (train.sum(), held_out.sum())
-    assert (found.sides(Cut(0, 0)).train != found.sides(Cut(1, 0)).train).any()
+    assert (found.sides(Fold(0, 0)).train != found.sides(Fold(1, 0)).train).any()
 
 
 def test_inner_folds_part_the_training_rows_of_their_fold():
@@ -90,11 +90,11 @@ def test_inner_folds_part_the_training_rows_of_their_fold():
 def test_more_folds_than_rows_of_a_class_are_refused_at_once():
     y = np.repeat([1, -1], [8, 50])
     ids = np.arange(58)
-    Cuts(ids, y, 4, n_inner=6).check()
+    Folds(ids, y, 4, n_inner=6).check()
     with pytest.raises(InputError, match="8 positive rows cannot be dealt out to 9 folds"):
-        Cuts(ids, y, 9).check()
+        Folds(ids, y, 9).check()
     with pytest.raises(InputError, match="6 positive rows cannot be dealt out to 7 folds"):
-        Cuts(ids, y, 4, n_inner=7).check()
+        Folds(ids, y, 4, n_inner=7).check()
 
 
 def test_the_plain_cut_is_the_fold_by_hash():
@@ -102,7 +102,7 @@ def test_the_plain_cut_is_the_fold_by_hash():
 
     found = cuts(seed=9)
     fold = fold_numbers(found.row_id, found.y, 3, block_seed(9, 0, 0))
-    assert found.sides(Cut(0, 1)).held_out[::3].tolist() == (fold == 1).tolist()
+    assert found.sides(Fold(0, 1)).held_out[::3].tolist() == (fold == 1).tolist()
 
 
 # ---- choice ----
@@ -162,7 +162,7 @@ def answers(jobs, asked):
 def test_a_plain_course_asks_once_for_every_path_on_every_cut():
     model, asked = PairwiseHingeClassifier(max_passes=77), []
     points = points_of(model, {"lam": [1.0, 2.0], "tol": [1e-3, 1e-2]})
-    (rows,) = run([course(model, points, [Cut(0, 0), Cut(0, 1)], AUC)], lambda jobs: answers(jobs, asked))
+    (rows,) = run([course(model, points, [Fold(0, 0), Fold(0, 1)], AUC)], lambda jobs: answers(jobs, asked))
     assert len(asked) == 1
     assert len(asked[0]) == 4
     assert [r.parameters for r in rows] == points
@@ -174,7 +174,7 @@ def test_halving_gives_the_better_ones_more_passes():
     model, asked = PairwiseHingeClassifier(max_passes=100), []
     points = [{"lam": float(i)} for i in range(1, 10)]
     (rows,) = run(
-        [course(model, points, [Cut(0, 0), Cut(0, 1)], AUC, Halving(5, 3))], lambda jobs: answers(jobs, asked)
+        [course(model, points, [Fold(0, 0), Fold(0, 1)], AUC, Halving(5, 3))], lambda jobs: answers(jobs, asked)
     )
     tried = [(jobs[0].max_passes, [p["lam"] for p in jobs[0].points]) for jobs in asked]
     assert tried == [(5, [*range(1, 10)]), (15, [7, 8, 9]), (100, [9])]
@@ -189,14 +189,14 @@ def test_halving_drops_what_failed_first():
         return [[{"error": "x"} if p["lam"] > 2 else {"value": p["lam"]} for p in job.points] for job in jobs]
 
     points = [{"lam": float(i)} for i in (1, 2, 3, 4)]
-    (rows,) = run([course(model, points, [Cut(0, 0), Cut(0, 1)], AUC, Halving(5, 2))], answer)
+    (rows,) = run([course(model, points, [Fold(0, 0), Fold(0, 1)], AUC, Halving(5, 2))], answer)
     assert [r.max_passes for r in rows] == [10, 20, 5, 5]
 
 
 def test_courses_are_answered_together():
     model, asked = PairwiseHingeClassifier(max_passes=10), []
     points = [{"lam": 1.0}, {"lam": 2.0}]
-    both = [course(model, points, [Cut(0, k)], AUC) for k in (0, 1)]
+    both = [course(model, points, [Fold(0, k)], AUC) for k in (0, 1)]
     first, second = run(both, lambda jobs: answers(jobs, asked))
     assert [job.cut.fold for job in asked[0]] == [0, 1]
     assert (first[0].values[0], second[0].values[0]) == pytest.approx((0.6, 0.601))

@@ -10,10 +10,10 @@ from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.objectives.links import Link, LinkLoss
 from aucdist.search.masked import MaskedBlocks
 from aucdist.solvers import sample
-from aucdist.solvers.all_pairs import LEAST_NOISE, all_pairs
 from aucdist.solvers.base import REACHED, solve
-from aucdist.solvers.link import newton
-from aucdist.solvers.pair_ramp import pair_ramp
+from aucdist.solvers.links.solvers import newton
+from aucdist.solvers.pairs.all_pairs import LEAST_NOISE, all_pairs
+from aucdist.solvers.pairs.ramp import pair_ramp
 
 N, D = 3000, 5
 SOLVERS = {

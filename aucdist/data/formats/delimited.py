@@ -1,0 +1,164 @@
+"""CSV files and KEEL ``.dat`` files: what their headers say, and the lines below them."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from aucdist.data.formats.tables import (
+    BLANKS,
+    MISSING_CATEGORY,
+    Table,
+    TableForm,
+    first_row,
+    infer_texts,
+    parse_table,
+    pick,
+    unique,
+)
+from aucdist.data.source import Source
+from aucdist.errors import InputError
+
+Known = Mapping[str, tuple[str, ...]]
+
+SEPARATORS = {"space": BLANKS, "tab": "\t"}
+ATTRIBUTE = re.compile(
+    r"""(?P<name>'[^']*'|"[^"]*"|[^\s{\[]+)\s*(?P<domain>\{.*\}|(?:real|integer|numeric)\b.*)""", re.I
+)
+
+
+def parse_csv(
+    data: bytes,
+    where: str,
+    source: Source,
+    known: Known | None,
+    *,
+    columns: Sequence[str] = (),
+    first_line: int = 1,
+) -> Table:
+    """Read a CSV file, or a part of one.
+
+    Parameters
+    ----------
+    data : bytes
+    where : str
+        Names the file in errors.
+    source : Source
+    known : mapping or None
+        The categories of the training data, for a file that must be encoded like it.
+    columns : sequence of str
+        For a part, which has no header: the names of the columns.
+    first_line : int
+        The number of the first line, for errors.
+
+    Raises
+    ------
+    InputError
+        If the header or a cell is wrong, naming line and column.
+    """
+    if columns:
+        names = list(columns)
+    else:
+        names, start, first_line = csv_head(data, where, source)
+        data = data[start:]
+    label = "" if source.label is None else pick(names, source.label, where, "label")
+    kept = names if source.keep is None else [pick(names, name, where, "keep") for name in source.keep]
+    features = tuple(name for name in kept if name != label)
+    form = TableForm(
+        names, label, features, hashed=hashed_in(source, features, where), separator=separator_of(source),
+        first_line=first_line, allowed=known or {}, missing=source.missing == "keep", dtype=source.dtype or "float64",
+    )  # fmt: skip
+    if known is None and source.categorical == "auto":
+        texts = infer_texts(data, where, form) & set(features)
+    else:
+        texts = categorical_in(source, known, features, where)
+    return parse_table(data, where, replace(form, categorical=texts))
+
+
+def categorical_in(source: Source, known: Known | None, features: Sequence[str], where: str) -> set[str]:
+    """Return the columns that were categorical in the training data, or that the source names as such."""
+    if known is not None:
+        return set(known) & set(features)
+    named = [] if source.categorical == "auto" else source.categorical
+    return {pick(features, column, where, "categorical") for column in named}
+
+
+def hashed_in(source: Source, features: Sequence[str], where: str) -> dict[str, int]:
+    """Return the columns that the source says are hashed, and into how many features."""
+    return {pick(features, column, where, "hashed"): n for column, n in source.hashed.items()}
+
+
+def separator_of(source: Source) -> str:
+    """Return what stands between the cells of a CSV file."""
+    return SEPARATORS.get(source.separator, source.separator)
+
+
+def csv_head(data: bytes, where: str, source: Source) -> tuple[list[str], int, int]:
+    """Return the column names of a CSV file, where its rows start, and the number of the line there."""
+    next_line, cells, end = first_row(data, where, separator_of(source))
+    if source.header:
+        return unique(cells, where), end, next_line
+    return unique(source.columns or [f"x{i}" for i in range(1, len(cells) + 1)], where), 0, 1
+
+
+def parse_keel(data: bytes, where: str, source: Source, known: Known | None) -> Table:
+    """Read a KEEL file: ``@attribute`` lines with types, ``@inputs``, ``@outputs``, ``@data``, then cells and commas.
+
+    The categories of a nominal attribute are those that it declares, whether they occur or not, so that the parts of a
+    partitioned data set are encoded alike. Without ``@inputs`` all other attributes are features; without
+    ``@outputs`` the last attribute is the label. Parameters and errors as `parse_csv`.
+    """
+    domains, roles, data, first_line = _keel_head(data, where)
+    names = list(domains)
+    outputs = roles.get("output") or names[-1:]
+    if source.label is None and len(outputs) != 1:
+        raise InputError(f"{where}: several outputs ({', '.join(outputs)}); name one of them with `label`")
+    label = pick(names, outputs[0] if source.label is None else source.label, where, "label")
+    inputs = roles.get("input") or [name for name in names if name not in outputs]
+    features = tuple(pick(names, name, where, "@inputs") for name in inputs if name != label)
+    texts = categorical_in(source, known, features, where)
+    if known is None:
+        texts |= {name for name in features if domains[name]}
+    missing = source.missing == "keep"
+    more = (MISSING_CATEGORY,) if missing else ()
+    allowed = {name: domain if name == label else (*domain, *more) for name, domain in domains.items() if domain}
+    form = TableForm(
+        names, label, features, texts, hashed_in(source, features, where), ",", first_line, allowed | dict(known or {}),
+        missing, source.dtype or "float64",
+    )  # fmt: skip
+    return parse_table(data, where, form)
+
+
+def _keel_head(data: bytes, where: str) -> tuple[dict[str, tuple[str, ...]], dict[str, list[str]], bytes, int]:
+    """Return the declared values of each attribute (none: a number), the roles, and the data with its first line."""
+    domains: dict[str, tuple[str, ...]] = {}
+    roles: dict[str, list[str]] = {}
+    start = 0
+    for number, raw in enumerate(data.split(b"\n"), 1):
+        start += len(raw) + 1
+        line = raw.decode(errors="replace").strip()
+        keyword, rest = [*line.split(None, 1), "", ""][:2]
+        keyword = keyword.lower()
+        if keyword == "@data":
+            if not domains:
+                raise InputError(f"{where}: no @attribute line before @data")
+            return domains, roles, data[start:], number + 1
+        if keyword == "@attribute":
+            name, domain = _attribute(rest, f"{where}, line {number}")
+            unique([*domains, name], f"{where}, line {number}")
+            domains[name] = domain
+        elif keyword in ("@input", "@inputs", "@output", "@outputs"):
+            roles[keyword[1:].rstrip("s")] = [name.strip() for name in rest.split(",")]
+        elif line and keyword != "@relation" and not line.startswith("%"):
+            raise InputError(f"{where}, line {number}: {line[:40]!r} is not a line of a KEEL header")
+    raise InputError(f"{where}: no @data line; is this a KEEL file?")
+
+
+def _attribute(text: str, place: str) -> tuple[str, tuple[str, ...]]:
+    match = ATTRIBUTE.fullmatch(text)
+    if match is None:
+        raise InputError(
+            f"{place}: {text[:40]!r} is not `name {{value, ...}}`, `name real [low, high]` or `name integer`"
+        )
+    domain = match["domain"]
+    values = [value.strip() for value in domain[1:-1].split(",")] if domain.startswith("{") else []
+    return match["name"].strip("'\""), tuple(values)

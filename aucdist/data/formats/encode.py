@@ -1,0 +1,117 @@
+"""From what was parsed to a block: numbers as they are, categories as 0/1 features, classes as -1 and +1."""
+
+import hashlib
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from aucdist.data.block import Block
+from aucdist.data.dataset import Schema
+from aucdist.data.formats.survey import feature_names
+from aucdist.data.formats.svmlight import SparseRows
+from aucdist.data.formats.tables import Table
+from aucdist.data.source import Source
+from aucdist.errors import InputError
+
+
+def encode(parsed: Table | SparseRows, where: str, source: Source, schema: Schema, first_row: int = 0) -> Block:
+    """Return rows as a block.
+
+    Parameters
+    ----------
+    parsed : Table or SparseRows
+        What a file or a part of one holds.
+    where : str
+        Names it in errors.
+    source : Source
+        Its layout and type of values must be settled (`aucdist.data.formats.survey.settled`).
+    schema : Schema
+        The features and classes that the block gets.
+    first_row : int
+        The first row's number in the data set; the others follow.
+
+    Raises
+    ------
+    InputError
+        If the features or classes are not those of the schema, or a value is too large for the type.
+    """
+    if isinstance(parsed, SparseRows):
+        X = parsed.X
+        X.resize(X.shape[0], len(schema.feature_names))
+        X = X.toarray() if source.layout == "dense" else X
+    else:
+        X = _matrix(parsed, where, schema, sparse=source.layout == "csr")
+    y = parsed.labels.signs(schema.positive, schema.negative, where)
+    return Block.of(_typed(X, source.dtype, where), y, row_id=first_row + np.arange(len(y)))
+
+
+def _typed(X: Any, dtype: str | None, where: str) -> Any:
+    if X.dtype == dtype:
+        return X
+    with np.errstate(over="ignore"):
+        cast = X.astype(dtype)
+    if np.isinf(cast.data if sp.issparse(cast) else cast).any():
+        raise InputError(f"{where}: a value is too large for {dtype}; read it as float64")
+    return cast
+
+
+def _matrix(table: Table, where: str, schema: Schema, *, sparse: bool) -> Any:
+    """Return the features of a table side by side."""
+    categories = {name: schema.categories.get(name, ()) for name in table.categories}
+    names = feature_names(table.features, categories, table.hashed)
+    if tuple(names) != schema.feature_names:
+        raise InputError(f"{where}: its features are not those of the training data: {_missing(names, schema)}")
+    pieces = list(_pieces(table, categories))
+    if len(pieces) == 1 and pieces[0][0].ndim == 2 and not sparse:
+        return table.numbers
+    if sparse:
+        return sp.hstack([_sparse(*piece, table.numbers.dtype) for piece in pieces], format="csr")
+    start, X = 0, np.zeros((len(table.numbers), len(names)), dtype=table.numbers.dtype)
+    for piece, width in pieces:
+        if piece.ndim == 2:
+            X[:, start : start + width] = piece
+        else:
+            X[np.arange(len(X)), start + piece] = 1
+        start += width
+    return X
+
+
+def _pieces(table: Table, categories: Mapping[str, Sequence[str]]) -> Iterator[tuple[np.ndarray, int]]:
+    """Yield features that belong together and their number: numbers, or of 0/1 features the one that is 1 in each row."""
+    start, texts = 0, {*categories, *table.hashed}
+    for is_number, run in itertools.groupby(table.features, lambda name: name not in texts):
+        of_run = list(run)
+        if is_number:
+            yield table.numbers[:, start : start + len(of_run)], len(of_run)
+            start += len(of_run)
+            continue
+        for name in of_run:
+            column, width = table.texts[name], table.hashed.get(name) or len(categories[name])
+            if name in table.hashed:
+                place = [_hash(value) % width for value in column.categories]
+            else:
+                position = {value: i for i, value in enumerate(categories[name])}
+                place = [position[value] for value in column.categories]
+            yield np.array(place, dtype=np.int32)[column.codes], width
+
+
+def _sparse(piece: np.ndarray, width: int, dtype: np.dtype) -> sp.csr_matrix:
+    if piece.ndim == 2:
+        return sp.csr_matrix(piece)
+    n = len(piece)
+    return sp.csr_matrix((np.ones(n, dtype=dtype), piece, np.arange(n + 1)), (n, width))
+
+
+def _hash(text: str) -> int:
+    """Return 64 bits that depend on the text alone, in every process and on every machine."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+
+
+def _missing(names: Sequence[str], schema: Schema) -> str:
+    missing = [name for name in schema.feature_names if name not in set(names)]
+    added = [name for name in names if name not in set(schema.feature_names)]
+    parts = [f"{kind} {', '.join(which[:5])}" for kind, which in (("missing", missing), ("added", added)) if which]
+    return "; ".join(parts) or "they have another order"

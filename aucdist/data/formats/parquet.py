@@ -1,0 +1,230 @@
+"""Parquet files of a user's own, with one feature in each column: only the columns and row groups that are needed are read."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from aucdist.data.formats.delimited import categorical_in, hashed_in
+from aucdist.data.formats.tables import (
+    MISSING_CATEGORY,
+    REMEDY,
+    Table,
+    categorical,
+    is_missing,
+    pick,
+    problem_with,
+    unique,
+    unlabelled,
+)
+from aucdist.data.source import Source
+from aucdist.data.storage import files
+from aucdist.data.storage.arrow_files import opened
+from aucdist.data.storage.compression import ALWAYS_ALLOWED
+from aucdist.errors import InputError
+
+Known = Mapping[str, tuple[str, ...]]
+# A column of one value, a million times over, takes a few bytes. Tables that mean something grow less than this.
+MOST_GROWTH = 10_000
+
+
+def parse_parquet(data: bytes, where: str, source: Source, known: Known | None) -> Table:
+    """Read a Parquet file; numbers and booleans become numbers, float32 stays float32.
+
+    Parameters
+    ----------
+    data : bytes
+    where : str
+        Names the file in errors.
+    source : Source
+    known : mapping or None
+        The categories of the training data, for a file that must be encoded like it.
+
+    Raises
+    ------
+    InputError
+        If the file is damaged, a column is neither of numbers nor declared categorical, or a value is missing, not
+        finite or of an unknown category, naming row (from 1) and column.
+    """
+    with _sound(where):
+        return _parsed(pq.ParquetFile(pa.BufferReader(data)), pa.BufferReader(data), where, source, known)
+
+
+def parse_row_groups(url: str, source: Source, known: Known | None, start: int, stop: int) -> Table:
+    """Read the row groups from `start` to before `stop` of a file. Parameters and errors as `parse_parquet`."""
+    with _sound(files.shown(url)), opened(url) as file:
+        return _parsed(pq.ParquetFile(file, pre_buffer=True), file, files.shown(url), source, known, start, stop)
+
+
+def row_group_sizes(url: str, source: Source) -> dict[int, int]:
+    """Return the bytes of each row group of a file, uncompressed, by its number.
+
+    Row groups that cannot hold a row for `source.where`, by their statistics, are left out. Only the end of the file is read,
+    which describes it.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or is damaged, or if the conditions do not go with its columns.
+    """
+    where = files.shown(url)
+    with _sound(where), opened(url) as file:
+        parquet = pq.ParquetFile(file)
+        metadata = parquet.metadata
+        needed = _needed_groups(file, source, range(metadata.num_row_groups), parquet.schema_arrow.names, where)
+        return {i: metadata.row_group(i).total_byte_size for i in needed}
+
+
+@contextmanager
+def _sound(where: str) -> Iterator[None]:
+    try:
+        yield
+    except InputError:
+        raise
+    except (pa.ArrowException, OSError) as e:
+        raise InputError(f"{where} is not a sound Parquet file: {e}") from None
+
+
+def _condition(source: Source) -> pc.Expression | None:
+    return None if source.where is None else pq.filters_to_expression([tuple(c) for c in source.where])
+
+
+def _needed_groups(
+    file: pa.NativeFile, source: Source, groups: Sequence[int], names: Sequence[str], where: str
+) -> list[int]:
+    condition = _condition(source)
+    if condition is None:
+        return list(groups)
+    for column, _, _ in source.where or ():
+        pick(names, column, where, "where")
+    with _meant(where):
+        fragment = ds.ParquetFileFormat().make_fragment(file)
+        found = {group.row_groups[0].id for group in fragment.split_by_row_group(filter=condition)}
+    return [i for i in groups if i in found]
+
+
+@contextmanager
+def _meant(where: str) -> Iterator[None]:
+    """Word what Arrow says of a condition that does not go with the columns."""
+    try:
+        yield
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
+        raise InputError(f"{where}: `where` does not go with its columns: {str(e).splitlines()[0]}") from None
+
+
+def _parsed(
+    file: pq.ParquetFile,
+    raw: pa.NativeFile,
+    where: str,
+    source: Source,
+    known: Known | None,
+    start: int = 0,
+    stop: int | None = None,
+) -> Table:
+    names = unique(file.schema_arrow.names, where)
+    label = None if source.label is None else pick(names, source.label, where, "label")
+    kept = names if source.keep is None else [pick(names, name, where, "keep") for name in source.keep]
+    features = tuple(name for name in kept if name != label)
+    read = [*features, *([] if label is None else [label])]
+    asked = [column for column, _, _ in source.where or ()]
+    wanted = range(start, file.num_row_groups if stop is None else stop)
+    groups = _needed_groups(raw, source, wanted, names, where)
+    _refuse_bomb(file.metadata, groups, len({*read, *asked}), raw.size(), where)
+    table = file.read_row_groups(groups, columns=list(dict.fromkeys([*read, *asked])), use_threads=False)
+    first = sum(file.metadata.row_group(i).num_rows for i in range(start)) + 1
+    if source.where is not None:
+        with _meant(where):
+            table, first = table.filter(_condition(source)), 1
+            where = f"{where}, where {source.where}"
+    return _table(table.select(read), where, source, known, label, features, first)
+
+
+def _refuse_bomb(metadata: pq.FileMetaData, groups: Sequence[int], n_columns: int, size: int, where: str) -> None:
+    """Refuse what would fill the memory, before it does."""
+    rows = sum(metadata.row_group(i).num_rows for i in groups)
+    limit = max(ALWAYS_ALLOWED, MOST_GROWTH * size)
+    if 8 * rows * n_columns > limit:
+        raise InputError(
+            f"{where}: {size} bytes are said to hold {rows} rows of {n_columns} columns, which take more than {limit} bytes in "
+            "memory; if it is no trap, name the columns that are needed under `keep`, or write it without compression"
+        )
+
+
+def _table(
+    table: pa.Table,
+    where: str,
+    source: Source,
+    known: Known | None,
+    label: str | None,
+    features: tuple[str, ...],
+    first: int,
+) -> Table:
+    """Turn columns into numbers and texts; `first` is the number of the first row, for errors."""
+    hashed = hashed_in(source, features, where)
+    if known is None and source.categorical == "auto":
+        chosen = {name for name in features if not _is_number(table.schema.field(name).type)} - set(hashed)
+    else:
+        chosen = categorical_in(source, known, features, where)
+    texts = {*chosen, *hashed}
+    free = set(features) if source.missing == "keep" else set()
+    for name in table.column_names:
+        if name not in free:
+            _refuse_nulls(table[name], where, name, first)
+    numbers = [_numbers(table[name], where, name, first, name in free) for name in features if name not in texts]
+    columns = {
+        name: _texts(table[name], where, name, first, None if known is None else known.get(name), name in free)
+        for name in (*texts, *([] if label is None else [label]))
+    }
+    found = {name: tuple(columns[name].categories) for name in features if name in chosen}
+    if label is None:
+        columns[""] = unlabelled(table.num_rows)
+    matrix = np.column_stack(numbers) if numbers else np.empty((table.num_rows, 0))
+    return Table(matrix, columns, label or "", features, found if known is None else dict(known), hashed)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
+
+
+def _refuse_nulls(column: pa.ChunkedArray, where: str, name: str, first: int) -> None:
+    if column.null_count:
+        row = pc.index(column.is_null(), True).as_py() + first
+        raise InputError(f"{where}, row {row}, column {name!r}: the value is missing; {REMEDY}")
+
+
+def _texts(
+    column: pa.ChunkedArray, where: str, name: str, first: int, allowed: tuple[str, ...] | None, may_miss: bool
+) -> pd.Categorical:
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8())  # so that `positive: true` of a YAML file, which is 1, finds its class
+    if may_miss:
+        column = column.cast(pa.string()).fill_null(MISSING_CATEGORY)
+    raw = pd.Categorical(column.to_pandas().astype(object))
+    values = [str(value).strip() for value in raw.categories]
+    values = [MISSING_CATEGORY if may_miss and is_missing(value) else value for value in values]
+    for code, value in enumerate(values):
+        problem = problem_with(value, allowed)
+        if problem:
+            raise InputError(f"{where}, row {int(np.argmax(raw.codes == code)) + first}, column {name!r}: {problem}")
+    return categorical(raw.codes, values)
+
+
+def _numbers(column: pa.ChunkedArray, where: str, name: str, first: int, may_miss: bool) -> np.ndarray:
+    if not _is_number(column.type):
+        raise InputError(
+            f"{where}, column {name!r}: its type is {column.type}, not a number; if the column holds categories, "
+            "list it under `categorical`"
+        )
+    kind = pa.float32() if pa.types.is_float32(column.type) else pa.float64()
+    values: Any = (column if column.type == kind else column.cast(kind, safe=False)).to_numpy()
+    bad = np.isinf(values) if may_miss else ~np.isfinite(values)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(f"{where}, row {row + first}, column {name!r}: {values[row]} is not finite")
+    return values

@@ -1,0 +1,152 @@
+"""svmlight files: ``label index:value index:value ... # comment``, one row a line, indices ascending."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from aucdist.data.formats.text import SHOWN, Text, shown
+from aucdist.data.labels import Labels
+from aucdist.kernels import svmlight as kernels
+
+LAST = np.iinfo(np.int32).max - 1
+"""The largest index: one more is the number of features, which is counted in 32 bits as well."""
+
+
+@dataclass(frozen=True, eq=False)
+class SparseRows:
+    """The rows of a file, or of a part of one.
+
+    Attributes
+    ----------
+    X : csr_matrix of shape (n_samples, width), float32 or float64
+        Without zeros. The width is that of the widest row, written zeros included, where it was not given.
+    labels : Labels
+    """
+
+    X: sp.csr_matrix
+    labels: Labels
+
+
+def parse_svmlight(
+    data: bytes,
+    where: str,
+    *,
+    n_features: int | None,
+    zero_based: bool,
+    topics: bool = False,
+    ignore_qid: bool = False,
+    dtype: str = "float64",
+    first_line: int = 1,
+) -> SparseRows:
+    """Read a file, or a part of one that consists of whole lines. It may have no rows.
+
+    Parameters
+    ----------
+    data : bytes
+        Its content.
+    where : str
+        Names the file in errors.
+    n_features : int or None
+        The width; None takes the largest index that occurs.
+    zero_based : bool
+        Whether the first feature is number 0 instead of 1.
+    topics : bool
+        Whether labels are lists of classes (`aucdist.data.labels.Labels`) and not numbers.
+    ignore_qid : bool
+        Whether query ids are passed over; otherwise they are refused.
+    dtype : str
+        ``float64``: every number is that which Python's `float` makes of it; ``float32``: the nearest to that.
+    first_line : int
+        The number of the first line, for errors.
+
+    Raises
+    ------
+    InputError
+        If a line is malformed, naming line and column; if an index is below the first, above `n_features`, or not
+        above the one before it; or if a value or a label is not finite.
+    """
+    text = Text.of(data, where, first_line)
+    array, first = text.array, 0 if zero_based else 1
+    most_rows, most_values = kernels.count_at_most(array)
+    spans, offsets = np.empty((most_rows, 2), dtype=np.int64), np.empty(most_rows + 1, dtype=np.int64)
+    indices, values = np.empty(most_values, dtype=np.int32), np.empty(most_values, dtype=dtype)
+    hard = np.empty((len(array) // 20 + 1, 3), dtype=np.int64)  # memory that is not touched is not used
+    last = LAST if n_features is None else n_features - 1 + first
+    n, n_values, n_hard, width, fault, place = kernels.parse_rows(
+        array, first, last, float(np.finfo(dtype).max), topics, ignore_qid, spans, offsets, indices, values, hard
+    )
+    if fault != kernels.SOUND:
+        raise text.fault(place, _reason(text, place, fault, n_features, dtype))
+    for k, start, stop in hard[:n_hard]:
+        values[k] = float(text.data[start:stop])
+        if not np.isfinite(values[k]):
+            raise text.fault(start, f"value {shown(text.data[start:stop])} is not finite")
+    X = sp.csr_matrix((values[:n_values], indices[:n_values], offsets[: n + 1]), (n, n_features or width))
+    X.has_canonical_format = True
+    return SparseRows(X, _labels(text, spans[:n], topics))
+
+
+def _labels(text: Text, spans: np.ndarray, topics: bool) -> Labels:
+    codes, pieces = text.distinct(spans)
+    labels = []
+    for code, raw in enumerate(pieces):
+        try:
+            labels.append(raw.decode() if topics else _number(raw))
+        except ValueError as e:
+            reason = f"label {shown(raw)} is not UTF-8 text" if topics else str(e)
+            raise text.fault(int(spans[np.argmax(codes == code), 0]), reason) from None
+    return Labels.of(codes, labels, topics=topics)
+
+
+def _number(raw: bytes) -> str:
+    """Return the text of a label that is a number."""
+    try:
+        number = float(raw.decode("ascii"))
+    except ValueError:
+        number = None
+    if number is None or b"_" in raw:
+        hint = (
+            "; is the label missing?" if b":" in raw else "; for words, or several labels a row, give `labels: topics`"
+        )
+        raise ValueError(f"label {shown(raw)} is not a number{hint}")
+    if not math.isfinite(number):
+        raise ValueError(f"label {shown(raw)} is not finite")
+    return raw.decode()
+
+
+def _reason(text: Text, place: int, fault: int, n_features: int | None, dtype: str) -> str:
+    """Say what is wrong with the pair at a place."""
+    token = (text.rest_of_line(place).partition(b"#")[0].split() or [b""])[0]
+    index, _, value = token.partition(b":")
+    if fault == kernels.NO_PAIR and index == b"qid":
+        return (
+            f"{shown(token)}: query ids are not supported, pairs are taken over all rows; remove them, or give "
+            "`qid: ignore`"
+        )
+    if fault == kernels.NO_PAIR:
+        return f"{shown(token)} is not of the form index:value"
+    if fault == kernels.TOO_LOW:
+        return "index 0, but the first feature is number 1; give `zero_based: true` if it is number 0 here"
+    number = index[:SHOWN].decode()
+    if fault == kernels.TOO_HIGH and n_features is not None:
+        return f"index {number}, but there are {n_features} features (`n_features`, or the training data)"
+    if fault == kernels.TOO_HIGH:
+        return f"index {number} is too large; the largest possible is {LAST}"
+    if fault == kernels.NOT_ASCENDING:
+        return f"index {number} after {_index_before(text, place)}: indices must ascend within a row"
+    return f"value {shown(value)} {_value_problem(value, fault, dtype)}"
+
+
+def _value_problem(value: bytes, fault: int, dtype: str) -> str:
+    if fault == kernels.TOO_LARGE and math.isfinite(float(value)):
+        return f"is too large for {dtype}; read it as float64"
+    infinite = fault == kernels.TOO_LARGE or value.lower().lstrip(b"+-") in (b"inf", b"infinity", b"nan")
+    return "is not finite" if infinite else "is not a number"
+
+
+def _index_before(text: Text, place: int) -> str:
+    """Return the index of the pair before the one at a place of the same line."""
+    pairs = text.data[text.data.rfind(b"\n", 0, place) + 1 : place].split()[1:]
+    return [pair for pair in pairs if not pair.startswith(b"qid")][-1].partition(b":")[0].decode()

@@ -1,0 +1,316 @@
+"""Text tables (CSV, and the data part of KEEL files) to columns: numbers as a matrix, everything else as categories."""
+
+import csv
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from aucdist.data.formats.text import Text, shown
+from aucdist.data.labels import Labels, listed
+from aucdist.errors import InputError, unknown
+from aucdist.kernels import cells as kernels
+
+BLANKS = r"\s+"
+MISSING = ("", "?", "<null>", "nan")
+MISSING_NUMBER = (*MISSING, "na", "null")  # which may well be categories; as `aucdist.kernels.cells`
+MISSING_CATEGORY = "(missing)"
+REMEDY = "remove the row or fill it in; in a feature `missing: keep` lets it through"
+
+# Categoricals without missing values and without blanks around them, their categories in alphabetical order.
+Texts = dict[str, pd.Categorical]
+
+
+@dataclass(frozen=True)
+class TableForm:
+    """How lines of cells are to be read.
+
+    Attributes
+    ----------
+    names : sequence of str
+        The columns, in order.
+    label : str
+        The one with the classes; empty where there is none.
+    features : sequence of str
+        Those that are features, in the order of these. What is neither that nor the label is passed over.
+    categorical : collection of str
+        The features that are texts, and become one feature for each value.
+    hashed : mapping of str to int
+        The features that are texts, and become so many features.
+    separator : str
+        One character, or `BLANKS`.
+    first_line : int
+        Number of the first of the lines in its file.
+    allowed : mapping of str to collection of str
+        For a column of texts the values that it may have; a column that is not here may have any.
+    missing : bool
+        Whether features may have missing values: nan among numbers, `MISSING_CATEGORY` among texts.
+    dtype : str
+        ``float64`` or ``float32``.
+    """
+
+    names: Sequence[str]
+    label: str
+    features: Sequence[str]
+    categorical: Collection[str] = ()
+    hashed: Mapping[str, int] = field(default_factory=dict)
+    separator: str = ","
+    first_line: int = 1
+    allowed: Mapping[str, Collection[str]] = field(default_factory=dict)
+    missing: bool = False
+    dtype: str = "float64"
+
+    @property
+    def texts(self) -> list[str]:
+        """The columns that are texts."""
+        wanted = {*self.categorical, *self.hashed, self.label}
+        return [name for name in self.names if name in wanted]
+
+    @property
+    def numbers(self) -> list[str]:
+        """The columns that are numbers, in the order of the features."""
+        return [name for name in self.features if name not in self.categorical and name not in self.hashed]
+
+    @property
+    def slots(self) -> np.ndarray:
+        """What the kernel is told of each column."""
+        place = {name: i for i, name in enumerate(self.numbers)}
+        place |= {name: kernels.FIRST_TEXT - i for i, name in enumerate(self.texts)}
+        return np.array([place.get(name, kernels.SKIPPED) for name in self.names], dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """The columns of a file, and which of them are what.
+
+    Attributes
+    ----------
+    numbers : ndarray of shape (n_samples, n_numbers), float32 or float64
+        The features that are numbers, in order. Finite, or nan where values may be missing.
+    texts : dict of str to Categorical
+        The label and the categorical columns.
+    label : str
+        The column with the classes.
+    features : tuple of str
+        The columns that are features, in order.
+    categories : dict of str to tuple of str
+        The values of the categorical ones among them, in the order of their features.
+    hashed : dict of str to int
+        For those that are hashed the number of their features.
+    """
+
+    numbers: np.ndarray
+    texts: Texts
+    label: str
+    features: tuple[str, ...]
+    categories: dict[str, tuple[str, ...]]
+    hashed: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def labels(self) -> Labels:
+        """The class of each row."""
+        column = self.texts[self.label]
+        return Labels.of(column.codes, tuple(column.categories))
+
+
+def unique(names: Sequence[str], where: str) -> list[str]:
+    """Return the column names, which must differ and may not be empty."""
+    seen: set[str] = set()
+    for i, name in enumerate(names, 1):
+        if not name:
+            raise InputError(f"{where}: column {i} has no name")
+        if name in seen:
+            raise InputError(f"{where}: two columns are called {name!r}")
+        seen.add(name)
+    return list(names)
+
+
+def pick(names: Sequence[str], column: str | int | None, where: str, key: str) -> str:
+    """Return the name of a column given by name or by position."""
+    if isinstance(column, int):
+        if not -len(names) <= column < len(names):
+            raise InputError(f"{where}: `{key}` is column {column}, but there are {len(names)} columns, from 0")
+        return names[column]
+    if column not in names:
+        raise InputError(f"{where}: {unknown(f'column in `{key}`', column, names)}")
+    return str(column)
+
+
+def parse_table(data: bytes, where: str, form: TableForm) -> Table:
+    """Read lines of cells. Each number is that which Python's `float` makes of its text.
+
+    Parameters
+    ----------
+    data : bytes
+        UTF-8, without a header. Lines of blanks do not count, and there may be no others.
+    where : str
+        Names the file in errors.
+    form : TableForm
+
+    Raises
+    ------
+    InputError
+        If a line has too many or too few cells, a number is none or is not finite, a value is missing or not allowed,
+        naming line and column.
+    """
+    text = Text.of(data, where, form.first_line)
+    n_lines, names = text.data.count(b"\n"), form.numbers
+    numbers = np.empty((n_lines, len(names)), dtype=form.dtype)
+    spans = np.empty((len(form.texts), n_lines, 2), dtype=np.int64)
+    hard = np.empty((len(text.data) // 20 + 1, 4), dtype=np.int64)  # memory that is not touched is not used
+    most = float(np.finfo(form.dtype).max)
+    n, n_hard, *fault = kernels.parse_cells(
+        text.array, _separator(form), form.slots, most, form.missing, numbers, spans, hard
+    )
+    if fault[0] != kernels.SOUND:
+        raise _fault(text, form, *fault)
+    for row, slot, start, stop in hard[:n_hard]:
+        numbers[row, slot] = float(text.data[start:stop])
+        if not np.isfinite(numbers[row, slot]):
+            raise _bad_cell(text, start, names[slot], f"{shown(text.data[start:stop])} is not finite")
+    texts = {name: _texts(text, spans[t, :n], name, form) for t, name in enumerate(form.texts)}
+    if not form.label:
+        texts[""] = unlabelled(n)
+    categories = {
+        name: tuple(sorted(form.allowed.get(name, texts[name].categories)))
+        for name in form.features
+        if name in form.categorical
+    }
+    return Table(numbers[:n], texts, form.label, tuple(form.features), categories, dict(form.hashed))
+
+
+def infer_texts(data: bytes, where: str, form: TableForm) -> set[str]:
+    """Return the columns with a cell that is not a number. A line of another length ends the search."""
+    is_text = np.zeros(len(form.names), dtype=bool)
+    kernels.find_texts(Text.of(data, where).array, _separator(form), form.missing, is_text)
+    return {name for name, found in zip(form.names, is_text, strict=True) if found}
+
+
+def _separator(form: TableForm) -> int:
+    return kernels.BLANKS if form.separator == BLANKS else ord(form.separator)
+
+
+def _texts(text: Text, spans: np.ndarray, name: str, form: TableForm) -> pd.Categorical:
+    """Return a column of texts."""
+    codes, pieces = text.distinct(spans)
+    allowed = form.allowed.get(name)
+    values = []
+    for code, raw in enumerate(pieces):
+        value, problem = "", None
+        try:
+            value = _unquoted(raw)
+        except UnicodeDecodeError as e:
+            problem = f"not UTF-8 text (byte {raw[e.start]:#x})"
+        if form.missing and name != form.label and not problem and is_missing(value):
+            value = MISSING_CATEGORY
+        problem = problem or problem_with(value, allowed)
+        if problem:
+            raise _bad_cell(text, spans[np.argmax(codes == code), 0], name, problem)
+        values.append(value)
+    return categorical(codes, values)
+
+
+def _unquoted(raw: bytes) -> str:
+    value = raw.decode()
+    return (value[1:-1].replace('""', '"') if raw[:1] == b'"' else value).strip()
+
+
+def categorical(codes: np.ndarray, values: Sequence[str]) -> pd.Categorical:
+    """Return texts as a categorical. Some of the values may be the same."""
+    ordered = sorted(set(values))
+    position = {value: i for i, value in enumerate(ordered)}
+    place = np.array([position[value] for value in values], dtype=np.int32)
+    return pd.Categorical.from_codes(place[codes], categories=pd.Index(ordered, dtype=object))
+
+
+def problem_with(value: str, allowed: Collection[str] | None) -> str | None:
+    """Say what is wrong with a text, if anything is."""
+    if is_missing(value):
+        return f"the value is missing ({value!r}); {REMEDY}"
+    if allowed is not None and value not in allowed:
+        return f"unknown category {value[:80]!r}; known: {listed(allowed)}"
+    return None
+
+
+def unlabelled(n: int) -> pd.Categorical:
+    """Return the labels of rows without any, that are only to be scored: one class."""
+    return pd.Categorical.from_codes(np.zeros(n, dtype=np.int8), categories=pd.Index(["?"], dtype=object))
+
+
+def is_missing(text: str) -> bool:
+    """Tell whether a cell says that its value is missing."""
+    return text.lower() in MISSING
+
+
+def _fault(text: Text, form: TableForm, fault: int, start: int, stop: int, column: int) -> InputError:
+    """Return the error for what the kernel found."""
+    if fault == kernels.OTHER_LENGTH:
+        return InputError(f"{text.line(start)}: {column} cells, but there are {len(form.names)} columns")
+    name, raw = form.names[column], text.data[start:stop]
+    if fault == kernels.OPEN_QUOTE:
+        return _bad_cell(text, start, name, "the quotes are not closed; a file with line breaks in cells must be read in one "
+                         "part, as compressed files are")  # fmt: skip
+    if fault == kernels.STRAY:
+        return _bad_cell(
+            text, start, name, f"there is something between the closing quote and the next cell: {shown(raw)}"
+        )
+    try:
+        cell = _unquoted(raw)
+    except UnicodeDecodeError as e:
+        return _bad_cell(text, start, name, f"not UTF-8 text (byte {raw[e.start]:#x})")
+    return _bad_cell(text, start, name, _number_problem(cell, form.dtype))
+
+
+def _number_problem(cell: str, dtype: str) -> str:
+    if cell.lower() in MISSING_NUMBER:
+        return f"the value is missing ({cell!r}); {REMEDY}"
+    try:
+        number = None if "_" in cell else float(cell)
+    except ValueError:
+        number = None
+    if number is None:
+        return f"{cell[:40]!r} is not a number; if the column holds categories, list it under `categorical`"
+    return f"{cell[:40]!r} is " + (
+        f"too large for {dtype}; read it as float64" if math.isfinite(number) else "not finite"
+    )
+
+
+def _bad_cell(text: Text, place: int, name: str, problem: str) -> InputError:
+    return InputError(f"{text.line(place)}, column {name!r}: {problem}")
+
+
+def first_row(data: bytes, where: str, separator: str) -> tuple[int, list[str], int]:
+    """Return the cells of the first row, the number of the line after it, and where that line starts.
+
+    Raises
+    ------
+    InputError
+        If there is none, if it is not UTF-8, or if it cannot be cut into cells.
+    """
+    read = 0
+
+    def lines() -> Iterator[str]:
+        nonlocal read
+        while read < len(data):
+            start, read = read, data.find(b"\n", read) + 1 or len(data)
+            yield data[start:read].decode()
+
+    found = lines()
+    reader = (line.split() for line in found) if separator == BLANKS else _cells(found, separator)
+    try:
+        for cells in reader:
+            if len(cells) > 1 or any(cell.strip() for cell in cells):
+                return data.count(b"\n", 0, read) + 1, [cell.strip() for cell in cells], read
+    except (UnicodeDecodeError, csv.Error) as e:
+        said = f"not UTF-8 text (byte {e.object[e.start]:#x})" if isinstance(e, UnicodeDecodeError) else str(e)
+        if "new-line character" in said:
+            said = "lines end in CR alone; LF or CR LF are expected"
+        line = data.count(b"\n", 0, max(0, read - 1)) + 1
+        raise InputError(f"{where}, line {line}: {said}") from None
+    raise InputError(f"{where} has no rows")
+
+
+def _cells(lines: Iterator[str], separator: str) -> Iterator[list[str]]:
+    return csv.reader(lines, delimiter=separator, skipinitialspace=True, strict=True)

@@ -1,0 +1,155 @@
+"""Shards: blocks on disk as Parquet files, each named after its content. See `aucdist.data.shards.manifest` for the folder."""
+
+import hashlib
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from aucdist.data.block import Block
+from aucdist.data.dataset import Schema
+from aucdist.data.shards.block_file import Form, from_parquet, nbytes, to_parquet
+from aucdist.data.shards.manifest import Manifest, Shard, Stored, below, commit, read_manifest
+from aucdist.data.storage import files
+from aucdist.data.storage.arrow_files import read_buffer
+from aucdist.errors import InputError
+
+
+def write_shards(blocks: Sequence[Block], schema: Schema, url: str) -> list[str]:
+    """Write blocks as a sharded data set, each block as one shard.
+
+    Parameters
+    ----------
+    blocks : sequence of Block
+        Of one layout, type and number of features. A block without rows is legal.
+    schema : Schema
+    url : str
+        A folder: a path or an fsspec URL. A data set that is there already is replaced; its shards stay behind.
+
+    Returns
+    -------
+    list of str
+        The URLs of the shards.
+
+    Raises
+    ------
+    InputError
+        If the blocks do not go together, or if the place is not writable or cannot be reached.
+    """
+    if not blocks:
+        raise InputError("there are no blocks to write")
+    form = Form.of(blocks[0])
+    if any(Form.of(block) != form for block in blocks):
+        raise InputError("blocks of one data set must agree in layout, type, number of features and having weights")
+    if len(schema.feature_names) != form.n_features:
+        raise InputError(f"{len(schema.feature_names)} feature names for {form.n_features} features")
+    manifest = commit(url, schema, form, [write_shard(block, url, i) for i, block in enumerate(blocks)])
+    return [manifest.place(shard) for shard in manifest.shards]
+
+
+def write_shard(block: Block, url: str, index: int) -> Shard:
+    """Write one shard, and return its entry in the manifest that is still to be written.
+
+    Parameters
+    ----------
+    block : Block
+    url : str
+        The folder.
+    index : int
+        The shard's place among the others.
+
+    Raises
+    ------
+    InputError
+        If the place is not writable or cannot be reached.
+    """
+    data, values_at = to_parquet(block)
+    stored = Stored.of(data, f"shard-{index:05d}")
+    files.write_bytes(below(url, stored.file), data)
+    return Shard(
+        stored.file, stored.size, stored.sha256, block.n_samples, n_pos(block), nbytes(block), zlib.crc32(data), values_at,
+    )  # fmt: skip
+
+
+def read_shard(url: str, index: int) -> Block:
+    """Read one shard as a block.
+
+    Parameters
+    ----------
+    url : str
+        The folder of the data set, or one generation of it: `Manifest.url`. A fit reads shards more than once, and must
+        name the generation, for the data set may be replaced meanwhile.
+    index : int
+        The shard's place in it, which becomes the block's.
+
+    Returns
+    -------
+    Block
+        Its arrays may be views of what Arrow decoded, and then are not writable.
+
+    Raises
+    ------
+    InputError
+        If there is no such shard, or if it is missing, truncated or altered.
+    """
+    manifest = read_manifest(url)
+    shard, data = _stored(manifest, index)
+    if len(data) != shard.size or zlib.crc32(data) != shard.crc32:
+        raise _altered(manifest, shard)
+    return _decoded(data, manifest, shard, index)
+
+
+def verify_shard(url: str, index: int) -> str | None:
+    """Read one shard, compare all that the manifest says of it, and return what is wrong, if anything.
+
+    Parameters
+    ----------
+    url, index
+        As for `read_shard`.
+    """
+    try:
+        manifest = read_manifest(url)
+        shard, data = _stored(manifest, index)
+        if hashlib.sha256(data).hexdigest() != shard.sha256:
+            raise _altered(manifest, shard)
+        block = _decoded(data, manifest, shard, index)
+        if not np.isin(block.y, (-1, 1)).all() or np.isinf(block.rows.values).any():
+            raise InputError(
+                f"{files.shown(manifest.place(shard))}: a label is neither -1 nor +1, or a value is not finite"
+            )
+    except InputError as e:
+        return str(e)
+    return None
+
+
+def n_pos(block: Block) -> int:
+    """Return the number of positive rows."""
+    return int((block.y == 1).sum())
+
+
+def _stored(manifest: Manifest, index: int) -> tuple[Shard, pa.Buffer]:
+    if not 0 <= index < len(manifest.shards):
+        shown = files.shown(manifest.folder)
+        raise InputError(f"{shown} has {len(manifest.shards)} shards, from 0; there is no number {index}")
+    shard = manifest.shards[index]
+    return shard, read_buffer(manifest.place(shard))
+
+
+def _decoded(data: pa.Buffer, manifest: Manifest, shard: Shard, index: int) -> Block:
+    where = files.shown(manifest.place(shard))
+    try:
+        block = from_parquet(data, manifest.form, index, shard.values_at)
+    except InputError as e:
+        raise InputError(f"{where}: {e}") from None
+    except (pa.ArrowException, OSError, ValueError, KeyError) as e:
+        raise InputError(f"{where} cannot be read: {type(e).__name__}: {e}") from None
+    if (block.n_samples, n_pos(block)) != (shard.rows, shard.positives):
+        raise InputError(f"{where}: its rows or positives are not those in the manifest")
+    return block
+
+
+def _altered(manifest: Manifest, shard: Shard) -> InputError:
+    return InputError(
+        f"{files.shown(manifest.place(shard))} is truncated or altered: its size or checksum is not the one in the manifest"
+    )

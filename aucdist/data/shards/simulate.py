@@ -1,0 +1,119 @@
+"""Simulated rows, for benchmarks and for data larger than what one has."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+
+import numpy as np
+
+from aucdist.data.block import Block
+from aucdist.data.dataset import Schema
+from aucdist.data.shards.block_file import Form
+from aucdist.data.shards.manifest import Manifest, Shard, commit
+from aucdist.data.shards.shard import write_shard
+from aucdist.data.source import Dtype
+from aucdist.errors import InputError
+
+BYTES_PER_SHARD = 64 * 2**20
+
+
+def simulate(
+    n_samples: int, n_features: int, positive_share: float, *, seed: int, shift: float = 1.2, index: int = 0
+) -> Block:
+    """Draw rows from two Gaussians with the identity as covariance.
+
+    Parameters
+    ----------
+    n_samples, n_features : int
+    positive_share : float
+        Chance of a row to be positive, between 0 and 1.
+    seed : int
+        The direction between the classes comes from it alone, the rows from it and `index`.
+    shift : float, default=1.2
+        Distance between the class means; the best AUC is the normal distribution function at ``shift / sqrt(2)``.
+    index : int, default=0
+        Which block of the data set this is: equal blocks with different rows and row ids.
+
+    Returns
+    -------
+    Block
+        Dense, float64.
+
+    Raises
+    ------
+    InputError
+        For a share that is not between 0 and 1.
+    """
+    if not 0.0 < positive_share < 1.0:
+        raise InputError(f"positive_share is {positive_share}; a number between 0 and 1 is needed")
+    direction = np.random.default_rng(seed).normal(size=n_features)
+    direction *= shift / np.linalg.norm(direction)
+    r = np.random.default_rng((seed, index))
+    positive = r.random(n_samples) < positive_share
+    X = r.normal(size=(n_samples, n_features)) + positive[:, None] * direction
+    ids = np.arange(index * n_samples, (index + 1) * n_samples)
+    return Block.of(X, np.where(positive, 1, -1), row_id=ids, index=index)
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """A sharded data set of simulated rows, written shard by shard, so that it may be larger than any memory.
+
+    Attributes
+    ----------
+    rows, features : int
+    positive_share : float
+        As in `simulate`.
+    rows_per_shard : int or None
+        The last shard may have fewer; None: as many as take 64 MiB.
+    dtype : str
+        ``float32`` or ``float64``.
+    seed : int
+    shift : float
+        As in `simulate`.
+    """
+
+    rows: int
+    features: int
+    positive_share: float
+    rows_per_shard: int | None = None
+    dtype: Dtype = "float32"
+    seed: int = 0
+    shift: float = 1.2
+
+    def __post_init__(self) -> None:
+        for name in ("rows", "features", "rows_per_shard"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InputError(f"{name} is {value}; at least 1 is needed")
+        if not 0.0 < self.positive_share < 1.0:
+            raise InputError(f"positive_share is {self.positive_share}; a number between 0 and 1 is needed")
+        if self.dtype not in ("float32", "float64"):
+            raise InputError(f"dtype is {self.dtype!r}; float32 or float64 is needed")
+
+    @property
+    def per_shard(self) -> int:
+        """Rows of each shard but the last."""
+        return self.rows_per_shard or max(1, BYTES_PER_SHARD // (self.features * np.dtype(self.dtype).itemsize))
+
+    @property
+    def n_shards(self) -> int:
+        """Number of shards."""
+        return math.ceil(self.rows / self.per_shard)
+
+    def block(self, index: int) -> Block:
+        """Draw the rows of one shard."""
+        first = index * self.per_shard
+        n = min(self.per_shard, self.rows - first)
+        block = simulate(n, self.features, self.positive_share, seed=self.seed, shift=self.shift, index=index)
+        return replace(block.with_X(block.X.astype(self.dtype)), row_id=first + np.arange(n))
+
+    def write(self, url: str, index: int) -> Shard:
+        """Draw the rows of one shard, and write it into the folder."""
+        return write_shard(self.block(index), url, index)
+
+    def commit(self, url: str, shards: Sequence[Shard]) -> Manifest:
+        """Make the shards, which are all of them, the data set in the folder."""
+        schema = Schema(tuple(f"x{i}" for i in range(1, self.features + 1)), "y", ("1",), ("-1",), {})
+        form = Form("dense", self.dtype, self.features, False)
+        return commit(url, schema, form, shards, origin={"simulated": asdict(self)})

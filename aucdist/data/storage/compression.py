@@ -1,0 +1,68 @@
+"""Compressed files: gzip, bzip2, xz and Zstandard, by the ending of the name."""
+
+import bz2
+import gzip
+import io
+import lzma
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+
+from aucdist.data.storage import files
+from aucdist.errors import InputError
+
+OPENERS: dict[str, Callable[[bytes], Any]] = {
+    ".gz": lambda data: gzip.GzipFile(fileobj=io.BytesIO(data)),
+    ".bz2": lambda data: bz2.BZ2File(io.BytesIO(data)),
+    ".xz": lambda data: lzma.LZMAFile(io.BytesIO(data)),  # noqa: SIM115
+    ".zst": lambda data: pa.CompressedInputStream(pa.BufferReader(data), "zstd"),
+}
+BOM = b"\xef\xbb\xbf"
+CHUNK = 2**22
+# Tables of numbers shrink to a tenth. What grows more than this was made to fill the memory, or is not worth reading.
+MOST_GROWTH = 500
+ALWAYS_ALLOWED = 2**26
+
+
+def is_packed(url: str) -> bool:
+    """Tell whether a file is compressed, by the ending of its name."""
+    return Path(urlsplit(url).path).suffix in OPENERS
+
+
+def unpacked(data: bytes, url: str) -> bytes:
+    """Return what is in a file: decompressed if its name ends in .gz, .bz2, .xz or .zst, and without a byte order mark.
+
+    Raises
+    ------
+    InputError
+        If the file is truncated or damaged, if nothing is in it, or if it would grow beyond all measure.
+    """
+    if is_packed(url):
+        try:
+            data = _expanded(data, url)
+        except (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error) as e:
+            if isinstance(e, InputError):
+                raise
+            raise InputError(f"{files.shown(url)} is truncated or damaged: {e}") from None
+    data = data.removeprefix(BOM)
+    if not data or data.isspace():
+        raise InputError(f"{files.shown(url)} is empty")
+    return data
+
+
+def _expanded(data: bytes, url: str) -> bytes:
+    limit = max(ALWAYS_ALLOWED, MOST_GROWTH * len(data))
+    pieces, size = [], 0
+    with OPENERS[Path(urlsplit(url).path).suffix](data) as file:
+        while piece := file.read(CHUNK):
+            pieces.append(piece)
+            size += len(piece)
+            if size > limit:
+                raise InputError(
+                    f"{files.shown(url)}: {len(data)} bytes unpack to more than {limit}; if it is no trap, unpack it by hand"
+                )
+    return b"".join(pieces)

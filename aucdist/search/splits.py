@@ -1,0 +1,120 @@
+"""The cuts of a search: which rows each fold trains on, and which it is scored on."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from aucdist.engine.blocks import block_seed
+from aucdist.selection.folds import Partition, partition
+
+
+class Fold(NamedTuple):
+    """A fold, or a fold of the training rows of a fold.
+
+    Attributes
+    ----------
+    repeat, fold : int
+    inner : int or None
+    """
+
+    repeat: int
+    fold: int
+    inner: int | None = None
+
+
+class Sides(NamedTuple):
+    """Which rows a cut trains on and which it is scored on, each bool, at the place of the row's id."""
+
+    train: np.ndarray
+    held_out: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Folds:
+    """All folds of a search; a row's side follows from its id, its class and the seed, wherever the row lies.
+
+    Attributes
+    ----------
+    row_id : ndarray of shape (n_samples,), int64
+        Each once, not negative.
+    y : ndarray of shape (n_samples,)
+        Labels, -1 or +1.
+    n_folds, repeats, seed : int
+    n_inner : int or None
+        Folds of the training rows of each fold, for nested cross-validation.
+    groups : ndarray of shape (n_samples,), int64, or None
+    time : ndarray of shape (n_samples,), float64, or None
+        See `aucdist.selection.folds.partition`.
+    """
+
+    row_id: np.ndarray
+    y: np.ndarray
+    n_folds: int
+    repeats: int = 1
+    seed: int = 0
+    n_inner: int | None = None
+    groups: np.ndarray | None = None
+    time: np.ndarray | None = None
+    _made: dict[tuple[int, int | None], Partition] = field(default_factory=dict)
+
+    def outer(self) -> list[Fold]:
+        """Return the folds, repeat by repeat."""
+        return [Fold(repeat, fold) for repeat in range(self.repeats) for fold in range(self.n_folds)]
+
+    def inner(self, cut: Fold) -> list[Fold]:
+        """Return the folds of the training rows of a fold."""
+        return [Fold(cut.repeat, cut.fold, inner) for inner in range(self.n_inner or 0)]
+
+    def sides(self, cut: Fold) -> Sides:
+        """Return which rows a cut trains on and is scored on."""
+        train, held_out = self._rows(cut)
+        sides = np.zeros((2, int(self.row_id.max()) + 1), dtype=bool)
+        sides[0, self.row_id[train]] = True
+        sides[1, self.row_id[held_out]] = True
+        return Sides(*sides)
+
+    def sizes(self, cut: Fold) -> tuple[int, int]:
+        """Return the number of training rows and of held-out rows."""
+        train, held_out = self._rows(cut)
+        return int(train.sum()), int(held_out.sum())
+
+    def check(self) -> None:
+        """Make all cuts.
+
+        Raises
+        ------
+        InputError
+            If one of them cannot be made: see `aucdist.selection.folds.partition`.
+        """
+        for cut in self._all():
+            self._rows(cut)
+
+    def _all(self) -> Iterator[Fold]:
+        for cut in self.outer():
+            yield cut
+            yield from self.inner(cut)
+
+    def _rows(self, cut: Fold) -> tuple[np.ndarray, np.ndarray]:
+        outer = self._partition(cut.repeat, None)
+        train = outer.train(cut.fold)
+        if cut.inner is None:
+            return train, outer.held_out(cut.fold)
+        mine = np.flatnonzero(train)
+        within = self._partition(cut.repeat, cut.fold, mine)
+        rows = np.zeros((2, len(self.y)), dtype=bool)
+        rows[0, mine] = within.train(cut.inner)
+        rows[1, mine] = within.held_out(cut.inner)
+        return rows[0], rows[1]
+
+    def _partition(self, repeat: int, fold: int | None, rows: np.ndarray | None = None) -> Partition:
+        if (repeat, fold) not in self._made:
+            at = slice(None) if rows is None else rows
+            self._made[repeat, fold] = partition(
+                self.row_id[at], self.y[at], self.n_folds if fold is None else self.n_inner or 0,
+                block_seed(self.seed, repeat, 0 if fold is None else 1 + fold),
+                groups=None if self.groups is None else self.groups[at],
+                time=None if self.time is None else self.time[at],
+            )  # fmt: skip
+        return self._made[repeat, fold]

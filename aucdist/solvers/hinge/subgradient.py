@@ -1,0 +1,173 @@
+"""Batch subgradient methods for the hinge: COMID, RDA and PSA.
+
+The rivals of Non-smooth SCD in Tao, Zhu, Luo & Kong (2013; `aucdist.solvers.hinge.columns`). A round is one step along the
+subgradient g of the loss over all rows, and one reduction. With eta_t of `PrimalState.step`:
+
+``comid``
+    Algorithm 2, with the closed forms of (8): ``w <- soften(w - eta_t g / 2, eta_t lam / 2)`` for L1, ``w <- (w - eta_t g / 2) /
+    (1 + eta_t lam)`` for L2. The print's appendix multiplies where it has to divide by eta.
+``rda``
+    Xiao, "Dual averaging methods for regularized stochastic learning and online optimization" (JMLR 11, 2010), with h =
+    |w|^2 / 2. With the mean G of all subgradients so far: ``w <- -(eta sqrt(t) / 2) soften(G, lam)`` for L1, his gamma being 2 /
+    eta; ``w <- -t G / (2 lam t + 2 / eta - 2 lam)`` for L2, where eta = 1 / lam makes it his, without h.
+``psa``
+    ``w <- the point of the L1 ball nearest to w - eta_t g / 2``, after Duchi et al., "Efficient projections onto the l1-ball for
+    learning in high dimensions" (ICML 2008). It minimises the loss alone within the ball; what is shown is the objective with the
+    L1 penalty, whose minimum it finds if the radius is the L1 norm there.
+
+The published steps for L2 are those with eta = 1 / lam; on dense data they need very many rounds to come down from where the
+first ones lead. The intercept moves against its own subgradient by 2 / sqrt(t) of it; RDA's is that part of the sum of all.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from itertools import count
+
+import numpy as np
+
+from aucdist.engine.blocks import Blocks
+from aucdist.kernels.hinge_primal import ball_width
+from aucdist.objectives.hinge import EQUAL, ClassWeight
+from aucdist.solvers.base import Round
+from aucdist.solvers.hinge.primal_state import PrimalState
+
+FACTOR = 1.0
+"""Of `PrimalState.usual_eta`: all weights move at once."""
+
+FACTOR_OF_MEANS = 4.0
+"""The same for RDA with L1, where the mean of all subgradients goes up and down less than each of them."""
+
+Rule = Callable[[np.ndarray, np.ndarray, int], np.ndarray]
+"""``rule(w, g, t)`` returns the weights after step t = 1, 2, ...; the last of them, and of g, belongs to the intercept."""
+
+
+def hinge_comid(
+    blocks: Blocks,
+    lam: float,
+    start: np.ndarray | None = None,
+    *,
+    penalty: str = "l2",
+    intercept: bool = False,
+    class_weight: ClassWeight = EQUAL,
+    eta: float | None = None,
+    average: bool = False,
+) -> Iterator[Round]:
+    """Solve by batch COMID, algorithm 2.
+
+    Parameters
+    ----------
+    blocks : Blocks
+    lam : float
+        Above 0.
+    start : ndarray of shape (n_features,), or (n_features + 1,) with an intercept, optional
+        Zero by default.
+    penalty : {"l1", "l2"}
+    intercept : bool
+        Not penalised.
+    class_weight : tuple of float
+        What the weights of the negative and of the positive rows are multiplied with.
+    eta : float, optional
+        The length of the first step; by default `PrimalState.usual_eta`.
+    average : bool
+        Show the average of the weights, those of round t counting t times.
+
+    Yields
+    ------
+    Round
+        The best weights so far, of shape (n_features,), or (n_features + 1,) with the intercept last; their exact objective; the
+        best bound so far. A round is one pass; with `average` half a pass more.
+    """
+    state = PrimalState(blocks, lam, start, penalty, intercept, class_weight, average)
+    eta = state.usual_eta(FACTOR) if eta is None else eta
+
+    def rule(w: np.ndarray, g: np.ndarray, t: int) -> np.ndarray:
+        step = state.step(eta, t)
+        reached = w - 0.5 * step * g
+        features = soften(reached[:-1], 0.5 * step * lam) if penalty == "l1" else reached[:-1] / (1.0 + step * lam)
+        return np.append(features, w[-1] - free_step(t) * g[-1])
+
+    yield from _rounds(state, rule)
+
+
+def hinge_rda(
+    blocks: Blocks,
+    lam: float,
+    start: np.ndarray | None = None,
+    *,
+    penalty: str = "l2",
+    intercept: bool = False,
+    class_weight: ClassWeight = EQUAL,
+    eta: float | None = None,
+    average: bool = False,
+) -> Iterator[Round]:
+    """Solve by batch regularised dual averaging.
+
+    Of the start nothing but its subgradient counts. Parameters and rounds as in `hinge_comid`.
+    """
+    state = PrimalState(blocks, lam, start, penalty, intercept, class_weight, average)
+    if eta is None:
+        eta = state.usual_eta(FACTOR_OF_MEANS if penalty == "l1" else FACTOR)
+    total = np.zeros(blocks.n_features + 1)
+
+    def rule(w: np.ndarray, g: np.ndarray, t: int) -> np.ndarray:
+        nonlocal total
+        total = total + g
+        if penalty == "l1":
+            features = 0.5 * eta * np.sqrt(t) * soften(total[:-1] / t, lam)
+        else:
+            features = total[:-1] / (2.0 * lam * t + 2.0 / eta - 2.0 * lam)
+        return -np.append(features, free_step(t) * total[-1])
+
+    yield from _rounds(state, rule)
+
+
+def hinge_psa(
+    blocks: Blocks,
+    lam: float,
+    start: np.ndarray | None = None,
+    *,
+    radius: float,
+    intercept: bool = False,
+    class_weight: ClassWeight = EQUAL,
+    eta: float | None = None,
+    average: bool = False,
+) -> Iterator[Round]:
+    """Solve by projected subgradients on the L1 ball; what is not told here is as in `hinge_comid`.
+
+    Parameters
+    ----------
+    radius : float
+        Above 0: the largest ``|w|_1`` allowed.
+    """
+    state = PrimalState(blocks, lam, start, "l1", intercept, class_weight, average)
+    eta = state.usual_eta(FACTOR) if eta is None else eta
+
+    def rule(w: np.ndarray, g: np.ndarray, t: int) -> np.ndarray:
+        features = onto_ball((w - 0.5 * state.step(eta, t) * g)[:-1], radius)
+        return np.append(features, w[-1] - free_step(t) * g[-1])
+
+    yield from _rounds(state, rule)
+
+
+def _rounds(state: PrimalState, rule: Rule) -> Iterator[Round]:
+    for t in count(1):
+        shown, g = state.evaluate()
+        yield shown
+        g[-1] *= state.intercept
+        state.w = rule(state.w, g, t)
+
+
+def free_step(t: int) -> float:
+    """Return the factor of the intercept's subgradient in step t."""
+    return 2.0 / math.sqrt(t)
+
+
+def soften(w: np.ndarray, width: float) -> np.ndarray:
+    """Return the weights, each moved by the width towards 0 and not beyond."""
+    return np.sign(w) * np.maximum(np.abs(w) - width, 0.0)
+
+
+def onto_ball(w: np.ndarray, radius: float) -> np.ndarray:
+    """Return the point of the L1 ball of this radius that is nearest to w."""
+    sizes = np.abs(w)
+    return soften(w, ball_width(sizes, radius, 0)) if sizes.sum() > radius else w

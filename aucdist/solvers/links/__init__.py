@@ -1,0 +1,1 @@
+"""Solvers for probability models: logit, cloglog and GEV links."""

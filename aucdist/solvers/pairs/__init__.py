@@ -1,0 +1,1 @@
+"""Solvers for losses on pairs of a positive and a negative row."""

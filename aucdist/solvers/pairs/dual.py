@@ -1,0 +1,345 @@
+"""Dual coordinate descent over single pairs drawn at random: AUC-SDCD and AUC-SDCDperm.
+
+After Jiang, Tao, Gao & Chu, "Dual coordinate descent method for solving AUC optimization problem" (Journal of Software 25(10),
+2014), algorithms 1 and 2. With k pairs z = x_i - x_j the dual is
+
+    D(a) = mean of a - lam/2 |w(a)|^2,    w(a) = (sum of a z) / (lam k),    a in [0, 1].
+
+A step takes a pair and maximises D over its variable: ``a <- clip(a + lam k (1 - w.z) / z.z, 0, 1)``, and w follows. Where z = 0,
+rows that are equal in both classes, a becomes 1. Variables that are 0 are not stored: memory grows with the pairs
+touched, not with k.
+
+One block is the published algorithm. With several, each block takes its part of a round's steps on its own pairs
+(`aucdist.solvers.pairs.sampling`), all from the same w, and owns their dual variables, which never travel. What comes back is its
+contribution to w(a), and w is the sum of the contributions: should a block lose its variables, they are 0, which is
+feasible, and the next w belongs to them. Two ways to put the blocks' work together, after Ma et al., "Adding vs. averaging in
+distributed primal-dual optimization" (ICML 2015), for K blocks:
+
+``add``
+    All changes count in full. So that they cannot overshoot together, a block reckons with K times the effect of its own
+    (sigma' = K).
+``average``
+    A block works as if alone, and keeps 1/K of its changes.
+
+The dual value never falls in either, up to rounding.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from aucdist.data.block import Block, n_rows
+from aucdist.engine.blocks import Blocks, Summary
+from aucdist.errors import InputError, unknown
+from aucdist.kernels.pair_epochs import ENTRY, draw_any, draw_in_order, dual_steps
+from aucdist.kernels.rows import accumulate
+from aucdist.solvers.base import Round
+from aucdist.solvers.pairs.dual_table import Table
+from aucdist.solvers.pairs.objective import pairwise_objective
+from aucdist.solvers.pairs.sampling import (
+    COMBINATIONS,
+    MINORITY_BYTES,
+    Combination,
+    Memory,
+    Pairing,
+    ResumableRound,
+    check,
+    key_of,
+    plan,
+)
+
+
+@dataclass(frozen=True)
+class Mean:
+    """An average over steps."""
+
+    n_steps: int = 0
+    w: Any = 0.0
+    dual: float = 0.0
+
+    def plus(self, n_steps: int, w: np.ndarray, dual: float) -> "Mean":
+        """Return the average over more steps, whose own is given."""
+        if n_steps == 0:
+            return self
+        share = n_steps / (self.n_steps + n_steps)
+        return Mean(
+            self.n_steps + n_steps, self.w + share * (w - self.w), self.dual + share * (dual - self.dual)
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Duals:
+    """A block's dual variables and what follows from them.
+
+    Attributes
+    ----------
+    table : Table
+        Number ``1 + i * n_majority + j`` is row i of the whole minority with the block's row j of the larger class.
+    contribution : ndarray of shape (n_features,), float64
+        ``(sum of a z) / (lam k)`` over the block's pairs.
+    mean : Mean
+        Of the contribution, and of the sum of the variables.
+    """
+
+    table: Table
+    contribution: np.ndarray
+    mean: Mean = field(default_factory=Mean)
+
+    @classmethod
+    def of(cls, block: Block, memory: Memory) -> "Duals":
+        """Return what the block remembers; where it remembers nothing its variables are 0."""
+        return memory.own or cls(Table.for_entries(0), np.zeros(block.n_features))
+
+
+@dataclass(frozen=True)
+class Ascent:
+    """What stays the same from round to round; scale is lam times the number of all pairs."""
+
+    seed: int
+    shuffled: bool
+    sign: int
+    scale: float
+    combination: Combination
+    average: bool
+
+
+# ---- steps: run on the blocks -----------------------------------------------------------------------------------------
+
+
+def adopt(
+    block: Block, memory: Memory, i: np.ndarray, j: np.ndarray, values: np.ndarray, offsets: np.ndarray, ascent: Ascent
+) -> tuple[Memory, Summary]:
+    """Take over those of the given dual variables that are of the block's pairs with the part of the minority at hand."""
+    duals = Duals.of(block, memory)
+    i, j = i - memory.first, j - offsets[block.index]
+    mine = (i >= 0) & (i < n_rows(memory.minority)) & (j >= 0) & (j < len(memory.which))
+    i, j, values = i[mine], j[mine], values[mine]
+    entries = np.empty(len(values), dtype=ENTRY)
+    entries["number"], entries["value"] = 1 + (i + memory.first) * len(memory.which) + j, values
+    total = np.zeros(block.n_features)
+    accumulate(memory.minority, i, values, total)
+    accumulate(block.rows, memory.which[j], -values, total)
+    own = Duals(duals.table.plus(entries), duals.contribution + ascent.sign / ascent.scale * total)
+    return memory.after(0, 0, own), {"w": own.contribution}
+
+
+def ascend(
+    block: Block, memory: Memory, w: np.ndarray, ascent: Ascent, shares: np.ndarray, part: int, restart: bool
+) -> tuple[Memory, Summary]:
+    """Take the block's share of a round's steps from w on; with a restart the average begins here."""
+    duals, how, n_steps = Duals.of(block, memory), ascent.combination, int(shares[block.index])
+    table, local, behind, behind_dual = _take_steps(block, memory, duals.table, w, ascent, part, n_steps)
+    mean = Mean() if restart else duals.mean
+    if ascent.average and n_steps > 0:
+        dual = duals.table.total() + how.gamma * (table.total() - behind_dual / n_steps - duals.table.total())
+        mean = mean.plus(n_steps, how.moved(duals.contribution, w, local - behind / n_steps), dual)
+    if how.gamma < 1.0:
+        table = duals.table.towards(table, how.gamma)
+    own = Duals(table, how.moved(duals.contribution, w, local), mean)
+    summary = {"w": own.contribution, "dual": table.total()}
+    if ascent.average:
+        known = mean.n_steps > 0
+        summary |= {"mean_w": mean.w if known else summary["w"], "mean_dual": mean.dual if known else summary["dual"]}
+    return memory.after(part, n_steps, own), summary
+
+
+def _take_steps(
+    block: Block, memory: Memory, table: Table, w: np.ndarray, ascent: Ascent, part: int, n_steps: int
+) -> tuple[Table, np.ndarray, np.ndarray, float]:
+    """Return table and w after the steps, and how far their sums over the steps fall short of n_steps times that."""
+    rows, first = memory.rows(block, ascent.sign), 1 + memory.first * len(memory.which)
+    table, local = table.copy(), w.copy()
+    behind, behind_dual = np.zeros(block.n_features if ascent.average else 0), 0.0
+    draw = draw_in_order if ascent.shuffled else draw_any
+    for taken, drawn in memory.draws(draw, key_of(block, ascent.seed, part), part, n_steps):
+        t = 0
+        while t < len(drawn):
+            t, used, more = dual_steps(
+                rows, drawn, t, first, ascent.scale, ascent.combination.sigma,
+                table.entries, table.used, table.room, local, float(taken), behind,
+            )  # fmt: skip
+            behind_dual += more
+            table = Table(table.entries, used)
+            if used >= table.room:
+                table = table.enlarged()
+    return table, local, behind, behind_dual
+
+
+def tell(block: Block, memory: Memory, offsets: np.ndarray) -> tuple[Memory, Summary]:
+    """Send the dual variables that are not 0: row of the minority, row of the larger class, value."""
+    stored = Duals.of(block, memory).table.stored()
+    i, j = np.divmod(stored["number"] - 1, max(1, len(memory.which)))
+    return memory, {"i": [i], "j": [j + offsets[block.index]], "value": [stored["value"]]}
+
+
+# ---- rounds: run by the client ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class DualStart:
+    """Where to go on.
+
+    Attributes
+    ----------
+    duals : sparse array of shape (n_pos, n_neg), float64
+        The dual variables, from 0 to 1; the rows of each class in the order of the blocks.
+    lam : float
+        What they were found for. For another lam they are multiplied so that w stays, or as nearly so as they may.
+    steps : int
+        The steps that led there. The pairs of a seed are drawn on from them, so that two fits in a row are one fit.
+    """
+
+    duals: sp.coo_array
+    lam: float
+    steps: int = 0
+
+
+def sdcd(
+    blocks: Blocks,
+    lam: float,
+    start: DualStart | None = None,
+    *,
+    seed: int,
+    steps: int | str | None = None,
+    epochs: int | None = None,
+    average: bool = False,
+    combine: str = "add",
+    minority_bytes: int = MINORITY_BYTES,
+    shuffled: bool = False,
+) -> Iterator[Round]:
+    """Solve by dual coordinate descent on single pairs: AUC-SDCD, algorithm 1.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        Both classes must be there.
+    lam : float
+    start : DualStart, optional
+        What `resume` of a round returned, for the same lam or another. Weights alone are refused: they have no dual variables.
+    seed : int
+    steps : int or "all", optional
+        Pairs to draw in all: T. ``"all"`` is n_pos * n_neg, the paper's choice.
+    epochs : int, optional
+        The same in units of n_samples pairs. With neither it goes on until the loop ends it.
+    average : bool
+        Return the average of w over the steps, as in lemma 1, and the dual value of the average. It begins with the last
+        round whose number is a power of two: T_0 is the step before.
+    combine : {"add", "average"}
+        How the blocks' changes become one.
+    minority_bytes : int
+        Where the rows of the smaller class take more, and there are several blocks, they go round in parts.
+    shuffled : bool
+        False: pairs are drawn independently of each other. True: `sdcd_perm`.
+
+    Yields
+    ------
+    ResumableRound
+        After each round (an epoch, or all the steps) the weights, their exact objective over all pairs, and the best dual
+        value so far. An epoch reads two rows a step, which makes two passes; looking at the objective makes half of one.
+
+    Raises
+    ------
+    InputError
+        At once, for what cannot be used.
+    """
+    check_combination(average, combine)
+    start = _checked(start, blocks, lam)
+    check(blocks, steps, epochs, minority_bytes, 0 if start is None else start.steps)
+    rounds = plan(blocks, steps, epochs)
+    return _rounds(blocks, lam, start, seed, rounds, average, combine, minority_bytes, shuffled)
+
+
+def check_combination(average: bool, combine: str) -> None:
+    """Refuse options out of range.
+
+    Raises
+    ------
+    InputError
+        Naming what is allowed.
+    """
+    if combine not in COMBINATIONS:
+        raise unknown("combine", combine, COMBINATIONS)
+    if not isinstance(average, bool | np.bool_):
+        raise InputError(f"average is {average!r}; True or False is needed")
+
+
+def sdcd_perm(blocks: Blocks, lam: float, start: DualStart | None = None, **options: Any) -> Iterator[Round]:
+    """Take all pairs in a random order, then in another one, and so on: AUC-SDCDperm, algorithm 2.
+
+    The order of n_pos * n_neg pairs is computed, not stored (`aucdist.kernels.random.permuted`). One sweep of the paper is
+    ``steps="all"``. With several blocks, or parts of the minority, each has an order of its own pairs. Parameters and rounds as
+    in `sdcd`.
+    """
+    return sdcd(blocks, lam, start, shuffled=True, **options)
+
+
+def _rounds(
+    blocks: Blocks, lam: float, start: DualStart | None, seed: int, rounds: Iterator[int], average: bool, combine: str,
+    minority_bytes: int, shuffled: bool,
+) -> Iterator[Round]:  # fmt: skip
+    before = 0 if start is None else start.steps
+    pairing = Pairing(blocks, minority_bytes, before)
+    how = Combination.of(combine, pairing)
+    ascent = Ascent(seed, shuffled, pairing.sign, lam * pairing.n_pairs, how, average)
+    w, best, taken = np.zeros(blocks.n_features), 0.0, 0
+    if start is not None:
+        w = _adopted(pairing, start.duals, ascent)
+    for number, size in enumerate(rounds, start=1):
+        part = (number - 1) % pairing.n_parts
+        pairing.bring(part)
+        restart = number & (number - 1) == 0
+        told = pairing.reduce(ascend, w, ascent, pairing.shares(size), part, restart)
+        w, dual, taken = told["w"], told["dual"], taken + size
+        shown, its_dual = (told["mean_w"], told["mean_dual"]) if average else (w, dual)
+        best = max(best, float(its_dual / pairing.n_pairs - 0.5 * lam * (shown @ shown)))
+        primal = pairwise_objective(pairing.blocks, shown, lam)
+        passes = math.ceil(2 * taken / blocks.n_samples + 0.5 * number)
+        yield ResumableRound(shown.copy(), primal, best, passes, partial(_told, pairing, lam, before + taken))
+
+
+def _checked(start: DualStart | None, blocks: Blocks, lam: float) -> DualStart | None:
+    """Return where to start, with each pair once and for this lam."""
+    if start is None:
+        return None
+    if not isinstance(start, DualStart):
+        raise InputError(
+            "dual coordinate descent starts from dual variables, and weights have none: give a DualStart, or set "
+            "warm_start=False"
+        )
+    duals = sp.coo_array(start.duals, dtype=np.float64, copy=True)
+    if duals.shape != (blocks.n_pos, blocks.n_neg):
+        raise InputError(
+            f"the dual variables to start from are of {duals.shape[0]} positive and {duals.shape[1]} negative rows, but "
+            f"there are {blocks.n_pos} and {blocks.n_neg}"
+        )
+    duals.sum_duplicates()
+    if not ((duals.data >= 0.0) & (duals.data <= 1.0)).all():
+        raise InputError("the dual variables to start from are not all between 0 and 1")
+    if duals.nnz and lam != start.lam:
+        duals.data *= min(lam / start.lam, 1.0 / duals.data.max())
+    return DualStart(duals, lam, start.steps)
+
+
+def _adopted(pairing: Pairing, duals: sp.coo_array, ascent: Ascent) -> np.ndarray:
+    """Hand the dual variables to the blocks that own them, and return their w."""
+    minority_first = duals if pairing.sign > 0 else duals.T
+    i, j = (rows.astype(np.int64) for rows in minority_first.coords)
+    for part in range(pairing.n_parts):
+        pairing.bring(part)
+        told = pairing.reduce(adopt, i, j, minority_first.data, pairing.majority_offsets, ascent)
+    w: np.ndarray = told["w"]
+    return w
+
+
+def _told(pairing: Pairing, lam: float, steps: int) -> DualStart:
+    """Collect the dual variables."""
+    told = pairing.reduce(tell, pairing.majority_offsets)
+    i, j, values = (np.concatenate(told[key]) for key in ("i", "j", "value"))
+    shape = int(pairing.offsets[-1]), int(pairing.majority_offsets[-1])
+    minority_first = sp.coo_array((values, (i, j)), shape)
+    return DualStart(minority_first if pairing.sign > 0 else minority_first.T, lam, steps)

@@ -1,0 +1,210 @@
+"""Online AUC maximisation: one pass in the order of arrival, each row meeting buffered rows of the other class.
+
+After Zhao, Hoi, Jin & Yang, "Online AUC maximization" (ICML 2011), for ``lam/2 |w|^2 + mean pairwise hinge``. An arriving row is
+paired with the rows of the other class that are in that class's buffer, and then enters its own; a full buffer is kept a uniform
+sample of its class by reservoir sampling.
+
+``oam-seq``
+    A passive-aggressive step for one buffered opponent after the other.
+``oam-gra``
+    One gradient step for all buffered opponents together.
+``oam-inf``
+    ``oam-seq`` with buffers that hold everything: every pair once, in the order of arrival.
+
+They speak of a weight C of each pair's hinge against ``|w|^2 / 2``. Dividing our objective by `lam` gives ``C = 1 / (lam k)``
+for k pairs, which is also what equation (8) of Jiang, Tao, Gao & Chu (2014) says of ``oam-inf``: with it, ``oam-inf`` is their
+SDCD with the pairs in order of arrival, from dual variables of 0. (The print of 2011 counts each pair as two halves: its C is
+twice ours.)
+While a buffer holds B of the N rows of its class seen so far, its rows stand for all N, and a step may be as large as
+``C_t = C max(1, N / B)``. Where rows have weights a pair weighs w_i w_j, and so does its C; reservoirs count rows.
+
+One block is the published algorithm, in the order of the rows. With several, each block runs a learner of its own, with k
+the pairs within the block, and the weights are averaged, each block counting by its rows. Further epochs start from the last
+weights with empty buffers.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from aucdist.data.block import Block, stacked
+from aucdist.engine.blocks import Blocks, Summary, block_seed
+from aucdist.kernels.oam import learn_at_once, learn_in_turn
+from aucdist.solvers.base import Round
+from aucdist.solvers.pairs.objective import pairwise_objective
+
+BUFFER_SIZE = 100
+
+KERNELS: dict[str, Callable[..., tuple[int, float]]] = {
+    "oam-inf": learn_in_turn,
+    "oam-seq": learn_in_turn,
+    "oam-gra": learn_at_once,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """All that a learner remembers of the rows it has seen.
+
+    Attributes
+    ----------
+    w : ndarray of shape (n_features,), float64
+    buffer : Block or None
+        The buffered rows, those of a class in the order of their places; None before the first row.
+    seen : ndarray of shape (2,), int64
+        Rows seen of class -1 and of class +1.
+    draws : ndarray of shape (1,), uint64
+        State of the random numbers.
+    """
+
+    w: np.ndarray
+    buffer: Block | None
+    seen: np.ndarray
+    draws: np.ndarray
+
+
+@dataclass(frozen=True)
+class Told:
+    """What learning some rows took: rows read, one for each meeting, and the sum of the steps."""
+
+    read: int
+    steps: float
+
+
+def begin(w: np.ndarray, seed: int) -> Stream:
+    """Return a learner that has seen nothing yet, at weights w, float64 of shape (n_features,)."""
+    return Stream(w, None, np.zeros(2, dtype=np.int64), np.array([seed], dtype=np.uint64))
+
+
+def learn(stream: Stream, block: Block, solver: str, bound: float, capacity: int | None) -> tuple[Stream, Told]:
+    """Let the rows of a block arrive in their order. Arriving in several blocks or in one gives the same bits.
+
+    Parameters
+    ----------
+    stream : Stream
+        Left as it is.
+    block : Block
+    solver : {"oam-inf", "oam-seq", "oam-gra"}
+    bound : float
+        C, the largest step for a pair of rows of weight 1.
+    capacity : int or None
+        Rows in the buffer of each class; None for all.
+    """
+    first = 0 if stream.buffer is None else stream.buffer.n_samples
+    rows = block if stream.buffer is None else stacked([stream.buffer, block])
+    held = np.zeros((2, rows.n_samples if capacity is None else capacity), dtype=np.int64)
+    filled = np.zeros(2, dtype=np.int64)
+    for own, label in enumerate((-1, 1)):
+        mine = np.flatnonzero(rows.y[:first] == label)[:capacity]
+        filled[own] = len(mine)
+        held[own, : len(mine)] = mine
+    w, seen, draws = stream.w.copy(), stream.seen.copy(), stream.draws.copy()
+    told = KERNELS[solver](rows.rows, rows.y, rows.weights(), first, w, held, filled, seen, draws, bound)
+    buffer = rows.take(np.concatenate([held[own, : filled[own]] for own in (0, 1)]))
+    return Stream(w, buffer, seen, draws), Told(*told)
+
+
+def oam_inf(
+    blocks: Blocks, lam: float, start: np.ndarray | None = None, *, epochs: int = 1, n_pairs: float | None = None
+) -> Iterator[Round]:
+    """Meet every earlier row of the other class, one step after the other.
+
+    After one epoch over one block from zero its dual variables are a feasible point, and their value is the bound it reports. In
+    every other case the bound is 0, which no hinge objective is below.
+
+    Parameters
+    ----------
+    blocks : Blocks
+    lam : float
+    start : ndarray of shape (n_features,), optional
+    epochs : int
+        Passes over the rows.
+    n_pairs : float, optional
+        k in ``C = 1 / (lam k)``; by default what the pairs of `blocks` weigh.
+
+    Yields
+    ------
+    Round
+        After each epoch: its weights and their exact objective.
+    """
+    dual = start is None and n_pairs is None and blocks.n_blocks == 1
+    return _rounds(blocks, lam, start, "oam-inf", None, 0, epochs, n_pairs, has_dual=dual)
+
+
+def oam_seq(
+    blocks: Blocks,
+    lam: float,
+    start: np.ndarray | None = None,
+    *,
+    seed: int,
+    buffer_size: int = BUFFER_SIZE,
+    epochs: int = 1,
+    n_pairs: float | None = None,
+) -> Iterator[Round]:
+    """Meet the buffered rows of the other class, one step after the other. There is no dual: the bound is 0.
+
+    Parameters
+    ----------
+    blocks, lam, start, epochs, n_pairs
+        As in `oam_inf`.
+    seed : int
+        Of the reservoirs.
+    buffer_size : int
+        Rows in the buffer of each class.
+
+    Yields
+    ------
+    Round
+        After each epoch: its weights and their exact objective.
+    """
+    return _rounds(blocks, lam, start, "oam-seq", buffer_size, seed, epochs, n_pairs)
+
+
+def oam_gra(
+    blocks: Blocks,
+    lam: float,
+    start: np.ndarray | None = None,
+    *,
+    seed: int,
+    buffer_size: int = BUFFER_SIZE,
+    epochs: int = 1,
+    n_pairs: float | None = None,
+) -> Iterator[Round]:
+    """Meet the buffered rows of the other class in one gradient step; parameters and rounds as in `oam_seq`."""
+    return _rounds(blocks, lam, start, "oam-gra", buffer_size, seed, epochs, n_pairs)
+
+
+def _rounds(
+    blocks: Blocks, lam: float, start: np.ndarray | None, solver: str, capacity: int | None, seed: int,
+    epochs: int, n_pairs: float | None, *, has_dual: bool = False,
+) -> Iterator[Round]:  # fmt: skip
+    blocks = blocks.fresh()
+    w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)
+    total = blocks.weight_pos * blocks.weight_neg
+    if n_pairs is None:
+        n_pairs = total
+    read, dual = 0, 0.0
+    for epoch in range(epochs):
+        told = blocks.reduce(_epoch, w, lam, solver, capacity, (seed, epoch), n_pairs, total, blocks.n_samples)
+        w, read = told["w"], read + told["read"]
+        if has_dual and epoch == 0:
+            # The dual variable of a pair is its step over C, so their mean is lam times the sum of the steps.
+            dual = max(0.0, float(lam * told["steps"] - 0.5 * lam * (w @ w)))
+        yield Round(w.copy(), pairwise_objective(blocks, w, lam), dual, math.ceil(read / blocks.n_samples))
+
+
+def _epoch(
+    block: Block, memory: None, w: np.ndarray, lam: float, solver: str, capacity: int | None,
+    seeds: tuple[int, int], n_pairs: float, total: float, n_samples: int,
+) -> tuple[None, Summary]:  # fmt: skip
+    """Learn the rows of a block from w on. Without pairs the weights stay as they are."""
+    weight, positive = block.weights(), block.y > 0
+    mine = float(weight[positive].sum()) * float(weight[~positive].sum())
+    told = Told(block.n_samples, 0.0)
+    if mine > 0.0:
+        stream = begin(w, block_seed(*seeds, block.index))
+        stream, told = learn(stream, block, solver, 1.0 / (lam * (n_pairs * (mine / total))), capacity)
+        w = stream.w
+    return None, {"w": block.n_samples / n_samples * w, "read": told.read, "steps": told.steps}

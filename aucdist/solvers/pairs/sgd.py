@@ -1,0 +1,138 @@
+"""Modified stochastic gradient descent over single pairs drawn at random: AUC-MSGD.
+
+After Jiang, Tao, Gao & Chu (2014), algorithm 3. Step t draws a pair z and takes the step of dual coordinate descent for a
+problem of t pairs in which z is new:
+
+    a = clip(lam t (1 - w.z) / z.z, 0, 1),    w <- (1 - 1/t) w + a z / (lam t).
+
+So w is ``(sum of a z) / (lam t)`` over the pairs drawn so far; nothing else is kept. Where z = 0, rows equal in both classes, w
+only shrinks.
+
+One block is the published algorithm. With K blocks, each takes its part of a round's steps on its own pairs
+(`aucdist.solvers.pairs.sampling`), all from the same w, and the w they arrive at are averaged. Meanwhile each of a
+block's steps stands for K, one of every block, so that t counts all pairs drawn.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from aucdist.data.block import Block
+from aucdist.engine.blocks import Blocks, Summary
+from aucdist.errors import InputError
+from aucdist.kernels.pair_epochs import draw_any, gradient_steps
+from aucdist.solvers.base import Round
+from aucdist.solvers.pairs.objective import pairwise_objective
+from aucdist.solvers.pairs.sampling import (
+    MINORITY_BYTES,
+    Combination,
+    Memory,
+    Pairing,
+    ResumableRound,
+    check,
+    key_of,
+    plan,
+)
+
+EPOCHS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Progress:
+    """How far a descent has come.
+
+    Attributes
+    ----------
+    w : ndarray of shape (n_features,), float64
+    steps : int
+        t: the steps that led there, which set the size of the next ones. The pairs of a seed are drawn on from them.
+    """
+
+    w: np.ndarray
+    steps: int
+
+
+def descend(
+    block: Block, memory: Memory, total: np.ndarray, time: int, lam: float, sign: int, how: Combination, seed: int,
+    shares: np.ndarray, part: int,
+) -> tuple[Memory, Summary]:  # fmt: skip
+    """Take the block's share of a round's steps, `time` steps having led to the sum `total`, and return its term of the next."""
+    n_steps, local = int(shares[block.index]), total.copy()
+    rows = memory.rows(block, sign)
+    for taken, drawn in memory.draws(draw_any, key_of(block, seed, part), part, n_steps):
+        gradient_steps(rows, drawn, lam, how.sigma, time + how.sigma * taken, local)
+    return memory.after(part, n_steps, None), {"total": how.moved(np.zeros_like(total), total, local)}
+
+
+def msgd(
+    blocks: Blocks,
+    lam: float,
+    start: Progress | None = None,
+    *,
+    seed: int,
+    steps: int | str | None = None,
+    epochs: int | None = None,
+    minority_bytes: int = MINORITY_BYTES,
+) -> Iterator[Round]:
+    """Solve by modified stochastic gradient descent on pairs drawn independently of each other: AUC-MSGD, algorithm 3.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        Both classes must be there.
+    lam : float
+    start : Progress, optional
+        Where to go on: what `resume` of a round returned. Weights alone are refused: the first step multiplies them by 1 - 1/1.
+    seed : int
+    steps : int or "all", optional
+        Pairs to draw in all: T. ``"all"`` is n_pos * n_neg, the paper's choice.
+    epochs : int, optional
+        The same in units of n_samples pairs. With neither 10 epochs, for there is no gap to stop by.
+    minority_bytes : int
+        Where the rows of the smaller class take more, and there are several blocks, they go round in parts.
+
+    Yields
+    ------
+    Round
+        After each round the weights and their exact objective over all pairs. There is no dual: the bound is 0.
+
+    Raises
+    ------
+    InputError
+        At once, for what cannot be used.
+    """
+    if start is not None and not isinstance(start, Progress):
+        raise InputError(
+            "msgd goes on from weights and the number of steps that led to them, and its first step forgets weights alone: "
+            "give a Progress, or set warm_start=False"
+        )
+    if start is not None and start.w.shape != (blocks.n_features,):
+        raise InputError(f"the weights to start from are of {len(start.w)} features, the data of {blocks.n_features}")
+    if steps is None and epochs is None:
+        epochs = EPOCHS
+    check(blocks, steps, epochs, minority_bytes, 0 if start is None else start.steps)
+    return _rounds(blocks, lam, start, seed, plan(blocks, steps, epochs), minority_bytes)
+
+
+def _rounds(
+    blocks: Blocks,
+    lam: float,
+    start: Progress | None,
+    seed: int,
+    rounds: Iterator[int],
+    minority_bytes: int,
+) -> Iterator[Round]:
+    time, total = (0, np.zeros(blocks.n_features)) if start is None else (start.steps, lam * start.steps * start.w)
+    pairing = Pairing(blocks, minority_bytes, time)
+    how, taken = Combination.of("add", pairing), 0
+    for number, size in enumerate(rounds, start=1):
+        part = (number - 1) % pairing.n_parts
+        pairing.bring(part)
+        terms = pairing.reduce(descend, total, time, lam, pairing.sign, how, seed, pairing.shares(size), part)["total"]
+        total, time, taken = terms if how.alone else total + terms, time + size, taken + size
+        w = total / (lam * time)
+        passes = math.ceil(2 * taken / blocks.n_samples + 0.5 * number)
+        yield ResumableRound(w, pairwise_objective(pairing.blocks, w, lam), 0.0, passes, partial(Progress, w, time))

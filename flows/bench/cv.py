@@ -1,0 +1,141 @@
+"""The suites `cv` and `coverage`: what a search costs, and how often the interval of the AUC holds what it says."""
+
+import math
+import multiprocessing
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from aucdist.data.block import Block
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.estimators import PairwiseHingeClassifier
+from aucdist.metrics.auc import auc, auc_interval, delong_variance
+from aucdist.metrics.counts import ScoreCounts
+from aucdist.search.schedule import Job
+from aucdist.search.splits import Fold, Folds
+from flows.bench.common import Row, real, seconds_of
+from flows.cv.jobs import How, on_own_rows
+
+LAMS = tuple(float(f"{lam:.4g}") for lam in np.geomspace(10, 1e-4, 11))
+SETS, LEVEL = 2000, 0.95
+
+
+def cv(slow_peers: bool) -> Iterator[Row]:
+    """5 folds and 11 lam on a9a: along the path, one cold fit after the other, and on two workers beside two processes."""
+    block, _ = real("a9a")
+    _run([(0, 6)])  # compiles, and reads the data
+    path = min(seconds_of(lambda: _run([(k, 5) for k in range(5)])) for _ in range(3))
+    cold = _cold(block)
+    yield {"folds": 5, "lams": len(LAMS), "path s": path, "55 cold fits s": cold, "share": path / cold}
+    processes, workers = _side_by_side()
+    yield {
+        "folds": 6, "lams": len(LAMS), "two processes s": processes, "two workers s": workers,
+        "share of their speed": processes / workers,
+    }  # fmt: skip
+
+
+def _side_by_side() -> tuple[float, float]:
+    """Return the seconds that two processes and two workers need for the same six folds, in turns, the best of three."""
+    halves = [[(k, 6) for k in range(6) if k % 2 == side] for side in (0, 1)]
+    with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool, _two_workers() as search:
+        list(pool.map(_run, halves))
+        search()
+        turns = [(max(pool.map(_timed, halves)), seconds_of(search)) for _ in range(3)]
+    return min(one for one, _ in turns), min(other for _, other in turns)
+
+
+def _job(fold: int, n_folds: int) -> tuple[Job, Any]:
+    cuts = Folds(_rows().row_id, _rows().y, n_folds)
+    job = Job(Fold(0, fold), tuple({"lam": lam} for lam in LAMS), 1000)
+    return job, cuts.sides(job.cut)
+
+
+def _how() -> How:
+    return How("PairwiseHingeClassifier", PairwiseHingeClassifier().get_params(), "auc", None, 0)
+
+
+def _rows() -> Block:
+    if not _READ:
+        _READ.append(real("a9a")[0])
+    return _READ[0]
+
+
+_READ: list[Block] = []
+
+
+def _run(folds: list[tuple[int, int]]) -> None:
+    for fold, n_folds in folds:
+        on_own_rows(*_job(fold, n_folds), _how(), [_rows()])
+
+
+def _timed(folds: list[tuple[int, int]]) -> float:
+    return seconds_of(lambda: _run(folds))
+
+
+def _cold(block: Block) -> float:
+    cuts = Folds(block.row_id, block.y, 5)
+    parts = [LocalBlocks([block.take(cuts.sides(cut).train[block.row_id])]) for cut in cuts.outer()]
+
+    def fit_all() -> None:
+        for part in parts:
+            for lam in LAMS:
+                PairwiseHingeClassifier(lam=lam).fit(part)
+
+    return min(seconds_of(fit_all) for _ in range(2))
+
+
+@contextmanager
+def _two_workers() -> Iterator[Callable[[], None]]:
+    """Give a function that runs the six folds on two workers."""
+    from aucdist.data.dataset import Schema
+    from aucdist.data.shards.shard import read_shard, write_shards
+    from aucdist.engine.dask import local_client
+    from flows.cv.executors import on_workers
+    from flows.cv.jobs import on_worker
+
+    block = _rows()
+    jobs, sides = zip(*(_job(fold, 6) for fold in range(6)), strict=True)
+    by_cut = {job.cut: side for job, side in zip(jobs, sides, strict=True)}
+    schema = Schema(tuple(map(str, range(block.n_features))), "y", ("1",), ("-1",), {})
+    with tempfile.TemporaryDirectory() as folder, local_client(2) as client:
+        write_shards([block], schema, folder)
+        args = (_how(), folder, partial(read_shard, folder), 1)
+
+        def search() -> None:
+            done = on_workers(jobs, lambda job: by_cut[job.cut], on_worker, *args, client=client)
+            assert all("value" in results[0] for _, results in done)
+
+        yield search
+
+
+def coverage(slow_peers: bool) -> Iterator[Row]:
+    """How often intervals of 95 % hold the true AUC: 2000 simulated sets for each size, scores normal in either class."""
+    random = np.random.default_rng(0)
+    for n_pos in (4, 10, 20, 39, 75, 150, 500):
+        for area in (0.7, 0.9, 0.97):
+            shift = math.sqrt(2) * NormalDist().inv_cdf(area)
+            found = [_covers(random, n_pos, 10 * n_pos, shift, area) for _ in range(SETS)]
+            ours, plain = (float(np.mean([one[i] for one in found])) for i in (0, 1))
+            widths = [one[2] for one in found]
+            yield {
+                "positives": n_pos, "negatives": 10 * n_pos, "true AUC": area, "logit or bound": ours,
+                "DeLong, plain": plain, "smallest width": min(widths),
+            }  # fmt: skip
+
+
+def _covers(random: np.random.Generator, n_pos: int, n_neg: int, shift: float, area: float) -> tuple[bool, bool, float]:
+    scores = random.normal(size=n_pos + n_neg)
+    scores[:n_pos] += shift
+    counts = ScoreCounts.from_scores(np.repeat([1, -1], [n_pos, n_neg]), scores)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = auc_interval(counts, LEVEL)
+    reach = NormalDist().inv_cdf((1 + LEVEL) / 2) * math.sqrt(delong_variance(counts))
+    return found.low <= area <= found.high, abs(auc(counts) - area) <= reach, found.high - found.low

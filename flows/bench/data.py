@@ -1,0 +1,72 @@
+"""The suite `data`: how fast bytes become blocks."""
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from aucdist.data.catalog import find
+from aucdist.data.shards.manifest import Manifest
+from aucdist.data.shards.shard import read_shard
+from aucdist.data.shards.sharding import request, shard_data
+from aucdist.data.shards.simulate import Simulation
+from aucdist.kernels.rows import project
+from flows.bench.common import Row
+from flows.bench.data_parsers import parsers
+
+TURNS = 5
+
+
+def data(slow_peers: bool) -> Iterator[Row]:
+    """Parsing of text, opening of shards, and sharding, in seconds of a core."""
+    yield from parsers(slow_peers)
+    yield from opening()
+
+
+def opening() -> Iterator[Row]:
+    """Opening of shards beside what pyarrow reads of the same files, and sharding from the source to the manifest."""
+    with tempfile.TemporaryDirectory(prefix="aucdist-bench-") as folder:
+        simulation = Simulation(1_300_000, 50, 0.02, dtype="float32")
+        shards = [simulation.write(f"{folder}/simulated", i) for i in range(simulation.n_shards)]
+        yield _opened("simulated 1300000 x 50, dense float32", simulation.commit(f"{folder}/simulated", shards))
+        for name in ("kddcup99", "news20"):
+            asked = request(find(name), f"{folder}/{name}", dtype="float32")
+            start = time.process_time()
+            manifest = shard_data(asked)
+            seconds = time.process_time() - start
+            rows = manifest.n_samples
+            yield {"what": f"sharding {name}", "rows": rows, "seconds": seconds, "rows/s": rows / seconds}
+            yield _opened(f"{name}, {manifest.layout} float32", manifest)
+
+
+def _opened(name: str, manifest: Manifest) -> Row:
+    """Return the speed of a pass over shards on a warm local disk: read by pyarrow and no more, and opened and put into X w."""
+    files = [Path(manifest.place(shard)) for shard in manifest.shards]
+    w = np.ones(manifest.n_features)
+
+    def read_all() -> None:
+        for file in files:
+            pq.read_table(file, use_threads=False)
+
+    def one_pass() -> None:
+        for index in range(len(files)):
+            block = read_shard(manifest.url, index)
+            project(block.rows, w, np.empty(block.n_samples))
+
+    one_pass()
+    # In turns, so that whatever else the machine does falls on both.
+    seconds = np.array([[_core_seconds(work) for work in (read_all, one_pass)] for _ in range(TURNS)]).min(axis=0)
+    gigabytes = sum(shard.memory for shard in manifest.shards) / 1e9
+    return {
+        "what": f"opening {name}", "GB in memory": gigabytes, "pyarrow GB/s": gigabytes / seconds[0],
+        "open and pass GB/s": gigabytes / seconds[1], "share": seconds[0] / seconds[1],
+    }  # fmt: skip
+
+
+def _core_seconds(work: Callable[[], None]) -> float:
+    start = time.process_time()
+    work()
+    return time.process_time() - start

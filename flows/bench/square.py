@@ -1,0 +1,95 @@
+"""The part of the suite `pairwise` about the pairwise square."""
+
+import itertools
+import time
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+import scipy.sparse as sp
+
+from aucdist.data.block import Block
+from aucdist.data.shards.simulate import simulate
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.objectives.pairwise_square import gradient, value
+from aucdist.solvers.base import solve
+from aucdist.solvers.square.descent import moments_of, spread_at
+from aucdist.solvers.square.exact import exact, exact_path
+from aucdist.solvers.square.svrg import svrg
+from aucdist.solvers.square.tpauc import epoch, prepare
+from flows.bench.common import Row, fastest, real
+
+GOAL = 1e-6
+LAMS = (1e-2, 1e-3)
+WIDE = 1_355_191
+"""Features of the largest of the LIBSVM page's news20 sets."""
+
+
+def square() -> Iterator[Row]:
+    """Time each solver against the plainest product of the same size, and count passes beside L-BFGS's."""
+    yield _against_gram(simulate(581_012, 54, 0.18, seed=0))
+    yield _against_product("news20", real("news20")[0])
+    yield _against_product(f"simulated 20000 x {WIDE}, CSR", _wide())
+    for name in ("a9a", "kddcup99"):
+        train, _ = real(name)
+        yield {"data": name} | _path(train)
+        for lam in LAMS:
+            yield {"data": name, "lam": lam} | _passes(train, lam)
+
+
+def _against_gram(block: Block) -> Row:
+    found = fastest(lambda: next(exact(LocalBlocks([block]), 1e-3)))
+    gram = fastest(lambda: block.X.T @ block.X)
+    return {"data": "simulated 581012 x 54", "system": "exact", "seconds": found, "times X.T @ X": found / gram}
+
+
+def _against_product(name: str, block: Block) -> Row:
+    """An epoch of tpauc, as a later batch has it: the means are known, the weights are there."""
+    known, w = moments_of(LocalBlocks([block])), np.ones(block.n_features)
+    means, weights = np.stack([known.neg.mean, known.pos.mean]), (known.neg.weight, known.pos.weight)
+    ready, _ = prepare(block, None, means, weights, block.n_samples, "corrected")
+    start = np.zeros_like(w)
+    found = fastest(lambda: epoch(block, ready, start, 2.0**-6, 1e-3, (0, 1), block.n_samples), 30)
+    product = fastest(lambda: block.X @ w, 30)
+    return {"data": name, "system": "tpauc, an epoch", "seconds": found, "times X @ w": found / product}
+
+
+def _wide() -> Block:
+    rng = np.random.default_rng(0)
+    X = sp.random_array((20_000, WIDE), density=450 / WIDE, format="csr", rng=rng)
+    return Block.of(sp.csr_matrix(X), np.where(rng.random(20_000) < 0.5, 1, -1))
+
+
+def _path(block: Block) -> Row:
+    one, all_ = (
+        fastest(partial(lambda lams: list(exact_path(LocalBlocks([block]), lams)), lams))
+        for lams in ([1e-2], np.logspace(1, -4, 20).tolist())
+    )
+    return {"system": "exact, 20 lam", "seconds": all_, "times one lam": all_ / one}
+
+
+def _passes(block: Block, lam: float) -> Row:
+    """Passes until the certified gap is below the goal, ours and those of L-BFGS on the same value and gradient."""
+    from scipy.optimize import minimize
+
+    blocks = LocalBlocks([block])
+    known, certified = moments_of(blocks), []
+
+    def evaluate(w: np.ndarray) -> tuple[float, np.ndarray]:
+        variance, spread_w = spread_at(blocks, known, w)
+        primal, slope = value(w, known.difference, variance, lam), gradient(w, known.difference, spread_w, lam)
+        certified.append(slope @ slope / (2.0 * lam) <= GOAL * primal)
+        return primal, slope
+
+    list(itertools.islice(svrg(blocks, lam, seed=0), 2))  # compiles
+    start = time.perf_counter()
+    found = solve(svrg(blocks, lam, seed=0), tol=GOAL, max_passes=200)
+    seconds = time.perf_counter() - start
+    limits = {"maxiter": 3000, "maxfun": 3000, "ftol": 0.0, "gtol": 1e-7}
+    minimize(evaluate, np.zeros(block.n_features), jac=True, method="L-BFGS-B", options=limits)
+    peer = 1 + certified.index(True) if True in certified else None
+    best = next(exact(blocks, lam))
+    return {
+        "system": "svrg", "seconds": seconds, "passes": found.passes, "relative gap": found.certificate.relative_gap,
+        "true gap": found.certificate.primal / best.primal - 1, "passes of L-BFGS": peer,
+    }  # fmt: skip

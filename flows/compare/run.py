@@ -1,0 +1,202 @@
+"""`aucdist compare`: runs held against each other on the same test rows, and over the same folds."""
+
+import itertools
+import json
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from aucdist.data.storage.files import read_bytes, shown
+from aucdist.errors import InputError
+from aucdist.metrics.auc import auc_interval
+from aucdist.metrics.compare import (
+    Difference,
+    bootstrap_interval,
+    corrected_t_test,
+    delong_test,
+    holm,
+    paired_bootstrap,
+)
+from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.measures import MEASURES
+from aucdist.report.comparison import Compared, render
+from flows.train.publish import SCORES, read_scores
+from flows.train.results import jsonable
+from flows.train.run_folder import LAST, run_folder, stamped
+
+RESAMPLES = 500
+BY_BOOTSTRAP = ("average_precision", "g_mean", "balanced_accuracy")
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What a run folder says, with its test rows in the order of their numbers."""
+
+    url: str
+    name: str
+    about: dict[str, Any]
+    row_id: np.ndarray
+    y: np.ndarray
+    scores: np.ndarray
+    counts: ScoreCounts
+
+    def measured(self, measure: str) -> Callable[[ScoreCounts], float]:
+        """Return a measure as a function of counts, with the run's own threshold."""
+        return lambda counts: MEASURES[measure].of(counts, self.about["threshold"])
+
+
+def compare(urls: Sequence[str], output: str) -> dict[str, Any]:
+    """Compare runs, and write a folder with one page.
+
+    Parameters
+    ----------
+    urls : sequence of str
+        Run folders, paths or URLs; at least two.
+    output : str
+        The folder or URL below which the folder is made.
+
+    Returns
+    -------
+    dict
+        What ``aucdist compare --json`` prints.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than two runs, one of them is no run folder or has no test scores, or their test rows differ.
+    """
+    runs = _named([_read(url) for url in urls])
+    _refuse_incomparable(runs)
+    with run_folder(output, stamped("compare")) as folder:
+        result = {"run": folder.url, **_compared(runs)}
+        page = render(Compared(result, [(run.name, run.counts) for run in runs]))
+        (folder.aside / "report.html").write_text(page, encoding="utf-8")
+        (folder.aside / "comparison.json").write_text(json.dumps(result, indent=2, allow_nan=False) + "\n", "utf-8")
+        folder.publish()
+    return result
+
+
+def _compared(runs: Sequence[Run]) -> dict[str, Any]:
+    y = runs[0].y
+    areas = _pairs(runs, lambda a, b: delong_test(y, a.scores, b.scores))
+    precisions = _pairs(
+        runs,
+        lambda a, b: paired_bootstrap(
+            y, a.scores, b.scores, a.measured("average_precision"), n_resamples=RESAMPLES
+        ),
+    )  # fmt: skip
+    folds = _over_folds(runs)
+    tests = {"auc": areas, "average_precision": precisions} | ({} if folds is None else {"folds": folds})
+    return jsonable(
+        {
+            "n_pos": int((y == 1).sum()),
+            "n_neg": int((y == -1).sum()),
+            "runs": [_row(run) for run in runs],
+            "differences": tests,
+        }
+    )
+
+
+def _row(run: Run) -> dict[str, Any]:
+    about, found = run.about, {}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        spread = auc_interval(run.counts)
+    for name in BY_BOOTSTRAP:
+        measure = run.measured(name)
+        ends = bootstrap_interval(run.counts, measure, n_resamples=RESAMPLES)
+        found[name] = {"value": measure(run.counts), "interval": list(ends)}
+    return {
+        "name": run.name,
+        "run": shown(run.url),
+        "estimator": about["estimator"],
+        "solver": about["solver"],
+        "seconds": about["seconds"]["fit"],
+        "auc": {"value": spread.auc, "interval": [spread.low, spread.high]},
+        **found,
+        "warnings": [str(w.message) for w in caught],
+    }
+
+
+def _pairs(runs: Sequence[Run], test: Callable[[Run, Run], Difference]) -> list[dict[str, Any]]:
+    """Return the test of every pair of runs, with p-values corrected for their number."""
+    pairs = list(itertools.combinations(runs, 2))
+    found = [test(a, b) for a, b in pairs]
+    corrected = holm([difference.p_value for difference in found])
+    return [
+        {"first": a.name, "second": b.name, **asdict(difference), "p_holm": p}
+        for (a, b), difference, p in zip(pairs, found, corrected, strict=True)
+    ]
+
+
+def _over_folds(runs: Sequence[Run]) -> list[dict[str, Any]] | None:
+    """Return the tests over the folds of the searches behind the runs; None unless all used the same folds and metric."""
+    searches: list[dict[str, Any]] = [run.about["search"] for run in runs if "search" in run.about]
+    if len(searches) < len(runs):
+        return None
+    same = [
+        (search["folds"], search["metric"], run.about["data"]["fingerprint"], run.about["n_samples"])
+        for search, run in zip(searches, runs, strict=True)
+    ]
+    values = {run.name: _chosen(search) for run, search in zip(runs, searches, strict=True)}
+    if any(one != same[0] for one in same) or not all(values.values()):
+        return None
+    share = searches[0]["test_over_train"]
+    return _pairs(runs, lambda a, b: corrected_t_test(np.subtract(values[a.name], values[b.name]).tolist(), share))
+
+
+def _chosen(search: dict[str, Any]) -> list[float]:
+    """Return the folds' values, none if one failed: of what each fold chose where the search was nested, else of the best."""
+    if search["nested"]:
+        values = [choice["value"] for choice in search["nested"]]
+    else:
+        values = next(row["folds"] for row in search["table"] if row["parameters"] == search["best"])
+    return [] if None in values else values
+
+
+def _read(url: str) -> Run:
+    url = url.rstrip("/")
+    try:
+        about = json.loads(read_bytes(f"{url}/{LAST}"))
+    except ValueError as e:  # an InputError is one
+        raise InputError(f"{shown(url)} is not the folder of a run: {e}") from None
+    try:
+        table = read_scores(url)
+    except InputError:
+        raise InputError(
+            f"{shown(url)} has no {SCORES}: the run had no test rows, or is older than aucdist compare. "
+            "Train again with `data.test`"
+        ) from None
+    if "weight" in table:
+        raise InputError(
+            f"{shown(url)}: its test rows are weighted; weights do not say how many independent rows there are"
+        )
+    y, scores = table["y"].to_numpy(), table["score"].to_numpy()
+    return Run(url, about["name"], about, table["row_id"].to_numpy(), y, scores, ScoreCounts.from_scores(y, scores))
+
+
+def _named(runs: list[Run]) -> list[Run]:
+    """Return the runs with names that tell them apart: that of the configuration, or else of the folder."""
+    names = [run.name for run in runs]
+    if len(set(names)) < len(names):
+        names = [shown(run.url).rpartition("/")[2] for run in runs]
+    if len(set(names)) < len(names):
+        names = [shown(run.url) for run in runs]
+    return [Run(**{**vars(run), "name": name}) for run, name in zip(runs, names, strict=True)]
+
+
+def _refuse_incomparable(runs: Sequence[Run]) -> None:
+    if len(runs) < 2:
+        raise InputError("at least two runs are needed to compare")
+    if len({run.url for run in runs}) < len(runs):
+        raise InputError("a run is named twice")
+    first = runs[0]
+    for run in runs[1:]:
+        if not (np.array_equal(run.row_id, first.row_id) and np.array_equal(run.y, first.y)):
+            raise InputError(
+                f"{shown(run.url)} and {shown(first.url)} have different test rows ({len(run.y):,} and {len(first.y):,}): "
+                "runs are compared on the same rows, so give both the same `data.test`"
+            )

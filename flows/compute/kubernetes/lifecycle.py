@@ -1,0 +1,182 @@
+"""A DaskCluster for as long as a run needs it: made, watched while it starts, and removed however the run ends."""
+
+import logging
+import os
+import re
+import socket
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+from aucdist.engine.dask import connect
+from aucdist.engine.workers import check_versions
+from aucdist.errors import InputError, RunError
+from flows.compute.kubernetes.api import Api
+from flows.compute.kubernetes.manifests import RUN_LABEL, TLS_FILES, address_of, autoscaler_of, dask_cluster_of
+from flows.config.cluster import KubernetesConfig
+
+EVERY = 1.0  # seconds between two looks
+GONE_SECONDS = 60
+PATIENCE = 30.0
+"""Seconds for what does not mend by itself but may be mended by others: a run that ends and frees its quota, an operator that
+is started again."""
+
+HOPELESS = {"InvalidImageName", "ErrImageNeverPull", "ImagePullBackOff", "CreateContainerConfigError"}
+"""Why a container waits that will not mend by waiting; ErrImagePull may be a registry that is down for a moment."""
+
+log = logging.getLogger(__name__)
+
+
+@contextmanager
+def dask_cluster(config: KubernetesConfig, run: str) -> Iterator[Any]:
+    """Give a client of a new cluster, with its first workers there; the cluster is gone when the context ends.
+
+    Parameters
+    ----------
+    config : KubernetesConfig
+    run : str
+        The name of the run; the cluster is named after it, unless the configuration names it.
+
+    Raises
+    ------
+    InputError
+        If the cluster cannot be made as the configuration says.
+    RunError
+        If it does not come up in time; the message says what Kubernetes says.
+    """
+    api = Api(config.namespace)
+    name = config.name or cluster_name(run)
+    api.create(dask_cluster_of(config, name, _labels(), _owner()))
+    try:
+        autoscaler = autoscaler_of(config, name)
+        if autoscaler is not None:
+            api.create(autoscaler)
+        _wait(api, name, "scheduler", lambda: _has_scheduler(api, name), config.timeout)
+        tls, address = TLS_FILES if config.tls else None, address_of(config, name)
+        _resolve(address)
+        with connect(address, config.timeout, tls) as client:
+            n = config.minimum
+            _wait(api, name, f"{n} workers", lambda: len(client.nthreads()) >= n, config.timeout)
+            check_versions(client)
+            yield client
+    finally:
+        _remove(api, name)
+
+
+def cluster_name(run: str) -> str:
+    """Return a name for the cluster of a run: as Kubernetes wants it, not too long for its services, and never used before."""
+    return f"aucdist-{re.sub('[^a-z0-9]+', '-', run.lower())}"[:46].rstrip("-") + f"-{uuid.uuid4().hex[:6]}"
+
+
+def remove_clusters_of(namespace: str, flow_run: str) -> list[str]:
+    """Remove the clusters that a run of a flow has left behind, and return their names."""
+    api = Api(namespace)
+    names = [found["metadata"]["name"] for found in api.clusters(f"{RUN_LABEL}={flow_run}")]
+    for name in names:
+        _remove(api, name)
+    return names
+
+
+def _labels() -> dict[str, str]:
+    labels = {"app.kubernetes.io/name": "aucdist", "app.kubernetes.io/component": "dask"}
+    if run := os.environ.get("PREFECT__FLOW_RUN_ID"):
+        labels[RUN_LABEL] = run
+    return labels
+
+
+def _owner() -> dict[str, Any] | None:
+    """Return a reference to the pod that this process runs in: when that is removed, Kubernetes removes the cluster, too.
+
+    The operator could also remove clusters that are idle (`idleTimeout`), but while it looks for a scheduler that is not
+    there yet, or is gone already, it stands still for minutes, and all clusters with it (dask-kubernetes 2026.3).
+    """
+    if "POD_UID" not in os.environ:
+        return None
+    return {"apiVersion": "v1", "kind": "Pod", "name": os.environ["POD_NAME"], "uid": os.environ["POD_UID"]}
+
+
+def _has_scheduler(api: Api, name: str) -> bool:
+    """Tell whether the scheduler's pod is ready.
+
+    The phase that the operator writes to the DaskCluster is no help: it stays Pending for ever in many starts, for two of the
+    operator's own writes race (dask-kubernetes issue 968). What counts is the pod.
+    """
+    return any(_is_ready(pod) for pod in api.pods(name) if pod.metadata.labels["dask.org/component"] == "scheduler")
+
+
+def _resolve(address: str) -> None:
+    """Check that the name of the scheduler's Service is known here, as it is to every pod: Dask would ask till its time-out."""
+    host = str(urlsplit(address).hostname)
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            socket.getaddrinfo(host, None)
+            return
+        except OSError:
+            if time.monotonic() > end:
+                raise InputError(
+                    f"the name {host} does not resolve here: a run with a cluster of kind `kubernetes` must itself be in that "
+                    "Kubernetes, as the deployment train-auc/kubernetes is"
+                ) from None
+        time.sleep(EVERY)
+
+
+def _wait(api: Api, name: str, what: str, there: Callable[[], bool], timeout: float) -> None:
+    start = time.monotonic()
+    while not there():
+        reasons, worth = trouble(api, name)
+        if worth == 0:
+            raise InputError(f"cluster {name} cannot start: {'; '.join(reasons)}")
+        if time.monotonic() - start > (seconds := min(worth, timeout)):
+            raise RunError(f"cluster {name} has no {what} after {seconds:g} s: {'; '.join(reasons)}")
+        time.sleep(EVERY)
+
+
+def trouble(api: Api, name: str) -> tuple[list[str], float]:
+    """Return what keeps a cluster from starting, in Kubernetes' words, and how many seconds it is worth waiting for."""
+    reasons, worth = [], float("inf")
+    deployments, pods = api.deployments(name), api.pods(name)
+    if not deployments:
+        reasons.append("the Dask operator has made nothing of it: is it running, and is it watching this namespace?")
+        worth = PATIENCE
+    for deployment in deployments:
+        for condition in deployment.status.conditions or ():
+            if condition.type == "ReplicaFailure":  # as when a quota is used up
+                reasons.append(f"{deployment.metadata.name}: {condition.message}")
+                worth = PATIENCE
+    for pod in pods:
+        for condition in pod.status.conditions or ():
+            if condition.type == "PodScheduled" and condition.status == "False":
+                reasons.append(f"{pod.metadata.name}: {condition.message}")
+        for container in pod.status.container_statuses or ():
+            waiting, ended = container.state.waiting, (container.last_state or container.state).terminated
+            if waiting is not None:
+                reasons.append(f"{pod.metadata.name}: {waiting.reason}: {waiting.message}")
+                worth = 0.0 if waiting.reason in HOPELESS else worth
+            if ended is not None:
+                reasons.append(f"{pod.metadata.name}: ended with {ended.exit_code} ({ended.reason})")
+    return reasons or ["its pods are starting"], worth
+
+
+def _is_ready(pod: Any) -> bool:
+    return any(c.type == "Ready" and c.status == "True" for c in pod.status.conditions or ())
+
+
+def _remove(api: Api, name: str) -> None:
+    """Remove a cluster and see it gone; a failure is told but does not hide how the run ended."""
+    try:
+        api.delete_cluster(name)
+        end = time.monotonic() + GONE_SECONDS
+        while api.clusters(f"metadata.name={name}") and time.monotonic() < end:
+            time.sleep(EVERY)
+    except (InputError, RunError) as e:
+        log.warning(
+            "could not remove DaskCluster %s; do it by `kubectl -n %s delete daskcluster %s`: %s",
+            name,
+            api.namespace,
+            name,
+            e,
+        )

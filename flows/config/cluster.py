@@ -1,0 +1,126 @@
+"""Configuration of the cluster that a run works on."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from aucdist.engine.dashboard import has_bokeh, no_bokeh
+from aucdist.errors import InputError
+from flows.config.base import Strict
+
+DNS_NAME = r"^[a-z]([a-z0-9-]*[a-z0-9])?$"
+CPU = r"^[0-9]+(\.[0-9]+|m)?$"
+MEMORY = r"^[0-9]+(\.[0-9]+)?(k|M|G|T|Ki|Mi|Gi|Ti)?$"
+
+
+class NoCluster(Strict):
+    """Everything in this process."""
+
+    kind: Literal["none"] = "none"
+
+
+class LocalClusterConfig(Strict):
+    """Worker processes on this machine."""
+
+    kind: Literal["local"]
+    workers: int = Field(default=2, ge=1, description="Processes")
+    threads: int = Field(default=1, ge=1, description="Threads of each process")
+    memory_limit: str = Field(default="auto", description="Memory of each process, such as 2GiB")
+
+
+class TlsFiles(Strict):
+    """What an encrypted connection needs; each is a file in PEM."""
+
+    ca: str = Field(description="Certificate of the authority that client, scheduler and workers trust")
+    cert: str = Field(description="Certificate of the client, signed by the authority")
+    key: str = Field(description="Key of that certificate")
+
+
+class AddressConfig(Strict):
+    """A Dask scheduler that is running already."""
+
+    kind: Literal["address"]
+    address: str = Field(pattern=r"^(tcp|tls)://.+:[0-9]+$", description="Such as tcp://scheduler:8786")
+    scratch: str = Field(description="A folder or URL that every worker can read: the rows are put there for the fit")
+    workers: int = Field(default=1, ge=1, description="So many must be there before work starts")
+    timeout: float = Field(default=30, gt=0, description="Seconds to wait for the scheduler, and then for workers")
+    tls: TlsFiles | None = Field(default=None, description="Files of the encrypted connection, for tls:// addresses")
+
+    @model_validator(mode="after")
+    def _tls_as_the_address_says(self) -> "AddressConfig":
+        if self.address.startswith("tls://") != (self.tls is not None):
+            raise InputError("`tls` (ca, cert, key) belongs to an address that starts with tls://, and only there")
+        return self
+
+
+class Adaptive(Strict):
+    """A cluster that follows its load between fits."""
+
+    minimum: int = Field(ge=1, description="Workers when there is nothing to do")
+    maximum: int = Field(ge=1, description="Workers at most")
+
+    @model_validator(mode="after")
+    def _in_order(self) -> "Adaptive":
+        if self.minimum > self.maximum:
+            raise InputError(f"minimum ({self.minimum}) is more than maximum ({self.maximum})")
+        return self
+
+
+class Resources(Strict):
+    """What a pod asks for; its memory is also its limit."""
+
+    cpu: str = Field(default="1", pattern=CPU, description="Cores, such as 2 or 500m")
+    memory: str = Field(default="2Gi", pattern=MEMORY, description="Such as 4Gi")
+
+
+class KubernetesConfig(Strict):
+    """A Dask cluster of its own on Kubernetes, made by the Dask operator for one run and removed after it."""
+
+    kind: Literal["kubernetes"]
+    image: str = Field(min_length=1, description="Image of scheduler and workers: that of the flow itself")
+    scratch: str = Field(description="A URL that every worker can read, such as s3://bucket/scratch")
+    namespace: str = Field(default="aucdist", pattern=DNS_NAME, description="Where the cluster is made")
+    name: str | None = Field(default=None, pattern=DNS_NAME, max_length=53, description="By default after the run")
+    workers: Annotated[int, Field(ge=1)] | Adaptive = Field(
+        default=2,
+        description="A number, or {minimum, maximum}: a fit takes one for each block within these, and keeps them",
+    )
+    threads: int = Field(default=1, ge=1, description="Threads of each worker")
+    worker: Resources = Field(default_factory=Resources, description="Of each worker's pod")
+    scheduler: Resources = Field(default_factory=Resources, description="Of the scheduler's pod")
+    service_account: str = Field(default="aucdist-dask", description="Of scheduler and workers; it needs no rights")
+    secrets: list[str] = Field(default=[], description="Secrets whose entries become environment variables, as for S3")
+    tls: str = Field(default="", description="A Secret with ca.crt, tls.crt and tls.key; empty: no encryption")
+    node_selector: dict[str, str] = Field(default={}, description="Labels of the nodes that may run the pods")
+    tolerations: list[dict[str, Any]] = Field(default=[], description="Taints of nodes that the pods do not mind")
+    timeout: float = Field(default=300, gt=0, description="Seconds to wait for the scheduler, and then for workers")
+
+    @property
+    def minimum(self) -> int:
+        """Workers to start with."""
+        return self.workers.minimum if isinstance(self.workers, Adaptive) else self.workers
+
+
+ClusterConfig = Annotated[
+    NoCluster | LocalClusterConfig | AddressConfig | KubernetesConfig, Field(discriminator="kind")
+]
+
+
+def refuse_report(cluster: Any) -> None:
+    """Refuse Dask's performance report before any work where it is known that there can be none.
+
+    Parameters
+    ----------
+    cluster : ClusterConfig
+
+    Raises
+    ------
+    InputError
+        If there is no cluster, or bokeh is missing here and the cluster is to be here.
+    """
+    if cluster.kind == "none":
+        raise InputError(
+            "performance_report tells how a cluster worked, but `cluster` is none: name one, or leave it out"
+        )
+    if cluster.kind == "local" and not has_bokeh():
+        raise InputError(no_bokeh("here"))

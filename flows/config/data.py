@@ -1,0 +1,84 @@
+"""Configuration of data sets: which rows are read, how they are encoded, and what is kept for the test."""
+
+from typing import Any, Literal, TypeVar
+
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+
+from aucdist.data.catalog import find
+from aucdist.data.source import ClassName, Source
+from aucdist.errors import InputError
+from flows.config.base import Strict
+
+Named = TypeVar("Named", "DataRef", "TestConfig")
+
+
+def _in_catalog(config: Named) -> Named:
+    """Return the configuration if the data set it names is in the catalog."""
+    if config.name is not None:
+        find(config.name)
+    return config
+
+
+class DataRef(Strict):
+    """A data set: a name from the catalog, or a source written out."""
+
+    name: str | None = Field(default=None, description="A data set of the catalog (see `aucdist data list`)")
+    source: Source | None = Field(default=None, description="A source written out, where the catalog has none")
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> "DataRef":
+        if (self.name is None) == (self.source is None):
+            raise InputError("give either `name` (a data set of the catalog) or `source`")
+        return _in_catalog(self)
+
+
+class TestConfig(Strict):
+    """Rows kept for the test: a fraction of the data, or a data set of their own."""
+
+    __test__ = False  # not a test class, whatever pytest thinks of the name
+
+    fraction: float | None = Field(default=None, gt=0, lt=1, description="Share of each class kept for the test")
+    seed: int = Field(default=0, ge=0, description="Seed of the split; used with `fraction`")
+    name: str | None = Field(default=None, description="A data set of the catalog, encoded like the training data")
+    source: Source | None = Field(default=None, description="A source written out, encoded like the training data")
+
+    @model_validator(mode="after")
+    def _one_of_three(self) -> "TestConfig":
+        given = [key for key in ("fraction", "name", "source") if getattr(self, key) is not None]
+        if len(given) != 1:
+            raise InputError("give exactly one of `fraction`, `name` and `source`")
+        if "seed" in self.model_fields_set and given != ["fraction"]:
+            raise InputError("`seed` belongs to `fraction`; a test set of its own is taken as it is")
+        return _in_catalog(self)
+
+    @model_serializer(mode="wrap")
+    def _with_a_seed_only_for_a_fraction(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        found: dict[str, Any] = dump(self)
+        if self.fraction is None:
+            found.pop("seed", None)  # else what is written could not be read again
+        return found
+
+
+class DataConfig(DataRef):
+    """The training data, how its rows are encoded, and what is kept for the test."""
+
+    positive: ClassName | list[ClassName] | None = Field(
+        default=None, description="Overrides the catalog's positive class: `minority`, a class, or a list of classes"
+    )
+    direct: bool = Field(
+        default=False,
+        description="Whoever works on the rows reads them from the files, part by part, and no row goes through this process: "
+        "for files that are larger than its memory. Rows keep the order of the files. Shards are always read so",
+    )
+    test: TestConfig | None = Field(default=None, description="Without it there is no test AUC")
+    impute: Literal["refuse", "mean", "median"] = Field(
+        default="refuse",
+        description="What stands in for missing numbers (of a source with `missing: keep`), learnt from the training rows; the "
+        "median within 0.1 %",
+    )
+    log1p: Literal["numeric"] | list[str] | None = Field(
+        default=None, description="Features to put through log(1 + x): `numeric` (all that are not one-hot), or names"
+    )
+    scale: Literal["none", "standard", "minmax", "maxabs", "unit-row"] = Field(
+        default="none", description="Scaling, fitted on the training rows"
+    )

@@ -1,0 +1,214 @@
+"""From YAML files and `--set key=value` to a checked configuration, and back to YAML."""
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from aucdist.data.catalog import catalog_folder
+from aucdist.data.storage.files import shown
+from aucdist.errors import InputError, unknown
+from flows.train.config import TrainConfig
+
+Config = TypeVar("Config", bound=BaseModel)
+URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"<>\]},]+")
+
+
+def configs_folder(kind: str) -> Path:
+    """Return the folder of the project's configurations of one kind: data, train or cluster."""
+    return catalog_folder().parent / kind
+
+
+class _Loader(yaml.SafeLoader):
+    """SafeLoader that reads 1e-3 as a number and refuses a key given twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Build a mapping, each key once."""
+        seen = []
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if key in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"key {key!r} is given twice", key_node.start_mark)
+            seen.append(key)
+        return super().construct_mapping(node, deep)
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")
+)
+
+
+def parse_yaml(text: str, where: str) -> Any:
+    """Parse YAML; `where` names the text in the error."""
+    try:
+        return yaml.load(text, _Loader)
+    except yaml.YAMLError as e:
+        mark = getattr(e, "problem_mark", None)
+        place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise InputError(f"{where}{place}: not valid YAML: {getattr(e, 'problem', None) or e}") from None
+
+
+def find_config(config: str, kind: str = "train") -> Path:
+    """Return the file of a configuration, given as a path or as a name in ``configs/<kind>``.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
+    path = Path(config)
+    if path.is_file():
+        return path
+    folder = configs_folder(kind)
+    if path.suffix in (".yaml", ".yml") or len(path.parts) > 1:
+        raise InputError(f"no configuration file {config!r}. Give a path, or a name out of {', '.join(_names(folder))}")
+    named = folder / f"{config}.yaml"
+    if not named.is_file():
+        raise unknown("configuration", config, _names(folder))
+    return named
+
+
+def _names(folder: Path) -> list[str]:
+    return sorted(p.stem for p in folder.glob("*.yaml"))
+
+
+def load_train(config: str, settings: Sequence[str] = (), output: str | None = None) -> TrainConfig:
+    """Read a training configuration: see `load_config`."""
+    return load_config(TrainConfig, "train", config, settings, output)
+
+
+def load_config(
+    model: type[Config], kind: str, config: str, settings: Sequence[str] = (), output: str | None = None
+) -> Config:
+    """Read a configuration.
+
+    Parameters
+    ----------
+    model : type
+        What it must be.
+    kind : str
+        The folder of the project's own: ``configs/<kind>``.
+    config : str
+        A path, or a name in that folder.
+    settings : sequence of str
+        Changes to it, each ``key.sub=value`` with a value in YAML.
+    output : str, optional
+        Replaces ``output``.
+
+    Raises
+    ------
+    InputError
+        If something in it is wrong; the message names the file and the key.
+    """
+    path = find_config(config, kind)
+    raw = read_mapping(path)
+    _name_cluster(raw)
+    for setting in settings:
+        apply_setting(raw, setting)
+        _name_cluster(raw)
+    if output is not None:
+        raw["output"] = output
+    try:
+        return model.model_validate(raw)
+    except ValidationError as e:
+        raise InputError(explain(e, model, str(path))) from None
+
+
+def read_mapping(path: Path) -> dict[str, Any]:
+    """Read a YAML file whose outermost value is a mapping."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as e:
+        raise InputError(f"cannot read {path}: {e}") from None
+    raw = parse_yaml(text, str(path))
+    if not isinstance(raw, dict):
+        raise InputError(f"{path}: keys with values are expected, not {'nothing' if raw is None else repr(raw)[:80]}")
+    return raw
+
+
+def apply_setting(raw: dict[str, Any], setting: str) -> None:
+    """Change what a YAML file says by a setting ``key.sub=value`` of the command line."""
+    key, equals, value = setting.partition("=")
+    parts = key.strip().split(".")
+    if not equals or not all(parts):
+        raise InputError(f"--set {setting}: `key=value` is expected, as in --set model.lam=1e-2")
+    at = raw
+    for i, part in enumerate(parts[:-1]):
+        below = at.setdefault(part, {})
+        if not isinstance(below, dict):
+            raise InputError(f"--set {setting}: {'.'.join(parts[: i + 1])!r} is a value, it has no keys below it")
+        at = below
+    at[parts[-1]] = parse_yaml(value, f"--set {setting}")
+
+
+def _name_cluster(raw: dict[str, Any]) -> None:
+    """Put the file ``configs/cluster/<name>.yaml`` (or the path) in place of its name."""
+    if isinstance(raw.get("cluster"), str):
+        raw["cluster"] = read_mapping(find_config(raw["cluster"], "cluster"))
+
+
+def explain(error: ValidationError, model: type[BaseModel], where: str) -> str:
+    """Return what pydantic found wrong, a line for each key, in the words of this project."""
+    return mask("\n".join(f"{where}: {line}" for line in dict.fromkeys(_line(e, model) for e in error.errors())))
+
+
+def _line(e: Any, model: type[BaseModel]) -> str:
+    loc = e["loc"]
+    key = ".".join(str(part) for part in loc)
+    if e["type"] == "extra_forbidden":
+        above = ".".join(str(part) for part in loc[:-1])
+        text = str(unknown("key", loc[-1], _keys_at(model, loc[:-1])))
+        return f"{above}: {text}" if above else text
+    cause = e.get("ctx", {}).get("error")
+    text = str(cause) if isinstance(cause, ValueError) else e["msg"]
+    # What stands below `s3` may be a secret in the wrong place.
+    if e["type"] not in ("missing", "value_error", "union_tag_not_found") and "s3" not in loc:
+        text += f" (given: {e['input']!r:.80})"
+    return f"{key}: {text}" if key else text
+
+
+def _keys_at(model: type[BaseModel], loc: Iterable[Any]) -> list[str]:
+    """Return the keys allowed at a place of a configuration. Parts that are no keys are tags of a choice of models."""
+    models = [model]
+    for part in loc:
+        fields = [m.model_fields[part] for m in models if part in m.model_fields]
+        if fields:
+            models = [found for field in fields for found in _models_in(field.annotation)]
+        else:
+            models = [m for m in models if part in (m.__name__, *_tags(m))] or models
+    return [key for m in models for key in m.model_fields]
+
+
+def _models_in(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [found for part in get_args(annotation) for found in _models_in(part)]
+
+
+def _tags(model: type[BaseModel]) -> tuple[Any, ...]:
+    kind = model.model_fields.get("kind")
+    return get_args(kind.annotation) if kind else ()
+
+
+def to_yaml(config: Any) -> str:
+    """Return a resolved configuration: with all parameters of its `model`, without passwords and tokens of URLs."""
+    resolved = config.model_dump(mode="json", exclude_none=True)
+    resolved["model"] |= config.model.built.get_params()
+    return yaml.safe_dump(masked(resolved), sort_keys=False, allow_unicode=True, width=4096)
+
+
+def masked(content: Any) -> Any:
+    """Return what is in types of JSON with its URLs as they may be shown, be they texts of their own or within one."""
+    if isinstance(content, str):
+        return mask(shown(content))
+    if isinstance(content, dict):
+        return {key: masked(value) for key, value in content.items()}
+    return [masked(value) for value in content] if isinstance(content, list | tuple) else content
+
+
+def mask(text: str) -> str:
+    """Return a text with its URLs as they may be shown: without user, password and query, where secrets stand."""
+    return URL.sub(lambda found: shown(found[0]), text)

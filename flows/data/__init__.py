@@ -1,0 +1,1 @@
+"""Use case: list, show and verify data sets."""

@@ -1,0 +1,73 @@
+"""`aucdist data`: the catalog, and what is in a data set."""
+
+from typing import Annotated
+
+import typer
+
+from flows.command import AsJson, Cluster, Debug, followed, print_json, reported
+
+app = typer.Typer(no_args_is_help=True, help="The catalog of data sets, and what is in a data set.")
+
+
+@app.command("list")
+def data_list(as_json: AsJson = False, debug: Debug = False) -> None:
+    """List the data sets of the catalog: format, rows, features, and whether they are here."""
+    with reported(debug):
+        from flows.data.run import listed
+
+        entries = list(listed())
+        if as_json:
+            print_json({entry.pop("name"): entry for entry in entries})
+            return
+        for entry in entries:
+            shape = f"{entry['rows'] or '?'} x {entry['features'] or '?'}"
+            typer.echo(
+                f"{entry['name']:32} {entry['format']:10} {shape:>18}  {'here' if entry['present'] else 'absent'}"
+            )
+
+
+@app.command("show")
+def data_show(
+    name: Annotated[str, typer.Argument(help="A data set of the catalog, or the folder or URL of shards.")],
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Show the catalog's entry of a data set, or what the manifest says of shards."""
+    with reported(debug):
+        import yaml
+
+        from flows.config.sources import named_source
+        from flows.data.run import described
+
+        content = described(*named_source(name))
+        if as_json:
+            print_json(content)
+        else:
+            typer.echo(yaml.safe_dump(content, sort_keys=False, allow_unicode=True), nl=False)
+
+
+@app.command("verify")
+def data_verify(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(help="Data sets of the catalog, or folders or URLs of shards. [default: all that are here]"),
+    ] = None,
+    cluster: Cluster = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Read data sets and check them: of shards every hash and count, of others what the catalog says of them."""
+    with reported(debug):
+        from aucdist.errors import InputError
+        from flows.config.sources import cluster_named
+        from flows.data.run import verify
+
+        found = followed(lambda observer: verify(names, cluster_named(cluster), observer))
+        if as_json:
+            print_json(found)
+        else:
+            for name, faults in found.items():
+                typer.echo(f"{name}: {'sound' if not faults else f'{len(faults)} faults'}")
+        wrong = [fault for faults in found.values() for fault in faults]
+        if wrong:
+            raise InputError("\n".join(wrong))

@@ -1,0 +1,1 @@
+"""What the Prefect flows share."""

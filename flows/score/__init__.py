@@ -1,0 +1,1 @@
+"""Use case: score the rows of a data set with a trained model."""

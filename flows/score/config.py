@@ -1,0 +1,16 @@
+"""Configuration of batch scoring."""
+
+from pydantic import Field
+
+from flows.config.cluster import ClusterConfig, NoCluster
+from flows.config.data import DataRef
+from flows.config.s3 import S3Config
+
+
+class ScoreConfig(DataRef):
+    """Rows to be scored by a model."""
+
+    model: str = Field(min_length=1, description="The model: a folder or URL, such as <run>/model")
+    output: str = Field(min_length=1, description="Folder or URL of the scores")
+    cluster: ClusterConfig = Field(default_factory=NoCluster, description="Where it runs")
+    s3: S3Config = Field(default_factory=S3Config, description="How s3:// URLs are reached")

@@ -1,0 +1,1 @@
+"""Use case: write a data set as shards."""

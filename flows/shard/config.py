@@ -1,0 +1,24 @@
+"""What the flows that move data are told: the models behind the commands and behind the forms that Prefect shows."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from flows.config.cluster import ClusterConfig, NoCluster
+from flows.config.data import DataRef
+from flows.config.s3 import S3Config
+
+
+class ShardConfig(DataRef):
+    """A data set to be written as shards."""
+
+    target: str = Field(min_length=1, description="Folder or URL of the shards; a data set that is there is replaced")
+    rows_per_shard: int | None = Field(
+        default=None, ge=1, description="At most so many rows in a shard; by default as many as take 64 MiB in memory"
+    )
+    dtype: Literal["float32", "float64"] | None = Field(
+        default=None, description="Type of the values; by default float64, but float32 where a table's numbers all are"
+    )
+    seed: int = Field(default=0, ge=0, description="Of the order of the rows")
+    cluster: ClusterConfig = Field(default_factory=NoCluster, description="Where it runs")
+    s3: S3Config = Field(default_factory=S3Config, description="How s3:// URLs are reached")

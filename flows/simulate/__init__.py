@@ -1,0 +1,1 @@
+"""Use case: write simulated rows as shards."""

@@ -1,0 +1,1 @@
+"""Use case: train a model, evaluate it and write the run folder."""

@@ -1,0 +1,1 @@
+"""Use case: start a Prefect server with the deployments of aucdist."""

@@ -1,0 +1,149 @@
+"""A Prefect server on this machine, with the local deployments of all flows."""
+
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import yaml
+
+from aucdist.errors import InputError, RunError
+from flows.config.loading import configs_folder
+from flows.config.prefect_api import KEY, api_configured
+
+if TYPE_CHECKING:
+    from prefect.deployments.runner import RunnerDeployment
+
+HOST, PORT = "127.0.0.1", 4200
+START_SECONDS = 120
+ENV = Path(".env")
+MARK = "# made by `aucdist up`, which removes it when it ends"
+
+
+def up(port: int, say: Callable[[str], None]) -> None:
+    """Start a server and serve the local deployments until the process is interrupted.
+
+    While it runs, the file ``.env`` names its address, so that ``prefect`` and ``aucdist`` find it in this folder.
+
+    Parameters
+    ----------
+    port : int
+        Of the server, on this machine's own address only.
+    say : callable
+        Takes each line for the user.
+
+    Raises
+    ------
+    InputError
+        If there is a server already, or the port is taken.
+    RunError
+        If the server does not start.
+    """
+    _refuse_second(port)
+    url = f"http://{HOST}:{port}"
+    with _server(port), _named(f"{url}/api", say):
+        from prefect import serve
+
+        served = local_deployments()
+        say(f"Prefect is up at {url}. Here, in another terminal:")
+        for deployment in served:
+            say(f"    prefect deployment run {deployment.flow_name}/{deployment.name} --watch")
+        serve(*served, print_starting_message=False)
+
+
+def local_deployments() -> list["RunnerDeployment"]:
+    """Return the deployments of `prefect.yaml` for the pool `local`."""
+    from prefect.deployments.runner import RunnerDeployment
+
+    entries = yaml.safe_load(deployments_file().read_text(encoding="utf-8"))["deployments"]
+    return [
+        RunnerDeployment.from_entrypoint(
+            entry["entrypoint"], name=entry["name"], parameters=entry.get("parameters", {}), tags=entry["tags"]
+        )
+        for entry in entries
+        if entry["work_pool"]["name"] == "local"
+    ]
+
+
+def deployments_file() -> Path:
+    """Return the file that names all deployments: of the installed package, or of the checkout."""
+    installed = configs_folder("prefect") / "prefect.yaml"
+    return installed if installed.is_file() else configs_folder("").parent / "infra" / "prefect" / "prefect.yaml"
+
+
+def _refuse_second(port: int) -> None:
+    if ENV.is_file() and ENV.read_text(encoding="utf-8").startswith(MARK) and not _is_taken(port):
+        ENV.unlink()  # its maker was killed
+    if api_configured():
+        raise InputError(
+            f"Prefect has a server already ({KEY}): add a worker to it by `prefect worker start --pool local --type process`"
+        )
+    if _is_taken(port):
+        raise InputError(f"port {port} is taken: name another one by --port")
+
+
+def _is_taken(port: int) -> bool:
+    with socket.socket() as s:
+        s.settimeout(2)
+        return s.connect_ex((HOST, port)) == 0
+
+
+@contextmanager
+def _server(port: int) -> Iterator[None]:
+    """Run a server for as long as the context lasts."""
+    command = [sys.executable, "-m", "prefect", "server", "start", "--host", HOST, "--port", str(port)]
+    quiet = {
+        "DO_NOT_TRACK": "1",
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",
+    }
+    # In a session of its own, so that Ctrl-C reaches it after the runs, which still have to tell it how they ended.
+    with tempfile.TemporaryFile() as log:
+        server = subprocess.Popen(command, env={**os.environ, **quiet}, stdout=log, stderr=log, start_new_session=True)
+        try:
+            _wait_until_healthy(server, port, log)
+            yield
+        finally:
+            server.terminate()
+            try:
+                server.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                server.kill()
+                server.wait()
+
+
+def _wait_until_healthy(server: "subprocess.Popen[bytes]", port: int, log: IO[bytes]) -> None:
+    end = time.monotonic() + START_SECONDS
+    while time.monotonic() < end and server.poll() is None:
+        try:
+            with urllib.request.urlopen(f"http://{HOST}:{port}/api/health", timeout=5):
+                return
+        except OSError:
+            time.sleep(0.2)
+    log.seek(0)
+    last = log.read().decode(errors="replace").strip().splitlines()[-5:]
+    raise RunError("the Prefect server did not start: " + "\n".join(last or [f"no answer within {START_SECONDS} s"]))
+
+
+@contextmanager
+def _named(api: str, say: Callable[[str], None]) -> Iterator[None]:
+    """Name the API to this process and its children, and to all that start in this folder."""
+    os.environ[KEY] = api
+    ours = not ENV.exists()
+    if ours:
+        ENV.write_text(f"{MARK}\n{KEY}={api}\n", encoding="utf-8")
+    else:
+        say(f"There is an .env here, which is left as it is. Where you use Prefect: export {KEY}={api}")
+    try:
+        yield
+    finally:
+        del os.environ[KEY]
+        if ours:
+            ENV.unlink(missing_ok=True)

@@ -1,0 +1,284 @@
+"""Bad input, one case a line: the message names the file, then the line or the shard, then the reason."""
+
+import gzip
+import hashlib
+import io
+import json
+import lzma
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from aucdist.data.block import Block
+from aucdist.data.dataset import Schema
+from aucdist.data.formats.parts import parts, plan, read_part, survey
+from aucdist.data.formats.readers import read
+from aucdist.data.preprocess import fit_preprocessor
+from aucdist.data.shards.manifest import CURRENT, read_manifest
+from aucdist.data.shards.shard import read_shard, write_shards
+from aucdist.data.source import Source
+from aucdist.errors import InputError
+
+SVM = b"1 1:1 3:2\n-1 2:1\n"
+CSV = b"a,b,y\n1,2,0\n3,4,1\n"
+KEEL = b"@relation r\n@attribute a real\n@attribute k {p, q}\n@attribute y {0, 1}\n@data\n1,p,0\n2,q,1\n"
+BOM = b"\xef\xbb\xbf"
+LONG = b" ".join(b"%d:1" % j for j in range(1, 200_001))
+
+
+def parquet(**columns):
+    out = io.BytesIO()
+    pq.write_table(pa.table(columns), out)
+    return out.getvalue()
+
+
+def twice_named():
+    out = io.BytesIO()
+    pq.write_table(pa.Table.from_arrays([pa.array([1.0]), pa.array([2.0])], names=["a", "a"]), out)
+    return out.getvalue()
+
+
+TABLE = parquet(a=[1.0, 2.0], y=[0, 1])
+
+
+@dataclass(frozen=True)
+class Case:
+    """Files, how they are read, and what the message says: the file and the place in it, then the reason."""
+
+    name: str
+    data: bytes | dict[str, bytes]
+    place: str
+    reason: str
+    file: str = "f.svm"
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+def svm(name, data, place, reason, **options):
+    return Case(name, data, f"f.svm{place}", reason, "f.svm", {"format": "svmlight"} | options)
+
+
+def table(name, data, place, reason, **options):
+    return Case(name, data, f"f.csv{place}", reason, "f.csv", {"format": "csv", "label": "y"} | options)
+
+
+def keel(name, data, place, reason, **options):
+    return Case(name, data, f"f.dat{place}", reason, "f.dat", {"format": "keel"} | options)
+
+
+def columns(name, data, place, reason, **options):
+    return Case(name, data, f"f.parquet{place}", reason, "f.parquet", {"format": "parquet", "label": "y"} | options)
+
+
+def packed(name, file, data, reason):
+    return Case(name, data, file, reason, file, {"format": "svmlight"})
+
+
+CASES = [
+    # svmlight
+    svm("index 0 in one-based data", b"1 0:1\n", ", line 1, column 3", "index 0, but the first feature is number 1"),
+    svm("descending index", SVM + b"1 5:1 2:1\n", ", line 3, column 7", "index 2 after 5: indices must ascend"),
+    svm("repeated index", SVM + b"1 2:1 2:1\n", ", line 3, column 7", "index 2 after 2: indices must ascend"),
+    svm("negative index", b"1 -3:1\n", ", line 1, column 3", "'-3:1' is not of the form index:value"),
+    svm("index beyond int32", b"1 3000000000:1\n", ", line 1, column 3", "index 3000000000 is too large"),
+    svm("index beyond int64", b"1 99999999999999999999:1\n", ", line 1", "index 99999999999999999999 is too large"),
+    svm("index beyond the width", SVM, ", line 1, column 7", "index 3, but there are 2 features", n_features=2),
+    svm("fractional index", b"1 1.5:1\n", ", line 1, column 3", "'1.5:1' is not of the form index:value"),
+    svm("label text", SVM + b"spam 1:1\n", ", line 3, column 1", "label 'spam' is not a number; for words"),
+    svm("several labels", b"1,2 1:1\n", ", line 1, column 1", "label '1,2' is not a number; for words, or several labels"),
+    svm("missing label", SVM + b" 1:1 2:1\n", ", line 3, column 2", "label '1:1' is not a number; is the label missing?"),
+    svm("nan as label", b"nan 1:1\n", ", line 1, column 1", "label 'nan' is not finite"),
+    svm("label that is not UTF-8", b"\xff 1:1\n", ", line 1", "is not UTF-8 text", labels="topics", positive="a"),
+    svm("value 1e400", b"1 1:1\r\n1 1:1e400\r\n", ", line 2, column 3", "value '1e400' is not finite"),
+    svm("value nan", b"1 1:nan\n", ", line 1, column 3", "value 'nan' is not finite"),
+    svm("value inf after a BOM", BOM + b"1 1:-inf\n", ", line 1, column 3", "value '-inf' is not finite"),
+    svm("hexadecimal value", b"1 1:0x10\n", ", line 1, column 3", "value '0x10' is not a number"),
+    svm("value with an underscore", b"1 1:1_000\n", ", line 1, column 3", "value '1_000' is not a number"),
+    svm("decimal comma", b"1 1:0,5\n", ", line 1, column 3", "value '0,5' is not a number"),
+    svm("no value", b"1 1: 2:1\n", ", line 1, column 3", "value '' is not a number"),
+    svm("no colon", b"1 1 2:1\n", ", line 1, column 3", "'1' is not of the form index:value"),
+    svm("a NUL byte", b"1 1:1\x00\n", ", line 1, column 3", "is not a number"),
+    svm("a query id", b"1 qid:1 1:1\n", ", line 1, column 3", "query ids are not supported"),
+    svm("a value too large for float32", b"1 1:1e39\n", ", line 1, column 3", "is too large for float32", dtype="float32"),
+    svm("a fault far down a huge line", b"1 " + LONG + b" 7:1\n", ", line 1, column 1688898", "index 7 after 200000"),
+    svm("a CSV file", CSV, ", line 1, column 1", "label 'a,b,y' is not a number"),
+    svm("zero rows", b"# a comment\n\n", "", "has no rows"),
+    svm("rows without a feature", b"1\n-1\n", "", "no row has a feature"),
+    svm("one class only", b"1 1:1\n1 2:1\n", "", "one class only (1)"),
+    svm("an empty file", b"", "", "is empty"),
+    svm("nothing but a BOM", BOM, "", "is empty"),
+    svm("another checksum", SVM, "", "has sha256", sha256="0" * 64),
+    # compressed
+    packed("truncated gzip", "f.gz", gzip.compress(SVM)[:-9], "is truncated or damaged"),
+    packed("truncated xz", "f.xz", lzma.compress(SVM)[:-9], "is truncated or damaged"),
+    packed("not compressed at all", "f.bz2", SVM, "is truncated or damaged"),
+    packed("an empty file in a gzip", "f.gz", gzip.compress(b""), "is empty"),
+    packed("a bomb", "f.xz", lzma.compress(bytes(2**27)), "bytes unpack to more than"),
+    # CSV
+    table("duplicate column names", b"a,a,y\n1,2,0\n", "", "two columns are called 'a'"),
+    table("a column without a name", b"a,,y\n1,2,0\n", "", "column 2 has no name"),
+    table("no such label", CSV, "", "unknown column in `label` 'z'", label="z"),
+    table("too few cells", CSV + b"5,6\n", ", line 4", "2 cells, but there are 3 columns"),
+    table("too many cells", CSV + b"5,6,1,9\n", ", line 4", "4 cells, but there are 3 columns"),
+    table("a header that is shorter", b"a,y\n1,2,0\n", ", line 2", "3 cells, but there are 2 columns"),
+    table("text among numbers", CSV + b"x,6,1\n", ", line 4, column 'a'", "'x' is not a number"),
+    table("value nan in CRLF lines", b"a,y\r\n1,0\r\nnan,1\r\n", ", line 3, column 'a'", "the value is missing ('nan')"),
+    table("no value in a cell", CSV + b"5,,1\n", ", line 4, column 'b'", "the value is missing ('')"),
+    table("number 1e400 in a cell", CSV + b"5,1e400,1\n", ", line 4, column 'b'", "'1e400' is not finite"),
+    table("no label in a row", CSV + b"5,6,\n", ", line 4, column 'y'", "the value is missing ('')"),
+    table("unicode feature names", "größe,y\n1,0\nx,1\n".encode(), ", line 3, column 'größe'", "'x' is not a number"),
+    table("a header that is not UTF-8", b"gr\xf6\xdfe,y\n1,0\n", ", line 1", "not UTF-8 text (byte 0xf6)"),
+    table("UTF-16", "a,y\n1,0\n".encode("utf-16"), ", line 1", "not UTF-8 text (byte 0xff)"),
+    table("quotes that stay open", CSV + b'"5,6,1\n', ", line 4, column 'a'", "the quotes are not closed"),
+    table("text behind quotes", CSV + b'"5"x,6,1\n', ", line 4, column 'a'", "between the closing quote and the next cell"),
+    table("a huge cell", CSV + b"9" * 500_000 + b",6,1\n", ", line 4, column 'a'", "is not finite"),
+    table("line ends of old", b"a,y\r1,0\r2,1\r", ", line 1", "lines end in CR alone"),
+    table("a header alone", b"a,y\n", "", "has no rows"),
+    table("no column but the label", b"y\n0\n1\n", "", "no column but the label"),
+    table("a column of identifiers", b"k,y\n" + b"".join(b"i%d,%d\n" % (i, i % 2) for i in range(10_001)),
+          ", column 'k'", "it looks like an identifier", categorical=["k"]),
+    table("columns that differ between files", {"f.csv": CSV, "g.csv": b"a,c,y\n1,2,0\n"}, "", "b, c"),
+    # KEEL
+    keel("a category that was not declared", KEEL + b"3,z,1\n", ", line 8, column 'k'", "unknown category 'z'; known: p, q"),
+    keel("a missing value", KEEL + b"<null>,p,1\n", ", line 8, column 'a'", "the value is missing ('<null>')"),
+    keel("no data section", KEEL[:60], "", "is not `name {value, ...}`"),
+    # Parquet
+    columns("truncated Parquet", TABLE[:-9], "", "is not a sound Parquet file"),
+    columns("a file of another kind", CSV, "", "is not a sound Parquet file"),
+    columns("duplicate names in Parquet", twice_named(), "", "two columns are called 'a'"),
+    columns("a null", parquet(a=[1.0, None], y=[0, 1]), ", row 2, column 'a'", "the value is missing"),
+    columns("infinity", parquet(a=[1.0, float("inf")], y=[0, 1]), ", row 2, column 'a'", "is not finite"),
+    columns("texts among the features", parquet(a=["p", "q"], y=[0, 1]), ", column 'a'", "its type is"),
+    columns("zero rows in Parquet", parquet(a=pa.array([], pa.float64()), y=pa.array([], pa.int8())), "", "has no rows"),
+]  # fmt: skip
+
+
+@pytest.fixture
+def load(tmp_path):
+    def load(case):
+        given = case.data if isinstance(case.data, dict) else {case.file: case.data}
+        for name, data in given.items():
+            (tmp_path / name).write_bytes(data)
+        return Source(source=str(tmp_path if len(given) > 1 else tmp_path / case.file), **case.options)
+
+    return load
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_what_is_wrong_is_said(case, load):
+    with pytest.raises(InputError) as caught:
+        read(load(case))
+    said = str(caught.value)
+    assert re.search(re.escape(case.place) + r"(?![0-9])", said), said
+    assert case.reason in said
+    assert len(said) < 600
+    assert "Traceback" not in said
+
+
+def read_in_parts(source):
+    cut = parts(source, 3)
+    made = plan(source, cut, [survey(source, part) for part in cut])
+    return [read_part(made.source, part, made.schema) for part in made.parts]
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c.options["format"] != "parquet"], ids=lambda case: case.name)
+def test_the_same_is_said_when_a_file_is_read_in_parts(case, load):
+    with pytest.raises(InputError) as caught:
+        read_in_parts(load(case))
+    assert re.search(re.escape(case.place) + r"(?![0-9])", str(caught.value)), str(caught.value)
+    assert case.reason in str(caught.value)
+
+
+def rewritten(folder, change):
+    """Change the manifest of a data set, and make it the current generation, with a sound checksum."""
+    old = folder / (folder / CURRENT).read_text().strip()
+    content = json.loads(old.read_text())
+    change(content)
+    data = json.dumps(content).encode()
+    new = f"manifest-{hashlib.sha256(data).hexdigest()[:16]}.json"
+    (folder / new).write_bytes(data)
+    (folder / CURRENT).write_text(new)
+
+
+def shard_of(folder, index=1):
+    return folder / read_manifest(str(folder)).shards[index].file
+
+
+def altered(path):
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def with_dtype(folder):
+    """Put a sound shard of another type in the place of one."""
+    block = Block.of(np.ones((3, 2), dtype=np.float32), np.array([1, -1, 1]))
+    schema = Schema(("a", "b"), "y", ("1",), ("0",), {})
+    write_shards([block, block], schema, str(folder / "other"))
+    other = json.loads((folder / "other" / (folder / "other" / CURRENT).read_text().strip()).read_text())
+    entry = other["shards"][1]
+    (folder / entry["file"]).write_bytes((folder / "other" / entry["file"]).read_bytes())
+    rewritten(folder, lambda content: content["shards"].__setitem__(1, entry))
+
+
+SHARD_CASES = {
+    "no manifest": (lambda f: (f / CURRENT).unlink(), CURRENT, "no such file"),
+    "a pointer to elsewhere": (lambda f: (f / CURRENT).write_text("../../etc/passwd"), CURRENT, "is not the name of a manifest"),
+    "a manifest that is not there": (
+        lambda f: (f / CURRENT).write_text("manifest-0123456789abcdef.json"), "manifest-0123", "no such file",
+    ),
+    "a manifest altered by one byte": (lambda f: altered(f / (f / CURRENT).read_text().strip()), "manifest-", "checksum"),
+    "a manifest of a newer version": (lambda f: rewritten(f, lambda c: c.update(format=99)), "manifest-", "has format 99"),
+    "a manifest that lacks a key": (lambda f: rewritten(f, lambda c: c.pop("shards")), "manifest-", "is damaged: KeyError"),
+    "totals that are not the sums": (lambda f: rewritten(f, lambda c: c.update(n_samples=9, n_neg=5)), "manifest-", "totals"),
+    "a path out of the folder": (
+        lambda f: rewritten(f, lambda c: c["shards"][1].update(file="../secret.parquet")),
+        "manifest-", "'../secret.parquet' is not the name of a file in its folder",
+    ),
+    "a shard missing": (lambda f: shard_of(f).unlink(), "shard-00001", "no such file"),
+    "a shard altered by one byte": (lambda f: altered(shard_of(f)), "shard-00001", "truncated or altered"),
+    "a shard cut off": (lambda f: shard_of(f).write_bytes(shard_of(f).read_bytes()[:-1]), "shard-00001", "truncated or altered"),
+    "an empty shard file": (lambda f: shard_of(f).write_bytes(b""), "shard-00001", "empty"),
+    "a shard of another type": (with_dtype, "shard-00001", "its columns are"),
+    "a shard with other rows than stated": (
+        lambda f: rewritten(f, lambda c: (c["shards"][1].update(rows=4), c.update(n_samples=7, n_neg=c["n_neg"] + 1))),
+        "shard-00001", "rows or positives",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHARD_CASES)
+def test_what_is_wrong_with_shards_is_said(name, tmp_path):
+    blocks = [Block.of(np.arange(6.0).reshape(3, 2) + i, np.array([1, -1, 1]), index=i) for i in range(2)]
+    write_shards(blocks, Schema(("a", "b"), "y", ("1",), ("0",), {}), str(tmp_path))
+    break_it, place, reason = SHARD_CASES[name]
+    break_it(tmp_path)
+    with pytest.raises(InputError) as caught:
+        [read_shard(str(tmp_path), index) for index in range(2)]
+    said = str(caught.value)
+    assert f"{Path(tmp_path)}/{place}" in said, said
+    assert reason in said
+
+
+def test_there_are_more_than_forty_cases_and_each_has_its_name():
+    names = [case.name for case in CASES] + list(SHARD_CASES)
+    assert len(names) == len(set(names)) > 40
+
+
+def test_what_looks_odd_but_is_sound_is_read(load):
+    """CRLF, a BOM, blank lines, comments, no line break at the end, a huge line, unicode names, a column of zeros."""
+    odd = BOM + b"# c\r\n\r\n+1 1:1e0\r\n-1 2:+.5 # 3:x\r\n \t\r\n1.0 " + LONG
+    data = read(load(svm("", odd, "", "")))
+    assert data.block.X.shape == (3, 200_000)
+    assert data.block.y.tolist() == [-1, 1, -1]  # the rarer class is positive
+    text = BOM + 'größe,"naïve, ""x""",y\r\n 1 ,0,0\r\n\r\n"2",0,1'.encode()
+    data = read(load(table("", text, "", "")))
+    assert data.schema.feature_names == ("größe", 'naïve, "x"')
+    assert data.block.X.tolist() == [[1, 0], [2, 0]]
+    scaled = fit_preprocessor([data.block], data.schema.feature_names, log1p=None, scale="standard", categories={})
+    assert scaled.transform(data.block).X.tolist() == [[-1, 0], [1, 0]]

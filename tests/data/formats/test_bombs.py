@@ -1,0 +1,120 @@
+"""Files that are small on disk and would fill the memory; and names in files that would lead out of their folder."""
+
+import gzip
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from aucdist.data.formats import parquet
+from aucdist.data.formats.readers import read
+from aucdist.data.shards.block_reader import open_reader
+from aucdist.data.source import Source
+from aucdist.data.storage import compression as packed
+from aucdist.errors import InputError
+from aucdist.model import load_model
+
+ROWS = 10_000
+
+
+@pytest.fixture
+def small_limits(monkeypatch):
+    monkeypatch.setattr(packed, "ALWAYS_ALLOWED", 2**12)
+    monkeypatch.setattr(parquet, "ALWAYS_ALLOWED", 2**12)
+    monkeypatch.setattr(parquet, "MOST_GROWTH", 20)
+
+
+def a_table(path, values):
+    label = ["yes", "no"] * (len(values) // 2)
+    pq.write_table(pa.table({"a": values, "b": values, "label": label}), path, row_group_size=len(values) // 2)
+    return Source(source=str(path), format="parquet", label="label", positive="yes")
+
+
+@pytest.mark.usefixtures("small_limits")
+def test_a_parquet_file_that_grows_beyond_measure_is_refused(tmp_path, monkeypatch):
+    source = a_table(tmp_path / "bomb.parquet", np.zeros(ROWS))
+    size = (tmp_path / "bomb.parquet").stat().st_size
+    with pytest.raises(InputError, match=rf"bomb.parquet: {size} bytes are said to hold {ROWS} rows of 3 columns"):
+        read(source)
+    with pytest.raises(InputError, match="if it is no trap, name the columns that are needed under `keep`"):
+        open_reader(source, n_parts=2)
+    monkeypatch.setattr(parquet, "MOST_GROWTH", 24 * ROWS // size + 1)
+    assert read(source).block.n_samples == ROWS
+
+
+@pytest.mark.usefixtures("small_limits")
+def test_a_table_of_numbers_is_none(tmp_path):
+    source = a_table(tmp_path / "sound.parquet", np.random.default_rng(0).normal(size=ROWS))
+    assert read(source).block.n_samples == ROWS
+
+
+def test_without_a_trap_the_limits_are_far_away(tmp_path):
+    assert read(a_table(tmp_path / "zeros.parquet", np.zeros(200_000))).block.n_samples == 200_000
+
+
+@pytest.mark.usefixtures("small_limits")
+@pytest.mark.parametrize("form", ["svmlight", "csv"])
+def test_a_packed_file_is_refused_by_whatever_reads_it(tmp_path, form):
+    line = {"svmlight": "+1 1:1\n", "csv": "1,yes\n"}[form]
+    path = tmp_path / f"bomb.{form}.gz"
+    path.write_bytes(gzip.compress((line * 10**6).encode()))
+    source = Source(source=str(path), format=form, **({"label": 0, "header": False} if form == "csv" else {}))
+    for read_it in (read, open_reader):
+        with pytest.raises(InputError, match=r"unpack to more than \d+; if it is no trap, unpack it by hand"):
+            read_it(source)
+
+
+def test_a_feature_with_an_endless_number_is_refused(tmp_path):
+    path = tmp_path / "wide.svm"
+    path.write_text("+1 2000000000:1\n-1 1:1\n")
+    source = Source(source=str(path), format="svmlight")
+    for read_it in (read, open_reader):
+        with pytest.raises(
+            InputError, match=r"wide.svm: the largest feature is number 2000000000, .* n_features: 2000000000"
+        ):
+            read_it(source)
+    path.write_text("+1 100000:1\n-1 1:1\n")
+    assert read(source).block.n_features == 100_000
+
+
+def test_weights_that_say_to_be_endless_are_refused(tmp_path):
+    import hashlib
+
+    header = "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000000,), }"
+    weights = b"\x93NUMPY\x01\x00" + (len(header) + 1).to_bytes(2, "little") + header.encode() + b"\n" + bytes(80)
+    (tmp_path / "weights.npy").write_bytes(weights)
+    about = {"format": 1, "weights_sha256": hashlib.sha256(weights).hexdigest(), "intercept": 0.0}
+    (tmp_path / "model.json").write_text(json.dumps(about))
+    with pytest.raises(InputError, match=r"model.json is damaged"):
+        load_model(str(tmp_path))
+
+
+def test_weights_that_are_pickled_are_not_read(tmp_path):
+    import hashlib
+
+    class Evil:
+        def __reduce__(self):
+            return (tmp_path.joinpath("ran").write_text, ("the code of a model has run",))
+
+    np.save(tmp_path / "weights.npy", np.array([Evil()], dtype=object), allow_pickle=True)
+    digest = hashlib.sha256((tmp_path / "weights.npy").read_bytes()).hexdigest()
+    (tmp_path / "model.json").write_text(json.dumps({"format": 1, "weights_sha256": digest, "intercept": 0.0}))
+    with pytest.raises(InputError, match="allow_pickle=False"):
+        load_model(str(tmp_path))
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("place", ["file", "weights"])
+def test_a_model_names_no_files(tmp_path, place):
+    """Whatever its JSON says, only the two files of its folder are read."""
+    (tmp_path / "secret.npy").write_bytes(b"secret")
+    about = {"format": 1, place: "../secret.npy", "weights_sha256": "0" * 64, "intercept": 0.0}
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "model.json").write_text(json.dumps(about))
+    (folder / "weights.npy").write_bytes(b"other")
+    with pytest.raises(InputError, match="its checksum is not the one in") as caught:
+        load_model(str(folder))
+    assert "secret" not in str(caught.value)

@@ -1,0 +1,186 @@
+"""CSV files: what is read, and how a wrong cell is named."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aucdist.data.dataset import Schema
+from aucdist.data.formats.readers import read
+from aucdist.data.source import Source
+from aucdist.errors import InputError
+
+CELL = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1, max_size=6).map(str.strip)
+TEXT = CELL.filter(lambda s: s and s.lower() not in ("?", "nan", "<null>") and '"' not in s)
+
+
+@pytest.fixture
+def load(tmp_path):
+    def load(data, schema=None, **options):
+        path = tmp_path / "f.csv"
+        path.write_bytes(data if isinstance(data, bytes) else data.encode())
+        return read(Source(source=str(path), format="csv", **{"label": "y"} | options), schema=schema)
+
+    return load
+
+
+def test_numbers_and_categories_become_features_in_the_order_of_the_columns(load):
+    data = load("a,kind,y,b\n1,tcp,0,-2.5\n3,icmp,1,1e-3\n5, tcp ,0,7\n", categorical=["kind"], positive=1)
+    assert data.schema.feature_names == ("a", "kind=icmp", "kind=tcp", "b")
+    assert data.schema.categories == {"kind": ("icmp", "tcp")}
+    assert data.block.X.tolist() == [[1, 0, 1, -2.5], [3, 1, 0, 1e-3], [5, 0, 1, 7]]
+    assert data.block.y.tolist() == [-1, 1, -1]
+    assert data.block.row_id.tolist() == [0, 1, 2]
+    assert (data.schema.label, data.schema.positive, data.schema.negative) == ("y", ("1",), ("0",))
+
+
+def test_auto_takes_the_columns_that_are_not_numbers(load):
+    data = load("a,b,c,y\n1,x,2,0\n2,3,4,1\n", categorical="auto")
+    assert data.schema.feature_names == ("a", "b=3", "b=x", "c")
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("y a b\n0 1 2 \n 1  3\t4\n", {"separator": "space"}),
+        ("y\ta\tb\n0\t1\t2\n1\t3\t4\n", {"separator": "tab"}),
+        ("y;a;b\r\n0;1;2\r\n\r\n1;3;4", {"separator": ";"}),
+        ("0,1,2\n1,3,4\n", {"header": False, "columns": ["y", "a", "b"]}),
+        ("1,2,0\n3,4,1\n", {"header": False, "label": -1}),
+        ("1,0,2\n3,1,4\n", {"header": False, "label": 1}),
+        ("1,0,2\n3,1,4\n", {"header": False, "label": "x2"}),
+        ('\n"y","a",b\n"0","1"," 2"\n1,3,4\n', {}),
+        ("  \n \ny,a,b\n0,1,2\n1,3,4\n", {}),
+        ("\ufeffy,a,b\n0,1,2\n1,3,4\n", {}),
+        ("y,a,b\n0.0,1,2\n+1,3,4\n", {"positive": 1.0}),
+    ],
+)
+def test_the_same_rows_in_other_spellings(load, text, options):
+    data = load(text, **options)
+    assert data.block.X.tolist() == [[1, 2], [3, 4]]
+    assert data.block.y.tolist() == [-1, 1]
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.tuples(st.floats(allow_nan=False, allow_infinity=False), TEXT, st.sampled_from("ab")), min_size=2))
+def test_it_reads_back_what_was_written(tmp_path_factory, rows):
+    rows = [*rows, (0.5, "t", "a"), (0.5, "t", "b")]
+    out = io.StringIO()
+    csv.writer(out).writerows([("x", "k", "y"), *rows])
+    path = tmp_path_factory.mktemp("csv") / "f.csv"
+    path.write_text(out.getvalue(), encoding="utf-8", newline="")
+    data = read(Source(source=str(path), format="csv", label="y", categorical=["k"], positive="b"))
+    kinds = sorted({k for _, k, _ in rows})
+    expected = [[x, *(float(k == kind) for kind in kinds)] for x, k, _ in rows]
+    assert np.array_equal(data.block.X, np.array(expected))
+    assert data.schema.categories == {"k": tuple(kinds)}
+    assert data.block.y.tolist() == [1 if y == "b" else -1 for _, _, y in rows]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "said"),
+    [
+        ("a,y\n1,0\nabc,1\n", {}, "f.csv, line 3, column 'a': 'abc' is not a number; if the column holds categories"),
+        ("a,y\n1,0\n,1\n", {}, "line 3, column 'a': the value is missing ('')"),
+        ("a,y\n1,0\n?,1\n", {}, "line 3, column 'a': the value is missing ('?')"),
+        ("a,y\n1,0\nNaN,1\n", {}, "line 3, column 'a': the value is missing ('NaN')"),
+        ("a,y\n1,0\n2\n", {}, "line 3: 1 cells, but there are 2 columns"),
+        ("y,a\n1,0\n2\n", {}, "line 3: 1 cells, but there are 2 columns"),
+        ("a,y\n1,0\n2,1,9\n", {}, "line 3: 3 cells, but there are 2 columns"),
+        ("a,y\n1,0,9\n2,1\n", {}, "line 2: 3 cells, but there are 2 columns"),
+        ("a,y\n\n1,0\ninf,1\n", {}, "line 4, column 'a': 'inf' is not finite"),
+        ("a,y\n1,0\n1e400,1\n", {}, "line 3, column 'a': '1e400' is not finite"),
+        ("a,y\n1,0\n1_0,1\n", {}, "line 3, column 'a': '1_0' is not a number"),
+        ("a,y\n1,0\n1,\n", {}, "line 3, column 'y': the value is missing"),
+        ("a,k,y\n1,p,0\n1,,1\n", {"categorical": ["k"]}, "line 3, column 'k': the value is missing"),
+        ("a,a,y\n1,2,0\n", {}, "two columns are called 'a'"),
+        ("a,,y\n1,2,0\n", {}, "column 2 has no name"),
+        ("a,y\n1,0\n", {"label": "Y"}, "unknown column in `label` 'Y'. Allowed: a, y"),
+        ("a,y\n1,0\n", {"label": 2}, "`label` is column 2, but there are 2 columns"),
+        ("a,y\n1,0\n", {"categorical": ["k"]}, "unknown column in `categorical` 'k'"),
+        ("a,y\n1,0\n", {"header": False, "columns": ["a", "b", "y"]}, "line 1: 2 cells, but there are 3 columns"),
+        ("a,y\n", {}, "has no rows"),
+        ("y\n0\n1\n", {}, "no column but the label"),
+        (b"a,y\n1,0\n2,\xff\n", {}, "line 3, column 'y': not UTF-8 text (byte 0xff)"),
+        (b"a\xff,y\n1,0\n2,1\n", {}, "line 1: not UTF-8 text"),
+        ('a,y\n1,0\n2,"1\n', {}, "f.csv"),
+        ("a,y\n1,0\n" + "9" * 200_000 + ",1\n", {}, "line 3"),
+        ("a,k,y\n1,p,0\n", {"categorical": "auto"}, "one class only"),
+        ("a,y\n1,0\n2,1,9\n", {"categorical": "auto"}, "line 3: 3 cells"),
+        (
+            "k,y\n" + "".join(f"id{i},{i % 2}\n" for i in range(10_001)),
+            {"categorical": ["k"]},
+            "looks like an identifier",
+        ),
+        ("k=a,k,y\n1,a,0\n2,b,1\n", {"categorical": ["k"]}, "two columns are called 'k=a'"),
+    ],
+)
+def test_a_fault_is_named(load, text, options, said):
+    with pytest.raises(InputError) as caught:
+        load(text, **options)
+    assert said in str(caught.value)
+    assert len(str(caught.value)) < 1000
+
+
+@given(st.binary(max_size=60), st.sampled_from([b"a,y\n1,0\n2,1\n", b""]))
+@settings(deadline=None, max_examples=300)
+def test_any_bytes_are_read_or_refused(tmp_path_factory, data, before):
+    path = tmp_path_factory.mktemp("csv") / "f.csv"
+    path.write_bytes(before + data)
+    try:
+        got = read(Source(source=str(path), format="csv", label="y", positive=1))
+    except InputError:
+        return
+    assert got.block.X.shape[1] == 1
+    assert np.isfinite(got.block.X).all()
+
+
+@pytest.mark.parametrize("layout", ["auto", "csr", "dense"])
+def test_hashed_columns_have_as_many_features_as_asked_for(load, layout):
+    text = "a,agent,y,b\n" + "".join(f"{i},u{i % 7},{i % 2},{-i}\n" for i in range(40))
+    data = load(text, hashed={"agent": 5}, layout=layout)
+    assert data.schema.feature_names == ("a", *(f"agent#{i}" for i in range(5)), "b")
+    assert data.schema.hashed == {"agent": 5}
+    assert data.schema.columns() == ["a", "agent", "b"]
+    assert sp.issparse(data.block.X) == (layout != "dense")
+    X = data.block.X.toarray() if sp.issparse(data.block.X) else data.block.X
+    assert (X[:, 1:6].sum(axis=1) == 1).all()
+    assert np.array_equal(X[:, [0, 6]], [[i, -i] for i in range(40)])
+    for i in range(7):  # one category, one feature
+        assert len({tuple(row) for row in X[i::7, 1:6]}) == 1
+
+
+def test_new_rows_are_hashed_like_the_training_rows_and_may_hold_new_categories(load):
+    train = load("k,y\na,0\nb,1\n", hashed={"k": 8})
+    schema = Schema.from_json(json.loads(json.dumps(train.schema.to_json())))
+    assert schema == train.schema
+    test = load("k,y\nnew,0\na,1\n", schema=schema)
+    assert np.array_equal(test.block.X.toarray()[1], train.block.X.toarray()[0])
+    # The hash is part of the format: models that are written down rely on it.
+    assert train.block.X.toarray().argmax(axis=1).tolist() == [0, 4]
+
+
+def test_dtype_is_that_asked_for(load):
+    text = "a,k,y\n0.1,p,0\n2,q,1\n"
+    data = load(text, categorical=["k"], dtype="float32")
+    assert data.block.X.dtype == np.float32
+    assert data.block.X[0].tolist() == [np.float32(0.1), 1, 0]
+    with pytest.raises(InputError, match="line 2, column 'a': '1e39' is too large for float32; read it as float64"):
+        load("a,y\n1e39,0\n2,1\n", dtype="float32")
+
+
+def test_cells_in_quotes_may_hold_anything(load):
+    data = load('k,y,a\n"x, ""y""\nz",0,"1"\n" x ",1, "2"\n', categorical=["k"])
+    assert data.schema.categories == {"k": ("x", 'x, "y"\nz')}
+    assert data.block.X.tolist() == [[0, 1, 1], [1, 0, 2]]
+
+
+@pytest.mark.parametrize("many", [1, 3])
+def test_a_quote_that_is_not_closed_is_named(load, many):
+    with pytest.raises(InputError, match=r"line 3, column 'a': the quotes are not closed"):
+        load('a,y\n1,0\n"2,1\n' + "3,1\n" * many)

@@ -1,0 +1,103 @@
+"""Parquet files with one feature in each column."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from aucdist.data.formats.readers import read
+from aucdist.data.source import Source
+from aucdist.errors import InputError
+
+
+@pytest.fixture
+def load(tmp_path):
+    def load(columns, **options):
+        path = tmp_path / "f.parquet"
+        pq.write_table(pa.table(columns), path)
+        return read(Source(source=str(path), format="parquet", **{"label": "y"} | options))
+
+    return load
+
+
+Y = pa.array([0, 1, 0], pa.int8())
+
+
+def test_numbers_of_all_kinds_and_categories(load):
+    data = load(
+        {
+            "i": pa.array([1, 2, 3], pa.int64()),
+            "k": pa.array(["b", "a ", "b"]).dictionary_encode(),
+            "y": pa.array([False, True, False]),
+            "t": pa.array([True, False, True]),
+            "f": pa.array([0.5, 1.5, -2.5], pa.float32()),
+            "n": pa.array([10, 9, 10], pa.uint8()),
+        },
+        categorical=["k", "n"],
+        positive=True,
+    )
+    assert data.schema.feature_names == ("i", "k=a", "k=b", "t", "f", "n=10", "n=9")
+    assert data.block.X.tolist() == [[1, 0, 1, 1, 0.5, 1, 0], [2, 1, 0, 0, 1.5, 0, 1], [3, 0, 1, 1, -2.5, 1, 0]]
+    assert data.block.X.dtype == np.float64
+    assert data.block.y.tolist() == [-1, 1, -1]
+
+
+def test_float32_stays_float32(load):
+    values = np.array([0.1, 0.2, 0.3], dtype=np.float32)
+    data = load({"a": values, "y": Y, "k": pa.array(["p", "q", "p"])}, categorical="auto")
+    assert data.block.X.dtype == np.float32
+    assert np.array_equal(data.block.X[:, 0], values)
+    assert data.schema.feature_names == ("a", "k=p", "k=q")
+
+
+def test_several_files_are_one_data_set(tmp_path):
+    for i, kinds in enumerate((["a", "c"], ["b", "a"])):
+        pd.DataFrame({"x": [i, i + 0.5], "k": kinds, "y": [0, 1]}).to_parquet(tmp_path / f"part-{i}.parquet")
+    data = read(Source(source=str(tmp_path), format="parquet", label="y", categorical=["k"]))
+    assert data.schema.categories == {"k": ("a", "b", "c")}
+    assert data.block.X.tolist() == [[0, 1, 0, 0], [0.5, 0, 0, 1], [1, 0, 1, 0], [1.5, 1, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "said"),
+    [
+        ({"a": [1.0, None, 2.0], "y": Y}, {}, "row 2, column 'a': the value is missing"),
+        ({"a": [1.0, 2.0, float("nan")], "y": Y}, {}, "row 3, column 'a': nan is not finite"),
+        ({"a": [float("inf"), 1.0, 2.0], "y": Y}, {}, "row 1, column 'a': inf is not finite"),
+        ({"a": [1, 2, 3], "y": [0, None, 1]}, {}, "row 2, column 'y': the value is missing"),
+        ({"a": ["p", "q", "p"], "y": Y}, {}, "column 'a': its type is string, not a number"),
+        ({"a": ["p", "", "p"], "y": Y}, {"categorical": ["a"]}, "row 2, column 'a': the value is missing ('')"),
+        ({"a": [[1], [2], [3]], "y": Y}, {}, "column 'a': its type is list"),
+        ({"a": [1, 2, 3], "y": Y}, {"label": "z"}, "unknown column in `label` 'z'"),
+        ({"a": [1, 2, 3], "y": [1, 1, 1]}, {}, "one class only (1)"),
+        ({"a": pa.array([], pa.float64()), "y": pa.array([], pa.int8())}, {}, "has no rows"),
+    ],
+)
+def test_a_fault_is_named(load, columns, options, said):
+    with pytest.raises(InputError) as caught:
+        load(columns, **options)
+    assert said in str(caught.value)
+
+
+def test_a_test_file_is_encoded_like_the_training_data(tmp_path):
+    def write(name, **columns):
+        pq.write_table(pa.table(columns), tmp_path / name)
+        return Source(source=str(tmp_path / name), format="parquet", label="y", categorical=["k"])
+
+    train = read(write("train", a=[1, 2, 3], k=["p", "q", "r"], y=[0, 1, 0]))
+    test = read(write("test", a=[4, 5], k=["r", "p"], y=[1, 0]), schema=train.schema)
+    assert test.block.X.tolist() == [[4, 0, 0, 1], [5, 1, 0, 0]]
+    with pytest.raises(InputError, match="column 'k': unknown category 's'; known: p, q, r"):
+        read(write("test", a=[4, 5], k=["r", "s"], y=[1, 0]), schema=train.schema)
+    with pytest.raises(InputError, match="not those of the training data: missing k=p, k=q, k=r"):
+        read(write("test", a=[4, 5], y=[1, 0]).model_copy(update={"categorical": []}), schema=train.schema)
+
+
+@pytest.mark.parametrize("cut", [slice(0, 100), slice(0, -1), slice(5, None)])
+def test_a_damaged_file_is_refused(tmp_path, cut):
+    path = tmp_path / "f.parquet"
+    pq.write_table(pa.table({"a": [1.0, 2.0], "y": [0, 1]}), path)
+    path.write_bytes(path.read_bytes()[cut])
+    with pytest.raises(InputError, match=r"f\.parquet is not a sound Parquet file"):
+        read(Source(source=str(path), format="parquet", label="y"))

@@ -1,0 +1,196 @@
+"""Parts of files: whatever the cuts, the rows and their numbers are those of `read`."""
+
+import bz2
+import json
+import lzma
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from aucdist.data.catalog import find
+from aucdist.data.formats import parts as ranges
+from aucdist.data.formats.parts import Part, parts, plan, read_part, survey
+from aucdist.data.formats.readers import read
+from aucdist.data.source import Source
+from aucdist.errors import InputError
+
+SVM = "\ufeff# first\n+1 1:1 3:2\n\n-1 2:1e-3 # mine\r\n-1 1:4\n+1 4:7.25\n   \n-1 3:1"
+CSV = "\ufeff\n  \na,kind,y\n1,tcp,0\n3,icmp,1\r\n\n5, udp ,0\n7,tcp,1"
+
+
+def dense(block):
+    return block.X if isinstance(block.X, np.ndarray) else block.X.toarray()
+
+
+def planned(source, n, **options):
+    cut = parts(source, n)
+    return plan(source, cut, [survey(source, part, options.get("schema")) for part in cut], **options)
+
+
+def together(source, n, **options):
+    made = planned(source, n, **options)
+    blocks = [read_part(made.source, part, made.schema) for part in made.parts]
+    assert len({(b.rows.values.dtype, type(b.rows), b.n_features) for b in blocks}) == 1
+    return made, tuple(np.concatenate([f(b) for b in blocks]) for f in (dense, lambda b: b.y, lambda b: b.row_id))
+
+
+def same(source, n, **options):
+    made, (X, y, ids) = together(source, n, **options)
+    whole = read(source, **options)
+    assert made.schema == whole.schema
+    assert np.array_equal(X, dense(whole.block))
+    assert np.array_equal(y, whole.block.y)
+    assert np.array_equal(ids, whole.block.row_id)
+    return made
+
+
+@pytest.fixture
+def source(tmp_path):
+    def source(text, name="f", **options):
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return Source(source=str(path), **{"format": "svmlight"} | options)
+
+    return source
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 100])
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        (SVM, {}),
+        (SVM, {"layout": "dense", "dtype": "float32"}),
+        (SVM, {"n_features": 9, "positive": 1}),
+        ("1 0:5\n0 2:6\n", {"zero_based": True}),
+        (CSV, {"format": "csv", "label": "y", "categorical": ["kind"]}),
+        ("1,0,2\n3,1,4\n", {"format": "csv", "header": False, "label": 1}),
+    ],
+)
+def test_any_number_of_parts_gives_the_same_rows(source, text, options, n):
+    same(source(text, **options), n)
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.sampled_from(["1 1:1\n", "-1 2:3 7:1\r\n", "\n", "# no row\n", "  \t\n", "-1\n"]), max_size=12),
+    st.integers(1, 40),
+    st.integers(1, 9),
+)
+def test_wherever_it_is_cut(source, lines, n, window):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ranges, "WINDOW", window)
+        same(source("".join(["1 1:1\n", *lines, "-1 3:1"])), n)
+
+
+def test_parts_are_whole_lines_of_about_the_same_size(source):
+    line = b"1 1:1 2:2 3:3\n-1 1:4\n"
+    found = parts(source(line * 1000), 10)
+    sizes = [part.stop - part.start for part in found]
+    assert len(found) == 10
+    assert sum(sizes) == 1000 * len(line)
+    assert max(sizes) - min(sizes) <= 2 * len(line)
+    assert all(part == Part.from_json(json.loads(json.dumps(part.to_json()))) for part in found)
+
+
+def test_files_of_a_folder_share_the_parts_by_their_size(tmp_path):
+    for i, n in enumerate((300, 100, 1)):
+        (tmp_path / f"{i}.svm").write_text("1 1:1\n-1 2:1\n" * n)
+    source = Source(source=str(tmp_path), format="svmlight")
+    made = same(source, 4)
+    assert [part.url[-5:] for part in made.parts].count("0.svm") == 3
+    assert [part.row for part in made.parts if part.line == 1] == [0, 600, 800]
+
+
+def test_what_cannot_be_cut_is_one_part(source):
+    packed = source(bz2.compress(b"1 1:1\n-1 2:1\n" * 50), "f.bz2")
+    assert len(parts(packed, 8)) == 1
+    same(packed, 8)
+    same(Source(source="digits", format="embedded", positive=8), 4)
+
+
+def test_rows_like_those_of_the_training_data(source):
+    options = {"format": "csv", "label": "y", "categorical": ["kind"]}
+    train = read(source(CSV, "train.csv", **options)).schema
+    same(source("a,kind,y\n9,udp,1\n8,tcp,0\n7,tcp,0\n", "test.csv", **options), 3, schema=train)
+    wide = read(source(SVM, "train.svm")).schema
+    same(source("1 1:1\n-1 2:3\n", "test.svm"), 2, schema=wide)
+
+
+@pytest.mark.parametrize("numbered", [False, True])
+@pytest.mark.parametrize(
+    ("text", "options", "said"),
+    [
+        ("1 1:1\n" * 50 + "1 1:x\n" + "-1 2:1\n" * 50, {}, "f, line 51, column 3: value 'x' is not a number"),
+        ("a,y\n" + "1,0\n" * 50 + "1,?\n" + "1,1\n" * 50, {"format": "csv", "label": "y"}, "f, line 52, column 'y'"),
+    ],
+)
+def test_a_fault_is_named_with_its_line_in_the_file(source, text, options, said, numbered):
+    broken = source(text, **options)
+    cut = parts(broken, 7)
+    if numbered:
+        sound = source(text.replace("1:x", "1:1").replace("?", "0"), **options)
+        cut = [replace(part, version="") for part in planned(sound, 7).parts]
+        source(text, **options)
+    with pytest.raises(InputError) as caught:
+        [survey(broken, part) for part in cut]
+    assert said in str(caught.value)
+
+
+def test_a_file_that_became_shorter_is_refused(source):
+    given_source = source(SVM)
+    made = planned(given_source, 3)
+    source(SVM[:-9])
+    with pytest.raises(InputError, match="f has changed since it was first looked at"):
+        [read_part(made.source, part, made.schema) for part in made.parts]
+
+
+def test_expectations_and_misuse(source):
+    for options, said in (
+        ({"rows": 7}, "7 rows are expected"),
+        ({"features": 9}, "9 features are expected"),
+        ({"positive": 7}, "positive class '7'"),
+    ):
+        with pytest.raises(InputError, match=said):
+            planned(source(SVM, **options), 2)
+    with pytest.raises(InputError, match="0 parts"):
+        parts(source(SVM), 0)
+    with pytest.raises(InputError, match="take the parts and the source of a plan"):
+        read_part(source(SVM), parts(source(SVM), 2)[0], read(source(SVM)).schema)
+    with pytest.raises(InputError, match="is empty"):
+        survey(source(""), parts(source(""), 3)[0])
+
+
+def test_a_line_break_in_quotes_is_refused_where_it_is_cut_and_read_where_it_is_not(source):
+    rows = "".join(f'"a\nb{i % 3}",{i % 2}\n' for i in range(30))
+    multiline = source("k,y\n" + rows, format="csv", label="y", categorical=["k"])
+    same(multiline, 1)
+
+    def refusal(n):
+        try:
+            same(multiline, n)
+        except InputError as e:
+            return str(e)
+        return ""
+
+    said = [refusal(n) for n in range(2, 40)]
+    assert any(said)
+    assert all("must be read in one part" in text for text in said if text)
+
+
+@pytest.mark.parametrize(("name", "file"), [("a9a", "libsvm/a9a.xz"), ("magic04", "uci/magic04.data.xz")])
+def test_real_files_in_parts(data_dir, tmp_path, name, file):
+    (tmp_path / "f").write_bytes(lzma.decompress((data_dir / file).read_bytes()))
+    unpacked = find(name).model_copy(update={"source": str(tmp_path / "f"), "sha256": None})
+    made = same(unpacked, 7)
+    assert len(made.parts) == 7
+    assert made.survey.classes == unpacked.classes
+
+
+@pytest.mark.parametrize("quoted", [b'"a"', b'"a ""b"", c"'])
+def test_a_header_in_quotes_and_a_file_of_one_line(source, quoted):
+    same(source(b"y," + quoted + b"\n0,1\n1,2\n", format="csv", label="y"), 2)
+    made = planned(source(b"y," + quoted + b"\n0,1\n1,2", format="csv", label="y"), 1)
+    assert len(made.parts) == 1

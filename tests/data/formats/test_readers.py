@@ -1,0 +1,212 @@
+"""`read`: layouts, test files encoded like training data, what is checked, and bad files of every format."""
+
+import bz2
+import gzip
+import hashlib
+import lzma
+
+import numpy as np
+import pytest
+
+from aucdist.data.block import place
+from aucdist.data.formats.readers import read
+from aucdist.data.source import Source
+from aucdist.errors import InputError
+from aucdist.kernels.rows import CsrRows, DenseRows
+
+SVM = "1 1:1 3:2\n-1 2:1\n-1 1:4\n"
+
+
+@pytest.fixture
+def source(tmp_path):
+    def source(text, name="f.svm", **options):
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return Source(source=str(path), **{"format": "svmlight"} | options)
+
+    return source
+
+
+def test_sparse_stays_sparse_and_full_becomes_dense(source):
+    full = "1 1:1 2:2\n-1 1:3\n"
+    assert isinstance(read(source(SVM)).block.rows, CsrRows)
+    assert isinstance(read(source(full)).block.rows, DenseRows)
+    assert isinstance(read(source(full, n_features=3)).block.rows, CsrRows)  # exactly half of the entries
+    for layout, kind in (("dense", DenseRows), ("csr", CsrRows)):
+        data = read(source(SVM, layout=layout))
+        assert isinstance(data.block.rows, kind)
+        assert np.asarray(data.block.X.todense() if layout == "csr" else data.block.X).tolist() == [
+            [1, 0, 2], [0, 1, 0], [4, 0, 0]
+        ]  # fmt: skip
+    table = source("a,y\n1,0\n0,1\n", "f.csv", format="csv", label="y", layout="csr")
+    assert isinstance(read(table).block.rows, CsrRows)
+
+
+def test_csr_arrays_have_the_types_of_the_kernels(source):
+    rows = read(source(SVM)).block.rows
+    assert (rows.values.dtype, rows.indices.dtype, rows.offsets.dtype) == (np.float64, np.int32, np.int64)
+    assert rows.n_features == 3
+
+
+def test_features_of_svmlight_are_called_by_their_numbers(source):
+    assert read(source(SVM)).schema.feature_names == ("1", "2", "3")
+    assert read(source("1 0:1\n0 4:2\n", zero_based=True)).schema.feature_names == ("0", "1", "2", "3", "4")
+
+
+def _flipped(data):
+    """One byte in the middle altered."""
+    middle = len(data) // 2
+    return data[:middle] + bytes([data[middle] ^ 255]) + data[middle + 1 :]
+
+
+@pytest.mark.parametrize(("ending", "pack"), [(".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress)])
+def test_compressed_files_are_read_and_damaged_ones_refused(source, ending, pack):
+    packed = pack(SVM.encode())
+    assert read(source(packed, f"f{ending}")).block.n_samples == 3
+    for damaged in (packed[:-4], packed[: len(packed) // 2], b"garbage", _flipped(packed)):
+        with pytest.raises(InputError, match=rf"f\{ending} is truncated or damaged"):
+            read(source(damaged, f"f{ending}"))
+    with pytest.raises(InputError, match="is empty"):
+        read(source(pack(b""), f"f{ending}"))
+
+
+def test_parts_of_a_data_set_are_put_below_each_other(tmp_path, source):
+    for i, text in enumerate((SVM, "1 7:1\n")):
+        (tmp_path / f"part-{i}").write_text(text)
+    for marker in ("_SUCCESS", ".part-0.crc"):
+        (tmp_path / marker).write_text("")
+    for where in (str(tmp_path), f"{tmp_path}/", f"file://{tmp_path}", f"{tmp_path}/part-*",
+                  [f"{tmp_path}/part-0", f"{tmp_path}/part-1"]):  # fmt: skip
+        data = read(Source(source=where, format="svmlight"))
+        assert data.block.X.shape == (4, 7)
+        assert data.block.y.tolist() == [1, -1, -1, 1]
+        assert data.block.row_id.tolist() == [0, 1, 2, 3]
+    backwards = read(Source(source=[f"{tmp_path}/part-1", f"{tmp_path}/part-0"], format="svmlight"))
+    assert backwards.block.X.toarray()[0, 6] == 1
+
+
+def test_relative_paths_lie_below_the_data_root(tmp_path, monkeypatch):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "f").write_text(SVM)
+    monkeypatch.setenv("AUCDIST_DATA", str(tmp_path))
+    assert read(Source(source="sub/f", format="svmlight")).block.n_samples == 3
+
+
+def test_a_test_file_is_encoded_like_the_training_data(source):
+    train = read(
+        source("a,k,y\n1,p,no\n2,q,no\n3,r,yes\n4,r,oh\n", "train.csv", format="csv", label="y", categorical=["k"],
+               positive=["yes", "oh"])
+    )  # fmt: skip
+    test_source = source("a,k,y\n9,r,oh\n8,q,no\n", "test.csv", format="csv", label="y", categorical=["k"])
+    test = read(test_source, schema=train.schema)
+    assert test.schema == train.schema
+    assert test.block.X.tolist() == [[9, 0, 0, 1], [8, 0, 1, 0]]
+    assert test.block.y.tolist() == [1, -1]
+
+
+def test_a_test_file_of_svmlight_has_the_width_of_the_training_data(source):
+    train = read(source(SVM, positive=1))
+    test = read(source("-1 1:5\n1 2:1\n", "t.svm", features=2), schema=train.schema)
+    assert test.block.n_features == 3
+    assert test.block.y.tolist() == [-1, 1]
+    with pytest.raises(InputError, match=r"t\.svm, line 1, column 4: index 4, but there are 3 features"):
+        read(source("-1 4:5\n1 2:1\n", "t.svm"), schema=train.schema)
+    with pytest.raises(InputError, match="class '2' \\(1 rows\\) is not among the classes of the training data: -1, 1"):
+        read(source("-1 1:5\n2 2:1\n", "t.svm"), schema=train.schema)
+    with pytest.raises(InputError, match="one class only"):
+        read(source("-1 1:5\n-1 2:1\n", "t.svm"), schema=train.schema)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a,k,y\n9,z,1\n8,q,0\n", "line 2, column 'k': unknown category 'z'; known: p, q"),
+        ("b,k,y\n9,p,1\n8,q,0\n", "its features are not those of the training data: missing a; added b"),
+        ("k,a,y\np,9,1\nq,8,0\n", "its features are not those of the training data: they have another order"),
+        ("a,y\n9,1\n8,0\n", "its features are not those of the training data: missing k=p, k=q"),
+    ],
+)
+def test_a_test_file_with_other_columns_is_refused(source, text, said):
+    options = {"format": "csv", "label": "y", "categorical": ["k"]}
+    train = read(source("a,k,y\n1,p,0\n2,q,1\n", "train.csv", **options))
+    with pytest.raises(InputError) as caught:
+        read(source(text, "test.csv", **options), schema=train.schema)
+    assert said in str(caught.value)
+
+
+def test_files_of_one_data_set_must_have_the_same_columns(tmp_path):
+    (tmp_path / "1.csv").write_text("a,b,y\n1,2,0\n")
+    (tmp_path / "2.csv").write_text("a,c,y\n1,2,1\n")
+    with pytest.raises(InputError, match=r"2\.csv has other columns than .*1\.csv: b, c"):
+        read(Source(source=str(tmp_path), format="csv", label="y"))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"rows": 4}, "4 rows are expected, but 3 were found"),
+        ({"features": 4}, "4 features are expected, but 3 were found"),
+        ({"classes": {1: 1, -1: 1}}, "rows of each class are expected"),
+        ({"classes": {1: 1, -1: 2, 0: 1}}, "rows of each class are expected"),
+        ({"sha256": "0" * 64}, "has sha256"),
+        ({"positive": 7}, "positive class '7' is not in the data. Its classes are: -1, 1"),
+        ({"positive": [1, -1]}, "every class is listed as positive"),
+    ],
+)
+def test_what_is_expected_is_checked(source, options, said):
+    with pytest.raises(InputError) as caught:
+        read(source(SVM, **options), name="mine")
+    assert said in str(caught.value)
+
+
+def test_expected_classes_may_be_spelled_otherwise(source):
+    checked = source(
+        SVM, rows=3, features=3, classes={"+1": 1, "-1.0": 2}, sha256=hashlib.sha256(SVM.encode()).hexdigest()
+    )
+    assert read(checked, name="mine").name == "mine"
+
+
+def test_classes_spelled_in_two_ways_are_one(source):
+    data = read(
+        source("a,y\n1,1\n2,+1\n3,1.0\n4,0\n", "f.csv", format="csv", label="y", positive=1, classes={1: 3, 0: 1})
+    )
+    assert data.block.y.tolist() == [1, 1, 1, -1]
+
+
+def test_the_fingerprint_follows_bytes_and_options(source):
+    base = read(source(SVM)).fingerprint
+    assert len(base) == 64
+    assert base == read(source(SVM, "other.svm", rows=3, note="the same"), name="x").fingerprint
+    others = [
+        source(SVM + "\n", "more"),
+        *(source(SVM, **o) for o in ({"layout": "dense"}, {"positive": -1}, {"n_features": 9})),
+    ]
+    assert len({base, *(read(s).fingerprint for s in others)}) == 5
+
+
+def test_embedded_sets_need_no_file():
+    data = read(Source(source="digits", format="embedded", positive=8), name="digits")
+    assert data.block.X.shape == (1797, 64)
+    assert int((data.block.y == 1).sum()) == 174
+    assert data.schema.feature_names[0] == "pixel_0_0"
+    assert data.fingerprint == read(Source(source="digits", format="embedded", positive=8)).fingerprint
+    with pytest.raises(InputError, match=r"unknown embedded data set 'digit'\. Did you mean 'digits'"):
+        read(Source(source="digit", format="embedded"))
+    with pytest.raises(InputError, match="one data set"):
+        read(Source(source=["digits"], format="embedded"))
+
+
+@pytest.mark.parametrize("fmt", ["svmlight", "csv", "keel", "parquet"])
+@pytest.mark.parametrize("content", [None, b"", b"\n \n"])
+def test_missing_and_empty_files_are_refused(tmp_path, fmt, content):
+    path = tmp_path / "f"
+    if content is not None:
+        path.write_bytes(content)
+    label = {"label": 0} if fmt in ("csv", "parquet") else {}
+    with pytest.raises(InputError, match=r"no such file or folder.*AUCDIST_DATA" if content is None else "f is empty"):
+        read(Source(source=str(path), format=fmt, **label))
+
+
+def test_what_is_read_can_be_placed(source):
+    blocks = place(read(source(SVM)).block, 2)
+    assert [b.n_samples for b in blocks] == [2, 1]

@@ -1,0 +1,204 @@
+"""svmlight: what is read, and how a fault is named."""
+
+import io
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from sklearn.datasets import dump_svmlight_file
+
+from aucdist.data.formats.readers import read
+from aucdist.data.formats.svmlight import parse_svmlight
+from aucdist.data.source import Source
+from aucdist.errors import InputError
+
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+
+
+def parse(text, n_features=None, zero_based=False):
+    rows = parse_svmlight(text.encode(), "f.svm", n_features=n_features, zero_based=zero_based)
+    return rows.X, np.array([float(name) for name in rows.labels.names])[rows.labels.codes]
+
+
+def plain(text, n_features):
+    """The same in plain Python."""
+    rows = [line.split("#")[0].split() for line in text.split("\n")]
+    X = np.zeros((sum(bool(r) for r in rows), n_features))
+    for i, row in enumerate(r for r in rows if r):
+        for pair in row[1:]:
+            j, value = pair.split(":")
+            X[i, int(j) - 1] = float(value)
+    return X, np.array([float(r[0]) for r in rows if r])
+
+
+@settings(deadline=None)
+@given(
+    st.integers(1, 6).flatmap(
+        lambda d: st.tuples(
+            arrays(np.float64, st.tuples(st.integers(1, 8), st.just(d)), elements=FINITE), st.booleans()
+        )
+    )
+)
+def test_it_reads_back_what_was_written(case):
+    X, zero_based = case
+    y = np.arange(len(X)) % 2
+    X[0, 0] = 1.0  # a file without any feature is refused
+    text = "\n".join(
+        f"{label} " + " ".join(f"{j + (not zero_based)}:{float(v)!r}" for j, v in enumerate(row) if v)
+        for row, label in zip(X, y, strict=True)
+    )
+    got, labels = parse(text, X.shape[1], zero_based)
+    assert np.array_equal(got.toarray(), X)
+    assert np.array_equal(labels, y)
+    assert np.count_nonzero(got.data) == len(got.data)
+
+
+def test_it_agrees_with_scikit_learns_writer_and_with_plain_python():
+    rng = np.random.default_rng(0)
+    X = sp.random(50, 30, density=0.2, random_state=rng, format="csr")
+    y = rng.integers(-1, 2, 50)
+    out = io.BytesIO()
+    dump_svmlight_file(X, y, out, zero_based=False, comment="made for a test")
+    got, labels = parse(out.getvalue().decode(), 30)
+    expected, expected_labels = plain(out.getvalue().decode(), 30)
+    assert np.array_equal(got.toarray(), expected)
+    assert np.array_equal(labels, expected_labels)
+
+
+def test_blank_lines_comments_crlf_and_written_zeros_are_taken_as_they_are():
+    text = "# a_1 comment qid:3\r\n+1 1:1 3:0.0 # trailing 9:9\r\n\r\n-1\r\n-1 2:1e-3 \t 4:+2.5\r\n"
+    X, y = parse(text)
+    assert X.toarray().tolist() == [[1, 0, 0, 0], [0, 0, 0, 0], [0, 1e-3, 0, 2.5]]
+    assert X.nnz == 3
+    assert y.tolist() == [1, -1, -1]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("1 1:1\n-1 2:x\n", "f.svm, line 2, column 4: value 'x' is not a number"),
+        ("1 1:1\n-1 2\n", "f.svm, line 2, column 4: '2' is not of the form index:value"),
+        ("1 1:1\n-1 2:1 1:3\n", "f.svm, line 2, column 8: index 1 after 2: indices must ascend"),
+        ("1 1:1 1:2\n", "line 1, column 7: index 1 after 1"),
+        ("1 0:1\n", "line 1, column 3: index 0, but the first feature is number 1; give `zero_based: true`"),
+        ("1 -3:1\n", "line 1, column 3: '-3:1' is not of the form index:value"),
+        ("1 4:1\n", "line 1, column 3: index 4, but there are 3 features"),
+        ("one 1:1\n", "line 1, column 1: label 'one' is not a number"),
+        ("1:1 2:1\n", "line 1, column 1: label '1:1' is not a number"),
+        ("1,2 1:1\n", "line 1, column 1: label '1,2' is not a number"),
+        ("1 1:nan\n", "line 1, column 3: value 'nan' is not finite"),
+        ("1 1:1\n\n0 2:-inf\n", "line 3, column 3: value '-inf' is not finite"),
+        ("1 1:1e400\n", "line 1, column 3: value '1e400' is not finite"),
+        ("nan 1:1\n", "line 1, column 1: label 'nan' is not finite"),
+        ("1 1:1_0\n", "line 1, column 3: value '1_0' is not a number"),
+        ("1 1_0:1\n", "line 1, column 3: '1_0:1' is not of the form"),
+        ("1 qid:3 1:2\n", "line 1, column 3: 'qid:3': query ids are not supported"),
+        ("1 3000000000:1\n", "line 1, column 3: index 3000000000"),
+        ("1 1: 2:1\n", "line 1, column 3: value '' is not a number"),
+        ("1 1:1\n2 1:\xff\n", "line 2, column 3: value"),
+    ],
+)
+def test_a_fault_is_named_with_its_line_and_column(text, said):
+    with pytest.raises(InputError) as caught:
+        parse(text, n_features=3 if "4:1" in text else None)
+    assert said in str(caught.value)
+
+
+def test_zero_based_files_have_a_feature_zero():
+    X, _ = parse("1 0:5\n0 2:6\n", zero_based=True)
+    assert X.toarray().tolist() == [[5, 0, 0], [0, 0, 6]]
+    with pytest.raises(InputError, match="index 3, but there are 3 features"):
+        parse("1 0:5\n0 3:6\n", n_features=3, zero_based=True)
+
+
+@given(st.binary(max_size=60))
+@settings(deadline=None, max_examples=300)
+def test_any_bytes_are_read_or_refused(data):
+    try:
+        rows = parse_svmlight(b"1 1:1\n" + data, "f", n_features=9, zero_based=False)
+    except InputError:
+        return
+    X, y = rows.X, rows.labels.codes
+    assert X.shape == (len(y), 9)
+    assert np.isfinite(X.data).all()
+
+
+def read_text(tmp_path, text, **options):
+    path = tmp_path / "f.svm"
+    path.write_bytes(text.encode())
+    return read(Source(source=str(path), format="svmlight", **options))
+
+
+def test_a_row_is_positive_if_one_of_its_topics_is(tmp_path):
+    text = "ccat,c15 1:1\ngcat 1:2\nc15, 2:1\n 2:5 # no topic\nCCAT 1:3\nccat 1:4\n"
+    data = read_text(tmp_path, text, labels="topics", positive="ccat")
+    assert data.block.y.tolist() == [1, -1, -1, -1, -1, 1]
+    assert data.schema.positive == ("ccat",)
+    assert set(data.schema.negative) == {"(none)", "CCAT", "c15", "gcat"}
+    both = read_text(tmp_path, text, labels="topics", positive=["c15", "ccat"])
+    assert both.block.y.tolist() == [1, -1, 1, -1, -1, 1]
+    assert both.block.X.toarray()[:, 0].tolist() == [1, 2, 0, 0, 3, 4]
+    numbers = read_text(tmp_path, "1,7 1:1\n+2.0 2:1\n", labels="topics", positive=2)
+    assert numbers.block.y.tolist() == [-1, 1]
+
+
+def test_topics_of_new_rows_need_not_be_known(tmp_path):
+    schema = read_text(tmp_path, "a,b 1:1\nc 2:1\n", labels="topics", positive="a").schema
+    path = tmp_path / "new.svm"
+    path.write_text("z 1:1\na,q 2:1\n")
+    data = read(Source(source=str(path), format="svmlight", labels="topics", positive="a"), schema=schema)
+    assert data.block.y.tolist() == [-1, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "said"),
+    [
+        ("a 1:1\nb 1:1\n", {"positive": "z"}, "positive class 'z' is not in the data. Its classes are: a, b"),
+        ("a 1:1\na,b 1:1\n", {"positive": ["a", "b"]}, "every class is listed as positive"),
+        ("a 1:1\na 2:1\n", {"positive": "a"}, "one class only (a)"),
+        ("a, b 1:1\n", {"positive": "a"}, "line 1, column 4: 'b' is not of the form index:value"),
+        ("a 1:1\n", {}, "`labels: topics` needs `positive`"),
+    ],
+)
+def test_topics_that_cannot_be_used(tmp_path, text, options, said):
+    with pytest.raises(ValueError) as caught:
+        read_text(tmp_path, text, labels="topics", **options)
+    assert said in str(caught.value)
+
+
+def test_query_ids_are_passed_over_when_asked(tmp_path):
+    text = "2 qid:1 1:0.5\n1 qid:1 2:1\n1 1:3 qid:2 2:4\n"
+    data = read_text(tmp_path, text, qid="ignore")
+    assert data.block.X.tolist() == [[0.5, 0], [0, 1], [3, 4]]
+    with pytest.raises(InputError, match="line 1, column 13: index 1 after 2"):
+        read_text(tmp_path, "1 2:1 qid:7 1:1\n2 1:1\n", qid="ignore")
+
+
+def test_values_may_be_float32(tmp_path):
+    data = read_text(tmp_path, "1 1:0.1 3:1e-50\n-1 2:3\n", dtype="float32")
+    assert data.block.rows.values.dtype == np.float32
+    assert data.block.X.toarray()[0, 0] == np.float32(0.1)
+    with pytest.raises(
+        InputError, match=r"line 1, column 3: value '1e39' is too large for float32; read it as float64"
+    ):
+        read_text(tmp_path, "1 1:1e39\n-1 2:3\n", dtype="float32")
+
+
+def test_numbers_of_many_digits_are_exact(tmp_path):
+    text = "1 1:0.100000000000000005551115123125782702118158340454101562500001 2:179769313486231570000000000000000000\n-1 3:1\n"
+    X = read_text(tmp_path, text, layout="dense").block.X
+    assert X.tolist()[0][:2] == [0.1, 179769313486231570000000000000000000.0]
+    halfway = "9007199254740993.00000000000000000000000000000000000001"
+    assert read_text(tmp_path, f"1 1:{halfway}\n-1 1:9007199254740993\n").block.X[:, 0].tolist() == [
+        9007199254740994.0, 9007199254740992.0
+    ]  # fmt: skip
+
+
+def test_many_distinct_labels_and_a_long_line(tmp_path):
+    text = "".join(f"{i} 1:{i + 1}\n" for i in range(2000)) + "7 " + " ".join(f"{j}:1" for j in range(1, 50_001)) + "\n"
+    data = read_text(tmp_path, text, positive=7)
+    assert data.block.X.shape == (2001, 50_000)
+    assert int((data.block.y == 1).sum()) == 2

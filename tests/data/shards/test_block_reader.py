@@ -1,0 +1,204 @@
+"""Openings: whatever the parts, the blocks together are the rows that `read` gives."""
+
+import gzip
+import json
+import pickle
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from aucdist.data.formats.readers import read
+from aucdist.data.shards.block_file import Form, nbytes
+from aucdist.data.shards.block_reader import BlockReader, open_reader
+from aucdist.data.shards.shard import write_shards
+from aucdist.data.source import Source
+from aucdist.errors import InputError
+
+SVM = "\n".join(f"{1 if i % 3 == 0 else -1} {i % 5 + 1}:{i + 1} {i % 7 + 6}:0.5" for i in range(40)) + "\n"
+CSV = "n,kind,y\n" + "\n".join(f"{i / 4},{'abc'[i % 3]},{'yes' if i % 4 == 0 else 'no'}" for i in range(30)) + "\n"
+LATE_TEXT = "n,code,y\n" + "\n".join(f"{i},{i if i < 25 else 'x'},{i % 2}" for i in range(30)) + "\n"
+TOPICS = "\n".join(f"{('a,b', 'b', 'c', 'a', '')[i % 5]} 1:{i + 1}" for i in range(23)) + "\n"
+
+
+def dense(block):
+    return block.X if isinstance(block.X, np.ndarray) else block.X.toarray()
+
+
+def table_file(path):
+    n = np.arange(50)
+    table = {"x": n / 8, "k": np.array(["p", "q"])[n % 2], "year": 2000 + n // 5, "y": n % 5 == 0}
+    pq.write_table(pa.table(table), path, row_group_size=7)
+    return Source(source=str(path), format="parquet", label="y", categorical=["k"])
+
+
+@pytest.fixture
+def source(tmp_path):
+    def source(name):
+        path = tmp_path / name
+        if name == "svmlight":
+            path.write_text(SVM)
+            return Source(source=str(path), format="svmlight")
+        if name == "packed.gz":
+            path.write_bytes(gzip.compress(SVM.encode()))
+            return Source(source=str(path), format="svmlight", dtype="float32", layout="dense")
+        if name == "csv":
+            path.write_text(CSV)
+            return Source(source=str(path), format="csv", label="y", categorical=["kind"], positive="yes")
+        if name == "late text":
+            path.write_text(LATE_TEXT)
+            return Source(source=str(path), format="csv", label="y", categorical="auto", positive=1)
+        if name == "topics":
+            path.write_text(TOPICS)
+            return Source(source=str(path), format="svmlight", labels="topics", positive=["a", "b"])
+        if name == "parquet":
+            return table_file(path)
+        if name == "embedded":
+            return Source(source="digits", format="embedded")
+        whole = read(source("csv"))
+        write_shards(
+            [whole.block.take(np.arange(20)), whole.block.take(np.arange(20, 30), index=1)], whole.schema, str(path)
+        )
+        return Source(source=str(path), format="shards")
+
+    return source
+
+
+NAMES = ["svmlight", "packed.gz", "csv", "late text", "topics", "parquet", "embedded"]
+
+
+@pytest.mark.parametrize("n_parts", [None, 1, 3, 8])
+@pytest.mark.parametrize("name", NAMES)
+def test_blocks_together_are_the_rows_that_read_gives(source, name, n_parts):
+    given = source(name)
+    opening, whole = open_reader(given, n_parts=n_parts), read(given)
+    blocks = [opening.read(i) for i in range(opening.n_blocks)]
+    assert opening.schema == whole.schema
+    assert np.array_equal(np.concatenate([dense(b) for b in blocks]), dense(whole.block))
+    assert np.array_equal(np.concatenate([b.y for b in blocks]), whole.block.y)
+    assert np.array_equal(np.concatenate([b.row_id for b in blocks]), whole.block.row_id)
+    assert [b.index for b in blocks] == list(range(opening.n_blocks))
+    assert opening.rows == tuple(b.n_samples for b in blocks)
+    assert opening.positives == tuple(int((b.y == 1).sum()) for b in blocks)
+    assert {Form.of(b) for b in blocks} == {opening.form}
+    slack = 8 * len(blocks) if opening.form.layout == "csr" else 0  # each block has one offset more than rows
+    assert opening.memory + slack == sum(map(nbytes, blocks))
+    if n_parts == 8 and name not in ("packed.gz", "embedded"):
+        assert opening.n_blocks > 3
+
+
+def test_shards_are_opened_as_they_are(source):
+    opening = open_reader(source("shards"))
+    assert (opening.rows, opening.n_samples, opening.form) == ((20, 10), 30, Form("dense", "float64", 4, False))
+    assert opening.schema == read(source("csv")).schema
+    assert opening.read(1).row_id.tolist() == list(range(20, 30))
+    assert opening.memory == sum(nbytes(opening.read(i)) for i in (0, 1))
+    assert opening.n_pos == 8
+
+
+@pytest.mark.parametrize("name", [*NAMES, "shards"])
+def test_what_was_saved_reads_the_same_blocks(tmp_path, source, name):
+    opening = open_reader(source(name), n_parts=3)
+    assert BlockReader.from_json(json.loads(json.dumps(opening.to_json()))) == opening
+    saved = pickle.loads(pickle.dumps(opening.saved(str(tmp_path / "aside"))))
+    for i in range(opening.n_blocks):
+        a, b = saved(i), opening.read(i)
+        assert np.array_equal(dense(a), dense(b))
+        assert (a.row_id.tolist(), a.y.tolist(), a.index) == (b.row_id.tolist(), b.y.tolist(), b.index)
+
+
+def test_a_fingerprint_tells_files_and_options_apart(source, tmp_path):
+    given = source("csv")
+    one = open_reader(given)
+    assert open_reader(given.model_copy(update={"title": "t"}), n_parts=4).fingerprint == one.fingerprint
+    assert open_reader(given.model_copy(update={"positive": "no"})).fingerprint != one.fingerprint
+    (tmp_path / "csv").write_text(CSV + "9,a,no\n")
+    assert open_reader(given).fingerprint != one.fingerprint
+
+
+def test_row_groups_that_cannot_hold_a_row_stay_on_disk(tmp_path, monkeypatch):
+    source = table_file(tmp_path / "f").model_copy(update={"where": [("year", ">=", 2004), ("year", "<", 2008)]})
+    groups = []
+    monkeypatch.setattr(
+        pq.ParquetFile,
+        "read_row_groups",
+        lambda self, which, *args, read=pq.ParquetFile.read_row_groups, **kw: (
+            groups.extend(which) or read(self, which, *args, **kw)
+        ),
+    )
+    opening = open_reader(source, n_parts=50)
+    assert opening.n_samples == 20
+    assert set(groups) == {2, 3, 4, 5}
+    blocks = [opening.read(i) for i in range(opening.n_blocks)]
+    X = np.concatenate([b.X for b in blocks])
+    assert opening.schema.feature_names == ("x", "k=p", "k=q", "year")
+    assert X[:, 3].tolist() == [2000 + i // 5 for i in range(20, 40)]
+    assert np.concatenate([b.row_id for b in blocks]).tolist() == list(range(20))
+
+
+def test_only_the_columns_that_are_kept_are_read(tmp_path, monkeypatch):
+    source = table_file(tmp_path / "f").model_copy(
+        update={"keep": ["year", "x"], "categorical": [], "where": [("k", "=", "q")]}
+    )
+    columns = set()
+    monkeypatch.setattr(
+        pq.ParquetFile,
+        "read_row_groups",
+        lambda self, *args, read=pq.ParquetFile.read_row_groups, **kw: (
+            columns.update(kw["columns"]) or read(self, *args, **kw)
+        ),
+    )
+    opening = open_reader(source, n_parts=3)
+    assert opening.schema.feature_names == ("year", "x")
+    assert columns == {"year", "x", "y", "k"}
+    opening = open_reader(source.model_copy(update={"where": None}), n_parts=3)
+    columns.clear()
+    assert np.array_equal(np.concatenate([opening.read(i).X for i in range(opening.n_blocks)])[:, 1], np.arange(50) / 8)
+    assert columns == {"year", "x", "y"}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"where": [("yeer", ">", 1)]}, "unknown column in `where` 'yeer'. Did you mean 'year'?"),
+        ({"where": [("year", ">", "x")]}, "`where` does not go with its columns"),
+        ({"where": [("year", ">", 3000)]}, "has no rows"),
+        ({"keep": ["x", "z"]}, "unknown column in `keep` 'z'"),
+    ],
+)
+def test_conditions_and_columns_that_do_not_fit_are_refused(tmp_path, change, said):
+    with pytest.raises(InputError) as caught:
+        open_reader(table_file(tmp_path / "f").model_copy(update={"categorical": ["k"]} | change), n_parts=3)
+    assert said in str(caught.value)
+
+
+def test_shards_must_be_encoded_like_the_training_data(source):
+    schema = read(source("csv")).schema
+    assert open_reader(source("shards"), schema=schema).n_samples == 30
+    for change, said in (
+        ({"feature_names": ("n", "kind=a", "kind=b", "kind=d")}, "not those of the training data: kind=d, kind=c"),
+        ({"feature_names": ("kind=a", "n", "kind=b", "kind=c")}, "they have another order"),
+        (
+            {"positive": ("no",), "negative": ("yes",)},
+            "its classes are yes against no, those of the training data no against yes",
+        ),
+    ):
+        with pytest.raises(InputError) as caught:
+            open_reader(source("shards"), schema=type(schema)(**vars(schema) | change))
+        assert said in str(caught.value)
+    with pytest.raises(InputError, match="31 rows are expected, but 30 were found"):
+        open_reader(source("shards").model_copy(update={"rows": 31}))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"positive": 1}, "`positive` does not apply to format 'shards'"),
+        ({"dtype": "float32"}, "`dtype` does not apply to format 'shards'"),
+        ({"source": ["a", "b"]}, "takes one folder"),
+    ],
+)
+def test_options_of_reading_do_not_apply_to_shards(options, said):
+    with pytest.raises(ValueError, match=said):
+        Source(**{"source": "somewhere", "format": "shards"} | options)

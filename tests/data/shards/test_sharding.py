@@ -1,0 +1,276 @@
+"""Sharding: each row at the place that the seed gives it, whatever the parts, the workers and the interruptions."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from aucdist.data.block import Block
+from aucdist.data.formats.readers import read
+from aucdist.data.preprocess import moments
+from aucdist.data.shards import sharding
+from aucdist.data.shards.manifest import read_manifest, read_schema, read_statistics
+from aucdist.data.shards.permutation import permuted
+from aucdist.data.shards.shard import read_shard, write_shards
+from aucdist.data.shards.sharding import request, shard_data
+from aucdist.data.source import Source
+from aucdist.data.split import scrambled
+from aucdist.data.storage import files
+from aucdist.engine.dask import local_client
+from aucdist.errors import InputError
+
+
+def svmlight(folder, n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    lines = []
+    for i in range(n):
+        which = np.sort(rng.choice(20, rng.integers(0, 6), replace=False)) + 1
+        cells = " ".join(f"{j}:{rng.normal():.3g}" for j in which)
+        lines.append(f"{1 if i == 0 or (i > 1 and rng.random() < 0.2) else -1} {cells}\n")
+    path = folder / "rows.svm"
+    path.write_text("".join(lines))
+    return Source(source=str(path), format="svmlight", n_features=20)
+
+
+def blocks_of(manifest):
+    return [read_shard(manifest.url, i) for i in range(len(manifest.shards))]
+
+
+def contents(folder):
+    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in Path(folder).rglob("*") if p.is_file()}
+
+
+def expected(block, n_shards, seed):
+    """Return the row ids of each shard, worked out over the whole data set at once."""
+    of_shard = [[] for _ in range(n_shards)]
+    first = 0
+    for label in (-1, 1):
+        ids = block.row_id[block.y == label]
+        for place, row in zip(permuted(np.arange(len(ids)), len(ids), 2 * seed + (label == 1)), ids, strict=True):
+            of_shard[(first + place) % n_shards].append(row)
+        first += len(ids)
+    return [sorted(ids, key=lambda row: int(scrambled(np.array([row]), seed)[0])) for ids in of_shard]
+
+
+@settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+@given(st.integers(2, 60), st.integers(1, 25), st.integers(1, 9), st.integers(0, 5))
+def test_rows_lie_where_a_plain_computation_puts_them(tmp_path_factory, n, rows_per_shard, n_parts, seed):
+    folder = tmp_path_factory.mktemp("sharding")
+    source = svmlight(folder, n, seed)
+    manifest = shard_data(
+        request(source, str(folder / "set"), rows_per_shard=rows_per_shard, seed=seed, dtype="float32"), n_parts=n_parts
+    )
+    whole = read(source)
+    blocks = blocks_of(manifest)
+    assert [b.row_id.tolist() for b in blocks] == expected(whole.block, len(blocks), seed)
+    for block in blocks:
+        original = whole.block.take(block.row_id)
+        assert np.array_equal(block.y, original.y)
+        assert block.rows.values.dtype == np.float32
+        assert np.array_equal(dense(block), dense(original).astype(np.float32))
+    rows, positives = [b.n_samples for b in blocks], [(b.y == 1).sum() for b in blocks]
+    assert max(rows) <= rows_per_shard
+    assert max(rows) - min(rows) <= 1
+    assert max(positives) - min(positives) <= 1
+    assert read_schema(manifest) == whole.schema
+
+
+def dense(block):
+    return block.X if isinstance(block.X, np.ndarray) else block.X.toarray()
+
+
+def backwards(function, items):
+    return [function(item) for item in list(items)[::-1]][::-1]
+
+
+def test_bytes_do_not_depend_on_parts_or_on_the_order_of_work(tmp_path):
+    source = svmlight(tmp_path)
+    shard_data(request(source, str(tmp_path / "a"), rows_per_shard=7))
+    found = contents(tmp_path / "a")
+    for n_parts, each in ((2, map), (9, backwards), (50, backwards)):
+        target = tmp_path / f"{n_parts}"
+        shard_data(request(source, str(target), rows_per_shard=7), n_parts=n_parts, each=each)
+        assert contents(target) == found
+    shard_data(request(source, str(tmp_path / "b"), rows_per_shard=7, seed=1))
+    assert contents(tmp_path / "b").keys() & found.keys() == {"CURRENT"}
+
+
+def test_workers_write_the_same_bytes(tmp_path):
+    source = svmlight(tmp_path)
+    shard_data(request(source, str(tmp_path / "here"), rows_per_shard=7))
+    with local_client(2) as client:
+
+        def each(function, items):
+            return client.gather(client.map(function, items, pure=False))
+
+        shard_data(request(source, str(tmp_path / "there"), rows_per_shard=7), each=each, n_parts=5)
+    assert contents(tmp_path / "here") == contents(tmp_path / "there")
+
+
+def test_statistics_are_those_of_each_class(tmp_path):
+    for source in (svmlight(tmp_path), Source(source="wine", format="embedded", positive="class_2")):
+        manifest = shard_data(request(source, str(tmp_path / source.format), rows_per_shard=11))
+        found, whole = read_statistics(manifest), read(source).block
+        for part, label in ((found.negative, -1), (found.positive, 1)):
+            X = dense(whole.take(whole.y == label))
+            assert part.count == len(X)
+            assert np.allclose(part.mean, X.mean(axis=0), atol=1e-12)
+            assert np.allclose(part.m2 / part.count, X.var(axis=0), atol=1e-12)
+            assert np.array_equal(part.low, X.min(axis=0))
+            assert np.array_equal(part.high, X.max(axis=0))
+        both = found.negative + found.positive
+        assert np.allclose(both.m2, moments(whole.rows).m2)
+
+
+class Killed(BaseException):
+    """What no code of ours catches."""
+
+
+def kill_after(monkeypatch, n_writes):
+    """Let the n-th write, and everything after it, fail."""
+    left = [n_writes]
+
+    def one_less(write, *args):
+        left[0] -= 1
+        if left[0] < 0:
+            raise Killed
+        return write(*args)
+
+    for name in ("write_bytes", "create_bytes", "remove"):
+        write = getattr(files, name)
+        monkeypatch.setattr(files, name, lambda *args, write=write: one_less(write, *args))
+
+
+def test_a_run_that_was_killed_anywhere_goes_on_to_the_same_bytes(tmp_path, monkeypatch):
+    source = svmlight(tmp_path, 30)
+
+    def run(target):
+        return shard_data(request(source, str(target), rows_per_shard=8), n_parts=3)
+
+    run(tmp_path / "whole")
+    wanted = contents(tmp_path / "whole")
+    n_writes = 2 + 2 * 3 + 3 * 4 + 3 + 1
+    for n in range(n_writes):
+        target = tmp_path / f"{n}"
+        with monkeypatch.context() as patch:
+            kill_after(patch, n)
+            with pytest.raises(Killed):
+                run(target)
+        if n < n_writes - 1:
+            with pytest.raises(InputError, match="CURRENT"):
+                read_manifest(str(target))
+        run(target)
+        assert contents(target) == wanted
+    with monkeypatch.context() as patch:
+        kill_after(patch, n_writes)
+        run(tmp_path / "last")
+
+
+def test_what_was_done_is_not_done_again(tmp_path, monkeypatch):
+    source, target = svmlight(tmp_path, 30), str(tmp_path / "set")
+    done = []
+
+    def count(name):
+        function = getattr(sharding, name)
+        monkeypatch.setattr(sharding, name, lambda *args, **kw: done.append(name) or function(*args, **kw))
+
+    for name in ("open_source", "to_table", "write_shard"):
+        count(name)
+    with monkeypatch.context() as patch:
+        kill_after(patch, 2 + 2 * 3 + 3 * 2 + 1)  # in the third of four shards, after its file and before its note
+        with pytest.raises(Killed):
+            shard_data(request(source, target, rows_per_shard=8), n_parts=3)
+    assert done == ["open_source"] + 3 * ["to_table"] + 3 * ["write_shard"]
+    done.clear()
+    shard_data(request(source, target, rows_per_shard=8), n_parts=3)
+    assert done == ["write_shard", "write_shard"]
+    done.clear()
+    before = contents(target)
+    shard_data(request(source, target, rows_per_shard=8), n_parts=3)
+    assert done == []
+    assert contents(target) == before
+
+
+def test_a_shard_that_was_altered_is_written_anew(tmp_path):
+    source, target = svmlight(tmp_path), tmp_path / "set"
+    manifest = shard_data(request(source, str(target), rows_per_shard=8))
+    before = contents(target)
+    (target / manifest.shards[1].file).write_bytes(b"x")
+    shard_data(request(source, str(target), rows_per_shard=8))
+    assert contents(target) == before
+
+
+def test_other_options_replace_the_data_set(tmp_path):
+    source, target = svmlight(tmp_path), str(tmp_path / "set")
+    first = shard_data(request(source, target, rows_per_shard=8))
+    second = shard_data(request(source, target, rows_per_shard=20))
+    assert read_manifest(target) == second
+    assert len(blocks_of(first)) > len(blocks_of(second))  # who reads the first still can
+    Path(str(source.source)).write_text("1 1:1\n-1 2:1\n")
+    assert shard_data(request(source, target, rows_per_shard=20)).n_samples == 2
+
+
+def test_a_manifest_tells_where_its_rows_come_from(tmp_path):
+    source = svmlight(tmp_path)
+    origin = shard_data(request(source, str(tmp_path / "set"), rows_per_shard=8, seed=3)).origin
+    path = Path(str(source.source))
+    assert origin["sources"][0]["url"].endswith("rows.svm")
+    assert origin["sources"][0]["size"] == path.stat().st_size
+    assert origin["reading"]["n_features"] == 20
+    assert (origin["rows_per_shard"], origin["seed"]) == (8, 3)
+    assert sum(origin["classes"].values()) == 60
+
+
+def test_shards_with_weights_are_sharded_again(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = [
+        Block.of(
+            rng.normal(size=(n, 2)),
+            np.where(rng.random(n) < 0.3, 1, -1),
+            weight=rng.random(n),
+            row_id=i * 100 + np.arange(n),
+            index=i,
+        )
+        for i, n in enumerate((9, 14))
+    ]
+    schema = read(Source(source="wine", format="embedded")).schema
+    schema = type(schema)(("a", "b"), "", ("1",), ("0",), {})
+    write_shards(rows, schema, str(tmp_path / "a"))
+    source = Source(source=str(tmp_path / "a"), format="shards")
+    found = blocks_of(shard_data(request(source, str(tmp_path / "b"), rows_per_shard=6)))
+    assert [b.n_samples for b in found] == [6, 6, 6, 5]
+    by_id = {int(i): (x.tolist(), y, w) for b in rows for i, x, y, w in zip(b.row_id, b.X, b.y, b.weight, strict=True)}
+    for b in found:
+        for i, x, y, w in zip(b.row_id, b.X, b.y, b.weight, strict=True):
+            assert by_id.pop(int(i)) == (x.tolist(), y, w)
+    assert not by_id
+    with pytest.raises(InputError, match="shards keep their type"):
+        request(source, str(tmp_path / "c"), dtype="float32")
+
+
+def test_a_parquet_table_is_sharded(tmp_path):
+    n = np.arange(40)
+    table = {"x": (n / 8).astype(np.float32), "k": np.array(["p", "q"])[n % 2], "y": n % 5 == 0}
+    pq.write_table(pa.table(table), tmp_path / "f", row_group_size=6)
+    source = Source(source=str(tmp_path / "f"), format="parquet", label="y", categorical=["k"])
+    manifest = shard_data(request(source, str(tmp_path / "set"), rows_per_shard=9), n_parts=4)
+    rows = np.concatenate([np.c_[b.row_id, b.X] for b in blocks_of(manifest)])
+    rows = rows[np.argsort(rows[:, 0])]
+    assert np.array_equal(rows, np.c_[n, n / 8, n % 2 == 0, n % 2 == 1])
+    assert read_schema(manifest).categories == {"k": ("p", "q")}
+
+
+def test_wrong_requests_are_refused_before_anything_is_read(tmp_path, monkeypatch):
+    source = svmlight(tmp_path)
+    with pytest.raises(InputError, match="rows_per_shard is 0"):
+        request(source, str(tmp_path / "set"), rows_per_shard=0)
+    with pytest.raises(InputError, match="no such file"):
+        request(source.model_copy(update={"source": str(tmp_path / "none")}), str(tmp_path / "set"))
+    assert not (tmp_path / "set").exists()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot write"):
+        request(source, str(tmp_path / "file" / "set"))

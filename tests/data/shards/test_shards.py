@@ -1,0 +1,314 @@
+"""Shards: what is written comes back, and what was altered does not."""
+
+import functools
+import hashlib
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aucdist.data.block import Block
+from aucdist.data.dataset import Schema
+from aucdist.data.shards.manifest import CURRENT, read_manifest, read_schema, read_statistics
+from aucdist.data.shards.shard import read_shard, verify_shard, write_shards
+from aucdist.errors import InputError
+from aucdist.kernels.rows import CsrRows
+
+SCHEMA = Schema(("a", "k=ä", "k=b"), "y", ("1",), ("0", "x"), {"k": ("ä", "b")})
+
+
+def make(sizes=(4, 0, 3), sparse=False, dtype=np.float64, weights=False, seed=0):
+    rng = np.random.default_rng(seed)
+    blocks, first = [], 10
+    for i, n in enumerate(sizes):
+        X = (rng.standard_normal((n, 3)) * (rng.random((n, 3)) < 0.5)).astype(dtype)
+        w = rng.random(n) if weights else None
+        ids = np.arange(first, first + n) * 3
+        y = np.where(rng.random(n) < 0.5, 1, -1)
+        blocks.append(Block.of(sp.csr_matrix(X) if sparse else X, y, row_id=ids, weight=w, index=i))
+        first += n
+    return blocks
+
+
+def same(a, b):
+    assert type(a.rows) is type(b.rows)
+    for one, other in zip((*a.rows, a.y, a.row_id, a.weight), (*b.rows, b.y, b.row_id, b.weight), strict=True):
+        if isinstance(one, np.ndarray):
+            assert (one.dtype, one.shape) == (other.dtype, other.shape)
+            assert one.tobytes() == other.tobytes()
+        else:
+            assert one == other
+    assert a.index == b.index
+
+
+@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_blocks_come_back_bit_by_bit(tmp_path, sparse, dtype, weights):
+    blocks = make(sparse=sparse, dtype=dtype, weights=weights)
+    urls = write_shards(blocks, SCHEMA, f"file://{tmp_path}/set/")
+    manifest = read_manifest(str(tmp_path / "set"))
+    assert read_schema(manifest) == SCHEMA
+    assert read_statistics(manifest) is None
+    assert (manifest.layout, manifest.dtype) == ("csr" if sparse else "dense", np.dtype(dtype).name)
+    assert (manifest.n_samples, manifest.n_features) == (7, 3)
+    assert manifest.n_pos == sum(int((b.y == 1).sum()) for b in blocks)
+    assert manifest.n_neg == 7 - manifest.n_pos
+    assert [s.rows for s in manifest.shards] == [4, 0, 3]
+    assert len(urls) == 3
+    for i, block in enumerate(blocks):
+        same(read_shard(str(tmp_path / "set"), i), block)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.lists(st.integers(0, 6), min_size=1, max_size=3),
+    st.integers(1, 4),
+    st.booleans(),
+    st.sampled_from([np.float32, np.float64]),
+    st.integers(0, 2**32),
+)
+def test_any_floats_survive(tmp_path_factory, sizes, d, sparse, dtype, seed):
+    rng = np.random.default_rng(seed)
+    bits = {np.float32: np.uint32, np.float64: np.uint64}[dtype]
+    blocks = []
+    for i, n in enumerate(sizes):
+        X = np.nan_to_num(rng.integers(0, np.iinfo(bits).max, (n, d), dtype=bits).view(dtype))
+        X[rng.random((n, d)) < 0.5] = 0
+        blocks.append(Block.of(sp.csr_matrix(X) if sparse else X, np.where(rng.random(n) < 0.5, 1, -1), index=i))
+    url = str(tmp_path_factory.mktemp("shards"))
+    write_shards(blocks, Schema(tuple(map(str, range(d))), "", ("1",), ("0",), {}), url)
+    for i, block in enumerate(blocks):
+        same(read_shard(url, i), block)
+
+
+def test_a_slice_of_a_csr_block_is_written_with_its_own_offsets(tmp_path):
+    block = make((9,), sparse=True)[0].take(np.array([5, 2, 7]))
+    write_shards([block], SCHEMA, str(tmp_path))
+    same(read_shard(str(tmp_path), 0), block)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_files_are_plain_parquet(tmp_path, sparse):
+    block = make((4,), sparse=sparse, weights=True)[0]
+    url = write_shards([block], SCHEMA, str(tmp_path))[0]
+    table = pq.read_table(url)
+    assert table.column_names == ["label", "row_id", "weight", *(["indices"] if sparse else []), "values"]
+    assert table["label"].to_pylist() == block.y.tolist()
+    rows = block.X.toarray() if sparse else block.X
+    for i, values in enumerate(table["values"].to_pylist()):
+        found = np.zeros(3)
+        found[table["indices"][i].as_py() if sparse else slice(None)] = values
+        assert np.array_equal(found, rows[i])
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_what_shrinks_is_a_view_that_cannot_be_written(tmp_path, sparse):
+    block = Block.of(sp.csr_matrix(np.ones((500, 3))) if sparse else np.ones((500, 3)), np.ones(500))
+    write_shards([block], SCHEMA, str(tmp_path))
+    assert read_manifest(str(tmp_path)).shards[0].values_at is None
+    rows = read_shard(str(tmp_path), 0).rows
+    assert not rows.values.flags.writeable
+    assert rows.values.flags.c_contiguous
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_values_that_do_not_shrink_lie_in_one_run(tmp_path, dtype):
+    X = np.random.default_rng(0).standard_normal((30_000, 3)).astype(dtype)
+    block = Block.of(X, np.where(np.arange(30_000) % 7, -1, 1), weight=np.arange(30_000.0))
+    url = write_shards([block], SCHEMA, str(tmp_path))[0]
+    shard = read_manifest(str(tmp_path)).shards[0]
+    start = shard.values_at
+    with open(url, "rb") as file:  # noqa: PTH123
+        assert file.read()[start : start + X.nbytes] == X.tobytes()
+    found = read_shard(str(tmp_path), 0)
+    same(found, block)
+    assert found.rows.values.flags.aligned
+    assert shard.memory == X.nbytes + 30_000 * 17
+    assert np.array_equal(np.array(pq.read_table(url)["values"].to_pylist(), dtype), X)
+
+
+def test_writing_again_gives_the_same_files_and_another_set_replaces_the_first(tmp_path):
+    url = str(tmp_path)
+    write_shards(make(), SCHEMA, url)
+    before = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
+    write_shards(make(), SCHEMA, url)
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
+    others = make((2,), seed=5)
+    write_shards(others, SCHEMA, url)
+    same(read_shard(url, 0), others[0])
+    assert before.keys() < {p.name for p in tmp_path.iterdir()}  # readers of the first set still find its shards
+
+
+def test_who_reads_a_generation_reads_it_to_its_end(tmp_path):
+    write_shards(make(), SCHEMA, str(tmp_path))
+    old = read_manifest(str(tmp_path))
+    write_shards(make((2,), seed=5), SCHEMA, str(tmp_path))
+    assert len(read_manifest(str(tmp_path)).shards) == 1
+    assert read_manifest(old.url) == old
+    for i, block in enumerate(make()):
+        same(read_shard(old.url, i), block)
+
+
+def stop_at(start, write, url, data):
+    if url.rpartition("/")[2].startswith(start):
+        raise KeyboardInterrupt
+    return write(url, data)
+
+
+@pytest.mark.parametrize("at", ["shard-", "features-", "manifest-", CURRENT])
+def test_a_write_that_breaks_off_leaves_the_old_data_set(tmp_path, monkeypatch, at):
+    from aucdist.data.storage import files
+
+    write_shards(make(), SCHEMA, str(tmp_path))
+    old = read_manifest(str(tmp_path))
+    with monkeypatch.context() as patch:
+        for name in ("write_bytes", "create_bytes"):
+            patch.setattr(files, name, functools.partial(stop_at, at, getattr(files, name)))
+        with pytest.raises(KeyboardInterrupt):
+            write_shards(make((2,), seed=5), SCHEMA, str(tmp_path))
+    assert read_manifest(str(tmp_path)) == old
+    for i, block in enumerate(make()):
+        same(read_shard(str(tmp_path), i), block)
+
+
+def test_blocks_that_do_not_go_together_are_refused(tmp_path):
+    for blocks in (
+        [*make((2,)), *make((2,), sparse=True)],
+        [*make((2,)), *make((2,), dtype=np.float32)],
+        [*make((2,)), *make((2,), weights=True)],
+    ):
+        with pytest.raises(InputError, match="must agree"):
+            write_shards(blocks, SCHEMA, str(tmp_path))
+    with pytest.raises(InputError, match="no blocks"):
+        write_shards([], SCHEMA, str(tmp_path))
+    with pytest.raises(InputError, match="1 feature names for 3 features"):
+        write_shards(make(), Schema(("a",), "y", ("1",), ("0",), {}), str(tmp_path))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda p: p.unlink(), "no such file"),
+        (lambda p: p.write_bytes(b""), "is empty"),
+        (lambda p: os.truncate(p, p.stat().st_size - 1), "truncated or altered"),
+        (lambda p: p.write_bytes(p.read_bytes() + b"x"), "truncated or altered"),
+        (lambda p: p.write_bytes(p.read_bytes()[:50] + b"\xff" + p.read_bytes()[51:]), "truncated or altered"),
+    ],
+)
+def test_a_shard_that_was_altered_is_refused(tmp_path, change, said):
+    write_shards(make(), SCHEMA, str(tmp_path))
+    shard = tmp_path / read_manifest(str(tmp_path)).shards[2].file
+    change(shard)
+    read_shard(str(tmp_path), 0)
+    with pytest.raises(InputError, match=said) as caught:
+        read_shard(str(tmp_path), 2)
+    assert shard.name in str(caught.value)
+    assert verify_shard(str(tmp_path), 0) is None
+    assert verify_shard(str(tmp_path), 2) == str(caught.value)
+
+
+def commit_by_hand(folder, change):
+    """Write a manifest that was changed, under its right name."""
+    pointer = folder / CURRENT
+    old = folder / pointer.read_text().strip()
+    data = json.dumps(change(json.loads(old.read_text()))).encode()
+    old.unlink()
+    name = f"manifest-{hashlib.sha256(data).hexdigest()[:16]}.json"
+    (folder / name).write_bytes(data)
+    pointer.write_text(name)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda m: m | {"format": 3}, "has format 3; this aucdist reads up to 2. Install a newer one"),
+        (lambda m: m | {"format": 1}, "damaged: ValueError: 1 is no format that can be read; shard the data again"),
+        (lambda m: m | {"format": "1a"}, "damaged: ValueError: '1a' is no format"),
+        (lambda m: m | {"n_samples": 8}, "damaged: ValueError: the totals"),
+        (lambda m: m | {"n_features": 4}, "fixed_size_list<element: double not null>[3]; expected are"),
+        (lambda m: m | {"layout": "rows"}, "damaged: ValueError: layout"),
+        (lambda m: m | {"dtype": "float16"}, "damaged: ValueError: layout or type"),
+        (lambda m: {k: v for k, v in m.items() if k != "shards"}, "damaged: KeyError"),
+        (lambda m: m | {"more": 1}, "damaged: TypeError"),
+        (lambda m: [m], "damaged"),
+        (lambda m: m | {"shards": [s | {"file": "../" + s["file"]} for s in m["shards"]]}, "is not the name of a file"),
+        (lambda m: m | {"shards": [s | {"file": "/etc/passwd"} for s in m["shards"]]}, "is not the name of a file"),
+        (lambda m: m | {"features": m["features"] | {"file": "..\\a"}}, "is not the name of a file"),
+        (
+            lambda m: m | {"shards": [s | {"rows": s["rows"] + (1, -1, 0)[i]} for i, s in enumerate(m["shards"])]},
+            "rows",
+        ),
+        (lambda m: m | {"layout": "csr"}, "expected are label int8, row_id int64, indices list"),
+        (
+            lambda m: m | {"dtype": "float32"},
+            "its columns are label int8, row_id int64, values fixed_size_list<element: double not null>[3]; ",
+        ),
+        (lambda m: m | {"shards": [s | {"values_at": 10**6} for s in m["shards"]]}, "cannot lie at byte 1000000"),
+        (lambda m: m | {"weighted": True}, "expected are label int8, row_id int64, weight double"),
+    ],
+)
+def test_a_manifest_that_does_not_fit_is_refused(tmp_path, change, said):
+    write_shards(make(), SCHEMA, str(tmp_path))
+    commit_by_hand(tmp_path, change)
+    with pytest.raises(InputError) as caught:
+        read_shard(str(tmp_path), 0)
+    assert said in str(caught.value)
+
+
+def test_an_index_beyond_the_features_does_not_reach_the_kernels(tmp_path):
+    write_shards(make(sparse=True), SCHEMA, str(tmp_path))
+    commit_by_hand(tmp_path, lambda m: m | {"n_features": 2})
+    with pytest.raises(InputError, match=r"its indices do not go with .* values of 2 features"):
+        read_shard(str(tmp_path), 2)
+
+
+def test_what_is_no_data_set_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"cannot read .*CURRENT: no such file"):
+        read_manifest(str(tmp_path))
+    (tmp_path / CURRENT).write_text("../../manifest-0123456789abcdef.json")
+    with pytest.raises(InputError, match=r"CURRENT is damaged: .* is not the name of a manifest"):
+        read_manifest(str(tmp_path))
+    (tmp_path / CURRENT).write_text("manifest-0123456789abcdef.json")
+    with pytest.raises(InputError, match=r"cannot read .*manifest-0123456789abcdef\.json: no such file"):
+        read_manifest(str(tmp_path))
+    (tmp_path / "manifest-0123456789abcdef.json").write_text("{}")
+    with pytest.raises(InputError, match="damaged: its checksum is not the one in its name"):
+        read_manifest(str(tmp_path))
+    write_shards(make(), SCHEMA, str(tmp_path))
+    for index in (3, -1):
+        with pytest.raises(InputError, match=f"has 3 shards, from 0; there is no number {index}"):
+            read_shard(str(tmp_path), index)
+
+
+def test_features_that_were_altered_are_refused(tmp_path):
+    write_shards(make(), SCHEMA, str(tmp_path))
+    manifest = read_manifest(str(tmp_path))
+    path = tmp_path / manifest.features.file
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    with pytest.raises(InputError, match=r"features-.*\.parquet is truncated or altered"):
+        read_schema(manifest)
+
+
+def test_a_generation_that_another_run_left_half_written_is_named(tmp_path):
+    write_shards(make(), SCHEMA, str(tmp_path))
+    manifest = Path(read_manifest(str(tmp_path)).url)
+    manifest.write_text("{")
+    with pytest.raises(InputError, match=r"manifest-.*\.json is damaged; remove it, and start again"):
+        write_shards(make(), SCHEMA, str(tmp_path))
+
+
+def test_csr_arrays_have_the_types_of_the_kernels(tmp_path):
+    write_shards(make(sparse=True), SCHEMA, str(tmp_path))
+    for i in range(3):
+        rows = read_shard(str(tmp_path), i).rows
+        assert isinstance(rows, CsrRows)
+        assert (rows.indices.dtype, rows.offsets.dtype) == (np.int32, np.int64)
+        assert rows.offsets[0] == 0

@@ -1,0 +1,132 @@
+"""What a server seldom does: it is too busy, breaks off, or answers with another object. A mock behind a proxy does it here."""
+
+import os
+
+import boto3
+import numpy as np
+import pytest
+from support.s3_servers import MOCK, mock_server, new_connections, point_to, proxy
+
+from aucdist.data.block import Block
+from aucdist.data.dataset import Schema
+from aucdist.data.shards.shard import read_shard, write_shards
+from aucdist.data.storage import files, retries, s3
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.errors import InputError
+
+URL = "s3://faults/object"
+DATA = bytes(range(256)) * 20
+
+
+@pytest.fixture(scope="module")
+def behind():
+    """A bucket on a mock behind a proxy, and the proxy."""
+    with (
+        mock_server() as upstream, proxy(upstream) as server,
+        pytest.MonkeyPatch.context() as monkeypatch, new_connections(),
+    ):  # fmt: skip
+        point_to(monkeypatch, server.url, *MOCK)
+        client = boto3.session.Session().client("s3")
+        client.create_bucket(Bucket="faults")
+        yield server
+        client.close()
+
+
+@pytest.fixture
+def faults(behind, monkeypatch):
+    """The faults to come; a moment's patience is enough here."""
+    monkeypatch.setattr(retries, "OPENING", 2.0)
+    monkeypatch.setattr(retries, "LONGEST_WAIT", 0.05)
+    files.write_bytes(URL, DATA)
+    behind.asked.clear()
+    yield behind.faults
+    behind.faults.clear()
+
+
+@pytest.mark.parametrize("fault", ["slow-down", "reset", "truncated", "flipped", "lost"])
+@pytest.mark.parametrize("times", [1, 4])
+def test_what_may_pass_is_tried_again(faults, behind, fault, times):
+    faults += [fault] * times
+    assert files.read_bytes(URL) == DATA
+    assert not faults
+    assert sum(command == "GET" for command, *_ in behind.asked) == times + 1
+
+
+@pytest.mark.parametrize("fault", ["slow-down", "lost"])
+def test_a_write_is_tried_again(faults, fault):
+    faults += [fault] * 3
+    files.write_bytes(URL, DATA[::-1])
+    assert files.read_bytes(URL) == DATA[::-1]
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("slow-down", "cannot read s3://faults/object: the server answered SlowDown"),
+        ("reset", "cannot be reached (ClientPayloadError); check the address and the network"),
+        ("truncated", "cannot be reached (ClientPayloadError); check the address and the network"),
+        ("flipped", "cannot read s3://faults/object: what arrives has not the checksum that it was stored with"),
+    ],
+)
+def test_patience_ends_with_a_clear_error(faults, monkeypatch, fault, said):
+    monkeypatch.setattr(retries, "OPENING", 0.3)
+    faults += [fault] * 1000
+    with pytest.raises(InputError) as caught:
+        files.read_bytes(URL)
+    assert said in str(caught.value)
+
+
+def test_an_object_that_changes_between_two_parts_is_refused(faults, monkeypatch):
+    monkeypatch.setattr(s3, "PART", 2000)
+    faults += [None, "etag"]
+    with pytest.raises(InputError, match="cannot read s3://faults/object: it changed meanwhile"):
+        files.read_bytes(URL)
+    assert files.read_bytes(URL) == DATA
+
+
+def test_a_range_of_another_version_is_refused(faults):
+    version = files.stat(URL)
+    assert files.read_range(URL, 3, 9, version) == DATA[3:9]
+    faults += ["etag"]
+    with pytest.raises(InputError, match="has changed since it was first looked at"):
+        files.read_range(URL, 3, 9, version)
+
+
+def test_a_writer_whose_answer_was_lost_still_knows_that_it_won(faults):
+    faults += ["lost"]
+    assert files.create_bytes("s3://faults/pointer", b"mine")
+    assert not files.create_bytes("s3://faults/pointer", b"another's")
+
+
+def test_the_reader_pays_where_it_was_told_to(faults, behind, monkeypatch):
+    monkeypatch.setenv("AUCDIST_S3_REQUESTER_PAYS", "faults,others")
+    assert files.read_bytes(URL) == DATA
+    monkeypatch.delenv("AUCDIST_S3_REQUESTER_PAYS")
+    assert files.read_bytes(URL) == DATA
+    sent = [{name.lower(): value for name, value in headers.items()} for _, _, headers in behind.asked]
+    assert [headers.get("x-amz-request-payer") for headers in sent] == ["requester", None]
+
+
+def rows_of(block, memory):
+    return None, {"rows": [np.array(block.X)]}
+
+
+def test_a_pass_over_shards_meets_every_fault_and_reads_the_same_bits(faults):
+    rng = np.random.default_rng(0)
+    blocks = [Block.of(rng.random((50, 3)), np.where(np.arange(50) % 5 == 0, 1, -1), index=i) for i in range(4)]
+    write_shards(blocks, Schema(("a", "b", "c"), "y", ("1",), ("0",), {}), "s3://faults/shards")
+    streamed = LocalBlocks.load(lambda index: read_shard("s3://faults/shards", index), 4, stream=True)
+    faults += ["reset", None, "truncated", "slow-down", "slow-down", None, "flipped", "lost"]
+    found = streamed.reduce(rows_of)["rows"]
+    assert not faults
+    assert all(np.array_equal(x, block.X) for x, block in zip(found, blocks, strict=True))
+
+
+def test_the_secret_is_in_no_message(faults, monkeypatch, caplog):
+    monkeypatch.setattr(retries, "OPENING", 0.2)
+    caplog.set_level("DEBUG")
+    faults += ["lost"] * 1000
+    with pytest.raises(InputError) as caught:
+        files.read_bytes(URL)
+    assert MOCK[1] not in str(caught.value) + caplog.text
+    assert os.environ["AWS_SECRET_ACCESS_KEY"] == MOCK[1]

@@ -1,0 +1,68 @@
+"""One spelling for each class, and the choice of the positive ones."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aucdist.data.labels import choose_positive, class_name, count_classes, signs
+from aucdist.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("given_as", "name"),
+    [("+1", "1"), (" 1.0", "1"), (1, "1"), ("-1", "-1"), ("1e2", "100"), (2.5, "2.5"), ("2.50", "2.5"), (-0.0, "0"),
+     ("normal. ", "normal."), ("1_0", "1_0"), ("nan", "nan"), ("inf", "inf"), ("", ""), ("9007199254740993", "9007199254740993")],
+)  # fmt: skip
+def test_a_class_has_one_spelling(given_as, name):
+    assert class_name(given_as) == name
+
+
+@settings(deadline=None)
+@given(st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5) | st.integers())
+def test_the_spelling_is_a_fixed_point(value):
+    assert class_name(class_name(value)) == class_name(value)
+
+
+@pytest.mark.parametrize(
+    ("counts", "positive", "chosen"),
+    [
+        ({"-1": 9, "1": 2}, "minority", ("1",)),
+        ({"-1": 2, "1": 9}, "minority", ("-1",)),
+        ({"-1": 5, "1": 5}, "minority", ("1",)),
+        ({"9": 5, "10": 5, "a": 6}, "minority", ("10",)),
+        ({"a": 1, "b": 2, "c": 3}, ["c", "b"], ("b", "c")),
+        ({"1": 1, "2": 2}, "2.0", ("2",)),
+        ({"1": 1, "2": 2}, 2, ("2",)),
+    ],
+)
+def test_positive_classes_are_chosen(counts, positive, chosen):
+    taken, rest = choose_positive(counts, positive, "here")
+    assert taken == chosen
+    assert set(rest) == set(counts) - set(chosen)
+
+
+@pytest.mark.parametrize(
+    ("counts", "positive", "said"),
+    [
+        ({"1": 5}, "minority", "one class only (1)"),
+        ({}, "minority", "one class only"),
+        ({"1": 5, "2": 3}, 3, "positive class '3' is not in the data. Its classes are: 1, 2"),
+        ({"1": 5, "2": 3}, ["1", "x"], "positive class 'x'"),
+        ({"1": 5, "2": 3}, [1, 2], "every class"),
+        ({str(i): 1 for i in range(50)}, "x", "0, 1, 2"),
+    ],
+)
+def test_a_choice_that_leaves_nothing_is_refused(counts, positive, said):
+    with pytest.raises(InputError) as caught:
+        choose_positive(counts, positive, "here")
+    assert said in str(caught.value)
+    assert len(str(caught.value)) < 400
+
+
+def test_signs_follow_the_classes_of_the_training_data():
+    codes = np.array([0, 1, 2, 0])
+    assert signs(codes, ["a", "b", "c"], ["b", "c"], ["a", "d"], "here").tolist() == [-1, 1, 1, -1]
+    assert count_classes(codes, ["a", "b", "c", "d"]) == {"a": 2, "b": 1, "c": 1}
+    with pytest.raises(InputError, match="class 'c' \\(1 rows\\) is not among the classes of the training data: a, b"):
+        signs(codes, ["a", "b", "c"], ["b"], ["a"], "here")

@@ -1,0 +1,123 @@
+"""Values become bytes and come back, to the last bit; nothing else comes back."""
+
+import io
+import json
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from aucdist.data.block import Block
+from aucdist.engine.serialize import freeze, thaw
+from aucdist.errors import InputError
+from aucdist.kernels.rows import CsrRows
+from aucdist.solvers.base import Certificate, Status
+
+PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
+ARRAYS = hnp.arrays(
+    st.sampled_from([np.float64, np.float32, np.int8, np.int64, np.bool_]), hnp.array_shapes(min_side=0, max_side=3)
+)
+TREES = st.recursive(
+    PLAIN | ARRAYS,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.lists(inner, max_size=3).map(tuple)
+        | st.dictionaries(st.text(), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+def same(a, b):
+    assert type(a) is type(b)
+    if isinstance(a, np.ndarray):
+        assert (a.dtype, a.shape, a.flags.c_contiguous) == (b.dtype, b.shape, b.flags.c_contiguous)
+        assert a.tobytes() == b.tobytes()
+    elif isinstance(a, list | tuple):
+        assert len(a) == len(b)
+        for x, y in zip(a, b, strict=True):
+            same(x, y)
+    elif isinstance(a, dict):
+        assert list(a) == list(b)
+        for key in a:
+            same(a[key], b[key])
+    else:
+        assert repr(a) == repr(b)  # nan is nan, and -0.0 is not 0.0
+
+
+@given(TREES)
+def test_trees_come_back_to_the_last_bit(tree):
+    same(thaw(freeze(tree)), tree)
+
+
+def test_arrays_keep_the_order_of_their_axes_and_scalars_their_type():
+    columns = np.asfortranarray(np.arange(6.0).reshape(2, 3))
+    back = thaw(freeze({"columns": columns, "scalar": np.float32(0.1)}))
+    assert back["columns"].flags.f_contiguous
+    assert not back["columns"].flags.c_contiguous
+    assert type(back["scalar"]) is np.float32
+
+
+def test_our_own_records_come_back():
+    block = Block.of(sp.csr_matrix(np.eye(3)), np.array([1, -1, 1]))
+    back = thaw(freeze((block, Certificate(1.0, 0.5, 0.5, Status.CONVERGED.value))))
+    assert isinstance(back[0].rows, CsrRows)
+    assert (back[0].X != block.X).nnz == 0
+    assert back[1] == Certificate(1.0, 0.5, 0.5, "converged")
+
+
+@pytest.mark.parametrize("kind", [sp.csr_matrix, sp.csr_array])
+def test_sparse_matrices_come_back(kind):
+    back = thaw(freeze(kind(np.eye(4, 3))))
+    assert type(back) is kind
+    assert np.array_equal(back.toarray(), np.eye(4, 3))
+
+
+class Foreign:
+    pass
+
+
+@pytest.mark.parametrize("value", [Foreign(), {1, 2}, np.array([None]), print, b"bytes", 1j])
+def test_other_things_are_not_frozen(value):
+    with pytest.raises(TypeError, match="cannot be frozen"):
+        freeze([value])
+
+
+def made(tree):
+    buffer = io.BytesIO()
+    np.savez(buffer, tree=np.frombuffer(json.dumps(tree).encode(), dtype=np.uint8))
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"no zip",
+        pickle.dumps([1]),
+        freeze([1, np.zeros(5)])[:-30],
+        made(["record", "os", "system", "true"]),
+        made(["record", "subprocess", "Popen", "true"]),
+        made(["record", "aucdist.engine.serialize", "thaw", "x"]),
+        made(["record", "aucdist.engine.serialize", "json", "x"]),
+        made(["record", "aucdist.solvers.base", "Certificate", 1.0]),
+        made(["record", "aucdist.nowhere", "Certificate", 1.0]),
+        made(["record", "aucdist.errors", "RunError", "x"]),
+        made(["array", 3]),
+        made(["unheard"]),
+    ],
+)
+def test_other_bytes_are_refused_and_nothing_of_them_runs(data):
+    with pytest.raises(InputError, match="no frozen values"):
+        thaw(data)
+
+
+def test_an_array_of_objects_in_the_file_is_not_unpickled():
+    buffer = io.BytesIO()
+    np.savez(buffer, tree=np.frombuffer(b'["array", 0]', dtype=np.uint8), **{"0": np.array([Foreign()])})
+    with pytest.raises(InputError, match="no frozen values"):
+        thaw(buffer.getvalue())

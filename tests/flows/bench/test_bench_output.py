@@ -1,0 +1,75 @@
+"""What `aucdist bench --output` writes."""
+
+import re
+import xml.etree.ElementTree as ET
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from aucdist.errors import InputError
+from aucdist.report import plots
+from flows.bench import output, suites
+from flows.cli import app
+
+pytestmark = pytest.mark.nojit
+
+
+def tiny(slow_peers, *, threads=1):
+    yield {"system": "a & <b>", "seconds": 0.0123456, "gap": 1e-9, "curve": "0.1:0.5 0.2:0.6"}
+    yield {"system": "c", "seconds": 12.0, "note": "not installed"}
+
+
+def drawn(found):
+    return plots.picture("tiny", lambda axes: axes.set(xlabel=f"{len(found)} rows"))
+
+
+@pytest.fixture(params=[True, False], ids=["drawn", "not drawn"])
+def suite(request, monkeypatch):
+    """Put a suite of two rows in place of all others, and return whether it draws a picture."""
+    module = SimpleNamespace(tiny=tiny, **({"picture": drawn} if request.param else {}))
+    monkeypatch.setattr(suites, "_module", lambda name: module)
+    return request.param
+
+
+def bench(name):
+    return CliRunner().invoke(app, ["bench", "tiny", "--threads", "2", "--output", str(name)])
+
+
+def test_a_table_and_its_picture(suite, tmp_path):
+    assert bench(tmp_path / "new" / "of.html.csv").exit_code == 0
+    files = {file.name for file in (tmp_path / "new").iterdir()}
+    assert files == {"of.html.csv", "of.html.svg"} if suite else {"of.html.csv"}
+    found = pd.read_csv(tmp_path / "new" / "of.html.csv")
+    assert list(found["system"]) == ["a & <b>", "c"]
+    assert found["curve"][0] == "0.1:0.5 0.2:0.6"
+    if suite:
+        ET.parse(tmp_path / "new" / "of.html.svg")
+
+
+def test_a_page_and_its_table(suite, tmp_path):
+    assert bench(tmp_path / "tiny.html").exit_code == 0
+    assert {file.name for file in tmp_path.iterdir()} == {"tiny.html", "tiny.csv"}
+    page = (tmp_path / "tiny.html").read_text(encoding="utf-8")
+    assert "<h1>aucdist bench tiny</h1>" in page
+    assert "2 threads for each system" in page
+    heads = re.findall(r'<th scope="col">(.*?)</th>', page)
+    assert heads == ["system", "seconds", "gap", "note"]  # the curve is for the picture
+    rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall(r"<tr>(<th scope=.row.*?)</tr>", page)]
+    assert rows == [["a &amp; &lt;b&gt;", "0.01235", "1e-9", ""], ["c", "12", "", "not installed"]]
+    assert page.count("<svg") == suite
+    assert ("2 rows" in page) == suite
+    without_names = re.sub(r'xmlns(:\w+)?="[^"]*"', "", page)
+    assert "://" not in without_names  # the page asks for nothing
+    assert "<script" not in page
+
+
+def test_another_ending_is_refused_before_work(suite, tmp_path):
+    refused = bench(tmp_path / "tiny.txt")
+    assert refused.exit_code == 2
+    assert "ends in neither of .csv, .html" in refused.stderr
+    assert refused.stdout == ""
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(InputError):
+        output.check("tiny")

@@ -1,0 +1,190 @@
+"""Kinds of clusters: what is accepted, who is let in, and that nothing stays behind."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from distributed import Client, LocalCluster, Security
+from pydantic import TypeAdapter, ValidationError
+from support.certificates import Authority
+
+from aucdist.engine import workers
+from aucdist.errors import InputError, RunError
+from flows.compute.clusters import cluster, fixed
+from flows.config.cluster import ClusterConfig
+
+CONFIG: TypeAdapter[Any] = TypeAdapter(ClusterConfig)
+KUBERNETES = {"kind": "kubernetes", "image": "aucdist", "scratch": "s3://bucket/scratch"}
+ADDRESS = {"kind": "address", "address": "tcp://host:1", "scratch": "/tmp"}
+
+
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [
+        ({"kind": "cloud"}, "none', 'local', 'address', 'kubernetes'"),
+        (ADDRESS | {"address": "host:8786"}, "should match pattern"),
+        (ADDRESS | {"address": "tls://host:1"}, "belongs to an address that starts with tls://"),
+        (ADDRESS | {"tls": {"ca": "a", "cert": "b", "key": "c"}}, "belongs to an address that starts with tls://"),
+        (ADDRESS | {"timeout": 0}, "greater than 0"),
+        (KUBERNETES | {"image": ""}, "at least 1 character"),
+        (KUBERNETES | {"name": "Upper"}, "should match pattern"),
+        (KUBERNETES | {"name": "a" * 54}, "at most 53 characters"),
+        (KUBERNETES | {"workers": {"minimum": 3, "maximum": 2}}, r"minimum \(3\) is more than maximum \(2\)"),
+        (KUBERNETES | {"workers": {"minimum": 0, "maximum": 2}}, "greater than or equal to 1"),
+        (KUBERNETES | {"workers": 0}, "greater than or equal to 1"),
+        (KUBERNETES | {"worker": {"memory": "500m"}}, "should match pattern"),
+        (KUBERNETES | {"worker": {"cpu": "two"}}, "should match pattern"),
+        (KUBERNETES | {"adaptive": True}, "Extra inputs are not permitted"),
+    ],
+)
+def test_wrong_configuration_is_refused(config: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValidationError, match=says):
+        CONFIG.validate_python(config)
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("certificates"))
+
+
+def local_cluster(**options: Any) -> LocalCluster:
+    return LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0", silence_logs="CRITICAL", **options
+    )
+
+
+def address(running: LocalCluster, folder: Path, **more: Any) -> Any:
+    return CONFIG.validate_python(
+        {"kind": "address", "address": running.scheduler_address, "scratch": str(folder), "timeout": 5} | more
+    )
+
+
+@pytest.fixture(scope="module")
+def tcp() -> Iterator[LocalCluster]:
+    with local_cluster(protocol="tcp", host="127.0.0.1") as running:
+        yield running
+
+
+def test_address_gives_a_client_and_a_place_that_is_gone_afterwards(tcp: LocalCluster, tmp_path: Path) -> None:
+    config = address(tcp, tmp_path)
+    with cluster(config, "run") as (client, scratch):
+        assert client.submit(int, "7").result() == 7
+        (Path(scratch) / "part").mkdir(parents=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_workers_that_do_not_come_are_counted(tcp: LocalCluster, tmp_path: Path) -> None:
+    with (
+        pytest.raises(RunError, match=r"1 of 2 workers came within 0.2 s"),
+        cluster(address(tcp, tmp_path, workers=2, timeout=0.2), "run"),
+    ):
+        pass
+
+
+def test_scheduler_that_is_not_there_is_named(tmp_path: Path) -> None:
+    config = CONFIG.validate_python(ADDRESS | {"address": "tcp://127.0.0.1:1", "timeout": 0.2})
+    with (
+        pytest.raises(InputError, match=r"no Dask scheduler answers at tcp://127.0.0.1:1 within 0.2 s"),
+        cluster(config, "run"),
+    ):
+        pass
+
+
+def security(files: tuple[str, str, str]) -> Security:
+    ca, cert, key = files
+    roles = {
+        f"tls_{role}_{part}": file
+        for role in ("scheduler", "worker", "client")
+        for part, file in (("cert", cert), ("key", key))
+    }
+    return Security(require_encryption=True, tls_ca_file=ca, **roles)
+
+
+def connect(running: LocalCluster, files: tuple[str, str, str], folder: Path) -> str:
+    tls = dict(zip(("ca", "cert", "key"), files, strict=True))
+    with cluster(address(running, folder, tls=tls), "run") as (client, _):
+        return str(client.scheduler.address)
+
+
+def test_encrypted_scheduler_lets_in_whom_it_trusts_and_says_why_not(authority: Authority, tmp_path: Path) -> None:
+    stranger = Authority(tmp_path, "stranger")
+    with local_cluster(security=security(authority.files("dask")), protocol="tls://", host="127.0.0.1") as running:
+        assert connect(running, authority.files("client"), tmp_path).startswith("tls://")
+        with pytest.raises(InputError, match=r"no encrypted connection: .*(certificate expired|EOF occurred)"):
+            connect(running, authority.files("late", days=-1), tmp_path)
+        with pytest.raises(InputError, match=r"no encrypted connection: certificate verify failed: self-signed"):
+            connect(running, stranger.files("client"), tmp_path)
+        with pytest.raises(InputError, match=r"cluster.tls: no file /none/ca.crt"):
+            connect(running, ("/none/ca.crt", "/none/a", "/none/b"), tmp_path)
+
+
+class Versions:
+    """A client that knows versions only."""
+
+    def __init__(self, scheduler: dict[str, str] | None = None, worker: dict[str, str] | None = None):
+        same = {"python": "3.11.7.final.0"} | dict.fromkeys(workers.SAME, "1.0")
+        self._told = {
+            "client": {"packages": same},
+            "scheduler": {"packages": same | (scheduler or {})},
+            "workers": {at: {"packages": same | (worker or {})} for at in ("tcp://a:1", "tcp://b:2")},
+        }
+
+    def get_versions(self, packages: list[str]) -> dict[str, Any]:
+        assert set(packages) == set(workers.SAME)
+        return self._told
+
+
+def test_same_versions_are_let_in() -> None:
+    workers.check_versions(Versions())
+    workers.check_versions(Versions(worker={"python": "3.11.9.final.0"}))  # the same bytecode
+
+
+@pytest.mark.parametrize(
+    ("client", "says"),
+    [
+        (Versions(scheduler={"dask": "2.0"}), "dask is 1.0 here, 2.0 on the scheduler"),
+        (Versions(worker={"numba": "0.9"}), "numba is 1.0 here, 0.9 on worker tcp://a:1 and 1 more"),
+        (Versions(worker={"aucdist": ""}), "aucdist is 1.0 here, missing on worker tcp://a:1 and 1 more"),
+        (Versions(worker={"python": "3.12.1.final.0"}), "Python is 3.11 here, 3.12 on worker"),
+    ],
+)
+def test_other_versions_are_refused_before_work_starts(client: Versions, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        workers.check_versions(client)
+
+
+def test_real_cluster_of_this_process_has_the_same_versions(tcp: LocalCluster) -> None:
+    with Client(tcp) as client:
+        workers.check_versions(client)
+
+
+def test_cluster_that_scales_is_told_to_stay_during_a_fit(tcp: LocalCluster) -> None:
+    target = tcp.scheduler.adaptive_target
+    by_load = target()
+    with (
+        Client(tcp.scheduler_address, set_as_default=False) as one,
+        Client(tcp.scheduler_address, set_as_default=False) as two,
+    ):
+        with workers.kept(one, 5):
+            assert tcp.scheduler.adaptive_target() == 5
+            assert tcp.scheduler.handlers["adaptive_target"](target_duration="5s") == 5
+            with workers.kept(two, 3):
+                assert tcp.scheduler.adaptive_target() == 5
+        assert tcp.scheduler.adaptive_target() == by_load
+        with workers.kept(two, 4):
+            assert tcp.scheduler.adaptive_target() == 4
+            two.close()  # it crashed: it could not take its wish back
+            assert tcp.scheduler.adaptive_target() == by_load
+
+
+def test_fit_on_someone_elses_cluster_keeps_the_workers_that_are_there(tcp: LocalCluster, tmp_path: Path) -> None:
+    config = address(tcp, tmp_path)
+    with cluster(config, "run") as (client, _), fixed(config, client, 100):
+        assert tcp.scheduler.adaptive_target() == 1
+
+
+def test_nothing_to_keep_without_a_cluster() -> None:
+    config = CONFIG.validate_python({"kind": "none"})
+    with cluster(config, "run") as (client, scratch), fixed(config, client, 3):
+        assert (client, scratch) == (None, "")

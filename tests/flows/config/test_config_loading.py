@@ -1,0 +1,137 @@
+"""From YAML and --set to a checked configuration."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from flows.cli import app
+from flows.config.cluster import AddressConfig, LocalClusterConfig, NoCluster
+from flows.config.loading import configs_folder, load_train, mask, masked, parse_yaml, to_yaml
+from flows.train.config import TrainConfig
+
+
+@pytest.mark.parametrize("path", sorted(configs_folder("train").glob("*.yaml")), ids=lambda p: p.stem)
+def test_every_shipped_configuration_is_valid(path: Path) -> None:
+    config = load_train(path.stem)
+    assert config.name == path.stem
+    assert config.model.built.get_params()["lam"] == config.model.lam
+
+
+@pytest.mark.parametrize("path", sorted(configs_folder("cluster").glob("*.yaml")), ids=lambda p: p.stem)
+def test_every_shipped_cluster_is_valid(path: Path) -> None:
+    assert load_train("digits", [f"cluster={path.stem}"]).cluster.kind == path.stem
+
+
+def test_set_changes_keys_in_order() -> None:
+    config = load_train(
+        "digits", ["model.lam=1e-2", "data.log1p=[a, b]", "cluster=local", "cluster.workers=4", "blocks=null"]
+    )
+    assert config.model.lam == 0.01
+    assert config.data.log1p == ["a", "b"]
+    assert config.cluster == LocalClusterConfig(kind="local", workers=4)
+    assert config.blocks is None
+
+
+def test_output_replaces_the_file() -> None:
+    assert load_train("digits").output == "runs"
+    assert load_train("digits", (), "s3://bucket/runs").output == "s3://bucket/runs"
+
+
+def test_the_path_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yml"
+    path.write_text("name: mine\ndata: {name: digits}\n")
+    config = load_train(str(path))
+    assert config.cluster == NoCluster()
+    assert config.model.built.get_params() == load_train("a9a").model.built.get_params()
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1e-3", 1e-3),
+        ("-2E5", -2e5),
+        ("1.5e+3", 1.5e3),
+        ("1e", "1e"),
+        ("abc", "abc"),
+        ("12", 12),
+        ("0.5", 0.5),
+        ("", None),
+    ],
+)
+def test_numbers_of_yaml(text: str, value: object) -> None:
+    assert parse_yaml(text, "here") == value
+    assert type(parse_yaml(text, "here")) is type(value)
+
+
+def test_resolved_configuration_gives_the_same_run(tmp_path: Path) -> None:
+    config = load_train("digits", ["model.lam=0.02"])
+    path = tmp_path / "config.yaml"
+    path.write_text(to_yaml(config))
+    again = load_train(str(path))
+    assert again.model.built.get_params() == config.model.built.get_params()
+    assert again.model_dump(exclude={"model"}) == config.model_dump(exclude={"model"})
+    assert yaml.safe_load(to_yaml(config))["model"]["tol"] == 1e-3
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("s3://user:canary@host/x", "s3://host/x"),
+        ("[https://host/x?X-Amz-Signature=canary&id=5, b]", "[https://host/x, b]"),
+        ("a: 'https://host/x?token=canary'", "a: 'https://host/x'"),
+        ("plain/path?x=1", "plain/path?x=1"),
+    ],
+)
+def test_secrets_of_urls_are_hidden(text: str, shown: str) -> None:
+    assert mask(text) == shown
+
+
+def test_secrets_are_hidden_wherever_they_stand() -> None:
+    content = {"a": ["http://u:can,ary}@host/x?b=canary", 1.5, None], "b": {"c": "see https://u:canary@host/y, there"}}
+    assert masked(content) == {"a": ["http://host/x", 1.5, None], "b": {"c": "see https://host/y, there"}}
+    assert masked(["http://u:canary]@host", "//[", "[a]"]) == ["http://(no valid URL)", "//[", "[a]"]
+
+
+def test_no_secret_in_the_resolved_configuration() -> None:
+    source = "{source: 'https://u:canary@host/x?sig=canary', format: svmlight}"
+    cluster = AddressConfig(kind="address", address="tcp://host:1", scratch="s3://key:canary@bucket/x")
+    settings = ["data.name=null", f"data.source={source}", f"cluster={cluster.model_dump(exclude_none=True)}"]
+    config = load_train("digits", settings)
+    assert "canary" not in to_yaml(config)
+    assert "host/x" in to_yaml(config)
+
+
+def test_form_for_prefect() -> None:
+    schema = TrainConfig.model_json_schema()
+    keys = {"name", "data", "model", "cluster", "blocks", "cache", "checkpoint", "performance_report", "s3", "output"}
+    assert set(schema["properties"]) == keys
+    assert schema["required"] == ["name", "data"]
+
+
+@pytest.mark.parametrize(
+    "evil",
+    [
+        "!!python/object/apply:os.mkdir [{folder}/ran]",
+        "!!python/object/new:os.mkdir [{folder}/ran]",
+        "!!python/name:os.system",
+        "!!python/module:os",
+        "!!python/object:flows.train.config.TrainConfig {{}}",
+    ],
+)
+@pytest.mark.parametrize("by", ["file", "set", "cluster", "source"])
+def test_yaml_is_data_and_never_code(evil: str, by: str, tmp_path: Path) -> None:
+    value = evil.format(folder=tmp_path)
+    path = tmp_path / "evil.yaml"
+    path.write_text(f"name: {value}\n")
+    args = {
+        "file": ["train", str(path)],
+        "set": ["train", "digits", "--set", f"name={value}"],
+        "cluster": ["train", "digits", "--set", f"cluster={path}"],
+        "source": ["shard", str(path), str(tmp_path / "shards")],
+    }[by]
+    found = CliRunner().invoke(app, args)
+    assert found.exit_code == 2, found.output
+    assert "not valid YAML: could not determine a constructor for the tag" in found.stderr
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["evil.yaml"]

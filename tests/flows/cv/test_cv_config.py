@@ -1,0 +1,90 @@
+"""What a search is told, and what is refused before anything runs."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from aucdist.errors import InputError
+from flows.cli import app
+from flows.config.loading import configs_folder, to_yaml
+from flows.cv.config import CvConfig, load_cv
+
+
+def test_every_configuration_loads_and_loads_again_as_resolved(tmp_path: Path) -> None:
+    for path in configs_folder("cv").glob("*.yaml"):
+        config = load_cv(path.stem)
+        assert config.name == path.stem
+        again = tmp_path / path.name
+        again.write_text(to_yaml(config))
+        assert load_cv(str(again)).points == config.points
+
+
+def test_a_spread_is_even_on_a_log_scale() -> None:
+    config = load_cv("digits", ["grid.lam={first: 10, last: 1e-4, number: 11}"])
+    assert [point["lam"] for point in config.points][:4] == [10.0, 3.162, 1.0, 0.3162]
+    assert config.points[-1] == {"lam": 1e-4}
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("grid={}", "the grid is empty"),
+        ("grid.lam=[]", "the grid has no values for lam"),
+        ("grid.lamb=[1, 2]", "unknown parameter of PairwiseHingeClassifier in the grid 'lamb'. Did you mean 'lam'"),
+        ("grid.lam=[1, -2]", "lam is -2"),
+        ("grid.lam={first: 1, last: 0, number: 3}", "grid.lam"),
+        ("metric=acu", "unknown metric 'acu'. Did you mean 'auc'"),
+        ("metric=log_loss", "metric 'log_loss' needs probabilities, but PairwiseHingeClassifier"),
+        ("folds.number=1", "folds.number"),
+        ("folds={time: a, repeats: 2}", "`repeats` has no use with `time`"),
+        ("folds={groups: a, duplicates: together}", "give either `groups` or `duplicates: together`"),
+        ("folds={groups: a, time: a}", "`groups` and `time` name the same column"),
+        ("grid={tol: [1e-3, 1e-2]}", "the grid needs `lam`"),
+        ("halving={first_passes: 5}", "give either `nested` or `halving`"),
+        ("rule=two-se", "rule"),
+        ("fold.number=3", "unknown key 'fold'. Did you mean 'folds'"),
+    ],
+)
+def test_what_is_refused(setting: str, said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        load_cv("digits", [setting])
+    assert said in str(caught.value)
+    assert "digits.yaml" in str(caught.value)
+
+
+def test_masks_are_for_solvers_that_read_in_place() -> None:
+    settings = ["placement=masks", "model={solver: sdcd}", "rule=best"]
+    with pytest.raises(InputError, match="placement `masks` is for the solver all-pairs"):
+        load_cv("digits", settings)
+    with pytest.raises(InputError, match="placement `masks`"):
+        load_cv("digits", ["placement=masks", "grid.calibration=[null, logit]"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (["folds.number=200"], "139 positive rows cannot be dealt out to 200 folds"),
+        (["nested=130"], "111 positive rows cannot be dealt out to 130 folds"),
+        (["folds.groups=pixel_0_9"], "unknown column 'pixel_0_9'"),
+        (["folds.groups=pixel_0_1"], "groups straddle training and test rows"),
+        (["data.scale=none", "data.log1p=[nothing]"], "unknown feature in log1p 'nothing'"),
+    ],
+)
+def test_cuts_that_cannot_be_made_end_with_2_and_leave_nothing(settings: list[str], said: str, tmp_path: Path) -> None:
+    arguments: list[str] = ["cv", "digits", "--output", str(tmp_path / "runs")]
+    for setting in ("cluster=none", *settings):
+        arguments += ["--set", setting]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 2, result.output
+    assert said in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_parameters_make_a_form() -> None:
+    from flows.cv.flow import cross_validate_flow
+
+    schema: dict[str, Any] = cross_validate_flow.parameters.model_dump()
+    assert schema["required"] == ["config"]
+    assert set(CvConfig.model_fields) == set(schema["definitions"]["CvConfig"]["properties"])

@@ -1,0 +1,249 @@
+"""A search from end to end: its table, what is kept, where it runs, and its run folder."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.metrics import roc_auc_score
+
+from aucdist.engine.dask import local_client
+from aucdist.errors import RunError
+from aucdist.model import load_model
+from flows.cv import executors as places
+from flows.cv import search
+from flows.cv.config import CvConfig, load_cv
+from flows.cv.run import cross_validate
+from flows.progress.console import LineObserver, Tasks
+
+QUICK = [
+    "cluster=none", "folds.repeats=1", "folds.number=3", "nested=null", "rule=best", "model.tol=0.05",
+    "grid.lam=[1.0, 0.1, 0.01]",
+]  # fmt: skip
+
+
+class Heard(LineObserver):
+    """Remembers what it hears."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.states: list[Tasks] = []
+        super().__init__(self.lines.append)
+
+    def tasks(self, tasks: Tasks) -> None:
+        self.states.append(tasks)
+        super().tasks(tasks)
+
+
+def config(output: Path, *settings: str) -> CvConfig:
+    return load_cv("digits", [*QUICK, *settings], str(output))
+
+
+def figures(result: dict[str, Any]) -> list[Any]:
+    return [result["best"], result["score"], result["interval"], result["table"], result["nested"]]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Heard]:
+    heard = Heard()
+    return cross_validate(config(tmp_path_factory.mktemp("runs")), heard), heard
+
+
+def test_the_object_is_the_contract(whole: tuple[dict[str, Any], Heard]) -> None:
+    result, _ = whole
+    json.dumps(result, allow_nan=False)
+    assert [row["parameters"] for row in result["table"]] == [{"lam": 1.0}, {"lam": 0.1}, {"lam": 0.01}]
+    best = next(row for row in result["table"] if row["parameters"] == result["best"])
+    assert best["mean"] == max(row["mean"] for row in result["table"]) == result["score"]
+    assert best["mean"] == pytest.approx(np.mean(best["folds"]))
+    assert best["deviation"] == pytest.approx(np.std(best["folds"], ddof=1))
+    assert len(best["folds"]) == 3
+    low, high = result["interval"]
+    assert low < result["score"] < high
+    assert result["placement"] == "tasks"
+    assert result["tasks"] == {"all": 3, "kept": 0, "failed": 0}
+
+
+def test_progress_is_told(whole: tuple[dict[str, Any], Heard]) -> None:
+    _, heard = whole
+    assert [(state.done, state.total) for state in heard.states] == [(0, 3), (1, 3), (2, 3), (3, 3)]
+    assert "best so far auc 0.9" in heard.states[-1].line()
+    assert any("placement: tasks, a task needs about" in line for line in heard.lines)
+
+
+def test_the_model_is_of_all_training_rows_with_the_best_parameters(whole: tuple[dict[str, Any], Heard]) -> None:
+    result, _ = whole
+    folder = Path(result["run"])
+    model = load_model(str(folder / "model"))
+    assert model.about["parameters"]["lam"] == result["best"]["lam"]
+    scores = pd.read_parquet(folder / "scores.parquet")
+    X, digit = load_digits(return_X_y=True)
+    rows = scores["row_id"].to_numpy()
+    assert scores["y"].tolist() == np.where(digit[rows] == 8, 1, -1).tolist()
+    np.testing.assert_allclose(scores["score"] + model.intercept, model.decision_function(X[rows]), atol=1e-9)
+    assert roc_auc_score(scores["y"], scores["score"]) == pytest.approx(result["refit"]["metrics"]["test_auc"])
+    metrics = json.loads((folder / "metrics.json").read_text())
+    assert metrics["search"]["table"] == result["table"]
+    page = (folder / "report.html").read_text()
+    assert "Choice of parameters" in page
+    assert "auc against lam" in page
+
+
+def test_a_second_search_does_nothing_again(whole: tuple[dict[str, Any], Heard]) -> None:
+    result, _ = whole
+    again = cross_validate(config(Path(result["run"]).parent), Heard())
+    assert again["tasks"] == {"all": 3, "kept": 3, "failed": 0}
+    assert figures(again) == figures(result)
+    more = cross_validate(config(Path(result["run"]).parent, "folds.repeats=2", "blocks=1"), Heard())
+    assert more["tasks"] == {"all": 6, "kept": 3, "failed": 0}
+    other = cross_validate(config(Path(result["run"]).parent, "model.tol=0.06"), Heard())
+    assert other["tasks"]["kept"] == 0
+
+
+def test_masks_give_the_same_table(whole: tuple[dict[str, Any], Heard], tmp_path: Path) -> None:
+    result, _ = whole
+    masked = cross_validate(config(tmp_path, "placement=masks"), Heard())
+    assert masked["placement"] == "masks"
+    assert figures(masked) == figures(result)
+
+
+def test_the_size_decides(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(search, "_memory", lambda client: 4e6)
+    assert cross_validate(config(tmp_path), Heard())["placement"] == "masks"
+    other = "model={estimator: PairwiseSquareClassifier}"
+    assert cross_validate(config(tmp_path, other), Heard())["placement"] == "tasks"
+
+
+@pytest.mark.slow
+def test_nested_scores_are_those_of_choosing_by_inner_folds(tmp_path: Path) -> None:
+    heard = Heard()
+    result = cross_validate(config(tmp_path, "nested=2"), heard)
+    assert result["tasks"]["all"] == 3 + 3 * 2
+    by_lam = {row["parameters"]["lam"]: row["folds"] for row in result["table"]}
+    for k, choice in enumerate(result["nested"]):
+        assert choice["value"] == by_lam[choice["parameters"]["lam"]][k]
+    assert result["score"] == pytest.approx(np.mean([choice["value"] for choice in result["nested"]]))
+
+
+@pytest.mark.slow
+def test_halving_spends_fewer_passes(tmp_path: Path) -> None:
+    settings = ("grid.lam=[1.0, 0.3, 0.1, 0.03, 0.01, 0.003]", "model.tol=1e-4")
+    plain = cross_validate(config(tmp_path, *settings), Heard())
+    halved = cross_validate(config(tmp_path, *settings, "halving={first_passes: 2, factor: 3}"), Heard())
+    passes = [sum(row["passes"] for row in result["table"]) for result in (plain, halved)]
+    assert passes[1] < passes[0]
+    assert sorted({row["max_passes"] for row in halved["table"]}) == [2, 6, 1000]
+    chosen = next(row for row in halved["table"] if row["parameters"] == halved["best"])
+    assert chosen["max_passes"] == 1000
+
+
+def test_one_failure_does_not_lose_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    score = search.on_own_rows
+
+    def fail_in_the_second_fold(job: Any, *args: Any) -> Any:
+        if job.cut.fold == 1:
+            raise ZeroDivisionError("oops")
+        return score(job, *args)
+
+    monkeypatch.setattr(search, "on_own_rows", fail_in_the_second_fold)
+    with pytest.raises(RunError, match="every setting failed; the first error: ZeroDivisionError: oops"):
+        cross_validate(config(tmp_path), Heard())
+    monkeypatch.setattr(search, "on_own_rows", score)
+    assert cross_validate(config(tmp_path), Heard())["tasks"] == {"all": 3, "kept": 2, "failed": 0}
+
+
+def test_a_setting_that_fails_is_reported_in_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    score = search.on_own_rows
+
+    def fail_with_sdcd(job: Any, *args: Any) -> Any:
+        if job.points[0]["solver"] == "sdcd":
+            raise ZeroDivisionError("oops")
+        return score(job, *args)
+
+    monkeypatch.setattr(search, "on_own_rows", fail_with_sdcd)
+    heard = Heard()
+    settings = ["grid={solver: [all-pairs, sdcd]}"]
+    result = cross_validate(load_cv("digits", [*QUICK[:-1], *settings], str(tmp_path)), heard)
+    assert result["best"] == {"solver": "all-pairs"}
+    row = result["table"][1]
+    assert (row["mean"], row["folds"], row["errors"]) == (None, [None] * 3, ["ZeroDivisionError: oops"])
+    assert sum("failed: fold" in line for line in heard.lines) == 3
+    assert "ZeroDivisionError: oops" in (Path(result["run"]) / "report.html").read_text()
+
+
+# ---- where it runs ----
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    with local_client(workers=2, memory_limit="1GiB") as client:
+        yield client
+
+
+def same_on(tmp_path: Path, client: Any, name: str, *settings: str) -> dict[str, Any]:
+    address = f"cluster={{kind: address, address: '{client.scheduler.address}', scratch: '{tmp_path}/scratch'}}"
+    return cross_validate(config(tmp_path / name, *settings, address), Heard())
+
+
+@pytest.mark.slow
+def test_the_same_table_with_more_workers_and_after_one_is_killed(
+    whole: tuple[dict[str, Any], Heard], tmp_path: Path, client: Any
+) -> None:
+    result, _ = whole
+    assert figures(same_on(tmp_path, client, "two")) == figures(result)
+    pid = next(iter(client.run(os.getpid).values()))
+    killer = subprocess.Popen([sys.executable, "-c", f"import os, time; time.sleep(0.3); os.kill({pid}, 9)"])
+    settings = ("folds.number=4", "model.tol=0.02")
+    killed = same_on(tmp_path, client, "killed", *settings)
+    killer.wait()
+    here = cross_validate(config(tmp_path / "here", *settings), Heard())
+    assert figures(killed) == figures(here)
+
+
+def _fail_there(job: int, sides: None, address: str) -> list[dict[str, Any]]:
+    from distributed import get_worker
+
+    mine = get_worker().address
+    if mine == address:
+        return [{"error": "this worker is ill", "again": True}]
+    return [{"value": float(job), "worker": mine}]
+
+
+def _fail(job: int, sides: None, again: bool) -> list[dict[str, Any]]:
+    return [{"error": "always", "again": again}]
+
+
+def test_a_failed_task_is_tried_again_on_another_worker(client: Any) -> None:
+    client.wait_for_workers(2)  # the one that was killed is started again
+    ill = next(iter(client.scheduler_info()["workers"]))
+    done = dict(places.on_workers(range(6), lambda job: None, _fail_there, ill, client=client))  # type: ignore[arg-type]
+    assert sorted(done) == list(range(6))
+    assert all(results[0]["worker"] != ill for results in done.values())
+    failed = dict(places.on_workers([0], lambda job: None, _fail, True, client=client))  # type: ignore[arg-type]
+    assert failed[0][0]["error"] == "always"
+
+
+def test_a_search_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    settings = [*QUICK[:-2], "folds.number=6", "grid.lam=[1.0, 1e-3]"]
+    arguments = [part for setting in settings for part in ("--set", setting)]
+    line = [sys.executable, "-m", "flows.cli", "cv", "digits", "--output", str(tmp_path), *arguments]
+    process = subprocess.Popen(line, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL)
+    tasks = tmp_path / "cv-digits" / "tasks"
+    while process.poll() is None and len(list(tasks.glob("*.json"))) < 2:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    finished = len(list(tasks.glob("*.json")))
+    assert finished >= 2
+    result = cross_validate(load_cv("digits", settings, str(tmp_path)), Heard())
+    assert result["tasks"] == {"all": 6, "kept": finished, "failed": 0}

@@ -1,0 +1,60 @@
+"""What the terminal shows."""
+
+import io
+import math
+
+import pytest
+from rich.console import Console
+
+from flows.progress.console import LineObserver, LiveObserver, done, summary
+
+RECORD = {"round": 3, "passes": 7, "seconds": 0.5, "primal": 0.25, "dual": 0.2, "relative_gap": 0.2}
+RESULT = {
+    "run": "runs/x", "estimator": "E", "solver": "s", "n_samples": 1000, "n_features": 3, "n_pos": 100, "n_neg": 900,
+    "metrics": {"train_auc": 0.9, "test_auc": 0.85, "test_auc_interval": [0.8, 0.9]},
+    "certificate": {"primal": 0.25, "dual": 0.249, "relative_gap": 0.004, "status": "converged"},
+    "passes": 12, "seconds": {"data": 0.1, "fit": 0.2, "evaluate": 0.3},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("gap", "share"), [(1.0, 0.0), (2.0, 0.0), (0.1, 1 / 3), (0.01, 2 / 3), (1e-3, 1.0), (1e-9, 1.0), (math.inf, 0.0)]
+)
+def test_done_is_on_a_log_scale(gap: float, share: float) -> None:
+    assert done(1.0, gap, 1e-3) == pytest.approx(share)
+
+
+@pytest.mark.parametrize(("first", "gap", "tol"), [(math.nan, 0.5, 1e-3), (0.5, math.nan, 1e-3), (1.0, 0.5, 0.0)])
+def test_done_takes_any_numbers(first: float, gap: float, tol: float) -> None:
+    assert 0 <= done(first, gap, tol) <= 1
+
+
+def test_lines_are_not_a_flood() -> None:
+    said: list[str] = []
+    lines = LineObserver(said.append)
+    lines.stage("fit")
+    for _ in range(100):
+        lines.round(RECORD, 1e-3)
+    lines.round({**RECORD, "relative_gap": 1e-4}, 1e-3)
+    assert said[0] == "fit"
+    assert len(said) == 3  # the stage, the first round, the last
+    assert "passes 7" in said[1]
+    assert "gap 1.00e-04" in said[2]
+
+
+def test_live_on_a_terminal() -> None:
+    out = io.StringIO()
+    with LiveObserver(Console(file=out, force_terminal=True, width=120)) as live:
+        live.stage("fit")
+        live.round(RECORD, 1e-3)
+        live.note("[a note]")
+    assert "fit" in out.getvalue()
+    assert "gap 2.0e-01" in out.getvalue()
+    assert "[a note]" in out.getvalue()
+
+
+def test_summary_has_the_figures() -> None:
+    out = io.StringIO()
+    Console(file=out, width=100).print(summary(RESULT))
+    for text in ("1,000 rows", "0.8500", "0.8000 to 0.9000", "converged", "12 passes"):
+        assert text in out.getvalue()

@@ -1,0 +1,112 @@
+"""A run on a cluster tells its scheduler how it stands, and none of that can end it."""
+
+import pytest
+
+from aucdist.errors import InputError
+from flows.config.loading import load_train
+from flows.cv.config import load_cv
+from flows.progress import metrics
+from flows.progress.console import LineObserver, Tasks
+from flows.progress.metrics import REPORT, MetricsObserver
+from flows.train import run as pipeline
+
+QUICK = ["blocks=2", "model.tol=0.05", "model.lam=0.01"]
+ROUND = {"round": 3, "passes": 7, "seconds": 0.5, "primal": 0.25, "dual": 0.2, "relative_gap": 0.2}
+STATIC = {"dashboard_link": "http://127.0.0.1:1/status"}
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """What was put on the scheduler's page."""
+    found = []
+    monkeypatch.setattr(metrics, "put_figures", lambda client, run, *figures: found.append((run, *map(dict, figures))))
+    return found
+
+
+def client(**attributes):
+    return type("Client", (), STATIC | attributes)()
+
+
+def test_figures_come_once_a_second_and_when_it_is_done(told, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(metrics.time, "monotonic", lambda: now[0])
+    observer = MetricsObserver(LineObserver(lambda line: None), "run")
+    observer.round(ROUND, 0.1)
+    assert told == []  # there is no cluster yet
+    with observer.on(client()):
+        observer.stage("fit")
+        told.clear()
+        for passes in range(1, 5):
+            now[0] += 0.4
+            observer.round(ROUND | {"passes": passes}, 0.1)
+        assert [figures["aucdist_passes"] for _, figures, _ in told] == [3]
+        observer.round(ROUND | {"passes": 5, "relative_gap": 0.05}, 0.1)
+        observer.stage("evaluate")
+    run, figures, stages = told[-1]
+    assert (run, figures["aucdist_passes"], figures["aucdist_tolerance"]) == ("run", 5.0, 0.1)
+    assert stages == {"fit": pytest.approx(1.6), "evaluate": 0.0}
+
+
+def test_tasks_and_sizes(told):
+    observer = MetricsObserver(LineObserver(lambda line: None), "run")
+    with observer.on(client()):
+        observer.about({"rows": 10, "features": 2, "bytes": 160})
+        observer.tasks(Tasks(4, 4, 0, "", None))
+    assert told[-1][1] == {"aucdist_rows_bytes": 160.0, "aucdist_tasks_done": 4.0, "aucdist_tasks_total": 4.0}
+
+
+def test_a_scheduler_that_is_lost_is_not_this_ones_business(monkeypatch):
+    def lost(*args):
+        raise OSError("the scheduler has closed the connection")
+
+    monkeypatch.setattr(metrics, "put_figures", lost)
+    with (observer := MetricsObserver(LineObserver(lambda line: None), "run")).on(client()):
+        observer.round(ROUND, 1.0)
+
+
+def test_a_run_that_failed_tells_nothing_any_more(told):
+    with (
+        pytest.raises(ZeroDivisionError),
+        (observer := MetricsObserver(LineObserver(lambda line: None), "run")).on(client()),
+    ):
+        raise ZeroDivisionError
+    observer.stage("publish")
+    assert told == []
+
+
+def test_the_scheduler_has_the_last_round(tmp_path, monkeypatch):
+    """The page of a real cluster at the end of a real fit is the history's last row."""
+    from aucdist.engine import dashboard
+
+    kept = {}
+    monkeypatch.setattr(dashboard, "_runs", kept)
+    lines = []
+    config = load_train("digits", [*QUICK, "cluster={kind: local, workers: 2}"], str(tmp_path))
+    result = pipeline.train(config, LineObserver(lines.append))
+    ((run, (figures, stages)),) = kept.items()
+    assert run == result["run"].rpartition("/")[2]
+    assert figures["aucdist_relative_gap"] == result["certificate"]["relative_gap"]
+    assert figures["aucdist_primal"] == result["certificate"]["primal"]
+    assert figures["aucdist_passes"] == result["passes"]
+    assert figures["aucdist_rows_bytes"] >= result["n_samples"] * result["n_features"] * 8
+    assert set(stages) == {"open data", "place", "fit", "evaluate"}
+    assert any("dashboard http://127.0.0.1:" in line for line in lines)
+
+
+@pytest.mark.parametrize(("load", "name"), [(load_train, "digits"), (load_cv, "digits")])
+def test_a_report_of_no_cluster_is_refused(load, name, monkeypatch):
+    settings = ["performance_report=true"]
+    with pytest.raises(InputError, match="but `cluster` is none"):
+        load(name, [*settings, "cluster=none"])
+    monkeypatch.setattr(metrics, "has_bokeh", lambda: False)
+    with pytest.raises(InputError, match=r"bokeh, which is not installed here: install aucdist\[dashboard\]"):
+        load(name, [*settings, "cluster=local"])
+    monkeypatch.setattr(metrics, "has_bokeh", lambda: True)
+    assert load(name, [*settings, "cluster=local"]).performance_report
+
+
+def test_the_report_is_in_the_run_folder(tmp_path, monkeypatch):
+    pytest.importorskip("bokeh")
+    settings = [*QUICK, "cluster={kind: local, workers: 1}", "performance_report=true"]
+    result = pipeline.train(load_train("digits", settings, str(tmp_path)), LineObserver(lambda line: None))
+    assert "Dask Performance Report" in (tmp_path / result["run"].rpartition("/")[2] / REPORT).read_text()

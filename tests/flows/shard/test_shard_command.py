@@ -1,0 +1,145 @@
+"""`aucdist shard` and `aucdist simulate`: results on stdout, progress on stderr, and nothing lost when a run is killed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from support.command_line import contents, run
+
+from aucdist.data.shards.shard import read_shard
+
+KEYS = [
+    "target", "manifest", "n_samples", "n_features", "n_pos", "n_neg", "layout", "dtype", "shards", "bytes", "memory",
+    "seconds",
+]  # fmt: skip
+
+
+def write_rows(path: Path, n: int) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(n, 5)).round(4), rng.random(n) < 0.1
+    lines = [",".join(map(str, [*row, int(label)])) for row, label in zip(X.tolist(), y, strict=True)]
+    path.write_text("\n".join(["a,b,c,d,e,clicked", *lines]) + "\n")
+
+
+def test_a_file_is_sharded_and_the_result_is_one_object(tmp_path: Path) -> None:
+    write_rows(tmp_path / "rows.csv", 100)
+    args = (
+        "shard",
+        tmp_path / "rows.csv",
+        tmp_path / "set",
+        "--set",
+        "label=clicked",
+        "--rows-per-shard",
+        30,
+        "--dtype",
+        "float32",
+    )
+    stdout, stderr = run(*args, "--json")
+    found = json.loads(stdout)
+    assert list(found) == KEYS
+    assert (found["n_samples"], found["n_features"], found["shards"], found["dtype"]) == (100, 5, 4, "float32")
+    assert found["target"] == str(tmp_path / "set")
+    assert [line for line in stderr.splitlines() if not line.startswith(" ")] == [
+        "look for finished shards", "survey", "route", "write shards", "commit",
+    ]  # fmt: skip
+    before = contents(tmp_path / "set")
+    assert "have not ended" not in stderr
+    stdout, stderr = run(*args)
+    assert stdout.startswith(f"{tmp_path / 'set'}: 100 rows (")
+    assert "survey" not in stderr
+    assert contents(tmp_path / "set") == before
+    (tmp_path / "set" / "_sharding-0123456789abcdef").mkdir()
+    assert "_sharding-0123456789abcdef: of runs that have not ended" in run(*args)[1]
+
+
+def test_what_is_sharded_can_be_named_in_many_ways(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_rows(tmp_path / "rows.csv", 50)
+    (tmp_path / "rows.yaml").write_text(
+        yaml.safe_dump({"source": str(tmp_path / "rows.csv"), "format": "csv", "label": "clicked"})
+    )
+    monkeypatch.chdir(tmp_path)
+    run("shard", "rows.csv", "one", "--set", "label=-1")
+    run("shard", tmp_path / "rows.yaml", "two", "--seed", 1)
+    run("shard", f"file://{tmp_path}/one", "three")
+    run("shard", "iris", "four", "--set", "positive=setosa", "--cluster", "none")
+    for name in ("one", "two", "three"):
+        assert sorted(read_shard(str(tmp_path / name), 0).row_id) == list(range(50))
+    assert read_shard("one", 0).row_id.tolist() != read_shard("two", 0).row_id.tolist()
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("nosuch", "set"), "unknown data set 'nosuch'"),
+        (("no/such.csv", "set"), "cannot read no/such.csv: no such file or folder"),
+        (("rows", "set"), "its name does not tell its format; give one, as in --set format=svmlight"),
+        (("rows.csv", "set"), "needs `label`"),
+        (
+            ("rows.csv", "set", "--set", "label=clicked", "--set", "labell=1"),
+            "unknown key 'labell'. Did you mean 'label'?",
+        ),
+        (
+            ("wine", "set", "--rows-per-shard", "0"),
+            "rows_per_shard: Input should be greater than or equal to 1 (given: 0)",
+        ),
+        (("wine", "set", "--dtype", "half"), "dtype: Input should be 'float32' or 'float64' (given: 'half')"),
+        (("wine", "set", "--seed", "-1"), "seed: Input should be greater"),
+        (("wine", "set", "--cluster", "nosuch"), "unknown configuration 'nosuch'"),
+        (("wine", "rows.csv/set"), "cannot write"),
+    ],
+)
+def test_wrong_input(args: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_rows(tmp_path / "rows.csv", 20)
+    (tmp_path / "rows").write_text("1 1:1\n")
+    monkeypatch.chdir(tmp_path)
+    stdout, stderr = run("shard", *args, code=2)
+    assert stdout == ""
+    assert said in stderr
+    assert "Traceback" not in stderr
+    assert not (tmp_path / "set").exists()
+
+
+def start(*args: str, cwd: Path) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONUNBUFFERED": "1"}
+    return subprocess.Popen(
+        [sys.executable, "-m", "flows.cli", *args], cwd=cwd, env=environment, stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def test_a_run_that_is_killed_twice_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
+    write_rows(tmp_path / "rows.csv", 4000)
+    args = ("shard", "rows.csv", "set", "--set", "label=clicked", "--rows-per-shard", "20")
+    for after in ("part-*.arrow", "shard-*.parquet"):
+        process = start(*args, cwd=tmp_path)
+        deadline = time.monotonic() + 60
+        while not list((tmp_path / "set").rglob(after)) and time.monotonic() < deadline:
+            time.sleep(0.001)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        assert process.returncode == -signal.SIGKILL
+        assert not (tmp_path / "set" / "CURRENT").exists()
+    assert 1 <= len(list((tmp_path / "set").glob("shard-*.parquet"))) < 200
+    stdout, _ = start(*args, "--json", cwd=tmp_path).communicate()
+    assert json.loads(stdout)["shards"] == 200
+    run("shard", tmp_path / "rows.csv", tmp_path / "whole", *args[3:])
+    assert contents(tmp_path / "set") == contents(tmp_path / "whole")
+
+
+def test_simulated_rows_are_written_and_sound(tmp_path: Path) -> None:
+    args = ("--rows", 100, "--features", 3, "--positive-share", 0.3, "--rows-per-shard", 40, "--seed", 7)
+    found = json.loads(run("simulate", tmp_path / "set", *args, "--json")[0])
+    assert list(found) == KEYS
+    assert (found["n_samples"], found["shards"], found["dtype"]) == (100, 3, "float32")
+    assert run("data", "verify", tmp_path / "set")[0] == f"{tmp_path / 'set'}: sound\n"
+    stdout, _ = run("simulate", tmp_path / "again", *args)
+    assert stdout.startswith(f"{tmp_path / 'again'}: 100 rows")
+    assert contents(tmp_path / "set") == contents(tmp_path / "again")
+    assert "positive_share is 2" in run("simulate", tmp_path / "no", "--positive-share", 2, code=2)[1]

@@ -1,0 +1,143 @@
+"""A run that is killed or terminated, or loses its cluster, started again goes on, and ends with the same bits."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from support.supervised import supervised
+
+from aucdist.errors import ClusterLost, InputError
+from flows.progress.console import LineObserver
+from flows.train import run as pipeline
+from flows.train.config import TrainConfig
+
+MODEL = {"solver": "all-pairs", "lam": 1e-5, "tol": 0.0, "max_passes": 60}
+
+
+def config(output, **more):
+    return {
+        "name": "digits",
+        "data": {"name": "digits", "scale": "standard"},
+        "model": MODEL,
+        "blocks": 3,
+        "output": str(output),
+    } | more
+
+
+def weights(run):
+    return np.load(f"{run}/model/weights.npy")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    return weights(train(config(tmp_path_factory.mktemp("undisturbed")))["run"])
+
+
+class Doing(LineObserver):
+    """Does something after each round, and keeps what is said."""
+
+    def __init__(self, action=lambda number: None):
+        self.said = []
+        super().__init__(self.said.append)
+        self._action = action
+
+    def round(self, record, tol):
+        super().round(record, tol)
+        self._action(record["round"])
+
+
+def train(config, observer=None):
+    return pipeline.train(TrainConfig.model_validate(config), observer or Doing())
+
+
+# A run of its own, slow enough to be met in the middle.
+SCRIPT = """
+import json, sys, time
+from flows.cli import _terminated
+import signal
+signal.signal(signal.SIGTERM, _terminated)
+from flows.train import run as pipeline
+from flows.train.config import TrainConfig
+from flows.progress.console import Lines
+
+class Slow(Lines):
+    def round(self, record, tol):
+        time.sleep(0.05)
+
+pipeline.train(TrainConfig.model_validate(json.loads(sys.argv[1])), Slow(print))
+"""
+
+
+@pytest.mark.parametrize(("by", "ends_with"), [(signal.SIGKILL, -9), (signal.SIGTERM, 143)])
+def test_a_run_that_was_ended_goes_on(by, ends_with, tmp_path, undisturbed):
+    # Rarely, but for the one that SIGTERM asks for.
+    asked = config(tmp_path, checkpoint={"rounds": 7} if by == signal.SIGKILL else {"seconds": 0.5})
+    process = subprocess.Popen([sys.executable, "-c", SCRIPT, json.dumps(asked)], stdout=subprocess.DEVNULL)
+    end = time.monotonic() + 60
+    while not list(tmp_path.glob(".checkpoints/*/checkpoint-*")):
+        assert time.monotonic() < end
+        assert process.poll() is None
+        time.sleep(0.02)
+    before = newest(tmp_path)
+    process.send_signal(by)
+    assert process.wait(30) == ends_with
+    if by == signal.SIGTERM:
+        assert newest(tmp_path) > before
+    observer = Doing()
+    result = train(asked, observer)
+    assert any("goes on from the checkpoint of round" in line for line in observer.said)
+    assert np.array_equal(weights(result["run"]), undisturbed)
+    assert not (tmp_path / ".checkpoints").exists()
+
+
+def newest(folder):
+    return max(json.loads(p.read_text())["content"]["rounds"] for p in folder.glob(".checkpoints/*/checkpoint-*"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("checkpoint", [{"rounds": 5}, None])
+def test_a_run_whose_scheduler_is_lost_begins_anew_and_goes_on(checkpoint, tmp_path, undisturbed):
+    killed = []
+
+    def kill(round_):
+        if round_ == 12 and not killed:
+            killed.append(pid_of_scheduler())
+            os.kill(killed[0], signal.SIGKILL)
+
+    with supervised(tmp_path) as (there, pid_of_scheduler):
+        asked = config(tmp_path / "runs", cluster=there, checkpoint=checkpoint)
+        observer = Doing(kill)
+        if checkpoint is None:
+            with pytest.raises(ClusterLost, match="the scheduler was lost"):
+                train(asked, observer)
+            return
+        result = train(asked, observer)
+    assert any("the scheduler was lost" in line and "attempt 2 of 3" in line for line in observer.said)
+    assert any("goes on from the checkpoint of round 10" in line for line in observer.said)
+    assert np.array_equal(weights(result["run"]), undisturbed)
+    assert not (tmp_path / "scratch" / "checkpoints").exists()
+
+
+def test_another_run_of_the_same_id_is_refused(tmp_path):
+    def leave(number):
+        if number == 4:
+            raise ClusterLost("gone")
+
+    asked = config(tmp_path, checkpoint={"rounds": 2, "id": "mine", "attempts": 1})
+    with pytest.raises(ClusterLost, match="gone"):
+        train(asked, Doing(leave))
+    other = asked | {"model": MODEL | {"lam": 1e-3}}
+    with pytest.raises(InputError, match=r"of another fit.*There: .*1e-05.*Here: .*0\.001"):
+        train(other)
+
+
+def test_a_random_solver_needs_a_seed(tmp_path):
+    asked = config(tmp_path, checkpoint={}, model={"solver": "sdcd"})
+    with pytest.raises(ValueError, match=r"give model.random_state"):
+        TrainConfig.model_validate(asked)
+    TrainConfig.model_validate(asked | {"model": {"solver": "sdcd", "random_state": 0}})

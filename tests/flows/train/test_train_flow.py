@@ -1,0 +1,126 @@
+"""The flow on a real Prefect server: the same figures as the plain run, and artifacts."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flows.config.loading import load_train
+from flows.progress.console import LineObserver
+from flows.train import run as pipeline
+from flows.train.config import TrainConfig
+
+SETTINGS = ["cluster=none", "blocks=2", "model.tol=0.05", "model.lam=0.01"]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[None]:
+    from prefect.testing.utilities import prefect_test_harness
+
+    with prefect_test_harness(server_startup_timeout=120):
+        yield
+
+
+def figures(result: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in result.items() if key not in ("run", "seconds")}
+
+
+@pytest.mark.usefixtures("server")
+def test_flow_agrees_with_the_plain_run(tmp_path: Path) -> None:
+    from prefect.client.orchestration import get_client
+
+    from flows.train.flow import train_auc
+
+    config = load_train("digits", SETTINGS, str(tmp_path))
+    by_flow = train_auc(config)
+    plain = pipeline.train(config, LineObserver(lambda text: None))
+    assert figures(by_flow) == figures(plain)
+    assert Path(by_flow["run"], "report.html").is_file()
+    with get_client(sync_client=True) as client:
+        artifacts = {a.key: a.data for a in client.read_artifacts()}
+        tasks = [run.name for run in client.read_task_runs()]
+    assert f"{by_flow['metrics']['test_auc']:.4f}" in str(artifacts["train-auc-summary"])
+    assert "converged" in str(artifacts["train-auc-table"])
+    assert str(artifacts["train-auc-roc"]).startswith("data:image/svg+xml;base64,")
+    assert {name.rsplit("-", 1)[0] for name in tasks} == {"open data", "place", "fit", "evaluate", "publish"}
+
+
+@pytest.mark.usefixtures("server")
+def test_wrong_input_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from aucdist.errors import InputError
+    from flows.train.flow import train_auc
+
+    tried: list[object] = []
+
+    def fail(config: object) -> None:
+        tried.append(config)
+        raise InputError("no such file")
+
+    monkeypatch.setattr("flows.train.run.open_data", fail)
+    with pytest.raises(InputError, match="no such file"):
+        train_auc(load_train("digits", SETTINGS, str(tmp_path / "runs")))
+    assert len(tried) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("server")
+def test_store_that_failed_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from flows.train.flow import train_auc
+    from flows.train.stages import open_data
+
+    tried: list[object] = []
+
+    def fail_once(config: Any) -> Any:
+        tried.append(config)
+        if len(tried) == 1:
+            raise ConnectionResetError("in mid-body")
+        return open_data(config)
+
+    monkeypatch.setattr("flows.train.run.open_data", fail_once)
+    assert train_auc(load_train("digits", SETTINGS, str(tmp_path)))["certificate"]["status"] == "converged"
+    assert len(tried) == 2
+
+
+def test_parameters_make_a_form() -> None:
+    from flows.train.flow import train_auc
+
+    schema = train_auc.parameters.model_dump()
+    assert schema["required"] == ["config"]
+    assert set(TrainConfig.model_fields) == set(schema["definitions"]["TrainConfig"]["properties"])
+
+
+def command(*args: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run `aucdist` in a process of its own, with this test's server as its API."""
+    from prefect.settings import PREFECT_API_URL
+
+    environment = {
+        **os.environ,
+        "PREFECT_API_URL": PREFECT_API_URL.value(),
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+    }
+    whole = [sys.executable, "-m", "flows.cli", *args]
+    return subprocess.run(whole, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.usefixtures("server")
+def test_command_runs_the_flow_where_an_api_is_configured(tmp_path: Path) -> None:
+    args = [part for setting in SETTINGS for part in ("--set", setting)]
+    done = command("train", "digits", "--json", *args, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["certificate"]["status"] == "converged"
+    assert "Flow run 'digits-all-pairs-lam1e-2'" in done.stderr
+
+
+@pytest.mark.usefixtures("server")
+@pytest.mark.slow
+def test_command_shows_no_traceback_of_prefect(tmp_path: Path) -> None:
+    done = command("train", "digits", "--set", "data.positive=77", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Traceback" not in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("error: digits: positive class '77'")
+    assert list(tmp_path.iterdir()) == []

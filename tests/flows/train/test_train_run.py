@@ -1,0 +1,114 @@
+"""A whole run: what is in its folder, and that where it runs does not change what it finds."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.metrics import roc_auc_score
+
+from aucdist.engine.dask import local_client
+from aucdist.model import load_model
+from flows.config.loading import load_train
+from flows.progress.console import LineObserver
+from flows.train import run as pipeline
+
+QUICK = ["cluster=none", "blocks=4", "model.tol=0.05", "model.lam=0.01"]
+
+
+def run(output: Path, *settings: str) -> dict[str, Any]:
+    return pipeline.train(load_train("digits", [*QUICK, *settings], str(output)), LineObserver(lambda text: None))
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """A run on all digits, without a test set."""
+    return run(tmp_path_factory.mktemp("runs"), "data.test=null")
+
+
+def test_files_of_the_run(whole: dict[str, Any]) -> None:
+    folder = Path(whole["run"])
+    found = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
+    assert found == {
+        "config.yaml", "history.parquet", "metrics.json", "model/model.json", "model/weights.npy", "report.html",
+    }  # fmt: skip
+    assert list(folder.parent.iterdir()) == [folder]
+
+
+def test_metrics_hold_the_result_and_more(whole: dict[str, Any]) -> None:
+    metrics = json.loads((Path(whole["run"]) / "metrics.json").read_text())
+    assert {key: metrics[key] for key in whole} == whole
+    assert sum(metrics["details"]["train"]["confusion"].values()) == whole["n_samples"]
+    assert metrics["data"]["name"] == "digits"
+
+
+def test_history_ends_at_the_certificate(whole: dict[str, Any]) -> None:
+    history = pd.read_parquet(Path(whole["run"]) / "history.parquet")
+    assert list(history) == ["round", "passes", "seconds", "primal", "dual", "relative_gap"]
+    assert history["primal"].iloc[-1] == whole["certificate"]["primal"]
+    assert history["passes"].iloc[-1] == whole["passes"]
+
+
+def test_saved_model_has_the_auc_that_was_said(whole: dict[str, Any]) -> None:
+    X, digit = load_digits(return_X_y=True)
+    model = load_model(f"{whole['run']}/model")
+    assert roc_auc_score(digit == 8, model.decision_function(X)) == pytest.approx(
+        whole["metrics"]["train_auc"], abs=1e-12
+    )
+    metrics = json.loads((Path(whole["run"]) / "metrics.json").read_text())
+    confusion = metrics["details"]["train"]["confusion"]
+    assert int((model.predict(X) == 1).sum()) == confusion["tp"] + confusion["fp"]
+
+
+def test_report_is_self_contained(whole: dict[str, Any]) -> None:
+    page = (Path(whole["run"]) / "report.html").read_text()
+    assert "<svg" in page
+    assert "digits" in page
+    assert "<script src=" not in page
+    assert "<link " not in page
+
+
+def test_same_bits_again_and_from_a_resolved_configuration(whole: dict[str, Any], tmp_path: Path) -> None:
+    config = load_train(f"{whole['run']}/config.yaml", (), str(tmp_path))
+    again = pipeline.train(config, LineObserver(lambda text: None))
+    assert (Path(again["run"]) / "model/weights.npy").read_bytes() == (
+        Path(whole["run"]) / "model/weights.npy"
+    ).read_bytes()
+
+
+def test_same_bits_from_worker_processes(tmp_path: Path) -> None:
+    here, there = run(tmp_path, "name=here"), run(tmp_path, "name=there", "cluster={kind: local, workers: 2}")
+    a, b = (load_model(f"{result['run']}/model") for result in (here, there))
+    np.testing.assert_array_equal(a.coef, b.coef)
+    same = ("metrics", "certificate", "passes", "n_samples", "n_pos")
+    assert {key: here[key] for key in same} == {key: there[key] for key in same}
+
+
+def test_run_on_an_object_store() -> None:
+    config = load_train("digits", QUICK, "memory://flows/runs")
+    result = pipeline.train(config, LineObserver(lambda text: None))
+    assert result["run"].startswith("memory://flows/runs/")
+    assert load_model(f"{result['run']}/model").about["certificate"] == result["certificate"]
+    fsspec.filesystem("memory").rm("/flows", recursive=True)
+
+
+def test_passes_that_do_not_suffice_are_said(tmp_path: Path) -> None:
+    said: list[str] = []
+    config = load_train("digits", [*QUICK, "model.tol=1e-9", "model.max_passes=3"], str(tmp_path))
+    result = pipeline.train(config, LineObserver(said.append))
+    assert result["certificate"]["status"] == "max-passes"
+    assert any("ConvergenceWarning" in text for text in said)
+
+
+def test_on_a_scheduler_that_is_running_already(tmp_path: Path) -> None:
+    here = run(tmp_path / "runs", "name=here")
+    with local_client(workers=1) as client:
+        cluster = f"cluster={{kind: address, address: '{client.scheduler.address}', scratch: '{tmp_path}/scratch'}}"
+        there = run(tmp_path / "runs", "name=there", cluster)
+        assert len(client.scheduler_info()["workers"]) == 1  # the cluster is not ours to end
+    assert there["metrics"] == here["metrics"]
+    assert list((tmp_path / "scratch").iterdir()) == []

@@ -1,0 +1,144 @@
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.svm import LinearSVC
+from support.oracle import pair_differences, pairwise_objective
+from support.small_sets import blocks_of, small
+
+from aucdist.solvers.base import Status, solve
+from aucdist.solvers.pairs.all_pairs import AllPairs, all_pairs, number_of_groups
+
+pytestmark = pytest.mark.nojit
+
+
+def optimum(X, y, lam):
+    """Return the optimal value by liblinear's dual solver on the differences themselves."""
+    Z = pair_differences(X, y)
+    # liblinear wants two classes: every pair enters once from either side.
+    signs = np.repeat([1, -1], len(Z))
+    svc = LinearSVC(
+        loss="hinge", C=0.5 / (lam * len(Z)), fit_intercept=False, tol=1e-10, max_iter=2_000_000, random_state=0
+    )
+    svc.fit(np.vstack([Z, -Z]), signs)
+    return pairwise_objective(svc.coef_[0], X, y, lam)
+
+
+TIED = (np.array([[0.0], [0.0], [1.0], [1.0], [2.0], [2.0]]), np.array([1, -1, 1, -1, 1, -1]))
+CONSTANT = (np.ones((6, 2)), np.array([1, -1, -1, 1, -1, -1]))
+CASES = {
+    "few positives": small(),
+    "few negatives": small(n_pos=19, n_neg=6),
+    "one of each": small(n_pos=1, n_neg=1),
+    "ties and duplicates": TIED,
+    "identical rows in both classes": CONSTANT,
+    "a grid of thirds": (np.random.default_rng(5).integers(-4, 5, (24, 3)) / 3.0, np.tile([1, -1, -1], 8)),
+    "separable": small(shift=9.0),
+}
+
+
+@pytest.mark.parametrize("lam", [1.0, 1e-2, 1e-3])
+@pytest.mark.parametrize("case", CASES)
+def test_every_round_is_certified_by_counting(case, lam):
+    X, y = CASES[case]
+    best = optimum(X, y, lam)
+    bounds = []
+    for state in itertools.islice(all_pairs(blocks_of(X, y), lam), 60):
+        assert state.primal == pytest.approx(pairwise_objective(state.w, X, y, lam), rel=1e-10)
+        assert state.dual <= best * (1 + 1e-9) + 1e-12
+        assert state.primal >= best * (1 - 1e-7)
+        bounds.append(state.dual)
+        if state.primal - state.dual <= 1e-7 * state.primal:
+            break
+    assert (np.diff(bounds) >= 0).all()
+    assert state.primal == pytest.approx(best, rel=2e-6)
+
+
+@pytest.mark.parametrize("n_blocks", [2, 3, 40])
+def test_many_blocks_same_optimum(n_blocks):
+    X, y = small(n_pos=12, n_neg=50)
+    one = solve(all_pairs(blocks_of(X, y), 1e-2), tol=1e-6, max_passes=300)
+    many = solve(all_pairs(blocks_of(X, y, n_blocks), 1e-2), tol=1e-6, max_passes=300)
+    assert one.certificate.status is many.certificate.status is Status.CONVERGED
+    assert many.certificate.primal == pytest.approx(one.certificate.primal, rel=2e-6)
+
+
+def test_sparse_is_dense():
+    X, y = small(d=6)
+    X[np.abs(X) < 0.5] = 0.0
+    dense = solve(all_pairs(blocks_of(X, y), 1e-2), tol=1e-6, max_passes=300)
+    sparse = solve(all_pairs(blocks_of(sp.csr_array(X), y), 1e-2), tol=1e-6, max_passes=300)
+    np.testing.assert_allclose(sparse.w, dense.w, rtol=1e-6, atol=1e-9)
+
+
+def test_weight_two_is_two_rows():
+    X, y = small(n_pos=5, n_neg=14)
+    weight = np.random.default_rng(2).integers(1, 4, len(y))
+    weighted = solve(all_pairs(blocks_of(X, y, weight=weight), 1e-2), tol=1e-8, max_passes=500)
+    again = np.repeat(np.arange(len(y)), weight)
+    repeated = solve(all_pairs(blocks_of(X[again], y[again]), 1e-2), tol=1e-8, max_passes=500)
+    np.testing.assert_allclose(weighted.w, repeated.w, rtol=1e-5)
+    assert weighted.certificate.primal == pytest.approx(pairwise_objective(weighted.w, X, y, 1e-2, weight * 1.0))
+
+
+def test_groups_keep_the_bound_true(monkeypatch):
+    monkeypatch.setattr("aucdist.solvers.pairs.all_pairs.number_of_groups", lambda *_: 5)
+    X, y = small(n_pos=8, n_neg=60)
+    best = optimum(X, y, 1e-2)
+    for state in itertools.islice(all_pairs(blocks_of(X, y, 3), 1e-2), 40):
+        assert state.dual <= best * (1 + 1e-9)
+        assert state.primal == pytest.approx(pairwise_objective(state.w, X, y, 1e-2), rel=1e-10)
+    assert state.primal - state.dual < 1e-6 * best
+
+
+def test_start_is_used():
+    X, y = small(n_pos=12, n_neg=50)
+    cold = solve(all_pairs(blocks_of(X, y), 1e-2), tol=1e-6, max_passes=300)
+    first = next(all_pairs(blocks_of(X, y), 1e-2, cold.w))
+    assert first.primal == pytest.approx(cold.certificate.primal, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("shape", "groups"),
+    [
+        ((9, 23, 4), 1),
+        ((4228, 390_988, 118), 24),
+        ((7841, 24720, 123), 1),
+        ((300_000, 310_000, 54), 1),
+        ((600, 12_000, 62_061), 2),
+    ],
+)
+def test_number_of_groups(shape, groups):
+    assert number_of_groups(*shape) == groups
+
+
+def test_loop_stops_for_each_of_its_reasons():
+    X, y = small()
+    seen = []
+    converged = solve(all_pairs(blocks_of(X, y), 1e-2), tol=1e-3, max_passes=300, callback=seen.append)
+    assert converged.certificate.status == "converged"
+    assert converged.certificate.relative_gap <= 1e-3
+    assert list(converged.history.columns) == ["round", "passes", "seconds", "primal", "dual", "relative_gap"]
+    assert converged.history.to_dict("records") == seen
+    used_up = solve(all_pairs(blocks_of(X, y), 1e-2), tol=0.0, max_passes=3)
+    assert used_up.certificate.status == "max-passes"
+    assert used_up.passes == 3
+    ended = solve(itertools.islice(all_pairs(blocks_of(X, y), 1e-2), 2), tol=0.0, max_passes=300)
+    assert ended.certificate.status == "finished"
+
+
+def test_path_reuses_the_cuts_and_stays_certified():
+    X, y = small(n_pos=15, n_neg=80, d=6)
+    lams = [1.0, 1e-1, 1e-2, 1e-3]
+    blocks = blocks_of(X, y, 2)
+    state = AllPairs(blocks, None)
+    warm = [solve(state.rounds(lam), tol=1e-5, max_passes=400) for lam in lams]
+    cold = [solve(all_pairs(blocks, lam), tol=1e-5, max_passes=400) for lam in lams]
+    for lam, one, other in zip(lams, warm, cold, strict=True):
+        best = optimum(X, y, lam)
+        assert one.certificate.status is Status.CONVERGED
+        assert one.certificate.primal == pytest.approx(pairwise_objective(one.w, X, y, lam), rel=1e-10)
+        assert one.certificate.dual <= best * (1 + 1e-9)
+        assert one.certificate.primal == pytest.approx(other.certificate.primal, rel=2e-5)
+    assert sum(s.passes for s in warm) < sum(s.passes for s in cold)

@@ -1,0 +1,121 @@
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import linprog
+from support.oracle import pair_differences
+from support.small_sets import blocks_of
+
+from aucdist import PairwiseHingeClassifier
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.errors import InputError
+from aucdist.estimators.path import lam_path
+from aucdist.solvers.base import Status, solve
+from aucdist.solvers.pairs.all_pairs_l1 import AllPairsL1, all_pairs_l1
+
+
+def small(n_pos=9, n_neg=23, d=5, seed=0):
+    r = np.random.default_rng(seed)
+    y = np.repeat([1, -1], [n_pos, n_neg])
+    X = r.normal(size=(len(y), d))
+    X[:, 0] += 1.2 * (y > 0)
+    order = r.permutation(len(y))
+    return X[order], y[order]
+
+
+def objective(w, X, y, lam):
+    """The objective by counting every pair."""
+    return lam * np.abs(w).sum() + np.maximum(0.0, 1.0 - pair_differences(X, y) @ w).mean()
+
+
+def optimum(X, y, lam):
+    """The least objective, by a linear programme: w is the difference of two vectors >= 0, and each pair has its hinge."""
+    Z = pair_differences(X, y)
+    k, d = Z.shape
+    costs = np.concatenate([np.full(2 * d, lam), np.full(k, 1.0 / k)])
+    above = sp.hstack([-Z, Z, -sp.eye(k)])
+    return linprog(costs, A_ub=above, b_ub=-np.ones(k), bounds=(0, None), method="highs").fun
+
+
+CASES = {
+    "few positives": small(),
+    "few negatives": small(n_pos=19, n_neg=6, seed=3),
+    "one of each": small(n_pos=1, n_neg=1),
+    "identical rows in both classes": (np.ones((6, 2)), np.array([1, -1, -1, 1, -1, -1])),
+    "a grid of thirds": (np.random.default_rng(5).integers(-4, 5, (24, 3)) / 3.0, np.tile([1, -1, -1], 8)),
+}
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("lam", [0.3, 1e-2, 1e-3])
+@pytest.mark.parametrize("case", CASES)
+def test_every_round_is_certified_by_counting(case, lam):
+    X, y = CASES[case]
+    best = optimum(X, y, lam)
+    for state in itertools.islice(all_pairs_l1(blocks_of(X, y), lam), 200):
+        assert state.primal == pytest.approx(objective(state.w, X, y, lam), rel=1e-10)
+        assert state.dual <= best * (1 + 1e-9) + 1e-12
+        assert state.primal >= best * (1 - 1e-9)
+        if state.primal - state.dual <= 1e-6 * state.primal:
+            break
+    assert state.primal == pytest.approx(best, rel=2e-6)
+    assert state.dual == pytest.approx(best, rel=2e-6)
+
+
+def test_features_are_left_out_exactly():
+    X, y = small(n_pos=20, n_neg=60, d=8, seed=1)
+    found = solve(all_pairs_l1(blocks_of(X, y), 0.05), tol=1e-6, max_passes=300)
+    assert found.w[0] > 0.0
+    assert np.count_nonzero(found.w) < 8
+
+
+def test_lam_beyond_the_largest_that_matters_gives_zero():
+    X, y = small()
+    largest = np.abs(pair_differences(X, y).mean(axis=0)).max()
+    found = solve(all_pairs_l1(blocks_of(X, y), 1.001 * largest), tol=1e-9, max_passes=50)
+    assert found.certificate.status is Status.CONVERGED
+    assert not found.w.any()
+    assert solve(all_pairs_l1(blocks_of(X, y), 0.99 * largest), tol=1e-3, max_passes=50).w.any()
+
+
+@pytest.mark.parametrize("n_blocks", [2, 40])
+def test_many_blocks_and_sparse_rows_same_optimum(n_blocks):
+    X, y = small(n_pos=12, n_neg=50)
+    X[np.abs(X) < 0.3] = 0.0
+    best = optimum(X, y, 1e-2)
+    for form in (X, sp.csr_array(X)):
+        found = solve(all_pairs_l1(blocks_of(form, y, n_blocks), 1e-2), tol=1e-6, max_passes=300)
+        assert found.certificate.primal == pytest.approx(best, rel=2e-6)
+
+
+def test_one_lam_after_another():
+    blocks, lams = blocks_of(*small(n_pos=30, n_neg=300, d=8)), [0.1, 0.05, 0.02, 0.01]
+    state = AllPairsL1(blocks, None)
+    warm = [solve(state.rounds(lam), tol=1e-4, max_passes=300) for lam in lams]
+    cold = [solve(all_pairs_l1(blocks, lam), tol=1e-4, max_passes=300) for lam in lams]
+    for one, other in zip(warm, cold, strict=True):
+        assert one.certificate.status is Status.CONVERGED
+        assert one.certificate.primal == pytest.approx(other.certificate.primal, rel=2e-4)
+
+
+def test_estimator_and_path():
+    X, y = small(n_pos=30, n_neg=90, d=8)
+    model = PairwiseHingeClassifier(penalty="l1", lam=0.02, tol=1e-5).fit(X, y)
+    assert model.certificate_.primal == pytest.approx(optimum(X, y, 0.02), rel=2e-5)
+    dense, sparse = lam_path(PairwiseHingeClassifier(penalty="l1"), X, y, lams=[1e-3, 0.1])
+    assert np.count_nonzero(sparse.coef_) < np.count_nonzero(dense.coef_)
+    with pytest.raises(InputError, match="Allowed: l2, l1"):
+        PairwiseHingeClassifier(penalty="l0").fit(X, y)
+    with pytest.raises(InputError, match="penalty applies to solver all-pairs"):
+        PairwiseHingeClassifier(penalty="l1", solver="msgd").fit(X, y)
+
+
+def test_a9a(data_dir):
+    from aucdist.data.catalog import find
+    from aucdist.data.formats.readers import read
+
+    block = read(find("a9a")).block
+    found = solve(all_pairs_l1(LocalBlocks([block]), 1e-2), tol=1e-3, max_passes=200)
+    assert found.certificate.status is Status.CONVERGED
+    assert 5 < np.count_nonzero(found.w) < 60

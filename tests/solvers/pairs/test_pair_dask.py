@@ -1,0 +1,63 @@
+"""The solvers over single pairs on a real cluster."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+from aucdist.data.block import Block, place
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.engine.dask import DaskBlocks, local_client
+from aucdist.solvers.base import solve
+from aucdist.solvers.pairs.dual import sdcd, sdcd_perm
+from aucdist.solvers.pairs.sgd import msgd
+
+N_BLOCKS = 3
+
+
+def parts(sparse):
+    r = np.random.default_rng(0)
+    y = np.where(r.random(2000) < 0.1, 1, -1)
+    X = r.normal(size=(2000, 7)) * (r.random((2000, 7)) < 0.5) + 0.5 * (y[:, None] > 0)
+    return place(Block.of(sp.csr_matrix(X) if sparse else X, y), N_BLOCKS)
+
+
+def load_dense(index):
+    return parts(False)[index]
+
+
+def load_sparse(index):
+    return parts(True)[index]
+
+
+@pytest.fixture(scope="module")
+def client():
+    with local_client(2, memory_limit="1GiB") as client:
+        yield client
+
+
+@pytest.mark.parametrize("load", [load_dense, load_sparse])
+@pytest.mark.parametrize(
+    ("solver", "options"),
+    [(sdcd, {"average": True}), (sdcd_perm, {"combine": "average", "minority_bytes": 3000}), (msgd, {})],
+)
+def test_same_bits_on_workers(client, solver, options, load):
+    here = LocalBlocks(parts(load is load_sparse))
+    there = DaskBlocks.load(client, load, N_BLOCKS)
+    one, other = (
+        solve(solver(blocks, 1e-2, seed=0, epochs=4, **options), tol=0.0, max_passes=1000) for blocks in (here, there)
+    )
+    assert one.w.tobytes() == other.w.tobytes()
+    assert one.certificate == other.certificate
+    pd.testing.assert_frame_equal(
+        one.history.drop(columns="seconds"), other.history.drop(columns="seconds"), check_exact=True
+    )
+
+
+def test_dual_variables_come_and_go(client):
+    states = []
+    for blocks in (LocalBlocks(parts(False)), DaskBlocks.load(client, load_dense, N_BLOCKS)):
+        *_, first = sdcd(blocks, 1e-1, seed=0, epochs=2)
+        *_, second = sdcd(blocks, 1e-2, first.resume(), seed=0, epochs=1)
+        states.append((second.w.tobytes(), second.dual, second.resume().duals.toarray().tobytes()))
+    assert states[0] == states[1]

@@ -1,0 +1,67 @@
+"""A small paper for the tests of reproductions: a table and a course on the digits."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from flows.progress.console import LineObserver
+from flows.reproduce.config import load_paper
+from flows.reproduce.run import reproduce
+
+GRID = [0.01, 1.0]
+PRINTED = "dataset,system,value,deviation\neight,all-pairs,0.9,0.01\n"
+
+
+def paper(**changes: Any) -> dict[str, Any]:
+    """A paper of one table on the digits and on a data set that is not there."""
+    table = {
+        "kind": "table",
+        "title": "Table 9: digits",
+        "figure": "Figure 9: grid",
+        "targets": "table.csv",
+        "systems": {"all-pairs": {"model": {"solver": "all-pairs", "tol": 0.05}}},
+        "datasets": {"eight": {"name": "digits", "note": "the embedded ones"}, "absent": {"name": "astro-physics"}},
+        "protocol": {"folds": 3, "repeats": 2},
+        "grid": {"lam": GRID},
+    }
+    course = {
+        "kind": "course",
+        "title": "Figure 10: course",
+        "systems": {
+            "rows": {"model": {"solver": "oam-inf"}},
+            "steps": {"model": {"solver": "msgd"}, "steps": "steps"},
+        },
+        "datasets": {"eight": {"name": "digits", "lam": 0.1}},
+        "protocol": {"folds": 2, "repeats": 1},
+        "every": 50,
+        "until": 200,
+    }
+    whole = {"paper": "x", "title": "A paper", "experiments": {"nine": table, "ten": course}, "quick": {}}
+    return whole | changes
+
+
+def only(name: str) -> dict[str, Any]:
+    """The paper with one of its experiments."""
+    return paper(experiments={name: paper()["experiments"][name]})
+
+
+def write(folder: Path, config: dict[str, Any], targets: str = PRINTED) -> Path:
+    """Write a paper's files and return the path of its configuration."""
+    (folder / "table.csv").write_text(targets)
+    path = folder / "paper.yaml"
+    path.write_text(yaml.safe_dump(config, sort_keys=False))
+    return path
+
+
+def run(path: Path, **options: Any) -> dict[str, Any]:
+    """Reproduce a paper into the folder `out` beside its configuration."""
+    options = {"output": str(path.parent / "out"), **options}
+    return reproduce(load_paper(str(path), **options), LineObserver(lambda text: None))
+
+
+def rows(folder: str, table: str) -> list[dict[str, str]]:
+    """Return the rows of a table's CSV."""
+    with (Path(folder) / f"{table}.csv").open() as file:
+        return list(csv.DictReader(file))

@@ -1,0 +1,193 @@
+"""Scoring: the scores of the model, whatever the data lie in, made once."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import scipy.sparse as sp
+from scipy.special import expit
+
+from aucdist import batch_scoring as scoring
+from aucdist.batch_scoring import begin, finish, score_part
+from aucdist.data.formats.readers import read
+from aucdist.data.preprocess import fit_preprocessor
+from aucdist.data.shards.sharding import request, shard_data
+from aucdist.data.source import Source
+from aucdist.errors import InputError
+from aucdist.model import load_model, save_model
+from aucdist.objectives.links import Link
+from aucdist.objectives.probability_maps import LinkMap
+
+ROWS = [
+    (1.5, "tcp", 3),
+    (0.25, "udp", -2),
+    (7.0, "tcp", 0),
+    (2.5, "icmp", 1),
+    (0.5, "udp", 9),
+    (1.0, "icmp", 4),
+    (3.0, "tcp", 5),
+]
+LABELS = ["no", "yes", "no", "no", "yes", "no", "yes"]
+
+
+def train(folder, source):
+    data = read(source)
+    preprocessor = fit_preprocessor(
+        [data.block], data.schema.feature_names, log1p=None, scale="maxabs", categories=data.schema.categories
+    )
+    coef = np.linspace(-1, 1, data.block.n_features)
+    save_model(
+        str(folder),
+        coef=coef,
+        intercept=-0.125,
+        schema=data.schema,
+        preprocessor=preprocessor,
+        about={"parameters": {}},
+    )
+    return data
+
+
+@pytest.fixture
+def table(tmp_path):
+    """A CSV file, a model of it, and what the model says."""
+    lines = ["a,kind,b,y", *(f"{a},{kind},{b},{y}" for (a, kind, b), y in zip(ROWS, LABELS, strict=True))]
+    (tmp_path / "train.csv").write_text("\n".join(lines) + "\n")
+    source = Source(source=str(tmp_path / "train.csv"), format="csv", label="y", categorical=["kind"], positive="yes")
+    data = train(tmp_path / "model", source)
+    return source, load_model(str(tmp_path / "model")).decision_function(data.block.X)
+
+
+def run(folder, source, **options):
+    begun = begin(str(folder / "model"), source, str(folder / "scores"), **options)
+    parts = [score_part(begun.url, begun.key, i) for i in range(begun.opening.n_blocks)]
+    done = finish(begun, parts)
+    found = pa.concat_tables([pq.read_table(folder / "scores" / part["file"]) for part in parts])
+    assert done["rows"] == found.num_rows
+    return begun, found
+
+
+def check(found, scores, row_id=None):
+    assert found.column_names == ["row_id", "score", "prediction"]
+    assert found["row_id"].to_pylist() == list(range(len(scores)) if row_id is None else row_id)
+    np.testing.assert_array_equal(found["score"].to_numpy(), scores)
+    assert found["prediction"].to_pylist() == [1 if s > 0 else -1 for s in scores]
+
+
+@pytest.mark.parametrize("n_parts", [1, 3])
+def test_the_training_file_gets_the_scores_of_the_model(tmp_path, table, n_parts):
+    source, scores = table
+    begun, found = run(tmp_path, source, n_parts=n_parts)
+    check(found, scores)
+    assert (begun.opening.n_blocks > 1) == (n_parts > 1)
+
+
+def test_rows_need_no_label_and_columns_may_come_in_any_order(tmp_path, table):
+    _, scores = table
+    lines = ["note,b,kind,a", *(f'"x, y",{b},{kind},{a}' for a, kind, b in ROWS)]
+    (tmp_path / "new.csv").write_text("\n".join(lines) + "\n")
+    check(run(tmp_path, Source(source=str(tmp_path / "new.csv"), format="csv", label="b"))[1], scores)
+
+
+def test_a_parquet_table_is_scored_by_its_columns_alone(tmp_path, table):
+    _, scores = table
+    a, kind, b = zip(*ROWS, strict=True)
+    columns = {"when": [None] * 7, "b": b, "kind": kind, "a": a}
+    pq.write_table(pa.table(columns), tmp_path / "new.parquet", row_group_size=2)
+    source = Source(source=str(tmp_path / "new.parquet"), format="parquet", label=0)
+    begun, found = run(tmp_path, source, n_parts=10)
+    assert begun.opening.n_blocks == 4
+    check(found, scores)
+
+
+def test_shards_are_scored_one_by_one(tmp_path, table):
+    source, scores = table
+    shard_data(request(source, str(tmp_path / "shards"), rows_per_shard=3))
+    begun, found = run(tmp_path, Source(source=str(tmp_path / "shards"), format="shards"))
+    assert begun.opening.n_blocks == 3
+    ids = found["row_id"].to_numpy()
+    assert sorted(ids) == list(range(7))
+    check(found, scores[ids], ids)
+
+
+def test_svmlight_rows_of_any_class_are_scored(tmp_path):
+    X = sp.random(30, 12, 0.3, format="csr", random_state=0)
+    lines = [" ".join(f"{j + 1}:{v!r}" for j, v in zip(row.indices, row.data.tolist(), strict=True)) for row in X]
+    (tmp_path / "train").write_text("".join(f"{(-1) ** (i % 3 > 0)} {line}\n" for i, line in enumerate(lines)))
+    source = Source(source=str(tmp_path / "train"), format="svmlight", n_features=12)
+    train(tmp_path / "model", source)
+    (tmp_path / "new").write_text("".join(f"7 {line}\n" for line in lines))
+    _, found = run(tmp_path, Source(source=str(tmp_path / "new"), format="svmlight"), n_parts=4)
+    check(found, load_model(str(tmp_path / "model")).decision_function(X))
+
+
+def test_the_probability_is_there_if_the_model_has_one(tmp_path, table):
+    source, scores = table
+    model = load_model(str(tmp_path / "model"))
+    save_model(
+        str(tmp_path / "model"), coef=model.coef, intercept=model.intercept, schema=model.schema,
+        preprocessor=model.preprocessor, about=model.about, probability=LinkMap(1.0, Link("logit"), 2.0, -0.5),
+    )  # fmt: skip
+    _, found = run(tmp_path, source)
+    assert found.column_names == ["row_id", "score", "prediction", "probability"]
+    np.testing.assert_allclose(found["probability"].to_numpy(), expit(2.0 * scores - 0.5), rtol=1e-14)
+
+
+def test_a_part_that_is_there_is_not_made_again(tmp_path, table, monkeypatch):
+    source, scores = table
+    begun = begin(str(tmp_path / "model"), source, str(tmp_path / "scores"), n_parts=3)
+    score_part(begun.url, begun.key, 1)
+    before = (tmp_path / "scores" / "part-00001.parquet").stat().st_mtime_ns
+    with monkeypatch.context() as patch:
+        patch.setattr(scoring, "open_source", None)  # nor is the survey
+        again, found = run(tmp_path, source, n_parts=3)
+    assert again == begun
+    check(found, scores)
+    assert (tmp_path / "scores" / "part-00001.parquet").stat().st_mtime_ns == before
+    done = json.loads((tmp_path / "scores" / "_scores.json").read_text())
+    assert (done["rows"], done["parts"]) == (7, len(done["files"]))
+    check(pq.read_table(tmp_path / "scores"), scores)  # the folder is a data set of its own: its notes do not count
+
+
+def test_a_folder_belongs_to_one_model_and_one_version_of_the_data(tmp_path, table):
+    source, _ = table
+    run(tmp_path, source)
+    path = tmp_path / "train.csv"
+    path.write_text(path.read_text() + "1,tcp,1,no\n")
+    with pytest.raises(InputError, match="is not empty, and what is in it are not scores of this model"):
+        run(tmp_path, source)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "letters.txt").write_text("dear")
+    with pytest.raises(InputError, match="elsewhere is not empty"):
+        begin(str(tmp_path / "model"), source, str(tmp_path / "elsewhere"))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a,kind\n1,tcp\n", "unknown column in `keep` 'b'"),
+        ("a,kind,b\n1,tcp,x\n", "line 2, column 'b': 'x' is not a number"),
+        ("a,kind,b\n1,tcp,1\n1,ftp,1\n", "line 3, column 'kind': unknown category 'ftp'; known: icmp, tcp, udp"),
+        ("a,kind,b\n", "has no rows"),
+    ],
+)
+def test_rows_that_the_model_cannot_score_are_refused(tmp_path, table, text, said):
+    (tmp_path / "new.csv").write_text(text)
+    with pytest.raises(InputError) as caught:
+        run(tmp_path, Source(source=str(tmp_path / "new.csv"), format="csv", label="a"))
+    assert said in str(caught.value)
+    (tmp_path / "new.csv").write_text("a,kind,b\n1,tcp,1\n")  # mended: nothing of the failure stands in the way
+    assert run(tmp_path, Source(source=str(tmp_path / "new.csv"), format="csv", label="a"))[1].num_rows == 1
+
+
+def test_features_of_another_kind_are_refused(tmp_path, table):
+    (tmp_path / "rows.svm").write_text("1 1:1\n-1 2:1\n")
+    with pytest.raises(
+        InputError, match=r"the model's features have names \(a, \.\.\.\), but those of svmlight files are numbers"
+    ):
+        run(tmp_path, Source(source=str(tmp_path / "rows.svm"), format="svmlight"))
+    with pytest.raises(InputError, match="not those of the training data"):
+        run(tmp_path, Source(source="wine", format="embedded"))
+    with pytest.raises(InputError, match="no model can be read"):
+        begin(str(tmp_path), table[0], str(tmp_path / "out"))
