@@ -150,7 +150,7 @@ def _near(problem: LinkProblem) -> tuple[np.ndarray | None, int]:
             fit_intercept=problem.fit_intercept, penalise_intercept=problem.penalise_intercept,
         )  # fmt: skip
 
-    known, passes = sample.begin(problem.blocks, rounds, NEAR)
+    known, passes = sample.solve_on_sample(problem.blocks, rounds, NEAR)
     return np.append(known.w, known.intercept) if isinstance(known, LinkRound) else None, passes
 
 
