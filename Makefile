@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 DOCS := .venv-docs
 AUDIT := build/audit
 
-.PHONY: setup train test test-s3 test-kubernetes faults soak lint bench docs audit clean
+.PHONY: setup train test test-s3 test-kubernetes faults soak lint bench docs architecture audit clean
 
 train: setup  ## train on the embedded digits and write a run folder below runs/
 	$(BIN)/aucdist train digits
@@ -46,6 +46,9 @@ $(DOCS)/.installed: docs/requirements.lock
 	test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
 	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r docs/requirements.lock
 	touch $@
+
+architecture: setup  ## the imports between folders: their floors, and build/architecture.svg; a circle ends it
+	$(BIN)/python docs/import_graph.py --svg build/architecture.svg
 
 audit: $(AUDIT)/.installed  ## known faults of the packages in the lock files, as a service on the internet knows them
 	@for lock in requirements.lock infra/docker/requirements.lock; do \
