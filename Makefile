@@ -14,11 +14,11 @@ train: setup  ## train on the embedded digits and write a run folder below runs/
 	$(BIN)/aucdist train digits
 
 test: setup  ## all tests but the slow ones, then the small ones again as plain Python
-	$(BIN)/pytest -q -n auto --dist loadfile -m "not slow"
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -n auto --dist loadfile -m nojit
+	$(BIN)/pytest -q -rs -n auto --dist loadfile -m "not slow"
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -rs -n auto --dist loadfile -m nojit
 
 test-s3: setup  ## the tests of S3 on a real server: AUCDIST_TEST_S3 is its endpoint, credentials as for any S3
-	$(BIN)/pytest -q -m s3
+	$(BIN)/pytest -q -rs -m s3
 
 test-kubernetes:  ## runs on a real Kubernetes API and S3, started by the labs (AUCDIST_LABS): ten minutes, the first time twenty
 	$(MAKE) setup VENV=build/kubernetes
