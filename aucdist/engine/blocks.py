@@ -42,7 +42,7 @@ class BlockInfo:
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredBlock:
     """A block that is not kept in memory: it is read each time a step needs it.
 
     Attributes
@@ -59,7 +59,7 @@ class Stored:
     info: BlockInfo
 
     @classmethod
-    def first_read(cls, loader: Loader, index: int) -> "Stored":
+    def first_read(cls, loader: Loader, index: int) -> "StoredBlock":
         """Read the block once: what is wrong with it shows before the work begins."""
         return cls(loader, index, BlockInfo.of(load(loader, index)))
 
@@ -76,9 +76,9 @@ def load(loader: Loader, index: int) -> Block:
         return loader(index)
 
 
-def info_of(block: Block | Stored) -> BlockInfo:
+def info_of(block: Block | StoredBlock) -> BlockInfo:
     """Describe a block, be it in memory or not."""
-    return block.info if isinstance(block, Stored) else BlockInfo.of(block)
+    return block.info if isinstance(block, StoredBlock) else BlockInfo.of(block)
 
 
 def without_rows(step: Step) -> Step:
@@ -150,7 +150,7 @@ class Blocks(ABC):
         return self
 
     @abstractmethod
-    def fresh(self) -> Self:
+    def without_memory(self) -> Self:
         """Return the same blocks with empty memory, for a fit that must not see another's."""
 
     def fork(self) -> Self:
@@ -180,7 +180,7 @@ class Blocks(ABC):
             ``join(pieces, index, n_blocks) -> Block`` makes block `index` of the pieces meant for it, in the order of the blocks.
         n_blocks : int
         """
-        cuts = self.fresh().reduce(cut, n_blocks)["pieces"]
+        cuts = self.without_memory().reduce(cut, n_blocks)["pieces"]
         return LocalBlocks([join([pieces[b] for pieces in cuts], b, n_blocks) for b in range(n_blocks)])
 
 
@@ -189,11 +189,11 @@ class LocalBlocks(Blocks):
 
     Parameters
     ----------
-    blocks : sequence of Block or Stored
+    blocks : sequence of Block or StoredBlock
         Those that are stored are read again for each step, and not kept.
     """
 
-    def __init__(self, blocks: Sequence[Block | Stored]):
+    def __init__(self, blocks: Sequence[Block | StoredBlock]):
         super().__init__([info_of(b) for b in blocks])
         self._blocks = list(blocks)
         self._memory: list[Any] = [None] * len(self._blocks)
@@ -209,9 +209,9 @@ class LocalBlocks(Blocks):
         n_blocks : int
         stream : bool, default=False
         """
-        return cls([(Stored.first_read if stream else load)(loader, index) for index in range(n_blocks)])
+        return cls([(StoredBlock.first_read if stream else load)(loader, index) for index in range(n_blocks)])
 
-    def fresh(self) -> "LocalBlocks":
+    def without_memory(self) -> "LocalBlocks":
         """Return the same blocks with empty memory."""
         other = object.__new__(LocalBlocks)
         other.infos, other._blocks = self.infos, self._blocks
@@ -233,14 +233,18 @@ class LocalBlocks(Blocks):
 
 
 def run(
-    step: Step, blocks: Sequence[Block | Stored], memories: Sequence[Any], args: Sequence[Any], numbers: Sequence[int]
+    step: Step,
+    blocks: Sequence[Block | StoredBlock],
+    memories: Sequence[Any],
+    args: Sequence[Any],
+    numbers: Sequence[int],
 ) -> Iterator[tuple[Any, Summary]]:
     """Run a step on one block after the other, and yield what it returned for each.
 
     Parameters
     ----------
     step : callable
-    blocks : sequence of Block or Stored
+    blocks : sequence of Block or StoredBlock
     memories : sequence
         What each block kept.
     args : sequence
@@ -257,9 +261,9 @@ def run(
         yield step(next(upcoming), memory, *args)
 
 
-def _read_ahead(blocks: Sequence[Block | Stored]) -> Iterator[Block]:
+def _read_ahead(blocks: Sequence[Block | StoredBlock]) -> Iterator[Block]:
     """Yield each block; while one is worked on, a thread reads the next. There are never more than these two in memory."""
-    stored = [block for block in blocks if isinstance(block, Stored)]
+    stored = [block for block in blocks if isinstance(block, StoredBlock)]
     if not stored:
         yield from blocks  # type: ignore[misc]  # none of them is stored
         return

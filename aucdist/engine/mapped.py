@@ -34,12 +34,12 @@ class MappedBlocks(Blocks):
             self._made: Blocks = blocks._made.fork()
             make = _make_again
         else:
-            self._made = blocks.fresh()
+            self._made = blocks.without_memory()
             make = _make
         super().__init__(self._made.reduce(make, _Call(change))["infos"])
         self._now = self._made.fork()
 
-    def fresh(self) -> Self:
+    def without_memory(self) -> Self:
         """Return the same blocks with empty memory; they are not made again."""
         other = copy.copy(self)
         other._now = self._made.fork()

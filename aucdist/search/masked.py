@@ -39,7 +39,7 @@ class MaskedBlocks(Blocks):
     """
 
     def __init__(self, blocks: Blocks, kept: np.ndarray, prepare: Preprocessor | None = None):
-        self._source, self._blocks = blocks.same_rows, blocks.fresh()
+        self._source, self._blocks = blocks.same_rows, blocks.without_memory()
         self._kept, self._prepare = kept, prepare
         self._sent = False
         super().__init__(self.reduce(_describe)["infos"])
@@ -49,12 +49,12 @@ class MaskedBlocks(Blocks):
         """All rows, where no scaling changes them."""
         return self._source if self._prepare is None else self
 
-    def fresh(self) -> "MaskedBlocks":
+    def without_memory(self) -> "MaskedBlocks":
         """Return the same rows with empty memory."""
         other = object.__new__(MaskedBlocks)
         other.infos, other._kept, other._prepare = self.infos, self._kept, self._prepare
         other._source = self._source
-        other._blocks, other._sent = self._blocks.fresh(), False
+        other._blocks, other._sent = self._blocks.without_memory(), False
         return other
 
     def fork(self) -> "MaskedBlocks":

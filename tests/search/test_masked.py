@@ -77,7 +77,7 @@ def test_what_the_client_knows_is_of_the_kept_rows():
     blocks, (train, _) = partition(rows(weighted=True), 3), sides(rows())
     masked, own = MaskedBlocks(LocalBlocks(blocks), train), LocalBlocks(own_rows(blocks, train))
     assert masked.infos == own.infos
-    assert masked.fresh().infos == own.infos
+    assert masked.without_memory().infos == own.infos
     assert not MaskedBlocks(LocalBlocks(partition(rows(), 3)), train).has_weights
 
 

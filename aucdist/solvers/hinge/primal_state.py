@@ -104,7 +104,7 @@ class PrimalState:
         n_weights = blocks.n_features + intercept
         if start is not None and np.shape(start) != (n_weights,):
             raise InputError(f"weights of shape {np.shape(start)} to start from; ({n_weights},) is needed")
-        self.blocks, self.lam = blocks.fresh(), lam
+        self.blocks, self.lam = blocks.without_memory(), lam
         self.penalty, self.intercept, self.average = penalty, intercept, average
         self.shares = shares_of(blocks.weight_neg, blocks.weight_pos, class_weight)
         self.w = np.zeros(blocks.n_features + 1)

@@ -78,7 +78,7 @@ def lipschitz(
             f"solver='lipschitz' needs a loss of bounded curvature, which the likelihood of {loss.link.name} is not: "
             "take loss='calibrated', or solver='newton' or 'gradient'"
         )
-    problem = LinkProblem(blocks.fresh(), loss, lam, fit_intercept, penalise_intercept)
+    problem = LinkProblem(blocks.without_memory(), loss, lam, fit_intercept, penalise_intercept)
     step = _fixed_step(problem, curvature)
     before = problem.origin() if start is None else start.astype(np.float64)
     here, age, passes = before, 1.0, 1
@@ -120,7 +120,7 @@ def newton(
     LinkRound
         A pass for value and gradient, and one for the Hessian.
     """
-    problem = LinkProblem(blocks.fresh(), loss, lam, fit_intercept, penalise_intercept)
+    problem = LinkProblem(blocks.without_memory(), loss, lam, fit_intercept, penalise_intercept)
     passes_before = 0
     if start is None and loss.convex:
         start, passes_before = _near(problem)
@@ -172,7 +172,7 @@ def gradient(
     LinkRound
         Two passes: for the scores and how they move, and for value and gradient.
     """
-    problem = LinkProblem(blocks.fresh(), loss, lam, fit_intercept, penalise_intercept)
+    problem = LinkProblem(blocks.without_memory(), loss, lam, fit_intercept, penalise_intercept)
     point, passes = _first(problem, start)
     dual, length = point.dual, 1.0
     while True:
@@ -253,7 +253,7 @@ def hessian_solver(problem: LinkProblem, point: Point) -> tuple[Counted, int]:
         moments[-1, -1] += LEAST_CURVATURE
         solve = problem.solver(moments)
         return lambda b: (solve(b), 0), 1
-    blocks, penalty = problem.blocks.fresh(), problem.penalty
+    blocks, penalty = problem.blocks.without_memory(), problem.penalty
     diagonal = blocks.reduce(remember_curvature, point.theta, problem.loss)["diagonal"] / problem.weight + penalty
     diagonal[-1] += LEAST_CURVATURE
     share = min(0.1, np.sqrt(point.gradient_norm))

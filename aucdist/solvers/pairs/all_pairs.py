@@ -227,7 +227,7 @@ class AllPairs:
     """
 
     def __init__(self, blocks: Blocks, start: np.ndarray | None):
-        self.blocks = blocks.fresh()
+        self.blocks = blocks.without_memory()
         self.sign = 1 if blocks.n_pos <= blocks.n_neg else -1
         self.total = blocks.weight_pos * blocks.weight_neg
         n_anchors = min(blocks.n_pos, blocks.n_neg)
