@@ -191,7 +191,7 @@ def _stacked_rows(parts: Sequence[Rows]) -> Rows:
     return DenseRows(np.concatenate([rows.values for rows in parts]))
 
 
-def place(block: Block, n_blocks: int) -> list[Block]:
+def partition(block: Block, n_blocks: int) -> list[Block]:
     """Deal the rows out to blocks, each class on its own, so that every block gets its share of positives.
 
     The row numbered r within its class goes to block r mod n_blocks; rows keep their order. One block is the data as it came.

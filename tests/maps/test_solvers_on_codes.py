@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from support.code_sets import random_codes
 
-from aucdist.data.block import Block, place
+from aucdist.data.block import Block, partition
 from aucdist.data.code_rows import matrix_of
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.objectives.links import Link, LinkLoss
@@ -51,7 +51,7 @@ def two_forms(seed, n_blocks=2):
         weight[:2] = 1.0
     codes = Block(rows, y, np.arange(60), weight)
     return [
-        LocalBlocks(place(block, n_blocks)) for block in (codes, Block.of(matrix_of(rows), y, weight=weight))
+        LocalBlocks(partition(block, n_blocks)) for block in (codes, Block.of(matrix_of(rows), y, weight=weight))
     ]
 
 
