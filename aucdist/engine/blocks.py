@@ -14,6 +14,7 @@ import pyarrow as pa
 from aucdist.data.block import Block
 from aucdist.data.storage.retries import patient
 from aucdist.errors import InputError
+from aucdist.kernels.codes import BinRows
 
 Summary = dict[str, Any]
 Step = Callable[..., tuple[Any, Summary]]
@@ -30,15 +31,17 @@ class BlockInfo:
     weight_pos: float
     weight_neg: float
     has_weights: bool
+    coded: bool = False
 
     @classmethod
     def of(cls, block: Block) -> "BlockInfo":
         """Describe a block."""
         positive, weight = block.y > 0, block.weight
-        n, n_pos = block.n_samples, int(np.count_nonzero(positive))
+        n, n_pos, coded = block.n_samples, int(np.count_nonzero(positive)), isinstance(block.rows, BinRows)
         if weight is None:
-            return cls(n, block.n_features, n_pos, float(n_pos), float(n - n_pos), False)
-        return cls(n, block.n_features, n_pos, float(weight[positive].sum()), float(weight[~positive].sum()), True)
+            return cls(n, block.n_features, n_pos, float(n_pos), float(n - n_pos), False, coded)
+        of_pos, of_neg = float(weight[positive].sum()), float(weight[~positive].sum())
+        return cls(n, block.n_features, n_pos, of_pos, of_neg, True, coded)
 
 
 @dataclass(frozen=True)
@@ -143,6 +146,11 @@ class Blocks(ABC):
     def has_weights(self) -> bool:
         """Whether any row came with a sample weight."""
         return any(i.has_weights for i in self.infos)
+
+    @property
+    def has_codes(self) -> bool:
+        """Whether the rows are codes of a feature map, and not numbers."""
+        return self.infos[0].coded
 
     @property
     def same_rows(self) -> "Blocks":

@@ -11,6 +11,7 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.data.preprocess import Preprocessor
 from aucdist.engine.blocks import BlockInfo, Blocks, Step, Summary
+from aucdist.kernels.codes import BinRows
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,6 @@ def _describe(block: Block, memory: None) -> tuple[None, Summary]:
     positive = there & (block.y > 0)
     info = BlockInfo(
         int(there.sum()), block.n_features, int(positive.sum()), float(weight[positive].sum()),
-        float(weight[there & (block.y < 0)].sum()), bool((weight[there] != 1).any()),
+        float(weight[there & (block.y < 0)].sum()), bool((weight[there] != 1).any()), isinstance(block.rows, BinRows),
     )  # fmt: skip
     return None, {"infos": [info]}
