@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from aucdist.data.block import Block, place
+from aucdist.data.block import Block, partition
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.shards.shard import read_shard, write_shards
@@ -56,7 +56,7 @@ class Held:
     """
 
     def __init__(self, block: Block, n_blocks: int):
-        self.blocks = place(block, n_blocks)
+        self.blocks = partition(block, n_blocks)
         self.n_blocks = n_blocks
         self.n_bytes = sum(part.rows.values.nbytes for part in self.blocks)
 

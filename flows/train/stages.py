@@ -7,7 +7,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from aucdist.data.block import Block, place
+from aucdist.data.block import Block, partition
 from aucdist.data.catalog import find
 from aucdist.data.dataset import Dataset, Schema
 from aucdist.data.formats.readers import read
@@ -193,7 +193,7 @@ def place_rows(
         raise InputError("cache: stream is for shards or for workers; here the rows are in this process already")
 
     def placed(block: Block, part: str) -> Blocks:
-        blocks = place(block, n_blocks or default_blocks(block.rows.values.nbytes))
+        blocks = partition(block, n_blocks or default_blocks(block.rows.values.nbytes))
         if client is None:
             return LocalBlocks(blocks)
         write_shards(blocks, opened.schema, f"{scratch}/{part}")
