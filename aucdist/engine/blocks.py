@@ -5,13 +5,14 @@ import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 
 from aucdist.data.block import Block
+from aucdist.data.ranges import ColumnRanges
 from aucdist.data.storage.retries import patient
 from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows
@@ -21,9 +22,25 @@ Step = Callable[..., tuple[Any, Summary]]
 Loader = Callable[[int], Block]
 
 
+MOST_RANGES = 10_000
+"""The ranges of so many columns at most are kept with what the client knows of a stored block: 160 kB."""
+
+
 @dataclass(frozen=True)
 class BlockInfo:
-    """What the client knows of a block without holding it."""
+    """What the client knows of a block without holding it.
+
+    Attributes
+    ----------
+    n_samples, n_features, n_pos : int
+    weight_pos, weight_neg : float
+        What the rows of either class weigh.
+    has_weights : bool
+    lasting : bool
+        Whether the rows stay in memory from step to step. Those of a stored block do not.
+    ranges : ColumnRanges or None
+        Of a stored block's columns, so that they need not be read again for it.
+    """
 
     n_samples: int
     n_features: int
@@ -32,6 +49,8 @@ class BlockInfo:
     weight_neg: float
     has_weights: bool
     coded: bool = False
+    lasting: bool = True
+    ranges: ColumnRanges | None = None
 
     @classmethod
     def of(cls, block: Block) -> "BlockInfo":
@@ -64,7 +83,9 @@ class StoredBlock:
     @classmethod
     def first_read(cls, loader: Loader, index: int) -> "StoredBlock":
         """Read the block once: what is wrong with it shows before the work begins."""
-        return cls(loader, index, BlockInfo.of(load(loader, index)))
+        block = load(loader, index)
+        ranges = ColumnRanges.of(block) if block.n_features <= MOST_RANGES else None
+        return cls(loader, index, replace(BlockInfo.of(block), lasting=False, ranges=ranges))
 
     def read(self) -> Block:
         """Read the block."""
@@ -106,6 +127,7 @@ class Blocks(ABC):
         if len(widths) > 1:
             raise InputError(f"blocks with different numbers of features: {', '.join(map(str, widths))}")
         self.infos = list(infos)
+        self._ranges: ColumnRanges | None = None
 
     @property
     def n_blocks(self) -> int:
@@ -151,6 +173,22 @@ class Blocks(ABC):
     def has_codes(self) -> bool:
         """Whether the rows are codes of a feature map, and not numbers."""
         return self.infos[0].coded
+
+    @property
+    def lasting(self) -> bool:
+        """Whether all rows stay in memory from step to step, so that what is made of them may stay there as well."""
+        return all(i.lasting for i in self.infos)
+
+    @property
+    def ranges(self) -> ColumnRanges:
+        """The range of each column: found by one reduction when it is first asked for, or when the blocks were first read."""
+        if self._ranges is None:
+            known = [info.ranges for info in self.infos]
+            if all(part is not None for part in known):
+                self._ranges = functools.reduce(ColumnRanges.__add__, known)  # type: ignore[arg-type]
+            else:
+                self._ranges = self.without_memory().reduce(find_ranges)["ranges"]
+        return self._ranges
 
     @property
     def same_rows(self) -> "Blocks":
@@ -203,6 +241,12 @@ class LocalBlocks(Blocks):
 
     def __init__(self, blocks: Sequence[Block | StoredBlock]):
         super().__init__([info_of(b) for b in blocks])
+        for number, block in enumerate(blocks):
+            if block.index != number:
+                raise InputError(
+                    f"block {number} has index {block.index}: indices are 0, 1, 2, ... in the order of the blocks, as in "
+                    f"Block.of(X, y, index={number})"
+                )
         self._blocks = list(blocks)
         self._memory: list[Any] = [None] * len(self._blocks)
 
@@ -222,7 +266,7 @@ class LocalBlocks(Blocks):
     def without_memory(self) -> "LocalBlocks":
         """Return the same blocks with empty memory."""
         other = object.__new__(LocalBlocks)
-        other.infos, other._blocks = self.infos, self._blocks
+        other.infos, other._ranges, other._blocks = self.infos, self._ranges, self._blocks
         other._memory = [None] * len(self._blocks)
         return other
 
@@ -238,6 +282,11 @@ class LocalBlocks(Blocks):
         told = merge(summaries())  # one after the other: together they may be larger than the blocks
         self._memory = memories
         return told
+
+
+def find_ranges(block: Block, memory: Any) -> tuple[Any, Summary]:
+    """Find the ranges of the columns."""
+    return memory, {"ranges": ColumnRanges.of(block)}
 
 
 def run(
