@@ -183,11 +183,12 @@ class Blocks(ABC):
     def ranges(self) -> ColumnRanges:
         """The range of each column: found by one reduction when it is first asked for, or when the blocks were first read."""
         if self._ranges is None:
-            known = [info.ranges for info in self.infos]
-            if all(part is not None for part in known):
-                self._ranges = functools.reduce(ColumnRanges.__add__, known)  # type: ignore[arg-type]
+            known = [info.ranges for info in self.infos if info.ranges is not None]
+            if len(known) == len(self.infos):
+                self._ranges = functools.reduce(ColumnRanges.__add__, known)
             else:
                 self._ranges = self.without_memory().reduce(find_ranges)["ranges"]
+        assert self._ranges is not None
         return self._ranges
 
     @property

@@ -94,7 +94,7 @@ class PassingBlocks(Blocks):
         super().__init__([replace(info, lasting=False, ranges=None) for info in blocks.infos])
         self._blocks, self._change, self._ranges = blocks.without_memory(), change, ranges
 
-    def fresh(self) -> Self:
+    def without_memory(self) -> Self:
         """Return the same blocks with empty memory."""
         other = copy.copy(self)
         other._blocks = self._blocks.without_memory()
