@@ -198,7 +198,7 @@ class DistanceUnderSampler(BaseEstimator):
         majority = -1 if blocks.n_pos <= blocks.n_neg else 1
         seed = int(check_random_state(self.random_state).randint(2**31))
         model = self._model(blocks)
-        blocks = blocks.fresh()
+        blocks = blocks.without_memory()
         told = blocks.reduce(measure, model, majority, seed)
         low, high, last_lot = min(told["low"]), max(told["high"]), 2**64 - 1
         if not np.isfinite([low, high]).all():
@@ -242,7 +242,7 @@ class DistanceUnderSampler(BaseEstimator):
                 raise InputError(
                     "svm is not fitted, and the rows are in several blocks: fit it first, or use None"
                 ) from None
-            told = blocks.fresh().reduce(_rows)
+            told = blocks.without_memory().reduce(_rows)
             return clone(self.svm).fit(told["X"][0], told["y"][0])
         return self.svm
 

@@ -66,7 +66,7 @@ def uni_squ(
 def _rounds(
     blocks: Blocks, lam: float, start: np.ndarray | None, loss: str, seed: int, eta: float | None, epochs: int
 ) -> Iterator[Round]:
-    blocks, n = blocks.fresh(), blocks.n_samples
+    blocks, n = blocks.without_memory(), blocks.n_samples
     measure, weights = _measure(blocks, loss), (blocks.weight_neg, blocks.weight_pos)
     w, bias = np.zeros(blocks.n_features) if start is None else start.astype(np.float64), 0.0
     yield Round(w, VALUE_AT_ZERO, 0.0, 0) if start is None else _round(measure, w, lam, 0)
@@ -121,7 +121,7 @@ Measure = Callable[[np.ndarray], tuple[float, np.ndarray]]
 def _measure(blocks: Blocks, loss: str) -> Measure:
     """Return the function that evaluates the least mean loss over b, and its gradient, exactly and in one pass."""
     if loss == "exponential":
-        return partial(_exponential, blocks.fresh())
+        return partial(_exponential, blocks.without_memory())
     return partial(_square, blocks, moments_of(blocks))
 
 

@@ -70,12 +70,12 @@ def fixed(config: ClusterConfig, client: Any, n_blocks: int) -> Iterator[None]:
     if isinstance(config, NoCluster | LocalClusterConfig):
         yield
         return
-    from aucdist.engine.workers import kept, wait_for_workers
+    from aucdist.engine.workers import keep_workers, wait_for_workers
 
     n_workers = len(client.nthreads())
     if isinstance(config, KubernetesConfig) and isinstance(config.workers, Adaptive):
         n_workers = min(max(n_blocks, config.workers.minimum), config.workers.maximum)
-    with kept(client, n_workers):
+    with keep_workers(client, n_workers):
         wait_for_workers(client, n_workers, config.timeout)
         yield
 

@@ -29,6 +29,6 @@ def _results(client: Any, function: Callable[[Any], Any], items: Sequence[Any]) 
                 result = function(item)
             yield result
         return
-    from aucdist.engine.dask import each
+    from aucdist.engine.dask import map_on_workers
 
-    yield from each(client, function, items)
+    yield from map_on_workers(client, function, items)

@@ -114,9 +114,9 @@ def each_on(client: Any) -> Callable[..., Iterable[Any]]:
     """Return what calls a function on many things, on the workers of a client or (None) in this process."""
     if client is None:
         return map
-    from aucdist.engine.dask import each
+    from aucdist.engine.dask import map_on_workers
 
-    return partial(each, client)
+    return partial(map_on_workers, client)
 
 
 def ids_and_labels(rows: Remote, client: Any) -> tuple[np.ndarray, np.ndarray]:

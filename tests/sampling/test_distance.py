@@ -134,7 +134,7 @@ class Counting(LocalBlocks):
 
     read: list[str]
 
-    def fresh(self):
+    def without_memory(self):
         return self
 
     def reduce(self, step, *args):

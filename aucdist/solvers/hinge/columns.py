@@ -156,7 +156,7 @@ def hinge_scd(
     """
     state = PrimalState(blocks, lam, start, penalty, intercept, class_weight, average)
     eta = state.usual_eta(FACTOR) if eta is None else eta
-    told = blocks.fresh().reduce(describe, state.shares)
+    told = blocks.without_memory().reduce(describe, state.shares)
     labels, shares = np.concatenate(told["labels"]), np.concatenate(told["shares"])
     columns = columns_of(blocks)
     columns.reduce(remember, labels, shares)

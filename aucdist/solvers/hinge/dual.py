@@ -202,7 +202,7 @@ def _rounds(
     intercept: bool,
     class_weight: ClassWeight,
 ) -> Iterator[Round]:
-    blocks, one = blocks.fresh(), 1.0 if intercept else 0.0
+    blocks, one = blocks.without_memory(), 1.0 if intercept else 0.0
     ascent = Ascent(seed, cyclic, one, float(blocks.n_blocks))
     shares = shares_of(blocks.weight_neg, blocks.weight_pos, class_weight)
     w = blocks.reduce(begin, shares, lam, start, one)["w"]

@@ -71,7 +71,7 @@ def hinge_pegasos(
         a pass more.
     """
     state = PrimalState(blocks, lam, start, "l2", intercept, class_weight, average)
-    n_rows = blocks.fresh().reduce(count_rows)["rows"]
+    n_rows = blocks.without_memory().reduce(count_rows)["rows"]
     yield from _rounds(state, Descent(seed, lam, float(intercept), n_rows))
 
 

@@ -70,7 +70,7 @@ def map_shape(
     """
     xi = FIRST_XI
     weight = blocks.weight_pos + blocks.weight_neg
-    problem = LinkProblem(blocks.fresh(), _likelihood(xi), 1.0 / weight, fit_intercept, penalise_intercept)
+    problem = LinkProblem(blocks.without_memory(), _likelihood(xi), 1.0 / weight, fit_intercept, penalise_intercept)
     point = problem.evaluate(problem.origin())
     level = -np.inf
     while True:

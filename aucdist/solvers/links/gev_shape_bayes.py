@@ -109,7 +109,7 @@ def bayes_shape(
     means = np.zeros(len(precision))
     factor = _step_factor(data, mode, precision, fit_intercept=fit_intercept)
     positions = [mode] * N_CHAINS
-    holders = blocks.fresh()
+    holders = blocks.without_memory()
     holders.reduce(receive, data)
     for number, size in enumerate(np.linspace(n_samples, 2 * n_samples, n_rounds)):
         task = (means, precision, factor, most_xi, max(1, round(size / N_CHAINS)))

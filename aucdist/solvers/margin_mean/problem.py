@@ -203,7 +203,7 @@ class Problem:
     """
 
     def __init__(self, blocks: Blocks, lam1: float, lam2: float, *, loss: int = HINGE, gram: bool = False):
-        self.blocks, self.lam1, self.lam2, self.loss, self.gram = blocks.fresh(), lam1, lam2, loss, gram
+        self.blocks, self.lam1, self.lam2, self.loss, self.gram = blocks.without_memory(), lam1, lam2, loss, gram
         sizes = [info.n_samples for info in blocks.infos]
         offsets = np.cumsum([0, *sizes]) if gram else None
         self.centre = self._joined(self.blocks.reduce(begin, (blocks.weight_neg, blocks.weight_pos), offsets)["centre"])

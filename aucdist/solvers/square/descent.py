@@ -143,7 +143,7 @@ class Descent:
     """
 
     def __init__(self, blocks: Blocks, known: PairwiseSquare, lam: float, w: np.ndarray, n_moves: int = 1):
-        self.blocks, self.known, self.lam, self.w = blocks.fresh(), known, lam, w
+        self.blocks, self.known, self.lam, self.w = blocks.without_memory(), known, lam, w
         self.moves = np.zeros((n_moves, len(w)))
         self.blocks.reduce(begin, w, (known.neg.weight, known.pos.weight), n_moves)
         self._advance(np.zeros(1 + n_moves))

@@ -64,6 +64,6 @@ def exact_path(blocks: Blocks, lams: Sequence[float]) -> Iterator[Round]:
             f"several lam from the same moments take matrices of {blocks.n_features} x {blocks.n_features} numbers; that is for "
             f"up to {MOST_FEATURES} features. Fit one lam after the other with solver='exact', largest first, with warm_start"
         )
-    found = blocks.fresh().reduce(moments, True)
+    found = blocks.without_memory().reduce(moments, True)
     for lam, (w, primal, slope) in zip(lams, PairwiseSquare(found["neg"], found["pos"]).minimisers(lams), strict=True):
         yield Round(w, primal, lower_bound(primal, slope, lam), 1)

@@ -137,7 +137,7 @@ def opauc(
     known = moments_of(blocks)
     w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)
     yield Round(w, VALUE_AT_ZERO, 0.0, 0) if start is None else measured(blocks, known, w, lam, 0)
-    own = blocks.fresh()
+    own = blocks.without_memory()
     if eta is None:
         eta = longest_step(max(own.reduce(longest_row)["longest"]), lam)
     for number in range(1, epochs + 1):

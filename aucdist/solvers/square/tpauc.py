@@ -130,7 +130,7 @@ def tpauc(
     yield Round(w, VALUE_AT_ZERO, 0.0, 1) if start is None else measured(blocks, known, w, lam, 1)
     means = np.stack([known.neg.mean, known.pos.mean]) if given is None else given
     weights = (known.neg.weight, known.pos.weight)
-    own = blocks.fresh()
+    own = blocks.without_memory()
     highest = max(own.reduce(prepare, means, weights, blocks.n_samples, factor)["highest"])
     eta = longest_step(means, highest, lam) if eta is None else eta
     for number in range(1, epochs + 1):

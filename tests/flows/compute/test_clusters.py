@@ -166,13 +166,13 @@ def test_cluster_that_scales_is_told_to_stay_during_a_fit(tcp: LocalCluster) -> 
         Client(tcp.scheduler_address, set_as_default=False) as one,
         Client(tcp.scheduler_address, set_as_default=False) as two,
     ):
-        with workers.kept(one, 5):
+        with workers.keep_workers(one, 5):
             assert tcp.scheduler.adaptive_target() == 5
             assert tcp.scheduler.handlers["adaptive_target"](target_duration="5s") == 5
-            with workers.kept(two, 3):
+            with workers.keep_workers(two, 3):
                 assert tcp.scheduler.adaptive_target() == 5
         assert tcp.scheduler.adaptive_target() == by_load
-        with workers.kept(two, 4):
+        with workers.keep_workers(two, 4):
             assert tcp.scheduler.adaptive_target() == 4
             two.close()  # it crashed: it could not take its wish back
             assert tcp.scheduler.adaptive_target() == by_load

@@ -90,7 +90,7 @@ def test_a_run_that_was_ended_goes_on(by, ends_with, tmp_path, undisturbed):
         assert newest(tmp_path) > before
     observer = Doing()
     result = train(asked, observer)
-    assert any("goes on from the checkpoint of round" in line for line in observer.said)
+    assert any("resumes from the checkpoint of round" in line for line in observer.said)
     assert np.array_equal(weights(result["run"]), undisturbed)
     assert not (tmp_path / ".checkpoints").exists()
 
@@ -118,7 +118,7 @@ def test_a_run_whose_scheduler_is_lost_begins_anew_and_goes_on(checkpoint, tmp_p
             return
         result = train(asked, observer)
     assert any("the scheduler was lost" in line and "attempt 2 of 3" in line for line in observer.said)
-    assert any("goes on from the checkpoint of round 10" in line for line in observer.said)
+    assert any("resumes from the checkpoint of round 10" in line for line in observer.said)
     assert np.array_equal(weights(result["run"]), undisturbed)
     assert not (tmp_path / "scratch" / "checkpoints").exists()
 
