@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from aucdist.data.catalog import catalog
+from aucdist.data.formats.registry import keys_by_suffix
 from aucdist.data.shards.manifest import CURRENT, GENERATION, below
 from aucdist.data.source import Source, parse_source
 from aucdist.data.storage import files
@@ -17,17 +18,6 @@ from flows.config.cluster import ClusterConfig, NoCluster
 from flows.config.loading import apply_setting, explain, find_config, read_mapping
 
 Config = TypeVar("Config", bound=BaseModel)
-
-FORMATS: dict[str, dict[str, Any]] = {
-    ".svm": {"format": "svmlight"},
-    ".svmlight": {"format": "svmlight"},
-    ".libsvm": {"format": "svmlight"},
-    ".csv": {"format": "csv"},
-    ".tsv": {"format": "csv", "separator": "tab"},
-    ".dat": {"format": "keel"},
-    ".parquet": {"format": "parquet"},
-    ".pq": {"format": "parquet"},
-}
 
 
 def named_source(data: str, settings: Sequence[str] = (), *, labelled: bool = True) -> tuple[str, Source]:
@@ -55,10 +45,8 @@ def named_source(data: str, settings: Sequence[str] = (), *, labelled: bool = Tr
         raise InputError(
             f"{files.shown(data)}: its name does not tell its format; give one, as in --set format=svmlight"
         )
-    if not labelled and entry["format"] in ("csv", "parquet"):
-        entry["label"] = 0  # any: it is not looked at
     name = Path(urlsplit(data).path.rstrip("/")).name.partition(".")[0] or "data"
-    return data if data in catalog() else name, parse_source(entry, data)
+    return data if data in catalog() else name, parse_source(entry, data, labelled=labelled)
 
 
 def _entry(data: str) -> dict[str, Any]:
@@ -81,7 +69,7 @@ def _entry(data: str) -> dict[str, Any]:
 def _told_by_name(place: str) -> dict[str, Any]:
     """Return format and separator by the ending of a name; none where it tells nothing, and a setting must."""
     path = Path(urlsplit(place).path)
-    return FORMATS.get((path.with_suffix("") if is_packed(place) else path).suffix, {})
+    return keys_by_suffix((path.with_suffix("") if is_packed(place) else path).name)
 
 
 def configured(model: type[Config], where: str, cluster: str | None, keys: dict[str, Any]) -> Config:

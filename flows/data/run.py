@@ -36,7 +36,7 @@ def listed() -> Iterator[dict[str, Any]]:
 def described(name: str, source: Source) -> dict[str, Any]:
     """Return what is known of a data set without reading its rows."""
     entry = source.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
-    if source.format == "shards":
+    if source.format_of().is_sharded:
         entry |= _of(read_manifest(files.locate(str(source.source))))
     return {name: entry | {"present": is_present(source)}}
 
@@ -70,7 +70,7 @@ def verified(name: str, source: Source, each: ParallelMap = map) -> list[str]:
     the classes with the entry of the catalog, as far as it states them.
     """
     try:
-        if source.format != "shards":
+        if not source.format_of().is_sharded:
             read(source, name=name)
             return []
         manifest = read_manifest(files.locate(str(source.source)))

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from aucdist.data.block import Block
-from aucdist.data.formats.parts import parts
+from aucdist.data.formats.parts import split_source
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.shards.block_reader import BlockReader, ParallelMap, default_parts, open_reader
 from aucdist.data.source import Source
@@ -44,11 +44,11 @@ def cut(config: DataConfig, wanted: int | None) -> FileParts:
         If there is nothing to read, or if the place cannot be reached.
     """
     source = source_named(config.name, config.source)
-    if source.format == "shards":
+    if source.format_of().is_sharded:
         raise InputError("shards are always read directly: leave `direct` out")
     if config.positive is not None:
         source = source.model_copy(update={"positive": config.positive})
-    n_parts = len(parts(source, wanted or default_parts(source)))
+    n_parts = len(split_source(source, wanted or default_parts(source)))
     return FileParts(config.name or shown(str(source.source)), source, n_parts)
 
 

@@ -89,7 +89,7 @@ def open_data(config: DataConfig) -> Opened[Block]:
 def read_data(config: DataConfig) -> Opened[Block]:
     """Read and split the data; nothing is done to the features yet."""
     source = source_named(config.name, config.source)
-    if source.format == "shards":
+    if source.format_of().is_sharded:
         raise InputError("shards are read block by block, which only `aucdist train` does")
     if config.positive is not None:
         source = source.model_copy(update={"positive": config.positive})
@@ -110,7 +110,7 @@ def encoded(opened: Opened[Block], config: DataConfig) -> Opened[Block]:
 
 def is_sharded(config: DataConfig) -> bool:
     """Tell whether the training data are shards, which are opened by `open_shards`."""
-    return source_named(config.name, config.source).format == "shards" and not config.direct
+    return source_named(config.name, config.source).format_of().is_sharded and not config.direct
 
 
 def open_shards(config: DataConfig) -> Opened[Remote]:
@@ -125,7 +125,7 @@ def open_shards(config: DataConfig) -> Opened[Remote]:
     test = None
     if config.test is not None and config.test.fraction is None:
         apart = source_named(config.test.name, config.test.source)
-        if apart.format != "shards":
+        if not apart.format_of().is_sharded:
             raise InputError("the training data are shards, so a test set of its own has to be sharded too")
         test = remote(read_manifest(open_reader(apart, schema=opening.schema).manifest))
     preprocessor = Preprocessor((), "none", None, None)
