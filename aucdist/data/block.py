@@ -153,7 +153,7 @@ def stacked(blocks: Sequence[Block]) -> Block:
     )
 
 
-def place(block: Block, n_blocks: int) -> list[Block]:
+def partition(block: Block, n_blocks: int) -> list[Block]:
     """Deal the rows out to blocks, each class on its own, so that every block gets its share of positives.
 
     The row numbered r within its class goes to block r mod n_blocks; rows keep their order. One block is the data as it came.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from aucdist.data.block import Block, place
+from aucdist.data.block import Block, partition
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.readers import read
 from aucdist.data.preprocess import Preprocessor
@@ -85,7 +85,7 @@ class InMemoryRows:
 
     def for_workers(self, schema: Schema, workers: Workers, folder: str) -> LazyRows:
         """Return the same rows as blocks: written as shards for the workers of a client, else blocks of this process."""
-        blocks = place(self.block, self.n_blocks)
+        blocks = partition(self.block, self.n_blocks)
         if workers.client is not None:
             write_shards(blocks, schema, f"{workers.scratch}/{folder}")
             return sharded_rows(read_manifest(f"{workers.scratch}/{folder}"))
@@ -107,7 +107,7 @@ class InMemoryRows:
                 raise InputError(
                     "cache: stream is for shards or for workers; here the rows are in this process already"
                 )
-            return LocalBlocks(place(self.block, self.n_blocks))
+            return LocalBlocks(partition(self.block, self.n_blocks))
         written = self.for_workers(schema, workers, part)
         stream, why = written.choose_cache(cache, workers)
         if stream:

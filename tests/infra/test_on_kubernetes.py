@@ -147,7 +147,9 @@ def test_autoscaler_acts_between_fits_and_a_fit_keeps_its_workers(
             fitted = train(one | {"blocks": blocks}, lambda _, b=blocks: seen[b].add(len(workers.client.nthreads())))
             assert np.array_equal(fitted, train(lab.config(a9a, tmp_path, blocks=blocks)))
         assert seen == {1: {1}, 3: {3}}
-        lab.wait_until(lambda: len(client.nthreads()) < 3)  # nothing to do: the autoscaler takes them away again
+        lab.wait_until(
+            lambda: len(workers.client.nthreads()) < 3
+        )  # nothing to do: the autoscaler takes them away again
     assert lab.no_clusters()
 
 

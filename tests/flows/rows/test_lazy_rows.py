@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from aucdist.data.block import Block, place
+from aucdist.data.block import Block, partition
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.data.shards.manifest import read_manifest
@@ -35,7 +35,7 @@ def rows(seed=0, n=900):
 
 
 def sharded(block, url, n_blocks=4):
-    write_shards(place(block, n_blocks), Schema(NAMES, "y", ("1",), ("-1",), {}), str(url))
+    write_shards(partition(block, n_blocks), Schema(NAMES, "y", ("1",), ("-1",), {}), str(url))
     return str(url)
 
 
@@ -71,7 +71,7 @@ def test_kept_and_streamed_are_the_fit_of_the_same_blocks(tmp_path):
     block = rows()
     url = sharded(block, tmp_path / "rows")
     train_at, _ = split(block, 0.25, 5)
-    kept = [part.take(np.isin(part.row_id, block.row_id[train_at]), index=part.index) for part in place(block, 4)]
+    kept = [part.take(np.isin(part.row_id, block.row_id[train_at]), index=part.index) for part in partition(block, 4)]
     expected = ESTIMATORS["PairwiseHingeClassifier"](lam=0.01, tol=0.01).fit(LocalBlocks(kept)).certificate_
     for cache, said in (("auto", "kept in memory"), ("stream", "read again for every pass")):
         result, lines = trained(config(url, tmp_path, data={"test": {"fraction": 0.25, "seed": 5}}, cache=cache))
@@ -149,7 +149,7 @@ def test_what_shards_do_not_take(tmp_path, data, more, said):
 def test_one_class_and_other_features_are_refused(tmp_path):
     with pytest.raises(InputError, match="all of one class"):
         trained(config(one_class(tmp_path), tmp_path))
-    write_shards(place(rows(), 2), Schema(tuple("abcdx"), "y", ("1",), ("-1",), {}), str(tmp_path / "other"))
+    write_shards(partition(rows(), 2), Schema(tuple("abcdx"), "y", ("1",), ("-1",), {}), str(tmp_path / "other"))
     other = {"test": {"source": {"source": str(tmp_path / "other"), "format": "shards"}}}
     with pytest.raises(InputError, match="its features are not those of the training data"):
         trained(config(sharded(rows(), tmp_path / "rows"), tmp_path, data=other))
