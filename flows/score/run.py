@@ -7,7 +7,7 @@ from typing import Any
 
 from aucdist import batch_scoring as scoring
 from aucdist.data.shards.block_reader import ParallelMap
-from aucdist.data.source import Source
+from aucdist.data.sources.source import Source
 from flows.compute.map_items import parallel_map
 from flows.compute.s3_environment import s3_as_configured
 from flows.progress.console import RunObserver

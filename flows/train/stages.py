@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from aucdist.data.block import Block, partition
-from aucdist.data.catalog import find
 from aucdist.data.dataset import Dataset, Schema
 from aucdist.data.formats.readers import read
 from aucdist.data.preprocess import Preprocessor, fit_preprocessor
 from aucdist.data.shards.block_reader import ParallelMap, open_reader
 from aucdist.data.shards.manifest import read_manifest
 from aucdist.data.shards.shard import write_shards
-from aucdist.data.source import Source
+from aucdist.data.sources.catalog import find
+from aucdist.data.sources.source import Source
 from aucdist.data.split import split
 from aucdist.data.storage.files import shown
 from aucdist.engine.blocks import Blocks, LocalBlocks
