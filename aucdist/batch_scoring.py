@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from aucdist.data.dataset import Schema
-from aucdist.data.redaction import secret_urls, unveiled, veiled
 from aucdist.data.shards.block_reader import BlockReader, ParallelMap, fingerprint_of, open_reader
 from aucdist.data.shards.manifest import below, read_manifest
-from aucdist.data.source import Source
+from aucdist.data.sources.redaction import secret_urls, unveiled, veiled
+from aucdist.data.sources.source import Source
 from aucdist.data.storage import files
 from aucdist.data.storage.arrow_files import absolute, opened
 from aucdist.errors import InputError
@@ -42,7 +42,7 @@ class Scoring:
     opening : Opening
         The rows.
     urls : tuple of str
-        Those with passwords, which are no part of the file: see `aucdist.data.redaction`.
+        Those with passwords, which are no part of the file: see `aucdist.data.sources.redaction`.
     """
 
     model: str

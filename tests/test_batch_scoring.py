@@ -14,7 +14,7 @@ from aucdist.batch_scoring import begin, finish, score_part
 from aucdist.data.formats.readers import read
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.data.shards.sharding import request, shard_data
-from aucdist.data.source import Source
+from aucdist.data.sources.source import Source
 from aucdist.errors import InputError
 from aucdist.model import load_model, save_model
 from aucdist.objectives.links import Link

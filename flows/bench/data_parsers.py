@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from aucdist.data.catalog import find
 from aucdist.data.formats.parts import split_source, survey_part
 from aucdist.data.formats.readers import parse
-from aucdist.data.source import parse_source
+from aucdist.data.sources.catalog import find
+from aucdist.data.sources.source import parse_source
 from aucdist.data.storage import files
 from aucdist.data.storage.compression import unpacked
 from flows.bench.common import Row, seconds_of

@@ -11,7 +11,7 @@ from pydantic import Field
 from aucdist.data.block import Block
 from aucdist.data.formats.readers import read
 from aucdist.data.preprocess import fit_preprocessor
-from aucdist.data.source import Source
+from aucdist.data.sources.source import Source
 from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import RunError
 from aucdist.estimators import ESTIMATORS

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from aucdist.data.formats.part import FilePart
-from aucdist.data.source_fields import SourceFields
+from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.storage import files
 from aucdist.data.storage.compression import unpacked
 from aucdist.errors import InputError

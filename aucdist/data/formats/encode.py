@@ -10,10 +10,10 @@ import scipy.sparse as sp
 
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
+from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.formats.survey import feature_names
 from aucdist.data.formats.svmlight import SparseRows
 from aucdist.data.formats.tables import Table
-from aucdist.data.source_fields import SourceFields
 from aucdist.errors import InputError
 
 Parsed = Table | SparseRows

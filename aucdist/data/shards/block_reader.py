@@ -19,11 +19,11 @@ from aucdist.data.dataset import Schema
 from aucdist.data.formats.part import FilePart
 from aucdist.data.formats.parts import Plan, plan_parts, read_part, split_source, survey_part
 from aucdist.data.formats.survey import Survey
-from aucdist.data.redaction import secret_urls, unveiled, veiled
 from aucdist.data.shards.block_file import Form
 from aucdist.data.shards.manifest import Manifest, below, read_manifest, read_schema
 from aucdist.data.shards.shard import n_pos, read_shard
-from aucdist.data.source import Source
+from aucdist.data.sources.redaction import secret_urls, unveiled, veiled
+from aucdist.data.sources.source import Source
 from aucdist.data.storage import files
 from aucdist.errors import InputError
 
@@ -230,7 +230,7 @@ def _survey(source: Source, schema: Schema | None, part: FilePart) -> Survey:
     return survey_part(source, part, schema)
 
 
-def _positives(plan: Plan, surveys: Sequence[Survey], each: ParallelMap) -> tuple[int, ...]:
+def _positives(plan: Plan[Source], surveys: Sequence[Survey], each: ParallelMap) -> tuple[int, ...]:
     positive = plan.schema.positive
     if plan.source.labels == "topics" and len(positive) > 1:  # a row of two of them is still one row
         return tuple(each(functools.partial(_count_positives, plan.source, plan.schema), plan.parts))

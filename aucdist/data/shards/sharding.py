@@ -31,7 +31,6 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 
 from aucdist.data.block import Block
-from aucdist.data.redaction import secret_urls, unveiled, veiled
 from aucdist.data.shards.block_file import from_table as block_from_table
 from aucdist.data.shards.block_file import to_table
 from aucdist.data.shards.block_reader import PART_BYTES, BlockReader, ParallelMap, fingerprint_of, open_reader
@@ -39,7 +38,8 @@ from aucdist.data.shards.manifest import CURRENT, FORMAT, Manifest, Shard, below
 from aucdist.data.shards.permutation import permuted
 from aucdist.data.shards.shard import verify_shard, write_shard
 from aucdist.data.shards.statistics import Statistics, from_table, to_parquet
-from aucdist.data.source import Dtype, Source
+from aucdist.data.sources.redaction import secret_urls, unveiled, veiled
+from aucdist.data.sources.source import Dtype, Source
 from aucdist.data.split import scrambled
 from aucdist.data.storage import files
 from aucdist.data.storage.arrow_files import absolute
@@ -62,7 +62,7 @@ class Job:
     origin : dict
         What the manifest will say of the rows' origin.
     urls : tuple of str
-        Those with passwords, which are no part of the file: see `aucdist.data.redaction`.
+        Those with passwords, which are no part of the file: see `aucdist.data.sources.redaction`.
     """
 
     target: str

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aucdist.data.catalog import find
 from aucdist.data.formats import lines as line_format
 from aucdist.data.formats.part import FilePart
 from aucdist.data.formats.parts import plan_parts, read_part, split_source, survey_part
 from aucdist.data.formats.readers import read
-from aucdist.data.source import Source
+from aucdist.data.sources.catalog import find
+from aucdist.data.sources.source import Source
 from aucdist.errors import InputError
 
 SVM = "\ufeff# first\n+1 1:1 3:2\n\n-1 2:1e-3 # mine\r\n-1 1:4\n+1 4:7.25\n   \n-1 3:1"

@@ -6,7 +6,7 @@ has a number in the place of such a URL, and the URL itself travels with each ta
 
 from typing import Any
 
-from aucdist.data.source import Source
+from aucdist.data.sources.source import Source
 from aucdist.data.storage.files import shown
 
 

@@ -1,11 +1,12 @@
 """The keys of a source: what a YAML file may say of a data set, whatever its format."""
 
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from aucdist.data.labels import class_name
 
+AnySource = TypeVar("AnySource", bound="SourceFields")
 Layout = Literal["auto", "dense", "csr"]
 Separator = Literal[",", ";", "space", "tab"]
 Dtype = Literal["float32", "float64"]
@@ -30,7 +31,7 @@ READING_WHERE_GIVEN = ("labels", "qid", "dtype", "keep", "where", "hashed", "mis
 
 
 class SourceFields(BaseModel):
-    """The keys of a source, each of the right type. `aucdist.data.source.Source` checks that they go together."""
+    """The keys of a source, each of the right type. `aucdist.data.sources.source.Source` checks that they go together."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

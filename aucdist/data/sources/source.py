@@ -6,7 +6,7 @@ from pydantic import Field, ValidationError, ValidationInfo, model_validator
 
 from aucdist.data.formats.base import Format
 from aucdist.data.formats.registry import COMMON_FIELDS, FORMATS, formats_with
-from aucdist.data.source_fields import ClassName, Dtype, SourceFields
+from aucdist.data.formats.source_fields import ClassName, Dtype, SourceFields
 from aucdist.errors import InputError, unknown
 
 __all__ = ["UNLABELLED", "ClassName", "Dtype", "Source", "parse_source"]

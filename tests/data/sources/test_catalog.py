@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from aucdist.data.catalog import catalog, catalog_folder, data_root, find, is_present
 from aucdist.data.formats.readers import read
+from aucdist.data.sources.catalog import catalog, catalog_folder, data_root, find, is_present
 from aucdist.errors import InputError
 from aucdist.kernels.rows import CsrRows
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from aucdist.data.source import Source, parse_source
+from aucdist.data.sources.source import Source, parse_source
 from aucdist.data.storage.files import data_root as data_root
 from aucdist.errors import InputError, unknown
 
@@ -16,7 +16,7 @@ LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 def catalog_folder() -> Path:
     """Return the folder of the catalog: beside the package in a checkout, inside it once installed."""
-    package = Path(__file__).resolve().parents[1]
+    package = Path(__file__).resolve().parents[2]
     inside = package / "configs" / "data"
     return inside if inside.is_dir() else package.parent / "configs" / "data"
 

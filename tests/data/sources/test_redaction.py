@@ -10,11 +10,11 @@ from support.web_server import ROWS, web_server
 from aucdist import batch_scoring as scoring
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor
-from aucdist.data.redaction import secret_urls, unveiled, veiled
 from aucdist.data.shards import sharding
 from aucdist.data.shards.block_reader import open_reader
 from aucdist.data.shards.shard import read_shard
-from aucdist.data.source import Source
+from aucdist.data.sources.redaction import secret_urls, unveiled, veiled
+from aucdist.data.sources.source import Source
 from aucdist.model import save_model
 
 PASSWORD = "sesame-in-a-url"
