@@ -26,7 +26,7 @@ from flows.train.config import TrainConfig
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs" / "pages"
 TEXTS = sorted([ROOT / "README.md", ROOT / "ARCHITECTURE.md", *PAGES.rglob("*.md"), *(ROOT / "infra").glob("*.md")])
-MADE = {PAGES / "gallery.md", PAGES / "reference" / "configuration.md"}
+MADE = {PAGES / "gallery.md", PAGES / "reference" / "configuration.md", PAGES / "internals" / "imports.md"}
 """Pages that docs/hooks.py makes."""
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

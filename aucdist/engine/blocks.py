@@ -1,19 +1,22 @@
 """The one primitive: `blocks.reduce(step, *args)` runs a step on every block and adds up the summaries that it returns."""
 
 import copy
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 
 from aucdist.data.block import Block
+from aucdist.data.ranges import ColumnRanges
 from aucdist.data.storage.retries import patient
 from aucdist.engine.merge import Summary
 from aucdist.engine.steps import Step, in_threads, number_of_threads, run_step, without_rows
 from aucdist.errors import InputError
+from aucdist.kernels.codes import BinRows
 
 __all__ = [
     "BlockInfo", "Blocks", "Loader", "LocalBlocks", "Step", "StoredBlock", "Summary", "block_seed", "info_of", "load",
@@ -23,9 +26,25 @@ __all__ = [
 Loader = Callable[[int], Block]
 
 
+MOST_RANGES = 10_000
+"""The ranges of so many columns at most are kept with what the client knows of a stored block: 160 kB."""
+
+
 @dataclass(frozen=True)
 class BlockInfo:
-    """What the client knows of a block without holding it."""
+    """What the client knows of a block without holding it.
+
+    Attributes
+    ----------
+    n_samples, n_features, n_pos : int
+    weight_pos, weight_neg : float
+        What the rows of either class weigh.
+    has_weights : bool
+    lasting : bool
+        Whether the rows stay in memory from step to step. Those of a stored block do not.
+    ranges : ColumnRanges or None
+        Of a stored block's columns, so that they need not be read again for it.
+    """
 
     n_samples: int
     n_features: int
@@ -33,15 +52,19 @@ class BlockInfo:
     weight_pos: float
     weight_neg: float
     has_weights: bool
+    coded: bool = False
+    lasting: bool = True
+    ranges: ColumnRanges | None = None
 
     @classmethod
     def of(cls, block: Block) -> "BlockInfo":
         """Describe a block."""
         positive, weight = block.y > 0, block.weight
-        n, n_pos = block.n_samples, int(np.count_nonzero(positive))
+        n, n_pos, coded = block.n_samples, int(np.count_nonzero(positive)), isinstance(block.rows, BinRows)
         if weight is None:
-            return cls(n, block.n_features, n_pos, float(n_pos), float(n - n_pos), False)
-        return cls(n, block.n_features, n_pos, float(weight[positive].sum()), float(weight[~positive].sum()), True)
+            return cls(n, block.n_features, n_pos, float(n_pos), float(n - n_pos), False, coded)
+        of_pos, of_neg = float(weight[positive].sum()), float(weight[~positive].sum())
+        return cls(n, block.n_features, n_pos, of_pos, of_neg, True, coded)
 
 
 @dataclass(frozen=True)
@@ -64,7 +87,9 @@ class StoredBlock:
     @classmethod
     def first_read(cls, loader: Loader, index: int) -> "StoredBlock":
         """Read the block once: what is wrong with it shows before the work begins."""
-        return cls(loader, index, BlockInfo.of(load(loader, index)))
+        block = load(loader, index)
+        ranges = ColumnRanges.of(block) if block.n_features <= MOST_RANGES else None
+        return cls(loader, index, replace(BlockInfo.of(block), lasting=False, ranges=ranges))
 
     def read(self) -> Block:
         """Read the block."""
@@ -102,6 +127,7 @@ class Blocks(ABC):
         if len(widths) > 1:
             raise InputError(f"blocks with different numbers of features: {', '.join(map(str, widths))}")
         self.infos = list(infos)
+        self._ranges: ColumnRanges | None = None
 
     @property
     def n_blocks(self) -> int:
@@ -142,6 +168,28 @@ class Blocks(ABC):
     def has_weights(self) -> bool:
         """Whether any row came with a sample weight."""
         return any(i.has_weights for i in self.infos)
+
+    @property
+    def has_codes(self) -> bool:
+        """Whether the rows are codes of a feature map, and not numbers."""
+        return self.infos[0].coded
+
+    @property
+    def lasting(self) -> bool:
+        """Whether all rows stay in memory from step to step, so that what is made of them may stay there as well."""
+        return all(i.lasting for i in self.infos)
+
+    @property
+    def ranges(self) -> ColumnRanges:
+        """The range of each column: found by one reduction when it is first asked for, or when the blocks were first read."""
+        if self._ranges is None:
+            known = [info.ranges for info in self.infos if info.ranges is not None]
+            if len(known) == len(self.infos):
+                self._ranges = functools.reduce(ColumnRanges.__add__, known)
+            else:
+                self._ranges = self.without_memory().reduce(find_ranges)["ranges"]
+        assert self._ranges is not None
+        return self._ranges
 
     @property
     def same_rows(self) -> "Blocks":
@@ -197,6 +245,12 @@ class LocalBlocks(Blocks):
 
     def __init__(self, blocks: Sequence[Block | StoredBlock], *, n_jobs: int | None = None):
         super().__init__([info_of(b) for b in blocks])
+        for number, block in enumerate(blocks):
+            if block.index != number:
+                raise InputError(
+                    f"block {number} has index {block.index}: indices are 0, 1, 2, ... in the order of the blocks, as in "
+                    f"Block.of(X, y, index={number})"
+                )
         self._blocks, self._threads = list(blocks), number_of_threads(n_jobs)
         self._memory: list[Any] = [None] * len(self._blocks)
 
@@ -232,6 +286,11 @@ class LocalBlocks(Blocks):
         numbers = range(self.n_blocks)
         self._memory, tree = run_step(step, self._blocks, self._memory, args, numbers, threads=self._threads)
         return tree.total()
+
+
+def find_ranges(block: Block, memory: Any) -> tuple[Any, Summary]:
+    """Find the ranges of the columns."""
+    return memory, {"ranges": ColumnRanges.of(block)}
 
 
 def block_seed(seed: int, round_: int, index: int) -> int:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from aucdist.data.block import Block, as_rows
+from aucdist.data.block import Block, as_rows, rows_at
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.kernels.rows import project
 from aucdist.metrics.counts import ScoreCounts
@@ -60,7 +60,7 @@ def _inner_ends(block: Block, memory: None, w: np.ndarray) -> tuple[None, Summar
     weight = block.weights()
     for n in sorted({min(FEW, block.n_samples), block.n_samples}):
         scores, y, there = np.empty(n), block.y[:n], weight[:n] > 0
-        project(block.rows if n == block.n_samples else as_rows(block.X[:n]), w, scores)
+        project(block.rows if n == block.n_samples else rows_at(block.rows, np.arange(n)), w, scores)
         lowest = scores[there & (y > 0)].min(initial=np.inf)
         highest = scores[there & (y < 0)].max(initial=-np.inf)
         if lowest <= highest:

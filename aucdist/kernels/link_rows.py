@@ -1,9 +1,10 @@
 """Passes over rows for link functions: value and gradient in one reading, curvatures, second moments, slopes along a move."""
 
+import numpy as np
 from numba import njit
 
 from aucdist.kernels.link_functions import curvature, loss_and_slope, probability, shape_terms, slope_of
-from aucdist.kernels.rows import accumulate, row_axpy, row_dot
+from aucdist.kernels.rows import accumulate_sums, add_sums, sums_for, table_axpys, table_dot, table_of
 
 
 @njit(nogil=True, cache=True)
@@ -19,7 +20,7 @@ def evaluate_rows(rows, y, weight, w, bias, terms, picked, coefs, gradients, sum
 
     Parameters
     ----------
-    rows : DenseRows or CsrRows
+    rows : DenseRows, CsrRows or BinRows
     y : ndarray of shape (n_rows,), int8
     weight : ndarray of shape (n_rows,), float64
         Rows of weight 0 count for nothing, even where their loss is infinite.
@@ -35,14 +36,14 @@ def evaluate_rows(rows, y, weight, w, bias, terms, picked, coefs, gradients, sum
     sums : ndarray of shape (2, 3), float64
         Added to for each class: losses, slopes, slopes times scores.
     """
-    n, step = y.shape[0], picked.shape[1]
+    n, step, table, totals = y.shape[0], picked.shape[1], table_of(rows, w), sums_for(rows, gradients)
     for first in range(0, n, step):
         n_held = [0, 0]
         for i in range(first, min(first + step, n)):
             if weight[i] == 0.0:
                 continue
             c = 1 if y[i] > 0 else 0
-            score = row_dot(rows, i, w) + bias
+            score = table_dot(rows, i, table) + bias
             loss, slope = loss_and_slope(terms, score, c == 1)
             sums[c, 0] += weight[i] * loss
             sums[c, 1] += weight[i] * slope
@@ -51,14 +52,17 @@ def evaluate_rows(rows, y, weight, w, bias, terms, picked, coefs, gradients, sum
             coefs[c, n_held[c]] = weight[i] * slope
             n_held[c] += 1
         for c in range(2):
-            accumulate(rows, picked[c, : n_held[c]], coefs[c, : n_held[c]], gradients[c])
+            accumulate_sums(rows, picked[c, : n_held[c]], coefs[c, : n_held[c]], totals[c])
+    for c in range(2):
+        add_sums(rows, totals[c], gradients[c])
 
 
 @njit(nogil=True, cache=True)
 def curvatures(rows, y, weight, w, bias, terms, out):
     """Write each row's weight times the curvature of its loss."""
+    table = table_of(rows, w)
     for i in range(out.shape[0]):
-        out[i] = weight[i] * curvature(terms, row_dot(rows, i, w) + bias, y[i] > 0)
+        out[i] = weight[i] * curvature(terms, table_dot(rows, i, table) + bias, y[i] > 0)
 
 
 @njit(nogil=True, cache=True)
@@ -98,13 +102,17 @@ def shape_rows(rows, y, weight, w, bias, xi, both):
         The derivative of minus the log-likelihood by xi, and its expected second derivative.
     """
     slope, information, last = 0.0, 0.0, both.shape[0] - 1
+    table, sums = table_of(rows, w), sums_for(rows, both[:last])
+    one_row, one_value = np.empty(1, np.int64), np.empty(1)
     for i in range(y.shape[0]):
         if weight[i] == 0.0:
             continue
-        score = row_dot(rows, i, w) + bias
+        score = table_dot(rows, i, table) + bias
         first, own, mixed = shape_terms(xi, score, y[i] > 0)
         slope += weight[i] * first
         information += weight[i] * own
         both[last] += weight[i] * mixed
-        row_axpy(rows, i, weight[i] * mixed, both)
+        one_row[0], one_value[0] = i, weight[i] * mixed
+        table_axpys(rows, one_row, one_value, 1, sums)
+    add_sums(rows, sums, both[:last])
     return slope, information

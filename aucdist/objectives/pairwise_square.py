@@ -16,6 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from aucdist.data.block import Block
+from aucdist.data.code_rows import basis_matrix, code_histogram, second_moments
+from aucdist.kernels.codes import BinRows
 from aucdist.kernels.rows import CsrRows
 
 VALUE_AT_ZERO = 1.0
@@ -66,6 +68,8 @@ def class_moments(block: Block, label: int, *, full: bool) -> ClassMoments:
     """
     d = block.n_features
     total = ClassMoments(0.0, np.zeros(d), np.zeros((d, d) if full else d))
+    if isinstance(block.rows, BinRows):
+        return total + _code_moments(block, label, full=full)
     if isinstance(block.rows, CsrRows) and not full:
         return total + _sparse_moments(block, label)
     X, step = block.X, max(1, CHUNK // max(d, 1))
@@ -104,6 +108,22 @@ def _sparse_moments(block: Block, label: int) -> ClassMoments:
     stored = np.bincount(rows.indices, weight, minlength=d)
     scatter = np.bincount(rows.indices, weight * (x - mean[rows.indices]) ** 2, minlength=d)
     return ClassMoments(total, mean, scatter + np.maximum(total - stored, 0.0) * mean * mean)
+
+
+def _code_moments(block: Block, label: int, *, full: bool) -> ClassMoments:
+    """Moments of rows of codes, from the histograms of their cells."""
+    d, coefs = block.n_features, np.where(block.y == label, block.weights(), 0.0)
+    total = float(coefs.sum())
+    if total == 0.0:
+        return ClassMoments(0.0, np.zeros(d), np.zeros((d, d) if full else d))
+    histogram, A = code_histogram(block.rows, coefs), basis_matrix(block.rows.basis)
+    mean = np.asarray(A.T @ histogram) / total
+    if full:
+        return ClassMoments(total, mean, second_moments(block.rows, coefs, centred=True))
+    of_cell = np.repeat(histogram, np.diff(A.indptr))
+    scatter = np.bincount(A.indices, of_cell * (A.data - mean[A.indices]) ** 2, minlength=d)
+    elsewhere = total - np.bincount(A.indices, of_cell, minlength=d)
+    return ClassMoments(total, mean, scatter + np.maximum(elsewhere, 0.0) * mean * mean)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.data.preprocess import Preprocessor
 from aucdist.engine.blocks import BlockInfo, Blocks, Step, Summary
+from aucdist.kernels.codes import BinRows
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,8 @@ class MaskedBlocks(Blocks):
     def without_memory(self) -> "MaskedBlocks":
         """Return the same rows with empty memory."""
         other = object.__new__(MaskedBlocks)
-        other.infos, other._kept, other._prepare = self.infos, self._kept, self._prepare
+        other.infos, other._ranges = self.infos, self._ranges
+        other._kept, other._prepare = self._kept, self._prepare
         other._source = self._source
         other._blocks, other._sent = self._blocks.without_memory(), False
         return other
@@ -104,5 +106,6 @@ def _describe(block: Block, memory: None) -> tuple[None, Summary]:
     info = BlockInfo(
         int(there.sum()), block.n_features, int(positive.sum()), float(weight[positive].sum()),
         float(weight[there & (block.y < 0)].sum()), bool((weight[there] != 1).any()),
+        coded=isinstance(block.rows, BinRows), lasting=False,
     )  # fmt: skip
     return None, {"infos": [info]}

@@ -44,7 +44,7 @@ def opening() -> Iterator[Row]:
 
 def _opened(name: str, manifest: Manifest) -> Row:
     """Return the speed of a pass over shards on a warm local disk: read by pyarrow and no more, and opened and put into X w."""
-    files = [Path(manifest.place(shard)) for shard in manifest.shards]
+    files = [Path(manifest.url_of(shard)) for shard in manifest.shards]
     w = np.ones(manifest.n_features)
 
     def read_all() -> None:

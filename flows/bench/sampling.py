@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from aucdist.data.block import Block, place
+from aucdist.data.block import Block, partition
 from aucdist.data.catalog import find
 from aucdist.data.formats.readers import read
 from aucdist.data.preprocess import fit_preprocessor
@@ -105,7 +105,7 @@ def _on_workers() -> Row:
     seconds = time.perf_counter() - start
     sampler = DistanceUnderSampler(method="u2", svm=plane, random_state=0)
     with tempfile.TemporaryDirectory() as folder, local_client(2) as client:
-        write_shards(place(block, N_BLOCKS), data.schema, folder)
+        write_shards(partition(block, N_BLOCKS), data.schema, folder)
         blocks = Counted(DaskBlocks.load(client, partial(read_shard, folder), N_BLOCKS))
         blocks.reduce(_touch)
         blocks.readings = 0

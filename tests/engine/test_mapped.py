@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from aucdist.data.block import Block, place
+from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.engine.mapped import MappedBlocks
@@ -9,7 +9,7 @@ from aucdist.engine.mapped import MappedBlocks
 
 def parts():
     X = np.arange(24.0).reshape(12, 2)
-    return place(Block.of(X, np.where(np.arange(12) < 4, 1, -1)), 3)
+    return partition(Block.of(X, np.where(np.arange(12) < 4, 1, -1)), 3)
 
 
 def load(index):

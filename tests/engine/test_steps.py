@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from aucdist.data.block import place
+from aucdist.data.block import partition
 from aucdist.data.shards.simulate import simulate
 from aucdist.engine.blocks import LocalBlocks, StoredBlock
 from aucdist.engine.steps import Interrupted, in_threads, number_of_threads, run_step, without_rows
@@ -20,7 +20,7 @@ JOBS = (1, 2, 3, 16)
 
 
 def load(index):
-    return place(ROWS, N_BLOCKS)[index]
+    return partition(ROWS, N_BLOCKS)[index]
 
 
 def blocks(n_jobs, stream=False):
@@ -63,7 +63,7 @@ def test_blocks_are_worked_on_at_once():
         meeting.wait(60)  # three threads have to be here, or it breaks
         return None, {"n": 1}
 
-    data = LocalBlocks(place(ROWS, 3), n_jobs=3)
+    data = LocalBlocks(partition(ROWS, 3), n_jobs=3)
     assert data.reduce(step) == {"n": 3}
 
 
@@ -151,12 +151,12 @@ def test_ctrl_c_in_a_step_arrives():
 
 def test_a_step_may_reduce_other_blocks_by_threads():
     """Helpers never wait for helpers that have not begun."""
-    inner = LocalBlocks(place(ROWS, 3), n_jobs=3)
+    inner = LocalBlocks(partition(ROWS, 3), n_jobs=3)
 
     def outer(block, memory):
         return None, inner.without_memory().reduce(lambda b, m: (None, {"n": b.n_samples}))
 
-    assert LocalBlocks(place(ROWS, 64), n_jobs=64).reduce(outer)["n"] == 64 * 3000
+    assert LocalBlocks(partition(ROWS, 64), n_jobs=64).reduce(outer)["n"] == 64 * 3000
 
 
 def test_what_cannot_be_read_is_an_error_for_any_number_of_threads():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from distributed import wait
 
-from aucdist.data.block import Block, place
+from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks, StoredBlock, without_rows
 from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.engine.steps import run_step
@@ -27,7 +27,7 @@ def data():
 
 
 def load(index):
-    return place(data(), N_BLOCKS)[index]
+    return partition(data(), N_BLOCKS)[index]
 
 
 def outcome(blocks, callback=None):

@@ -129,7 +129,7 @@ class Manifest:
         """The folder that it lies in."""
         return self.url.rpartition("/")[0]
 
-    def place(self, stored: Stored) -> str:
+    def url_of(self, stored: Stored) -> str:
         """Return the URL of one of its files."""
         return below(self.folder, stored.file)
 
@@ -254,7 +254,7 @@ def _from_json(content: dict[str, Any]) -> Manifest:
 
 
 def _features_of(manifest: Manifest) -> pa.Table:
-    url = manifest.place(manifest.features)
+    url = manifest.url_of(manifest.features)
     data = files.read_bytes(url)
     if hashlib.sha256(data).hexdigest() != manifest.features.sha256:
         raise InputError(f"{files.shown(url)} is truncated or altered: its checksum is not the one in the manifest")

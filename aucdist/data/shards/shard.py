@@ -45,7 +45,7 @@ def write_shards(blocks: Sequence[Block], schema: Schema, url: str) -> list[str]
     if len(schema.feature_names) != form.n_features:
         raise InputError(f"{len(schema.feature_names)} feature names for {form.n_features} features")
     manifest = commit(url, schema, form, [write_shard(block, url, i) for i, block in enumerate(blocks)])
-    return [manifest.place(shard) for shard in manifest.shards]
+    return [manifest.url_of(shard) for shard in manifest.shards]
 
 
 def write_shard(block: Block, url: str, index: int) -> Shard:
@@ -116,7 +116,7 @@ def verify_shard(url: str, index: int) -> str | None:
         block = _decoded(data, manifest, shard, index)
         if not np.isin(block.y, (-1, 1)).all() or np.isinf(block.rows.values).any():
             raise InputError(
-                f"{files.shown(manifest.place(shard))}: a label is neither -1 nor +1, or a value is not finite"
+                f"{files.shown(manifest.url_of(shard))}: a label is neither -1 nor +1, or a value is not finite"
             )
     except InputError as e:
         return str(e)
@@ -133,11 +133,11 @@ def _stored(manifest: Manifest, index: int) -> tuple[Shard, pa.Buffer]:
         shown = files.shown(manifest.folder)
         raise InputError(f"{shown} has {len(manifest.shards)} shards, from 0; there is no number {index}")
     shard = manifest.shards[index]
-    return shard, read_buffer(manifest.place(shard))
+    return shard, read_buffer(manifest.url_of(shard))
 
 
 def _decoded(data: pa.Buffer, manifest: Manifest, shard: Shard, index: int) -> Block:
-    where = files.shown(manifest.place(shard))
+    where = files.shown(manifest.url_of(shard))
     try:
         block = from_parquet(data, manifest.form, index, shard.values_at)
     except InputError as e:
@@ -151,5 +151,5 @@ def _decoded(data: pa.Buffer, manifest: Manifest, shard: Shard, index: int) -> B
 
 def _altered(manifest: Manifest, shard: Shard) -> InputError:
     return InputError(
-        f"{files.shown(manifest.place(shard))} is truncated or altered: its size or checksum is not the one in the manifest"
+        f"{files.shown(manifest.url_of(shard))} is truncated or altered: its size or checksum is not the one in the manifest"
     )

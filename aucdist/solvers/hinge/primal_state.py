@@ -11,8 +11,10 @@ import math
 import numpy as np
 
 from aucdist.data.block import Block
+from aucdist.data.code_rows import column_squares
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError, unknown
+from aucdist.kernels.codes import BinRows
 from aucdist.kernels.rows import CsrRows, accumulate, project
 from aucdist.objectives.hinge import PENALTIES, ClassWeight, DualPoint, penalty_of, shares_of
 from aucdist.solvers.base import Round
@@ -61,6 +63,8 @@ def mean_squares(block: Block, memory: None, shares: ClassWeight) -> tuple[None,
     if isinstance(rows, CsrRows):
         squares = np.repeat(own, np.diff(rows.offsets)) * rows.values.astype(np.float64) ** 2
         return None, {"squares": np.bincount(rows.indices, squares, minlength=block.n_features)}
+    if isinstance(rows, BinRows):
+        return None, {"squares": column_squares(rows, own)}
     return None, {"squares": np.einsum("i,ij,ij->j", own, rows.values, rows.values, dtype=np.float64)}
 
 

@@ -21,9 +21,11 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from aucdist.data.block import Block
+from aucdist.data.code_rows import second_moments as second_moments_of_codes
 from aucdist.engine.blocks import Blocks, Summary
+from aucdist.kernels.codes import BinRows
 from aucdist.kernels.link_rows import curvatures, evaluate_rows, sparse_moments
-from aucdist.kernels.rows import CsrRows, accumulate
+from aucdist.kernels.rows import CsrRows, DenseRows, accumulate
 from aucdist.objectives.links import LinkLoss
 from aucdist.solvers.base import Round
 
@@ -163,7 +165,7 @@ def evaluate(block: Block, memory: object, w: np.ndarray, bias: float, loss: Lin
     """Add up losses, slopes, slopes times scores, and gradients, of each class."""
     d = block.n_features
     gradients, sums = np.zeros((2, d)), np.zeros((2, 3))
-    at_a_time = 256 if isinstance(block.rows, CsrRows) else _rows_at_a_time(d)
+    at_a_time = _rows_at_a_time(d) if isinstance(block.rows, DenseRows) else 256
     picked, coefs = np.empty((2, at_a_time), dtype=np.int64), np.empty((2, at_a_time))
     evaluate_rows(
         block.rows, block.y, block.weights(), np.ascontiguousarray(w), bias, loss.terms, picked, coefs, gradients, sums
@@ -195,6 +197,12 @@ def weighted_moments(block: Block, coefs: np.ndarray) -> np.ndarray:
         accumulate(block.rows, np.arange(block.n_samples), coefs, total[d])
         total[d, d] = coefs.sum()
         return np.tril(total) + np.tril(total, -1).T
+    if isinstance(block.rows, BinRows):
+        total[:d, :d] = second_moments_of_codes(block.rows, coefs)
+        accumulate(block.rows, np.arange(block.n_samples), coefs, total[d])
+        total[d, d] = coefs.sum()
+        total[:d, d] = total[d, :d]
+        return total
     step = _rows_at_a_time(d)
     root = np.sqrt(coefs)
     part = np.empty((step, d + 1))

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from aucdist.data.block import Block
+from aucdist.data.code_rows import column_squares, elementwise
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary, without_rows
 from aucdist.errors import InputError
+from aucdist.kernels.codes import BinRows
 from aucdist.kernels.link_rows import along
 from aucdist.kernels.rows import accumulate, project
 from aucdist.objectives.links import LinkLoss
@@ -234,9 +236,20 @@ def _fixed_step(problem: LinkProblem, curvature: float) -> Solve:
 
 def absolute_moments(block: Block, memory: object) -> tuple[object, Summary]:
     """Add up the diagonal that bounds the second moments: each row's absolute values, and a 1, times their sum."""
+    if isinstance(block.rows, BinRows):
+        return memory, {"bound": _absolute_moments_of_codes(block)}
     size = abs(block.X)
     reach = block.weights() * (np.asarray(size.sum(axis=1, dtype=np.float64)).ravel() + 1.0)
     return memory, {"bound": np.append(size.T @ reach, reach.sum())}
+
+
+def _absolute_moments_of_codes(block: Block) -> np.ndarray:
+    rows = elementwise(block.rows, np.abs)
+    reach, bound = np.empty(block.n_samples), np.zeros(block.n_features)
+    project(rows, np.ones(block.n_features), reach)
+    reach = block.weights() * (reach + 1.0)
+    accumulate(rows, np.arange(block.n_samples), reach, bound)
+    return np.append(bound, reach.sum())
 
 
 # ---- Newton's steps ---------------------------------------------------------------------------------------------------
@@ -282,6 +295,8 @@ def _conjugate_gradients(
 def remember_curvature(block: Block, memory: object, theta: np.ndarray, loss: LinkLoss) -> tuple[np.ndarray, Summary]:
     """Keep the rows' curvatures; the diagonal of their second moments."""
     curved = curvature_of(block, theta, loss)
+    if isinstance(block.rows, BinRows):
+        return curved, {"diagonal": np.append(column_squares(block.rows, curved), curved.sum())}
     X = block.X
     squares = X.multiply(X).T @ curved if hasattr(X, "multiply") else np.einsum("ij,ij,i->j", X, X, curved)
     return curved, {"diagonal": np.append(squares, curved.sum())}

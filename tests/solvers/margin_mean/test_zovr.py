@@ -20,7 +20,7 @@ from support.margin_twins import (
 from support.small_sets import blocks_of
 from threadpoolctl import threadpool_limits
 
-from aucdist.data.block import Block, place
+from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.objectives.margin_mean import zeroth_order_estimate
@@ -36,7 +36,7 @@ N_BLOCKS = 3
 
 def gram_blocks(X, y, n_blocks=1):
     """Return blocks of the rows of X X', and the rows in the order of the blocks."""
-    parts = place(Block.of(X, y), n_blocks)
+    parts = partition(Block.of(X, y), n_blocks)
     order = np.concatenate([part.row_id for part in parts])
     return LocalBlocks([part.with_X(part.X @ X[order].T) for part in parts]), order
 
@@ -204,7 +204,7 @@ def test_rows_of_no_weight_and_blocks_without_rows_do_no_harm(solver):
 
 def parts():
     X, y = problem(300, 5)
-    return place(Block.of(X, y), N_BLOCKS)
+    return partition(Block.of(X, y), N_BLOCKS)
 
 
 def load(index):

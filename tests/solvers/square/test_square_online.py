@@ -6,7 +6,7 @@ from scipy.optimize import minimize_scalar
 from support import square_twins as twin
 from support.square_twins import FORMS, class_means, problem, square_gradient, square_minimiser, square_value
 
-from aucdist.data.block import Block, place
+from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import InputError
 from aucdist.kernels.square_epochs import shuffle
@@ -196,7 +196,7 @@ def test_univariate_value_is_the_least_over_the_bias(solver):
         return least(w) - slope @ slope / (2 * LAM)
 
     for weights in (w, 0.1 * w):
-        state = next(rounds(LocalBlocks(place(Block.of(X, y, weight=weight), 3)), LAM, weights, seed=0))
+        state = next(rounds(LocalBlocks(partition(Block.of(X, y, weight=weight), 3)), LAM, weights, seed=0))
         assert state.primal == pytest.approx(least(weights), rel=1e-10)
         assert state.dual == pytest.approx(max(0.0, bound(weights)), abs=1e-6)
 

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from support.small_sets import blocks_of
 from support.square_twins import problem, square_gradient, square_minimiser, square_value
 
-from aucdist.data.block import Block, place
+from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.errors import InputError
@@ -165,7 +165,7 @@ def test_path_of_too_many_features_names_what_works():
 
 def load(index):
     X, y, weight = problem(60, 300, 7, weighted=True)
-    return place(Block.of(X, y, weight=weight), N_BLOCKS)[index]
+    return partition(Block.of(X, y, weight=weight), N_BLOCKS)[index]
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from aucdist.data.block import Block, place
+from aucdist.data.block import Block, partition
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.data.shards.manifest import read_manifest
@@ -15,14 +15,16 @@ from aucdist.data.split import split
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS
-from flows.compute.lazy_rows import blocks_of, remote, split_remote
-from flows.compute.map_items import parallel_map
+from flows.compute.stages import call_stage
+from flows.compute.workers import Workers
 from flows.config.data import DataConfig
 from flows.progress.console import LineObserver
+from flows.rows.lazy import sharded_rows
+from flows.rows.lazy_split import split_lazy_rows
+from flows.rows.shards import open_shards
+from flows.run_folder.scores import read_scores
 from flows.train.config import TrainConfig
-from flows.train.publish import read_scores
 from flows.train.run import train
-from flows.train.stages import open_shards, split_and_scale
 
 NAMES = tuple("abcde")
 COARSE = {"lam": 0.01, "tol": 0.5}
@@ -33,7 +35,7 @@ def rows(seed=0, n=900):
 
 
 def sharded(block, url, n_blocks=4):
-    write_shards(place(block, n_blocks), Schema(NAMES, "y", ("1",), ("-1",), {}), str(url))
+    write_shards(partition(block, n_blocks), Schema(NAMES, "y", ("1",), ("-1",), {}), str(url))
     return str(url)
 
 
@@ -49,7 +51,7 @@ def trained(config):
 
 
 def ids(rows):
-    return np.sort(np.concatenate([block.row_id for block in blocks_of(rows)]))
+    return np.sort(np.concatenate([block.row_id for block in rows.blocks()]))
 
 
 @pytest.mark.parametrize("seed", [0, 1, 7])
@@ -57,23 +59,19 @@ def ids(rows):
 def test_the_test_rows_are_those_that_split_chooses(tmp_path, share, seed):
     block = rows()
     expected = split(block, share, seed)
-    found = split_remote(
-        remote(read_manifest(sharded(block, tmp_path))),
-        share,
-        seed,
-        parallel_map(None, LineObserver(lambda text: None)),
-    )
+    rows_there = sharded_rows(read_manifest(sharded(block, tmp_path)))
+    found = split_lazy_rows(rows_there, share, seed, Workers().parallel_map())
     for side, positions in zip(found, expected, strict=True):
         np.testing.assert_array_equal(ids(side), np.sort(block.row_id[positions]))
         assert (side.n_samples, side.n_pos) == (len(positions), (block.y[positions] == 1).sum())
-        assert [part.index for part in blocks_of(side)] == [0, 1, 2, 3]
+        assert [part.index for part in side.blocks()] == [0, 1, 2, 3]
 
 
 def test_kept_and_streamed_are_the_fit_of_the_same_blocks(tmp_path):
     block = rows()
     url = sharded(block, tmp_path / "rows")
     train_at, _ = split(block, 0.25, 5)
-    kept = [part.take(np.isin(part.row_id, block.row_id[train_at]), index=part.index) for part in place(block, 4)]
+    kept = [part.take(np.isin(part.row_id, block.row_id[train_at]), index=part.index) for part in partition(block, 4)]
     expected = ESTIMATORS["PairwiseHingeClassifier"](lam=0.01, tol=0.01).fit(LocalBlocks(kept)).certificate_
     for cache, said in (("auto", "kept in memory"), ("stream", "read again for every pass")):
         result, lines = trained(config(url, tmp_path, data={"test": {"fraction": 0.25, "seed": 5}}, cache=cache))
@@ -89,16 +87,16 @@ def test_features_are_scaled_as_those_of_rows_in_memory(tmp_path, scale, log1p):
     block = block.with_X(np.exp(block.X))
     url = sharded(block, tmp_path / "rows")
     settings = DataConfig(source={"source": url, "format": "shards"}, scale=scale, log1p=log1p, test={"fraction": 0.3})
-    settled = split_and_scale(open_shards(settings), settings, parallel_map(None, LineObserver(lambda text: None)))
+    prepared = open_shards(settings).prepare(Workers(), LineObserver(lambda text: None), call_stage)
     train_at, test_at = split(block, 0.3, 0)
     train = block.take(train_at)
     expected = fit_preprocessor([train], NAMES, log1p=log1p, scale=scale, categories={})
-    for found, positions in ((settled.train, train_at), (settled.test, test_at)):
-        parts = list(blocks_of(found))
+    for found, positions in ((prepared.train, train_at), (prepared.test, test_at)):
+        parts = list(found.blocks())
         X, ids = np.concatenate([part.X for part in parts]), np.concatenate([part.row_id for part in parts])
         wanted = expected.transform(block.take(positions))
         np.testing.assert_allclose(X[np.argsort(ids)], wanted.X[np.argsort(wanted.row_id)], rtol=1e-12, atol=1e-12)
-    assert settled.preprocessor.to_json()["scale"] == scale
+    assert prepared.preprocessor.to_json()["scale"] == scale
 
 
 def test_a_cluster_streams_the_same_run(tmp_path):
@@ -151,7 +149,7 @@ def test_what_shards_do_not_take(tmp_path, data, more, said):
 def test_one_class_and_other_features_are_refused(tmp_path):
     with pytest.raises(InputError, match="all of one class"):
         trained(config(one_class(tmp_path), tmp_path))
-    write_shards(place(rows(), 2), Schema(tuple("abcdx"), "y", ("1",), ("-1",), {}), str(tmp_path / "other"))
+    write_shards(partition(rows(), 2), Schema(tuple("abcdx"), "y", ("1",), ("-1",), {}), str(tmp_path / "other"))
     other = {"test": {"source": {"source": str(tmp_path / "other"), "format": "shards"}}}
     with pytest.raises(InputError, match="its features are not those of the training data"):
         trained(config(sharded(rows(), tmp_path / "rows"), tmp_path, data=other))
