@@ -124,7 +124,7 @@ class Blocks(ABC):
         if len(widths) > 1:
             raise InputError(f"blocks with different numbers of features: {', '.join(map(str, widths))}")
         self.infos = list(infos)
-        self._ranges: ColumnRanges | None = None
+        self._ranges: Any = None  # ColumnRanges, once they are asked for
 
     @property
     def n_blocks(self) -> int:
@@ -175,12 +175,11 @@ class Blocks(ABC):
     def ranges(self) -> ColumnRanges:
         """The range of each column: found by one reduction when it is first asked for, or when the blocks were first read."""
         if self._ranges is None:
-            known = [info.ranges for info in self.infos]
-            if all(part is not None for part in known):
-                self._ranges = functools.reduce(ColumnRanges.__add__, known)  # type: ignore[arg-type]
-            else:
-                self._ranges = self.fresh().reduce(find_ranges)["ranges"]
-        return self._ranges
+            known = [info.ranges for info in self.infos if info.ranges is not None]
+            whole = len(known) == self.n_blocks
+            self._ranges = _joined(known) if whole else self.fresh().reduce(find_ranges)["ranges"]
+        found: ColumnRanges = self._ranges
+        return found
 
     @property
     def same_rows(self) -> "Blocks":
@@ -274,6 +273,10 @@ class LocalBlocks(Blocks):
         told = merge(summaries())  # one after the other: together they may be larger than the blocks
         self._memory = memories
         return told
+
+
+def _joined(parts: Sequence[ColumnRanges]) -> ColumnRanges:
+    return functools.reduce(ColumnRanges.__add__, parts)
 
 
 def find_ranges(block: Block, memory: Any) -> tuple[Any, Summary]:

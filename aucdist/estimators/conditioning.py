@@ -65,6 +65,14 @@ class Shift:
         """Return by how much a score with weights w of shape (n_features,) falls with the shift."""
         return float(w[self.columns] @ self.values)
 
+    def with_intercept(self, w: np.ndarray) -> np.ndarray:
+        """Return weights with their intercept last that score the rows shifted as `w` scores the rows."""
+        return np.append(w[:-1], w[-1] + self.along(w[:-1]))
+
+    def undone(self, w: np.ndarray) -> np.ndarray:
+        """Return weights with their intercept last that score the rows as `w` scores the rows shifted."""
+        return np.append(w[:-1], w[-1] - self.along(w[:-1]))
+
 
 def shift_of(ranges: ColumnRanges) -> Shift | None:
     """Return the shift of the columns that are far from 0; None if there are none."""

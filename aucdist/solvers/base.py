@@ -24,7 +24,7 @@ class Status(StrEnum):
     DIVERGED = "diverged"
     """The objective is no longer finite: the steps are too long. The weights are those of the round before."""
     ROUNDING = "rounding"
-    """What is left of the gap cannot be told from rounding errors, or values contradict each other: nothing below it is proved."""
+    """What is left of the gap cannot be told from rounding errors, or values contradict each other by more than those."""
 
 
 REACHED = (Status.CONVERGED, Status.STATIONARY)

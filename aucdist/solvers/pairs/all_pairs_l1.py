@@ -57,7 +57,7 @@ class AllPairsL1(AllPairs):
         return self.lam * float(np.abs(w).sum())
 
     def bound_error(self, bound: float) -> float:
-        """Return a bound on the rounding error of the bundle's bound, which is scaled by lam over the gradient's largest entry."""
+        """Return a bound on the rounding error of the bundle's bound, which the gradient's largest entry scales."""
         n_points = self.bundle.n_points
         slope_error = self.rounding.combination(2.0 * self.bundle.active, extra=2 * n_points)
         share = self.rounding.over_rows + EPS * n_points
