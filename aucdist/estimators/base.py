@@ -28,7 +28,7 @@ REASONS = {
     Status.MAX_PASSES: "max_passes was reached",
     Status.FINISHED: "the solver took all its steps",
     Status.DIVERGED: "the steps diverged in the next round, as eta is too long: the weights are those",
-    Status.ROUNDING: "rounding errors are as large as what is left of the gap",
+    Status.ROUNDING: "rounding errors are as large as what is left of the gap, or hide where to go on,",
 }
 
 

@@ -24,7 +24,7 @@ class Status(StrEnum):
     DIVERGED = "diverged"
     """The objective is no longer finite: the steps are too long. The weights are those of the round before."""
     ROUNDING = "rounding"
-    """What is left of the gap cannot be told from rounding errors, or values contradict each other by more than those."""
+    """Rounding errors are as large as what is left of the gap, or hide where to go on, or values contradict each other."""
 
 
 REACHED = (Status.CONVERGED, Status.STATIONARY)
@@ -76,6 +76,8 @@ class Round:
         Whether an objective that is not convex has no slope left here, as far as the tolerance asks.
     primal_error, dual_error : float
         Bounds on the rounding errors of `primal` and `dual`.
+    stuck : bool
+        Whether rounding hides from the solver where to go on.
     """
 
     w: np.ndarray
@@ -85,6 +87,7 @@ class Round:
     stationary: bool = field(default=False, kw_only=True)
     primal_error: float = field(default=0.0, kw_only=True)
     dual_error: float = field(default=0.0, kw_only=True)
+    stuck: bool = field(default=False, kw_only=True)
 
     @property
     def rounding(self) -> float:
@@ -198,7 +201,7 @@ def solve(rounds: Iterator[Round], *, tol: float, max_passes: int, callback: Cal
         if gap <= tol:
             status = Status.CONVERGED
             break
-        if state.dual > 0.0 and state.primal - state.dual <= max(state.rounding, tol * state.primal):
+        if state.stuck or (state.dual > 0.0 and state.primal - state.dual <= max(state.rounding, tol * state.primal)):
             status = Status.ROUNDING
             break
         if state.stationary:

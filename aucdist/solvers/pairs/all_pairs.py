@@ -44,6 +44,9 @@ NEAR = 0.03
 LEAST_NOISE = 0.01
 """A sample whose lam is below this share of `sample.noise` is solved by weights so much its own that cuts at zero are better."""
 
+PATIENCE = 100
+"""Passes without any bound above 0 after which cuts that rounding cannot tell apart end the fit."""
+
 MAX_GROUPS = 24
 
 MAX_CELLS = 2**16
@@ -262,6 +265,10 @@ class AllPairs:
         """Return what the weights cost."""
         return 0.5 * self.lam * float(w @ w)
 
+    def is_stuck(self, dual: float, passes: int) -> bool:
+        """Tell whether gradients are so long that their combinations cannot be found by rounded numbers, as of unscaled columns."""
+        return passes >= PATIENCE and dual <= 0.0 and self.bundle.resolution(self.lam) > self.primal
+
     def dual_error(self, w: np.ndarray) -> float:
         """Return a bound on the rounding error of the bundle's bound, where w is the combination's weights."""
         active, n_points = self.bundle.active, self.bundle.n_points
@@ -279,7 +286,10 @@ class AllPairs:
         while True:
             target, bound = self.bundle.solve(lam)
             dual, error = higher((dual, error), (bound, self.dual_error(target)))
-            yield Round(self.w.copy(), self.primal, dual, passes, primal_error=self.primal_error, dual_error=error)
+            yield Round(
+                self.w.copy(), self.primal, dual, passes, primal_error=self.primal_error, dual_error=error,
+                stuck=self.is_stuck(dual, passes),
+            )  # fmt: skip
             if mu > 0.0:
                 target = self.bundle.near(lam, self.w, mu)
             step = self._advance(target, (self.primal - dual) / self.primal)
