@@ -322,7 +322,9 @@ class JournalledBlocks(Blocks):
 
     def fresh(self) -> "JournalledBlocks":
         """Return the same blocks with empty memory."""
-        return JournalledBlocks(self._journal, self._inner.fresh())
+        other = JournalledBlocks(self._journal, self._inner.fresh())
+        other._ranges = self._ranges
+        return other
 
     def fork(self) -> "JournalledBlocks":
         """Return the same blocks with the memory they have now."""

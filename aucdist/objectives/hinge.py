@@ -65,6 +65,13 @@ class DualPoint:
         """Return -v, followed by minus the sum of m_i a_i y_i: where the a are those of the active rows, the loss's gradient."""
         return np.append(self.sums[0] - self.sums[1], self.totals[0] - self.totals[1])
 
+    def balanced(self, *, intercept: bool) -> tuple[float, np.ndarray]:
+        """Return A and v of the point; an intercept needs the heavier class scaled to weigh as much as the other."""
+        kept = np.ones(2)
+        if intercept:
+            kept = self.totals.min() / np.where(self.totals > 0.0, self.totals, 1.0)
+        return float(kept @ self.totals), kept[1] * self.sums[1] - kept[0] * self.sums[0]
+
     def lower_bound(self, penalty: str, lam: float, *, intercept: bool) -> float:
         """Return the dual value of the point, scaled to be feasible and, for L2, to the best length.
 
@@ -75,11 +82,7 @@ class DualPoint:
             Above 0.
         intercept : bool
         """
-        kept = np.ones(2)
-        if intercept:
-            # The heavier class is scaled to weigh as much as the other.
-            kept = self.totals.min() / np.where(self.totals > 0.0, self.totals, 1.0)
-        total, v = float(kept @ self.totals), kept[1] * self.sums[1] - kept[0] * self.sums[0]
+        total, v = self.balanced(intercept=intercept)
         if penalty == "l1":
             return total * min(1.0, lam / max(float(np.abs(v).max(initial=0.0)), lam))
         square = float(v @ v)

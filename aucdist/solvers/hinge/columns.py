@@ -31,6 +31,7 @@ from aucdist.kernels.rows import accumulate, project
 from aucdist.objectives.hinge import EQUAL, ClassWeight, DualPoint
 from aucdist.solvers.base import Round
 from aucdist.solvers.hinge.primal_state import PrimalState, mean_hinge, row_shares
+from aucdist.solvers.rounding import EPS
 
 FACTOR = 4.0
 """Of `PrimalState.usual_eta`: one weight moves at a time, and the next one sees it."""
@@ -172,12 +173,14 @@ def _rounds(
 
     margins = labels * state.w[-1] + columns.reduce(add_up, state.w)["margins"]
     mean = np.zeros_like(margins)
+    # A weight is drawn once a sweep, more or less; each move of it is one of the margins it touches.
+    per_sweep = 4 * round(2.0 * state.rounding.over_columns / EPS)
     for t in count(1):
         share = state.next_round()
         mean += share * (margins - mean)
         steps = state.step(eta, t), FACTOR / np.sqrt(t)
         told = columns.reduce(sweep, state.w, margins, sweeps, t, steps)
-        state.passes += 1.5
+        state.passes, state.moves = state.passes + 1.5, state.moves + per_sweep
         point = _point(told["sums"], labels, np.where(margins < 1.0, shares, 0.0), columns.n_blocks)
         yield state.end_round(loss_of(mean if state.average else margins), point, share)
         reached, moved = _gathered(told["w"], state.w, columns.n_blocks), told["margins"]

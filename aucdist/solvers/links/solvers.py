@@ -83,12 +83,12 @@ def lipschitz(
     before = problem.origin() if start is None else start.astype(np.float64)
     here, age, passes = before, 1.0, 1
     best: Point | None = None
-    dual = 0.0
+    bound: Point | None = None
     while True:
         point, passes = problem.evaluate(here), passes + 1
         best = point if best is None or point.primal < best.primal else best
-        dual = max(dual, point.dual)
-        yield _round(best, dual, passes, gradient_tol)
+        bound = point if bound is None else _higher(bound, point)
+        yield _round(best, bound, passes, gradient_tol)
         after = here - step(point.gradient)
         if np.array_equal(after, here):
             return
@@ -125,16 +125,16 @@ def newton(
     if start is None and loss.convex:
         start, passes_before = _near(problem)
     point, passes = _first(problem, start)
-    dual, passes = point.dual, passes + passes_before
+    bound, passes = point, passes + passes_before
     while True:
-        yield _round(point, dual, passes, gradient_tol)
+        yield _round(point, bound, passes, gradient_tol)
         solver, cost = hessian_solver(problem, point)
         move, more = solver(-point.gradient)
         found = descend(problem, point, move)
         if found is None:
             return
         point, n_tries = found
-        passes, dual = passes + cost + more + n_tries, max(dual, point.dual)
+        passes, bound = passes + cost + more + n_tries, _higher(bound, point)
 
 
 def _near(problem: LinkProblem) -> tuple[np.ndarray | None, int]:
@@ -174,16 +174,16 @@ def gradient(
     """
     problem = LinkProblem(blocks.fresh(), loss, lam, fit_intercept, penalise_intercept)
     point, passes = _first(problem, start)
-    dual, length = point.dual, 1.0
+    bound, length = point, 1.0
     while True:
-        yield _round(point, dual, passes, gradient_tol)
+        yield _round(point, bound, passes, gradient_tol)
         move = -point.gradient
         length = _bisected(problem, point, move, length)
         found = descend(problem, point, move * length)
         if found is None:
             return
         point, n_tries = found
-        passes, dual = passes + 1 + n_tries, max(dual, point.dual)
+        passes, bound = passes + 1 + n_tries, _higher(bound, point)
 
 
 def _first(problem: LinkProblem, start: np.ndarray | None) -> tuple[Point, int]:
@@ -195,11 +195,17 @@ def _first(problem: LinkProblem, start: np.ndarray | None) -> tuple[Point, int]:
     return problem.evaluate(problem.origin()), 1 if start is None else 2
 
 
-def _round(point: Point, dual: float, passes: int, gradient_tol: float) -> LinkRound:
+def _round(point: Point, lowest: Point, passes: int, gradient_tol: float) -> LinkRound:
     theta, slope = point.theta, point.gradient_norm
     return LinkRound(
-        theta[:-1].copy(), point.primal, dual, passes, float(theta[-1]), slope, stationary=slope <= gradient_tol
-    )
+        theta[:-1].copy(), point.primal, lowest.dual, passes, float(theta[-1]), slope, stationary=slope <= gradient_tol,
+        primal_error=point.primal_error, dual_error=lowest.dual_error,
+    )  # fmt: skip
+
+
+def _higher(known: Point, found: Point) -> Point:
+    """Return the point whose lower bound says more."""
+    return found if found.dual - found.dual_error > known.dual - known.dual_error else known
 
 
 def descend(problem: LinkProblem, point: Point, move: np.ndarray) -> tuple[Point, int] | None:

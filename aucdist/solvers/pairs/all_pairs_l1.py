@@ -17,8 +17,8 @@ import numpy as np
 
 from aucdist.engine.blocks import Blocks
 from aucdist.solvers.base import Round
-from aucdist.solvers.pairs.all_pairs import AllPairs, higher
-from aucdist.solvers.rounding import EPS
+from aucdist.solvers.pairs.all_pairs import AllPairs
+from aucdist.solvers.rounding import EPS, higher
 
 FORETOLD = 0.5
 """Where at least this share of the decrease foretold came true, the next point may lie farther off."""

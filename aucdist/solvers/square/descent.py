@@ -6,6 +6,7 @@ conjugate gradient method; with any other direction it never rises. Blocks keep 
 that a round costs one X z and one X'c, and value and gradient are those of the scores kept, exactly and over all pairs.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -25,6 +26,7 @@ from aucdist.objectives.pairwise_square import (
     value,
 )
 from aucdist.solvers.base import Round
+from aucdist.solvers.rounding import EPS, Rounding
 
 Direction = Callable[[np.ndarray], np.ndarray]
 
@@ -116,7 +118,44 @@ def spread_at(blocks: Blocks, known: PairwiseSquare, w: np.ndarray) -> tuple[flo
     return found["variance"], found["spread_w"]
 
 
-def measured(blocks: Blocks, known: PairwiseSquare, w: np.ndarray, lam: float, passes: int) -> Round:
+def errors(
+    rounding: Rounding, w: np.ndarray, lam: float, primal: float, slope: np.ndarray, known: PairwiseSquare, *,
+    drift: float = 0.0, full: bool = False,
+) -> tuple[float, float]:  # fmt: skip
+    """Return bounds on the rounding errors of the objective and of the lower bound that its gradient gives.
+
+    The class means are sums over rows, so the score of a mean is off by the rounding of such a sum. A score's distance from its
+    class's mean follows, and so do the products of distances and values that the gradient is made of.
+
+    Parameters
+    ----------
+    rounding : Rounding
+    w : ndarray of shape (n_features,)
+    lam, primal : float
+    slope : ndarray of shape (n_features,)
+        The gradient at w.
+    known : PairwiseSquare
+    drift : float
+        How far scores that are sums of moves may be off besides.
+    full : bool
+        Whether the value comes from the scatter matrices: columns that nearly cancel in the scores do not cancel in these.
+    """
+    miss = abs(1.0 - float(w @ known.difference))
+    deviation = np.sqrt(2.0 * max(primal, 0.0))  # what is left of the objective is the variance
+    if full:
+        deviation = max(deviation, float(np.sqrt(np.maximum(np.diag(known.spread), 0.0)) @ np.abs(w)))
+    apart = rounding.score(w) + rounding.over_rows * rounding.reach(w) + drift
+    sums = rounding.over_rows + rounding.over_columns
+    of_value = 4.0 * miss * apart + 2.0 * (deviation + apart) * apart + 2.0 * sums * (primal + deviation**2)
+    of_slope = (2.0 * (4.0 * apart + 4.0 * sums * deviation + 2.0 * sums * miss)) * rounding.largest
+    of_slope = of_slope + 2.0 * EPS * lam * np.abs(w)
+    of_value += rounding.penalty(w, 0.5 * lam * float(w @ w))
+    return of_value, of_value + rounding.half_square(slope, of_slope) / lam
+
+
+def measured(
+    blocks: Blocks, known: PairwiseSquare, w: np.ndarray, lam: float, passes: int, rounding: Rounding
+) -> Round:
     """Return the round of weights that were found otherwise: value and bound there, exactly over all pairs, in one pass.
 
     Weights that have diverged have a value that is not finite.
@@ -124,7 +163,11 @@ def measured(blocks: Blocks, known: PairwiseSquare, w: np.ndarray, lam: float, p
     with np.errstate(over="ignore", invalid="ignore"):
         variance, spread_w = spread_at(blocks, known, w)
         primal = value(w, known.difference, variance, lam)
-        return Round(w, primal, lower_bound(primal, gradient(w, known.difference, spread_w, lam), lam), passes)
+        slope = gradient(w, known.difference, spread_w, lam)
+        of_primal, of_dual = errors(rounding, w, lam, primal, slope, known)
+        return Round(
+            w, primal, lower_bound(primal, slope, lam), passes, primal_error=of_primal, dual_error=of_dual
+        )  # fmt: skip
 
 
 class Descent:
@@ -143,6 +186,7 @@ class Descent:
     """
 
     def __init__(self, blocks: Blocks, known: PairwiseSquare, lam: float, w: np.ndarray, n_moves: int = 1):
+        self.rounding = Rounding.of(blocks)
         self.blocks, self.known, self.lam, self.w = blocks.fresh(), known, lam, w
         self.moves = np.zeros((n_moves, len(w)))
         self.blocks.reduce(begin, w, (known.neg.weight, known.pos.weight), n_moves)
@@ -158,10 +202,18 @@ class Descent:
         passes, per_round : float
             Passes until here, and what each round takes.
         """
-        dual = 0.0
-        while True:
-            dual = max(dual, lower_bound(self.primal, self.gradient, self.lam))
-            yield Round(self.w.copy(), self.primal, dual, math.ceil(passes))
+        dual, of_dual = 0.0, 0.0
+        for number in itertools.count(1):
+            drift = number * EPS * self.rounding.reach(self.w)
+            of_primal, error = errors(
+                self.rounding, self.w, self.lam, self.primal, self.gradient, self.known, drift=drift
+            )  # fmt: skip
+            found = lower_bound(self.primal, self.gradient, self.lam)
+            if found - error > dual - of_dual:
+                dual, of_dual = found, error
+            yield Round(
+                self.w.copy(), self.primal, dual, math.ceil(passes), primal_error=of_primal, dual_error=of_dual
+            )  # fmt: skip
             before = self.w
             self._descend(direction(self.gradient))
             passes += per_round

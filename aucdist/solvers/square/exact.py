@@ -8,7 +8,8 @@ from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
 from aucdist.objectives.pairwise_square import PairwiseSquare, lower_bound
 from aucdist.solvers.base import Round
-from aucdist.solvers.square.descent import Descent, moments, moments_of
+from aucdist.solvers.rounding import Rounding
+from aucdist.solvers.square.descent import Descent, errors, moments, moments_of
 
 MOST_FEATURES = 1000
 """Up to so many, the classes' scatter matrices are taken: 8 MB each, and a pass of n_features^2 operations a row."""
@@ -64,6 +65,9 @@ def exact_path(blocks: Blocks, lams: Sequence[float]) -> Iterator[Round]:
             f"several lam from the same moments take matrices of {blocks.n_features} x {blocks.n_features} numbers; that is for "
             f"up to {MOST_FEATURES} features. Fit one lam after the other with solver='exact', largest first, with warm_start"
         )
-    found = blocks.fresh().reduce(moments, True)
-    for lam, (w, primal, slope) in zip(lams, PairwiseSquare(found["neg"], found["pos"]).minimisers(lams), strict=True):
-        yield Round(w, primal, lower_bound(primal, slope, lam), 1)
+    rounding, found = Rounding.of(blocks), blocks.fresh().reduce(moments, True)
+    known = PairwiseSquare(found["neg"], found["pos"])
+    for lam, (w, primal, slope) in zip(lams, known.minimisers(lams), strict=True):
+        of_primal, of_dual = errors(rounding, w, lam, primal, slope, known, full=True)
+        bound = lower_bound(primal, slope, lam)
+        yield Round(w, primal, bound, 1, primal_error=of_primal, dual_error=of_dual)

@@ -22,6 +22,7 @@ from aucdist.kernels.opauc import learn_dense, learn_sketched
 from aucdist.kernels.square_epochs import shuffle
 from aucdist.objectives.pairwise_square import VALUE_AT_ZERO
 from aucdist.solvers.base import Round
+from aucdist.solvers.rounding import Rounding
 from aucdist.solvers.square.descent import measured, moments_of
 from aucdist.solvers.square.exact import MOST_FEATURES
 from aucdist.solvers.square.rows import squared_lengths
@@ -134,15 +135,15 @@ def opauc(
         those that evaluate come on top.
     """
     check_rank(rank, blocks.n_features)
-    known = moments_of(blocks)
+    known, rounding = moments_of(blocks), Rounding.of(blocks)
     w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)
-    yield Round(w, VALUE_AT_ZERO, 0.0, 0) if start is None else measured(blocks, known, w, lam, 0)
+    yield Round(w, VALUE_AT_ZERO, 0.0, 0) if start is None else measured(blocks, known, w, lam, 0, rounding)
     own = blocks.fresh()
     if eta is None:
         eta = longest_step(max(own.reduce(longest_row)["longest"]), lam)
     for number in range(1, epochs + 1):
         w = own.reduce(epoch, w, eta, lam, rank, (seed, number), blocks.n_samples)["w"]
-        yield measured(blocks, known, w, lam, number)
+        yield measured(blocks, known, w, lam, number, rounding)
 
 
 def longest_step(longest: float, lam: float) -> float:

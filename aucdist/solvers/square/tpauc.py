@@ -21,6 +21,7 @@ from aucdist.errors import InputError
 from aucdist.kernels.square_epochs import shuffle, square_epoch
 from aucdist.objectives.pairwise_square import VALUE_AT_ZERO, ClassMoments, class_moments, row_factors
 from aucdist.solvers.base import Round
+from aucdist.solvers.rounding import Rounding
 from aucdist.solvers.square.descent import measured, moments_of
 from aucdist.solvers.square.rows import products_with, squared_distances
 
@@ -125,9 +126,9 @@ def tpauc(
         As in `checked_means`.
     """
     given = checked_means(class_means, blocks.n_features)
-    known = moments_of(blocks)
+    known, rounding = moments_of(blocks), Rounding.of(blocks)
     w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)
-    yield Round(w, VALUE_AT_ZERO, 0.0, 1) if start is None else measured(blocks, known, w, lam, 1)
+    yield Round(w, VALUE_AT_ZERO, 0.0, 1) if start is None else measured(blocks, known, w, lam, 1, rounding)
     means = np.stack([known.neg.mean, known.pos.mean]) if given is None else given
     weights = (known.neg.weight, known.pos.weight)
     own = blocks.fresh()
@@ -135,7 +136,7 @@ def tpauc(
     eta = longest_step(means, highest, lam) if eta is None else eta
     for number in range(1, epochs + 1):
         w = own.reduce(epoch, w, eta, lam, (seed, number), blocks.n_samples)["w"]
-        yield measured(blocks, known, w, lam, 1 + number)
+        yield measured(blocks, known, w, lam, 1 + number, rounding)
 
 
 def prepare(
