@@ -8,7 +8,6 @@ import yaml
 
 from aucdist.data.source import Source, parse_source
 from aucdist.data.storage.files import data_root as data_root
-from aucdist.data.storage.files import is_web, locate
 from aucdist.errors import InputError, unknown
 
 # libyaml's loader is ten times as fast, but not on every machine.
@@ -74,7 +73,4 @@ def find(name: str) -> Source:
 
 def is_present(source: Source) -> bool:
     """Tell whether a data set can be read here without a network: it is bundled, or its files are local and exist."""
-    if source.format == "embedded":
-        return True
-    parts = [source.source] if isinstance(source.source, str) else source.source
-    return all(not is_web(part) and Path(locate(part)).exists() for part in parts)
+    return source.format_of().is_present(source)

@@ -1,171 +1,63 @@
-"""What a data set is: where its bytes lie, how to read them, and what must be found there."""
+"""A data set to read: where its bytes lie, how to read them, and what must be found there."""
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, ValidationInfo, model_validator
 
-from aucdist.data.labels import class_name
+from aucdist.data.formats.base import Format
+from aucdist.data.formats.registry import COMMON_FIELDS, FORMATS, formats_with
+from aucdist.data.source_fields import ClassName, Dtype, SourceFields
 from aucdist.errors import InputError, unknown
 
-Format = Literal["svmlight", "csv", "keel", "parquet", "embedded", "shards"]
-Layout = Literal["auto", "dense", "csr"]
-Separator = Literal[",", ";", "space", "tab"]
-Dtype = Literal["float32", "float64"]
-ClassName = str | int | float
+__all__ = ["UNLABELLED", "ClassName", "Dtype", "Source", "parse_source"]
 
-Condition = tuple[str, Literal["=", "!=", "<", "<=", ">", ">=", "in", "not in"], Any]
+if TYPE_CHECKING:
+    FormatName = str
+else:
+    FormatName = Literal[tuple(FORMATS)]
 
-TABLES = ("csv", "keel", "parquet")
-NOT_SHARDS = ("svmlight", *TABLES, "embedded")  # shards are read as they were written, with their own checksums
-# A key given for a format that has no use for it is refused: nobody should believe that it did something.
-ONLY_FOR = {
-    "label": TABLES,
-    "categorical": TABLES,
-    "hashed": TABLES,
-    "missing": TABLES,
-    "header": ("csv",),
-    "columns": ("csv",),
-    "separator": ("csv",),
-    "n_features": ("svmlight",),
-    "zero_based": ("svmlight",),
-    "labels": ("svmlight",),
-    "qid": ("svmlight",),
-    "keep": ("csv", "parquet"),
-    "where": ("parquet",),
-    "positive": NOT_SHARDS,
-    "layout": NOT_SHARDS,
-    "dtype": NOT_SHARDS,
-    "sha256": NOT_SHARDS,
-    "classes": NOT_SHARDS,
-}
-# What changes the numbers that are read, and so belongs to the fingerprint of the data.
-READING = (
-    "format",
-    "layout",
-    "positive",
-    "label",
-    "categorical",
-    "header",
-    "columns",
-    "separator",
-    "n_features",
-    "zero_based",
-)
-# What came later counts only where it is given, so that the fingerprints of before still hold.
-READING_WHERE_GIVEN = ("labels", "qid", "dtype", "keep", "where", "hashed", "missing")
+UNLABELLED = {"labelled": False}
+"""The context of pydantic in which a source of rows that are only scored needs no label."""
 
 
-class Source(BaseModel):
+class Source(SourceFields):
     """A data set to read. It is the entry of the catalog, and what users write out for data of their own."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    source: str | list[str] = Field(
-        description="File, folder, pattern or URL (file:// s3:// https://), or several of them that are one data set. "
-        "Relative paths lie below AUCDIST_DATA. The name of a bundled set for the format `embedded`"
-    )
-    format: Format = Field(description="How the bytes are laid out")
-    label: str | int | None = Field(
-        None, description="Label column by name, or by position from 0 (-1 is the last). KEEL files name it themselves"
-    )
-    positive: ClassName | list[ClassName] = Field(
-        "minority", description="Positive class, several of them, or `minority`: the rarest class. The rest is negative"
-    )
-    layout: Layout = Field(
-        "auto",
-        description="`auto`: dense, but CSR for svmlight files of which at most half of the entries are non-zero, and for tables "
-        "with hashed columns",
-    )
-    categorical: list[str | int] | Literal["auto"] = Field(
-        [],
-        description="Columns that become one 0/1 feature for each category. `auto`: those with a cell that is not a "
-        "number. The nominal attributes of KEEL files always do",
-    )
-    hashed: dict[str | int, int] = Field(
-        {},
-        description="Columns of categories too many to list, and the number of 0/1 features of each: a category belongs to the "
-        "one that a hash of it says",
-    )
-    missing: Literal["refuse", "keep"] = Field(
-        "refuse",
-        description="What to do with missing values of features. `keep`: a missing category is one of its own, a missing number "
-        "waits for `impute`",
-    )
-    header: bool = Field(True, description="csv: the first line holds the column names")
-    columns: list[str] | None = Field(None, description="csv without a header: the column names")
-    separator: Separator = Field(",", description="csv: what stands between cells; `space` is any run of blanks")
-    keep: list[str] | None = Field(
-        None,
-        min_length=1,
-        description="csv and parquet: the columns that become features, in this order. By default all",
-    )
-    where: list[Condition] | None = Field(
-        None,
-        min_length=1,
-        description='parquet: conditions such as [year, ">=", 2020] that all must hold for a row to be read. Row groups that '
-        "cannot hold such a row, by their statistics, stay on disk",
-    )
-    n_features: int | None = Field(None, ge=1, description="svmlight: the width, where the file does not show it")
-    zero_based: bool = Field(False, description="svmlight: the first feature is number 0 and not 1")
-    labels: Literal["numbers", "topics"] = Field(
-        "numbers",
-        description="svmlight: `numbers`, one a row, or `topics`: none, one or several classes a row, words or numbers with "
-        "commas between them, of which one in `positive` makes the row positive",
-    )
-    qid: Literal["refuse", "ignore"] = Field(
-        "refuse", description="svmlight: what to do with query ids. Pairs are taken over all rows, never within a query"
-    )
-    dtype: Dtype | None = Field(
-        None, description="Type of the values. By default float64, but float32 where a table's numbers all are"
-    )
-    sha256: str | None = Field(None, pattern="^[0-9a-f]{64}$", description="Checksum of the one file as it is stored")
-    rows: int | None = Field(None, ge=1, description="Expected number of rows")
-    features: int | None = Field(None, ge=1, description="Expected number of features, after one-hot encoding")
-    classes: dict[str, int] | None = Field(None, description="Expected number of rows of each class")
-    title: str | None = None
-    origin: str | None = Field(None, description="Where the file was taken from")
-    licence: str | None = None
-    note: str | None = None
-
-    @field_validator("classes", mode="before")
-    @classmethod
-    def _one_spelling(cls, classes: Any) -> Any:
-        return {class_name(c): n for c, n in classes.items()} if isinstance(classes, dict) else classes
+    format: FormatName = Field(description="Format of the files")
 
     @model_validator(mode="after")
-    def _consistent(self) -> "Source":
-        for key, formats in ONLY_FOR.items():
-            if self.format not in formats and getattr(self, key) != Source.model_fields[key].default:
-                raise InputError(f"`{key}` does not apply to format {self.format!r}, only to {', '.join(formats)}")
-        if self.format in ("csv", "parquet") and self.label is None:
+    def _consistent(self, info: ValidationInfo) -> "Source":
+        of = self.format_of()
+        for key, field in Source.model_fields.items():
+            if key not in of.fields | COMMON_FIELDS and getattr(self, key) != field.default:
+                # Nobody should believe that the key did something.
+                allowed = ", ".join(formats_with(key))
+                raise InputError(f"`{key}` does not apply to format {self.format!r}, only to {allowed}")
+        if of.needs_label and self.label is None and (info.context or {}).get("labelled", True):
             raise InputError(f"format {self.format!r} needs `label`: the name or the position of the label column")
-        if self.columns is not None and self.header:
-            raise InputError("`columns` names the columns of a file without a header: give `header: false` with it")
+        of.check(self)
         if self.sha256 is not None and not isinstance(self.source, str):
             raise InputError("`sha256` is the checksum of one file, but several sources are given")
-        if self.labels == "topics" and self.positive == "minority":
-            raise InputError("`labels: topics` needs `positive`: the class, or classes, that make a row positive")
-        if self.format == "shards" and not isinstance(self.source, str):
-            raise InputError("format 'shards' takes one folder")
         if self.source in ("", []) or self.positive == []:
             raise InputError("`source` and `positive` may not be empty")
         return self
 
-    def reading(self) -> dict[str, Any]:
-        """Return what decides how the bytes are read, in types of JSON."""
-        given = {key for key in READING_WHERE_GIVEN if getattr(self, key) != Source.model_fields[key].default}
-        return self.model_dump(mode="json", include={*READING, *given})
+    def format_of(self) -> Format:
+        """Return the format: what it can do, and how its files are read."""
+        return FORMATS[self.format]
 
 
-def parse_source(entry: Any, where: str) -> Source:
-    """Make a `Source` from what a YAML file says.
+def parse_source(entry: Any, where: str, *, labelled: bool = True) -> Source:
+    """Make a `Source` from an entry of a YAML file.
 
     Parameters
     ----------
     entry : dict
         The keys of a source.
     where : str
-        Names the place in the error, such as a file and an entry.
+        Names the entry in errors, such as its file and its name.
+    labelled : bool, default=True
+        False for rows that are only scored, which need no label.
 
     Raises
     ------
@@ -178,7 +70,7 @@ def parse_source(entry: Any, where: str) -> Source:
         if key not in Source.model_fields:
             raise InputError(f"{where}: {unknown('key', key, Source.model_fields)}")
     try:
-        return Source.model_validate(entry)
+        return Source.model_validate(entry, context=None if labelled else UNLABELLED)
     except ValidationError as e:
         first = e.errors()[0]
         cause = first.get("ctx", {}).get("error", first["msg"])

@@ -15,6 +15,7 @@ from aucdist.data.block import Block
 from aucdist.data.ranges import ColumnRanges
 from aucdist.data.storage.retries import patient
 from aucdist.errors import InputError
+from aucdist.kernels.codes import BinRows
 
 Summary = dict[str, Any]
 Step = Callable[..., tuple[Any, Summary]]
@@ -47,6 +48,7 @@ class BlockInfo:
     weight_pos: float
     weight_neg: float
     has_weights: bool
+    coded: bool = False
     lasting: bool = True
     ranges: ColumnRanges | None = None
 
@@ -54,14 +56,15 @@ class BlockInfo:
     def of(cls, block: Block) -> "BlockInfo":
         """Describe a block."""
         positive, weight = block.y > 0, block.weight
-        n, n_pos = block.n_samples, int(np.count_nonzero(positive))
+        n, n_pos, coded = block.n_samples, int(np.count_nonzero(positive)), isinstance(block.rows, BinRows)
         if weight is None:
-            return cls(n, block.n_features, n_pos, float(n_pos), float(n - n_pos), False)
-        return cls(n, block.n_features, n_pos, float(weight[positive].sum()), float(weight[~positive].sum()), True)
+            return cls(n, block.n_features, n_pos, float(n_pos), float(n - n_pos), False, coded)
+        of_pos, of_neg = float(weight[positive].sum()), float(weight[~positive].sum())
+        return cls(n, block.n_features, n_pos, of_pos, of_neg, True, coded)
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredBlock:
     """A block that is not kept in memory: it is read each time a step needs it.
 
     Attributes
@@ -78,7 +81,7 @@ class Stored:
     info: BlockInfo
 
     @classmethod
-    def first_read(cls, loader: Loader, index: int) -> "Stored":
+    def first_read(cls, loader: Loader, index: int) -> "StoredBlock":
         """Read the block once: what is wrong with it shows before the work begins."""
         block = load(loader, index)
         ranges = ColumnRanges.of(block) if block.n_features <= MOST_RANGES else None
@@ -97,9 +100,9 @@ def load(loader: Loader, index: int) -> Block:
         return loader(index)
 
 
-def info_of(block: Block | Stored) -> BlockInfo:
+def info_of(block: Block | StoredBlock) -> BlockInfo:
     """Describe a block, be it in memory or not."""
-    return block.info if isinstance(block, Stored) else BlockInfo.of(block)
+    return block.info if isinstance(block, StoredBlock) else BlockInfo.of(block)
 
 
 def without_rows(step: Step) -> Step:
@@ -167,6 +170,11 @@ class Blocks(ABC):
         return any(i.has_weights for i in self.infos)
 
     @property
+    def has_codes(self) -> bool:
+        """Whether the rows are codes of a feature map, and not numbers."""
+        return self.infos[0].coded
+
+    @property
     def lasting(self) -> bool:
         """Whether all rows stay in memory from step to step, so that what is made of them may stay there as well."""
         return all(i.lasting for i in self.infos)
@@ -176,10 +184,12 @@ class Blocks(ABC):
         """The range of each column: found by one reduction when it is first asked for, or when the blocks were first read."""
         if self._ranges is None:
             known = [info.ranges for info in self.infos if info.ranges is not None]
-            whole = len(known) == self.n_blocks
-            self._ranges = _joined(known) if whole else self.fresh().reduce(find_ranges)["ranges"]
-        found: ColumnRanges = self._ranges
-        return found
+            if len(known) == len(self.infos):
+                self._ranges = functools.reduce(ColumnRanges.__add__, known)
+            else:
+                self._ranges = self.without_memory().reduce(find_ranges)["ranges"]
+        assert self._ranges is not None
+        return self._ranges
 
     @property
     def same_rows(self) -> "Blocks":
@@ -187,7 +197,7 @@ class Blocks(ABC):
         return self
 
     @abstractmethod
-    def fresh(self) -> Self:
+    def without_memory(self) -> Self:
         """Return the same blocks with empty memory, for a fit that must not see another's."""
 
     def fork(self) -> Self:
@@ -217,7 +227,7 @@ class Blocks(ABC):
             ``join(pieces, index, n_blocks) -> Block`` makes block `index` of the pieces meant for it, in the order of the blocks.
         n_blocks : int
         """
-        cuts = self.fresh().reduce(cut, n_blocks)["pieces"]
+        cuts = self.without_memory().reduce(cut, n_blocks)["pieces"]
         return LocalBlocks([join([pieces[b] for pieces in cuts], b, n_blocks) for b in range(n_blocks)])
 
 
@@ -226,11 +236,11 @@ class LocalBlocks(Blocks):
 
     Parameters
     ----------
-    blocks : sequence of Block or Stored
+    blocks : sequence of Block or StoredBlock
         Those that are stored are read again for each step, and not kept.
     """
 
-    def __init__(self, blocks: Sequence[Block | Stored]):
+    def __init__(self, blocks: Sequence[Block | StoredBlock]):
         super().__init__([info_of(b) for b in blocks])
         for number, block in enumerate(blocks):
             if block.index != number:
@@ -252,9 +262,9 @@ class LocalBlocks(Blocks):
         n_blocks : int
         stream : bool, default=False
         """
-        return cls([(Stored.first_read if stream else load)(loader, index) for index in range(n_blocks)])
+        return cls([(StoredBlock.first_read if stream else load)(loader, index) for index in range(n_blocks)])
 
-    def fresh(self) -> "LocalBlocks":
+    def without_memory(self) -> "LocalBlocks":
         """Return the same blocks with empty memory."""
         other = object.__new__(LocalBlocks)
         other.infos, other._ranges, other._blocks = self.infos, self._ranges, self._blocks
@@ -285,14 +295,18 @@ def find_ranges(block: Block, memory: Any) -> tuple[Any, Summary]:
 
 
 def run(
-    step: Step, blocks: Sequence[Block | Stored], memories: Sequence[Any], args: Sequence[Any], numbers: Sequence[int]
+    step: Step,
+    blocks: Sequence[Block | StoredBlock],
+    memories: Sequence[Any],
+    args: Sequence[Any],
+    numbers: Sequence[int],
 ) -> Iterator[tuple[Any, Summary]]:
     """Run a step on one block after the other, and yield what it returned for each.
 
     Parameters
     ----------
     step : callable
-    blocks : sequence of Block or Stored
+    blocks : sequence of Block or StoredBlock
     memories : sequence
         What each block kept.
     args : sequence
@@ -309,9 +323,9 @@ def run(
         yield step(next(upcoming), memory, *args)
 
 
-def _read_ahead(blocks: Sequence[Block | Stored]) -> Iterator[Block]:
+def _read_ahead(blocks: Sequence[Block | StoredBlock]) -> Iterator[Block]:
     """Yield each block; while one is worked on, a thread reads the next. There are never more than these two in memory."""
-    stored = [block for block in blocks if isinstance(block, Stored)]
+    stored = [block for block in blocks if isinstance(block, StoredBlock)]
     if not stored:
         yield from blocks  # type: ignore[misc]  # none of them is stored
         return

@@ -18,7 +18,7 @@ from distributed.system import MEMORY_LIMIT
 
 from aucdist.data.block import Block
 from aucdist.data.storage.retries import patient
-from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, Step, Stored, Summary, info_of, load, merge, run
+from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, Step, StoredBlock, Summary, info_of, load, merge, run
 from aucdist.engine.spans import in_one_span, let_go
 from aucdist.errors import ClusterLost, InputError, RunError
 
@@ -38,7 +38,7 @@ class DaskBlocks(Blocks):
     ----------
     client : distributed.Client
     blocks : sequence of Future
-        Of `Block` or `Stored`, each to be had again from its own task graph.
+        Of `Block` or `StoredBlock`, each to be had again from its own task graph.
     stream : bool, default=False
         Whether they are stored, and so may be dealt out evenly wherever they were read first.
     """
@@ -71,12 +71,12 @@ class DaskBlocks(Blocks):
         """
         # Not bound to workers by address: when all of them were lost at once, Dask would wait for the old addresses for ever,
         # even with allow_other_workers. It deals tasks of equal cost out evenly by itself.
-        first = Stored.first_read if stream else load
+        first = StoredBlock.first_read if stream else load
         with in_one_span():
             futures = client.map(first, [loader] * n_blocks, range(n_blocks), pure=False)
         return cls(client, futures, stream=stream)
 
-    def fresh(self) -> "DaskBlocks":
+    def without_memory(self) -> "DaskBlocks":
         """Return the same blocks with empty memory."""
         other = copy.copy(self)
         other._states = [None] * len(self._parts)
@@ -126,7 +126,7 @@ class DaskBlocks(Blocks):
 class _Part:
     """Blocks that one worker works on one after the other."""
 
-    def __init__(self, numbers: Sequence[int], *blocks: Block | Stored):
+    def __init__(self, numbers: Sequence[int], *blocks: Block | StoredBlock):
         self.numbers, self.blocks = numbers, blocks
 
 
@@ -295,7 +295,7 @@ def connect(address: str, timeout: float = 10.0, tls: tuple[str, str, str] | Non
         yield client
 
 
-def each(client: Client, function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
+def map_on_workers(client: Client, function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
     """Call a function on many things on the workers, and yield the results in order, which are small.
 
     Parameters
@@ -309,7 +309,7 @@ def each(client: Client, function: Callable[[Any], Any], items: Sequence[Any]) -
         futures = client.map(_patiently, [function] * len(items), list(items), pure=False)[::-1]
     try:
         while futures:
-            yield _gather(client, [futures.pop()], "each")[0]
+            yield _gather(client, [futures.pop()], "map_on_workers")[0]
     finally:
         client.cancel(futures)  # after a fault in one of them nobody waits for the others
 

@@ -38,13 +38,13 @@ class MappedBlocks(Blocks):
             self._made: Blocks = blocks._made.fork()
             make = _make_again
         else:
-            self._made = blocks.fresh()
+            self._made = blocks.without_memory()
             make = _make
         super().__init__(self._made.reduce(make, _Call(change))["infos"])
         self._ranges = ranges
         self._now = self._made.fork()
 
-    def fresh(self) -> Self:
+    def without_memory(self) -> Self:
         """Return the same blocks with empty memory; they are not made again."""
         other = copy.copy(self)
         other._now = self._made.fork()
@@ -92,12 +92,12 @@ class PassingBlocks(Blocks):
 
     def __init__(self, blocks: Blocks, change: Callable[[Block], Block], ranges: ColumnRanges | None = None):
         super().__init__([replace(info, lasting=False, ranges=None) for info in blocks.infos])
-        self._blocks, self._change, self._ranges = blocks.fresh(), change, ranges
+        self._blocks, self._change, self._ranges = blocks.without_memory(), change, ranges
 
-    def fresh(self) -> Self:
+    def without_memory(self) -> Self:
         """Return the same blocks with empty memory."""
         other = copy.copy(self)
-        other._blocks = self._blocks.fresh()
+        other._blocks = self._blocks.without_memory()
         return other
 
     def fork(self) -> Self:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from aucdist.data.block import Block, as_rows
+from aucdist.data.block import Block, as_rows, rows_at
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.kernels.rows import project
 from aucdist.metrics.counts import ScoreCounts
@@ -40,7 +40,7 @@ def count_scores(blocks: Blocks, w: np.ndarray, intercept: float = 0.0) -> Score
     w : ndarray of shape (n_features,), float64
     intercept : float
     """
-    return blocks.fresh().reduce(_count, w, intercept)["counts"]
+    return blocks.without_memory().reduce(_count, w, intercept)["counts"]
 
 
 def count_scores_of_few(blocks: Blocks, w: np.ndarray) -> ScoreCounts:
@@ -51,7 +51,7 @@ def count_scores_of_few(blocks: Blocks, w: np.ndarray) -> ScoreCounts:
     blocks : Blocks
     w : ndarray of shape (n_features,), float64
     """
-    return blocks.fresh().reduce(_count_few, w)["counts"]
+    return blocks.without_memory().reduce(_count_few, w)["counts"]
 
 
 def separates(blocks: Blocks, w: np.ndarray) -> bool:
@@ -62,7 +62,7 @@ def separates(blocks: Blocks, w: np.ndarray) -> bool:
     blocks : Blocks
     w : ndarray of shape (n_features,), float64
     """
-    found = blocks.fresh().reduce(_inner_ends, w)
+    found = blocks.without_memory().reduce(_inner_ends, w)
     return bool(min(found["lowest"]) > max(found["highest"]))
 
 
@@ -71,7 +71,7 @@ def _inner_ends(block: Block, memory: None, w: np.ndarray) -> tuple[None, Summar
     weight = block.weights()
     for n in sorted({min(FEW, block.n_samples), block.n_samples}):
         scores, y, there = np.empty(n), block.y[:n], weight[:n] > 0
-        project(block.rows if n == block.n_samples else as_rows(block.X[:n]), w, scores)
+        project(block.rows if n == block.n_samples else rows_at(block.rows, np.arange(n)), w, scores)
         lowest = scores[there & (y > 0)].min(initial=np.inf)
         highest = scores[there & (y < 0)].max(initial=-np.inf)
         if lowest <= highest:

@@ -81,9 +81,9 @@ class Counted(Blocks):
         self._blocks = blocks
         self.readings = 0
 
-    def fresh(self) -> Self:
+    def without_memory(self) -> Self:
         """Return these blocks, with empty memory."""
-        self._blocks = self._blocks.fresh()
+        self._blocks = self._blocks.without_memory()
         return self
 
     def reduce(self, step: Step, *args: Any) -> Summary:

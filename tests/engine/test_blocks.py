@@ -26,7 +26,7 @@ def test_memory_stays_and_summaries_merge_in_block_order():
     again = blocks.reduce(remember, 5)
     assert again["memory"] == [7, 7, 7]
     assert sorted(np.concatenate(again["ids"])) == list(range(20))
-    assert blocks.fresh().reduce(remember, 1)["memory"] == [1, 1, 1]
+    assert blocks.without_memory().reduce(remember, 1)["memory"] == [1, 1, 1]
     assert blocks.reduce(remember, 0)["memory"] == [7, 7, 7]
 
 

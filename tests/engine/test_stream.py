@@ -10,7 +10,7 @@ import pytest
 from distributed import wait
 
 from aucdist.data.block import Block, partition
-from aucdist.engine.blocks import LocalBlocks, Stored, run, without_rows
+from aucdist.engine.blocks import LocalBlocks, StoredBlock, run, without_rows
 from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.errors import InputError
 from aucdist.solvers.base import solve
@@ -100,7 +100,7 @@ def test_the_next_block_is_read_while_one_is_worked_on():
     def step(block, memory):
         return None, {"overlap": [block.index == 2 or asked[block.index + 1].wait(10)]}
 
-    stored = [Stored(loader, i, None) for i in range(3)]
+    stored = [StoredBlock(loader, i, None) for i in range(3)]
     assert [told["overlap"] for _, told in run(step, stored, [None] * 3, (), range(3))] == [[True]] * 3
 
 
@@ -120,7 +120,7 @@ def test_errors_of_later_reads_and_of_steps_arrive():
         list(
             run(
                 count_rows,
-                [Stored(failing, i, None) for i in range(N_BLOCKS)],
+                [StoredBlock(failing, i, None) for i in range(N_BLOCKS)],
                 [None] * N_BLOCKS,
                 (1,),
                 range(N_BLOCKS),

@@ -117,7 +117,7 @@ def test_every_kind_of_blocks_gives_the_same_bits(rows, make):
 def test_sparse_rows_stay_sparse(rows):
     X, y = rows
     X = sp.csr_array(np.column_stack([X * (np.abs(X) > 1), np.full(len(y), 1e9)]))
-    blocks, shift = shifted(LocalBlocks([Block.of(X, y)]))
+    blocks, _ = shifted(LocalBlocks([Block.of(X, y)]))
     made = blocks.reduce(_rows)["rows"][0]
     assert sp.issparse(made)
     assert made.nnz == X.nnz

@@ -234,7 +234,7 @@ class AllPairs:
         n_anchors = min(blocks.n_pos, blocks.n_neg)
         # The anchors' weights and scores, and the weights of the rows that each is active with, are running sums.
         self.rounding = Rounding.of(blocks, running=2 * n_anchors)
-        self.blocks = blocks.fresh()
+        self.blocks = blocks.without_memory()
         self.sign = 1 if blocks.n_pos <= blocks.n_neg else -1
         self.total = blocks.weight_pos * blocks.weight_neg
         self.n_groups = number_of_groups(n_anchors, blocks.n_samples - n_anchors, blocks.n_features)

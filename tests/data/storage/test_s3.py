@@ -140,7 +140,7 @@ def test_ranges_and_versions(bucket):
         assert files.read_range(url, start, end, version) == data[start:end]
     assert files.read_range(url, 20_000, 30_000) == files.read_range(url, 7, 7) == b""
     files.write_bytes(url, data[::-1])
-    with pytest.raises(InputError, match="has changed since it was first looked at"):
+    with pytest.raises(InputError, match="has changed since it was first read"):
         files.read_range(url, 0, 10, version)
     with pytest.raises(InputError, match="no such file"):
         files.stat(at("none.bin"))
