@@ -108,7 +108,7 @@ class Round:
     def impossible(self) -> bool:
         """Whether a value contradicts what is known of all objectives and bounds, by more than rounding can explain."""
         error = self.rounding
-        return not (self.primal >= -error and self.dual <= self.primal + error and error < math.inf)
+        return not (-error <= self.primal < math.inf and self.dual <= self.primal + error and error < math.inf)
 
 
 Record = dict[str, float]
