@@ -42,12 +42,14 @@ def printed(script: Path) -> str:
 def imports() -> str:
     """Return a page with the drawing of the imports between folders."""
     graph = import_graph.graph_of_folders(import_graph.graph_of_files())
-    return "\n\n".join([
-        "# Imports",
-        "Imports between the folders of `aucdist` and `flows`, drawn from the code when these pages were built "
-        "(`make architecture`). Each folder imports from lower ones only; `tests/test_floors.py` holds this.",
-        import_graph.drawing(graph),
-    ])
+    return "\n\n".join(
+        [
+            "# Imports",
+            "Imports between the folders of `aucdist` and `flows`, drawn from the code when these pages were built "
+            "(`make architecture`). Each folder imports from lower ones only; `tests/test_floors.py` holds this.",
+            import_graph.drawing(graph),
+        ]
+    )
 
 
 def gallery(examples: list[Path]) -> str:

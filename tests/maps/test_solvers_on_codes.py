@@ -50,9 +50,7 @@ def two_forms(seed, n_blocks=2):
     if weight is not None:
         weight[:2] = 1.0
     codes = Block(rows, y, np.arange(60), weight)
-    return [
-        LocalBlocks(partition(block, n_blocks)) for block in (codes, Block.of(matrix_of(rows), y, weight=weight))
-    ]
+    return [LocalBlocks(partition(block, n_blocks)) for block in (codes, Block.of(matrix_of(rows), y, weight=weight))]
 
 
 def compare(rounds, seed, n_rounds=6):
