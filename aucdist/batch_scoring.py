@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from aucdist.data.dataset import Schema
-from aucdist.data.redaction import secret_urls, unveiled, veiled
 from aucdist.data.shards.block_reader import BlockReader, ParallelMap, fingerprint_of, open_reader
 from aucdist.data.shards.manifest import below, read_manifest
-from aucdist.data.source import Source
+from aucdist.data.sources.redaction import secret_urls, unveiled, veiled
+from aucdist.data.sources.source import Source
 from aucdist.data.storage import files
 from aucdist.data.storage.arrow_files import absolute, opened
 from aucdist.errors import InputError
@@ -42,7 +42,7 @@ class Scoring:
     opening : Opening
         The rows.
     urls : tuple of str
-        Those with passwords, which are no part of the file: see `aucdist.data.redaction`.
+        Those with passwords, which are no part of the file: see `aucdist.data.sources.redaction`.
     """
 
     model: str
@@ -87,7 +87,7 @@ def begin(
     loaded = load_model(model)
     source = to_score(source, loaded.schema)
     digests = [hashlib.sha256(files.read_bytes(below(model, file))).hexdigest() for file in (WEIGHTS, ABOUT)]
-    place = read_manifest(files.locate(str(source.source))).url if source.format == "shards" else None
+    place = read_manifest(files.locate(str(source.source))).url if source.format_of().is_sharded else None
     key = hashlib.sha256(json.dumps([digests, fingerprint_of(source), place, n_parts]).encode()).hexdigest()
     urls = secret_urls(source, model, place or "")
     begun = json.loads(files.read_bytes(below(output, BEGUN))) if files.exists(below(output, BEGUN)) else {}
@@ -116,17 +116,8 @@ def to_score(source: Source, schema: Schema) -> Source:
     InputError
         If the features of the model have names that rows of this format cannot have.
     """
-    changes: dict[str, Any] = {"classes": None, "features": None}
-    if source.format in ("csv", "parquet"):
-        changes |= {"label": None, "keep": schema.columns(), "categorical": []}
-    if source.format == "svmlight":
-        start = 0 if source.zero_based else 1
-        if schema.feature_names != tuple(str(i) for i in range(start, start + len(schema.feature_names))):
-            raise InputError(
-                f"{files.shown(str(source.source))}: the model's features have names ({schema.feature_names[0]}, ...), but "
-                "those of svmlight files are numbers"
-            )
-    return source.model_copy(update=changes)
+    changes = source.format_of().for_scoring(source, schema)
+    return source.model_copy(update={"classes": None, "features": None} | changes)
 
 
 def _scoring(content: dict[str, Any], urls: tuple[str, ...]) -> Scoring:

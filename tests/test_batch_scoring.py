@@ -14,7 +14,7 @@ from aucdist.batch_scoring import begin, finish, score_part
 from aucdist.data.formats.readers import read
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.data.shards.sharding import request, shard_data
-from aucdist.data.source import Source
+from aucdist.data.sources.source import Source
 from aucdist.errors import InputError
 from aucdist.model import load_model, save_model
 from aucdist.objectives.links import Link
@@ -140,7 +140,7 @@ def test_a_part_that_is_there_is_not_made_again(tmp_path, table, monkeypatch):
     score_part(begun.url, begun.key, 1)
     before = (tmp_path / "scores" / "part-00001.parquet").stat().st_mtime_ns
     with monkeypatch.context() as patch:
-        patch.setattr(scoring, "open_source", None)  # nor is the survey
+        patch.setattr(scoring, "open_reader", None)  # nor is the survey
         again, found = run(tmp_path, source, n_parts=3)
     assert again == begun
     check(found, scores)

@@ -40,7 +40,7 @@ def count_scores(blocks: Blocks, w: np.ndarray, intercept: float = 0.0) -> Score
     w : ndarray of shape (n_features,), float64
     intercept : float
     """
-    return blocks.fresh().reduce(_count, w, intercept)["counts"]
+    return blocks.without_memory().reduce(_count, w, intercept)["counts"]
 
 
 def separates(blocks: Blocks, w: np.ndarray) -> bool:
@@ -51,7 +51,7 @@ def separates(blocks: Blocks, w: np.ndarray) -> bool:
     blocks : Blocks
     w : ndarray of shape (n_features,), float64
     """
-    found = blocks.fresh().reduce(_inner_ends, w)
+    found = blocks.without_memory().reduce(_inner_ends, w)
     return bool(min(found["lowest"]) > max(found["highest"]))
 
 

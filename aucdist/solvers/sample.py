@@ -69,7 +69,7 @@ def wanted(blocks: Blocks) -> float:
 def sample(blocks: Blocks) -> Block:
     """Return a sample of the rows, in the order of their ids."""
     shares = (wanted(blocks) / blocks.n_neg, wanted(blocks) / blocks.n_pos)
-    drawn = stacked(blocks.fresh().reduce(draw, shares)["parts"])
+    drawn = stacked(blocks.without_memory().reduce(draw, shares)["parts"])
     return drawn.take(np.argsort(drawn.row_id, kind="stable"))
 
 

@@ -26,7 +26,7 @@ from aucdist.kernels.square_epochs import shuffle
 from aucdist.kernels.univariate import univariate_epoch
 from aucdist.objectives.pairwise_square import VALUE_AT_ZERO, PairwiseSquare, lower_bound, row_factors
 from aucdist.solvers.base import Round
-from aucdist.solvers.square.descent import moments_of, spread_at
+from aucdist.solvers.square.descent import moments_of, within_class_covariance
 from aucdist.solvers.square.rows import squared_lengths
 
 
@@ -66,7 +66,7 @@ def uni_squ(
 def _rounds(
     blocks: Blocks, lam: float, start: np.ndarray | None, loss: str, seed: int, eta: float | None, epochs: int
 ) -> Iterator[Round]:
-    blocks, n = blocks.fresh(), blocks.n_samples
+    blocks, n = blocks.without_memory(), blocks.n_samples
     measure, weights = _measure(blocks, loss), (blocks.weight_neg, blocks.weight_pos)
     w, bias = np.zeros(blocks.n_features) if start is None else start.astype(np.float64), 0.0
     yield Round(w, VALUE_AT_ZERO, 0.0, 0) if start is None else _round(measure, w, lam, 0)
@@ -121,14 +121,14 @@ Measure = Callable[[np.ndarray], tuple[float, np.ndarray]]
 def _measure(blocks: Blocks, loss: str) -> Measure:
     """Return the function that evaluates the least mean loss over b, and its gradient, exactly and in one pass."""
     if loss == "exponential":
-        return partial(_exponential, blocks.fresh())
+        return partial(_exponential, blocks.without_memory())
     return partial(_square, blocks, moments_of(blocks))
 
 
 def _square(blocks: Blocks, known: PairwiseSquare, w: np.ndarray) -> tuple[float, np.ndarray]:
-    variance, spread_w = spread_at(blocks, known, w)
+    variance, covariance_w = within_class_covariance(blocks, known, w)
     miss = 1.0 - 0.5 * float(w @ known.difference)
-    return 0.5 * variance + miss * miss, spread_w - miss * known.difference
+    return 0.5 * variance + miss * miss, covariance_w - miss * known.difference
 
 
 def _exponential(blocks: Blocks, w: np.ndarray) -> tuple[float, np.ndarray]:

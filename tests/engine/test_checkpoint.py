@@ -105,7 +105,7 @@ def test_a_fit_that_goes_on_does_not_look_at_the_rows_until_the_journal_ends(tmp
     class Counting(LocalBlocks):
         calls = 0
 
-        def fresh(self):
+        def without_memory(self):
             other = Counting(self._blocks)
             return other
 
@@ -169,7 +169,7 @@ def test_a_corrupt_one_is_not_used_but_the_one_before(what, tmp_path, undisturbe
         target.unlink() if what == "memory missing" else spoil(target)
     again, coef = resumed(tmp_path, LocalBlocks(partition(ROWS, 3)))
     assert any(f"{newest.name} is corrupt" in text for text in again.said)
-    assert any(text == f"goes on from the checkpoint of round {of[older]['rounds']}" for text in again.said)
+    assert any(text == f"resumes from the checkpoint of round {of[older]['rounds']}" for text in again.said)
     assert np.array_equal(coef, undisturbed)
 
 
@@ -246,7 +246,7 @@ def test_on_workers_the_chain_of_steps_is_cut_and_the_bits_are_the_same(client, 
     assert tasks[4] < tasks[2]
     # Here, and there again with other blocks' places: one worker was lost.
     again, coef = resumed(tmp_path, LocalBlocks(partition(ROWS, 3)))
-    assert again.said[0] == "goes on from the checkpoint of round 8"
+    assert again.said[0] == "resumes from the checkpoint of round 8"
     assert np.array_equal(coef, undisturbed)
     _, coef = resumed(tmp_path, DaskBlocks.load(client, load, 3))
     assert np.array_equal(coef, undisturbed)

@@ -85,7 +85,9 @@ def test_columns_are_made_once_and_go_with_their_blocks():
 def test_masks_share_their_columns():
     blocks = LocalBlocks(partition(Block.of(*data()), 2))
     masks = [MaskedBlocks(blocks, np.arange(20) % 5 != k) for k in range(3)]
-    first, *others = (columns_of(masked).reduce(told)["blocks"] for masked in (blocks, *masks, masks[0].fresh()))
+    first, *others = (
+        columns_of(masked).reduce(told)["blocks"] for masked in (blocks, *masks, masks[0].without_memory())
+    )
     assert all(other[b] is first[b] for other in others for b in range(2))
     assert columns_of(MaskedBlocks(blocks, np.arange(20) > 3, Doubled())).reduce(told)["blocks"][0] is not first[0]
 

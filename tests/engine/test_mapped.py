@@ -41,13 +41,13 @@ def test_steps_see_what_was_made_and_keep_their_memory(there, request):
     every = np.arange(24.0).reshape(12, 2)[::2]
     assert made.reduce(total, 1.0) == {"sum": 2 * every.sum(), "calls": [1, 1, 1], "index": [0, 1, 2]}
     assert made.reduce(total, 3.0)["calls"] == [2, 2, 2]
-    assert made.fresh().reduce(total, 1.0)["calls"] == [1, 1, 1]
+    assert made.without_memory().reduce(total, 1.0)["calls"] == [1, 1, 1]
     assert made.reduce(total, 1.0)["calls"] == [3, 3, 3]
     # What was made can be changed again, and the blocks it came from are as they were.
     again = MappedBlocks(made, even_rows_doubled)
     assert not isinstance(again._made, MappedBlocks)  # steps go through one layer
     assert again.reduce(total, 1.0)["sum"] == 4 * every.sum()
-    assert again.fresh().reduce(total, 1.0)["calls"] == [1, 1, 1]
+    assert again.without_memory().reduce(total, 1.0)["calls"] == [1, 1, 1]
     fork = again.fork()
     assert fork.reduce(total, 1.0)["calls"] == again.reduce(total, 1.0)["calls"] == [2, 2, 2]
     assert blocks.reduce(total, 1.0)["sum"] == 276.0

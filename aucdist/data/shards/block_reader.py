@@ -9,21 +9,21 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
-from aucdist.data.formats.parquet import row_group_sizes
-from aucdist.data.formats.parts import Part, Plan, parts, plan, read_part, survey
+from aucdist.data.formats.part import FilePart
+from aucdist.data.formats.parts import Plan, plan_parts, read_part, split_source, survey_part
 from aucdist.data.formats.survey import Survey
-from aucdist.data.redaction import secret_urls, unveiled, veiled
 from aucdist.data.shards.block_file import Form
 from aucdist.data.shards.manifest import Manifest, below, read_manifest, read_schema
 from aucdist.data.shards.shard import n_pos, read_shard
-from aucdist.data.source import Source
+from aucdist.data.sources.redaction import secret_urls, unveiled, veiled
+from aucdist.data.sources.source import Source
 from aucdist.data.storage import files
 from aucdist.errors import InputError
 
@@ -51,7 +51,7 @@ class BlockReader:
     Attributes
     ----------
     source : Source
-        As it was given, with layout and type settled.
+        As it was given, with layout and type decided.
     schema : Schema
     form : Form
         What its blocks have in common.
@@ -64,7 +64,7 @@ class BlockReader:
     fingerprint : str
         SHA-256 (hexadecimal) of what tells this version of the data from another: of shards the manifest, else the places,
         sizes and ETags of the files, and the options of reading.
-    parts : tuple of Part
+    parts : tuple of FilePart
         Of files.
     manifest : str
         Of shards: the URL of their generation.
@@ -78,7 +78,7 @@ class BlockReader:
     memory: int
     classes: dict[str, int]
     fingerprint: str
-    parts: tuple[Part, ...] = ()
+    parts: tuple[FilePart, ...] = ()
     manifest: str = ""
 
     @property
@@ -130,7 +130,7 @@ class BlockReader:
         return cls(
             source, Schema.from_json(content["schema"]), Form(**content["form"]),
             tuple(content["rows"]), tuple(content["positives"]), content["memory"], content["classes"],
-            content["fingerprint"], tuple(Part.from_json(part) for part in content["parts"]), content["manifest"],
+            content["fingerprint"], tuple(FilePart.from_json(part) for part in content["parts"]), content["manifest"],
         )  # fmt: skip
 
     def saved(self, folder: str) -> "Saved":
@@ -200,59 +200,50 @@ def open_reader(
     InputError
         As `aucdist.data.formats.readers.read`; or if the features or classes of shards are not those of the schema.
     """
-    if source.format == "shards":
+    if source.format_of().is_sharded:
         return _of_shards(source, schema, labelled, name)
     fingerprint = fingerprint_of(source)
-    cut = parts(source, n_parts or default_parts(source))
-    source, surveys = surveyed(source, cut, each, schema)
-    planned = plan(source, cut, surveys, schema=schema, labelled=labelled, name=name)
-    form = Form(planned.source.layout, str(planned.source.dtype), len(planned.schema.feature_names), False)
+    parts = split_source(source, n_parts or default_parts(source))
+    source, surveys = survey_all(source, parts, each, schema)
+    plan = plan_parts(source, parts, surveys, schema=schema, labelled=labelled, name=name)
+    form = Form(plan.source.layout, str(plan.source.dtype), len(plan.schema.feature_names), False)
     return BlockReader(
-        planned.source, planned.schema, form, tuple(s.rows for s in surveys), _positives(planned, surveys, each),
-        _memory(form, planned.survey), planned.survey.classes, fingerprint, planned.parts,
+        plan.source, plan.schema, form, tuple(s.rows for s in surveys), _positives(plan, surveys, each),
+        _memory(form, plan.survey), plan.survey.classes, fingerprint, plan.parts,
     )  # fmt: skip
 
 
-def surveyed(
-    source: Source, cut: Sequence[Part], each: ParallelMap, schema: Schema | None
+def survey_all(
+    source: Source, parts: Sequence[FilePart], each: ParallelMap, schema: Schema | None
 ) -> tuple[Source, list[Survey]]:
-    """Return the surveys of all parts, and the source with its categorical columns settled."""
-    surveys = list(each(functools.partial(_survey, source, schema), cut))
+    """Return the surveys of all parts, and the source with its categorical columns decided."""
+    surveys = list(each(functools.partial(_survey, source, schema), parts))
     texts = {name for one in surveys for name in one.categories}
     if source.categorical == "auto" and any(set(one.categories) != texts for one in surveys):
         # A column that looks like numbers in one part holds texts in another: now all know.
         source = source.model_copy(update={"categorical": sorted(texts)})
-        surveys = list(each(functools.partial(_survey, source, schema), cut))
+        surveys = list(each(functools.partial(_survey, source, schema), parts))
     return source, surveys
 
 
-def _survey(source: Source, schema: Schema | None, part: Part) -> Survey:
-    return survey(source, part, schema)
+def _survey(source: Source, schema: Schema | None, part: FilePart) -> Survey:
+    return survey_part(source, part, schema)
 
 
-def _positives(planned: Plan, surveys: Sequence[Survey], each: ParallelMap) -> tuple[int, ...]:
-    positive = planned.schema.positive
-    if planned.source.labels == "topics" and len(positive) > 1:  # a row of two of them is still one row
-        return tuple(each(functools.partial(_count_positives, planned.source, planned.schema), planned.parts))
+def _positives(plan: Plan[Source], surveys: Sequence[Survey], each: ParallelMap) -> tuple[int, ...]:
+    positive = plan.schema.positive
+    if plan.source.labels == "topics" and len(positive) > 1:  # a row of two of them is still one row
+        return tuple(each(functools.partial(_count_positives, plan.source, plan.schema), plan.parts))
     return tuple(sum(one.classes.get(name, 0) for name in positive) for one in surveys)
 
 
-def _count_positives(source: Source, schema: Schema, part: Part) -> int:
+def _count_positives(source: Source, schema: Schema, part: FilePart) -> int:
     return n_pos(read_part(source, part, schema))
 
 
 def default_parts(source: Source) -> int:
     """Return the number of parts to cut files into: it depends on the data alone, never on the workers."""
-    return max(1, math.ceil(_bytes(source) / PART_BYTES))
-
-
-def _bytes(source: Source) -> int:
-    if source.format == "embedded":
-        return 0
-    urls = [url for url in files.expand(source.source) if not files.is_web(url)]
-    if source.format == "parquet":
-        return sum(sum(row_group_sizes(url, source).values()) for url in urls)
-    return sum(files.stat(url).size for url in urls)
+    return max(1, math.ceil(source.format_of().n_bytes(source) / PART_BYTES))
 
 
 def _memory(form: Form, total: Survey) -> int:
@@ -264,19 +255,11 @@ def _memory(form: Form, total: Survey) -> int:
     return stored * (size + 4) + total.rows * 17
 
 
-def files_of(source: Source) -> list[dict[str, Any]]:
-    """Return the place, size and ETag (of local files: the time of the last change) of each file, in types of JSON."""
-    if source.format == "embedded":
-        return [{"url": str(source.source)}]
-    urls = files.expand(source.source)
-    return [{"url": files.shown(url)} | ({} if files.is_web(url) else asdict(files.stat(url))) for url in urls]
-
-
 def fingerprint_of(source: Source) -> str:
     """Return what tells this version of a data set from another, and this way of reading it; see `BlockReader`."""
-    if source.format == "shards":
+    if source.format_of().is_sharded:
         return digest_of(read_manifest(files.locate(str(source.source))))
-    content = json.dumps([files_of(source), source.reading()], sort_keys=True)
+    content = json.dumps([source.format_of().describe_files(source), source.reading()], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()
 
 

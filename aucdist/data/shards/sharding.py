@@ -31,15 +31,15 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 
 from aucdist.data.block import Block
-from aucdist.data.redaction import secret_urls, unveiled, veiled
 from aucdist.data.shards.block_file import from_table as block_from_table
 from aucdist.data.shards.block_file import to_table
-from aucdist.data.shards.block_reader import PART_BYTES, BlockReader, ParallelMap, files_of, fingerprint_of, open_reader
+from aucdist.data.shards.block_reader import PART_BYTES, BlockReader, ParallelMap, fingerprint_of, open_reader
 from aucdist.data.shards.manifest import CURRENT, FORMAT, Manifest, Shard, below, commit, read_manifest
 from aucdist.data.shards.permutation import permuted
 from aucdist.data.shards.shard import verify_shard, write_shard
 from aucdist.data.shards.statistics import Statistics, from_table, to_parquet
-from aucdist.data.source import Dtype, Source
+from aucdist.data.sources.redaction import secret_urls, unveiled, veiled
+from aucdist.data.sources.source import Dtype, Source
 from aucdist.data.split import scrambled
 from aucdist.data.storage import files
 from aucdist.data.storage.arrow_files import absolute
@@ -62,7 +62,7 @@ class Job:
     origin : dict
         What the manifest will say of the rows' origin.
     urls : tuple of str
-        Those with passwords, which are no part of the file: see `aucdist.data.redaction`.
+        Those with passwords, which are no part of the file: see `aucdist.data.sources.redaction`.
     """
 
     target: str
@@ -153,7 +153,7 @@ def request(
     """
     if rows_per_shard is not None and rows_per_shard < 1:
         raise InputError(f"rows_per_shard is {rows_per_shard}; at least 1 is needed")
-    if dtype is not None and source.format == "shards":
+    if dtype is not None and source.format_of().is_sharded:
         raise InputError("shards keep their type: give `dtype` where the original data are sharded")
     if dtype is not None:
         source = source.model_copy(update={"dtype": dtype})
@@ -197,7 +197,7 @@ def survey(asked: Request, *, each: ParallelMap = map, n_parts: int | None = Non
     InputError
         As `open_reader`.
     """
-    of_shards = asked.source.format == "shards"
+    of_shards = asked.source.format_of().is_sharded
     urls = secret_urls(asked.source, read_manifest(files.locate(str(asked.source.source))).url if of_shards else "")
     if known := _read_json(below(asked.aside, JOB)):
         return _job(known, urls)
@@ -205,7 +205,8 @@ def survey(asked: Request, *, each: ParallelMap = map, n_parts: int | None = Non
     rows = opening.n_samples
     n_shards = math.ceil(rows / asked.rows_per_shard if asked.rows_per_shard else opening.memory / PART_BYTES)
     origin = {
-        "sources": files_of(asked.source), "reading": asked.source.reading(), "classes": opening.classes,
+        "sources": asked.source.format_of().describe_files(asked.source), "reading": asked.source.reading(),
+        "classes": opening.classes,
         "rows_per_shard": asked.rows_per_shard, "seed": asked.seed, "key": asked.key,
     }  # fmt: skip
     job = Job(asked.target, asked.aside, opening, max(1, min(n_shards, rows)), asked.seed, origin, urls)

@@ -161,7 +161,7 @@ def read_range(url: str, start: int, end: int, version: Stat | None = None) -> b
         else:
             data, etag = retried(lambda: fs.cat_file(path, start, end)), "" if is_web(url) else stat(url).etag
     if version is not None and etag and etag != version.etag:
-        raise InputError(f"{shown(url)} has changed since it was first looked at: start again when it is complete")
+        raise InputError(f"{shown(url)} has changed since it was first read: start again when it is complete")
     return bytes(data)
 
 

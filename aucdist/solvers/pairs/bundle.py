@@ -65,6 +65,11 @@ class Bundle:
         self.b, self._b_near = np.append(self.b, unused), np.append(self._b_near, unused)
 
     @property
+    def active(self) -> float:
+        """The weight of the active pairs in the best combination found last."""
+        return float(self.b @ self._active)
+
+    @property
     def n_points(self) -> int:
         """Number of points held."""
         return len(self.b)

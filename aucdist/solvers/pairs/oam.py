@@ -180,7 +180,7 @@ def _rounds(
     blocks: Blocks, lam: float, start: np.ndarray | None, solver: str, capacity: int | None, seed: int,
     epochs: int, n_pairs: float | None, *, has_dual: bool = False,
 ) -> Iterator[Round]:  # fmt: skip
-    blocks = blocks.fresh()
+    blocks = blocks.without_memory()
     w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)
     total = blocks.weight_pos * blocks.weight_neg
     if n_pairs is None:

@@ -19,11 +19,11 @@ def pairwise_objective(blocks: Blocks, w: np.ndarray, lam: float) -> float:
     w : ndarray of shape (n_features,), float64
     lam : float
     """
-    fresh = blocks.fresh()
+    blank = blocks.without_memory()
     sign = 1 if blocks.n_pos <= blocks.n_neg else -1
-    smaller = fresh.reduce(_score, sign * w, sign)
+    smaller = blank.reduce(_score, sign * w, sign)
     anchors = Anchors.at(np.concatenate(smaller["scores"]), np.concatenate(smaller["weights"]))
-    total = fresh.reduce(_hinge, anchors)["hinge"]
+    total = blank.reduce(_hinge, anchors)["hinge"]
     return float(total / (blocks.weight_pos * blocks.weight_neg) + 0.5 * lam * (w @ w))
 
 

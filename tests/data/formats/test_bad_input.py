@@ -17,12 +17,12 @@ import pytest
 
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
-from aucdist.data.formats.parts import parts, plan, read_part, survey
+from aucdist.data.formats.parts import plan_parts, read_part, split_source, survey_part
 from aucdist.data.formats.readers import read
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.data.shards.manifest import CURRENT, read_manifest
 from aucdist.data.shards.shard import read_shard, write_shards
-from aucdist.data.source import Source
+from aucdist.data.sources.source import Source
 from aucdist.errors import InputError
 
 SVM = b"1 1:1 3:2\n-1 2:1\n"
@@ -181,8 +181,8 @@ def test_what_is_wrong_is_said(case, load):
 
 
 def read_in_parts(source):
-    cut = parts(source, 3)
-    made = plan(source, cut, [survey(source, part) for part in cut])
+    cut = split_source(source, 3)
+    made = plan_parts(source, cut, [survey_part(source, part) for part in cut])
     return [read_part(made.source, part, made.schema) for part in made.parts]
 
 

@@ -11,7 +11,7 @@ import pytest
 from aucdist.data.formats import parquet
 from aucdist.data.formats.readers import read
 from aucdist.data.shards.block_reader import open_reader
-from aucdist.data.source import Source
+from aucdist.data.sources.source import Source
 from aucdist.data.storage import compression as packed
 from aucdist.errors import InputError
 from aucdist.model import load_model

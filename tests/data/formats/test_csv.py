@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.readers import read
-from aucdist.data.source import Source
+from aucdist.data.sources.source import Source
 from aucdist.errors import InputError
 
 CELL = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1, max_size=6).map(str.strip)

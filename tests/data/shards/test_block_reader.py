@@ -13,7 +13,7 @@ from aucdist.data.formats.readers import read
 from aucdist.data.shards.block_file import Form, nbytes
 from aucdist.data.shards.block_reader import BlockReader, open_reader
 from aucdist.data.shards.shard import write_shards
-from aucdist.data.source import Source
+from aucdist.data.sources.source import Source
 from aucdist.errors import InputError
 
 SVM = "\n".join(f"{1 if i % 3 == 0 else -1} {i % 5 + 1}:{i + 1} {i % 7 + 6}:0.5" for i in range(40)) + "\n"

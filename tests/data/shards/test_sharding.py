@@ -17,7 +17,7 @@ from aucdist.data.shards.manifest import read_manifest, read_schema, read_statis
 from aucdist.data.shards.permutation import permuted
 from aucdist.data.shards.shard import read_shard, write_shards
 from aucdist.data.shards.sharding import request, shard_data
-from aucdist.data.source import Source
+from aucdist.data.sources.source import Source
 from aucdist.data.split import scrambled
 from aucdist.data.storage import files
 from aucdist.engine.dask import local_client

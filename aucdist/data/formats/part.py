@@ -1,0 +1,40 @@
+"""A part of a data set: a file, or a range of one."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class FilePart:
+    """A file, or the bytes from `start` to `stop` of one, which are whole lines; of a Parquet file, its row groups.
+
+    Attributes
+    ----------
+    url : str
+    start : int
+    stop : int or None
+        None: the whole file, which may be compressed and have a header.
+    columns : tuple of str
+        For a range of a CSV file the names of its columns.
+    row, line : int or None
+        The number of its first row in the data set (from 0) and of its first line in the file (from 1), once known.
+    version : str
+        Identifies this version of the file (`aucdist.data.storage.files.Stat`); empty for one of the web.
+    """
+
+    url: str
+    start: int = 0
+    stop: int | None = None
+    columns: tuple[str, ...] = ()
+    row: int | None = None
+    line: int | None = None
+    version: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the part in types of JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> "FilePart":
+        """Make a part from what `to_json` returned."""
+        return cls(**content | {"columns": tuple(content["columns"])})

@@ -1,0 +1,79 @@
+"""Bounds on the rounding errors of the values that a certificate is made of.
+
+First-order forward error analysis (Higham, "Accuracy and Stability of Numerical Algorithms", 2nd ed., chapters 3 and 4): a sum of
+k products, in any order, is off by at most ``k u / (1 - k u)`` times the sum of the products' absolute values, u = 2**-53. The
+sums here are over the values of a row (scores) or over rows (losses, gradients), and the absolute values are bounded by each
+column's largest one. Where coefficients are running sums of weights, those have relative errors of the same kind, since no
+weight is negative, and the numbers of terms add up.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from aucdist.engine.blocks import Blocks
+
+EPS = float(np.finfo(np.float64).eps)
+"""2 u."""
+
+SLACK = 16
+"""Operations beside those of the sums, which are a handful."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rounding:
+    """What bounds on rounding need to know of the rows.
+
+    Attributes
+    ----------
+    largest : ndarray of shape (n_features,), float64
+        The largest absolute value of each column.
+    over_columns, over_rows : float
+        Relative errors of sums over the values of a row, and of sums over rows.
+    """
+
+    largest: np.ndarray
+    over_columns: float
+    over_rows: float
+
+    @classmethod
+    def of(cls, blocks: Blocks, running: int = 0) -> "Rounding":
+        """Return what is known of these rows; their columns' ranges are looked up, or found by one reduction.
+
+        Parameters
+        ----------
+        blocks : Blocks
+        running : int
+            Where the rows' coefficients are sums themselves: of so many terms.
+        """
+        ranges = blocks.ranges
+        depth = max(info.n_samples for info in blocks.infos) + blocks.n_blocks + running + SLACK
+        return cls(ranges.largest, 0.5 * EPS * (ranges.width + SLACK), 0.5 * EPS * depth)
+
+    def reach(self, w: np.ndarray) -> float:
+        """Return a bound on the absolute value of any row's score with weights w."""
+        return float(np.abs(w) @ self.largest)
+
+    def score(self, w: np.ndarray) -> float:
+        """Return a bound on the error of any row's score with weights w."""
+        return self.over_columns * self.reach(w)
+
+    def penalty(self, w: np.ndarray, penalty: float) -> float:
+        """Return a bound on the error of a penalty of this size."""
+        return 0.5 * EPS * (len(w) + SLACK) * penalty
+
+    def combination(self, total: float, extra: int = 0) -> np.ndarray:
+        """Return bounds on the errors of the entries of a weighted sum of rows.
+
+        Parameters
+        ----------
+        total : float
+            What the coefficients' absolute values add up to.
+        extra : int
+            Terms of a sum of such sums.
+        """
+        return ((self.over_rows + 0.5 * EPS * extra) * total) * self.largest
+
+    def half_square(self, v: np.ndarray, error: np.ndarray) -> float:
+        """Return a bound on the error of ``v.v / 2`` where the entries of v are off by at most `error`."""
+        return float(np.abs(v) @ error + 0.5 * (error @ error)) + 0.5 * EPS * (len(v) + SLACK) * float(v @ v)
