@@ -138,7 +138,7 @@ class NystroemMap(Expander):
         self.sigma = sigma
         self.linear = linear
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]
         """Fit the map to rows X, of shape (n_samples, n_features), of the classes y; landmarks have no weights."""
         return super().fit(X, y)
 
