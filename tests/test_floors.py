@@ -19,7 +19,7 @@ FLOORS = [
     {"aucdist.kernels", "aucdist.metrics"},
     {"aucdist.objectives", "aucdist.data", "aucdist.report"},
     {"aucdist.engine"},
-    {"aucdist.solvers", "aucdist.sampling", "aucdist.selection"},
+    {"aucdist.solvers", "aucdist.sampling", "aucdist.selection", "aucdist.maps"},
     {"aucdist.estimators"},
     {"aucdist.search", "aucdist.model", "aucdist.batch_scoring", "aucdist"},
     {"flows"},
