@@ -60,4 +60,4 @@ def begin(config: ScoreConfig, source: Source, each: ParallelMap) -> scoring.Sco
 def score_parts(begun: scoring.Scoring, each: ParallelMap) -> list[dict[str, Any]]:
     """Write the scores, part by part."""
     work = functools.partial(scoring.score_part, begun.url, begun.key, urls=begun.urls)
-    return list(each(work, range(begun.opening.n_blocks)))
+    return list(each(work, range(begun.reader.n_blocks)))

@@ -70,7 +70,7 @@ def survey(asked: sharding.Request, each: ParallelMap, name: str) -> sharding.Jo
 
 def route(job: sharding.Job, each: ParallelMap) -> list[list[int]]:
     """Write the rows of every part aside, sorted by shard."""
-    return list(each(functools.partial(sharding.route, job.url, urls=job.urls), range(job.opening.n_blocks)))
+    return list(each(functools.partial(sharding.route, job.url, urls=job.urls), range(job.reader.n_blocks)))
 
 
 def gather(job: sharding.Job, starts: list[list[int]], each: ParallelMap) -> list[Any]:
