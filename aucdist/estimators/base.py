@@ -13,22 +13,29 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError, unknown
+from aucdist.estimators.conditioning import Shift, diagnosis, shifted
 from aucdist.estimators.parameters import Constraints, above_0, at_least_0, check_constraints, count
-from aucdist.estimators.scores import scores_of
+from aucdist.estimators.scores import count_scores, count_scores_of_few, scores_of
 from aucdist.estimators.validation import ACCEPTED_ROWS, is_dask, training_blocks
-from aucdist.solvers.base import REACHED, Callback, Round, Solution, Solver, Status, as_table, solve
+from aucdist.metrics.auc import auc
+from aucdist.solvers.base import REACHED, Callback, Solution, Solver, Status, as_table, solve
 
 REASONS = {
     Status.MAX_PASSES: "max_passes was reached",
     Status.FINISHED: "the solver took all its steps",
     Status.DIVERGED: "the steps diverged in the next round, as eta is too long: the weights are those",
+    Status.ROUNDING: "rounding errors are as large as what is left of the gap, or hide where to go on,",
 }
+
+
+class RankingWarning(UserWarning):
+    """The scores rank the training rows worse than chance."""
 
 
 class BlockClassifier(ClassifierMixin, BaseEstimator):
     """A binary classifier that is fitted on blocks of rows by one of a table of solvers.
 
-    A subclass has the parameters `solver`, `tol`, `max_passes` and `random_state`, and defines `_rounds`, `_set_fitted` and
+    A subclass has the parameters `solver`, `tol`, `max_passes` and `random_state`, and defines `_solve`, `_set_fitted` and
     `_scores`. Parameters that only some solvers take default to None, and are refused where they do not apply.
     """
 
@@ -71,6 +78,8 @@ class BlockClassifier(ClassifierMixin, BaseEstimator):
         -----
         ConvergenceWarning
             If the fit ended before `tol` was reached.
+        RankingWarning
+            If the scores rank the training rows worse than chance.
         """
         blocks = self._validated_blocks(X, y, sample_weight)
         solution = self._solve(blocks, callback)
@@ -80,11 +89,7 @@ class BlockClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _solve(self, blocks: Blocks, callback: Callback | None) -> Solution:
-        """Run the solver until the loop ends it."""
-        return solve(self._rounds(blocks), tol=self.tol, max_passes=self.max_passes, callback=callback)
-
-    def _rounds(self, blocks: Blocks) -> Iterator[Round]:
-        """Return the solver's rounds on these rows."""
+        """Run the solver on these rows until the loop ends it."""
         raise NotImplementedError
 
     def _set_fitted(self, solution: Solution, blocks: Blocks) -> None:
@@ -202,14 +207,21 @@ class BlockClassifier(ClassifierMixin, BaseEstimator):
         self._records = solution.records
 
     def _warnings_of_fit(self, blocks: Blocks) -> Iterator[Warning]:
-        """Yield what the user should be warned of after a fit."""
-        c = self.certificate_
-        if c.status not in REACHED:
-            yield ConvergenceWarning(
-                f"{REASONS[c.status]} after {self.n_passes_} passes at a relative gap of {c.relative_gap:.3g} "
-                f"(primal {c.primal:.6g}, dual {c.dual:.6g}), above tol={self.tol:g}; the certificate still holds for what was "
-                "reached"
-            )
+        """Yield what the user should be warned of after a fit: that it ended before `tol` was reached, and why."""
+        c, ranges = self.certificate_, self.__dict__.pop("_fitted_ranges", None)
+        if c.status in REACHED:
+            return
+        fault = None if ranges is None else diagnosis(ranges, getattr(self, "feature_names_in_", None))
+        proved = (
+            f"primal and dual value are sure to {c.rounding:.3g} only"
+            if c.status == Status.ROUNDING
+            else "the certificate still holds for what was reached"
+        )
+        yield ConvergenceWarning(
+            f"{REASONS[c.status]} after {self.n_passes_} passes at a relative gap of {c.relative_gap:.3g} "
+            f"(primal {c.primal:.6g}, dual {c.dual:.6g}), above tol={self.tol:g}; {proved}"
+            + ("" if fault is None else f". {fault}")
+        )
 
 
 class LinearClassifier(BlockClassifier):
@@ -239,9 +251,54 @@ class LinearClassifier(BlockClassifier):
         self.random_state = random_state
         self.warm_start = warm_start
 
-    def _rounds(self, blocks: Blocks) -> Iterator[Round]:
+    @property
+    def _ignores_shift(self) -> bool:
+        """Whether the best objective stays the same when a column is shifted, as that of pairs of rows does."""
+        return True
+
+    def _shifted(self, blocks: Blocks) -> tuple[Blocks, Shift | None]:
+        """Return the blocks to fit, and by what columns are shifted in them, where the objective stays the same."""
+        fitted, shift = shifted(blocks) if self._ignores_shift else (blocks, None)
+        self._fitted_ranges = fitted.ranges
+        return fitted, shift
+
+    def _solve(self, blocks: Blocks, callback: Callback | None) -> Solution:
+        fitted, shift = self._shifted(blocks)
         start = self._initial_weights(blocks.n_features)
-        return self.solvers[self.solver].rounds(blocks, self.lam, start, **self._solver_options())
+        if start is not None and shift is not None:
+            start = self._shifted_start(start, shift)
+        solution = self._solve_from(fitted, start, callback)
+        return solution if shift is None else self._unshifted(solution, shift)
+
+    def _solve_from(self, blocks: Blocks, start: Any, callback: Callback | None) -> Solution:
+        """Run the solver from these weights until the loop ends it."""
+        rounds = self.solvers[self.solver].rounds(blocks, self.lam, start, **self._solver_options())
+        return solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=callback)
+
+    def _shifted_start(self, start: Any, shift: Shift) -> Any:
+        """Return what scores the rows shifted as `start` scores the rows."""
+        return start
+
+    def _unshifted(self, solution: Solution, shift: Shift) -> Solution:
+        """Return what scores the rows as the solution scores the rows shifted."""
+        return solution
+
+    def _warnings_of_fit(self, blocks: Blocks) -> Iterator[Warning]:
+        yield from super()._warnings_of_fit(blocks)
+        area = self._training_auc(blocks)
+        if area < 0.5:
+            yield RankingWarning(
+                f"the AUC of the training rows is {area:.3g}, worse than chance: the scores rank negative rows above positive "
+                "ones. Another lam or another solver is needed, or other rows"
+            )
+
+    def _training_auc(self, blocks: Blocks) -> float:
+        """Return the AUC of the training rows, or of some of them where that is surely above one half."""
+        few = count_scores_of_few(blocks, self.coef_[0])
+        # An AUC of m and n rows has a standard deviation of at most 1 / (2 sqrt(min(m, n))).
+        if min(few.n_pos, few.n_neg) > 0 and auc(few) > 0.5 + 3.0 / np.sqrt(min(few.n_pos, few.n_neg)):
+            return auc(few)
+        return auc(count_scores(blocks, self.coef_[0]))
 
     @property
     def decision_intercept(self) -> float:

@@ -121,7 +121,7 @@ class Side:
 
 
 def _folds(blocks: Blocks, calibration: str) -> np.ndarray:
-    rows = blocks.fresh().reduce(_ids_and_labels)
+    rows = blocks.without_memory().reduce(_ids_and_labels)
     row_id, y = np.concatenate(rows["row_id"]), np.concatenate(rows["y"])
     fewest = min(int((y > 0).sum()), int((y < 0).sum()))
     if fewest < 2:

@@ -1,6 +1,7 @@
 """The hinge of single rows: a linear support vector machine with an L1 or an L2 penalty."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -8,6 +9,7 @@ import numpy as np
 from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError, unknown
 from aucdist.estimators.base import LinearClassifier
+from aucdist.estimators.conditioning import Shift
 from aucdist.estimators.parameters import Constraints, OneOf, Switch, above_0
 from aucdist.objectives.hinge import EQUAL, PENALTIES, ClassWeight
 from aucdist.solvers.base import Callback, Round, Solution, Solver, solve
@@ -109,8 +111,8 @@ class HingeClassifier(LinearClassifier):
     """
 
     solvers: ClassVar[dict[str, Solver]] = {
-        "sdcd": Solver(hinge_sdcd, random=True, penalties=("l2",), resumes=True),
-        "cdcd": Solver(hinge_cdcd, penalties=("l2",), resumes=True),
+        "sdcd": Solver(hinge_sdcd, random=True, penalties=("l2",), resumes=True, penalises_intercept=True),
+        "cdcd": Solver(hinge_cdcd, penalties=("l2",), resumes=True, penalises_intercept=True),
         "scd": Solver(hinge_scd, ("eta", "average"), random=True, penalties=L1_OR_L2),
         "comid": Solver(hinge_comid, ("eta", "average"), penalties=L1_OR_L2),
         "rda": Solver(hinge_rda, ("eta", "average"), penalties=L1_OR_L2),
@@ -154,7 +156,7 @@ class HingeClassifier(LinearClassifier):
         self.average = average
         self.radius = radius
 
-    def _rounds(self, blocks: Blocks) -> Iterator[Round]:
+    def _solve_from(self, blocks: Blocks, start: Any, callback: Callback | None) -> Solution:
         lam = 1.0 / blocks.n_samples if self.lam == ONE_OVER_N else self.lam
         options = self._solver_options() | {
             "intercept": bool(self.fit_intercept),
@@ -162,15 +164,24 @@ class HingeClassifier(LinearClassifier):
         }
         if self.eta == ONE_OVER_LAM:
             options["eta"] = 1.0 / lam
-        return self.solvers[self.solver].rounds(blocks, lam, self._initial_weights(blocks.n_features), **options)
-
-    def _solve(self, blocks: Blocks, callback: Callback | None) -> Solution:
         zeros: list[float] = []
-        rounds = _noting_zeros(self._rounds(blocks), blocks.n_features, zeros)
+        rounds = self.solvers[self.solver].rounds(blocks, lam, start, **options)
+        rounds = _noting_zeros(rounds, blocks.n_features, zeros)
         solution = solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=callback)
         for record, zero in zip(solution.records, zeros, strict=False):  # a round that diverged has no record
             record["zeros"] = zero
         return solution
+
+    @property
+    def _ignores_shift(self) -> bool:
+        """With an intercept that is not penalised; that of dual coordinate descent is."""
+        return bool(self.fit_intercept) and not self.solvers[self.solver].penalises_intercept
+
+    def _shifted_start(self, start: Any, shift: Shift) -> Any:
+        return shift.with_intercept(start)
+
+    def _unshifted(self, solution: Solution, shift: Shift) -> Solution:
+        return replace(solution, w=shift.undone(solution.w))
 
     def _set_fitted(self, solution: Solution, blocks: Blocks) -> None:
         if hasattr(self, "resume_"):

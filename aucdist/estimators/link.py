@@ -4,6 +4,7 @@ import itertools
 import numbers
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,11 +14,12 @@ from sklearn.utils import check_random_state
 from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
 from aucdist.estimators.base import LinearClassifier
+from aucdist.estimators.conditioning import Shift
 from aucdist.estimators.parameters import Constraints, Number, OneOf, Switch, count, share
 from aucdist.estimators.scores import probabilities_of, separates
 from aucdist.objectives.links import LINKS, LOSSES, Link, LinkLoss, check_shape
 from aucdist.objectives.probability_maps import LinkMap
-from aucdist.solvers.base import Round, Solution, Solver
+from aucdist.solvers.base import Callback, Solution, Solver, solve
 from aucdist.solvers.links.gev_shape import Shape, map_shape
 from aucdist.solvers.links.gev_shape_bayes import BayesShape, bayes_shape
 from aucdist.solvers.links.problem import LinkRound
@@ -216,16 +218,29 @@ class LinkClassifier(LinearClassifier):
                 "penalise_intercept is True, but fit_intercept is False: there is no intercept to penalise"
             )
 
-    def _rounds(self, blocks: Blocks) -> Iterator[Round]:
+    @property
+    def _ignores_shift(self) -> bool:
+        """With an intercept that is not penalised."""
+        return bool(self.fit_intercept) and not self.penalise_intercept
+
+    def _shifted_start(self, start: Any, shift: Shift) -> Any:
+        return shift.with_intercept(start)
+
+    def _unshifted(self, solution: Solution, shift: Shift) -> Solution:
+        last = solution.last
+        assert isinstance(last, LinkRound)
+        return replace(solution, last=replace(last, intercept=last.intercept - shift.along(solution.w)))
+
+    def _solve_from(self, blocks: Blocks, start: Any, callback: Callback | None) -> Solution:
         shape = self._find_shape(blocks)
-        start = self._initial_weights(blocks.n_features)
         if start is None and shape is not None:
             start = shape.theta
         self._loss = self._loss_at(float(self.xi or 0.0) if shape is None else shape.xi)  # xi is a number then
         options = self._solver_options() | self._intercept_options() | {"loss": self._loss}
         if not self._loss.convex:
             options["gradient_tol"] = self.tol
-        return self.solvers[self.solver].rounds(blocks, self.lam, start, **options)
+        rounds = self.solvers[self.solver].rounds(blocks, self.lam, start, **options)
+        return solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=callback)
 
     def _loss_at(self, xi: float) -> LinkLoss:
         """Return the loss of the link with this shape."""

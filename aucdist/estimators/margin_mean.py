@@ -1,6 +1,5 @@
 """The margin-mean support vector machine on a sample, by values of its loss alone: U-ZOVR, and its first-order yardstick."""
 
-from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,7 +30,7 @@ from aucdist.estimators.scores import count_scores, scores_of
 from aucdist.metrics.auc import best_threshold
 from aucdist.objectives.margin_mean import median_distance
 from aucdist.sampling.distance import DistanceUnderSampler
-from aucdist.solvers.base import Round, Solution, Solver
+from aucdist.solvers.base import Callback, Solution, Solver, solve
 from aucdist.solvers.margin_mean.svrg import svrg
 from aucdist.solvers.margin_mean.zovr import zo_sgd, zovr
 
@@ -203,7 +202,7 @@ class MarginMeanClassifier(BlockClassifier):
         if not (self.sampler is None or self.sampler == "auto" or hasattr(self.sampler, "fit_resample")):
             raise InputError(f"sampler is {self.sampler!r}; 'auto', None or an object with fit_resample is needed")
 
-    def _rounds(self, blocks: Blocks) -> Iterator[Round]:
+    def _solve(self, blocks: Blocks, callback: Callback | None) -> Solution:
         seeds = check_random_state(self.random_state).randint(2**31, size=2).tolist()
         scaling = standard_scaling(blocks) if self.scale == "standard" else NO_SCALING
         sample = self._sample(blocks, scaling, seeds[0])
@@ -220,10 +219,11 @@ class MarginMeanClassifier(BlockClassifier):
         if self.kernel == "rbf":
             sample = self._in_feature_space(sample, seeds[0])
         self._scaling = scaling
-        return self.solvers[self.solver].rounds(
+        rounds = self.solvers[self.solver].rounds(
             sample, self.lam1, self.lam2, gram=self.kernel == "rbf", n_outer=self.n_outer, n_inner=self.n_inner,
             **self._solver_options(seeds[1]),
         )  # fmt: skip
+        return solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=callback)
 
     def _sample(self, blocks: Blocks, scaling: Preprocessor, seed: int) -> Blocks:
         """Return the rows of the fit, scaled."""
@@ -263,7 +263,9 @@ class MarginMeanClassifier(BlockClassifier):
         self._set_certificate(solution)
         if self.kernel == "rbf":
             self.dual_coef_ = solution.w[np.newaxis, :]
-            self.threshold_ = best_threshold(blocks.fresh().reduce(count_machine_scores, self._machine())["counts"])
+            self.threshold_ = best_threshold(
+                blocks.without_memory().reduce(count_machine_scores, self._machine())["counts"]
+            )
             self.margin_threshold_ = self.threshold_
         else:
             w = solution.w if self._scaling.factor is None else solution.w * self._scaling.factor

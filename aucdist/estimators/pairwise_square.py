@@ -8,6 +8,7 @@ from sklearn.base import clone
 
 from aucdist.data.block import Block
 from aucdist.errors import InputError
+from aucdist.estimators.conditioning import shifted
 from aucdist.estimators.online import OnlineClassifier, finite
 from aucdist.estimators.parameters import Constraints, OneOf, above_0, count
 from aucdist.objectives.pairwise_square import FACTORS
@@ -17,19 +18,19 @@ from aucdist.solvers.square.exact import exact, exact_path
 from aucdist.solvers.square.svrg import svrg
 
 
-def _learn_with_means(model: Any, stream: Any, block: Block) -> tuple[tpauc.Stream, float]:
+def _learn_with_means(model: Any, stream: Any, block: Block) -> tuple[tpauc.TwoPassState, float]:
     """Learn from a batch by `aucdist.solvers.square.tpauc`."""
-    stream = stream if isinstance(stream, tpauc.Stream) else tpauc.begin(getattr(stream, "w", stream))
+    stream = stream if isinstance(stream, tpauc.TwoPassState) else tpauc.tpauc_start(getattr(stream, "w", stream))
     factor = FACTORS[0] if model.factor is None else model.factor
-    stream = tpauc.learn(stream, block, model.lam, eta=model.eta, factor=factor, class_means=model.class_means)
+    stream = tpauc.tpauc_update(stream, block, model.lam, eta=model.eta, factor=factor, class_means=model.class_means)
     return finite(stream, model.eta), stream.threshold
 
 
-def _learn_with_covariances(model: Any, stream: Any, block: Block) -> tuple[opauc.Stream, float]:
+def _learn_with_covariances(model: Any, stream: Any, block: Block) -> tuple[opauc.OnePassState, float]:
     """Learn from a batch by `aucdist.solvers.square.opauc`."""
-    if not isinstance(stream, opauc.Stream):
-        stream = opauc.begin(getattr(stream, "w", stream), model.rank, model._solver_options()["seed"])
-    stream = opauc.learn(stream, block, model.lam, eta=model.eta)
+    if not isinstance(stream, opauc.OnePassState):
+        stream = opauc.opauc_start(getattr(stream, "w", stream), model.rank, model._solver_options()["seed"])
+    stream = opauc.opauc_update(stream, block, model.lam, eta=model.eta)
     return finite(stream, model.eta), stream.threshold
 
 
@@ -184,5 +185,5 @@ class PairwiseSquareClassifier(OnlineClassifier):
             raise InputError(f"path applies to solver exact, not to {self.solver!r}")
         for lam in lams:
             clone(self).set_params(lam=lam).check_parameters()
-        blocks = clone(self)._validated_blocks(X, y, sample_weight)
+        blocks, _ = shifted(clone(self)._validated_blocks(X, y, sample_weight))
         return np.array([found.w for found in exact_path(blocks, lams)]).reshape(len(lams), blocks.n_features)

@@ -58,9 +58,10 @@ def lam_path(
     first = models[0]
     blocks = first._validated_blocks(X, y, sample_weight)
     of_the_data = {name: value for name, value in vars(first).items() if name.endswith("_")}
-    problem = path(blocks, **first._solver_options())
+    fitted, _ = first._shifted(blocks)
+    problem = path(fitted, **first._solver_options())
     for model in sorted(models, key=lambda model: -model.lam):
-        vars(model).update(of_the_data)
+        vars(model).update(of_the_data | {"_fitted_ranges": fitted.ranges})
         rounds = problem.rounds(model.lam)
         model._set_fitted(solve(rounds, tol=estimator.tol, max_passes=estimator.max_passes), blocks)
         for warning in model._warnings_of_fit(blocks):

@@ -11,7 +11,7 @@ from aucdist.estimators.base import LinearClassifier
 from aucdist.estimators.calibration import CALIBRATIONS, calibrated
 from aucdist.estimators.parameters import Constraints, OneOf, share
 from aucdist.estimators.scores import count_scores, probabilities_of
-from aucdist.metrics.auc import best_threshold
+from aucdist.metrics.auc import auc, best_threshold
 from aucdist.objectives.probability_maps import ProbabilityMap
 from aucdist.solvers.base import Solution
 
@@ -71,8 +71,15 @@ class RankingClassifier(LinearClassifier):
     def _set_fitted(self, solution: Solution, blocks: Blocks) -> None:
         """Set the fitted attributes."""
         self._set_certificate(solution)
-        self.coef_ = solution.w[np.newaxis, :]
-        self.threshold_ = best_threshold(count_scores(blocks, solution.w))
+        # A constant column moves no row past another: what weight it has is the rounding of a gradient.
+        ranges = getattr(self, "_fitted_ranges", None)
+        w = solution.w if ranges is None else np.where(ranges.constant, 0.0, solution.w)
+        self.coef_ = w[np.newaxis, :]
+        counts = count_scores(blocks, w)
+        self.threshold_, self._auc = best_threshold(counts), auc(counts)
         self.intercept_ = np.array([-self.threshold_])
         if self.calibration is not None:
             self.probability_ = calibrated(self, blocks)
+
+    def _training_auc(self, blocks: Blocks) -> float:
+        return self._auc

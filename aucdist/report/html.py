@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from aucdist.extras import load_optional
 from aucdist.metrics import auc as measures
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.report import plots
@@ -124,8 +125,7 @@ def render(report: Report) -> str:
 
 def page_of(template: Path, **values: Any) -> str:
     """Return a page made from a template of this folder."""
-    import jinja2
-
+    jinja2 = load_optional("jinja2")
     environment = jinja2.Environment(
         autoescape=True,
         undefined=jinja2.StrictUndefined,

@@ -113,9 +113,9 @@ class Counted(Blocks):
         self.reductions = self.arguments = self.summaries = 0
         self.seconds = 0.0
 
-    def fresh(self) -> "Counted":
+    def without_memory(self) -> "Counted":
         """Return these, emptied: a fit asks once, and its counts are looked for here."""
-        self._blocks = self._blocks.fresh()
+        self._blocks = self._blocks.without_memory()
         return self
 
     def reduce(self, step: Step, *args: Any) -> Summary:

@@ -11,7 +11,7 @@ from pydantic import Field
 from aucdist.data.block import Block
 from aucdist.data.formats.readers import read
 from aucdist.data.preprocess import fit_preprocessor
-from aucdist.data.source import Source
+from aucdist.data.sources.source import Source
 from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import RunError
 from aucdist.estimators import ESTIMATORS
@@ -19,9 +19,9 @@ from aucdist.metrics.auc import auc
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.selection.folds import arrival, fold_numbers
 from flows.config.base import Strict
+from flows.config.model import ModelConfig
 from flows.reproduce.datasets import DataSet, Version
 from flows.reproduce.kind import Key, Task
-from flows.train.config import ModelConfig
 
 Params = dict[str, Any]
 Grid = dict[str, list[int | float]]

@@ -26,7 +26,9 @@ from aucdist.solvers.pairs.anchors import Anchors, running_sums, sorted_anchors
 from aucdist.solvers.pairs.bundle import Bundle
 from aucdist.solvers.pairs.hinge import HINGE
 from aucdist.solvers.pairs.loss import CutPairLoss
+from aucdist.solvers.pairs.objective import rounding_of_pairs
 from aucdist.solvers.pairs.problem import PairMemory, PairProblem, sort_and_score
+from aucdist.solvers.rounding import EPS, higher
 
 BEYOND = 0.03
 """The next cut is taken this share of the rest of the way beyond the line search's point (Franc & Sonnenburg's mu, 0.1)."""
@@ -45,6 +47,9 @@ NEAR = 0.03
 
 LEAST_NOISE = 0.01
 """A sample whose lam is below this share of `sample.noise` is solved by weights so much its own that cuts at zero are better."""
+
+PATIENCE = 100
+"""Passes without any bound above 0 after which cuts that rounding cannot tell apart end the fit."""
 
 MAX_GROUPS = 24
 
@@ -177,10 +182,12 @@ class AllPairs(PairProblem):
 
     def __init__(self, blocks: Blocks, start: np.ndarray | None, loss: CutPairLoss = HINGE):
         n_anchors = min(blocks.n_pos, blocks.n_neg)
+        self.rounding = rounding_of_pairs(blocks)
         self.n_groups = number_of_groups(n_anchors, blocks.n_samples - n_anchors, blocks.n_features)
         self.bundle = Bundle(self.n_groups, blocks.n_features)
         self.best_loss = np.inf
         self.w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)
+        self.best_error = self.target_error = self.rounding.score(self.w)
         super().__init__(blocks, loss)
 
     def sort_rows(self) -> Summary:
@@ -194,21 +201,41 @@ class AllPairs(PairProblem):
         """The objective at the best point."""
         return self.best_loss + self.penalty(self.w)
 
+    @property
+    def primal_error(self) -> float:
+        """A bound on the rounding error of `primal`: of the scores, two to a pair, and of the sums."""
+        of_pairs = self.rounding.pair_hinge(self.w, self.best_loss, self.best_error)
+        return of_pairs + self.rounding.penalty(self.w, self.penalty(self.w))
+
     def penalty(self, w: np.ndarray) -> float:
         """Return what the weights cost."""
         return 0.5 * self.lam * float(w @ w)
 
+    def is_stuck(self, dual: float, passes: int) -> bool:
+        """Tell whether gradients are so long, as of unscaled columns, that rounding hides which combination of them is short."""
+        return passes >= PATIENCE and dual <= 0.0 and self.bundle.resolution(self.lam) > self.primal
+
+    def dual_error(self, w: np.ndarray) -> float:
+        """Return a bound on the rounding error of the bundle's bound, where w is the combination's weights."""
+        active, n_points = self.bundle.active, self.bundle.n_points
+        share = self.rounding.over_rows + EPS * n_points
+        slope_error = self.rounding.combination(2.0 * active, extra=2 * n_points)
+        return share * active + self.rounding.half_square(self.lam * w, slope_error) / self.lam
+
     def rounds(self, lam: float) -> Iterator[Round]:
         """Solve for lam, from the best point and the cuts there are."""
         self.lam = lam
-        dual, passes, mu, nulls = -np.inf, 0, 0.0, 0
+        dual, error, passes, mu, nulls = -np.inf, 0.0, 0, 0.0, 0
         if self.bundle.n_points == 0:
             self.take_cuts(0.0, self.best_scores, self.w)
             passes = 1
         while True:
             target, bound = self.bundle.solve(lam)
-            dual = max(dual, bound)
-            yield Round(self.w.copy(), self.primal, dual, passes)
+            dual, error = higher((dual, error), (bound, self.dual_error(target)))
+            yield Round(
+                self.w.copy(), self.primal, dual, passes, primal_error=self.primal_error, dual_error=error,
+                stuck=self.is_stuck(dual, passes),
+            )  # fmt: skip
             if mu > 0.0:
                 target = self.bundle.near(lam, self.w, mu)
             step = self._advance(target, (self.primal - dual) / self.primal)
@@ -219,6 +246,11 @@ class AllPairs(PairProblem):
             elif step < TOO_SHORT:
                 mu = max(2.0 * mu, lam)
             passes += 1
+
+    def score(self, w: np.ndarray) -> np.ndarray:
+        """Score all rows at w, the end of the way that starts at the best point, and return the anchors' scores."""
+        self.target_error = self.rounding.score(w)
+        return super().score(w)
 
     def _advance(self, target: np.ndarray, gap: float) -> float:
         """Walk towards the target, take the cuts a little beyond, and return the step walked."""
@@ -269,15 +301,21 @@ class AllPairs(PairProblem):
             The objective at w.
         """
         anchors, order = sorted_anchors(scores, self.weights, self.loss.n_sums)
+        error = self._error_on_the_way(step, w)
         taken = self.blocks.reduce(cut_groups, self.loss, step, anchors)
         loss = float(taken["loss"] / self.mass)
         value = loss + self.penalty(w)
         keep = value < self.primal
         if keep:
-            self.best_loss, self.w, self.best_scores = loss, w, scores
+            self.best_loss, self.w, self.best_scores, self.best_error = loss, w, scores, error
         self.active_rows = taken["rows"]
         coefs = self.loss.anchor_slopes(taken["tally"], anchors, self.weights, order)
         rest = self.blocks.reduce(finish_cuts, coefs, self.offsets, keep)
         gradients = (taken["gradients"] + rest["gradients"]) * (self.sign / self.mass)
         self.bundle.add(taken["heights"] / self.mass, gradients)
         return value
+
+    def _error_on_the_way(self, step: float, w: np.ndarray) -> float:
+        """Return a bound on the errors of scores taken at a step of the way: those of both ends, and of the sums of both."""
+        of_ends = abs(1.0 - step) * self.best_error + abs(step) * self.target_error
+        return of_ends + 4.0 * EPS * (self.rounding.reach(self.w) + self.rounding.reach(w))

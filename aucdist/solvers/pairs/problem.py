@@ -129,7 +129,7 @@ class PairProblem:
     """
 
     def __init__(self, blocks: Blocks, loss: PairLoss):
-        self.blocks, self.loss = blocks.fresh(), loss
+        self.blocks, self.loss = blocks.without_memory(), loss
         self.sign = 1 if blocks.n_pos <= blocks.n_neg else -1
         self.mass = blocks.weight_pos * blocks.weight_neg
         weights = self.sort_rows()["weights"]
