@@ -12,7 +12,7 @@ from aucdist.solvers.base import Round, Solution, Solver
 from aucdist.solvers.pairs.all_pairs import AllPairs, all_pairs
 from aucdist.solvers.pairs.all_pairs_l1 import AllPairsL1, all_pairs_l1
 from aucdist.solvers.pairs.dual import DualStart, check_combination, sdcd, sdcd_perm
-from aucdist.solvers.pairs.oam import Stream, oam_gra, oam_inf, oam_seq
+from aucdist.solvers.pairs.oam import OamState, oam_gra, oam_inf, oam_seq
 from aucdist.solvers.pairs.sampling import ResumableRound, check_options
 from aucdist.solvers.pairs.sgd import Progress, msgd
 
@@ -104,7 +104,7 @@ class PairwiseHingeClassifier(OnlineClassifier):
     resume_ : DualStart
         With `warm_start` and ``sdcd`` or ``sdcd-perm``: what the next fit starts from. Their dual variables are
         ``resume_.duals``, sparse of shape (n_pos, n_neg).
-    stream_ : Stream or Progress
+    stream_ : OamState or Progress
         After `partial_fit`, and after ``msgd``: what the next call goes on from.
 
     Notes
@@ -141,7 +141,7 @@ class PairwiseHingeClassifier(OnlineClassifier):
         "n_pairs": above_0(optional=True),
     }
     resume_: DualStart
-    stream_: Stream | Progress
+    stream_: OamState | Progress
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""One fold: fit a path of settings to its training rows and score them on the held-out ones."""
+"""One fold: fit settings to its training rows and score them on the held-out rows."""
 
 from collections.abc import Sequence
 from typing import Any

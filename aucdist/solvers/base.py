@@ -1,4 +1,4 @@
-"""The one loop. A solver says what a round does, the loop says when to stop and writes the history."""
+"""The loop that runs every solver: a solver yields rounds, the loop decides when to stop and records the history."""
 
 import math
 import time
