@@ -3,6 +3,7 @@
 import pytest
 
 from aucdist.errors import InputError
+from flows.config import cluster
 from flows.cv.config import load_cv
 from flows.progress import metrics
 from flows.progress.console import LineObserver, Tasks
@@ -98,10 +99,10 @@ def test_a_report_of_no_cluster_is_refused(load, name, monkeypatch):
     settings = ["performance_report=true"]
     with pytest.raises(InputError, match="but `cluster` is none"):
         load(name, [*settings, "cluster=none"])
-    monkeypatch.setattr(metrics, "has_bokeh", lambda: False)
+    monkeypatch.setattr(cluster, "has_bokeh", lambda: False)
     with pytest.raises(InputError, match=r"bokeh, which is not installed here: install aucdist\[dashboard\]"):
         load(name, [*settings, "cluster=local"])
-    monkeypatch.setattr(metrics, "has_bokeh", lambda: True)
+    monkeypatch.setattr(cluster, "has_bokeh", lambda: True)
     assert load(name, [*settings, "cluster=local"]).performance_report
 
 
