@@ -39,11 +39,11 @@ def undisturbed(tmp_path_factory):
 
 
 class Doing(LineObserver):
-    """Does something after each round, and keeps what is said."""
+    """Does something after each round, and keeps what is lines."""
 
     def __init__(self, action=lambda number: None):
-        self.said = []
-        super().__init__(self.said.append)
+        self.lines = []
+        super().__init__(self.lines.append)
         self._action = action
 
     def round(self, record, tol):
@@ -90,7 +90,7 @@ def test_a_run_that_was_ended_goes_on(by, ends_with, tmp_path, undisturbed):
         assert newest(tmp_path) > before
     observer = Doing()
     result = train(asked, observer)
-    assert any("goes on from the checkpoint of round" in line for line in observer.said)
+    assert any("goes on from the checkpoint of round" in line for line in observer.lines)
     assert np.array_equal(weights(result["run"]), undisturbed)
     assert not (tmp_path / ".checkpoints").exists()
 
@@ -117,8 +117,8 @@ def test_a_run_whose_scheduler_is_lost_begins_anew_and_goes_on(checkpoint, tmp_p
                 train(asked, observer)
             return
         result = train(asked, observer)
-    assert any("the scheduler was lost" in line and "attempt 2 of 3" in line for line in observer.said)
-    assert any("goes on from the checkpoint of round 10" in line for line in observer.said)
+    assert any("the scheduler was lost" in line and "attempt 2 of 3" in line for line in observer.lines)
+    assert any("goes on from the checkpoint of round 10" in line for line in observer.lines)
     assert np.array_equal(weights(result["run"]), undisturbed)
     assert not (tmp_path / "scratch" / "checkpoints").exists()
 
