@@ -1,4 +1,4 @@
-"""Secrets that a run is given, by every way there is, appear in nothing that it says or leaves behind, however it ends."""
+"""Secrets that a run is given, by every way there is, appear in nothing that it writes, however it ends."""
 
 import contextlib
 import json
@@ -231,7 +231,7 @@ def prefect_server(tmp_path_factory):
         "--port",
         str(port),
     ]
-    with (folder / "written").open("wb") as written:
+    with (folder / "output").open("wb") as written:
         running = subprocess.Popen(
             command, env=os.environ | {"PREFECT_HOME": str(folder)}, stdout=written, stderr=written
         )

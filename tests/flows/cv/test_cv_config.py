@@ -1,4 +1,4 @@
-"""What a search is told, and what is refused before anything runs."""
+"""The configuration of a search, and what it refuses before anything runs."""
 
 from pathlib import Path
 from typing import Any
@@ -72,7 +72,7 @@ def test_masks_are_for_solvers_that_read_in_place() -> None:
         (["data.scale=none", "data.log1p=[nothing]"], "unknown feature in log1p 'nothing'"),
     ],
 )
-def test_cuts_that_cannot_be_made_end_with_2_and_leave_nothing(
+def test_folds_that_cannot_be_made_end_with_2_and_leave_nothing(
     settings: list[str], message: str, tmp_path: Path
 ) -> None:
     arguments: list[str] = ["cv", "digits", "--output", str(tmp_path / "runs")]

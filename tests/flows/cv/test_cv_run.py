@@ -1,4 +1,4 @@
-"""A search from end to end: its table, what is kept, where it runs, and its run folder."""
+"""A search from end to end: its table, its cached results, where it runs, and its run folder."""
 
 import json
 import os
@@ -31,7 +31,7 @@ QUICK = [
 
 
 class RecordingObserver(LineObserver):
-    """Remembers what it hears."""
+    """Records lines and progress."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -72,7 +72,7 @@ def test_the_object_is_the_contract(whole: tuple[dict[str, Any], RecordingObserv
     assert result["tasks"] == {"all": 3, "kept": 0, "failed": 0}
 
 
-def test_progress_is_told(whole: tuple[dict[str, Any], RecordingObserver]) -> None:
+def test_progress_is_reported(whole: tuple[dict[str, Any], RecordingObserver]) -> None:
     _, observer = whole
     assert [(state.done, state.total) for state in observer.states] == [(0, 3), (1, 3), (2, 3), (3, 3)]
     assert "best so far auc 0.9" in observer.states[-1].line()
@@ -233,7 +233,7 @@ def test_a_failed_task_is_tried_again_on_another_worker(client: Any) -> None:
     assert failed[0][0]["error"] == "always"
 
 
-def test_a_search_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_a_search_that_is_killed_resumes(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     settings = [*QUICK[:-2], "folds.number=6", "grid.lam=[1.0, 1e-3]"]
     arguments = [part for setting in settings for part in ("--set", setting)]

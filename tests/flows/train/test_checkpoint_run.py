@@ -1,4 +1,4 @@
-"""A run that is killed or terminated, or loses its cluster, started again goes on, and ends with the same bits."""
+"""A run that is killed, terminated, or loses its cluster resumes when it is started again, and ends with the same bits."""
 
 import json
 import os
@@ -39,7 +39,7 @@ def undisturbed(tmp_path_factory):
 
 
 class Doing(LineObserver):
-    """Does something after each round, and keeps what is lines."""
+    """Calls a function after each round, and records all lines."""
 
     def __init__(self, action=lambda number: None):
         self.lines = []
@@ -74,7 +74,7 @@ pipeline.train(TrainConfig.model_validate(json.loads(sys.argv[1])), Slow(print))
 
 
 @pytest.mark.parametrize(("by", "ends_with"), [(signal.SIGKILL, -9), (signal.SIGTERM, 143)])
-def test_a_run_that_was_ended_goes_on(by, ends_with, tmp_path, undisturbed):
+def test_a_run_that_was_ended_resumes(by, ends_with, tmp_path, undisturbed):
     # Rarely, but for the one that SIGTERM asks for.
     asked = config(tmp_path, checkpoint={"rounds": 7} if by == signal.SIGKILL else {"seconds": 0.5})
     process = subprocess.Popen([sys.executable, "-c", SCRIPT, json.dumps(asked)], stdout=subprocess.DEVNULL)
@@ -101,7 +101,7 @@ def newest(folder):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("checkpoint", [{"rounds": 5}, None])
-def test_a_run_whose_scheduler_is_lost_begins_anew_and_goes_on(checkpoint, tmp_path, undisturbed):
+def test_a_run_whose_scheduler_is_lost_starts_again_and_resumes(checkpoint, tmp_path, undisturbed):
     killed = []
 
     def kill(round_):
