@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from aucdist.data.block import Block
+from aucdist.data.code_rows import code_ranges
+from aucdist.kernels.codes import BinRows
 from aucdist.kernels.column_ranges import csr_ranges, dense_ranges
 from aucdist.kernels.rows import CsrRows
 
@@ -33,6 +35,8 @@ class ColumnRanges:
     def of(cls, block: Block) -> "ColumnRanges":
         """Return the ranges of a block's columns; one reading of its rows."""
         rows, d = block.rows, block.n_features
+        if isinstance(rows, BinRows):
+            return cls(*code_ranges(rows.basis))
         there = np.ones(block.n_samples, dtype=bool) if block.weight is None else block.weight > 0
         low, high = np.full(d, np.inf, rows.values.dtype), np.full(d, -np.inf, rows.values.dtype)
         width = d

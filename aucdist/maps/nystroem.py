@@ -154,7 +154,7 @@ class NystroemMap(Expander):
         """Return the map fitted to blocks of rows; two reductions."""
         self.check_parameters()
         with np.errstate(over="ignore", invalid="ignore"):
-            found: Moments = blocks.fresh().reduce(_moments)["moments"]
+            found: Moments = blocks.without_memory().reduce(_moments)["moments"]
             spread = np.sqrt(found.m2 / max(found.count, 1))
         # By the values themselves: rounding leaves a constant column a variance just above zero.
         constant = found.low == found.high
@@ -195,7 +195,7 @@ def landmark_rows(blocks: Blocks, most: int) -> Block:
     n = max(2, min(most, blocks.n_samples // 2))
     of_pos = min(blocks.n_pos, max(n // 2, n - blocks.n_neg))
     wanted = (n - of_pos, of_pos)
-    drawn = stacked(blocks.fresh().reduce(_least_hashes, wanted)["parts"])
+    drawn = stacked(blocks.without_memory().reduce(_least_hashes, wanted)["parts"])
     return drawn.take(_of_least_hashes(drawn, wanted))
 
 

@@ -132,7 +132,7 @@ def pair_scores(rows: Blocks, w: np.ndarray, compared: np.ndarray, tables: tuple
     ndarray of shape (m (m - 1) / 2,), float64
         In the order of ``np.tril_indices(m, -1)``.
     """
-    rows = rows.fresh()
+    rows = rows.without_memory()
     sign = 1 if rows.n_pos <= rows.n_neg else -1
     scored = rows.reduce(score_rows, w, sign)
     scores, weights = np.concatenate(scored["scores"]), np.concatenate(scored["weights"])

@@ -16,6 +16,9 @@ from aucdist.engine.blocks import Blocks
 EPS = float(np.finfo(np.float64).eps)
 """2 u."""
 
+MOST_CELLS = 256
+"""Of a code."""
+
 SLACK = 16
 """Operations beside those of the sums, which are a handful."""
 
@@ -47,7 +50,8 @@ class Rounding:
             Where the rows' coefficients are sums themselves: of so many terms.
         """
         ranges = blocks.ranges
-        depth = max(info.n_samples for info in blocks.infos) + blocks.n_blocks + running + SLACK
+        cells = MOST_CELLS if blocks.has_codes else 0  # rows are added up in cells, and those along a code
+        depth = max(info.n_samples for info in blocks.infos) + blocks.n_blocks + running + cells + SLACK
         return cls(ranges.largest, 0.5 * EPS * (ranges.width + SLACK), 0.5 * EPS * depth)
 
     def reach(self, w: np.ndarray) -> float:
