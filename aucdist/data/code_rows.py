@@ -34,24 +34,6 @@ def _running(n_cells: int, width: int) -> np.ndarray:
     return np.kron(np.tri(rows), np.tri(width))
 
 
-def code_ranges(basis: CodeBasis) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return bounds on the values of each basis function, and on the additions that make the score of a row.
-
-    Returns
-    -------
-    low, high : ndarray of shape (n_features,), float64
-        0 is between them.
-    width : int
-        A table is made by running sums of what cells add. A value that falls back to 0 is added and subtracted again, so the
-        functions of a code count twice.
-    """
-    matrix = basis_matrix(basis)
-    low, high = np.zeros(basis.n_features), np.zeros(basis.n_features)
-    np.minimum.at(low, matrix.indices, matrix.data)
-    np.maximum.at(high, matrix.indices, matrix.data)
-    return low, high, 2 * basis.n_features + len(basis.widths)
-
-
 def matrix_of(rows: BinRows) -> sp.csr_matrix:
     """Return rows of codes as the matrix of their basis functions, float64 of shape (n_samples, n_features)."""
     n, m = rows.codes.shape

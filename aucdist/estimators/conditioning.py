@@ -65,6 +65,14 @@ class Shift:
         """Return by how much a score with weights w of shape (n_features,) falls with the shift."""
         return float(w[self.columns] @ self.values)
 
+    def with_intercept(self, w: np.ndarray) -> np.ndarray:
+        """Return weights with their intercept last that score the rows shifted as `w` scores the rows."""
+        return np.append(w[:-1], w[-1] + self.along(w[:-1]))
+
+    def undone(self, w: np.ndarray) -> np.ndarray:
+        """Return weights with their intercept last that score the rows as `w` scores the rows shifted."""
+        return np.append(w[:-1], w[-1] - self.along(w[:-1]))
+
 
 def shift_of(ranges: ColumnRanges) -> Shift | None:
     """Return the shift of the columns that are far from 0; None if there are none."""
@@ -75,8 +83,11 @@ def shift_of(ranges: ColumnRanges) -> Shift | None:
     columns = np.flatnonzero(far)
     if len(columns) == 0:
         return None
-    # A value of the column itself is representable in its type, whatever that is.
-    return Shift(columns, ranges.low[columns])
+    low, high = ranges.low[columns], ranges.high[columns]
+    middle = low + 0.5 * (high - low)
+    # Representable in the type of the column, and not outside its range.
+    single = (low.astype(np.float32) == low) & (high.astype(np.float32) == high)
+    return Shift(columns, np.where(single, middle.astype(np.float32).astype(np.float64), middle))
 
 
 def shifted(blocks: Blocks) -> tuple[Blocks, Shift | None]:
@@ -103,7 +114,7 @@ def diagnosis(ranges: ColumnRanges, names: np.ndarray | None = None) -> str | No
         return None
 
     def called(column: int) -> str:
-        return f"column {column}" if names is None else f"column {names[column]!r}"
+        return f"column {column}" if names is None else f"column {str(names[column])!r}"
 
     largest = int(np.argmax(np.where(varies, ranges.largest, -1.0)))
     smallest = int(np.argmin(np.where(varies, half, np.inf)))

@@ -43,6 +43,17 @@ def count_scores(blocks: Blocks, w: np.ndarray, intercept: float = 0.0) -> Score
     return blocks.without_memory().reduce(_count, w, intercept)["counts"]
 
 
+def count_scores_of_few(blocks: Blocks, w: np.ndarray) -> ScoreCounts:
+    """Return the same for some rows of each block, which lie evenly over those of either class; weights do not count.
+
+    Parameters
+    ----------
+    blocks : Blocks
+    w : ndarray of shape (n_features,), float64
+    """
+    return blocks.without_memory().reduce(_count_few, w)["counts"]
+
+
 def separates(blocks: Blocks, w: np.ndarray) -> bool:
     """Tell whether every positive row has a higher score than all negative ones; one reduction.
 
@@ -72,3 +83,13 @@ def _count(block: Block, memory: None, w: np.ndarray, intercept: float) -> tuple
     scores = np.empty(block.n_samples)
     project(block.rows, w, scores)
     return None, {"counts": ScoreCounts.from_scores(block.y, scores + intercept, block.weight)}
+
+
+def _count_few(block: Block, memory: None, w: np.ndarray) -> tuple[None, Summary]:
+    there = block.weights() > 0
+    of_classes = [np.flatnonzero(there & (block.y == label)) for label in (-1, 1)]
+    which = np.concatenate([rows[:: max(1, len(rows) // FEW)] for rows in of_classes])
+    few = block.take(which)
+    scores = np.empty(len(which))
+    project(few.rows, w, scores)
+    return None, {"counts": ScoreCounts.from_scores(few.y, scores)}
