@@ -92,7 +92,7 @@ class Encoded:
 
 
 def encoded(blocks: Blocks, fitted: FittedMap) -> Blocks:
-    """Return the rows encoded, where they lie: kept beside the rows in memory, or made anew of rows that are read for each step."""
+    """Return the rows encoded, where they lie: kept beside rows in memory, made anew of rows that are read for each step."""
     if blocks.lasting or blocks.same_rows.lasting:  # codes of a fold are kept too: they are small
         return MappedBlocks(blocks, Encoded(fitted))
     return PassingBlocks(blocks, Encoded(fitted), same_columns=False)
