@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from aucdist.data.block import Block
 from aucdist.data.code_rows import matrix_of
 from aucdist.engine.blocks import Blocks, LocalBlocks
-from aucdist.engine.mapped import MappedBlocks
+from aucdist.engine.mapped import MappedBlocks, PassingBlocks
 from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows
 
@@ -92,8 +92,10 @@ class Encoded:
 
 
 def encoded(blocks: Blocks, fitted: FittedMap) -> Blocks:
-    """Return the rows encoded, where they lie."""
-    return MappedBlocks(blocks, Encoded(fitted))
+    """Return the rows encoded, where they lie: kept beside rows in memory, made anew of rows that are read for each step."""
+    if blocks.lasting or blocks.same_rows.lasting:  # codes of a fold are kept too: they are small
+        return MappedBlocks(blocks, Encoded(fitted))
+    return PassingBlocks(blocks, Encoded(fitted), same_columns=False)
 
 
 class Expander(TransformerMixin, BaseEstimator):
