@@ -60,7 +60,39 @@ def _stationary(H, a, group, free, n_groups, ridge):
         system[i, n + group[free[i]]] = 1.0
         system[n + group[free[i]], i] = 1.0
         right[i] = a[free[i]]
-    return np.linalg.solve(system, right)
+    _solve_in_place(system, right)
+    return right
+
+
+@njit(nogil=True, cache=True)
+def _solve_in_place(A, x):
+    """Solve ``A y = x`` by Gaussian elimination with row pivots; both are overwritten, x by the solution.
+
+    In plain loops: `np.linalg.solve` inside a kernel takes several seconds to compile, which is most of a first fit. The inner
+    loop runs along a row, so that it is vectorised.
+    """
+    n = len(x)
+    for k in range(n):
+        pivot = k
+        for i in range(k + 1, n):
+            if abs(A[i, k]) > abs(A[pivot, k]):
+                pivot = i
+        if pivot != k:
+            for j in range(k, n):
+                A[k, j], A[pivot, j] = A[pivot, j], A[k, j]
+            x[k], x[pivot] = x[pivot], x[k]
+        if A[k, k] == 0.0:
+            raise ZeroDivisionError("singular system")
+        for i in range(k + 1, n):
+            factor = A[i, k] / A[k, k]
+            if factor != 0.0:
+                for j in range(k + 1, n):
+                    A[i, j] -= factor * A[k, j]
+                x[i] -= factor * x[k]
+    for k in range(n - 1, -1, -1):
+        for j in range(k + 1, n):
+            x[k] -= A[k, j] * x[j]
+        x[k] /= A[k, k]
 
 
 @njit(nogil=True, cache=True)

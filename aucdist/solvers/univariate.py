@@ -26,7 +26,7 @@ from aucdist.kernels.square_epochs import shuffle
 from aucdist.kernels.univariate import univariate_epoch
 from aucdist.objectives.pairwise_square import VALUE_AT_ZERO, PairwiseSquare, lower_bound, row_factors
 from aucdist.solvers.base import Round
-from aucdist.solvers.square.descent import moments_of, spread_at
+from aucdist.solvers.square.descent import moments_of, within_class_covariance
 from aucdist.solvers.square.rows import squared_lengths
 
 
@@ -126,9 +126,9 @@ def _measure(blocks: Blocks, loss: str) -> Measure:
 
 
 def _square(blocks: Blocks, known: PairwiseSquare, w: np.ndarray) -> tuple[float, np.ndarray]:
-    variance, spread_w = spread_at(blocks, known, w)
+    variance, covariance_w = within_class_covariance(blocks, known, w)
     miss = 1.0 - 0.5 * float(w @ known.difference)
-    return 0.5 * variance + miss * miss, spread_w - miss * known.difference
+    return 0.5 * variance + miss * miss, covariance_w - miss * known.difference
 
 
 def _exponential(blocks: Blocks, w: np.ndarray) -> tuple[float, np.ndarray]:

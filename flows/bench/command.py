@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from flows.command import Debug, reported
+from flows.command import Command, Debug, report_errors
 
 
 def bench(
@@ -27,7 +27,7 @@ def bench(
     debug: Debug = False,
 ) -> None:
     """Measure on this machine, side by side with the peers in one process; warm-up apart."""
-    with reported(debug):
+    with report_errors(debug):
         from flows.bench import output as written
         from flows.bench.suites import bench as run
 
@@ -38,3 +38,6 @@ def bench(
         )
         if output is not None:
             written.write(suite, table, output)
+
+
+COMMAND = Command("bench", bench, page="benchmark")

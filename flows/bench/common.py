@@ -26,9 +26,9 @@ def fastest(work: Callable[[], Any], times: int = 5) -> float:
 
 def real(name: str) -> tuple[Block, Block]:
     """Return training and test rows as the configuration of this name in configs/train parts and scales them."""
-    from flows.config.loading import load_train
-    from flows.train.stages import open_data
+    from flows.rows.in_memory import read_rows
+    from flows.train.config import load_train
 
-    opened = open_data(load_train(name, [], None).data)
-    assert opened.test is not None
-    return opened.train, opened.test
+    rows = read_rows(load_train(name, [], None).data).rows
+    assert rows.test is not None
+    return next(rows.train.blocks()), next(rows.test.blocks())

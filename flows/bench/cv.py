@@ -21,7 +21,7 @@ from aucdist.metrics.counts import ScoreCounts
 from aucdist.search.schedule import Job
 from aucdist.search.splits import Fold, Folds
 from flows.bench.common import Row, real, seconds_of
-from flows.cv.jobs import How, on_own_rows
+from flows.cv.jobs import JobSettings, fit_on_copies
 
 LAMS = tuple(float(f"{lam:.4g}") for lam in np.geomspace(10, 1e-4, 11))
 SETS, LEVEL = 2000, 0.95
@@ -57,8 +57,8 @@ def _job(fold: int, n_folds: int) -> tuple[Job, Any]:
     return job, cuts.sides(job.cut)
 
 
-def _how() -> How:
-    return How("PairwiseHingeClassifier", PairwiseHingeClassifier().get_params(), "auc", None, 0)
+def _how() -> JobSettings:
+    return JobSettings("PairwiseHingeClassifier", PairwiseHingeClassifier().get_params(), "auc", None, 0)
 
 
 def _rows() -> Block:
@@ -72,7 +72,7 @@ _READ: list[Block] = []
 
 def _run(folds: list[tuple[int, int]]) -> None:
     for fold, n_folds in folds:
-        on_own_rows(*_job(fold, n_folds), _how(), [_rows()])
+        fit_on_copies(*_job(fold, n_folds), _how(), [_rows()])
 
 
 def _timed(folds: list[tuple[int, int]]) -> float:
@@ -97,8 +97,8 @@ def _two_workers() -> Iterator[Callable[[], None]]:
     from aucdist.data.dataset import Schema
     from aucdist.data.shards.shard import read_shard, write_shards
     from aucdist.engine.dask import local_client
-    from flows.cv.executors import on_workers
-    from flows.cv.jobs import on_worker
+    from flows.cv.executors import run_on_workers
+    from flows.cv.jobs import fit_on_worker
 
     block = _rows()
     jobs, sides = zip(*(_job(fold, 6) for fold in range(6)), strict=True)
@@ -109,14 +109,14 @@ def _two_workers() -> Iterator[Callable[[], None]]:
         args = (_how(), folder, partial(read_shard, folder), 1)
 
         def search() -> None:
-            done = on_workers(jobs, lambda job: by_cut[job.cut], on_worker, *args, client=client)
+            done = run_on_workers(jobs, lambda job: by_cut[job.cut], fit_on_worker, *args, client=client)
             assert all("value" in results[0] for _, results in done)
 
         yield search
 
 
 def coverage(slow_peers: bool) -> Iterator[Row]:
-    """How often intervals of 95 % hold the true AUC: 2000 simulated sets for each size, scores normal in either class."""
+    """JobSettings often intervals of 95 % hold the true AUC: 2000 simulated sets for each size, scores normal in either class."""
     random = np.random.default_rng(0)
     for n_pos in (4, 10, 20, 39, 75, 150, 500):
         for area in (0.7, 0.9, 0.97):

@@ -25,7 +25,7 @@ from aucdist.solvers.pairs.all_pairs import FEW_ROWS, STEPS, all_pairs
 from flows.bench.common import Row, seconds_of
 from flows.bench.peers.contest import peak
 from flows.bench.scale_model import Constants, Load, Place, Run, counted, expected, fitted, predicted, total
-from flows.compute.lazy_rows import remote
+from flows.rows.lazy import sharded_rows
 
 FEATURES, SHARE, LAM, PASSES = 20, 1e-3, 1e-3, 6
 SIZES, LARGE = (100_000, 1_000_000), (10_000_000, 100_000_000)
@@ -124,7 +124,7 @@ def _write(simulation: Simulation, folder: str) -> None:
 
 def _in_one_process(folder: str) -> Row:
     fit_passes(LocalBlocks([_small(1, 0)]))  # compiles
-    rows = remote(read_manifest(folder))
+    rows = sharded_rows(read_manifest(folder))
     before = peak()
     blocks = LocalBlocks.load(rows.loader, rows.n_blocks, stream=True)
     cpu = time.process_time()
@@ -136,7 +136,7 @@ def _in_one_process(folder: str) -> Row:
 def _on_two_workers(folder: str) -> Row:
     from aucdist.engine.dask import DaskBlocks, local_client
 
-    rows = remote(read_manifest(folder))
+    rows = sharded_rows(read_manifest(folder))
     with local_client(2) as client:
         warm(client, 2)
         before = sum(client.run(peak).values())

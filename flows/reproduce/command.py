@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from flows.command import AsJson, Cluster, Debug, lines, print_json, reported
+from flows.command import AsJson, Cluster, Command, Debug, print_json, report_errors
 
 
 def reproduce(
@@ -21,18 +21,10 @@ def reproduce(
 
     Each fold is a task of its own and its result is kept, so that a run that was ended goes on where it was.
     """
-    with reported(debug):
-        from flows.config.prefect_api import api_configured
+    with report_errors(debug):
         from flows.reproduce.config import load_paper
-        from flows.reproduce.run import reproduce as run
 
-        config = load_paper(paper, quick=quick, cluster=cluster, output=output)
-        if api_configured():
-            from flows.reproduce.flow import reproduce_paper
-
-            result = reproduce_paper(config)
-        else:
-            result = run(config, lines())
+        result = COMMAND.run(load_paper(paper, quick=quick, cluster=cluster, output=output), debug)
         if as_json:
             print_json(result)
         else:
@@ -41,3 +33,6 @@ def reproduce(
                     f"{name}: " + ", ".join(f"{key} {n}" for key, n in counts.items() if not isinstance(n, list))
                 )
             typer.echo(f"report: {result['run']}/report.html")
+
+
+COMMAND = Command("reproduce", reproduce, page="reproduce", function="reproduce", flow="reproduce_paper")

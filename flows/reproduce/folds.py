@@ -19,9 +19,9 @@ from aucdist.metrics.auc import auc
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.selection.folds import arrival, fold_numbers
 from flows.config.base import Strict
+from flows.config.model import ModelConfig
 from flows.reproduce.datasets import DataSet, Version
 from flows.reproduce.kind import Key, Task
-from flows.train.config import ModelConfig
 
 Params = dict[str, Any]
 Grid = dict[str, list[int | float]]

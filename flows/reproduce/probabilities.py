@@ -17,11 +17,11 @@ from aucdist.metrics.auc import auc
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.probability import brier, calibration_loss
 from flows.config.base import Strict
+from flows.config.model import ModelConfig
 from flows.reproduce.datasets import NOT_RUN, DataSet, Version
 from flows.reproduce.kind import Key, Kind, Result, Results, Task
 from flows.reproduce.page import Entry, Section
 from flows.reproduce.splits import Splits, oversampled, seed_of, split_fit, split_parts, split_tasks
-from flows.train.config import ModelConfig
 
 MEASURES = {"auc": "AUC", "brier": "Brier score", "calibration": "Calibration loss"}
 HIGHER_IS_BETTER = {"auc"}

@@ -1,11 +1,9 @@
-"""The engine of a reproduction: every task is run once and its result kept, then the files and the page are written.
+"""Runs the tasks of a paper, each once, then writes the files of its experiments and the page.
 
-A result is kept under the digest of all that decides it, so a run that was killed goes on where it was, and a changed
-configuration, data set or version computes anew what it changes and nothing else.
+Results are cached (`flows.compute.result_cache`), so a run that was killed resumes, and a changed configuration, data set or
+version computes again what it changes, and nothing else.
 """
 
-import hashlib
-import json
 import time
 from collections.abc import Iterator
 from concurrent.futures import as_completed
@@ -13,19 +11,19 @@ from typing import Any
 
 import yaml
 
-from aucdist import __version__
-from aucdist.data.storage.files import explained, open_fs, read_bytes, shown, write_bytes
+from aucdist.data.storage.files import shown, write_bytes
 from aucdist.errors import InputError, RunError
+from flows.compute.clusters import open_cluster
+from flows.compute.result_cache import ResultCache
+from flows.json_values import jsonable
 from flows.progress.console import RunObserver
 from flows.reproduce.config import KINDS, Paper
 from flows.reproduce.datasets import Version, version_of
 from flows.reproduce.kind import Key, Kind, Result, Task
 from flows.reproduce.page import render
-from flows.train.results import jsonable
-from flows.train.run import cluster
 
 EVERY = 5.0  # seconds between two lines of progress
-Place = tuple[str, Key]  # of a task: its experiment, and where it belongs there
+TaskId = tuple[str, Key]  # the experiment, and the key of the task in it
 
 
 def reproduce(config: Paper, observer: RunObserver) -> dict[str, Any]:
@@ -34,7 +32,7 @@ def reproduce(config: Paper, observer: RunObserver) -> dict[str, Any]:
     Parameters
     ----------
     config : Paper
-    watch : Watch
+    observer : RunObserver
 
     Returns
     -------
@@ -46,7 +44,7 @@ def reproduce(config: Paper, observer: RunObserver) -> dict[str, Any]:
     InputError
         If the configuration or a data set is wrong.
     RunError
-        If a task failed; the results of the others are kept.
+        If a task failed; the results of the others are in the cache.
     """
     folder = f"{config.output.rstrip('/')}/reproduce-{config.paper}"
     observer.stage("open data")
@@ -82,75 +80,62 @@ def run(task: Task) -> Result:
 
 def _results(
     config: Paper, versions: dict[str, dict[str, Version]], folder: str, observer: RunObserver
-) -> dict[Place, Result]:
-    """Return the result of every task: those that are kept, and those that are still to be run."""
+) -> dict[TaskId, Result]:
+    """Return the result of every task: from the cache, or by running it."""
     tasks = {(name, k): t for name, e in config.experiments.items() for k, t in tasks_of(e, versions[name])}
-    files = {place: _file(place, task) for place, task in tasks.items()}
-    kept = _kept(f"{folder}/tasks")
-    found = {place: _read(f"{folder}/tasks/{file}") for place, file in files.items() if file in kept}
-    todo = {place: task for place, task in tasks.items() if place not in found}
-    observer.stage(f"{len(todo)} tasks" + (f", {len(found)} are done already" if found else ""))
+    cache = ResultCache(f"{folder}/tasks")
+    cached = {task_id: cache.get(_label(task_id), _identity(task)) for task_id, task in tasks.items()}
+    results: dict[TaskId, Result] = {task_id: result for task_id, result in cached.items() if result is not None}
+    todo = {task_id: task for task_id, task in tasks.items() if task_id not in results}
+    observer.stage(f"{len(todo)} tasks" + (f", {len(results)} are done already" if results else ""))
     if not todo:
-        return found
+        return results
     last = time.monotonic()
-    with cluster(config.cluster, f"reproduce-{config.paper}") as (client, _):
-        for place, result in _run_all(client, todo):
-            found[place] = jsonable(result)
-            write_bytes(f"{folder}/tasks/{files[place]}", json.dumps(found[place], allow_nan=False).encode())
+    with open_cluster(config.cluster, f"reproduce-{config.paper}") as workers:
+        for task_id, result in _run_all(workers.client, todo):
+            results[task_id] = jsonable(result)
+            cache.put(_label(task_id), _identity(todo[task_id]), results[task_id])
             if time.monotonic() - last >= EVERY:
                 last = time.monotonic()
-                name, key = place
-                observer.note(f"{len(found)} of {len(tasks)} tasks, now {name}, {key.dataset}, {key.system}")
-    return found
+                name, key = task_id
+                observer.note(f"{len(results)} of {len(tasks)} tasks, now {name}, {key.dataset}, {key.system}")
+    return results
 
 
-def _run_all(client: Any, tasks: dict[Place, Task]) -> Iterator[tuple[Place, Result]]:
+def _run_all(client: Any, tasks: dict[TaskId, Task]) -> Iterator[tuple[TaskId, Result]]:
     """Yield results as they come: from the workers of a Dask client, or one after the other in this process."""
     if client is None:
-        for place, task in tasks.items():
-            yield place, _named(place, lambda task=task: run(task))
+        for task_id, task in tasks.items():
+            yield task_id, _named(task_id, lambda task=task: run(task))
         return
     pool = client.get_executor(pure=False)
     try:
-        places = {pool.submit(run, task): place for place, task in tasks.items()}
-        for future in as_completed(places):
-            yield places[future], _named(places[future], future.result)
+        ids = {pool.submit(run, task): task_id for task_id, task in tasks.items()}
+        for future in as_completed(ids):
+            yield ids[future], _named(ids[future], future.result)
     finally:
         pool.shutdown(wait=False)
 
 
-def _named(place: Place, result: Any) -> Result:
+def _named(task_id: TaskId, result: Any) -> Result:
     """Return the result; an error says whose it is."""
     try:
         found: Result = result()
     except Exception as e:
         kind = InputError if isinstance(e, InputError) else RunError
         what = e if isinstance(e, InputError | RunError) else f"{type(e).__name__}: {e}"
-        raise kind(f"{place[0]}, {place[1]}: {what}") from e
+        raise kind(f"{task_id[0]}, {task_id[1]}: {what}") from e
     return found
 
 
-def _file(place: Place, task: Task) -> str:
-    """Return where a result is kept."""
-    # The fingerprint stands for the source: its notes and titles may change.
-    content = json.dumps([__version__, task | {"source": None}], sort_keys=True)
-    digest = hashlib.sha256(content.encode()).hexdigest()[:16]
-    name, key = place
-    return f"{name}/{key.dataset}/{key.system}-{key.repeat}-{key.fold}-{digest}.json"
+def _label(task_id: TaskId) -> str:
+    name, key = task_id
+    return f"{name}/{key.dataset}/{key.system}-{key.repeat}-{key.fold}"
 
 
-def _kept(url: str) -> set[str]:
-    """Return the results below a folder, by their path within it."""
-    with explained(url, "read"):
-        fs, path = open_fs(url)
-        if not fs.exists(path):
-            return set()
-        return {found.removeprefix(path).lstrip("/") for found in fs.find(path)}
-
-
-def _read(url: str) -> Result:
-    found: Result = json.loads(read_bytes(url))
-    return found
+def _identity(task: Task) -> Task:
+    """Return what determines the result of a task: the data's fingerprint, not its source, whose notes may change."""
+    return task | {"source": None}
 
 
 def _yaml(config: Paper) -> str:

@@ -16,11 +16,11 @@ from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS
 from aucdist.objectives.links import Link
 from flows.config.base import Strict
+from flows.config.model import ModelConfig
 from flows.reproduce.datasets import Version
 from flows.reproduce.kind import Key, Kind, Result, Results, Task
 from flows.reproduce.lines import Curve, drawing, lines
 from flows.reproduce.page import Drawing, Entry, Section
-from flows.train.config import ModelConfig
 
 NEAR = 0.1
 """A mean this near the true shape counts as found."""

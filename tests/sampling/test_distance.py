@@ -14,7 +14,7 @@ from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.sampling import DistanceUnderSampler
-from aucdist.sampling.distance import Hyperplane, Rule, count_digits, measure
+from aucdist.sampling.distance import Hyperplane, Rule, count_digits, measure_distances
 
 AXIS = Hyperplane(np.array([1.0, 0.0]), 0.0)
 """The distance is the size of the first feature."""
@@ -73,9 +73,9 @@ def test_u2_takes_part_of_exactly_the_nearest_rows(n_blocks, ratio, rounded):
     taken = 0
     for part in parts:
         which = (part.y < 0) & (np.abs(part.X[:, 0]) <= rule.high)
-        _, told = measure(part, None, AXIS, -1, rule.seed)
+        _, told = measure_distances(part, None, AXIS, -1, rule.seed)
         assert told["low"][0] >= rule.low
-        memory = measure(part, None, AXIS, -1, rule.seed)[0]
+        memory = measure_distances(part, None, AXIS, -1, rule.seed)[0]
         near = memory.bits.view(np.float64)
         taken += ((near < rule.high) | ((near == rule.high) & (memory.lots <= np.uint64(rule.last_lot)))).sum()
         assert which.sum() >= (near < rule.high).sum()
@@ -147,7 +147,7 @@ def test_two_passes_from_a_given_hyperplane():
     blocks = Counting(parts())
     blocks.read = []
     DistanceUnderSampler(method="u2", svm=AXIS, random_state=0).resample_blocks(blocks)
-    assert blocks.read == ["measure", "_make"]
+    assert blocks.read == ["measure_distances", "_make"]
     assert count_digits.without_rows
 
 

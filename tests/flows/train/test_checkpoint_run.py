@@ -58,14 +58,14 @@ def train(config, observer=None):
 # A run of its own, slow enough to be met in the middle.
 SCRIPT = """
 import json, sys, time
-from flows.cli import _terminated
+from flows.cli import _on_sigterm
 import signal
-signal.signal(signal.SIGTERM, _terminated)
+signal.signal(signal.SIGTERM, _on_sigterm)
 from flows.train import run as pipeline
 from flows.train.config import TrainConfig
-from flows.progress.console import Lines
+from flows.progress.console import LineObserver
 
-class Slow(Lines):
+class Slow(LineObserver):
     def round(self, record, tol):
         time.sleep(0.05)
 

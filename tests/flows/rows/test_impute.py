@@ -7,7 +7,7 @@ from aucdist.data.missing import MEDIAN_ERROR
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.errors import InputError
 from flows.config.data import DataConfig
-from flows.train.stages import open_data
+from flows.rows.in_memory import read_rows
 
 
 @pytest.fixture
@@ -29,17 +29,17 @@ def config(tmp_path):
     ("impute", "twin", "off"), [("mean", np.nanmean, 1e-13), ("median", np.nanmedian, MEDIAN_ERROR)]
 )
 def test_it_is_learnt_from_the_training_rows(config, impute, twin, off, monkeypatch):
-    opened = open_data(config(impute=impute))
-    assert np.isfinite(opened.train.X).all()
-    assert np.isfinite(opened.test.X).all()
-    monkeypatch.setattr("flows.train.stages.fit_preprocessor", lambda blocks, *_, **__: _kept(blocks))
-    raw = open_data(config(impute=impute))
-    expected = twin(raw.train.X, axis=0)
+    opened = read_rows(config(impute=impute)).rows
+    assert np.isfinite(opened.train.block.X).all()
+    assert np.isfinite(opened.test.block.X).all()
+    monkeypatch.setattr("flows.rows.encoding.fit_preprocessor", lambda blocks, *_, **__: _kept(blocks))
+    raw = read_rows(config(impute=impute)).rows
+    expected = twin(raw.train.block.X, axis=0)
     np.testing.assert_allclose(opened.preprocessor.fill, expected, rtol=off)
     for side in ("train", "test"):
-        X = getattr(raw, side).X
+        X = getattr(raw, side).block.X
         filled = np.where(np.isnan(X), opened.preprocessor.fill, X)
-        assert np.array_equal(getattr(opened, side).X, filled)
+        assert np.array_equal(getattr(opened, side).block.X, filled)
 
 
 class _kept:
@@ -54,14 +54,14 @@ class _kept:
 
 def test_without_it_missing_values_are_refused_one_way_or_the_other(config):
     with pytest.raises(InputError, match=r"line \d+, column '.': the value is missing \('\?'\).*`missing: keep`"):
-        open_data(config(missing="refuse"))
+        read_rows(config(missing="refuse"))
     with pytest.raises(InputError, match=r"feature . of row \d+ \(from 0\) is missing; give `impute: mean`"):
-        open_data(config())
+        read_rows(config())
 
 
 def test_it_goes_with_scaling(config):
-    opened = open_data(config(impute="mean", log1p="numeric", scale="standard"))
-    np.testing.assert_allclose(opened.train.X.mean(axis=0), 0, atol=1e-12)
-    np.testing.assert_allclose(opened.train.X.std(axis=0), 1, rtol=1e-12)
+    train = read_rows(config(impute="mean", log1p="numeric", scale="standard")).rows.train.block
+    np.testing.assert_allclose(train.X.mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(train.X.std(axis=0), 1, rtol=1e-12)
     with pytest.raises(InputError, match="unknown impute"):
-        fit_preprocessor([opened.train], ["a", "b", "c"], log1p=None, scale="none", categories={}, impute="guess")
+        fit_preprocessor([train], ["a", "b", "c"], log1p=None, scale="none", categories={}, impute="guess")

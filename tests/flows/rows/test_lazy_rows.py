@@ -15,14 +15,16 @@ from aucdist.data.split import split
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS
-from flows.compute.lazy_rows import blocks_of, remote, split_remote
-from flows.compute.map_items import parallel_map
+from flows.compute.stages import call_stage
+from flows.compute.workers import Workers
 from flows.config.data import DataConfig
 from flows.progress.console import LineObserver
+from flows.rows.lazy import sharded_rows
+from flows.rows.lazy_split import split_lazy_rows
+from flows.rows.shards import open_shards
+from flows.run_folder.scores import read_scores
 from flows.train.config import TrainConfig
-from flows.train.publish import read_scores
 from flows.train.run import train
-from flows.train.stages import open_shards, split_and_scale
 
 NAMES = tuple("abcde")
 COARSE = {"lam": 0.01, "tol": 0.5}
@@ -49,7 +51,7 @@ def trained(config):
 
 
 def ids(rows):
-    return np.sort(np.concatenate([block.row_id for block in blocks_of(rows)]))
+    return np.sort(np.concatenate([block.row_id for block in rows.blocks()]))
 
 
 @pytest.mark.parametrize("seed", [0, 1, 7])
@@ -57,16 +59,12 @@ def ids(rows):
 def test_the_test_rows_are_those_that_split_chooses(tmp_path, share, seed):
     block = rows()
     expected = split(block, share, seed)
-    found = split_remote(
-        remote(read_manifest(sharded(block, tmp_path))),
-        share,
-        seed,
-        parallel_map(None, LineObserver(lambda text: None)),
-    )
+    rows_there = sharded_rows(read_manifest(sharded(block, tmp_path)))
+    found = split_lazy_rows(rows_there, share, seed, Workers().parallel_map())
     for side, positions in zip(found, expected, strict=True):
         np.testing.assert_array_equal(ids(side), np.sort(block.row_id[positions]))
         assert (side.n_samples, side.n_pos) == (len(positions), (block.y[positions] == 1).sum())
-        assert [part.index for part in blocks_of(side)] == [0, 1, 2, 3]
+        assert [part.index for part in side.blocks()] == [0, 1, 2, 3]
 
 
 def test_kept_and_streamed_are_the_fit_of_the_same_blocks(tmp_path):
@@ -89,16 +87,16 @@ def test_features_are_scaled_as_those_of_rows_in_memory(tmp_path, scale, log1p):
     block = block.with_X(np.exp(block.X))
     url = sharded(block, tmp_path / "rows")
     settings = DataConfig(source={"source": url, "format": "shards"}, scale=scale, log1p=log1p, test={"fraction": 0.3})
-    settled = split_and_scale(open_shards(settings), settings, parallel_map(None, LineObserver(lambda text: None)))
+    prepared = open_shards(settings).prepare(Workers(), LineObserver(lambda text: None), call_stage)
     train_at, test_at = split(block, 0.3, 0)
     train = block.take(train_at)
     expected = fit_preprocessor([train], NAMES, log1p=log1p, scale=scale, categories={})
-    for found, positions in ((settled.train, train_at), (settled.test, test_at)):
-        parts = list(blocks_of(found))
+    for found, positions in ((prepared.train, train_at), (prepared.test, test_at)):
+        parts = list(found.blocks())
         X, ids = np.concatenate([part.X for part in parts]), np.concatenate([part.row_id for part in parts])
         wanted = expected.transform(block.take(positions))
         np.testing.assert_allclose(X[np.argsort(ids)], wanted.X[np.argsort(wanted.row_id)], rtol=1e-12, atol=1e-12)
-    assert settled.preprocessor.to_json()["scale"] == scale
+    assert prepared.preprocessor.to_json()["scale"] == scale
 
 
 def test_a_cluster_streams_the_same_run(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 from aucdist import MarginMeanClassifier, PairwiseHingeClassifier
 from aucdist.data.storage import retries
 from aucdist.errors import InputError, RunError
-from flows.train.run_folder import run_folder, run_name
+from flows.run_folder.folder import run_folder, run_name
 
 
 def test_published_by_name(tmp_path: Path) -> None:

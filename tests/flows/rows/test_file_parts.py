@@ -12,8 +12,8 @@ from aucdist.data.shards.simulate import simulate
 from aucdist.errors import InputError
 from aucdist.model import load_model
 from flows.progress.console import LineObserver
+from flows.run_folder.scores import read_scores
 from flows.train.config import TrainConfig
-from flows.train.publish import read_scores
 from flows.train.run import train
 
 BLOCK = simulate(900, 4, 0.2, seed=0)

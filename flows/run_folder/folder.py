@@ -1,4 +1,4 @@
-"""The run folder: written aside, shown whole or not at all."""
+"""Writes run folders atomically: a run folder is complete, or it is not there."""
 
 import shutil
 import tempfile
@@ -15,48 +15,49 @@ from aucdist.data.storage.files import explained, open_fs, shown
 from aucdist.data.storage.retries import patient, retried
 from aucdist.errors import InputError, RunError
 
-LAST = "metrics.json"  # uploaded last: where it is, the rest is
+METRICS = "metrics.json"
+"""Uploaded last: a folder that has it is complete."""
 
 
 @dataclass(frozen=True)
 class RunFolder:
-    """A run folder in the making.
+    """A run folder that is being written.
 
     Attributes
     ----------
     url : str
         Where it will be: a path, or a URL.
-    aside : Path
-        The local folder where it is being written.
+    draft : Path
+        The local folder in which it is written.
     publish : callable
-        Moves it from aside to its place.
+        Moves the draft to `url`.
     """
 
     url: str
-    aside: Path
+    draft: Path
     publish: Callable[[], None]
 
 
 def run_name(name: str, model: Any) -> str:
-    """Return the name of a training run's folder: it tells the estimator's solver, and its lam if there is just one."""
+    """Return the name of a training run's folder: with the time, the solver, and lam if the estimator has one."""
     lam = f"-lam{model.lam:g}" if hasattr(model, "lam") else ""
-    return stamped(f"{name}-{model.solver}{lam}")
+    return timestamped(f"{name}-{model.solver}{lam}")
 
 
-def stamped(name: str) -> str:
-    """Return the name of a folder; the time in UTC comes first, so that names sort by time."""
+def timestamped(name: str) -> str:
+    """Return a name with the time in UTC before it, so that names sort by time."""
     now = datetime.now(UTC)
     return f"{now:%Y%m%d-%H%M%S}-{now.microsecond // 1000:03d}-{name}"
 
 
 @contextmanager
 def run_folder(output: str, name: str) -> Iterator[RunFolder]:
-    """Check that `output` can be written to, and give a folder to write in; unless published, nothing of it stays.
+    """Check that `output` can be written to, and yield a folder to write in; unless it is published, nothing of it remains.
 
     Parameters
     ----------
     output : str
-        The parent, a path or an fsspec URL.
+        The parent folder, a path or an fsspec URL.
     name : str
         The name of the run folder.
 
@@ -75,19 +76,19 @@ def run_folder(output: str, name: str) -> Iterator[RunFolder]:
 @contextmanager
 def _local(parent: Path, name: str) -> Iterator[RunFolder]:
     missing = [p for p in (parent, *parent.parents) if not p.exists()]
-    aside = parent / f".{name}.partial"
+    draft = parent / f".{name}.partial"
     try:
         try:
-            aside.mkdir(parents=True)
+            draft.mkdir(parents=True)
         except OSError as e:
             raise InputError(f"cannot write to {parent}: {e.strerror}. Name another folder by --output") from None
 
         def publish() -> None:
-            aside.rename(parent / name)
+            draft.rename(parent / name)
 
-        yield RunFolder(str(parent / name), aside, publish)
+        yield RunFolder(str(parent / name), draft, publish)
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(draft, ignore_errors=True)
         for folder in missing:
             with suppress(OSError):  # not empty: there is a run in it
                 folder.rmdir()
@@ -98,21 +99,21 @@ def _remote(output: str, name: str) -> Iterator[RunFolder]:
     url = f"{output.rstrip('/')}/{name}"
     with explained(output, "write"):
         fs, path = open_fs(url)
-        retried(lambda: fs.pipe_file(f"{path}/.probe", b"may this be written?"))
+        retried(lambda: fs.pipe_file(f"{path}/.probe", b"can this be written?"))
         retried(lambda: fs.rm(f"{path}/.probe"))
 
     def publish() -> None:
-        files = sorted((p for p in aside.rglob("*") if p.is_file()), key=lambda p: (p.name == LAST, p))
+        files = sorted((p for p in draft.rglob("*") if p.is_file()), key=lambda p: (p.name == METRICS, p))
         try:
             with explained(url, "write"), patient():
                 for file in files:
-                    target = f"{path}/{file.relative_to(aside).as_posix()}"
+                    target = f"{path}/{file.relative_to(draft).as_posix()}"
                     retried(partial(fs.put_file, str(file), target))
         except InputError as e:
-            with suppress(Exception):  # what cannot be written can perhaps not be removed either
+            with suppress(Exception):  # where nothing can be written, perhaps nothing can be removed
                 fs.rm(path, recursive=True)
             raise RunError(f"the run is lost: {e}") from None
 
     with tempfile.TemporaryDirectory(prefix="aucdist-run-") as folder:
-        aside = Path(folder)
-        yield RunFolder(shown(url), aside, publish)
+        draft = Path(folder)
+        yield RunFolder(shown(url), draft, publish)
