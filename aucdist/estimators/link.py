@@ -202,9 +202,8 @@ class LinkClassifier(LinearClassifier):
         solution = solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=callback)
         if shift is not None:
             assert isinstance(solution.last, LinkRound)
-            intercept = solution.last.intercept - shift.along(solution.w)
-            solution = with_rounded_intercept(solution, shift, self.tol)
-            solution = replace(solution, last=replace(solution.last, intercept=intercept))
+            last = replace(solution.last, intercept=solution.last.intercept - shift.along(solution.w))
+            solution = replace(with_rounded_intercept(solution, shift, self.tol), last=last)
         self._take(solution, blocks)
         return self
 
