@@ -22,7 +22,7 @@ from aucdist.metrics.compare import (
 )
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.measures import MEASURES
-from aucdist.report.comparison import Compared, render
+from aucdist.report.comparison import Comparison, render_comparison_page
 from flows.train.publish import SCORES, read_scores
 from flows.train.results import jsonable
 from flows.train.run_folder import LAST, run_folder, stamped
@@ -72,7 +72,7 @@ def compare(urls: Sequence[str], output: str) -> dict[str, Any]:
     _refuse_incomparable(runs)
     with run_folder(output, stamped("compare")) as folder:
         result = {"run": folder.url, **_compared(runs)}
-        page = render(Compared(result, [(run.name, run.counts) for run in runs]))
+        page = render_comparison_page(Comparison(result, [(run.name, run.counts) for run in runs]))
         (folder.aside / "report.html").write_text(page, encoding="utf-8")
         (folder.aside / "comparison.json").write_text(json.dumps(result, indent=2, allow_nan=False) + "\n", "utf-8")
         folder.publish()

@@ -46,7 +46,7 @@ def cv(
 def _show(result: dict[str, Any]) -> None:
     from rich.console import Console
 
-    from aucdist.report.table import search_verdict
+    from aucdist.report.text import search_verdict
     from flows.progress.console import search_table
 
     Console().print(search_table(result))

@@ -13,7 +13,7 @@ from prefect.artifacts import (
 )
 from prefect.logging import get_run_logger
 
-from aucdist.report.table import certificate_words, search_verdict, summary_rows
+from aucdist.report.text import certificate_text, search_verdict, summary_rows
 from flows.cv.config import CvConfig
 from flows.cv.run import cross_validate
 from flows.orchestration.flow import flow
@@ -65,7 +65,7 @@ def cross_validate_flow(config: CvConfig) -> dict[str, Any]:
 def markdown_of(result: dict[str, Any]) -> str:
     """Return the verdict of a search in Markdown."""
     rows = [f"| {label} | {value} |" for label, value in summary_rows({**result["refit"], "run": result["run"]})]
-    proof = f"All training rows: the objective is {certificate_words(result['refit']['certificate'])}."
+    proof = f"All training rows: the objective is {certificate_text(result['refit']['certificate'])}."
     return "\n".join([search_verdict(result), "", proof, "", "| | |", "|---|---|", *rows]) + "\n"
 
 

@@ -13,8 +13,8 @@ from prefect.client.schemas.objects import State, TaskRun
 from prefect.logging import get_run_logger
 from prefect.tasks import Task
 
-from aucdist.report.plots import picture, rocs
-from aucdist.report.table import summary_rows
+from aucdist.report.plots import roc_curves, standalone_svg
+from aucdist.report.text import summary_rows
 from flows.orchestration.flow import flow, trained_name
 from flows.progress.json_log import follower
 from flows.train import run as pipeline
@@ -82,7 +82,7 @@ def show_roc(result: dict[str, Any], key: str, description: str) -> None:
     if result["metrics"]["test_auc"] is None:
         return
     counts = scored_rows(result["run"])
-    svg = picture("roc", rocs([("test", counts)], log_x=False))
+    svg = standalone_svg("roc", roc_curves([("test", counts)], log_x=False))
     image = base64.b64encode(svg.encode()).decode()
     create_image_artifact(f"data:image/svg+xml;base64,{image}", key=key, description=description)
 

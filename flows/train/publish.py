@@ -16,8 +16,8 @@ from aucdist.data.storage.files import read_bytes, shown
 from aucdist.estimators.scores import scores_of
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.model import save_model
-from aucdist.report.html import Report, render
-from aucdist.report.table import seconds_text
+from aucdist.report.html import Report, render_run_page
+from aucdist.report.text import seconds_text
 from flows.compute.lazy_rows import blocks_of, size_of
 from flows.config.loading import to_yaml
 from flows.train.results import Trained, details_of, jsonable, versions
@@ -37,7 +37,9 @@ def publish(trained: Trained, result: dict[str, Any], folder: RunFolder, search:
     if trained.opened.test is not None:
         write_scores(blocks_of(trained.opened.test), trained.estimator, folder.aside / SCORES)
     (folder.aside / "config.yaml").write_text(config, encoding="utf-8")
-    (folder.aside / "report.html").write_text(render(report_of(trained, result, config, search)), encoding="utf-8")
+    (folder.aside / "report.html").write_text(
+        render_run_page(report_of(trained, result, config, search)), encoding="utf-8"
+    )
     more = {} if search is None else {"search": search}
     metrics = json.dumps({**result, **details_of(trained), **more}, indent=2, allow_nan=False)
     (folder.aside / LAST).write_text(metrics + "\n", encoding="utf-8")
