@@ -9,22 +9,23 @@ from flows.command import AsJson, Cluster, Debug, lines, print_json, reported
 
 def reproduce(
     paper: Annotated[str, typer.Argument(help="A paper of configs/reproduce, such as 000, or a YAML file.")],
-    quick: Annotated[bool, typer.Option("--quick", help="Only the small part of it that the file names.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Run only the small part that the file defines.")] = False,
     cluster: Cluster = None,
     output: Annotated[
-        str | None, typer.Option(metavar="URL", help="Where the results are kept: a folder or a URL. [default: runs]")
+        str | None, typer.Option(metavar="URL", help="Folder or URL of the results. [default: runs]")
     ] = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Run a paper's tables and figures, and hold them against the printed figures: a page and a CSV for each table.
+    """Reproduce the tables and figures of a paper and compare them with the printed ones.
 
-    Each fold is a task of its own and its result is kept, so that a run that was ended goes on where it was.
+    The result is a page and a CSV for each table. The result of each fold is stored: run the command again to resume.
     """
     with reported(debug):
         from flows.config.prefect_api import api_configured
         from flows.reproduce.config import load_paper
         from flows.reproduce.run import reproduce as run
+        from flows.reproduce.summary import summary_entries
 
         config = load_paper(paper, quick=quick, cluster=cluster, output=output)
         if api_configured():
@@ -36,8 +37,7 @@ def reproduce(
         if as_json:
             print_json(result)
         else:
-            for name, counts in result["tables"].items():
-                typer.echo(
-                    f"{name}: " + ", ".join(f"{key} {n}" for key, n in counts.items() if not isinstance(n, list))
-                )
+            for name, summary in result["tables"].items():
+                for quantity, text in summary_entries(summary, name):
+                    typer.echo(f"{quantity}: {text}")
             typer.echo(f"report: {result['run']}/report.html")
