@@ -8,17 +8,17 @@ STAMP := $(VENV)/.installed
 DOCS := .venv-docs
 AUDIT := build/audit
 
-.PHONY: setup train test test-s3 test-kubernetes faults soak lint bench docs audit clean
+.PHONY: setup train test test-s3 test-kubernetes faults soak lint bench docs architecture audit clean
 
 train: setup  ## train on the embedded digits and write a run folder below runs/
 	$(BIN)/aucdist train digits
 
 test: setup  ## all tests but the slow ones, then the small ones again as plain Python
-	$(BIN)/pytest -q -n auto --dist loadfile -m "not slow"
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -n auto --dist loadfile -m nojit
+	$(BIN)/pytest -q -rs -n auto --dist loadfile -m "not slow"
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -rs -n auto --dist loadfile -m nojit
 
 test-s3: setup  ## the tests of S3 on a real server: AUCDIST_TEST_S3 is its endpoint, credentials as for any S3
-	$(BIN)/pytest -q -m s3
+	$(BIN)/pytest -q -rs -m s3
 
 test-kubernetes:  ## runs on a real Kubernetes API and S3, started by the labs (AUCDIST_LABS): ten minutes, the first time twenty
 	$(MAKE) setup VENV=build/kubernetes
@@ -46,6 +46,9 @@ $(DOCS)/.installed: docs/requirements.lock
 	test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
 	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r docs/requirements.lock
 	touch $@
+
+architecture: setup  ## the imports between folders: their floors, and build/architecture.svg; a circle ends it
+	$(BIN)/python docs/import_graph.py --svg build/architecture.svg
 
 audit: $(AUDIT)/.installed  ## known faults of the packages in the lock files, as a service on the internet knows them
 	@for lock in requirements.lock infra/docker/requirements.lock; do \

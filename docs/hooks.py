@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import import_graph
 from griffe import Class, DocstringSectionKind, Extension, Function, GriffeLoader, Object
 from mkdocs.structure.files import File, Files
 from pygments.formatters import HtmlFormatter
@@ -23,6 +24,7 @@ def on_files(files: Files, config: Any) -> Files:
     made = {
         "reference/configuration.md": printed(HERE / "configuration.py"),
         "gallery.md": gallery(sorted((HERE / "examples").glob("*.py"))),
+        "internals/imports.md": imports(),
         "code.css": HtmlFormatter(style="default").get_style_defs(".codehilite"),
     }
     for path, content in made.items():
@@ -35,6 +37,19 @@ def printed(script: Path) -> str:
     python = os.environ.get("AUCDIST_PYTHON", str(HERE.parent / ".venv" / "bin" / "python"))
     environment = os.environ | {"PYTHONPATH": str(HERE.parent), "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "error"}
     return subprocess.run([python, script], env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def imports() -> str:
+    """Return a page with the drawing of the imports between folders."""
+    graph = import_graph.graph_of_folders(import_graph.graph_of_files())
+    return "\n\n".join(
+        [
+            "# Imports",
+            "Imports between the folders of `aucdist` and `flows`, drawn from the code when these pages were built "
+            "(`make architecture`). Each folder imports from lower ones only; `tests/test_floors.py` holds this.",
+            import_graph.drawing(graph),
+        ]
+    )
 
 
 def gallery(examples: list[Path]) -> str:

@@ -1,4 +1,4 @@
-"""The command `aucdist`: its subcommands are the functions of `flows.commands`."""
+"""The command `aucdist`: the table of its commands. A new command is a folder below `flows`, and a row here."""
 
 import os
 import signal
@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from flows.bench import command as bench
-from flows.command import OK, TERMINATED, reported
+from flows.command import OK, TERMINATED, Command, report_errors
 from flows.compare import command as compare
 from flows.cv import command as cv
 from flows.data import command as data
@@ -18,25 +18,31 @@ from flows.simulate import command as simulate
 from flows.train import command as train
 from flows.up import command as up
 
+COMMANDS: tuple[Command, ...] = (
+    train.COMMAND,
+    cv.COMMAND,
+    compare.COMMAND,
+    reproduce.COMMAND,
+    bench.COMMAND,
+    shard.COMMAND,
+    score.COMMAND,
+    simulate.COMMAND,
+    up.COMMAND,
+    data.COMMAND,
+)
+"""All commands. tests/flows/test_commands.py checks that deployments, configuration reference and documentation have them."""
+
 app = typer.Typer(
     name="aucdist", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
     help="Train models for imbalanced classification and ranking by optimising the AUC over all pairs, with a proof of "
     "how close to the optimum they are.",
     epilog="Exit codes: 0 done, 1 the run failed, 2 wrong input, 130 interrupted, 143 terminated.",
 )  # fmt: skip
-for command in (
-    train.train,
-    cv.cv,
-    compare.compare,
-    reproduce.reproduce,
-    bench.bench,
-    shard.shard,
-    score.score,
-    simulate.simulate,
-    up.up,
-):
-    app.command()(command)
-app.add_typer(data.app, name="data")
+for command in COMMANDS:
+    if isinstance(command.main, typer.Typer):
+        app.add_typer(command.main, name=command.name)
+    else:
+        app.command(command.name)(command.main)
 
 
 def _version(wanted: bool) -> None:
@@ -59,22 +65,22 @@ def main_options(
         ),
     ] = None,
 ) -> None:
-    """Hold the options of the command itself."""
-    from flows.progress.json_log import KEY, log_form
+    """Handle the options of `aucdist` itself."""
+    from flows.progress.json_log import LOG_FORMAT, log_format
 
-    with reported(debug=False):
+    with report_errors(debug=False):
         if log is not None:
-            os.environ[KEY] = log  # where the flows look, too
-        log_form()
+            os.environ[LOG_FORMAT] = log  # where the flows read it, too
+        log_format()
 
 
-def _terminated(number: int, frame: object) -> None:
-    raise SystemExit(TERMINATED)  # unwinds, so that nothing half-written stays and worker processes end
+def _on_sigterm(number: int, frame: object) -> None:
+    raise SystemExit(TERMINATED)  # unwinds, so that unfinished folders are removed and worker processes end
 
 
 def main() -> None:
     """Run the command."""
-    signal.signal(signal.SIGTERM, _terminated)
+    signal.signal(signal.SIGTERM, _on_sigterm)
     app()
 
 

@@ -1,6 +1,7 @@
-"""What the commands share: options, exit codes, and how an error is told."""
+"""What all commands share: options, exit codes, error messages, and the choice between plain function and Prefect flow."""
 
 import copy
+import importlib
 import json
 import logging
 import os
@@ -8,6 +9,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -23,31 +25,93 @@ Cluster = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="A file in configs/cluster, or a path, in place of the file's own."),
 ]
+Data = Annotated[
+    str, typer.Argument(help="A data set of the catalog, a YAML file with the keys of a source, or a file or URL.")
+]
+SourceSettings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Change a key of the source, as in --set label=clicked. May be repeated."
+    ),
+]
 
 
-def lines() -> "RunObserver":
-    """Return a watch that writes lines to stderr, where they do not mix with results."""
-    from flows.progress.json_log import follower
+@dataclass(frozen=True)
+class Command:
+    """A command of `aucdist`: the folder ``flows/<name>``, with the same modules for each.
 
-    return follower(lambda text: print(text, file=sys.stderr, flush=True))
+    Attributes
+    ----------
+    name : str
+    main : callable or typer.Typer
+        What the command line calls, in ``flows/<name>/command.py``.
+    page : str
+        Its page of the documentation, ``docs/pages/how-to/<page>.md``.
+    function : str
+        The plain function ``function(config, observer)`` in ``flows/<name>/run.py``; empty if the command calls it itself.
+    flow : str
+        The Prefect flow in ``flows/<name>/flow.py``; empty if there is none.
+    config : str
+        The configuration in ``flows/<name>/config.py`` whose keys the reference lists; empty if there is none.
+    """
+
+    name: str
+    main: Callable[..., None] | typer.Typer
+    page: str
+    function: str = ""
+    flow: str = ""
+    config: str = ""
+
+    @property
+    def entrypoint(self) -> str:
+        """The entry point of the Prefect flow, such as ``flows.train.flow.train_auc``; empty if there is none."""
+        return f"flows.{self.name}.flow.{self.flow}" if self.flow else ""
+
+    def load(self, module: str, attribute: str) -> Any:
+        """Import a module of the command's folder and return one of its attributes."""
+        return getattr(importlib.import_module(f"flows.{self.name}.{module}"), attribute)
+
+    def run(self, config: Any, debug: bool) -> dict[str, Any]:
+        """Run the Prefect flow if Prefect has an API configured, else the plain function with progress on stderr.
+
+        Parameters
+        ----------
+        config : BaseModel
+        debug : bool
+            Whether Prefect's log shows tracebacks.
+
+        Returns
+        -------
+        dict
+            What ``--json`` prints.
+        """
+        from flows.config.prefect_api import api_configured
+
+        if self.flow and api_configured():
+            flow = self.load("flow", self.flow)  # importing Prefect configures its logging
+            quiet_prefect_log(debug)
+            result: dict[str, Any] = flow(config)
+            return result
+        function = self.load("run", self.function)
+        return run_with_progress(lambda observer: function(config, observer))
 
 
-def followed(work: Callable[["RunObserver"], dict[str, Any]]) -> dict[str, Any]:
-    """Do some work with a watch on stderr: moving bars on a terminal, else lines, of JSON if that is asked for."""
+def run_with_progress(work: Callable[["RunObserver"], dict[str, Any]]) -> dict[str, Any]:
+    """Run a function with an observer on stderr: moving bars on a terminal, else lines of text or of JSON."""
     from rich.console import Console
 
     from flows.progress.console import LiveObserver
-    from flows.progress.json_log import log_form
+    from flows.progress.json_log import log_format, log_observer
 
     console = Console(stderr=True)
-    if not console.is_terminal or log_form() == "json":
-        return work(lines())
+    if not console.is_terminal or log_format() == "json":
+        return work(log_observer(lambda text: print(text, file=sys.stderr, flush=True)))
     with LiveObserver(console) as live:
         return work(live)
 
 
-def quieten_prefect(debug: bool) -> None:
-    """Keep tracebacks and the cluster's chatter out of Prefect's lines on stderr; its server gets the whole records."""
+def quiet_prefect_log(debug: bool) -> None:
+    """Remove tracebacks and the cluster's messages from Prefect's lines on stderr; its server gets the whole records."""
     for handler in logging.getLogger().handlers if not debug else []:
         handler.addFilter(lambda record: record.levelno >= logging.WARNING or not record.name.startswith("distributed"))
         handler.format = _without_traceback(handler.format)  # type: ignore[assignment]
@@ -68,44 +132,44 @@ def print_json(result: dict[str, Any]) -> None:
 
 
 @contextmanager
-def reported(debug: bool) -> Iterator[None]:
+def report_errors(debug: bool) -> Iterator[None]:
     """Turn an exception into a message on stderr and an exit code; the traceback is shown with ``--debug`` only."""
     try:
         yield
     except typer.Exit:
         raise
     except KeyboardInterrupt:
-        _tell("interrupted", "", INTERRUPTED)
+        _print_error("interrupted", "", INTERRUPTED)
         raise typer.Exit(INTERRUPTED) from None
     except Exception as e:
         from aucdist.errors import InputError, RunError
         from flows.config.prefect_api import explained
 
         if debug:
-            typer.echo(masked(traceback.format_exc()), err=True, nl=False)
+            typer.echo(_masked(traceback.format_exc()), err=True, nl=False)
         e = explained(e)
         if isinstance(e, InputError):
-            _tell("error", str(e), WRONG_INPUT)
+            _print_error("error", str(e), WRONG_INPUT)
             raise typer.Exit(WRONG_INPUT) from None
-        what = str(e) if isinstance(e, RunError) else f"{type(e).__name__}: {e}"
+        text = str(e) if isinstance(e, RunError) else f"{type(e).__name__}: {e}"
         hint = "" if debug else " (--debug shows where)"
-        _tell("failed", f"{what}{hint}", FAILED)
+        _print_error("failed", f"{text}{hint}", FAILED)
         raise typer.Exit(FAILED) from None
 
 
-def masked(text: str) -> str:
-    """Return a text with its URLs as they may be shown: an error may repeat what it was given."""
-    from flows.config.loading import mask
+def _masked(text: str) -> str:
+    """Return a text without the secrets of its URLs: an error may repeat what the user gave."""
+    from flows.config.loading import mask_urls
 
-    return mask(text)
+    return mask_urls(text)
 
 
-def _tell(event: str, text: str, code: int) -> None:
-    """Write on stderr how a command failed, in the form of the log."""
-    from flows.progress.json_log import KEY, entry
+def _print_error(event: str, text: str, code: int) -> None:
+    """Write on stderr how a command failed, in the format of the log."""
+    from flows.progress.json_log import LOG_FORMAT, json_line
 
-    text = masked(text)
-    in_json = os.environ.get(KEY) == "json"
-    typer.echo(
-        entry(event, {"text": text, "exit": code}) if in_json else ": ".join(filter(None, (event, text))), err=True
-    )
+    text = _masked(text)
+    if os.environ.get(LOG_FORMAT) == "json":
+        typer.echo(json_line(event, {"text": text, "exit": code}), err=True)
+    else:
+        typer.echo(": ".join(filter(None, (event, text))), err=True)

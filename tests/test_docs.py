@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 from pydantic import TypeAdapter
 from typer.main import get_command
 
-from aucdist.data.source import Source
+from aucdist.data.sources.source import Source
 from flows.cli import app
 from flows.config.cluster import ClusterConfig
 from flows.config.loading import parse_yaml
@@ -26,7 +26,7 @@ from flows.train.config import TrainConfig
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs" / "pages"
 TEXTS = sorted([ROOT / "README.md", ROOT / "ARCHITECTURE.md", *PAGES.rglob("*.md"), *(ROOT / "infra").glob("*.md")])
-MADE = {PAGES / "gallery.md", PAGES / "reference" / "configuration.md"}
+MADE = {PAGES / "gallery.md", PAGES / "reference" / "configuration.md", PAGES / "internals" / "imports.md"}
 """Pages that docs/hooks.py makes."""
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

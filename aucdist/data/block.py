@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from aucdist.errors import InputError
+from aucdist.kernels.codes import BinRows
 from aucdist.kernels.rows import CsrRows, DenseRows, Rows
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
@@ -19,8 +20,8 @@ class Block:
 
     Attributes
     ----------
-    rows : DenseRows or CsrRows
-        The rows of X in float32 or float64.
+    rows : DenseRows, CsrRows or BinRows
+        The rows of X in float32 or float64, or as codes of a feature map.
     y : ndarray of shape (n_samples,), int8
         Labels, -1 or +1. A block with one class or no rows is legal.
     row_id : ndarray of shape (n_samples,), int64
@@ -85,11 +86,22 @@ class Block:
     @property
     def n_features(self) -> int:
         """Number of columns."""
-        return self.rows.n_features if isinstance(self.rows, CsrRows) else self.rows.values.shape[1]
+        return n_columns(self.rows)
 
     @property
     def X(self) -> np.ndarray | sp.csr_matrix:
-        """The rows as a NumPy array or a ``csr_matrix``."""
+        """The rows as a NumPy array or a ``csr_matrix``.
+
+        Raises
+        ------
+        InputError
+            If they are codes: their matrix may be many times as large (`aucdist.data.code_rows.matrix_of`).
+        """
+        if isinstance(self.rows, BinRows):
+            raise InputError(
+                "these rows are codes of a feature map, which solvers see through the row kernels only; "
+                "for this one hand over the map's own `transform(X)`"
+            )
         if isinstance(self.rows, CsrRows):
             return sp.csr_matrix(
                 (self.rows.values, self.rows.indices, self.rows.offsets), (self.n_samples, self.n_features)
@@ -103,10 +115,9 @@ class Block:
     def take(self, which: np.ndarray, *, index: int = 0) -> "Block":
         """Return the block of the rows `which` (positions or a mask), in that order."""
         which = np.flatnonzero(which) if which.dtype == bool else which
-        X = self.X
-        X = X[which] if sp.issparse(X) else X.take(which, axis=0)  # several times as fast as by an index
         weight = None if self.weight is None else self.weight[which]
-        return replace(self, rows=as_rows(X), y=self.y[which], row_id=self.row_id[which], weight=weight, index=index)
+        rows = rows_at(self.rows, which)
+        return replace(self, rows=rows, y=self.y[which], row_id=self.row_id[which], weight=weight, index=index)
 
     def with_X(self, X: Any) -> "Block":
         """Return the same rows with other features."""
@@ -136,24 +147,51 @@ def as_rows(X: Any) -> Rows:
 
 def n_rows(rows: Rows) -> int:
     """Return the number of rows."""
-    return len(rows.offsets) - 1 if isinstance(rows, CsrRows) else len(rows.values)
+    if isinstance(rows, CsrRows):
+        return len(rows.offsets) - 1
+    return len(rows.codes if isinstance(rows, BinRows) else rows.values)
+
+
+def n_columns(rows: Rows) -> int:
+    """Return the number of columns: of codes, that of the basis functions that they stand for."""
+    if isinstance(rows, BinRows):
+        return int(rows.basis.n_features)
+    return int(rows.n_features if isinstance(rows, CsrRows) else rows.values.shape[1])
+
+
+def rows_at(rows: Rows, which: np.ndarray) -> Rows:
+    """Return the rows at these positions, in that order."""
+    if isinstance(rows, BinRows):
+        return BinRows(rows.codes.take(which, axis=0), rows.basis)
+    if isinstance(rows, CsrRows):
+        shape = (len(rows.offsets) - 1, rows.n_features)
+        return as_rows(sp.csr_matrix((rows.values, rows.indices, rows.offsets), shape)[which])
+    return DenseRows(rows.values.take(which, axis=0))  # several times as fast as by an index
 
 
 def stacked(blocks: Sequence[Block]) -> Block:
     """Return the rows of blocks of one layout as one block, below each other, with their ids and weights."""
     if len(blocks) == 1:
         return blocks[0]
-    X = [block.X for block in blocks]
     weighted = any(block.weight is not None for block in blocks)
-    return Block.of(
-        sp.vstack(X, format="csr") if sp.issparse(X[0]) else np.concatenate(X),
+    return Block(
+        _stacked_rows([block.rows for block in blocks]),
         np.concatenate([block.y for block in blocks]),
-        row_id=np.concatenate([block.row_id for block in blocks]),
-        weight=np.concatenate([block.weights() for block in blocks]) if weighted else None,
+        np.concatenate([block.row_id for block in blocks]),
+        np.concatenate([block.weights() for block in blocks]) if weighted else None,
     )
 
 
-def place(block: Block, n_blocks: int) -> list[Block]:
+def _stacked_rows(parts: Sequence[Rows]) -> Rows:
+    if isinstance(parts[0], BinRows):
+        return BinRows(np.concatenate([rows.codes for rows in parts]), parts[0].basis)
+    if isinstance(parts[0], CsrRows):
+        matrices = [sp.csr_matrix((r.values, r.indices, r.offsets), (len(r.offsets) - 1, r.n_features)) for r in parts]
+        return as_rows(sp.vstack(matrices, format="csr"))
+    return DenseRows(np.concatenate([rows.values for rows in parts]))
+
+
+def partition(block: Block, n_blocks: int) -> list[Block]:
     """Deal the rows out to blocks, each class on its own, so that every block gets its share of positives.
 
     The row numbered r within its class goes to block r mod n_blocks; rows keep their order. One block is the data as it came.

@@ -1,8 +1,8 @@
-"""Checkpoints of a fit: a fit that was lost goes on from one, and ends with the bits it would have had.
+"""Checkpoints of a fit: a fit that was interrupted resumes from one and ends with the same bits.
 
-What a solver does depends on nothing but its parameters and on what its steps say. So no solver is asked for its state: a journal
-keeps what each step said, and a fit that goes on runs the same solver again, which gets its answers from the journal, without a
-look at the rows. When the journal ends, the blocks get back the memory that was written with it, and the steps run again.
+What a solver does depends only on its parameters and on the summaries of its steps. Therefore no solver is asked for its state: a
+journal keeps the summary of each step, and a resumed fit runs the same solver again, which gets its summaries from the journal
+without reading any rows. When the journal ends, the blocks get back the memory that was written with it, and the steps run again.
 """
 
 import hashlib
@@ -20,17 +20,16 @@ from aucdist.data.block import Block
 from aucdist.data.storage.files import exists, names_in, read_bytes, remove, write_bytes
 from aucdist.data.storage.retries import patient
 from aucdist.engine.blocks import Blocks, Step, Summary, without_rows
-from aucdist.engine.serialize import freeze, thaw
+from aucdist.engine.serialize import deserialize, serialize
 from aucdist.errors import InputError, RunError
 
 FORMAT = 1
-KEPT = 2
 MANIFEST = "checkpoint-"
 
 
 @dataclass(frozen=True)
-class Shelf:
-    """A folder, or a prefix of an object store, of files that are named after their content. It travels to the workers."""
+class CheckpointFolder:
+    """A folder, or a prefix of an object store, whose files are named after their content. It is sent to the workers."""
 
     url: str
 
@@ -59,12 +58,12 @@ class Shelf:
 
 @dataclass(frozen=True)
 class Entry:
-    """What a step said: on which branch of the blocks, its name, a digest of its arguments, and its merged summary."""
+    """One reduction: the branch of the blocks it ran on, the step's name, a digest of its arguments, and the merged summary."""
 
     branch: int
     step: str
     digest: str
-    said: Summary
+    summary: Summary
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ class Checkpoint:
     journal : list of str
         The files that hold the entries, in order.
     memory : dict
-        Branch to the files that hold the memory of its blocks.
+        The files that hold the memory of the blocks of each branch.
     """
 
     number: int
@@ -94,115 +93,115 @@ class Checkpoint:
 
 
 @without_rows
-def save_memory(block: int, memory: Any, shelf: Shelf) -> tuple[Any, Summary]:
-    """Write each block's memory."""
-    return memory, {"names": [shelf.put(freeze(memory))]}
+def save_memory(block: int, memory: Any, folder: CheckpointFolder) -> tuple[Any, Summary]:
+    """Write each block's memory to a file."""
+    return memory, {"names": [folder.put(serialize(memory))]}
 
 
 @without_rows
-def restore_memory(block: int, memory: None, shelf: Shelf, names: list[str]) -> tuple[Any, Summary]:
-    """Give each block the memory that was written."""
-    return thaw(shelf.get(names[block])), {"n": 1}
+def restore_memory(block: int, memory: None, folder: CheckpointFolder, names: list[str]) -> tuple[Any, Summary]:
+    """Read each block's memory from its file."""
+    return deserialize(folder.get(names[block])), {"n": 1}
 
 
 @without_rows
-def look_through(block: int, memory: None, shelf: Shelf, names: list[str]) -> tuple[None, Summary]:
-    """Tell which files are not what was written."""
+def check_files(block: int, memory: None, folder: CheckpointFolder, names: list[str]) -> tuple[None, Summary]:
+    """Check the files of each block's memory, and report those that are not what was written."""
     try:
-        shelf.get(names[block])
+        folder.get(names[block])
     except InputError as error:
         return None, {"broken": [str(error)]}
     return None, {"broken": []}
 
 
 class Journal:
-    """What the steps of a fit said, and the checkpoints made of it.
+    """The journal of a fit's reductions, and the checkpoints made from it.
 
     Parameters
     ----------
     url : str
-        A folder of this fit's own, a path or an fsspec URL, which every worker can read and write.
+        A folder of this fit alone, as a path or an fsspec URL, which every worker can read and write.
     fingerprint : dict
-        What decides the bits, in types of JSON: data, blocks, model, version. A checkpoint of another one is refused.
+        What decides the bits, as JSON types: data, blocks, model, version. A checkpoint with another fingerprint is refused.
     blocks : Blocks
         The rows to fit.
     note : callable
-        Is told in words what happens.
+        ``note(text)`` is called with messages for the user.
 
     Attributes
     ----------
     blocks : Blocks
-        What the estimator is to be given.
+        The blocks to fit the estimator on.
     rounds : int
-        Rounds in the checkpoint that this fit goes on from; 0: from the beginning.
+        Rounds in the checkpoint from which this fit resumes; 0 if there is none.
 
     Raises
     ------
     InputError
-        If the checkpoints there are of something else; the message shows both fingerprints.
+        If the checkpoints there belong to another fit; the message shows both fingerprints.
     """
 
     def __init__(self, url: str, fingerprint: dict[str, Any], blocks: Blocks, note: Callable[[str], None]):
-        self._shelf, self._fingerprint, self._note = Shelf(url.rstrip("/")), fingerprint, note
+        self._folder, self._fingerprint, self._note = CheckpointFolder(url.rstrip("/")), fingerprint, note
         self._branches: weakref.WeakValueDictionary[int, JournalledBlocks] = weakref.WeakValueDictionary()
         self._n_branches, self._rounds, self._written_at = 0, 0, time.monotonic()
-        self._replay: deque[Entry] = deque()
+        self._entries: deque[Entry] = deque()
         self._new: list[Entry] = []
-        self._found = self._newest_whole(blocks)
-        if self._found is not None:
-            for name in self._found.journal:
-                self._replay.extend(Entry(*entry) for entry in thaw(self._shelf.get(name)))
-            note(f"goes on from the checkpoint of round {self._found.rounds}")
-        self.rounds = 0 if self._found is None else self._found.rounds
+        self._checkpoint = self._newest_intact(blocks)
+        if self._checkpoint is not None:
+            for name in self._checkpoint.journal:
+                self._entries.extend(Entry(*entry) for entry in deserialize(self._folder.get(name)))
+            note(f"resumes from the checkpoint of round {self._checkpoint.rounds}")
+        self.rounds = 0 if self._checkpoint is None else self._checkpoint.rounds
         self.blocks = JournalledBlocks(self, blocks)
 
-    # ---- what the blocks ask -------------------------------------------------------------------------------------------
+    # ---- called by the blocks -------------------------------------------------------------------------------------------
 
-    def enter(self, branch: "JournalledBlocks") -> int:
-        """Return the number of a new branch; the same solver makes them in the same order."""
+    def add_branch(self, branch: "JournalledBlocks") -> int:
+        """Number a new branch. The same solver makes its branches in the same order."""
         self._branches[self._n_branches] = branch
         self._n_branches += 1
         return self._n_branches - 1
 
     @property
     def replays(self) -> bool:
-        """Whether answers still come from the journal."""
-        return bool(self._replay)
+        """Whether summaries still come from the journal."""
+        return bool(self._entries)
 
-    def answer(self, branch: int, step: Step, args: tuple[Any, ...]) -> Summary:
-        """Return what this step said when the fit came here before.
+    def replay(self, branch: int, step: Step, args: tuple[Any, ...]) -> Summary:
+        """Return the summary that this step had in the interrupted fit.
 
         Raises
         ------
         RunError
-            If the fit does not come here as it did before.
+            If the fit does not repeat the interrupted one.
         """
-        entry = self._replay.popleft()
+        entry = self._entries.popleft()
         if (branch, step.__name__, digest(args)) != (entry.branch, entry.step, entry.digest):
             raise RunError(
-                f"this fit does not repeat the one of the checkpoint at {self._shelf.url} (step {entry.step!r}): other "
-                "packages, another processor, or another number of BLAS threads. Go on where it began, or remove the folder"
+                f"this fit does not repeat the one of the checkpoint at {self._folder.url} (step {entry.step!r}): other "
+                "packages, another processor, or another number of BLAS threads. Resume where the fit began, or remove the folder"
             )
-        return entry.said
+        return entry.summary
 
-    def heard(self, branch: int, step: Step, args: tuple[Any, ...], said: Summary) -> None:
-        """Note what a step said."""
-        self._new.append(Entry(branch, step.__name__, digest(args), said))
+    def record(self, branch: int, step: Step, args: tuple[Any, ...], summary: Summary) -> None:
+        """Add a reduction to the journal."""
+        self._new.append(Entry(branch, step.__name__, digest(args), summary))
 
     def memory_of(self, branch: int) -> list[str] | None:
-        """Return the files with the memory of a branch; None where it had none."""
-        return None if self._found is None else self._found.memory.get(branch)
+        """Return the files with the memory of a branch, or None if it had none."""
+        return None if self._checkpoint is None else self._checkpoint.memory.get(branch)
 
-    def taken_back(self, blocks: Blocks, names: list[str]) -> Blocks:
-        """Return blocks with the memory in these files, which depends on nothing that was before."""
-        fresh = blocks.fresh()
-        fresh.reduce(restore_memory, self._shelf, names)
-        return fresh
+    def restored(self, blocks: Blocks, names: list[str]) -> Blocks:
+        """Return the blocks with the memory read from these files; it no longer depends on earlier steps."""
+        restored = blocks.without_memory()
+        restored.reduce(restore_memory, self._folder, names)
+        return restored
 
     # ---- writing -------------------------------------------------------------------------------------------------------
 
     def round_done(self, rounds: int | None, seconds: float, *, now: bool = False) -> None:
-        """Hear that a round of the solver is done, and write a checkpoint if one is due.
+        """Count a round of the solver, and write a checkpoint if one is due.
 
         Parameters
         ----------
@@ -221,152 +220,154 @@ class Journal:
             self._write()
 
     def _write(self) -> None:
-        """Write a checkpoint, and let the blocks' memory depend on it alone. One that cannot be written costs nothing."""
-        before = self._found
+        """Write a checkpoint and restore the blocks' memory from it. If it cannot be written, the fit goes on without it."""
+        before = self._checkpoint
         branches = dict(self._branches)
         try:
             memory = {}
             for number, branch in branches.items():
-                if (held := branch.now()) is not None:
-                    memory[number] = held.reduce(save_memory, self._shelf)["names"]
+                if (blocks := branch.with_memory()) is not None:
+                    memory[number] = blocks.reduce(save_memory, self._folder)["names"]
             entries = [tuple(getattr(entry, field.name) for field in fields(Entry)) for entry in self._new]
-            journal = [*(before.journal if before else []), self._shelf.put(freeze(entries))]
+            journal = [*(before.journal if before else []), self._folder.put(serialize(entries))]
             number = before.number + 1 if before else 0
             checkpoint = Checkpoint(number, self._rounds, journal, memory)
-            write_bytes(self._manifest(number), _sealed(self._fingerprint, checkpoint))
+            write_bytes(self._manifest(number), _manifest_bytes(self._fingerprint, checkpoint))
         except InputError as error:
             self._note(f"no checkpoint could be written: {error}")
             self._written_at = time.monotonic()
             return
         for number, names in memory.items():
-            branches[number].cut_off(names)
-        self._found, self._new = checkpoint, []
+            branches[number].restore_from(names)
+        self._checkpoint, self._new = checkpoint, []
         self.rounds, self._written_at = self._rounds, time.monotonic()
-        self._tidy(before)
+        self._remove_old(before)
 
-    def _tidy(self, before: Checkpoint | None) -> None:
-        """Remove what neither of the last two checkpoints needs."""
-        assert self._found is not None
-        needed = self._found.files | (before.files if before else set())
-        manifests = {self._manifest(c.number).rpartition("/")[2] for c in (self._found, before) if c}
-        for name in names_in(self._shelf.url):
+    def _remove_old(self, before: Checkpoint | None) -> None:
+        """Remove the files that neither of the last two checkpoints needs."""
+        assert self._checkpoint is not None
+        needed = self._checkpoint.files | (before.files if before else set())
+        manifests = {self._manifest(c.number).rpartition("/")[2] for c in (self._checkpoint, before) if c}
+        for name in names_in(self._folder.url):
             if name not in needed | manifests:
-                remove(f"{self._shelf.url}/{name}")
+                remove(f"{self._folder.url}/{name}")
 
     def remove(self) -> None:
-        """Remove all checkpoints, and the folder above where nothing else is in it: the fit is done."""
-        remove(self._shelf.url)
-        above = self._shelf.url.rpartition("/")[0]
+        """Remove all checkpoints, and the parent folder if nothing else is in it. Called when the fit is done."""
+        remove(self._folder.url)
+        above = self._folder.url.rpartition("/")[0]
         if not names_in(above):
             remove(above)
 
     # ---- reading -------------------------------------------------------------------------------------------------------
 
     def _manifest(self, number: int) -> str:
-        return f"{self._shelf.url}/{MANIFEST}{number:06d}.json"
+        return f"{self._folder.url}/{MANIFEST}{number:06d}.json"
 
-    def _newest_whole(self, blocks: Blocks) -> Checkpoint | None:
-        """Return the newest checkpoint that is what was written."""
-        for name in sorted((n for n in names_in(self._shelf.url) if n.startswith(MANIFEST)), reverse=True):
+    def _newest_intact(self, blocks: Blocks) -> Checkpoint | None:
+        """Return the newest checkpoint whose files are all what was written."""
+        for name in sorted((n for n in names_in(self._folder.url) if n.startswith(MANIFEST)), reverse=True):
             try:
-                checkpoint = self._opened(read_bytes(f"{self._shelf.url}/{name}"))
+                checkpoint = self._read_manifest(read_bytes(f"{self._folder.url}/{name}"))
                 for file in checkpoint.journal:
-                    self._shelf.get(file)
+                    self._folder.get(file)
                 broken = [
                     b
                     for names in checkpoint.memory.values()
-                    for b in blocks.fresh().reduce(look_through, self._shelf, names)["broken"]
+                    for b in blocks.without_memory().reduce(check_files, self._folder, names)["broken"]
                 ]
                 if not broken:
                     return checkpoint
                 why = broken[0]
-            except _OtherFit:
+            except _DifferentFit:
                 raise
             except (InputError, ValueError, KeyError, TypeError) as error:
                 why = str(error)
             self._note(f"{name} is corrupt ({why}); the checkpoint before it is used, if there is one")
         return None
 
-    def _opened(self, data: bytes) -> Checkpoint:
-        sealed = json.loads(data)
-        content = sealed["content"]
-        if sealed["sha256"] != _sha256(content):
+    def _read_manifest(self, data: bytes) -> Checkpoint:
+        manifest = json.loads(data)
+        content = manifest["content"]
+        if manifest["sha256"] != _sha256(content):
             raise ValueError("its checksum is wrong")
         if content["format"] != FORMAT:
-            raise _OtherFit(
-                f"the checkpoint at {self._shelf.url} has format {content['format']}; this version reads {FORMAT}"
+            raise _DifferentFit(
+                f"the checkpoint at {self._folder.url} has format {content['format']}; this version reads {FORMAT}"
             )
         if content["fingerprint"] != self._fingerprint:
             there, here = (json.dumps(f, sort_keys=True) for f in (content["fingerprint"], self._fingerprint))
-            raise _OtherFit(
-                f"the checkpoint at {self._shelf.url} is of another fit. There: {there}. Here: {here}. Give this one another id, "
-                "or remove the folder"
+            raise _DifferentFit(
+                f"the checkpoint at {self._folder.url} is of another fit. There: {there}. Here: {here}. Give this one another "
+                "id, or remove the folder"
             )
         memory = {int(branch): names for branch, names in content["memory"].items()}
         return Checkpoint(content["number"], content["rounds"], content["journal"], memory)
 
 
-class _OtherFit(InputError):
-    """The checkpoint is whole, but not of this fit."""
+class _DifferentFit(InputError):
+    """The checkpoint is intact but belongs to another fit."""
 
 
 class JournalledBlocks(Blocks):
-    """Blocks whose steps are answered from a journal as long as it lasts, and then noted in it."""
+    """Blocks whose reductions come from a journal as long as it lasts, and are then added to it."""
 
-    def __init__(self, journal: Journal, inner: Blocks, *, held: bool = False):
+    def __init__(self, journal: Journal, inner: Blocks, *, has_memory: bool = False):
         super().__init__(inner.infos)
         self._journal, self._inner = journal, inner
-        self._behind = journal.replays  # its blocks have not the memory yet that the journal speaks of
-        self._held = held  # whether its blocks have any memory
-        self._number = journal.enter(self)
+        self._memory_due = journal.replays  # the blocks do not have the memory of the replayed steps yet
+        self._has_memory = has_memory
+        self._number = journal.add_branch(self)
 
-    def fresh(self) -> "JournalledBlocks":
+    def without_memory(self) -> "JournalledBlocks":
         """Return the same blocks with empty memory."""
-        return JournalledBlocks(self._journal, self._inner.fresh())
+        other = JournalledBlocks(self._journal, self._inner.without_memory())
+        other._ranges = self._ranges
+        return other
 
     def fork(self) -> "JournalledBlocks":
         """Return the same blocks with the memory they have now."""
         if not self._journal.replays:
-            self.now()
-        return JournalledBlocks(self._journal, self._inner.fork(), held=self._held)
+            self.with_memory()
+        return JournalledBlocks(self._journal, self._inner.fork(), has_memory=self._has_memory)
 
     def reduce(self, step: Step, *args: Any) -> Summary:
-        """Answer from the journal, or run the step."""
+        """Return the summary from the journal, or run the step."""
         if self._journal.replays:
-            self._held = True
-            return self._journal.answer(self._number, step, args)
-        self.now()
-        said = self._inner.reduce(step, *args)
-        self._held = True
-        self._journal.heard(self._number, step, args, said)
-        return said
+            self._has_memory = True
+            return self._journal.replay(self._number, step, args)
+        self.with_memory()
+        summary = self._inner.reduce(step, *args)
+        self._has_memory = True
+        self._journal.record(self._number, step, args, summary)
+        return summary
 
     def exchange(self, cut: Step, join: Callable[..., Block], n_blocks: int) -> "JournalledBlocks":
-        """Return new blocks, each made of one piece of every block; this is done again when a fit goes on."""
+        """Return new blocks, each made of one piece of every block; a resumed fit makes them again."""
         return JournalledBlocks(self._journal, self._inner.exchange(cut, join, n_blocks))
 
-    def now(self) -> Blocks | None:
-        """Return the blocks with the memory they should have by now; None where they have none."""
-        if self._behind:
+    def with_memory(self) -> Blocks | None:
+        """Return the blocks with the memory of all steps so far, or None if they have none."""
+        if self._memory_due:
             names = self._journal.memory_of(self._number)
             if names is not None:
-                self._inner, self._held = self._journal.taken_back(self._inner, names), True
-            self._behind = False
-        return self._inner if self._held else None
+                self._inner, self._has_memory = self._journal.restored(self._inner, names), True
+            self._memory_due = False
+        return self._inner if self._has_memory else None
 
-    def cut_off(self, names: list[str]) -> None:
-        """Let the memory be what was written, and no longer the outcome of all steps so far."""
-        self._inner = self._journal.taken_back(self._inner, names)
+    def restore_from(self, names: list[str]) -> None:
+        """Restore the memory from files, so that it no longer depends on the steps before."""
+        self._inner = self._journal.restored(self._inner, names)
 
 
 def digest(tree: Any) -> str:
-    """Return a digest of a step's arguments: the bytes of arrays and numbers, the names of functions and classes."""
+    """Return a digest of a step's arguments: bytes of arrays and numbers, names of functions and classes."""
     found = hashlib.sha256()
-    _feed(tree, found.update)
+    _update_digest(tree, found.update)
     return found.hexdigest()[:16]
 
 
-def _feed(tree: Any, update: Callable[[bytes], None]) -> None:
+def _update_digest(tree: Any, update: Callable[[bytes], None]) -> None:
     update(type(tree).__name__.encode())
     if isinstance(tree, np.ndarray | np.generic):
         array = np.asarray(tree)
@@ -374,20 +375,20 @@ def _feed(tree: Any, update: Callable[[bytes], None]) -> None:
         update(np.ascontiguousarray(array).tobytes())
     elif isinstance(tree, list | tuple):
         for item in tree:
-            _feed(item, update)
+            _update_digest(item, update)
     elif isinstance(tree, dict):
         for key, item in tree.items():
-            _feed((key, item), update)
+            _update_digest((key, item), update)
     elif is_dataclass(tree) and not isinstance(tree, type):
         for field in fields(tree):
-            _feed(getattr(tree, field.name), update)
+            _update_digest(getattr(tree, field.name), update)
     elif isinstance(tree, bool | int | float | str) or tree is None:
         update(repr(tree).encode())
     else:
         update(getattr(tree, "__qualname__", "").encode())
 
 
-def _sealed(fingerprint: dict[str, Any], checkpoint: Checkpoint) -> bytes:
+def _manifest_bytes(fingerprint: dict[str, Any], checkpoint: Checkpoint) -> bytes:
     content = {"format": FORMAT, "fingerprint": fingerprint} | {
         field.name: getattr(checkpoint, field.name) for field in fields(Checkpoint)
     }

@@ -30,7 +30,7 @@ def columns_of(blocks: Blocks) -> Blocks:
     rows = blocks.same_rows
     if rows not in _MADE:
         _MADE[rows] = rows.exchange(cut, join, min(rows.n_blocks, rows.n_features))
-    return _MADE[rows].fresh()
+    return _MADE[rows].without_memory()
 
 
 def cut(block: Block, memory: None, n_blocks: int) -> tuple[None, Summary]:

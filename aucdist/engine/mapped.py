@@ -2,10 +2,12 @@
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 from aucdist.data.block import Block
+from aucdist.data.ranges import ColumnRanges
 from aucdist.engine.blocks import BlockInfo, Blocks, Step, Summary, without_rows
 
 
@@ -27,19 +29,22 @@ class MappedBlocks(Blocks):
     blocks : Blocks
     change : callable
         ``change(block) -> Block``, picklable and pure; it travels once, and runs again where a worker was lost.
+    ranges : ColumnRanges, optional
+        Of the columns of what it makes, if they are known.
     """
 
-    def __init__(self, blocks: Blocks, change: Callable[[Block], Block]):
+    def __init__(self, blocks: Blocks, change: Callable[[Block], Block], ranges: ColumnRanges | None = None):
         if isinstance(blocks, MappedBlocks):
             self._made: Blocks = blocks._made.fork()
             make = _make_again
         else:
-            self._made = blocks.fresh()
+            self._made = blocks.without_memory()
             make = _make
         super().__init__(self._made.reduce(make, _Call(change))["infos"])
+        self._ranges = ranges
         self._now = self._made.fork()
 
-    def fresh(self) -> Self:
+    def without_memory(self) -> Self:
         """Return the same blocks with empty memory; they are not made again."""
         other = copy.copy(self)
         other._now = self._made.fork()
@@ -71,3 +76,52 @@ def _on_made(block: int, memory: tuple[Block, Any], step: _Call) -> tuple[tuple[
     made, kept = memory
     kept, summary = step.function(made, kept, *step.args)
     return (made, kept), summary
+
+
+class PassingBlocks(Blocks):
+    """What a function makes of each block, made anew for every step that reads rows: for rows that must not be in memory twice.
+
+    Parameters
+    ----------
+    blocks : Blocks
+    change : callable
+        ``change(block) -> Block``, picklable and pure; labels and weights stay as they are. It travels with every step.
+    ranges : ColumnRanges, optional
+        Of the columns of what it makes, if they are known.
+    """
+
+    def __init__(self, blocks: Blocks, change: Callable[[Block], Block], ranges: ColumnRanges | None = None):
+        super().__init__([replace(info, lasting=False, ranges=None) for info in blocks.infos])
+        self._blocks, self._change, self._ranges = blocks.without_memory(), change, ranges
+
+    def without_memory(self) -> Self:
+        """Return the same blocks with empty memory."""
+        other = copy.copy(self)
+        other._blocks = self._blocks.without_memory()
+        return other
+
+    def fork(self) -> Self:
+        """Return the same blocks with the memory they have now."""
+        other = copy.copy(self)
+        other._blocks = self._blocks.fork()
+        return other
+
+    def reduce(self, step: Step, *args: Any) -> Summary:
+        """Run the step on what is made of every block."""
+        if getattr(step, "without_rows", False):
+            return self._blocks.reduce(step, *args)
+        return self._blocks.reduce(_on_changed, _Call(self._change), _Call(step, args))
+
+    def exchange(self, cut: Step, join: Callable[..., Block], n_blocks: int) -> Blocks:
+        """Return new blocks, each made of one piece of what is made of every block."""
+        return self._blocks.exchange(partial(_cut_changed, self._change, cut), join, n_blocks)
+
+
+def _on_changed(block: Block, memory: Any, change: _Call, step: _Call) -> tuple[Any, Summary]:
+    return step.function(change.function(block), memory, *step.args)
+
+
+def _cut_changed(
+    change: Callable[[Block], Block], cut: Step, block: Block, memory: None, n_blocks: int
+) -> tuple[None, Summary]:
+    return cut(change(block), memory, n_blocks)

@@ -1,4 +1,4 @@
-"""Trees of plain values, arrays and our own small classes as bytes and back, to the last bit; nothing in them runs on reading."""
+"""Serialize trees of plain values, arrays and our own dataclasses, to the last bit; reading them runs no code."""
 
 import dataclasses
 import importlib
@@ -18,8 +18,8 @@ OURS = "aucdist."
 CSR = (sp.csr_matrix, sp.csr_array)
 
 
-def freeze(tree: Any) -> bytes:
-    """Return a tree as the bytes of an ``.npz``: its arrays, and the rest as JSON.
+def serialize(tree: Any) -> bytes:
+    """Serialize a tree as the bytes of an ``.npz`` file: its arrays, and the rest as JSON.
 
     Parameters
     ----------
@@ -40,20 +40,20 @@ def freeze(tree: Any) -> bytes:
     return buffer.getvalue()
 
 
-def thaw(data: bytes) -> Any:
-    """Return the tree of `freeze`.
+def deserialize(data: bytes) -> Any:
+    """Return the tree that `serialize` was given.
 
     Raises
     ------
     InputError
-        If the bytes are not such a tree.
+        If the bytes are not a serialized tree.
     """
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as file:
             tree = json.loads(file[TREE].tobytes())
             return _from_json(tree, file)
     except (ValueError, KeyError, TypeError, AttributeError, ImportError, OSError, EOFError, BadZipFile) as error:
-        raise InputError(f"these bytes are no frozen values: {type(error).__name__}: {error}") from None
+        raise InputError(f"these bytes are not serialized values: {type(error).__name__}: {error}") from None
 
 
 def _to_json(value: Any, arrays: list[np.ndarray]) -> Any:
@@ -63,7 +63,7 @@ def _to_json(value: Any, arrays: list[np.ndarray]) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         array = np.asarray(value)
         if array.dtype.hasobject:
-            raise TypeError("an array of objects cannot be frozen")
+            raise TypeError("an array of objects cannot be serialized")
         arrays.append(array)
         return ["array" if isinstance(value, np.ndarray) else "scalar", len(arrays) - 1]
     if type(value) in (list, tuple):
@@ -75,7 +75,7 @@ def _to_json(value: Any, arrays: list[np.ndarray]) -> Any:
         return ["csr", CSR.index(type(value)), list(value.shape), *parts]
     kind = type(value)
     if not kind.__module__.startswith(OURS) or not _is_record(kind):
-        raise TypeError(f"{kind.__module__}.{kind.__qualname__} cannot be frozen")
+        raise TypeError(f"{kind.__module__}.{kind.__qualname__} cannot be serialized")
     fields = [_to_json(getattr(value, name), arrays) for name in _fields(kind)]
     return ["record", kind.__module__, kind.__qualname__, *fields]
 

@@ -73,7 +73,7 @@ def wait_for_workers(client: Any, n_workers: int, timeout: float) -> None:
 
 
 @contextmanager
-def kept(client: Any, n_workers: int) -> Iterator[None]:
+def keep_workers(client: Any, n_workers: int) -> Iterator[None]:
     """Let whoever scales the cluster by its load be told that it wants so many workers, for as long as the context lasts.
 
     A fit is a chain of tasks of milliseconds with pauses between them. By its load a cluster would lose its workers, and the

@@ -119,7 +119,7 @@ class Side:
 
 
 def _folds(blocks: Blocks, calibration: str) -> np.ndarray:
-    told = blocks.fresh().reduce(_rows)
+    told = blocks.without_memory().reduce(_rows)
     row_id, y = np.concatenate(told["row_id"]), np.concatenate(told["y"])
     fewest = min(int((y > 0).sum()), int((y < 0).sum()))
     if fewest < 2:

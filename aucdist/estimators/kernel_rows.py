@@ -113,7 +113,7 @@ def standard_scaling(blocks: Blocks) -> Preprocessor:
     with np.errstate(
         over="ignore", invalid="ignore", divide="ignore"
     ):  # what is beyond floating point is refused below
-        told = blocks.fresh().reduce(_moments)
+        told = blocks.without_memory().reduce(_moments)
         total = told["moments"]
         # By the values themselves: rounding leaves a constant column a variance just above zero.
         factor = 1.0 / np.where(total.low == total.high, 1.0, np.sqrt(total.m2 / total.count))

@@ -299,7 +299,9 @@ class MarginMeanClassifier(LinearClassifier):
         self._note(solution)
         if self.kernel == "rbf":
             self.dual_coef_ = solution.w[np.newaxis, :]
-            self.threshold_ = best_threshold(blocks.fresh().reduce(count_machine_scores, self._machine())["counts"])
+            self.threshold_ = best_threshold(
+                blocks.without_memory().reduce(count_machine_scores, self._machine())["counts"]
+            )
             self.margin_threshold_ = self.threshold_
         else:
             w = solution.w if self._scaling.factor is None else solution.w * self._scaling.factor

@@ -10,6 +10,7 @@ from sklearn.base import clone
 from aucdist.data.block import Block
 from aucdist.errors import InputError, unknown
 from aucdist.estimators.base import _check_number
+from aucdist.estimators.conditioning import shifted
 from aucdist.estimators.online import OnlineClassifier
 from aucdist.objectives.pairwise_square import FACTORS
 from aucdist.solvers.base import Solver
@@ -161,7 +162,7 @@ class PairwiseSquareClassifier(OnlineClassifier):
             raise InputError(f"path applies to solver exact, not to {self.solver!r}")
         for lam in lams:
             clone(self).set_params(lam=lam).check_parameters()
-        blocks = clone(self)._prepare(X, y, sample_weight)
+        blocks, _ = shifted(clone(self)._prepare(X, y, sample_weight))
         return np.array([found.w for found in exact_path(blocks, lams)]).reshape(len(lams), blocks.n_features)
 
     def check_parameters(self) -> None:
@@ -176,19 +177,19 @@ class PairwiseSquareClassifier(OnlineClassifier):
         elif self.rank is not None:
             _check_number("rank", self.rank, numbers.Integral, "at least 1", lambda v: v >= 1)
 
-    def _learn(self, stream: Any, block: Block) -> tuple[tpauc.Stream | opauc.Stream, float]:
+    def _learn(self, stream: Any, block: Block) -> tuple[tpauc.TwoPassState | opauc.OnePassState, float]:
         learnt = self._tpauc(stream, block) if self.solver == "tpauc" else self._opauc(stream, block)
         return finite(learnt, self.eta), learnt.threshold
 
-    def _tpauc(self, stream: Any, block: Block) -> tpauc.Stream:
-        stream = stream if isinstance(stream, tpauc.Stream) else tpauc.begin(getattr(stream, "w", stream))
+    def _tpauc(self, stream: Any, block: Block) -> tpauc.TwoPassState:
+        stream = stream if isinstance(stream, tpauc.TwoPassState) else tpauc.tpauc_start(getattr(stream, "w", stream))
         factor = FACTORS[0] if self.factor is None else self.factor
-        return tpauc.learn(stream, block, self.lam, eta=self.eta, factor=factor, class_means=self.class_means)
+        return tpauc.tpauc_update(stream, block, self.lam, eta=self.eta, factor=factor, class_means=self.class_means)
 
-    def _opauc(self, stream: Any, block: Block) -> opauc.Stream:
-        if not isinstance(stream, opauc.Stream):
-            stream = opauc.begin(getattr(stream, "w", stream), self.rank, self._solver_options()["seed"])
-        return opauc.learn(stream, block, self.lam, eta=self.eta)
+    def _opauc(self, stream: Any, block: Block) -> opauc.OnePassState:
+        if not isinstance(stream, opauc.OnePassState):
+            stream = opauc.opauc_start(getattr(stream, "w", stream), self.rank, self._solver_options()["seed"])
+        return opauc.opauc_update(stream, block, self.lam, eta=self.eta)
 
 
 def finite(stream: Any, eta: float | None) -> Any:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from aucdist.data.block import Block, as_rows
+from aucdist.data.block import Block, as_rows, rows_at
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.kernels.rows import project
 from aucdist.metrics.counts import ScoreCounts
@@ -40,7 +40,18 @@ def count_scores(blocks: Blocks, w: np.ndarray, intercept: float = 0.0) -> Score
     w : ndarray of shape (n_features,), float64
     intercept : float
     """
-    return blocks.fresh().reduce(_count, w, intercept)["counts"]
+    return blocks.without_memory().reduce(_count, w, intercept)["counts"]
+
+
+def count_scores_of_few(blocks: Blocks, w: np.ndarray) -> ScoreCounts:
+    """Return the same for some rows of each block, which lie evenly over those of either class; weights do not count.
+
+    Parameters
+    ----------
+    blocks : Blocks
+    w : ndarray of shape (n_features,), float64
+    """
+    return blocks.without_memory().reduce(_count_few, w)["counts"]
 
 
 def separates(blocks: Blocks, w: np.ndarray) -> bool:
@@ -51,7 +62,7 @@ def separates(blocks: Blocks, w: np.ndarray) -> bool:
     blocks : Blocks
     w : ndarray of shape (n_features,), float64
     """
-    found = blocks.fresh().reduce(_inner_ends, w)
+    found = blocks.without_memory().reduce(_inner_ends, w)
     return bool(min(found["lowest"]) > max(found["highest"]))
 
 
@@ -60,7 +71,7 @@ def _inner_ends(block: Block, memory: None, w: np.ndarray) -> tuple[None, Summar
     weight = block.weights()
     for n in sorted({min(FEW, block.n_samples), block.n_samples}):
         scores, y, there = np.empty(n), block.y[:n], weight[:n] > 0
-        project(block.rows if n == block.n_samples else as_rows(block.X[:n]), w, scores)
+        project(block.rows if n == block.n_samples else rows_at(block.rows, np.arange(n)), w, scores)
         lowest = scores[there & (y > 0)].min(initial=np.inf)
         highest = scores[there & (y < 0)].max(initial=-np.inf)
         if lowest <= highest:
@@ -72,3 +83,13 @@ def _count(block: Block, memory: None, w: np.ndarray, intercept: float) -> tuple
     scores = np.empty(block.n_samples)
     project(block.rows, w, scores)
     return None, {"counts": ScoreCounts.from_scores(block.y, scores + intercept, block.weight)}
+
+
+def _count_few(block: Block, memory: None, w: np.ndarray) -> tuple[None, Summary]:
+    there = block.weights() > 0
+    of_classes = [np.flatnonzero(there & (block.y == label)) for label in (-1, 1)]
+    which = np.concatenate([rows[:: max(1, len(rows) // FEW)] for rows in of_classes])
+    few = block.take(which)
+    scores = np.empty(len(which))
+    project(few.rows, w, scores)
+    return None, {"counts": ScoreCounts.from_scores(few.y, scores)}

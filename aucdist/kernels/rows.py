@@ -1,7 +1,12 @@
-"""One accessor for dense and CSR rows, so that every kernel has one source.
+"""One accessor for dense rows, CSR rows and rows of codes, so that every kernel has one source.
 
-A kernel takes `rows`, which is `DenseRows` or `CsrRows`, and calls the functions below; Numba picks the branch by type when
-it compiles, so the choice costs nothing in the loop. With ``NUMBA_DISABLE_JIT=1`` the same functions run as Python.
+A kernel takes `rows`, which is `DenseRows`, `CsrRows` or `BinRows`, and calls the functions below; Numba picks the branch by type
+when it compiles, so the choice costs nothing in the loop. With ``NUMBA_DISABLE_JIT=1`` the same functions run as Python.
+
+Two families. `row_dot`, `row_axpy` and `row_axpys` take weights and sums of n_features numbers, which may change between two
+rows; rows of codes have none of them. `table_dot` and `table_axpys` take tables: `table_of` makes one of the weights before the
+rows are read, `sums_for` begins one and `add_sums` adds it to the sums afterwards. Of dense and CSR rows the weights and the
+sums are the tables, at no cost.
 """
 
 from typing import NamedTuple
@@ -9,6 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, types
 from numba.extending import overload, register_jitable
+
+from aucdist.kernels.codes import BinRows, _is_bins, add_codes, code_dot, expand, fold, project_codes
 
 # Sums may be reordered (that is what lets them run as SIMD), but inf and nan keep their meaning: nnan and ninf stay out.
 SUM_IN_ANY_ORDER = {"reassoc", "contract", "nsz"}
@@ -49,7 +56,7 @@ class CsrRows(NamedTuple):
     n_features: int
 
 
-Rows = DenseRows | CsrRows
+Rows = DenseRows | CsrRows | BinRows
 
 
 @register_jitable(fastmath=SUM_IN_ANY_ORDER)
@@ -139,6 +146,8 @@ def _is_csr(rows) -> bool:
 
 @overload(row_dot, inline="always")
 def _row_dot_by_type(rows, i, w):
+    if _is_bins(rows):
+        return None
     if _is_csr(rows):
         return lambda rows, i, w: _csr_dot(rows, i, w)
     return lambda rows, i, w: _dense_dot(rows, i, w)
@@ -146,6 +155,8 @@ def _row_dot_by_type(rows, i, w):
 
 @overload(row_axpy, inline="always")
 def _row_axpy_by_type(rows, i, a, out):
+    if _is_bins(rows):
+        return None
     if _is_csr(rows):
         return lambda rows, i, a, out: _csr_axpy(rows, i, a, out)
     return lambda rows, i, a, out: _dense_axpy(rows, i, a, out)
@@ -153,41 +164,144 @@ def _row_axpy_by_type(rows, i, a, out):
 
 @overload(row_axpys)
 def _row_axpys_by_type(rows, which, coefs, n, out):
+    if _is_bins(rows):
+        return None
     if _is_csr(rows):
         return lambda rows, which, coefs, n, out: _csr_axpys(rows, which, coefs, n, out)
     return lambda rows, which, coefs, n, out: _dense_axpys(rows, which, coefs, n, out)
 
 
+# ---- tables -----------------------------------------------------------------------------------------------------------
+
+
+def table_of(rows, w):
+    """Return the table of the weights w, float64 of shape (n_features,), as `table_dot` takes it."""
+    return expand(rows.basis, w) if isinstance(rows, BinRows) else w
+
+
+def sums_for(rows, out):
+    """Return a table for `table_axpys` to add to, for sums of the last dimension of out; `add_sums` adds it to out."""
+    return np.zeros((*out.shape[:-1], rows.basis.offsets.shape[0] - 1)) if isinstance(rows, BinRows) else out
+
+
+def add_sums(rows, sums, out):
+    """Add to out, float64 of shape (n_features,), what the table of `sums_for` has gathered; the table is used up."""
+    if isinstance(rows, BinRows):
+        fold(rows.basis, sums, out)
+
+
+def table_dot(rows, i, table):
+    """Return the inner product of row i and the weights that the table was made of."""
+    return code_dot(rows, i, table) if isinstance(rows, BinRows) else row_dot(rows, i, table)
+
+
+def table_axpys(rows, which, coefs, n, sums):
+    """Add the sum of ``coefs[k]`` times row ``which[k]``, k = 0..n-1, to the table of `sums_for`."""
+    if isinstance(rows, BinRows):
+        add_codes(rows.codes, rows.basis.starts, which, coefs, n, sums)
+    else:
+        row_axpys(rows, which, coefs, n, sums)
+
+
+def _project(rows, table, out):
+    if isinstance(rows, BinRows):
+        project_codes(rows.codes, rows.basis.starts, table, out)
+    else:
+        for i in range(out.shape[0]):
+            out[i] = row_dot(rows, i, table)
+
+
+@overload(table_of, inline="always")
+def _table_of_by_type(rows, w):
+    if _is_bins(rows):
+        return lambda rows, w: expand(rows.basis, w)
+    return lambda rows, w: w
+
+
+@overload(sums_for, inline="always")
+def _sums_for_by_type(rows, out):
+    if not _is_bins(rows):
+        return lambda rows, out: out
+    if out.ndim == 1:
+        return lambda rows, out: np.zeros(rows.basis.offsets.shape[0] - 1)
+    return lambda rows, out: np.zeros((out.shape[0], rows.basis.offsets.shape[0] - 1))
+
+
+@overload(add_sums)
+def _add_sums_by_type(rows, sums, out):
+    if _is_bins(rows):
+        return lambda rows, sums, out: fold(rows.basis, sums, out)
+    return lambda rows, sums, out: None
+
+
+@overload(table_dot, inline="always")
+def _table_dot_by_type(rows, i, table):
+    if _is_bins(rows):
+        return lambda rows, i, table: code_dot(rows, i, table)
+    return lambda rows, i, table: row_dot(rows, i, table)
+
+
+@overload(table_axpys)
+def _table_axpys_by_type(rows, which, coefs, n, sums):
+    if _is_bins(rows):
+        return lambda rows, which, coefs, n, sums: add_codes(rows.codes, rows.basis.starts, which, coefs, n, sums)
+    return lambda rows, which, coefs, n, sums: row_axpys(rows, which, coefs, n, sums)
+
+
+@overload(_project)
+def _project_by_type(rows, table, out):
+    if _is_bins(rows):
+        return lambda rows, table, out: project_codes(rows.codes, rows.basis.starts, table, out)
+
+    def by_row(rows, table, out):
+        for i in range(out.shape[0]):
+            out[i] = row_dot(rows, i, table)
+
+    return by_row
+
+
+# ---- passes -----------------------------------------------------------------------------------------------------------
+
+
 @njit(nogil=True, cache=True)
 def project(rows, w, out):
     """Write X w into out, float64 of shape (n_samples,)."""
-    for i in range(out.shape[0]):
-        out[i] = row_dot(rows, i, w)
+    _project(rows, table_of(rows, w), out)
 
 
 @njit(nogil=True, cache=True)
 def accumulate(rows, which, coefs, out):
     """Add the sum of ``coefs[k] * x[which[k]]`` to out, float64 of shape (n_features,); coefficients of 0 cost nothing."""
-    _accumulate(rows, which, coefs, np.empty(BATCH, np.int64), np.empty(BATCH), out)
+    sums = sums_for(rows, out)
+    accumulate_sums(rows, which, coefs, sums)
+    add_sums(rows, sums, out)
 
 
 @njit(nogil=True, cache=True)
-def _accumulate(rows, which, coefs, chosen, values, out):
+def accumulate_sums(rows, which, coefs, sums):
+    """Add the sum of ``coefs[k] * x[which[k]]`` to a table of `sums_for`."""
+    _accumulate(rows, which, coefs, np.empty(BATCH, np.int64), np.empty(BATCH), sums)
+
+
+@njit(nogil=True, cache=True)
+def _accumulate(rows, which, coefs, chosen, values, sums):
     held = 0
     for k in range(which.shape[0]):
         chosen[held], values[held] = which[k], coefs[k]
         held += coefs[k] != 0.0  # without a branch, which a processor could not foresee
         if held == BATCH:
-            row_axpys(rows, chosen, values, BATCH, out)
+            table_axpys(rows, chosen, values, BATCH, sums)
             held = 0
-    row_axpys(rows, chosen, values, held, out)
+    table_axpys(rows, chosen, values, held, sums)
 
 
 @njit(nogil=True, cache=True)
 def accumulate_each(rows, which, coefs, out):
     """Add the sum over k of ``coefs[g, k] * x[which[k]]`` to ``out[g]`` for every g; out is float64 of shape (g, n_features)."""
-    chosen, values = np.empty(BATCH, np.int64), np.empty(BATCH)
+    chosen, values, sums = np.empty(BATCH, np.int64), np.empty(BATCH), sums_for(rows, out)
     for first in range(0, which.shape[0], BATCH):
         last = min(first + BATCH, which.shape[0])
         for g in range(out.shape[0]):
-            _accumulate(rows, which[first:last], coefs[g, first:last], chosen, values, out[g])
+            _accumulate(rows, which[first:last], coefs[g, first:last], chosen, values, sums[g])
+    for g in range(out.shape[0]):
+        add_sums(rows, sums[g], out[g])

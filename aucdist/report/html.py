@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from aucdist.extras import load_optional
 from aucdist.metrics import auc as measures
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.report import plots
@@ -131,8 +132,7 @@ def render_template(template: Path, **values: Any) -> str:
     **values
         The variables of the template.
     """
-    import jinja2
-
+    jinja2 = load_optional("jinja2")
     folder = Path(__file__).parent
     environment = jinja2.Environment(
         autoescape=True,

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from aucdist.extras import load_optional
 from aucdist.metrics.auc import roc_band, roc_curve
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.curves import pr_band, pr_curve
@@ -77,11 +78,9 @@ def standalone_svg(name: str, plot: Callable[[Any], None]) -> str:
 
 
 def _svg(name: str, plot: Callable[[Any], None], height: float) -> str:
-    import matplotlib
-    from matplotlib.figure import Figure
-
+    matplotlib, figures = load_optional("matplotlib"), load_optional("matplotlib.figure")
     with matplotlib.rc_context({**STYLE, "svg.hashsalt": name}):
-        canvas = Figure(figsize=(5.0, height), layout="constrained")
+        canvas = figures.Figure(figsize=(5.0, height), layout="constrained")
         plot(canvas.add_subplot())
         stream = io.StringIO()
         no_metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))

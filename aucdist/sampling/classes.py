@@ -1,4 +1,4 @@
-"""What both samplers check of their input."""
+"""Checks of the input of both samplers."""
 
 from typing import Any
 
@@ -10,16 +10,18 @@ from aucdist.errors import InputError
 
 
 def checked(sampler: Any, X: Any, y: Any, **kwargs: Any) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Return X and y as arrays, and the two labels, that of the smaller class first; of equal classes the larger label.
+    """Return X and y as arrays, and the two labels, the smaller class first.
+
+    If both classes have the same number of rows, the larger label counts as the smaller class.
 
     Parameters
     ----------
     sampler : BaseEstimator
-        Gets `n_features_in_`, and `feature_names_in_` where X has names.
+        The sampler. `n_features_in_` is set, and `feature_names_in_` if X has column names.
     X, y
-        As `fit_resample` gets them.
+        The arguments of `fit_resample`.
     **kwargs
-        For scikit-learn's `validate_data`.
+        Arguments of scikit-learn's `validate_data`.
 
     Raises
     ------

@@ -1,8 +1,8 @@
-"""MWMOTE: new rows of the smaller class, made where it is hard to tell from the larger one.
+"""MWMOTE: oversampling with synthetic rows of the minority class where it is hard to separate from the majority class.
 
 After Barua, Islam, Yao & Murase, "MWMOTE: majority weighted minority oversampling technique for imbalanced data set learning"
-(IEEE Transactions on Knowledge and Data Engineering 26(2), 2014), algorithm 1 with its parameters; the steps of the code are
-numbered like those of the algorithm.
+(IEEE Transactions on Knowledge and Data Engineering 26(2), 2014), algorithm 1 with its parameters. Comments in the code
+number the steps as the algorithm does.
 """
 
 import numbers
@@ -20,24 +20,24 @@ from aucdist.sampling.classes import checked
 
 
 class MWMOTE(BaseEstimator):
-    """Make up rows of the smaller class, each between two rows of one cluster of it.
+    """Oversample the minority class with synthetic rows, each between two rows of the same minority cluster.
 
     Parameters
     ----------
     sampling_strategy : "auto" or float, default="auto"
-        Rows of the smaller class, old and new, for each row of the larger one; ``"auto"`` is 1.
+        Ratio of minority rows (original and synthetic) to majority rows after sampling; ``"auto"`` means 1.
     k1 : int, default=5
-        A row of the smaller class with none of its own among so many nearest neighbours counts as noise.
+        A minority row without another minority row among its k1 nearest neighbours counts as noise.
     k2 : int, default=3
-        The border of the larger class are the so many rows nearest to each row that is no noise.
+        The border consists of the k2 majority rows nearest to each minority row that is not noise.
     k3 : int or None, default=None
-        New rows start from the so many rows of the smaller class nearest to each of the border; None is half of them.
+        Synthetic rows start from the k3 minority rows nearest to each border row; None means half of the minority rows.
     c_f_th : float, default=5
-        The paper's C_f(th): closeness, the number of features over the distance, counts up to this.
+        Upper limit of the closeness (the number of features over the distance), the paper's C_f(th).
     c_max : float, default=2
-        The weight of the greatest closeness, the paper's CMAX.
+        The weight of the largest closeness, the paper's CMAX.
     c_p : float, default=3
-        Clusters are not merged that are farther apart than this times the mean distance of nearest neighbours.
+        Clusters are merged if their distance is at most this times the mean nearest-neighbour distance.
     random_state : int, RandomState or None, default=None
 
     Attributes
@@ -132,7 +132,7 @@ class MWMOTE(BaseEstimator):
             raise InputError(f"sampling_strategy is {share!r}; 'auto' or a number above 0 and up to 1 is needed")
 
     def _made(self, rows: np.ndarray, small: np.ndarray, n_new: int) -> np.ndarray:
-        """Return the new rows; `small` are the positions of the smaller class."""
+        """Return the synthetic rows; `small` holds the positions of the minority rows."""
         ours = rows[small]
         weights, kept = self._weights(rows, small)
         cluster = self._clusters(ours, kept)  # 10
@@ -144,7 +144,7 @@ class MWMOTE(BaseEstimator):
         return ours[starts] + shares * (ours[ends] - ours[starts])
 
     def _weights(self, rows: np.ndarray, small: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return each row's weight as a start, 0 where it is none, and which rows of the smaller class are no noise."""
+        """Return each minority row's weight as a start, and which minority rows are not noise."""
         ours, others = rows[small], np.delete(rows, small, axis=0)
         k3 = len(small) // 2 if self.k3 is None else self.k3
         _enough("neighbours (k1) and itself", self.k1 + 1, len(rows), "")
@@ -162,7 +162,7 @@ class MWMOTE(BaseEstimator):
         return weights, kept
 
     def _no_noise(self, rows: np.ndarray, small: np.ndarray) -> np.ndarray:
-        """Return which rows of the smaller class have one of their own among their neighbours."""
+        """Return which minority rows have another minority row among their nearest neighbours."""
         around = NearestNeighbors(n_neighbors=self.k1 + 1).fit(rows).kneighbors(rows[small], return_distance=False)
         other = around != small[:, np.newaxis]
         other[other.all(axis=1), -1] = False  # among equal rows a row need not be its own neighbour
@@ -179,7 +179,7 @@ class MWMOTE(BaseEstimator):
         if len(ours) == 1:
             return np.zeros(1, dtype=np.int64)
         clean = ours[kept]
-        mean = 0.0  # a single row has no neighbour to measure by: then nothing is merged
+        mean = 0.0  # a single row has no neighbour; then no clusters are merged
         if len(clean) > 1:
             mean = float(NearestNeighbors(n_neighbors=1).fit(clean).kneighbors()[0].mean())
         found: np.ndarray = fcluster(linkage(pdist(ours), "average"), self.c_p * mean, criterion="distance")

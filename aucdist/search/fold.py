@@ -66,7 +66,7 @@ def value_of(model: Any, blocks: Blocks, measure: Measure) -> float:
         # Without the intercept, which could round two scores into one.
         counts, threshold, shift = count_scores(blocks, model.coef_[0]), model.threshold_, model.decision_intercept
     else:
-        counts, threshold, shift = blocks.fresh().reduce(_count_decisions, model)["counts"], 0.0, 0.0
+        counts, threshold, shift = blocks.without_memory().reduce(_count_decisions, model)["counts"], 0.0, 0.0
     if measure.needs == "probability":
         counts = counts.mapped(lambda scores: model.probability_(scores + shift)[:, 1])
     return measure.of(counts, threshold)

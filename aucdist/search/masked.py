@@ -11,6 +11,7 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.data.preprocess import Preprocessor
 from aucdist.engine.blocks import BlockInfo, Blocks, Step, Summary
+from aucdist.kernels.codes import BinRows
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class MaskedBlocks(Blocks):
     """
 
     def __init__(self, blocks: Blocks, kept: np.ndarray, prepare: Preprocessor | None = None):
-        self._source, self._blocks = blocks.same_rows, blocks.fresh()
+        self._source, self._blocks = blocks.same_rows, blocks.without_memory()
         self._kept, self._prepare = kept, prepare
         self._sent = False
         super().__init__(self.reduce(_describe)["infos"])
@@ -49,12 +50,13 @@ class MaskedBlocks(Blocks):
         """All rows, where no scaling changes them."""
         return self._source if self._prepare is None else self
 
-    def fresh(self) -> "MaskedBlocks":
+    def without_memory(self) -> "MaskedBlocks":
         """Return the same rows with empty memory."""
         other = object.__new__(MaskedBlocks)
-        other.infos, other._kept, other._prepare = self.infos, self._kept, self._prepare
+        other.infos, other._ranges = self.infos, self._ranges
+        other._kept, other._prepare = self._kept, self._prepare
         other._source = self._source
-        other._blocks, other._sent = self._blocks.fresh(), False
+        other._blocks, other._sent = self._blocks.without_memory(), False
         return other
 
     def fork(self) -> "MaskedBlocks":
@@ -104,5 +106,6 @@ def _describe(block: Block, memory: None) -> tuple[None, Summary]:
     info = BlockInfo(
         int(there.sum()), block.n_features, int(positive.sum()), float(weight[positive].sum()),
         float(weight[there & (block.y < 0)].sum()), bool((weight[there] != 1).any()),
+        coded=isinstance(block.rows, BinRows), lasting=False,
     )  # fmt: skip
     return None, {"infos": [info]}

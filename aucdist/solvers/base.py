@@ -23,6 +23,8 @@ class Status(StrEnum):
     """The solver took all its steps, as one that takes a fixed number does; the gap is above `tol`."""
     DIVERGED = "diverged"
     """The objective is no longer finite: the steps are too long. The weights are those of the round before."""
+    ROUNDING = "rounding"
+    """Rounding errors are as large as what is left of the gap, or hide where to go on, or values contradict each other."""
 
 
 REACHED = (Status.CONVERGED, Status.STATIONARY)
@@ -36,18 +38,22 @@ class Certificate:
     Attributes
     ----------
     primal : float
-        The objective at the weights, evaluated exactly over all pairs.
+        The objective at the weights, evaluated over all rows or pairs.
     dual : float
         A lower bound on the objective at any weights whatever; 0 where nothing better is known.
     relative_gap : float
-        ``(primal - dual) / primal``: the objective is above the best possible by at most this share of itself.
+        The objective is above the best possible by at most this share of itself. It is ``(primal - dual) / primal`` where primal
+        and dual are taken at the bad ends of their rounding errors, and 1 where the dual value says nothing then.
     status : Status
+    rounding : float
+        How far primal and dual value together may be from the numbers that exact arithmetic would give.
     """
 
     primal: float
     dual: float
     relative_gap: float
     status: Status
+    rounding: float = 0.0
 
     def as_dict(self) -> dict[str, float | str]:
         """Return the certificate as plain JSON values."""
@@ -68,6 +74,10 @@ class Round:
         Passes over the data so far, one being X w and X'c.
     stationary : bool
         Whether an objective that is not convex has no slope left here, as far as the tolerance asks.
+    primal_error, dual_error : float
+        Bounds on the rounding errors of `primal` and `dual`.
+    stuck : bool
+        Whether rounding hides from the solver where to go on.
     """
 
     w: np.ndarray
@@ -75,6 +85,30 @@ class Round:
     dual: float
     passes: int
     stationary: bool = field(default=False, kw_only=True)
+    primal_error: float = field(default=0.0, kw_only=True)
+    dual_error: float = field(default=0.0, kw_only=True)
+    stuck: bool = field(default=False, kw_only=True)
+
+    @property
+    def rounding(self) -> float:
+        """How far primal and dual value together may be off."""
+        return self.primal_error + self.dual_error
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap's share of the objective, at the bad ends of both rounding errors; 1 where the bound says nothing then.
+
+        No objective here is ever below 0, so that 0 is a bound in any case.
+        """
+        high, low = self.primal + self.primal_error, self.dual - self.dual_error
+        # Written so that what is not a number says nothing.
+        return max(0.0, high - low) / high if low > 0.0 and math.isfinite(high) else 1.0
+
+    @property
+    def impossible(self) -> bool:
+        """Whether a value contradicts what is known of all objectives and bounds, by more than rounding can explain."""
+        error = self.rounding
+        return not (-error <= self.primal < math.inf and self.dual <= self.primal + error and error < math.inf)
 
 
 Record = dict[str, float]
@@ -128,7 +162,8 @@ def solve(rounds: Iterator[Round], *, tol: float, max_passes: int, callback: Cal
     ----------
     rounds : iterator of Round
         The solver. One that ends by itself took all its steps; one whose objective is not finite has diverged, and the round
-        before is the outcome. The first round's is finite.
+        before is the outcome. The first round's is finite. A round whose values are impossible, or whose gap is no larger than
+        its rounding errors though those are above the tolerance, ends the fit with the status ``rounding``.
     tol : float
         On the relative gap.
     max_passes : int
@@ -143,12 +178,11 @@ def solve(rounds: Iterator[Round], *, tol: float, max_passes: int, callback: Cal
     start = time.perf_counter()
     status = Status.FINISHED
     for number, newest in enumerate(rounds, start=1):
-        if not math.isfinite(newest.primal):
+        if number > 1 and not math.isfinite(newest.primal):
             status = Status.DIVERGED
             break
         state = newest
-        # Rounding can put the bound above the value by an ulp or so at the very end.
-        gap = max(0.0, state.primal - state.dual) / state.primal
+        gap = state.relative_gap
         records.append(
             {
                 "round": number,
@@ -161,8 +195,14 @@ def solve(rounds: Iterator[Round], *, tol: float, max_passes: int, callback: Cal
         )
         if callback is not None:
             callback(records[-1])
+        if state.impossible:
+            status = Status.ROUNDING
+            break
         if gap <= tol:
             status = Status.CONVERGED
+            break
+        if state.stuck or (state.dual > 0.0 and state.primal - state.dual <= max(state.rounding, tol * state.primal)):
+            status = Status.ROUNDING
             break
         if state.stationary:
             status = Status.STATIONARY
@@ -170,5 +210,5 @@ def solve(rounds: Iterator[Round], *, tol: float, max_passes: int, callback: Cal
         if state.passes >= max_passes:
             status = Status.MAX_PASSES
             break
-    certificate = Certificate(state.primal, state.dual, gap, status)
+    certificate = Certificate(state.primal, state.dual, gap, status, state.rounding)
     return Solution(state.w, certificate, records, state.passes, state)

@@ -11,8 +11,10 @@ from dataclasses import replace
 import numpy as np
 
 from aucdist.data.block import Block, stacked
+from aucdist.data.code_rows import row_squares
 from aucdist.data.split import scrambled
 from aucdist.engine.blocks import Blocks, Summary
+from aucdist.kernels.codes import BinRows
 from aucdist.solvers.base import Round, solve
 
 LARGE = 100_000
@@ -67,7 +69,7 @@ def wanted(blocks: Blocks) -> float:
 def sample(blocks: Blocks) -> Block:
     """Return a sample of the rows, in the order of their ids."""
     shares = (wanted(blocks) / blocks.n_neg, wanted(blocks) / blocks.n_pos)
-    drawn = stacked(blocks.fresh().reduce(draw, shares)["parts"])
+    drawn = stacked(blocks.without_memory().reduce(draw, shares)["parts"])
     return drawn.take(np.argsort(drawn.row_id, kind="stable"))
 
 
@@ -86,6 +88,8 @@ def draw(block: Block, memory: object, shares: tuple[float, float]) -> tuple[obj
 
 def noise(drawn: Block) -> float:
     """Return the variance of a gradient over the sample where the loss's slope is 1: below about it lam fits chance."""
+    if isinstance(drawn.rows, BinRows):
+        return float(row_squares(drawn.rows).sum()) / drawn.n_samples**2
     X = drawn.X
     squares = X.multiply(X).sum() if hasattr(X, "multiply") else np.einsum("ij,ij->", X, X)
     return float(squares) / drawn.n_samples**2

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from flows.command import Debug, reported
+from flows.command import Command, Debug, report_errors
 
 
 def bench(
@@ -29,7 +29,7 @@ def bench(
     debug: Debug = False,
 ) -> None:
     """Measure our code and its peers on this machine, after a warm-up."""
-    with reported(debug):
+    with report_errors(debug):
         from flows.bench import output as files
         from flows.bench.suites import bench as run
 
@@ -40,3 +40,6 @@ def bench(
         )
         if output is not None:
             files.write_results(suite, table, output)
+
+
+COMMAND = Command("bench", bench, page="benchmark")

@@ -26,9 +26,9 @@ def fastest(work: Callable[[], Any], times: int = 5) -> float:
 
 def read_train_and_test(name: str) -> tuple[Block, Block]:
     """Return the training and test rows of a configuration in configs/train, split and scaled as it says."""
-    from flows.config.loading import load_train
-    from flows.train.stages import open_data
+    from flows.rows.in_memory import read_rows
+    from flows.train.config import load_train
 
-    opened = open_data(load_train(name, [], None).data)
-    assert opened.test is not None
-    return opened.train, opened.test
+    rows = read_rows(load_train(name, [], None).data).rows
+    assert rows.test is not None
+    return next(rows.train.blocks()), next(rows.test.blocks())

@@ -21,7 +21,7 @@ from aucdist.metrics.counts import ScoreCounts
 from aucdist.search.schedule import Job
 from aucdist.search.splits import Fold, Folds
 from flows.bench.common import Row, read_train_and_test, seconds_of
-from flows.cv.jobs import How, on_own_rows
+from flows.cv.jobs import JobSettings, fit_on_copies
 
 LAMS = tuple(float(f"{lam:.4g}") for lam in np.geomspace(10, 1e-4, 11))
 SIMULATED_SETS, LEVEL = 2000, 0.95
@@ -57,8 +57,8 @@ def _job(fold: int, n_folds: int) -> tuple[Job, Any]:
     return job, splits.sides(job.cut)
 
 
-def _how() -> How:
-    return How("PairwiseHingeClassifier", PairwiseHingeClassifier().get_params(), "auc", None, 0)
+def _how() -> JobSettings:
+    return JobSettings("PairwiseHingeClassifier", PairwiseHingeClassifier().get_params(), "auc", None, 0)
 
 
 def _rows() -> Block:
@@ -72,7 +72,7 @@ _ROWS: list[Block] = []
 
 def _run_folds(folds: list[tuple[int, int]]) -> None:
     for fold, n_folds in folds:
-        on_own_rows(*_job(fold, n_folds), _how(), [_rows()])
+        fit_on_copies(*_job(fold, n_folds), _how(), [_rows()])
 
 
 def _seconds_of_folds(folds: list[tuple[int, int]]) -> float:
@@ -97,8 +97,8 @@ def _two_workers() -> Iterator[Callable[[], None]]:
     from aucdist.data.dataset import Schema
     from aucdist.data.shards.shard import read_shard, write_shards
     from aucdist.engine.dask import local_client
-    from flows.cv.executors import on_workers
-    from flows.cv.jobs import on_worker
+    from flows.cv.executors import run_on_workers
+    from flows.cv.jobs import fit_on_worker
 
     block = _rows()
     jobs, sides = zip(*(_job(fold, 6) for fold in range(6)), strict=True)
@@ -109,7 +109,7 @@ def _two_workers() -> Iterator[Callable[[], None]]:
         args = (_how(), folder, partial(read_shard, folder), 1)
 
         def search() -> None:
-            done = on_workers(jobs, lambda job: by_fold[job.cut], on_worker, *args, client=client)
+            done = run_on_workers(jobs, lambda job: by_fold[job.cut], fit_on_worker, *args, client=client)
             assert all("value" in results[0] for _, results in done)
 
         yield search

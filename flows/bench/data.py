@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from aucdist.data.catalog import find
 from aucdist.data.shards.manifest import Manifest
 from aucdist.data.shards.shard import read_shard
 from aucdist.data.shards.sharding import request, shard_data
 from aucdist.data.shards.simulate import Simulation
+from aucdist.data.sources.catalog import find
 from aucdist.kernels.rows import project
 from flows.bench.common import Row
 from flows.bench.data_parsers import parsers
@@ -44,7 +44,7 @@ def opening() -> Iterator[Row]:
 
 def _opening_speed(name: str, manifest: Manifest) -> Row:
     """Return the speeds of pyarrow, which reads the files, and of a pass, which opens them and computes X w, on a warm disk."""
-    files = [Path(manifest.place(shard)) for shard in manifest.shards]
+    files = [Path(manifest.url_of(shard)) for shard in manifest.shards]
     w = np.ones(manifest.n_features)
 
     def read_all() -> None:

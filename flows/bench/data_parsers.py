@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from aucdist.data.catalog import find
-from aucdist.data.formats.parts import parts, survey
+from aucdist.data.formats.parts import split_source, survey_part
 from aucdist.data.formats.readers import parse
-from aucdist.data.source import parse_source
+from aucdist.data.sources.catalog import find
+from aucdist.data.sources.source import parse_source
 from aucdist.data.storage import files
 from aucdist.data.storage.compression import unpacked
 from flows.bench.common import Row, seconds_of
@@ -61,11 +61,11 @@ def in_parts() -> Iterator[Row]:
         path = Path(folder) / "a9a"
         path.write_bytes(text_of("a9a") * 50)
         source = parse_source({"source": str(path), "format": "svmlight"}, "bench")
-        file_parts = parts(source, N_PARTS)
+        file_parts = split_source(source, N_PARTS)
         seconds = []
         for n_threads in (1, 2):
             with ThreadPoolExecutor(n_threads) as pool:
-                seconds.append(seconds_of(lambda pool=pool: list(pool.map(partial(survey, source), file_parts))))  # type: ignore[misc]
+                seconds.append(seconds_of(lambda pool=pool: list(pool.map(partial(survey_part, source), file_parts))))  # type: ignore[misc]
         yield {
             "what": f"a9a x 50 in {len(file_parts)} parts", "one thread s": seconds[0], "two threads s": seconds[1],
             "gain": seconds[0] / seconds[1],

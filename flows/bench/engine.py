@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from aucdist.data.block import Block, place
+from aucdist.data.block import Block, partition
 from aucdist.data.shards.simulate import simulate
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
 from aucdist.kernels.rows import accumulate, project
@@ -26,7 +26,7 @@ def engine(slow_peers: bool) -> Iterator[Row]:
         seconds = [seconds_of(lambda: blocks.reduce(_nothing, *args)) for _ in range(100)]
         return {"engine": name, "ms per reduction (median of 100)": 1e3 * statistics.median(seconds)}
 
-    yield timed("LocalBlocks", LocalBlocks(place(_small(), 16)))
+    yield timed("LocalBlocks", LocalBlocks(partition(_small(), 16)))
     with local_client(2) as client:
         blocks = DaskBlocks.load(client, partial(_small_block, 16), 16)
         yield timed("DaskBlocks, no arguments", blocks)
@@ -81,7 +81,7 @@ def _small() -> Block:
 
 
 def _small_block(n_blocks: int, index: int) -> Block:
-    return place(_small(), n_blocks)[index]
+    return partition(_small(), n_blocks)[index]
 
 
 def _nothing(block: Block, memory: None, *args: Any) -> tuple[None, Summary]:

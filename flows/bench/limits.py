@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from aucdist.data.block import Block
 from aucdist.data.formats.readers import parse
 from aucdist.data.shards.simulate import simulate
-from aucdist.data.source import Source, parse_source
+from aucdist.data.sources.source import Source, parse_source
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.kernels.hinge_dual import DUAL, LABEL, N_COLUMNS, SQUARE, UPPER, dual_sweeps, square_rows
 from aucdist.kernels.pairs import cut

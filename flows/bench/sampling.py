@@ -8,11 +8,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from aucdist.data.block import Block, place
-from aucdist.data.catalog import find
+from aucdist.data.block import Block, partition
 from aucdist.data.formats.readers import read
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.data.shards.shard import read_shard, write_shards
+from aucdist.data.sources.catalog import find
 from aucdist.engine.blocks import Blocks, LocalBlocks, Step, Summary
 from aucdist.estimators.margin_mean import MarginMeanClassifier
 from aucdist.metrics import g_mean_score
@@ -80,9 +80,9 @@ class ReadCountingBlocks(Blocks):
         self._blocks = blocks
         self.readings = 0
 
-    def fresh(self) -> Self:
+    def without_memory(self) -> Self:
         """Return these blocks, with empty memory."""
-        self._blocks = self._blocks.fresh()
+        self._blocks = self._blocks.without_memory()
         return self
 
     def reduce(self, step: Step, *args: Any) -> Summary:
@@ -104,7 +104,7 @@ def _sample_on_workers() -> Row:
     seconds = time.perf_counter() - start
     sampler = DistanceUnderSampler(method="u2", svm=plane, random_state=0)
     with tempfile.TemporaryDirectory() as folder, local_client(2) as client:
-        write_shards(place(block, N_BLOCKS), data.schema, folder)
+        write_shards(partition(block, N_BLOCKS), data.schema, folder)
         blocks = ReadCountingBlocks(DaskBlocks.load(client, partial(read_shard, folder), N_BLOCKS))
         blocks.reduce(_load_rows)
         blocks.readings = 0

@@ -23,7 +23,7 @@ from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import FEW_ROWS, STEPS, all_pairs
 from flows.bench.common import Row, seconds_of
-from flows.bench.peers.contestant import peak_memory
+from flows.bench.memory import peak_memory
 from flows.bench.scale_model import (
     ClusterSize,
     Constants,
@@ -35,7 +35,7 @@ from flows.bench.scale_model import (
     predict,
     total,
 )
-from flows.compute.lazy_rows import remote
+from flows.rows.lazy import sharded_rows
 
 FEATURES, SHARE, LAM, PASSES = 20, 1e-3, 1e-3, 6
 SIZES, LARGE = (100_000, 1_000_000), (10_000_000, 100_000_000)
@@ -134,7 +134,7 @@ def _write(simulation: Simulation, folder: str) -> None:
 
 def _in_one_process(folder: str) -> Row:
     fit_passes(LocalBlocks([_small_block(1, 0)]))  # compiles the kernels
-    rows = remote(read_manifest(folder))
+    rows = sharded_rows(read_manifest(folder))
     before = peak_memory()
     blocks = LocalBlocks.load(rows.loader, rows.n_blocks, stream=True)
     cpu = time.process_time()
@@ -152,7 +152,7 @@ def _in_one_process(folder: str) -> Row:
 def _on_two_workers(folder: str) -> Row:
     from aucdist.engine.dask import DaskBlocks, local_client
 
-    rows = remote(read_manifest(folder))
+    rows = sharded_rows(read_manifest(folder))
     with local_client(2) as client:
         compile_on_workers(client, 2)
         before = sum(client.run(peak_memory).values())

@@ -112,9 +112,9 @@ class CountingBlocks(Blocks):
         self.reductions = self.arguments = self.summaries = 0
         self.seconds = 0.0
 
-    def fresh(self) -> "CountingBlocks":
+    def without_memory(self) -> "CountingBlocks":
         """Return these blocks with empty memory, so that the counts of a fit are found here."""
-        self._blocks = self._blocks.fresh()
+        self._blocks = self._blocks.without_memory()
         return self
 
     def reduce(self, step: Step, *args: Any) -> Summary:

@@ -13,10 +13,10 @@ from aucdist.data.shards.simulate import simulate
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.objectives.pairwise_square import gradient, value
 from aucdist.solvers.base import solve
-from aucdist.solvers.square.descent import moments_of, spread_at
+from aucdist.solvers.square.descent import moments_of, within_class_covariance
 from aucdist.solvers.square.exact import exact, exact_path
 from aucdist.solvers.square.svrg import svrg
-from aucdist.solvers.square.tpauc import epoch, prepare
+from aucdist.solvers.square.tpauc import prepare_steps, tpauc_epoch
 from flows.bench.common import Row, fastest, read_train_and_test
 
 GOAL = 1e-6
@@ -47,9 +47,9 @@ def _against_product(name: str, block: Block) -> Row:
     """Time an epoch of tpauc with known means and allocated weights, as in a later batch."""
     known, w = moments_of(LocalBlocks([block])), np.ones(block.n_features)
     means, weights = np.stack([known.neg.mean, known.pos.mean]), (known.neg.weight, known.pos.weight)
-    ready, _ = prepare(block, None, means, weights, block.n_samples, "corrected")
+    ready, _ = prepare_steps(block, None, means, weights, block.n_samples, "corrected")
     start = np.zeros_like(w)
-    found = fastest(lambda: epoch(block, ready, start, 2.0**-6, 1e-3, (0, 1), block.n_samples), 30)
+    found = fastest(lambda: tpauc_epoch(block, ready, start, 2.0**-6, 1e-3, (0, 1), block.n_samples), 30)
     product = fastest(lambda: block.X @ w, 30)
     return {"data": name, "system": "tpauc, an epoch", "seconds": found, "times X @ w": found / product}
 
@@ -76,8 +76,8 @@ def _compare_passes(block: Block, lam: float) -> Row:
     known, certified = moments_of(blocks), []
 
     def evaluate(w: np.ndarray) -> tuple[float, np.ndarray]:
-        variance, spread_w = spread_at(blocks, known, w)
-        primal, slope = value(w, known.difference, variance, lam), gradient(w, known.difference, spread_w, lam)
+        variance, covariance_w = within_class_covariance(blocks, known, w)
+        primal, slope = value(w, known.difference, variance, lam), gradient(w, known.difference, covariance_w, lam)
         certified.append(slope @ slope / (2.0 * lam) <= GOAL * primal)
         return primal, slope
 

@@ -1,4 +1,4 @@
-"""`aucdist compare`: runs held against each other on the same test rows, and over the same folds."""
+"""Compares runs on the same test rows, and on the same folds: paired tests, confidence intervals and a report."""
 
 import itertools
 import json
@@ -23,9 +23,9 @@ from aucdist.metrics.compare import (
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.measures import MEASURES
 from aucdist.report.comparison import Comparison, render_comparison_page
-from flows.train.publish import SCORES, read_scores
-from flows.train.results import jsonable
-from flows.train.run_folder import LAST, run_folder, stamped
+from flows.json_values import jsonable
+from flows.run_folder.folder import METRICS, run_folder, timestamped
+from flows.run_folder.scores import SCORES, read_scores
 
 RESAMPLES = 500
 BY_BOOTSTRAP = ("average_precision", "g_mean", "balanced_accuracy")
@@ -33,7 +33,7 @@ BY_BOOTSTRAP = ("average_precision", "g_mean", "balanced_accuracy")
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """What a run folder says, with its test rows in the order of their numbers."""
+    """The content of a run folder, with its test rows in the order of their ids."""
 
     url: str
     name: str
@@ -43,13 +43,13 @@ class Run:
     scores: np.ndarray
     counts: ScoreCounts
 
-    def measured(self, measure: str) -> Callable[[ScoreCounts], float]:
+    def measure(self, measure: str) -> Callable[[ScoreCounts], float]:
         """Return a measure as a function of counts, with the run's own threshold."""
         return lambda counts: MEASURES[measure].of(counts, self.about["threshold"])
 
 
 def compare(urls: Sequence[str], output: str) -> dict[str, Any]:
-    """Compare runs, and write a folder with one page.
+    """Compare runs, and write a folder with a report.
 
     Parameters
     ----------
@@ -66,15 +66,15 @@ def compare(urls: Sequence[str], output: str) -> dict[str, Any]:
     Raises
     ------
     InputError
-        If there are fewer than two runs, one of them is no run folder or has no test scores, or their test rows differ.
+        If there are fewer than two runs, if one is not a run folder or has no test scores, or if their test rows differ.
     """
-    runs = _named([_read(url) for url in urls])
+    runs = _with_unique_names([_read(url) for url in urls])
     _refuse_incomparable(runs)
-    with run_folder(output, stamped("compare")) as folder:
+    with run_folder(output, timestamped("compare")) as folder:
         result = {"run": folder.url, **_compared(runs)}
         page = render_comparison_page(Comparison(result, [(run.name, run.counts) for run in runs]))
-        (folder.aside / "report.html").write_text(page, encoding="utf-8")
-        (folder.aside / "comparison.json").write_text(json.dumps(result, indent=2, allow_nan=False) + "\n", "utf-8")
+        (folder.draft / "report.html").write_text(page, encoding="utf-8")
+        (folder.draft / "comparison.json").write_text(json.dumps(result, indent=2, allow_nan=False) + "\n", "utf-8")
         folder.publish()
     return result
 
@@ -85,7 +85,7 @@ def _compared(runs: Sequence[Run]) -> dict[str, Any]:
     precisions = _pairs(
         runs,
         lambda a, b: paired_bootstrap(
-            y, a.scores, b.scores, a.measured("average_precision"), n_resamples=RESAMPLES
+            y, a.scores, b.scores, a.measure("average_precision"), n_resamples=RESAMPLES
         ),
     )  # fmt: skip
     folds = _over_folds(runs)
@@ -106,7 +106,7 @@ def _row(run: Run) -> dict[str, Any]:
         warnings.simplefilter("always")
         spread = auc_interval(run.counts)
     for name in BY_BOOTSTRAP:
-        measure = run.measured(name)
+        measure = run.measure(name)
         ends = bootstrap_interval(run.counts, measure, n_resamples=RESAMPLES)
         found[name] = {"value": measure(run.counts), "interval": list(ends)}
     return {
@@ -122,7 +122,7 @@ def _row(run: Run) -> dict[str, Any]:
 
 
 def _pairs(runs: Sequence[Run], test: Callable[[Run, Run], Difference]) -> list[dict[str, Any]]:
-    """Return the test of every pair of runs, with p-values corrected for their number."""
+    """Return the test of every pair of runs, with p-values corrected for the number of pairs."""
     pairs = list(itertools.combinations(runs, 2))
     found = [test(a, b) for a, b in pairs]
     corrected = holm([difference.p_value for difference in found])
@@ -149,7 +149,7 @@ def _over_folds(runs: Sequence[Run]) -> list[dict[str, Any]] | None:
 
 
 def _chosen(search: dict[str, Any]) -> list[float]:
-    """Return the folds' values, none if one failed: of what each fold chose where the search was nested, else of the best."""
+    """Return the score of each fold, of what it chose if the search was nested, else of the best; [] if a fold failed."""
     if search["nested"]:
         values = [choice["value"] for choice in search["nested"]]
     else:
@@ -160,7 +160,7 @@ def _chosen(search: dict[str, Any]) -> list[float]:
 def _read(url: str) -> Run:
     url = url.rstrip("/")
     try:
-        about = json.loads(read_bytes(f"{url}/{LAST}"))
+        about = json.loads(read_bytes(f"{url}/{METRICS}"))
     except ValueError as e:  # an InputError is one
         raise InputError(f"{shown(url)} is not the folder of a run: {e}") from None
     try:
@@ -178,8 +178,8 @@ def _read(url: str) -> Run:
     return Run(url, about["name"], about, table["row_id"].to_numpy(), y, scores, ScoreCounts.from_scores(y, scores))
 
 
-def _named(runs: list[Run]) -> list[Run]:
-    """Return the runs with names that tell them apart: that of the configuration, or else of the folder."""
+def _with_unique_names(runs: list[Run]) -> list[Run]:
+    """Return the runs with unique names: that of the configuration, or else of the folder, or its URL."""
     names = [run.name for run in runs]
     if len(set(names)) < len(names):
         names = [shown(run.url).rpartition("/")[2] for run in runs]
@@ -192,7 +192,7 @@ def _refuse_incomparable(runs: Sequence[Run]) -> None:
     if len(runs) < 2:
         raise InputError("at least two runs are needed to compare")
     if len({run.url for run in runs}) < len(runs):
-        raise InputError("a run is named twice")
+        raise InputError("a run is given twice")
     first = runs[0]
     for run in runs[1:]:
         if not (np.array_equal(run.row_id, first.row_id) and np.array_equal(run.y, first.y)):

@@ -1,1 +1,1 @@
-"""Where the work is done: clusters, Kubernetes, the environment of S3, and rows that workers read."""
+"""Where the work is done: clusters and their workers, the environment of S3, stages of a run, and cached results."""

@@ -1,61 +1,63 @@
-"""Whether blocks are kept in the workers' memory or read again for every pass."""
+"""Whether blocks stay in the workers' memory or are read again for every pass."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 from aucdist.errors import InputError
+from flows.config.data import CacheMode
 
-Cache = Literal["auto", "memory", "stream"]
+SHARE_FOR_ROWS = 0.5
+"""The share of a worker's memory that rows may take. Dask spills to disk from 0.6 on, and solvers need some memory too."""
 
-FOR_ROWS = 0.5
-"""The share of a worker's memory that rows may take. Dask begins to put things on disk at 0.6, and solvers keep some too."""
-
-AT_ONCE = 4
-"""Blocks that a thread has in memory while it streams: one in work, and the next as a file, decompressed and as a block."""
+BLOCKS_WHILE_STREAMING = 4
+"""Blocks that a thread has in memory while it streams: the current one, and the next as a file, decompressed and as a block."""
 
 
-def streams(cache: Cache, memory: int, largest: int, rooms: Sequence[tuple[int, int]]) -> tuple[bool, str]:
-    """Decide, and say why.
+def choose_cache(
+    mode: CacheMode, n_bytes: int, largest_block: int, worker_memory: Sequence[tuple[int, int]]
+) -> tuple[bool, str]:
+    """Decide whether blocks are streamed, and say why.
 
     Parameters
     ----------
-    cache : str
-        ``auto``, ``memory`` or ``stream``.
-    memory, largest : int
-        Bytes that all blocks take, and the largest of them.
-    rooms : sequence of (int, int)
+    mode : {"auto", "memory", "stream"}
+    n_bytes, largest_block : int
+        Bytes that all blocks take in memory, and the largest of them.
+    worker_memory : sequence of (int, int)
         Of each worker: its memory limit in bytes (0: none), and its threads.
 
     Returns
     -------
     stream : bool
     why : str
+        The rest of a sentence whose subject is the rows.
 
     Raises
     ------
     InputError
-        If a worker has not even room to stream.
+        If a worker has too little memory even to stream.
     """
-    limited = all(limit for limit, _ in rooms)
-    room = sum(limit for limit, _ in rooms)
+    limited = all(limit for limit, _ in worker_memory)
+    total = sum(limit for limit, _ in worker_memory)
     text = (
-        f"{_size(memory)} of rows, {_size(room) if limited else 'no limit'} of memory on {_count(len(rooms), 'worker')}"
+        f"{_size(n_bytes)} of rows, {_size(total) if limited else 'no limit'} of memory on "
+        f"{_count(len(worker_memory), 'worker')}"
     )
-    if cache == "memory" or (cache == "auto" and (not limited or memory <= FOR_ROWS * room)):
+    if mode == "memory" or (mode == "auto" and (not limited or n_bytes <= SHARE_FOR_ROWS * total)):
         return False, f"are kept in memory ({text})"
-    tightest, threads = min(rooms, key=lambda one: (one[0] or float("inf")) / one[1])
-    needed = AT_ONCE * largest * threads
-    if tightest and needed > FOR_ROWS * tightest:
+    tightest, threads = min(worker_memory, key=lambda one: (one[0] or float("inf")) / one[1])
+    needed = BLOCKS_WHILE_STREAMING * largest_block * threads
+    if tightest and needed > SHARE_FOR_ROWS * tightest:
         raise InputError(
-            f"blocks of up to {_size(largest)} are too large to be read one ahead by {_count(threads, 'thread')} in "
-            f"{_size(tightest)} of memory, of which rows may take {FOR_ROWS:.0%}: write smaller shards (rows_per_shard), or give "
-            "the workers more memory"
+            f"blocks of up to {_size(largest_block)} are too large to be read one ahead by {_count(threads, 'thread')} in "
+            f"{_size(tightest)} of memory, of which rows may take {SHARE_FOR_ROWS:.0%}: write smaller shards (rows_per_shard), "
+            "or give the workers more memory"
         )
     return True, f"are read again for every pass ({text})"
 
 
-def rooms_of(client: Any) -> list[tuple[int, int]]:
-    """Return memory limit and threads of each worker, or (None) of this process."""
+def worker_memory(client: Any) -> list[tuple[int, int]]:
+    """Return memory limit (bytes; 0: none) and threads of each worker, or (client None) of this process."""
     from aucdist.engine.dask import memory_here, memory_of_workers
 
     return [(memory_here(), 1)] if client is None else memory_of_workers(client)

@@ -1,4 +1,4 @@
-"""Where a run's workers are: the kinds of clusters, and a client of each for as long as it is needed."""
+"""The kinds of clusters: each is opened for a run, with a client and scratch space, and released when the run ends."""
 
 import tempfile
 from collections.abc import Iterator
@@ -8,23 +8,24 @@ from typing import Any
 
 from aucdist.data.storage.files import remove
 from aucdist.errors import InputError
+from flows.compute.workers import Workers
 from flows.config.cluster import Adaptive, AddressConfig, ClusterConfig, KubernetesConfig, LocalClusterConfig, NoCluster
 
 
 @contextmanager
-def cluster(config: ClusterConfig, name: str) -> Iterator[tuple[Any, str]]:
-    """Give a Dask client (None: this process) and a place for shards that its workers can read; both end here.
+def open_cluster(config: ClusterConfig, name: str) -> Iterator[Workers]:
+    """Connect to a cluster, or start one, and yield its workers; afterwards the cluster and its scratch folder are released.
 
     Parameters
     ----------
     config : ClusterConfig
     name : str
-        Of the run; names the place, and a cluster that is made for it.
+        Of the run; names the scratch folder, and a cluster that is started for it.
 
     Raises
     ------
     InputError
-        If the cluster cannot be reached or made, or runs other versions.
+        If the cluster cannot be reached or started, or runs other versions.
     RunError
         If workers do not come in time.
     """
@@ -35,30 +36,30 @@ def cluster(config: ClusterConfig, name: str) -> Iterator[tuple[Any, str]]:
             tempfile.TemporaryDirectory(prefix="aucdist-") as scratch,
             local_client(config.workers, config.threads, config.memory_limit) as client,
         ):
-            yield client, scratch
+            yield Workers(client, scratch)
     elif isinstance(config, AddressConfig):
         with _connected(config) as client, _scratch(config.scratch, name) as scratch:
-            yield client, scratch
+            yield Workers(client, scratch)
     elif isinstance(config, KubernetesConfig):
         from flows.compute.kubernetes.lifecycle import dask_cluster
 
         with _scratch(config.scratch, name) as scratch, dask_cluster(config, name) as client:
-            yield client, scratch
+            yield Workers(client, scratch)
     else:
-        yield None, ""
+        yield Workers()
 
 
 @contextmanager
-def fixed(config: ClusterConfig, client: Any, n_blocks: int) -> Iterator[None]:
-    """Keep the set of workers as it is while rows are placed and a model is fitted to them.
+def fixed_worker_set(config: ClusterConfig, workers: Workers, n_blocks: int) -> Iterator[None]:
+    """Keep the number of workers constant while rows are partitioned and a model is fitted to them.
 
-    A cluster that scales by its load first gets one worker for each block, within its limits. The others stay as they are.
+    A cluster that scales by its load is first scaled to one worker for each block, within its limits. Others stay as they are.
 
     Parameters
     ----------
     config : ClusterConfig
-    client : distributed.Client or None
-        As `cluster` gave it.
+    workers : Workers
+        As `open_cluster` yielded them.
     n_blocks : int
         Blocks of the rows.
 
@@ -70,13 +71,13 @@ def fixed(config: ClusterConfig, client: Any, n_blocks: int) -> Iterator[None]:
     if isinstance(config, NoCluster | LocalClusterConfig):
         yield
         return
-    from aucdist.engine.workers import kept, wait_for_workers
+    from aucdist.engine.workers import keep_workers, wait_for_workers
 
-    n_workers = len(client.nthreads())
+    n_workers = len(workers.client.nthreads())
     if isinstance(config, KubernetesConfig) and isinstance(config.workers, Adaptive):
         n_workers = min(max(n_blocks, config.workers.minimum), config.workers.maximum)
-    with kept(client, n_workers):
-        wait_for_workers(client, n_workers, config.timeout)
+    with keep_workers(workers.client, n_workers):
+        wait_for_workers(workers.client, n_workers, config.timeout)
         yield
 
 

@@ -1,4 +1,4 @@
-"""How a run reaches S3: its configuration becomes the environment of this process and of the workers that it starts."""
+"""Configures S3 by environment variables, of this process and of the workers that it starts."""
 
 import json
 import os
@@ -24,39 +24,39 @@ REGION, ENDPOINT = "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL_S3"
 
 @contextmanager
 def s3_as_configured(config: S3Config, cluster: ClusterConfig, observer: RunObserver) -> Iterator[None]:
-    """Reach S3 as a configuration says for as long as the context lasts.
+    """Set the environment variables of an S3 configuration while the context lasts.
 
     Parameters
     ----------
     config : S3Config
     cluster : ClusterConfig
-        Whose workers are to reach it too; those that run already, or in pods, have an environment of their own.
-    watch : Watch
-        Hears of that.
+        The cluster of the run; workers that are already running, or in pods, have their own environment.
+    observer : RunObserver
+        Gets a note about that.
 
     Raises
     ------
     InputError
-        If the block is not there or has no credentials.
+        If the Prefect block does not exist or has no credentials.
     """
     changes = environment_of(config)
     if changes and not isinstance(cluster, NoCluster | LocalClusterConfig):
-        observer.note("`s3` is for this process: the workers reach S3 as their own environment says")
+        observer.note("`s3` configures this process: the workers reach S3 as their own environment says")
     before = {name: os.environ.get(name) for name in changes}
-    _put(changes)
+    _set_environment(changes)
     try:
         yield
     finally:
-        _put(before)
+        _set_environment(before)
 
 
 def environment_of(config: S3Config) -> dict[str, str | None]:
-    """Return the variables to set, or with None to remove."""
+    """Return the environment variables to set, or with None to remove."""
     found: dict[str, str | None] = {}
     if config.block is not None:
         found |= _of_block(config.block)
     elif config.profile is not None:
-        # Keys in the environment would win over the profile, which was asked for.
+        # Keys in the environment would take precedence over the profile.
         found |= dict.fromkeys(IDENTITY.values()) | {"AWS_PROFILE": config.profile}
     named = {
         ENDPOINT: config.endpoint,
@@ -68,11 +68,9 @@ def environment_of(config: S3Config) -> dict[str, str | None]:
 
 
 def _of_block(name: str) -> dict[str, str | None]:
-    """Return the variables that stand for a Prefect block. Nothing of it is kept elsewhere."""
+    """Return the environment variables with the credentials of a Prefect block, which are stored nowhere else."""
     if not api_configured():
-        raise InputError(
-            f"s3.block is {name!r}, but no Prefect server is configured that could have it: see PREFECT_API_URL"
-        )
+        raise InputError(f"s3.block is {name!r}, but no Prefect server is configured: see PREFECT_API_URL")
     from prefect.client.orchestration import get_client
     from prefect.exceptions import ObjectNotFound
 
@@ -100,11 +98,13 @@ def _object_in(value: Any, name: str) -> dict[str, Any]:
     except json.JSONDecodeError:
         content = None
     if not isinstance(content, dict):
-        raise InputError(f"s3.block is {name!r}, but that secret is no JSON object with the keys {', '.join(IDENTITY)}")
+        raise InputError(
+            f"s3.block is {name!r}, but that secret is not a JSON object with the keys {', '.join(IDENTITY)}"
+        )
     return content
 
 
-def _put(changes: Mapping[str, str | None]) -> None:
+def _set_environment(changes: Mapping[str, str | None]) -> None:
     for name, value in changes.items():
         if value is None:
             os.environ.pop(name, None)

@@ -1,1 +1,1 @@
-"""Configuration models that several use cases share, and how configuration files are read."""
+"""Configuration models that several use cases share, and the reading of configuration files."""

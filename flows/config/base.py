@@ -3,7 +3,7 @@
 from pydantic import BaseModel, ConfigDict
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._+-]*$"
-"""What runs and checkpoints may be called: it becomes part of a path."""
+"""Names of runs and checkpoints, which become parts of paths."""
 
 
 class Strict(BaseModel):

@@ -1,4 +1,4 @@
-"""Configuration of the cluster that a run works on."""
+"""Configuration of the cluster of a run."""
 
 from typing import Annotated, Any, Literal
 
@@ -29,9 +29,9 @@ class LocalClusterConfig(Strict):
 
 
 class TlsFiles(Strict):
-    """What an encrypted connection needs; each is a file in PEM."""
+    """The files of an encrypted connection, in PEM."""
 
-    ca: str = Field(description="Certificate of the authority that client, scheduler and workers trust")
+    ca: str = Field(description="Certificate of the authority that signed those of client, scheduler and workers")
     cert: str = Field(description="Certificate of the client, signed by the authority")
     key: str = Field(description="Key of that certificate")
 
@@ -41,8 +41,10 @@ class AddressConfig(Strict):
 
     kind: Literal["address"]
     address: str = Field(pattern=r"^(tcp|tls)://.+:[0-9]+$", description="Such as tcp://scheduler:8786")
-    scratch: str = Field(description="A folder or URL that every worker can read: the rows are put there for the fit")
-    workers: int = Field(default=1, ge=1, description="So many must be there before work starts")
+    scratch: str = Field(
+        description="A folder or URL that every worker can read: the rows are written there for the fit"
+    )
+    workers: int = Field(default=1, ge=1, description="Number of workers to wait for before work starts")
     timeout: float = Field(default=30, gt=0, description="Seconds to wait for the scheduler, and then for workers")
     tls: TlsFiles | None = Field(default=None, description="Files of the encrypted connection, for tls:// addresses")
 
@@ -54,9 +56,9 @@ class AddressConfig(Strict):
 
 
 class Adaptive(Strict):
-    """A cluster that follows its load between fits."""
+    """A cluster that scales by its load between fits."""
 
-    minimum: int = Field(ge=1, description="Workers when there is nothing to do")
+    minimum: int = Field(ge=1, description="Workers of an idle cluster")
     maximum: int = Field(ge=1, description="Workers at most")
 
     @model_validator(mode="after")
@@ -67,32 +69,34 @@ class Adaptive(Strict):
 
 
 class Resources(Strict):
-    """What a pod asks for; its memory is also its limit."""
+    """What a pod requests; its memory is also its limit."""
 
     cpu: str = Field(default="1", pattern=CPU, description="Cores, such as 2 or 500m")
     memory: str = Field(default="2Gi", pattern=MEMORY, description="Such as 4Gi")
 
 
 class KubernetesConfig(Strict):
-    """A Dask cluster of its own on Kubernetes, made by the Dask operator for one run and removed after it."""
+    """A Dask cluster on Kubernetes, created by the Dask operator for one run and removed after it."""
 
     kind: Literal["kubernetes"]
     image: str = Field(min_length=1, description="Image of scheduler and workers: that of the flow itself")
     scratch: str = Field(description="A URL that every worker can read, such as s3://bucket/scratch")
-    namespace: str = Field(default="aucdist", pattern=DNS_NAME, description="Where the cluster is made")
+    namespace: str = Field(default="aucdist", pattern=DNS_NAME, description="Namespace of the cluster")
     name: str | None = Field(default=None, pattern=DNS_NAME, max_length=53, description="By default after the run")
     workers: Annotated[int, Field(ge=1)] | Adaptive = Field(
         default=2,
-        description="A number, or {minimum, maximum}: a fit takes one for each block within these, and keeps them",
+        description="A number, or {minimum, maximum}: a fit has one worker for each block within these limits, from start to end",
     )
     threads: int = Field(default=1, ge=1, description="Threads of each worker")
-    worker: Resources = Field(default_factory=Resources, description="Of each worker's pod")
-    scheduler: Resources = Field(default_factory=Resources, description="Of the scheduler's pod")
-    service_account: str = Field(default="aucdist-dask", description="Of scheduler and workers; it needs no rights")
+    worker: Resources = Field(default_factory=Resources, description="Resources of each worker's pod")
+    scheduler: Resources = Field(default_factory=Resources, description="Resources of the scheduler's pod")
+    service_account: str = Field(
+        default="aucdist-dask", description="Service account of scheduler and workers; it needs no rights"
+    )
     secrets: list[str] = Field(default=[], description="Secrets whose entries become environment variables, as for S3")
     tls: str = Field(default="", description="A Secret with ca.crt, tls.crt and tls.key; empty: no encryption")
     node_selector: dict[str, str] = Field(default={}, description="Labels of the nodes that may run the pods")
-    tolerations: list[dict[str, Any]] = Field(default=[], description="Taints of nodes that the pods do not mind")
+    tolerations: list[dict[str, Any]] = Field(default=[], description="Taints of nodes that the pods tolerate")
     timeout: float = Field(default=300, gt=0, description="Seconds to wait for the scheduler, and then for workers")
 
     @property
@@ -107,7 +111,7 @@ ClusterConfig = Annotated[
 
 
 def refuse_report(cluster: Any) -> None:
-    """Refuse Dask's performance report before any work where it is known that there can be none.
+    """Check that a cluster can make Dask's performance report.
 
     Parameters
     ----------
@@ -116,11 +120,11 @@ def refuse_report(cluster: Any) -> None:
     Raises
     ------
     InputError
-        If there is no cluster, or bokeh is missing here and the cluster is to be here.
+        If there is no cluster, or if it is local and bokeh is not installed.
     """
     if cluster.kind == "none":
         raise InputError(
-            "performance_report tells how a cluster worked, but `cluster` is none: name one, or leave it out"
+            "performance_report is about a cluster, but `cluster` is none: name one, or leave performance_report out"
         )
     if cluster.kind == "local" and not has_bokeh():
         raise InputError(no_bokeh("here"))

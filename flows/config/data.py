@@ -1,15 +1,18 @@
-"""Configuration of data sets: which rows are read, how they are encoded, and what is kept for the test."""
+"""Configuration of data sets: which rows are read, how their features are encoded, and which rows are for the test."""
 
 from typing import Any, Literal, TypeVar
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from aucdist.data.catalog import find
-from aucdist.data.source import ClassName, Source
+from aucdist.data.sources.catalog import find
+from aucdist.data.sources.source import ClassName, Source
 from aucdist.errors import InputError
 from flows.config.base import Strict
 
 Named = TypeVar("Named", "DataRef", "TestConfig")
+
+CacheMode = Literal["auto", "memory", "stream"]
+"""Whether blocks stay in the workers' memory, are read again for every pass, or whichever the memory allows."""
 
 
 def _in_catalog(config: Named) -> Named:
@@ -33,11 +36,13 @@ class DataRef(Strict):
 
 
 class TestConfig(Strict):
-    """Rows kept for the test: a fraction of the data, or a data set of their own."""
+    """The test rows: a fraction of the data, or a data set of their own."""
 
     __test__ = False  # not a test class, whatever pytest thinks of the name
 
-    fraction: float | None = Field(default=None, gt=0, lt=1, description="Share of each class kept for the test")
+    fraction: float | None = Field(
+        default=None, gt=0, lt=1, description="Share of each class that is taken for the test"
+    )
     seed: int = Field(default=0, ge=0, description="Seed of the split; used with `fraction`")
     name: str | None = Field(default=None, description="A data set of the catalog, encoded like the training data")
     source: Source | None = Field(default=None, description="A source written out, encoded like the training data")
@@ -52,33 +57,41 @@ class TestConfig(Strict):
         return _in_catalog(self)
 
     @model_serializer(mode="wrap")
-    def _with_a_seed_only_for_a_fraction(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        found: dict[str, Any] = dump(self)
+    def _without_unused_seed(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        content: dict[str, Any] = dump(self)
         if self.fraction is None:
-            found.pop("seed", None)  # else what is written could not be read again
-        return found
+            content.pop("seed", None)  # else the written configuration could not be read again
+        return content
 
 
 class DataConfig(DataRef):
-    """The training data, how its rows are encoded, and what is kept for the test."""
+    """The training data, how its features are encoded, and which rows are for the test."""
 
     positive: ClassName | list[ClassName] | None = Field(
         default=None, description="Overrides the catalog's positive class: `minority`, a class, or a list of classes"
     )
     direct: bool = Field(
         default=False,
-        description="Whoever works on the rows reads them from the files, part by part, and no row goes through this process: "
-        "for files that are larger than its memory. Rows keep the order of the files. Shards are always read so",
+        description="The workers read the files themselves, part by part, and no row goes through this process: for files that "
+        "are larger than its memory. Rows keep the order of the files. Shards are always read in this way",
     )
     test: TestConfig | None = Field(default=None, description="Without it there is no test AUC")
     impute: Literal["refuse", "mean", "median"] = Field(
         default="refuse",
-        description="What stands in for missing numbers (of a source with `missing: keep`), learnt from the training rows; the "
+        description="What replaces missing numbers (of a source with `missing: keep`), learnt from the training rows; the "
         "median within 0.1 %",
     )
     log1p: Literal["numeric"] | list[str] | None = Field(
-        default=None, description="Features to put through log(1 + x): `numeric` (all that are not one-hot), or names"
+        default=None, description="Features transformed by log(1 + x): `numeric` (all that are not one-hot), or names"
     )
     scale: Literal["none", "standard", "minmax", "maxabs", "unit-row"] = Field(
         default="none", description="Scaling, fitted on the training rows"
     )
+
+
+def source_of(config: DataRef | TestConfig) -> Source:
+    """Return the source of a data set: the catalog's entry of its name, or the source written out."""
+    if config.name is not None:
+        return find(config.name)
+    assert config.source is not None  # the models check that one of the two is given
+    return config.source

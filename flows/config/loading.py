@@ -1,4 +1,4 @@
-"""From YAML files and `--set key=value` to a checked configuration, and back to YAML."""
+"""Reads configurations from YAML files and `--set key=value`, checks them, and writes them as YAML."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -8,25 +8,24 @@ from typing import Any, TypeVar, get_args
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from aucdist.data.catalog import catalog_folder
+from aucdist.data.sources.catalog import catalog_folder
 from aucdist.data.storage.files import shown
 from aucdist.errors import InputError, unknown
-from flows.train.config import TrainConfig
 
 Config = TypeVar("Config", bound=BaseModel)
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"<>\]},]+")
 
 
 def configs_folder(kind: str) -> Path:
-    """Return the folder of the project's configurations of one kind: data, train or cluster."""
+    """Return the folder of the project's configurations of one kind, such as data, train or cluster."""
     return catalog_folder().parent / kind
 
 
 class _Loader(yaml.SafeLoader):
-    """SafeLoader that reads 1e-3 as a number and refuses a key given twice."""
+    """SafeLoader that reads 1e-3 as a number and refuses duplicate keys."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """Build a mapping, each key once."""
+        """Return a mapping; a duplicate key is an error."""
         seen = []
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
@@ -47,8 +46,8 @@ def parse_yaml(text: str, where: str) -> Any:
         return yaml.load(text, _Loader)
     except yaml.YAMLError as e:
         mark = getattr(e, "problem_mark", None)
-        place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise InputError(f"{where}{place}: not valid YAML: {getattr(e, 'problem', None) or e}") from None
+        position = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise InputError(f"{where}{position}: not valid YAML: {getattr(e, 'problem', None) or e}") from None
 
 
 def find_config(config: str, kind: str = "train") -> Path:
@@ -75,11 +74,6 @@ def _names(folder: Path) -> list[str]:
     return sorted(p.stem for p in folder.glob("*.yaml"))
 
 
-def load_train(config: str, settings: Sequence[str] = (), output: str | None = None) -> TrainConfig:
-    """Read a training configuration: see `load_config`."""
-    return load_config(TrainConfig, "train", config, settings, output)
-
-
 def load_config(
     model: type[Config], kind: str, config: str, settings: Sequence[str] = (), output: str | None = None
 ) -> Config:
@@ -88,13 +82,13 @@ def load_config(
     Parameters
     ----------
     model : type
-        What it must be.
+        The model that checks it.
     kind : str
-        The folder of the project's own: ``configs/<kind>``.
+        The project's own configurations are in ``configs/<kind>``.
     config : str
         A path, or a name in that folder.
     settings : sequence of str
-        Changes to it, each ``key.sub=value`` with a value in YAML.
+        Changes, each ``key.sub=value`` with a value in YAML.
     output : str, optional
         Replaces ``output``.
 
@@ -105,10 +99,10 @@ def load_config(
     """
     path = find_config(config, kind)
     raw = read_mapping(path)
-    _name_cluster(raw)
+    _insert_cluster(raw)
     for setting in settings:
         apply_setting(raw, setting)
-        _name_cluster(raw)
+        _insert_cluster(raw)
     if output is not None:
         raw["output"] = output
     try:
@@ -130,7 +124,7 @@ def read_mapping(path: Path) -> dict[str, Any]:
 
 
 def apply_setting(raw: dict[str, Any], setting: str) -> None:
-    """Change what a YAML file says by a setting ``key.sub=value`` of the command line."""
+    """Apply a setting ``key.sub=value`` of the command line to the content of a YAML file."""
     key, equals, value = setting.partition("=")
     parts = key.strip().split(".")
     if not equals or not all(parts):
@@ -144,15 +138,15 @@ def apply_setting(raw: dict[str, Any], setting: str) -> None:
     at[parts[-1]] = parse_yaml(value, f"--set {setting}")
 
 
-def _name_cluster(raw: dict[str, Any]) -> None:
-    """Put the file ``configs/cluster/<name>.yaml`` (or the path) in place of its name."""
+def _insert_cluster(raw: dict[str, Any]) -> None:
+    """Replace the name of a cluster by the content of ``configs/cluster/<name>.yaml``, or of the file at that path."""
     if isinstance(raw.get("cluster"), str):
         raw["cluster"] = read_mapping(find_config(raw["cluster"], "cluster"))
 
 
 def explain(error: ValidationError, model: type[BaseModel], where: str) -> str:
-    """Return what pydantic found wrong, a line for each key, in the words of this project."""
-    return mask("\n".join(f"{where}: {line}" for line in dict.fromkeys(_line(e, model) for e in error.errors())))
+    """Return a message for an error of pydantic: a line for each wrong key, with the allowed ones."""
+    return mask_urls("\n".join(f"{where}: {line}" for line in dict.fromkeys(_line(e, model) for e in error.errors())))
 
 
 def _line(e: Any, model: type[BaseModel]) -> str:
@@ -164,14 +158,14 @@ def _line(e: Any, model: type[BaseModel]) -> str:
         return f"{above}: {text}" if above else text
     cause = e.get("ctx", {}).get("error")
     text = str(cause) if isinstance(cause, ValueError) else e["msg"]
-    # What stands below `s3` may be a secret in the wrong place.
+    # A value below `s3` may be a misplaced secret.
     if e["type"] not in ("missing", "value_error", "union_tag_not_found") and "s3" not in loc:
         text += f" (given: {e['input']!r:.80})"
     return f"{key}: {text}" if key else text
 
 
 def _keys_at(model: type[BaseModel], loc: Iterable[Any]) -> list[str]:
-    """Return the keys allowed at a place of a configuration. Parts that are no keys are tags of a choice of models."""
+    """Return the keys allowed at a position in a configuration; parts that are not keys are tags of a union of models."""
     models = [model]
     for part in loc:
         fields = [m.model_fields[part] for m in models if part in m.model_fields]
@@ -194,21 +188,21 @@ def _tags(model: type[BaseModel]) -> tuple[Any, ...]:
 
 
 def to_yaml(config: Any) -> str:
-    """Return a resolved configuration: with all parameters of its `model`, without passwords and tokens of URLs."""
+    """Return a configuration as YAML: with all parameters of its `model`, and with URLs masked."""
     resolved = config.model_dump(mode="json", exclude_none=True)
     resolved["model"] |= config.model.built.get_params()
-    return yaml.safe_dump(masked(resolved), sort_keys=False, allow_unicode=True, width=4096)
+    return yaml.safe_dump(mask_all_urls(resolved), sort_keys=False, allow_unicode=True, width=4096)
 
 
-def masked(content: Any) -> Any:
-    """Return what is in types of JSON with its URLs as they may be shown, be they texts of their own or within one."""
+def mask_all_urls(content: Any) -> Any:
+    """Return a value in types of JSON with the secrets of all its URLs removed; see `mask_urls`."""
     if isinstance(content, str):
-        return mask(shown(content))
+        return mask_urls(shown(content))
     if isinstance(content, dict):
-        return {key: masked(value) for key, value in content.items()}
-    return [masked(value) for value in content] if isinstance(content, list | tuple) else content
+        return {key: mask_all_urls(value) for key, value in content.items()}
+    return [mask_all_urls(value) for value in content] if isinstance(content, list | tuple) else content
 
 
-def mask(text: str) -> str:
-    """Return a text with its URLs as they may be shown: without user, password and query, where secrets stand."""
+def mask_urls(text: str) -> str:
+    """Return a text whose URLs have no user, password and query, which may be secret."""
     return URL.sub(lambda found: shown(found[0]), text)

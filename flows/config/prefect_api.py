@@ -1,4 +1,4 @@
-"""Whether Prefect has a server to talk to, found out without importing Prefect (which costs a second or more)."""
+"""Whether Prefect has an API configured, found out without importing Prefect (which takes a second or more)."""
 
 import os
 import tomllib
@@ -12,11 +12,11 @@ KEY = "PREFECT_API_URL"
 
 
 def api_configured() -> bool:
-    """Tell whether the settings Prefect would read in this folder name an API.
+    """Tell whether the settings that Prefect would read in this folder name an API.
 
-    The places are those of Prefect, first come first served: the environment, ``.env``, ``prefect.toml`` and
+    They are read in Prefect's order, and the first counts: the environment, ``.env``, ``prefect.toml`` and
     ``pyproject.toml`` of the working folder, and the active profile. An empty ``PREFECT_API_URL`` means none, whatever
-    the other places say.
+    the others name.
     """
     if KEY in os.environ:
         return bool(os.environ[KEY])
@@ -31,7 +31,7 @@ def api_configured() -> bool:
 
 
 def explained(error: Exception) -> Exception:
-    """Return an error; one of Prefect's client about its server becomes an `InputError` that says what to do."""
+    """Return an error of a flow; one of Prefect's client about its server becomes an `InputError` that says what to do."""
     text = str(error)
     if text.startswith("Failed to reach API at"):
         where = text.removeprefix("Failed to reach API at ").rstrip("/")
@@ -46,7 +46,7 @@ def explained(error: Exception) -> Exception:
 
 
 def _active_profile(dotenv: dict[str, str], tables: tuple[dict[str, Any], ...]) -> dict[str, Any]:
-    """Return the settings of the active profile; Prefect ships a file of profiles for those who have none."""
+    """Return the settings of the active profile; where there is no file of profiles, of the one that Prefect ships."""
     named = [os.environ.get("PREFECT_PROFILES_PATH"), dotenv.get("PREFECT_PROFILES_PATH")]
     named += [table.get("profiles_path") for table in tables]
     home = os.environ.get("PREFECT_HOME")

@@ -7,13 +7,13 @@ from flows.config.base import Strict
 
 
 class S3Config(Strict):
-    """How S3 is reached. Without it the environment decides, as for other programs.
+    """How S3 is reached; by default as the environment says, as for other programs.
 
-    There is no place for a secret here: credentials are found in the environment, the profile, the identity of the pod or
-    machine, or a Prefect block. The workers of a cluster that is running already have their own environment.
+    There is no key for a secret: credentials are found in the environment, the profile, the identity of the pod or
+    machine, or a Prefect block. The workers of a cluster that is already running have their own environment.
     """
 
-    endpoint: str | None = Field(default=None, description="URL of a server that is not AWS's")
+    endpoint: str | None = Field(default=None, description="URL of a server other than that of AWS")
     region: str | None = Field(default=None, description="Such as eu-central-1")
     profile: str | None = Field(default=None, description="A profile of the AWS configuration files")
     block: str | None = Field(
@@ -22,7 +22,7 @@ class S3Config(Strict):
         description="A Prefect block with credentials: aws-credentials/<name>, or secret/<name> with the same keys in JSON",
     )
     anonymous: list[str] = Field(default=[], description="Buckets that are read without credentials")
-    requester_pays: list[str] = Field(default=[], description="Buckets whose owner lets the reader pay")
+    requester_pays: list[str] = Field(default=[], description="Buckets whose reader pays (requester pays)")
 
     @model_validator(mode="after")
     def _one_identity(self) -> "S3Config":

@@ -1,4 +1,4 @@
-"""Which data set a user means on the command line: one of the catalog, a YAML file, or a file or folder itself."""
+"""Finds the data set that a command line names: in the catalog, by a YAML file, or as a file or folder itself."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,9 +7,10 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from aucdist.data.catalog import catalog
+from aucdist.data.formats.registry import keys_by_suffix
 from aucdist.data.shards.manifest import CURRENT, GENERATION, below
-from aucdist.data.source import Source, parse_source
+from aucdist.data.sources.catalog import catalog
+from aucdist.data.sources.source import Source, parse_source
 from aucdist.data.storage import files
 from aucdist.data.storage.compression import is_packed
 from aucdist.errors import InputError, unknown
@@ -18,47 +19,34 @@ from flows.config.loading import apply_setting, explain, find_config, read_mappi
 
 Config = TypeVar("Config", bound=BaseModel)
 
-FORMATS: dict[str, dict[str, Any]] = {
-    ".svm": {"format": "svmlight"},
-    ".svmlight": {"format": "svmlight"},
-    ".libsvm": {"format": "svmlight"},
-    ".csv": {"format": "csv"},
-    ".tsv": {"format": "csv", "separator": "tab"},
-    ".dat": {"format": "keel"},
-    ".parquet": {"format": "parquet"},
-    ".pq": {"format": "parquet"},
-}
 
-
-def named_source(data: str, settings: Sequence[str] = (), *, labelled: bool = True) -> tuple[str, Source]:
-    """Return what to call a data set, and its source.
+def source_from_name(data: str, settings: Sequence[str] = (), *, labelled: bool = True) -> tuple[str, Source]:
+    """Return the name of a data set, and its source.
 
     Parameters
     ----------
     data : str
-        A name of the catalog; a YAML file with the keys of a source; or a path or URL, whose format its name tells. Relative
-        paths lie below the working folder.
+        A name of the catalog; a YAML file with the keys of a source; or a path or URL, with a suffix that gives the
+        format. Relative paths start at the working folder.
     settings : sequence of str
         Changes to the source, each ``key=value`` with a value in YAML.
     labelled : bool, default=True
-        False for rows that are only scored: they need not say which column holds their labels.
+        False for rows that are only scored: their source need not name a label column.
 
     Raises
     ------
     InputError
-        If there is no such data set, or if something in it is wrong.
+        If there is no such data set, or if its source is wrong.
     """
     entry = _entry(data)
     for setting in settings:
         apply_setting(entry, setting)
     if "format" not in entry:
         raise InputError(
-            f"{files.shown(data)}: its name does not tell its format; give one, as in --set format=svmlight"
+            f"{files.shown(data)}: its suffix does not give its format; name one, as in --set format=svmlight"
         )
-    if not labelled and entry["format"] in ("csv", "parquet"):
-        entry["label"] = 0  # any: it is not looked at
     name = Path(urlsplit(data).path.rstrip("/")).name.partition(".")[0] or "data"
-    return data if data in catalog() else name, parse_source(entry, data)
+    return data if data in catalog() else name, parse_source(entry, data, labelled=labelled)
 
 
 def _entry(data: str) -> dict[str, Any]:
@@ -66,33 +54,31 @@ def _entry(data: str) -> dict[str, Any]:
         return catalog()[data].model_dump(mode="json", exclude_defaults=True)
     if Path(data).suffix in (".yaml", ".yml"):
         return read_mapping(Path(data))
-    place = data if "://" in data else str(Path(data).absolute())
-    if not files.is_web(place) and not files.exists(place):
+    url = data if "://" in data else str(Path(data).absolute())
+    if not files.is_web(url) and not files.exists(url):
         if "/" in data:
             raise InputError(f"cannot read {files.shown(data)}: no such file or folder")
         raise unknown("data set", data, catalog())
-    if GENERATION.fullmatch(data.rpartition("/")[2]) or (
-        not files.is_web(place) and files.exists(below(place, CURRENT))
-    ):
-        return {"source": place, "format": "shards"}
-    return {"source": place, **_told_by_name(place)}
+    if GENERATION.fullmatch(data.rpartition("/")[2]) or (not files.is_web(url) and files.exists(below(url, CURRENT))):
+        return {"source": url, "format": "shards"}
+    return {"source": url, **_format_from_suffix(url)}
 
 
-def _told_by_name(place: str) -> dict[str, Any]:
-    """Return format and separator by the ending of a name; none where it tells nothing, and a setting must."""
-    path = Path(urlsplit(place).path)
-    return FORMATS.get((path.with_suffix("") if is_packed(place) else path).suffix, {})
+def _format_from_suffix(url: str) -> dict[str, Any]:
+    """Return format and separator of a file by its suffix; empty for an unknown one, which needs a setting."""
+    path = Path(urlsplit(url).path)
+    return keys_by_suffix((path.with_suffix("") if is_packed(url) else path).name)
 
 
-def configured(model: type[Config], where: str, cluster: str | None, keys: dict[str, Any]) -> Config:
-    """Return a configuration made of options of the command line; those that are None take their defaults.
+def config_from_options(model: type[Config], where: str, cluster: str | None, keys: dict[str, Any]) -> Config:
+    """Return a configuration from options of the command line; those that are None take their defaults.
 
     Parameters
     ----------
     model : type
-        What it must be.
+        The model that checks it.
     where : str
-        Names the command in errors.
+        The command, as errors name it.
     cluster : str or None
         A file in ``configs/cluster``, or a path.
     keys : dict
@@ -104,13 +90,13 @@ def configured(model: type[Config], where: str, cluster: str | None, keys: dict[
     """
     raw = {key: value for key, value in keys.items() if value is not None}
     try:
-        return model.model_validate(raw | {"cluster": cluster_named(cluster)})
+        return model.model_validate(raw | {"cluster": cluster_from_name(cluster)})
     except ValidationError as e:
         raise InputError(explain(e, model, where)) from None
 
 
-def cluster_named(name: str | None) -> ClusterConfig:
-    """Return the cluster that a file in ``configs/cluster`` or a path describes; None: this process.
+def cluster_from_name(name: str | None) -> ClusterConfig:
+    """Return the cluster of a file in ``configs/cluster``, or of a path; without a name, none: everything in this process.
 
     Raises
     ------

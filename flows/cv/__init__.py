@@ -1,1 +1,1 @@
-"""Cross-validation: what a search is told, its tasks and where they run, its results, and its flow."""
+"""Use case: choose parameters by cross-validation, and fit the chosen model."""

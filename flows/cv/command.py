@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from flows.command import AsJson, Debug, followed, print_json, quieten_prefect, reported
+from flows.command import AsJson, Command, Debug, print_json, report_errors
 
 
 def cv(
@@ -14,36 +14,26 @@ def cv(
         typer.Option("--set", metavar="KEY=VALUE", help="Change a key, as in --set folds.number=10. May be repeated."),
     ] = None,
     output: Annotated[
-        str | None, typer.Option(metavar="URL", help="Where everything is kept: a folder or a URL. [default: runs]")
+        str | None, typer.Option(metavar="URL", help="Where results are written: a folder or a URL. [default: runs]")
     ] = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """Choose parameters by cross-validation, fit all training rows with them, and write the run folder.
 
-    Each fold is a task of its own and its result is kept, so that a search that was ended goes on where it was.
+    The result of each fold is stored when it is done: if a search is interrupted, run the same command again to resume it.
     """
-    with reported(debug):
-        from flows.config.prefect_api import api_configured
+    with report_errors(debug):
         from flows.cv.config import load_cv
 
-        loaded = load_cv(config, settings or (), output)
-        if api_configured():
-            from flows.cv.flow import cross_validate_flow
-
-            quieten_prefect(debug)
-            result = cross_validate_flow(loaded)
-        else:
-            from flows.cv.run import cross_validate
-
-            result = followed(lambda observer: cross_validate(loaded, observer))
+        result = COMMAND.run(load_cv(config, settings or (), output), debug)
         if as_json:
             print_json(result)
         else:
-            _show(result)
+            _print_summary(result)
 
 
-def _show(result: dict[str, Any]) -> None:
+def _print_summary(result: dict[str, Any]) -> None:
     from rich.console import Console
 
     from aucdist.report.text import search_verdict
@@ -52,3 +42,6 @@ def _show(result: dict[str, Any]) -> None:
     Console().print(search_table(result))
     typer.echo(search_verdict(result))
     typer.echo(f"report: {result['run']}/report.html")
+
+
+COMMAND = Command("cv", cv, page="cross-validate", function="cross_validate", flow="cross_validate", config="CvConfig")

@@ -1,4 +1,4 @@
-"""What a search is told, checked before any work starts."""
+"""Configuration of a search: the model behind the files in ``configs/cv`` and behind the form of the Prefect flow."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -7,17 +7,16 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from aucdist.errors import InputError
-from flows.compute.cache import Cache
 from flows.config.base import NAME, Strict
 from flows.config.cluster import ClusterConfig, NoCluster, refuse_report
-from flows.config.data import DataConfig
+from flows.config.data import CacheMode, DataConfig
 from flows.config.loading import load_config
+from flows.config.model import ModelConfig, refuse_nonlinear
 from flows.config.s3 import S3Config
-from flows.train.config import ModelConfig, refuse_kernels
 
 
-class Spread(Strict):
-    """Numbers spread evenly on a log scale."""
+class LogSpace(Strict):
+    """Numbers that are evenly spaced on a log scale."""
 
     first: float = Field(gt=0)
     last: float = Field(gt=0)
@@ -29,26 +28,26 @@ class Spread(Strict):
 
 
 class FoldsConfig(Strict):
-    """How the training rows are cut into folds."""
+    """How the training rows are divided into folds."""
 
     number: int = Field(default=5, ge=2, description="Folds")
-    repeats: int = Field(default=1, ge=1, description="Partitions into folds, each by another seed")
-    seed: int = Field(default=0, ge=0, description="Decides, with the row's number, which fold a row is in")
+    repeats: int = Field(default=1, ge=1, description="Partitions into folds, each with another seed")
+    seed: int = Field(default=0, ge=0, description="Decides, with the id of a row, which fold it is in")
     groups: str | None = Field(
-        default=None, description="A column: rows with the same value stay together. It is taken out of the features"
+        default=None, description="A column: rows with the same value are in the same fold. It is not used as a feature"
     )
     time: str | None = Field(
         default=None,
-        description="A column: each fold trains on what came before and is scored on what came next. Taken out, too",
+        description="A column: each fold trains on earlier rows and is scored on the next ones. It is not used as a feature",
     )
     duplicates: Literal["apart", "together"] = Field(
-        default="apart", description="Whether rows with equal features stay together in one fold"
+        default="apart", description="Whether rows with equal features are in the same fold (`together`)"
     )
 
     @model_validator(mode="after")
-    def _go_together(self) -> "FoldsConfig":
+    def _consistent(self) -> "FoldsConfig":
         if self.time is not None and self.repeats > 1:
-            raise InputError("`repeats` has no use with `time`: there is only one order")
+            raise InputError("`repeats` has no effect with `time`: there is only one order")
         if self.groups is not None and self.duplicates == "together":
             raise InputError("give either `groups` or `duplicates: together`")
         if self.groups is not None and self.groups == self.time:
@@ -57,57 +56,70 @@ class FoldsConfig(Strict):
 
 
 class HalvingConfig(Strict):
-    """Successive halving: all settings get few passes, the better ones of them more."""
+    """Successive halving: all settings get few passes, the better ones more."""
 
     first_passes: int = Field(default=10, ge=1, description="Passes that every setting gets")
     factor: int = Field(
-        default=3, ge=2, description="From rung to rung so many times the passes, and as much fewer settings"
+        default=3,
+        ge=2,
+        description="From rung to rung, the passes are multiplied and the number of settings is divided by this",
     )
 
 
 class CvConfig(Strict):
     """One search."""
 
-    name: str = Field(pattern=NAME, description="Names the run folder and the folder of the kept tasks")
+    name: str = Field(pattern=NAME, description="Names the run folder and the folder of cached results")
     data: DataConfig = Field(
-        description="The folds are cut from its training rows; test rows are scored once, in the end"
+        description="The folds are made of its training rows; test rows are scored once, in the end"
     )
-    model: ModelConfig = Field(default_factory=ModelConfig, description="What is fitted where the grid says nothing")
-    grid: dict[str, list[Any] | Spread] = Field(
+    model: ModelConfig = Field(
+        default_factory=ModelConfig, description="The estimator, and its parameters that are not in the grid"
+    )
+    grid: dict[str, list[Any] | LogSpace] = Field(
         description="Values by parameter, a list or {first, last, number} on a log scale; all combinations are tried"
     )
     folds: FoldsConfig = Field(default_factory=FoldsConfig)
-    metric: str = Field(default="auc", description="What is compared; names in `_loss` are the better the smaller")
+    metric: str = Field(
+        default="auc",
+        description="The score that settings are compared by; of names that end in `_loss` smaller is better",
+    )
     rule: Literal["best", "one-se"] = Field(
         default="best", description="`one-se`: the largest lam whose mean is within one standard error of the best"
     )
     nested: int | None = Field(
-        default=None, ge=2, description="Folds of each fold's training rows: the score is then that of choosing by them"
+        default=None,
+        ge=2,
+        description="Folds of the training rows of each fold; the score is then that of choosing the parameters by them",
     )
-    halving: HalvingConfig | None = Field(default=None, description="Gives settings that do badly fewer passes")
+    halving: HalvingConfig | None = Field(default=None, description="Gives fewer passes to settings that score badly")
     placement: Literal["auto", "tasks", "masks"] = Field(
         default="auto",
-        description="`tasks`: each fold is one task with rows of its own. `masks`: the rows stay in their blocks and the "
-        "folds take turns on all workers. `auto`: by the size of the data. All give the same numbers",
+        description="`tasks`: each fold is one task with a copy of its rows. `masks`: the rows stay in their blocks, and all "
+        "workers work on one fold after the other. `auto`: by the size of the data. All give the same numbers",
     )
     cluster: ClusterConfig = Field(default_factory=NoCluster, description="Where it runs")
     blocks: int | None = Field(
-        default=None, ge=1, description="Blocks the rows are dealt out to; by default one per 64 MiB"
+        default=None, ge=1, description="Blocks that the rows are partitioned into; by default one for each 64 MiB"
     )
-    cache: Cache = Field(
+    cache: CacheMode = Field(
         default="auto",
         description="Whether rows stay in the workers' memory or are read again for every pass of the last fit",
     )
-    output: str = Field(default="runs", min_length=1, description="Folder or URL below which everything is kept")
+    output: str = Field(
+        default="runs",
+        min_length=1,
+        description="Folder or URL below which the run folder and cached results are written",
+    )
     performance_report: bool = Field(
         default=False, description="Whether the run folder gets Dask's own report on its cluster, dask-report.html"
     )
     s3: S3Config = Field(default_factory=S3Config, description="How s3:// URLs are reached")
 
     @model_validator(mode="after")
-    def _can_be_done(self) -> "CvConfig":
+    def _can_be_run(self) -> "CvConfig":
         for name, values in self.grid.items():
-            if isinstance(values, Spread):
+            if isinstance(values, LogSpace):
                 self.grid[name] = values.values()
         points = self.points
         if self.performance_report:
@@ -116,7 +128,7 @@ class CvConfig(Strict):
             raise InputError("rule `one-se` takes the largest lam that is good enough: the grid needs `lam`")
         if self.nested is not None and self.halving is not None:
             raise InputError("give either `nested` or `halving`")
-        _refuse_impossible(self.model.built, points, self.metric, self.placement)
+        _check_settings(self.model.built, points, self.metric, self.placement)
         return self
 
     @property
@@ -124,11 +136,11 @@ class CvConfig(Strict):
         """All settings of the grid, each accepted by the estimator."""
         from aucdist.search.grid import points_of
 
-        return points_of(self.model.built, self.grid)  # type: ignore[arg-type]  # spreads are lists by now
+        return points_of(self.model.built, self.grid)  # type: ignore[arg-type]  # each LogSpace is a list by now
 
 
-def _refuse_impossible(estimator: Any, points: Sequence[dict[str, Any]], metric: str, placement: str) -> None:
-    """Refuse kernels, a metric that needs probabilities from a model without them, and masks where the solver copies rows."""
+def _check_settings(estimator: Any, points: Sequence[dict[str, Any]], metric: str, placement: str) -> None:
+    """Check that every setting is linear, has the probabilities that the metric needs, and can work with masks if it has to."""
     from sklearn.base import clone
 
     from aucdist.metrics.measures import find_measure
@@ -136,18 +148,18 @@ def _refuse_impossible(estimator: Any, points: Sequence[dict[str, Any]], metric:
     measure = find_measure(metric)
     for point in points:
         model = clone(estimator).set_params(**point)
-        refuse_kernels(model)
+        refuse_nonlinear(model)
         if measure.needs == "probability" and not hasattr(model, "predict_proba"):
             raise InputError(
                 f"metric {metric!r} needs probabilities, but {type(model).__name__} with {point} gives scores only: "
                 "take auc, average_precision or g_mean, or a model with predict_proba"
             )
-        if placement == "masks" and not reads_in_place(model):
+        if placement == "masks" and not works_with_masks(model):
             raise InputError("placement `masks` is for the solver all-pairs without calibration: take `tasks`")
 
 
-def reads_in_place(model: Any) -> bool:
-    """Tell whether a model's solver leaves rows of weight 0 alone, so that a fold needs no rows of its own."""
+def works_with_masks(model: Any) -> bool:
+    """Tell whether a model's solver ignores rows of weight 0, so that a fold needs no copy of its rows."""
     return model.get_params().get("solver") == "all-pairs" and model.calibration is None
 
 

@@ -1,4 +1,4 @@
-"""The flow `cross-validate`: the stages of a search as Prefect tasks, with its progress, verdict, table and ROC as artifacts."""
+"""The flow `cross-validate`: the stages of a search as Prefect tasks, with progress, verdict, table and ROC as artifacts."""
 
 # No `from __future__ import annotations` here: Prefect reads the types of the parameters to make its form.
 
@@ -13,17 +13,18 @@ from prefect.artifacts import (
 )
 from prefect.logging import get_run_logger
 
-from aucdist.report.text import certificate_text, search_verdict, summary_rows
+from aucdist.report.text import certificate_text, search_verdict
+from flows.cv import run
 from flows.cv.config import CvConfig
-from flows.cv.run import cross_validate
+from flows.orchestration.artifacts import create_roc_artifact, summary_markdown
 from flows.orchestration.flow import flow
+from flows.orchestration.tasks import run_as_task
 from flows.progress.console import ForwardingObserver, RunObserver, Tasks
-from flows.progress.json_log import follower
-from flows.train.flow import as_task, show_roc
+from flows.progress.json_log import log_observer
 
 
-class Artifact(ForwardingObserver):
-    """Follows a search in a progress artifact, and hands everything on to another watch."""
+class ArtifactObserver(ForwardingObserver):
+    """Shows the progress of a search as a progress artifact, and forwards everything to another observer."""
 
     def __init__(self, observer: RunObserver, name: str) -> None:
         super().__init__(observer)
@@ -31,7 +32,7 @@ class Artifact(ForwardingObserver):
         self._artifact: UUID | None = None
 
     def tasks(self, tasks: Tasks) -> None:
-        """Say how far the search has come."""
+        """Update the artifact."""
         super().tasks(tasks)
         percent = 100.0 * tasks.done / max(tasks.total, 1)
         if self._artifact is None:
@@ -42,7 +43,7 @@ class Artifact(ForwardingObserver):
 
 
 @flow(name="cross-validate", flow_run_name="cross-validate-{config.name}")
-def cross_validate_flow(config: CvConfig) -> dict[str, Any]:
+def cross_validate(config: CvConfig) -> dict[str, Any]:
     """Choose parameters by cross-validation, fit all training rows with them, and write the run folder.
 
     Parameters
@@ -54,23 +55,24 @@ def cross_validate_flow(config: CvConfig) -> dict[str, Any]:
     dict
         What ``aucdist cv --json`` prints.
     """
-    result = cross_validate(config, Artifact(follower(get_run_logger().info), config.name), as_task)
+    observer = ArtifactObserver(log_observer(get_run_logger().info), config.name)
+    result = run.cross_validate(config, observer, run_as_task)
     create_markdown_artifact(markdown_of(result), key="cross-validate-verdict", description=f"Verdict on {config.name}")
     create_table_artifact(table_of(result), key="cross-validate-table", description=f"Settings of {config.name}")
     refit = result["refit"] | {"run": result["run"]}
-    show_roc(refit, key="cross-validate-roc", description=f"ROC curve of {config.name}")
+    create_roc_artifact(refit, key="cross-validate-roc", description=f"ROC curve of {config.name}")
     return result
 
 
 def markdown_of(result: dict[str, Any]) -> str:
     """Return the verdict of a search in Markdown."""
-    rows = [f"| {label} | {value} |" for label, value in summary_rows({**result["refit"], "run": result["run"]})]
-    proof = f"All training rows: the objective is {certificate_text(result['refit']['certificate'])}."
-    return "\n".join([search_verdict(result), "", proof, "", "| | |", "|---|---|", *rows]) + "\n"
+    certificate = f"All training rows: the objective is {certificate_text(result['refit']['certificate'])}."
+    summary = summary_markdown({**result["refit"], "run": result["run"]})
+    return "\n".join([search_verdict(result), "", certificate, "", summary])
 
 
 def table_of(result: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the settings, a row each."""
+    """Return the settings of a search with their scores, a row for each."""
     return [
         row["parameters"] | {"mean": row["mean"], "deviation": row["deviation"], "passes": row["passes"]}
         | {f"fold {i}": value for i, value in enumerate(row["folds"], start=1)} | {"errors": "; ".join(row["errors"])}

@@ -1,4 +1,4 @@
-"""The jobs of a search, in any process: a path of settings on one cut of the rows."""
+"""The jobs of a search, in any process: fit a path of settings on one fold, and score the held-out rows."""
 
 import warnings
 from collections.abc import Sequence
@@ -8,6 +8,7 @@ from typing import Any
 from sklearn.exceptions import ConvergenceWarning
 
 from aucdist.data.block import Block
+from aucdist.data.shards.block_reader import ParallelMap
 from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, block_seed
 from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS
@@ -17,12 +18,14 @@ from aucdist.search.fold import score_path
 from aucdist.search.masked import MaskedBlocks
 from aucdist.search.schedule import Job
 from aucdist.search.splits import Fold, Sides
-from flows.cv.store import Encoding, Store, kept
+from flows.cv.rows import fit_encoding, select_rows
+from flows.rows.encoding import Encoding
+from flows.rows.lazy import LazyRows
 
 
 @dataclass(frozen=True)
-class How:
-    """What the jobs of a search have in common.
+class JobSettings:
+    """What all jobs of a search have in common.
 
     Attributes
     ----------
@@ -30,7 +33,7 @@ class How:
     parameters : dict
     metric : str
     encoding : Encoding or None
-        None where the rows are encoded already.
+        None if the rows are already encoded.
     seed : int
         Of the folds; random solvers get theirs from it, unless `parameters` has one.
     """
@@ -42,88 +45,107 @@ class How:
     seed: int
 
 
-def on_own_rows(job: Job, sides: Sides, how: How, blocks: Sequence[Block]) -> list[Result]:
+def fit_on_copies(job: Job, sides: Sides, settings: JobSettings, blocks: Sequence[Block]) -> list[Result]:
     """Do a job on copies of its rows, in this process.
 
     Parameters
     ----------
     job : Job
     sides : Sides
-    how : How
+    settings : JobSettings
     blocks : sequence of Block
         All rows of the search.
+
+    Returns
+    -------
+    list of dict
+        One for each setting; see `aucdist.search.fold.score_path`.
     """
-    train, held_out = ([kept(block, side) for block in blocks] for side in (sides.train, sides.held_out))
-    if how.encoding is not None:
-        prepare = how.encoding.fitted(train)
-        train, held_out = ([prepare.transform(block) for block in part] for part in (train, held_out))
-    return _scored(job, how, LocalBlocks(train), LocalBlocks(held_out))
+    train, held_out = ([select_rows(block, side) for block in blocks] for side in (sides.train, sides.held_out))
+    if settings.encoding is not None:
+        preprocessor = settings.encoding.fit(train)
+        train, held_out = ([preprocessor.transform(block) for block in part] for part in (train, held_out))
+    return _scored(job, settings, LocalBlocks(train), LocalBlocks(held_out))
 
 
-def on_masked_rows(job: Job, sides: Sides, how: How, store: Store, placed: Blocks) -> list[Result]:
-    """Do a job on blocks that stay where they are.
+def fit_on_masks(
+    job: Job, sides: Sides, settings: JobSettings, rows: LazyRows, parallel_map: ParallelMap, blocks: Blocks
+) -> list[Result]:
+    """Do a job on blocks that stay where they are: rows of the other side get weight 0.
 
     Parameters
     ----------
-    job, sides, how
-        As `on_own_rows`.
-    store : Store
+    job, sides, settings
+        As for `fit_on_copies`.
+    rows : LazyRows
         The rows of the search, from which the encoding learns.
-    placed : Blocks
-        The same rows, on whoever works on them.
+    parallel_map : ParallelMap
+        Reads them.
+    blocks : Blocks
+        The same rows, on the workers.
     """
-    prepare = None if how.encoding is None else store.learnt(how.encoding, sides.train)
-    return _scored(job, how, *(MaskedBlocks(placed, side, prepare) for side in (sides.train, sides.held_out)))
+    preprocessor = None
+    if settings.encoding is not None:
+        preprocessor = fit_encoding(settings.encoding, rows, sides.train, parallel_map)
+    return _scored(job, settings, *(MaskedBlocks(blocks, side, preprocessor) for side in (sides.train, sides.held_out)))
 
 
-def on_worker(job: Job, sides: Sides, how: How, name: str, loader: Loader, n_blocks: int) -> list[Result]:
-    """Do a job on copies of its rows, on a worker: the first of a search reads all rows, which then stay for the others.
+def fit_on_worker(
+    job: Job, sides: Sides, settings: JobSettings, search: str, loader: Loader, n_blocks: int
+) -> list[Result]:
+    """Do a job on copies of its rows, on a worker. The first job of a search reads all rows; they stay for the others.
 
     Parameters
     ----------
-    job, sides, how
-        As `on_own_rows`.
-    name : str
-        Of the search, unlike any other's.
+    job, sides, settings
+        As for `fit_on_copies`.
+    search : str
+        A name that no other search has.
     loader : callable
+        ``loader(index) -> Block``
     n_blocks : int
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the results say it
-        return attempt(_on_worker, job, sides, how, name, loader, n_blocks)
+        return attempt(_fit_on_worker, job, sides, settings, search, loader, n_blocks)
 
 
-def _on_worker(job: Job, sides: Sides, how: How, name: str, loader: Loader, n_blocks: int) -> list[Result]:
-    if name not in _READ:
-        _READ.clear()
-        _READ[name] = [loader(index) for index in range(n_blocks)]
-    return on_own_rows(job, sides, how, _READ[name])
+def _fit_on_worker(
+    job: Job, sides: Sides, settings: JobSettings, search: str, loader: Loader, n_blocks: int
+) -> list[Result]:
+    if search not in _BLOCKS:
+        _BLOCKS.clear()
+        _BLOCKS[search] = [loader(index) for index in range(n_blocks)]
+    return fit_on_copies(job, sides, settings, _BLOCKS[search])
 
 
-_READ: dict[str, list[Block]] = {}
+_BLOCKS: dict[str, list[Block]] = {}
+"""All rows of the search that this process works for."""
 
 
 def attempt(work: Any, job: Job, *args: Any) -> list[Result]:
-    """Do a job; what goes wrong becomes its results, and whether another try could help."""
+    """Do a job and return its results; an error becomes its results, with whether a retry could help."""
     try:
-        found: list[Result] = work(job, *args)
+        results: list[Result] = work(job, *args)
     except Exception as e:
         return failed(job, e)
-    return found
+    return results
 
 
 def failed(job: Job, e: Exception) -> list[Result]:
-    """Return the results of a job that came to nothing."""
-    known = isinstance(e, InputError)
-    return [{"error": str(e) if known else f"{type(e).__name__}: {e}", "again": not known}] * len(job.points)
+    """Return the results of a job that failed."""
+    wrong_input = isinstance(e, InputError)
+    text = str(e) if wrong_input else f"{type(e).__name__}: {e}"
+    return [{"error": text, "again": not wrong_input}] * len(job.points)
 
 
-def _scored(job: Job, how: How, train: Blocks, held_out: Blocks) -> list[Result]:
-    estimator = ESTIMATORS[how.estimator](**how.parameters).set_params(max_passes=job.max_passes)
-    if how.parameters["random_state"] is None:
-        estimator.set_params(random_state=_seed(how.seed, job.cut))
-    return score_path(estimator, job.points, train, held_out, find_measure(how.metric))
+def _scored(job: Job, settings: JobSettings, train: Blocks, held_out: Blocks) -> list[Result]:
+    estimator = ESTIMATORS[settings.estimator](**settings.parameters).set_params(max_passes=job.max_passes)
+    if settings.parameters["random_state"] is None:
+        estimator.set_params(random_state=_seed(settings.seed, job.cut))
+    return score_path(estimator, job.points, train, held_out, find_measure(settings.metric))
 
 
-def _seed(seed: int, cut: Fold) -> int:
-    return block_seed(block_seed(seed, cut.repeat, cut.fold), 0 if cut.inner is None else 1 + cut.inner, 0) % 2**31
+def _seed(seed: int, fold: Fold) -> int:
+    inner = 0 if fold.inner is None else 1 + fold.inner
+    return block_seed(block_seed(seed, fold.repeat, fold.fold), inner, 0) % 2**31

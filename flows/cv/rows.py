@@ -1,180 +1,174 @@
-"""The rows of a search: opened, encoded as far as is the same for every fold, and cut."""
+"""The rows of a search: opened, without the columns of groups and time, and divided into folds."""
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from aucdist.data.block import Block
+from aucdist.data.preprocess import Preprocessor
+from aucdist.data.shards.block_reader import ParallelMap
+from aucdist.engine.blocks import Loader
 from aucdist.errors import InputError
 from aucdist.search.splits import Folds
 from aucdist.selection.folds import refuse_straddling
 from aucdist.selection.groups import codes, duplicates, take_column
-from flows.compute.lazy_rows import Remote, prepared
-from flows.compute.map_items import parallel_map
+from flows.compute.stages import call_stage
+from flows.compute.workers import Workers
 from flows.config.data import DataConfig
 from flows.cv.config import CvConfig, FoldsConfig
-from flows.cv.store import Apart, Encoding, Held, Store, each_on, ids_and_labels
 from flows.progress.console import RunObserver
-from flows.train import file_parts as direct
-from flows.train.stages import (
-    Opened,
-    Placed,
-    encoded,
-    fitted,
-    is_sharded,
-    open_shards,
-    place_rows,
-    place_shards,
-    read_data,
-    split_and_scale,
-)
-
-OF_A_ROW = ("none", "unit-row")  # these scalings learn nothing from other rows
+from flows.rows.base import Rows, RowSource, TrainTestRows
+from flows.rows.encoding import Encoding
+from flows.rows.in_memory import InMemoryRows
+from flows.rows.lazy import LazyRows
+from flows.rows.source import open_source
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class SearchRows:
     """The data of a search.
 
     Attributes
     ----------
-    opened : Opened
-        Training and test rows as they were read.
+    rows : TrainTestRows
+        As they were read, not encoded.
     data : DataConfig
-    cuts : Cuts
+    folds : Folds
+        Of the training rows.
     """
 
-    opened: Opened[Any]
+    rows: TrainTestRows
     data: DataConfig
-    cuts: Folds
-
-    def n_blocks(self, wanted: int | None) -> int:
-        """Return the number of blocks of the training rows, given what was asked for."""
-        return self.opened.n_blocks(wanted)
+    folds: Folds
 
     @property
-    def encoding(self) -> Encoding | None:
-        """What is left to every fold, for it learns from the rows it trains on; None if that is nothing."""
-        if self.data.scale in OF_A_ROW and self.data.impute == "refuse":
-            return None
-        return Encoding(self.data, self.opened.schema)
+    def fold_encoding(self) -> Encoding | None:
+        """The encoding that each fold learns from its own training rows; None if nothing is learnt."""
+        encoding = Encoding(self.data, self.rows.schema)
+        return encoding if encoding.learns else None
 
-    def store(self, wanted: int | None, client: Any) -> Store:
-        """Return the training rows in blocks: encoded where that learns nothing from other rows, else as they were read."""
-        train, whole = self.opened.train, Encoding(self.data, self.opened.schema)
-        if isinstance(train, Remote):
-            if self.encoding is None:
-                blocks = range(train.n_blocks)
-                train = prepared(train, whole.fitted(blocks, load=train.loader, each=each_on(client)))
-            return Apart(train, client)
-        if self.encoding is None:
-            train = whole.fitted([train]).transform(train)
-        return Held(train, self.opened.n_blocks(wanted))
+    def training_rows(self, workers: Workers) -> Rows:
+        """Return all training rows: as they were read if the folds learn the encoding, else encoded."""
+        if self.fold_encoding is not None:
+            return self.rows.train
+        preprocessor = self.rows.train.fit(Encoding(self.data, self.rows.schema), workers.parallel_map())
+        return self.rows.train.transform(preprocessor)
 
-    def encoded(self, client: Any, observer: RunObserver) -> Opened[Any]:
-        """Return training and test rows as the model of all training rows sees them."""
-        if isinstance(self.opened.train, Remote):
-            as_they_are = self.data.model_copy(update={"test": None})  # the test rows are apart already
-            return split_and_scale(self.opened, as_they_are, parallel_map(client, observer))
-        return encoded(self.opened, self.data)
+    def encode(self, workers: Workers, observer: RunObserver) -> TrainTestRows:
+        """Return training and test rows with the encoding learnt from all training rows."""
+        return self.rows.encode(self.data, workers.parallel_map(observer))
 
 
-def open_any(config: CvConfig, observer: RunObserver) -> "Rows | Opened[Remote] | direct.FileParts":
-    """Open the data as far as can be done without workers.
+@dataclass(frozen=True, eq=False)
+class OpenedSearch:
+    """The data of a search as far as it can be opened without workers.
 
-    See `open_rows`, `flows.train.stages.open_shards` and `flows.train.file_parts.cut`.
+    Attributes
+    ----------
+    source : RowSource
+    rows : SearchRows or None
+        Already divided into folds if this process has the rows: errors show before a cluster starts.
     """
-    if config.data.direct:
-        return direct.cut(config.data, config.blocks)
-    return open_shards(config.data) if is_sharded(config.data) else open_rows(config, observer)
+
+    source: RowSource
+    rows: SearchRows | None
+
+    def make_folds(self, config: CvConfig, workers: Workers, observer: RunObserver) -> SearchRows:
+        """Return the rows, divided into folds."""
+        if self.rows is not None:
+            return self.rows
+        return _make_folds(self.source.prepare(workers, observer, call_stage), config, workers, observer)
 
 
-def cut_any(
-    opened: "Rows | Opened[Remote] | direct.FileParts",
-    config: CvConfig,
-    client: Any,
-    scratch: str,
-    observer: RunObserver,
-) -> Rows:
-    """Cut what `open_any` has opened, if that has not been done."""
-    if isinstance(opened, direct.FileParts):
-        opened = direct.survey(opened, config.data, parallel_map(client, observer), scratch)
-    return opened if isinstance(opened, Rows) else cut_remote(opened, config, client, observer)
+def open_search(config: CvConfig, observer: RunObserver) -> OpenedSearch:
+    """Open the data of a search as far as that takes no workers.
 
-
-def place_any(opened: Opened[Any], config: CvConfig, client: Any, scratch: str, observer: RunObserver) -> Placed:
-    """Place all rows for the last fit."""
-    if isinstance(opened.train, Remote):
-        return place_shards(opened, config.cache, client, observer)
-    return place_rows(opened, config.blocks, client, scratch, config.cache, observer)
-
-
-def open_rows(config: CvConfig, observer: RunObserver) -> Rows:
-    """Read the data into this process, and cut it.
-
-    Neither encoding nor choice learns from a fold's held-out rows, nor from the test rows.
+    Neither the encoding nor the choice of parameters learns from a fold's held-out rows, nor from the test rows.
 
     Raises
     ------
     InputError
-        If the data or the cuts cannot be made as the configuration says.
+        If the data or the folds cannot be made as configured.
     """
-    opened, groups, time = _without_keys(read_data(config.data), config.folds, observer)
-    fitted([opened.train], opened.schema, config.data)  # what is wrong with all rows shows here
-    return Rows(opened, config.data, _cuts(config, opened.train.row_id, opened.train.y, groups, time))
+    source = open_source(config.data, config.blocks, encode=False)
+    if source.needs_workers:
+        _refuse_keys(config.folds)
+        return OpenedSearch(source, None)
+    here = Workers()
+    found = _make_folds(source.prepare(here, observer, call_stage), config, here, observer)
+    found.rows.train.fit(Encoding(config.data, found.rows.schema), map)  # an error that all rows have shows here
+    return OpenedSearch(source, found)
 
 
-def cut_remote(opened: Opened[Remote], config: CvConfig, client: Any, observer: RunObserver) -> Rows:
-    """Cut rows that are read block by block; their numbers and labels alone come to this process.
-
-    Raises
-    ------
-    InputError
-        If the cuts cannot be made as the configuration says.
-    """
-    folds = config.folds
+def _refuse_keys(folds: FoldsConfig) -> None:
     if folds.groups is not None or folds.time is not None or folds.duplicates == "together":
         raise InputError(
             "groups, time and duplicates need rows that are read into this process, not shards or `direct`"
         )
-    raw = config.data.model_copy(update={"log1p": None, "scale": "none", "impute": "refuse"})
-    opened = split_and_scale(opened, raw, parallel_map(client, observer))
-    row_id, y = ids_and_labels(opened.train, client)
-    return Rows(opened, config.data, _cuts(config, row_id, y, None, None))
 
 
-def _cuts(
-    config: CvConfig, row_id: np.ndarray, y: np.ndarray, groups: np.ndarray | None, time: np.ndarray | None
-) -> Folds:
-    folds = config.folds
-    cuts = Folds(row_id, y, folds.number, folds.repeats, folds.seed, config.nested, groups, time)
-    cuts.check()
-    return cuts
-
-
-def _without_keys(
-    opened: Opened[Block], folds: FoldsConfig, observer: RunObserver
-) -> tuple[Opened[Block], np.ndarray | None, np.ndarray | None]:
-    """Take the columns of groups and time out of the features, and return their values on the training rows."""
-    groups = time = None
-    if folds.groups is not None:
-        opened, of_train, of_test = _taken(opened, folds.groups)
+def _make_folds(rows: TrainTestRows, config: CvConfig, workers: Workers, observer: RunObserver) -> SearchRows:
+    settings, groups, time = config.folds, None, None
+    if settings.groups is not None:
+        rows, of_train, of_test = _take_column(rows, settings.groups)
         both = codes(np.concatenate((of_train, of_test)))
-        sides = np.repeat([0, 1], [len(of_train), len(of_test)])
-        refuse_straddling(both, sides, "training and test rows")
+        refuse_straddling(both, np.repeat([0, 1], [len(of_train), len(of_test)]), "training and test rows")
         groups = both[: len(of_train)]
-    elif folds.duplicates == "together":
-        groups = duplicates(opened.train)
+    elif settings.duplicates == "together":
+        groups = duplicates(_in_memory(rows.train).block)
         observer.note(f"{len(groups):,} training rows, {int(groups.max()) + 1:,} of them different")
-    if folds.time is not None:
-        opened, time, _ = _taken(opened, folds.time)
-    return opened, groups, time
+    if settings.time is not None:
+        rows, time, _ = _take_column(rows, settings.time)
+    row_id, y = rows.train.row_ids_and_labels(workers.parallel_map())
+    folds = Folds(row_id, y, settings.number, settings.repeats, settings.seed, config.nested, groups, time)
+    folds.check()
+    return SearchRows(rows, config.data, folds)
 
 
-def _taken(opened: Opened[Block], name: str) -> tuple[Opened[Block], np.ndarray, np.ndarray]:
-    values, train, schema = take_column(opened.train, opened.schema, name)
-    if opened.test is None:
-        return replace(opened, train=train, schema=schema), values, np.zeros(0)
-    of_test, test, _ = take_column(opened.test, opened.schema, name)
-    return replace(opened, train=train, test=test, schema=schema), values, of_test
+def _take_column(rows: TrainTestRows, name: str) -> tuple[TrainTestRows, np.ndarray, np.ndarray]:
+    """Return the rows without a column, and its values on the training rows and on the test rows."""
+    train = _in_memory(rows.train)
+    of_train, block, schema = take_column(train.block, rows.schema, name)
+    found = replace(rows, train=replace(train, block=block), schema=schema)
+    if rows.test is None:
+        return found, of_train, np.zeros(0)
+    test = _in_memory(rows.test)
+    of_test, block, _ = take_column(test.block, rows.schema, name)
+    return replace(found, test=replace(test, block=block)), of_train, of_test
+
+
+def _in_memory(rows: Rows) -> InMemoryRows:
+    assert isinstance(rows, InMemoryRows)  # `_refuse_keys` has refused the others
+    return rows
+
+
+# ---- one side of a fold -------------------------------------------------------------------------------------------------
+
+
+def select_rows(block: Block, side: np.ndarray) -> Block:
+    """Return the rows of a block that are on one side of a fold.
+
+    Parameters
+    ----------
+    block : Block
+    side : ndarray of bool
+        Whether a row is on this side, at the position of its ``row_id``.
+    """
+    return block.take(side[block.row_id], index=block.index)
+
+
+@dataclass(frozen=True, eq=False)
+class SideLoader:
+    """Reads the rows of blocks that are on one side of a fold: ``loader(index) -> Block``."""
+
+    loader: Loader
+    side: np.ndarray
+
+    def __call__(self, index: int) -> Block:
+        """Read a block and select its rows."""
+        return select_rows(self.loader(index), self.side)
+
+
+def fit_encoding(encoding: Encoding, rows: LazyRows, side: np.ndarray, parallel_map: ParallelMap) -> Preprocessor:
+    """Return what an encoding learns from the rows on one side of a fold; they are read once more."""
+    return encoding.fit(range(rows.n_blocks), load=SideLoader(rows.loader, side), each=parallel_map)

@@ -1,38 +1,36 @@
 """A search from end to end: the folds, the choice, the model of all training rows, and the run folder."""
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 from aucdist.solvers.base import REACHED
-from flows.compute.clusters import cluster, fixed
-from flows.compute.lazy_rows import size_of
+from flows.compute.clusters import fixed_worker_set, open_cluster
 from flows.compute.s3_environment import s3_as_configured
+from flows.compute.stages import StageRunner, Stages, call_stage
+from flows.config.model import ModelConfig
 from flows.cv.config import CvConfig
-from flows.cv.rows import cut_any, open_any, place_any
-from flows.cv.search import Found, search
+from flows.cv.rows import open_search
+from flows.cv.search import SearchResult, search
+from flows.json_values import jsonable
 from flows.progress.console import RunObserver
 from flows.progress.metrics import REPORT, MetricsObserver
-from flows.train.config import ModelConfig
-from flows.train.publish import publish
-from flows.train.results import Trained, jsonable, result_of
-from flows.train.run import Run, call
-from flows.train.run_folder import run_folder, stamped
+from flows.run_folder.folder import run_folder, timestamped
+from flows.run_folder.publish import publish
+from flows.run_folder.results import FittedRun, result_of
 from flows.train.stages import evaluate, fit
 
 
-def cross_validate(config: CvConfig, observer: RunObserver, run: Run = call) -> dict[str, Any]:
-    """Try the grid on the folds, choose, fit the chosen setting to all training rows, and write the run folder.
+def cross_validate(config: CvConfig, observer: RunObserver, run_stage: StageRunner = call_stage) -> dict[str, Any]:
+    """Score the grid on the folds, choose, fit the chosen setting to all training rows, and write the run folder.
 
-    The results of the folds are kept below ``cv-<name>/tasks`` as they come: a search that was ended goes on where it was.
+    Results of jobs are cached below ``cv-<name>/tasks``: a search that was interrupted resumes from them.
 
     Parameters
     ----------
     config : CvConfig
-    watch : Watch
-        Hears of stages, tasks and rounds.
-    run : callable
-        Takes the name of a stage, the stage and its arguments, and runs it.
+    observer : RunObserver
+        Is called with stages, jobs and rounds.
+    run_stage : StageRunner
+        Runs each stage.
 
     Returns
     -------
@@ -42,48 +40,40 @@ def cross_validate(config: CvConfig, observer: RunObserver, run: Run = call) -> 
     Raises
     ------
     InputError
-        If the configuration, the data or the cuts are wrong; nothing has been written then.
+        If the configuration, the data or the folds are wrong; nothing has been written then.
     RunError
-        If every setting failed; the folds that were done are kept.
+        If every setting failed; the results of finished jobs are in the cache.
     """
-    seconds: dict[str, float] = {}
-
-    def staged(name: str, stage: Callable[..., Any], *args: Any) -> Any:
-        observer.stage(name)
-        start = time.perf_counter()
-        value = run(name, stage, *args)
-        seconds[name] = time.perf_counter() - start
-        return value
-
-    name = stamped(f"{config.name}-cv")
+    name = timestamped(f"{config.name}-cv")
     observer = MetricsObserver(observer, name)
+    stages = Stages(observer, run_stage)
     with s3_as_configured(config.s3, config.cluster, observer), run_folder(config.output, name) as folder:
-        opened = staged("open data", open_any, config, observer)
-        n_parts = max(opened.n_blocks(config.blocks), config.folds.number * config.folds.repeats)
-        report = folder.aside / REPORT if config.performance_report else None
+        opened = stages("open data", open_search, config, observer, retry=True)
+        n_parts = max(opened.source.n_blocks, config.folds.number * config.folds.repeats)
+        report = folder.draft / REPORT if config.performance_report else None
         with (
-            cluster(config.cluster, name) as (client, scratch),
-            fixed(config.cluster, client, n_parts),
-            observer.on(client, report),
+            open_cluster(config.cluster, name) as workers,
+            fixed_worker_set(config.cluster, workers, n_parts),
+            observer.report_to(workers.client, report),
         ):
-            rows = staged("cut", cut_any, opened, config, client, scratch, observer)
-            found: Found = staged("search", search, config, rows, client, scratch, observer)
+            search_rows = stages("make folds", opened.make_folds, config, workers, observer)
+            found: SearchResult = stages("search", search, config, search_rows, workers, observer)
             best = found.rows[found.chosen].parameters
             model = ModelConfig(**{**config.model.model_dump(exclude_unset=True), **best})
-            opened = staged("encode", rows.encoded, client, observer)
-            placed = staged("place", place_any, opened, config, client, scratch, observer)
-            observer.about(size_of(opened.train))
-            fitted = staged("fit", fit, model, placed.train, observer)
-            scored = staged("evaluate", evaluate, fitted, placed, observer)
-        trained = Trained(config, opened, fitted, scored, seconds)
-        refit = result_of(trained, folder.url)
-        about = search_of(config, found)
-        staged("publish", publish, trained, refit, folder, about)
+            rows = stages("encode", search_rows.encode, workers, observer)
+            blocks = stages("partition", rows.partition, config.cache, workers, observer)
+            observer.about(rows.size())
+            estimator = stages("fit", fit, model, blocks.train, observer)
+            evaluation = stages("evaluate", evaluate, estimator, blocks, observer)
+        fitted = FittedRun(config, rows, estimator, evaluation, stages.seconds)
+        refit = result_of(fitted, folder.url)
+        about = search_summary(config, found)
+        stages("publish", publish, fitted, refit, folder, about, retry=True)
     return {"run": refit.pop("run"), **about, "refit": refit}
 
 
-def search_of(config: CvConfig, found: Found) -> dict[str, Any]:
-    """Return what a search has found, in types of JSON."""
+def search_summary(config: CvConfig, found: SearchResult) -> dict[str, Any]:
+    """Return the result of a search in types of JSON."""
     table = [
         {
             "parameters": row.parameters,
@@ -100,25 +90,24 @@ def search_of(config: CvConfig, found: Found) -> dict[str, Any]:
     nested = None
     if found.nested is not None:
         nested = [
-            {"repeat": c.cut.repeat, "fold": c.cut.fold, "parameters": c.parameters, "value": c.value}
+            {"repeat": c.fold.repeat, "fold": c.fold.fold, "parameters": c.parameters, "value": c.value}
             for c in found.nested
         ]
-    folds = config.folds.model_dump(mode="json", exclude_none=True)
-    chosen = found.rows[found.chosen]
-    result: dict[str, Any] = jsonable(
+    n_failed = sum(bool(row.errors) for row in found.rows)
+    summary: dict[str, Any] = jsonable(
         {
-            "best": chosen.parameters,
+            "best": found.rows[found.chosen].parameters,
             "score": found.score,
             "interval": found.interval,
             "metric": config.metric,
             "rule": config.rule,
-            "folds": folds,
+            "folds": config.folds.model_dump(mode="json", exclude_none=True),
             "test_over_train": found.test_over_train,
             "table": table,
             "nested": nested,
             "placement": found.placement,
-            "tasks": {"all": found.jobs, "kept": found.kept, "failed": sum(bool(row.errors) for row in found.rows)},
+            "tasks": {"all": found.n_jobs, "kept": found.n_cached, "failed": n_failed},
             "seconds": found.seconds,
         }
     )
-    return result
+    return summary

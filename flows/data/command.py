@@ -1,10 +1,10 @@
-"""`aucdist data`: the catalog, and what is in a data set."""
+"""`aucdist data`: list, show and verify data sets."""
 
 from typing import Annotated
 
 import typer
 
-from flows.command import AsJson, Cluster, Debug, followed, print_json, reported
+from flows.command import AsJson, Cluster, Command, Debug, print_json, report_errors, run_with_progress
 
 app = typer.Typer(no_args_is_help=True, help="The catalog of data sets, and what is in a data set.")
 
@@ -12,10 +12,10 @@ app = typer.Typer(no_args_is_help=True, help="The catalog of data sets, and what
 @app.command("list")
 def data_list(as_json: AsJson = False, debug: Debug = False) -> None:
     """List the data sets of the catalog: format, rows, features, and whether they are here."""
-    with reported(debug):
-        from flows.data.run import listed
+    with report_errors(debug):
+        from flows.data.run import list_catalog
 
-        entries = list(listed())
+        entries = list(list_catalog())
         if as_json:
             print_json({entry.pop("name"): entry for entry in entries})
             return
@@ -33,13 +33,13 @@ def data_show(
     debug: Debug = False,
 ) -> None:
     """Show the catalog's entry of a data set, or what the manifest says of shards."""
-    with reported(debug):
+    with report_errors(debug):
         import yaml
 
-        from flows.config.sources import named_source
-        from flows.data.run import described
+        from flows.config.sources import source_from_name
+        from flows.data.run import describe
 
-        content = described(*named_source(name))
+        content = describe(*source_from_name(name))
         if as_json:
             print_json(content)
         else:
@@ -56,13 +56,14 @@ def data_verify(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Read data sets and check them: of shards every hash and count, of others what the catalog says of them."""
-    with reported(debug):
+    """Read data sets and check them: every hash and count of shards, and what the catalog says of other data sets."""
+    with report_errors(debug):
         from aucdist.errors import InputError
-        from flows.config.sources import cluster_named
+        from flows.config.sources import cluster_from_name
         from flows.data.run import verify
 
-        found = followed(lambda observer: verify(names, cluster_named(cluster), observer))
+        cluster_config = cluster_from_name(cluster)
+        found = run_with_progress(lambda observer: verify(names, cluster_config, observer))
         if as_json:
             print_json(found)
         else:
@@ -71,3 +72,6 @@ def data_verify(
         wrong = [fault for faults in found.values() for fault in faults]
         if wrong:
             raise InputError("\n".join(wrong))
+
+
+COMMAND = Command("data", app, page="shard")

@@ -1,27 +1,26 @@
-"""What there is to say of a data set: its entry in the catalog, its manifest, and whether its files are as they should be."""
+"""Lists the catalog, describes data sets, and verifies their files."""
 
 import functools
 from collections.abc import Iterator
 from typing import Any
 
-from aucdist.data.catalog import catalog, is_present
 from aucdist.data.formats.readers import read
 from aucdist.data.shards.block_reader import ParallelMap
 from aucdist.data.shards.manifest import Manifest, read_manifest, read_schema
 from aucdist.data.shards.shard import verify_shard
-from aucdist.data.source import Source
+from aucdist.data.sources.catalog import catalog, is_present
+from aucdist.data.sources.source import Source
 from aucdist.data.storage import files
 from aucdist.errors import InputError
-from flows.compute.map_items import parallel_map
+from flows.compute.clusters import open_cluster
 from flows.config.cluster import ClusterConfig
-from flows.config.sources import named_source
+from flows.config.sources import source_from_name
 from flows.progress.console import RunObserver
-from flows.train.run import cluster
 
 FEATURES_SHOWN = 10
 
 
-def listed() -> Iterator[dict[str, Any]]:
+def list_catalog() -> Iterator[dict[str, Any]]:
     """Yield name, format, rows, features and presence of each data set of the catalog.
 
     A data set is present if it can be read here without a network: it is bundled, or its files are there.
@@ -33,15 +32,15 @@ def listed() -> Iterator[dict[str, Any]]:
         }  # fmt: skip
 
 
-def described(name: str, source: Source) -> dict[str, Any]:
-    """Return what is known of a data set without reading its rows."""
+def describe(name: str, source: Source) -> dict[str, Any]:
+    """Return the catalog's entry and the manifest of a data set, without reading its rows."""
     entry = source.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
-    if source.format == "shards":
-        entry |= _of(read_manifest(files.locate(str(source.source))))
+    if source.format_of().is_sharded:
+        entry |= _describe_shards(read_manifest(files.locate(str(source.source))))
     return {name: entry | {"present": is_present(source)}}
 
 
-def _of(manifest: Manifest) -> dict[str, Any]:
+def _describe_shards(manifest: Manifest) -> dict[str, Any]:
     schema = read_schema(manifest)
     names = list(schema.feature_names[:FEATURES_SHOWN])
     more = len(schema.feature_names) - len(names)
@@ -63,42 +62,42 @@ def _of(manifest: Manifest) -> dict[str, Any]:
     }
 
 
-def verified(name: str, source: Source, each: ParallelMap = map) -> list[str]:
-    """Read a data set, compare it with what is said of it, and return what is wrong.
+def verify_source(name: str, source: Source, parallel_map: ParallelMap = map) -> list[str]:
+    """Read a data set, compare it with its description, and return the faults.
 
     Of shards every hash and every count is compared with the manifest; of other data the checksum, the rows, the features and
     the classes with the entry of the catalog, as far as it states them.
     """
     try:
-        if source.format != "shards":
+        if not source.format_of().is_sharded:
             read(source, name=name)
             return []
         manifest = read_manifest(files.locate(str(source.source)))
         read_schema(manifest)
     except InputError as e:
         return [str(e)]
-    faults = each(functools.partial(verify_shard, manifest.url), range(len(manifest.shards)))
+    faults = parallel_map(functools.partial(verify_shard, manifest.url), range(len(manifest.shards)))
     return [fault for fault in faults if fault is not None]
 
 
-def verify(names: list[str] | None, cluster_config: ClusterConfig, observer: RunObserver) -> dict[str, list[str]]:
-    """Return what is wrong with each of some data sets; see `verified`.
+def verify(names: list[str] | None, cluster: ClusterConfig, observer: RunObserver) -> dict[str, list[str]]:
+    """Return the faults of each data set; see `verify_source`.
 
     Parameters
     ----------
     names : list of str or None
-        As `flows.config.sources.named_source` takes them; None: the data sets of the catalog that are here.
-    cluster_config
+        As for `flows.config.sources.source_from_name`; None: the data sets of the catalog that are here.
+    cluster : ClusterConfig
         Where shards are read.
-    watch : Watch
-        Hears of the data sets, and of the shards of each.
+    observer : RunObserver
+        Is called with each data set as a stage, and with the progress of its shards.
     """
     if not names:
-        names = [entry["name"] for entry in listed() if entry["present"]]
-    sources = [named_source(name) for name in names]
+        names = [entry["name"] for entry in list_catalog() if entry["present"]]
+    sources = [source_from_name(name) for name in names]
     found = {}
-    with cluster(cluster_config, "verify") as (client, _):
+    with open_cluster(cluster, "verify") as workers:
         for given, (name, source) in zip(names, sources, strict=True):
             observer.stage(given)
-            found[given] = verified(name, source, parallel_map(client, observer))
+            found[given] = verify_source(name, source, workers.parallel_map(observer))
     return found

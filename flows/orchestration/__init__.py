@@ -1,1 +1,1 @@
-"""What the Prefect flows share."""
+"""What the Prefect flows share: the decorator, stages as tasks, artifacts."""

@@ -1,7 +1,4 @@
-"""What all flows have in common on Prefect.
-
-Names of runs, a time-out, parameters without secrets for the server, and that a run that was killed frees its cluster.
-"""
+"""The decorator of all Prefect flows: a timeout, masked parameters, and the removal of clusters of killed runs."""
 
 from collections.abc import Callable
 from pathlib import PurePosixPath
@@ -14,7 +11,7 @@ from prefect.logging.loggers import flow_run_logger
 from prefect.runtime import flow_run as this_run
 
 from aucdist.data.storage.files import shown
-from flows.config.loading import masked
+from flows.config.loading import mask_all_urls
 
 DAY = 24 * 3600.0
 
@@ -23,9 +20,9 @@ R = TypeVar("R")
 
 
 def free_cluster(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
-    """Remove the Kubernetes clusters of a run that could not do it itself: it was killed, or lost its machine.
+    """Remove the Kubernetes clusters of a run that could not do so itself: it was killed, or lost its machine.
 
-    Prefect calls it by position from one place and by these names from another.
+    Prefect calls this both by position and with these names.
     """
     cluster = (flow_run.parameters.get("config") or {}).get("cluster")
     if not isinstance(cluster, dict) or cluster.get("kind") != "kubernetes":
@@ -33,31 +30,31 @@ def free_cluster(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> 
     from flows.compute.kubernetes.lifecycle import remove_clusters_of
     from flows.config.cluster import KubernetesConfig
 
-    left = remove_clusters_of(KubernetesConfig.model_validate(cluster).namespace, str(flow_run.id))
-    flow_run_logger(flow_run).info("clusters left behind and removed: %s", ", ".join(left) or "none")
+    removed = remove_clusters_of(KubernetesConfig.model_validate(cluster).namespace, str(flow_run.id))
+    flow_run_logger(flow_run).info("removed clusters that the run had left: %s", ", ".join(removed) or "none")
 
 
 class RedactingFlow(Flow[P, R]):
-    """A flow whose parameters go to Prefect's server without the passwords and tokens of URLs.
+    """A flow whose parameters are sent to Prefect's server without the passwords and tokens of URLs.
 
-    The server keeps the parameters of a run and shows them. What a deployment is run with does not come through here: it is sent
-    by whoever runs it.
+    The server stores the parameters of a run and shows them. The parameters with which a deployment is run are not sent by this
+    class, but by the client that starts the run.
     """
 
     def serialize_parameters(self, parameters: dict[str, Any]) -> dict[str, Any]:
-        """Return what the server is told."""
-        return {name: masked(value) for name, value in super().serialize_parameters(parameters).items()}
+        """Return the parameters as the server gets them."""
+        return {name: mask_all_urls(value) for name, value in super().serialize_parameters(parameters).items()}
 
 
 def flow(**options: Any) -> Callable[[Callable[P, R]], Flow[P, R]]:
-    """Make a flow of a function, as `prefect.flow` does, with what all of ours have in common."""
+    """Return a decorator that makes a function a flow, as `prefect.flow` does, with the options that all flows share."""
     common: dict[str, Any] = {
         "persist_result": False, "timeout_seconds": DAY, "on_cancellation": [free_cluster], "on_crashed": [free_cluster],
     }  # fmt: skip
     return lambda function: RedactingFlow(function, **common, **options)
 
 
-def trained_name() -> str:
+def training_run_name() -> str:
     """Return the name of a run that fits a model, such as ``a9a-all-pairs-lam1e-3``."""
     config: Any = this_run.parameters["config"]
     model = config.model.built
@@ -65,7 +62,7 @@ def trained_name() -> str:
     return f"{config.name}-{model.solver}" + ("" if lam is None else f"-lam{short(lam)}")
 
 
-def data_name() -> str:
+def data_run_name() -> str:
     """Return the name of a run that reads a data set, such as ``score-a9a``."""
     config: Any = this_run.parameters["config"]
     source = config.source.source if config.name is None else config.name

@@ -1,1 +1,1 @@
-"""How a run reports its progress: on a terminal, as JSON lines, and as metrics of the cluster."""
+"""Observers of a run: progress on a terminal, as lines of text or JSON, and as metrics of the cluster."""

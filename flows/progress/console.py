@@ -1,8 +1,8 @@
-"""What a terminal shows of a run: progress on stderr, the summary on stdout."""
+"""Shows a run on a terminal: progress on stderr, the summary on stdout."""
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol
@@ -20,16 +20,16 @@ EVERY = 1.0  # seconds between two lines where there is no terminal
 
 @dataclass(frozen=True)
 class Tasks:
-    """How far a search has come.
+    """The progress of many tasks of one kind.
 
     Attributes
     ----------
     done, total, failed : int
-        Tasks.
+        Number of tasks.
     best : str
-        The best setting so far, in words.
+        The best setting of a search so far, as text; empty if there is none.
     seconds_left : float or None
-        None while nothing tells.
+        None if it is unknown.
     """
 
     done: int
@@ -39,7 +39,7 @@ class Tasks:
     seconds_left: float | None
 
     def line(self) -> str:
-        """Return it in one line."""
+        """Return the progress as one line of text."""
         parts = [f"{self.done} of {self.total} tasks"]
         parts += [f"{self.failed} failed"] * (self.failed > 0) + [self.best] * (self.best != "")
         if self.seconds_left:
@@ -48,53 +48,53 @@ class Tasks:
 
 
 class RunObserver(Protocol):
-    """Whoever follows a run."""
+    """Is called with the progress of a run."""
 
     def stage(self, name: str) -> None:
-        """Hear that a stage begins."""
+        """A stage starts."""
 
     def round(self, record: Record, tol: float) -> None:
-        """Hear of a round of the solver: round, passes, seconds, primal, dual, relative_gap."""
+        """A round of the solver is done: round, passes, seconds, primal, dual, relative_gap."""
 
     def tasks(self, tasks: Tasks) -> None:
-        """Hear how far a search has come."""
+        """Tasks are done."""
 
     def note(self, text: str) -> None:
-        """Hear something worth saying."""
+        """A remark for the user."""
 
     def about(self, facts: Record) -> None:
-        """Hear what the run is called, where it can be watched, how large its rows are."""
+        """Facts: the name of the run, the URL of the dashboard, the size of the rows."""
 
 
 class ForwardingObserver:
-    """Hands everything on to another watch. Who wants to hear some of it overrides that."""
+    """Forwards every call to another observer. Subclasses override the methods whose calls they need."""
 
     def __init__(self, observer: RunObserver) -> None:
-        self._watch = observer
+        self._observer = observer
 
     def stage(self, name: str) -> None:
-        """Hand it on."""
-        self._watch.stage(name)
+        """Forward the call."""
+        self._observer.stage(name)
 
     def round(self, record: Record, tol: float) -> None:
-        """Hand it on."""
-        self._watch.round(record, tol)
+        """Forward the call."""
+        self._observer.round(record, tol)
 
     def tasks(self, tasks: Tasks) -> None:
-        """Hand it on."""
-        self._watch.tasks(tasks)
+        """Forward the call."""
+        self._observer.tasks(tasks)
 
     def note(self, text: str) -> None:
-        """Hand it on."""
-        self._watch.note(text)
+        """Forward the call."""
+        self._observer.note(text)
 
     def about(self, facts: Record) -> None:
-        """Hand it on."""
-        self._watch.about(facts)
+        """Forward the call."""
+        self._observer.about(facts)
 
 
-def done(first_gap: float, gap: float, tol: float) -> float:
-    """Return how far the gap has come from the first one down to `tol`, on a log scale, from 0 to 1."""
+def gap_progress(first_gap: float, gap: float, tol: float) -> float:
+    """Return the progress of the gap from the first one to `tol`, on a log scale, from 0 to 1."""
     if not (math.isfinite(first_gap) and math.isfinite(gap)) or gap >= first_gap:
         return 0.0
     if gap <= tol:
@@ -102,8 +102,8 @@ def done(first_gap: float, gap: float, tol: float) -> float:
     return math.log(first_gap / gap) / math.log(first_gap / max(tol, 1e-300))
 
 
-def line(record: Record) -> str:
-    """Return a round of the solver in one line."""
+def round_line(record: Record) -> str:
+    """Return a round of the solver as one line of text."""
     return (
         f"round {record['round']}  passes {record['passes']}  gap {record['relative_gap']:.2e}  "
         f"primal {record['primal']:.6g}  dual {record['dual']:.6g}  {record['seconds']:.1f} s"
@@ -111,48 +111,48 @@ def line(record: Record) -> str:
 
 
 def fact_line(facts: Record) -> str:
-    """Return facts in one line."""
+    """Return facts as one line of text."""
     return ", ".join(
         f"{name} {value:,}" if isinstance(value, int) else f"{name} {value}" for name, value in facts.items()
     )
 
 
 class LineObserver:
-    """Follows a run in plain lines: for logs, and where there is no terminal. `say` takes each line."""
+    """Shows a run as lines of text: for logs, and without a terminal. `write_line` is called with each."""
 
-    def __init__(self, say: Any) -> None:
-        self._say = say
+    def __init__(self, write_line: Callable[[str], Any]) -> None:
+        self._write_line = write_line
         self._last = -math.inf
 
     def stage(self, name: str) -> None:
-        """Say that a stage begins."""
-        self._say(name)
+        """Write the name of the stage."""
+        self._write_line(name)
 
     def round(self, record: Record, tol: float) -> None:
-        """Say how the solver stands, once a second at most, and when it is done."""
+        """Write the round, once a second at most, and the last one."""
         now = time.monotonic()
         if now - self._last >= EVERY or record["relative_gap"] <= tol:
             self._last = now
-            self._say(f"  {line(record)}")
+            self._write_line(f"  {round_line(record)}")
 
     def tasks(self, tasks: Tasks) -> None:
-        """Say how far a search has come, once a second at most, and when it is done."""
+        """Write the number of finished tasks, once a second at most, and when all are done."""
         now = time.monotonic()
         if now - self._last >= EVERY or tasks.done == tasks.total:
             self._last = now
-            self._say(f"  {tasks.line()}")
+            self._write_line(f"  {tasks.line()}")
 
     def note(self, text: str) -> None:
-        """Say it."""
-        self._say(f"  {text}")
+        """Write the remark."""
+        self._write_line(f"  {text}")
 
     def about(self, facts: Record) -> None:
-        """Say them."""
-        self._say(f"  {fact_line(facts)}")
+        """Write the facts."""
+        self._write_line(f"  {fact_line(facts)}")
 
 
 class LiveObserver:
-    """Follows a run with a moving bar on a terminal; a context manager."""
+    """Shows a run as moving bars on a terminal; a context manager."""
 
     def __init__(self, console: Console) -> None:
         self._bar = Progress(
@@ -172,7 +172,7 @@ class LiveObserver:
         self._bar.stop()
 
     def stage(self, name: str) -> None:
-        """Start a line of its own for the stage."""
+        """Start a bar for the stage."""
         self._finish()
         self._task = self._bar.add_task(name, total=None, now="")
 
@@ -183,19 +183,19 @@ class LiveObserver:
             self._first_gap = gap
         now = f"pass {record['passes']}  gap {gap:.1e}  primal {record['primal']:.5g}  dual {record['dual']:.5g}"
         if self._task is not None:
-            self._bar.update(self._task, total=1, completed=done(self._first_gap, gap, tol), now=now)
+            self._bar.update(self._task, total=1, completed=gap_progress(self._first_gap, gap, tol), now=now)
 
     def tasks(self, tasks: Tasks) -> None:
-        """Move the bar by the tasks that are done."""
+        """Move the bar: by the finished tasks."""
         if self._task is not None:
             self._bar.update(self._task, total=max(tasks.total, 1), completed=tasks.done, now=tasks.line())
 
     def note(self, text: str) -> None:
-        """Print it above the bars."""
+        """Print the remark above the bars."""
         self._bar.console.print(text, markup=False, highlight=False)
 
     def about(self, facts: Record) -> None:
-        """Print them above the bars."""
+        """Print the facts above the bars."""
         self.note(fact_line(facts))
 
     def _finish(self) -> None:
@@ -204,8 +204,8 @@ class LiveObserver:
             self._bar.update(self._task, total=total, completed=total)
 
 
-def summary(result: Record) -> Table:
-    """Return the table a run ends with, out of the object that ``--json`` prints."""
+def summary_table(result: Record) -> Table:
+    """Return the summary of a training run, from the object that ``--json`` prints."""
     table = Table(show_header=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
@@ -215,7 +215,7 @@ def summary(result: Record) -> Table:
 
 
 def search_table(result: Record) -> Table:
-    """Return the table a search ends with, out of the object that ``--json`` prints."""
+    """Return the summary of a search, from the object that ``--json`` prints."""
     metric, best = result["metric"], result["best"]
     table = Table()
     for name in best:

@@ -1,4 +1,4 @@
-"""A run's watch that also tells the cluster it works on: figures for Prometheus, and Dask's performance report."""
+"""Sends the progress of a run to its cluster: metrics for Prometheus, and Dask's performance report."""
 
 import time
 from collections.abc import Iterator
@@ -14,11 +14,11 @@ EVERY = 1.0  # seconds between two messages to the scheduler; a round takes mill
 
 
 class MetricsObserver(ForwardingObserver):
-    """Hands everything on to another watch, and while there is a cluster tells its scheduler how the run stands.
+    """Forwards every call to another observer, and sends the figures of the run to the scheduler while there is one.
 
     Parameters
     ----------
-    watch : Watch
+    observer : RunObserver
     run : str
         The name of the run.
     """
@@ -29,18 +29,18 @@ class MetricsObserver(ForwardingObserver):
         self._client: Any = None
         self._figures: dict[str, float] = {}
         self._stages: dict[str, float] = {}
-        self._stage, self._begun, self._told = "", 0.0, 0.0
+        self._stage, self._stage_start, self._sent = "", 0.0, 0.0
         observer.about({"run": run})
 
     @contextmanager
-    def on(self, client: Any, report: Path | None = None) -> Iterator[None]:
-        """Tell the scheduler of `client` (None: there is none) for as long as the context lasts.
+    def report_to(self, client: Any, report: Path | None = None) -> Iterator[None]:
+        """Send figures to the scheduler of `client` (None: there is none) while the context lasts.
 
         Parameters
         ----------
         client : distributed.Client or None
         report : Path, optional
-            Where Dask's performance report goes when all went well.
+            File for Dask's performance report, which is written if there is no error.
 
         Raises
         ------
@@ -57,43 +57,43 @@ class MetricsObserver(ForwardingObserver):
         try:
             with nullcontext() if report is None else performance_report(client, report):
                 yield
-            self._tell()
+            self._send()
         finally:
             self._client = None
 
     def stage(self, name: str) -> None:
-        """Hand it on, and begin to count its seconds."""
+        """Forward the call, and start the clock of the stage."""
         super().stage(name)
-        self._tell()
-        self._stage, self._begun = name, time.monotonic()
+        self._send()
+        self._stage, self._stage_start = name, time.monotonic()
 
     def round(self, record: Record, tol: float) -> None:
-        """Hand it on, and note the figures."""
+        """Forward the call, and record the figures."""
         super().round(record, tol)
         names = ("round", "passes", "primal", "dual", "relative_gap")
-        self._note({name: record[name] for name in names} | {"tolerance": tol}, last=record["relative_gap"] <= tol)
+        self._record({name: record[name] for name in names} | {"tolerance": tol}, last=record["relative_gap"] <= tol)
 
     def tasks(self, tasks: Tasks) -> None:
-        """Hand it on, and note how many are done."""
+        """Forward the call, and record the number of finished tasks."""
         super().tasks(tasks)
-        self._note({"tasks_done": tasks.done, "tasks_total": tasks.total}, last=tasks.done == tasks.total)
+        self._record({"tasks_done": tasks.done, "tasks_total": tasks.total}, last=tasks.done == tasks.total)
 
     def about(self, facts: Record) -> None:
-        """Hand it on, and note the size of the rows."""
+        """Forward the call, and record the size of the rows."""
         super().about(facts)
         if "bytes" in facts:
             self._figures["aucdist_rows_bytes"] = float(facts["bytes"])
 
-    def _note(self, figures: Record, last: bool) -> None:
+    def _record(self, figures: Record, last: bool) -> None:
         self._figures |= {f"aucdist_{name}": float(value) for name, value in figures.items()}
-        if last or time.monotonic() - self._told >= EVERY:
-            self._tell()
+        if last or time.monotonic() - self._sent >= EVERY:
+            self._send()
 
-    def _tell(self) -> None:
+    def _send(self) -> None:
         if self._stage:
-            self._stages[self._stage] = time.monotonic() - self._begun
+            self._stages[self._stage] = time.monotonic() - self._stage_start
         if self._client is None:
             return
-        self._told = time.monotonic()
-        with suppress(Exception):  # a scheduler that is lost ends the run by itself, and says so better than this could
+        self._sent = time.monotonic()
+        with suppress(Exception):  # if the scheduler is lost, the run ends with a better message
             put_figures(self._client, self._run, self._figures, self._stages)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from flows.command import AsJson, Cluster, Debug, lines, print_json, reported
+from flows.command import AsJson, Cluster, Command, Debug, print_json, report_errors
 
 
 def reproduce(
@@ -21,19 +21,11 @@ def reproduce(
 
     The result is a page and a CSV for each table. The result of each fold is stored: run the command again to resume.
     """
-    with reported(debug):
-        from flows.config.prefect_api import api_configured
+    with report_errors(debug):
         from flows.reproduce.config import load_paper
-        from flows.reproduce.run import reproduce as run
         from flows.reproduce.summary import summary_entries
 
-        config = load_paper(paper, quick=quick, cluster=cluster, output=output)
-        if api_configured():
-            from flows.reproduce.flow import reproduce_paper
-
-            result = reproduce_paper(config)
-        else:
-            result = run(config, lines())
+        result = COMMAND.run(load_paper(paper, quick=quick, cluster=cluster, output=output), debug)
         if as_json:
             print_json(result)
         else:
@@ -41,3 +33,6 @@ def reproduce(
                 for quantity, text in summary_entries(summary, name):
                     typer.echo(f"{quantity}: {text}")
             typer.echo(f"report: {result['run']}/report.html")
+
+
+COMMAND = Command("reproduce", reproduce, page="reproduce", function="reproduce", flow="reproduce_paper")

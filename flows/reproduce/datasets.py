@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from pydantic import Field, model_validator
 
-from aucdist.data.catalog import find, is_present
 from aucdist.data.formats.readers import read
-from aucdist.data.source import ClassName, Source
+from aucdist.data.sources.catalog import find, is_present
+from aucdist.data.sources.source import ClassName, Source
 from flows.config.base import Strict
 
 NOT_RUN = "not run here"

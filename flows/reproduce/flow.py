@@ -8,7 +8,7 @@ from prefect.artifacts import create_table_artifact
 from prefect.logging import get_run_logger
 
 from flows.orchestration.flow import flow
-from flows.progress.json_log import follower
+from flows.progress.json_log import log_observer
 from flows.reproduce import run
 from flows.reproduce.config import Paper
 from flows.reproduce.summary import summary_entries
@@ -27,7 +27,7 @@ def reproduce_paper(config: Paper) -> dict[str, Any]:
     dict
         What ``aucdist reproduce --json`` prints.
     """
-    result = run.reproduce(config, follower(get_run_logger().info))
+    result = run.reproduce(config, log_observer(get_run_logger().info))
     for name, summary in result["tables"].items():
         key = f"reproduce-{config.paper}-{name}".lower().replace("_", "-").replace(".", "-")
         rows = [{"quantity": quantity, "result": text} for quantity, text in summary_entries(summary)]

@@ -12,7 +12,7 @@ from aucdist.data.block import Block
 from aucdist.data.dataset import Dataset
 from aucdist.data.formats.readers import read
 from aucdist.data.preprocess import Preprocessor, fit_preprocessor
-from aucdist.data.source import Source
+from aucdist.data.sources.source import Source
 from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import RunError, unknown
 from aucdist.estimators import ESTIMATORS
@@ -20,9 +20,9 @@ from aucdist.metrics.auc import auc
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.selection.folds import arrival, fold_numbers
 from flows.config.base import Strict
+from flows.config.model import ModelConfig
 from flows.reproduce.datasets import DataSet, Version
 from flows.reproduce.kind import Task, TaskKey
-from flows.train.config import ModelConfig
 
 Params = dict[str, Any]
 Grid = dict[str, list[int | float]]

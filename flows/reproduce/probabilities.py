@@ -15,12 +15,12 @@ from aucdist.metrics.auc import auc
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.probability import brier, calibration_loss
 from flows.config.base import Strict
+from flows.config.model import ModelConfig
 from flows.reproduce.datasets import NOT_RUN, DataSet, Version
 from flows.reproduce.kind import Kind, Result, Results, Task, TaskKey, csv_bytes, results_of
 from flows.reproduce.page import PageSection, TableCell
 from flows.reproduce.rankings import BestCounts, best_counts, best_systems, mean_ranks, rank_sentence, ranks
 from flows.reproduce.splits import Splits, fit_on_split, oversample, split_rows, split_seed, split_tasks
-from flows.train.config import ModelConfig
 
 Measure = Literal["auc", "brier", "calibration"]
 MEASURE_NAMES: dict[Measure, str] = {"auc": "AUC", "brier": "Brier score", "calibration": "Calibration loss"}

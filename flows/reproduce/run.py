@@ -1,11 +1,9 @@
-"""A run of `aucdist reproduce`: runs every task once, stores its result, and writes the CSV files and the page.
+"""A run of `aucdist reproduce`: runs every task once, caches its result, and writes the CSV files and the page.
 
-A result is stored under the digest of everything that decides it. A run that was killed therefore resumes, and after a change of
-the configuration, the data or the version only the affected tasks run again.
+Results are cached (`flows.compute.result_cache`). A run that was killed therefore resumes, and after a change of the
+configuration, the data or the version only the affected tasks run again.
 """
 
-import hashlib
-import json
 import time
 from collections.abc import Iterator
 from concurrent.futures import as_completed
@@ -13,16 +11,16 @@ from typing import Any
 
 import yaml
 
-from aucdist import __version__
-from aucdist.data.storage.files import explained, open_fs, read_bytes, shown, write_bytes
+from aucdist.data.storage.files import shown, write_bytes
 from aucdist.errors import InputError, RunError
+from flows.compute.clusters import open_cluster
+from flows.compute.result_cache import ResultCache
+from flows.json_values import jsonable
 from flows.progress.console import RunObserver
 from flows.reproduce.config import KINDS, Paper
 from flows.reproduce.datasets import Version, read_version
 from flows.reproduce.kind import Kind, Result, Task, TaskKey
 from flows.reproduce.page import render_paper_page
-from flows.train.results import jsonable
-from flows.train.run import cluster
 
 SECONDS_BETWEEN_NOTES = 5.0
 TaskId = tuple[str, TaskKey]
@@ -47,7 +45,7 @@ def reproduce(config: Paper, observer: RunObserver) -> dict[str, Any]:
     InputError
         If the configuration or a data set is wrong.
     RunError
-        If a task failed; the results of the finished ones are stored.
+        If a task failed; the results of the finished ones are in the cache.
     """
     folder = f"{config.output.rstrip('/')}/reproduce-{config.paper}"
     observer.stage("open data")
@@ -85,29 +83,29 @@ def run_task(task: Task) -> Result:
 def _results(
     config: Paper, versions: dict[str, dict[str, Version]], folder: str, observer: RunObserver
 ) -> dict[TaskId, Result]:
-    """Return the result of every task, from the store or from a run of the task."""
+    """Return the result of every task, from the cache or from a run of the task."""
     tasks = {
         (name, key): task
         for name, experiment in config.experiments.items()
         for key, task in tasks_of(experiment, versions[name])
     }
-    files = {task_id: _file_name(task_id, task) for task_id, task in tasks.items()}
-    stored = _stored_files(f"{folder}/tasks")
-    found = {task_id: _read_result(f"{folder}/tasks/{file}") for task_id, file in files.items() if file in stored}
-    missing = {task_id: task for task_id, task in tasks.items() if task_id not in found}
-    observer.stage(f"{len(missing)} tasks" + (f", {len(found)} more have stored results" if found else ""))
+    cache = ResultCache(f"{folder}/tasks")
+    cached = {task_id: cache.get(_label(task_id), _identity(task)) for task_id, task in tasks.items()}
+    results: dict[TaskId, Result] = {task_id: result for task_id, result in cached.items() if result is not None}
+    missing = {task_id: task for task_id, task in tasks.items() if task_id not in results}
+    observer.stage(f"{len(missing)} tasks" + (f", {len(results)} more are in the cache" if results else ""))
     if not missing:
-        return found
+        return results
     last = time.monotonic()
-    with cluster(config.cluster, f"reproduce-{config.paper}") as (client, _):
-        for task_id, result in _run_all(client, missing):
-            found[task_id] = jsonable(result)
-            write_bytes(f"{folder}/tasks/{files[task_id]}", json.dumps(found[task_id], allow_nan=False).encode())
+    with open_cluster(config.cluster, f"reproduce-{config.paper}") as workers:
+        for task_id, result in _run_all(workers.client, missing):
+            results[task_id] = jsonable(result)
+            cache.put(_label(task_id), _identity(missing[task_id]), results[task_id])
             if time.monotonic() - last >= SECONDS_BETWEEN_NOTES:
                 last = time.monotonic()
                 name, key = task_id
-                observer.note(f"{len(found)} of {len(tasks)} tasks, now {name}, {key.dataset}, {key.system}")
-    return found
+                observer.note(f"{len(results)} of {len(tasks)} tasks, now {name}, {key.dataset}, {key.system}")
+    return results
 
 
 def _run_all(client: Any, tasks: dict[TaskId, Task]) -> Iterator[tuple[TaskId, Result]]:
@@ -136,27 +134,14 @@ def _result_or_named_error(task_id: TaskId, result: Any) -> Result:
     return found
 
 
-def _file_name(task_id: TaskId, task: Task) -> str:
-    """Return the path of a task's result below the folder of the results."""
-    # The fingerprint stands for the source: its notes and titles may change.
-    content = json.dumps([__version__, task | {"source": None}], sort_keys=True)
-    digest = hashlib.sha256(content.encode()).hexdigest()[:16]
+def _label(task_id: TaskId) -> str:
     name, key = task_id
-    return f"{name}/{key.dataset}/{key.system}-{key.repeat}-{key.fold}-{digest}.json"
+    return f"{name}/{key.dataset}/{key.system}-{key.repeat}-{key.fold}"
 
 
-def _stored_files(url: str) -> set[str]:
-    """Return the paths of the stored results below a folder, relative to it."""
-    with explained(url, "read"):
-        fs, path = open_fs(url)
-        if not fs.exists(path):
-            return set()
-        return {found.removeprefix(path).lstrip("/") for found in fs.find(path)}
-
-
-def _read_result(url: str) -> Result:
-    found: Result = json.loads(read_bytes(url))
-    return found
+def _identity(task: Task) -> Task:
+    """Return what determines the result of a task: the fingerprint of the data, but not their source, whose notes may change."""
+    return task | {"source": None}
 
 
 def _yaml(config: Paper) -> str:

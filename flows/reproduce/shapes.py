@@ -14,11 +14,11 @@ from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS
 from aucdist.objectives.links import Link
 from flows.config.base import Strict
+from flows.config.model import ModelConfig
 from flows.reproduce.datasets import Version
 from flows.reproduce.figures import Curve, line_plot, page_figure
 from flows.reproduce.kind import Kind, Result, Results, Task, TaskKey, csv_bytes, results_of
 from flows.reproduce.page import Figure, PageSection, TableCell
-from flows.train.config import ModelConfig
 
 TOLERANCE = 0.1
 """A mean estimate this near the true shape counts as correct."""

@@ -1,48 +1,36 @@
 """`aucdist score`."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from flows.command import AsJson, Cluster, Debug, followed, print_json, quieten_prefect, reported
-from flows.shard.command import Data, Settings
+from flows.command import AsJson, Cluster, Command, Data, Debug, SourceSettings, print_json, report_errors
 
 
 def score(
     model: Annotated[str, typer.Argument(help="A model: a folder or URL, such as runs/<run>/model.")],
     data: Data,
     output: Annotated[str, typer.Argument(help="A folder or URL for the scores, empty or of this very run.")],
-    settings: Settings = None,
+    settings: SourceSettings = None,
     cluster: Cluster = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """Score the rows of a data set: Parquet files with row_id, score, prediction, and the probability if the model has one.
 
-    The rows need no label. A run that was ended goes on where it was when it is started again.
+    The rows need no label. If scoring is interrupted, run the same command again to resume it.
     """
-    with reported(debug):
-        from flows.config.sources import configured, named_source
+    with report_errors(debug):
+        from flows.config.sources import config_from_options, source_from_name
         from flows.score.config import ScoreConfig
 
-        _, source = named_source(data, settings or (), labelled=False)
-        config = configured(ScoreConfig, "aucdist score", cluster, {"source": source, "model": model, "output": output})
-        result = _run(config, debug)
+        _, source = source_from_name(data, settings or (), labelled=False)
+        keys = {"source": source, "model": model, "output": output}
+        result = COMMAND.run(config_from_options(ScoreConfig, "aucdist score", cluster, keys), debug)
         if as_json:
             print_json(result)
         else:
             typer.echo(f"{result['output']}: {result['rows']} rows in {result['parts']} parts")
 
 
-def _run(config: Any, debug: bool) -> dict[str, Any]:
-    from flows.config.prefect_api import api_configured
-
-    if api_configured():
-        from flows.score.flow import score as score_flow
-
-        quieten_prefect(debug)
-        return score_flow(config)
-
-    from flows.score.run import score as score_plainly
-
-    return followed(lambda observer: score_plainly(config, observer))
+COMMAND = Command("score", score, page="score", function="score", flow="score", config="ScoreConfig")

@@ -1,4 +1,4 @@
-"""Configuration of batch scoring."""
+"""Configuration of batch scoring: the model behind the options of the command and behind the form of the Prefect flow."""
 
 from pydantic import Field
 

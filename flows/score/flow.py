@@ -7,14 +7,15 @@ from typing import Any
 from prefect.artifacts import create_table_artifact
 from prefect.logging import get_run_logger
 
-from flows.orchestration.flow import data_name, flow
-from flows.progress.json_log import follower
+from flows.orchestration.artifacts import flat_row
+from flows.orchestration.flow import data_run_name, flow
+from flows.orchestration.tasks import run_as_task
+from flows.progress.json_log import log_observer
+from flows.score import run
 from flows.score.config import ScoreConfig
-from flows.score.run import score as score_by
-from flows.train.flow import as_task, rows_of
 
 
-@flow(name="score", flow_run_name=data_name)
+@flow(name="score", flow_run_name=data_run_name)
 def score(config: ScoreConfig) -> dict[str, Any]:
     """Score the rows of a data set by a model.
 
@@ -27,6 +28,6 @@ def score(config: ScoreConfig) -> dict[str, Any]:
     dict
         What ``aucdist score --json`` prints.
     """
-    result = score_by(config, follower(get_run_logger().info), as_task)
-    create_table_artifact([rows_of(result)], key="score-table", description=f"Scores at {result['output']}")
+    result = run.score(config, log_observer(get_run_logger().info), run_as_task)
+    create_table_artifact([flat_row(result)], key="score-table", description=f"Scores at {result['output']}")
     return result

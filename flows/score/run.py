@@ -1,31 +1,29 @@
-"""Batch scoring, composed of its stages once: plainly here, as Prefect tasks in `flows.score.flow`."""
+"""Batch scoring: the pipeline of its stages, which are plain functions here and Prefect tasks in `flows.score.flow`."""
 
 import functools
 import time
-from collections.abc import Callable
 from typing import Any
 
-from aucdist import batch_scoring as scoring
+from aucdist import batch_scoring
 from aucdist.data.shards.block_reader import ParallelMap
-from aucdist.data.source import Source
-from flows.compute.map_items import parallel_map
+from flows.compute.clusters import open_cluster
 from flows.compute.s3_environment import s3_as_configured
+from flows.compute.stages import StageRunner, Stages, call_stage
+from flows.config.data import source_of
 from flows.progress.console import RunObserver
 from flows.score.config import ScoreConfig
-from flows.train.run import Run, call, cluster
-from flows.train.stages import source_named
 
 
-def score(config: ScoreConfig, observer: RunObserver, run: Run = call) -> dict[str, Any]:
+def score(config: ScoreConfig, observer: RunObserver, run_stage: StageRunner = call_stage) -> dict[str, Any]:
     """Score the rows of a data set.
 
     Parameters
     ----------
     config : ScoreConfig
-    watch : Watch
-        Hears of stages and their progress.
-    run : callable
-        Takes the name of a stage, the stage and its arguments, and runs it.
+    observer : RunObserver
+        Is called with stages and their progress.
+    run_stage : StageRunner
+        Runs each stage.
 
     Returns
     -------
@@ -38,26 +36,22 @@ def score(config: ScoreConfig, observer: RunObserver, run: Run = call) -> dict[s
         If the configuration, the model or the data is wrong.
     """
     start = time.perf_counter()
-
-    def staged(name: str, stage: Callable[..., Any], *args: Any) -> Any:
-        observer.stage(name)
-        return run(name, stage, *args)
-
-    source = source_named(config.name, config.source)
-    with s3_as_configured(config.s3, config.cluster, observer), cluster(config.cluster, "score") as (client, _):
-        each = parallel_map(client, observer)
-        begun = staged("survey", begin, config, source, each)
-        parts = staged("score", score_parts, begun, each)
-        result = staged("commit", scoring.finish, begun, parts)
+    stages = Stages(observer, run_stage)
+    with s3_as_configured(config.s3, config.cluster, observer), open_cluster(config.cluster, "score") as workers:
+        parallel_map = workers.parallel_map(observer)
+        scoring = stages("survey", survey, config, parallel_map, retry=True)
+        parts = stages("score", score_parts, scoring, parallel_map, retry=True)
+        result = stages("commit", batch_scoring.finish, scoring, parts, retry=True)
     return {**result, "seconds": time.perf_counter() - start}
 
 
-def begin(config: ScoreConfig, source: Source, each: ParallelMap) -> scoring.Scoring:
+def survey(config: ScoreConfig, parallel_map: ParallelMap) -> batch_scoring.Scoring:
     """Check that the rows have the features of the model, and number them."""
-    return scoring.begin(config.model, source, config.output, each=each, name=config.name or "")
+    source, name = source_of(config), config.name or ""
+    return batch_scoring.begin(config.model, source, config.output, each=parallel_map, name=name)
 
 
-def score_parts(begun: scoring.Scoring, each: ParallelMap) -> list[dict[str, Any]]:
+def score_parts(scoring: batch_scoring.Scoring, parallel_map: ParallelMap) -> list[dict[str, Any]]:
     """Write the scores, part by part."""
-    work = functools.partial(scoring.score_part, begun.url, begun.key, urls=begun.urls)
-    return list(each(work, range(begun.opening.n_blocks)))
+    score_part = functools.partial(batch_scoring.score_part, scoring.url, scoring.key, urls=scoring.urls)
+    return list(parallel_map(score_part, range(scoring.reader.n_blocks)))

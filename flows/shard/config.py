@@ -1,4 +1,4 @@
-"""What the flows that move data are told: the models behind the commands and behind the forms that Prefect shows."""
+"""Configuration of sharding: the model behind the options of the command and behind the form of the Prefect flow."""
 
 from typing import Literal
 
@@ -19,6 +19,6 @@ class ShardConfig(DataRef):
     dtype: Literal["float32", "float64"] | None = Field(
         default=None, description="Type of the values; by default float64, but float32 where a table's numbers all are"
     )
-    seed: int = Field(default=0, ge=0, description="Of the order of the rows")
+    seed: int = Field(default=0, ge=0, description="Seed of the order of the rows")
     cluster: ClusterConfig = Field(default_factory=NoCluster, description="Where it runs")
     s3: S3Config = Field(default_factory=S3Config, description="How s3:// URLs are reached")

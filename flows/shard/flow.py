@@ -7,14 +7,15 @@ from typing import Any
 from prefect.artifacts import create_table_artifact
 from prefect.logging import get_run_logger
 
-from flows.orchestration.flow import data_name, flow
-from flows.progress.json_log import follower
+from flows.orchestration.artifacts import flat_row
+from flows.orchestration.flow import data_run_name, flow
+from flows.orchestration.tasks import run_as_task
+from flows.progress.json_log import log_observer
+from flows.shard import run
 from flows.shard.config import ShardConfig
-from flows.shard.run import shard
-from flows.train.flow import as_task, rows_of
 
 
-@flow(name="shard-data", flow_run_name=data_name)
+@flow(name="shard-data", flow_run_name=data_run_name)
 def shard_data(config: ShardConfig) -> dict[str, Any]:
     """Write a data set as shards: rows in random order, each shard with its share of the positives.
 
@@ -27,6 +28,6 @@ def shard_data(config: ShardConfig) -> dict[str, Any]:
     dict
         What ``aucdist shard --json`` prints.
     """
-    result = shard(config, follower(get_run_logger().info), as_task)
-    create_table_artifact([rows_of(result)], key="shard-data-table", description=f"Shards at {result['target']}")
+    result = run.shard(config, log_observer(get_run_logger().info), run_as_task)
+    create_table_artifact([flat_row(result)], key="shard-data-table", description=f"Shards at {result['target']}")
     return result

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from flows.command import AsJson, Cluster, Debug, followed, print_json, reported
+from flows.command import AsJson, Cluster, Command, Debug, print_json, report_errors, run_with_progress
 
 
 def simulate(
@@ -24,16 +24,20 @@ def simulate(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Write simulated rows as shards, one after the other: two Gaussians, as many rows as the disk holds."""
-    with reported(debug):
+    """Write simulated rows as shards, one after the other: two Gaussians, as many rows as the disk can take."""
+    with report_errors(debug):
         from aucdist.data.shards.simulate import Simulation
-        from flows.config.sources import cluster_named
-        from flows.shard.run import simulate as run
-        from flows.shard.run import told
+        from flows.config.sources import cluster_from_name
+        from flows.shard.run import summary_line
+        from flows.simulate import run
 
         simulation = Simulation(rows, features, positive_share, rows_per_shard, dtype, seed, shift)  # type: ignore[arg-type]
-        result = followed(lambda observer: run(simulation, target, cluster_named(cluster), observer))
+        cluster_config = cluster_from_name(cluster)
+        result = run_with_progress(lambda observer: run.simulate(simulation, target, cluster_config, observer))
         if as_json:
             print_json(result)
         else:
-            typer.echo(told(result))
+            typer.echo(summary_line(result))
+
+
+COMMAND = Command("simulate", simulate, page="shard")

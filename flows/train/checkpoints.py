@@ -1,4 +1,4 @@
-"""Checkpoints of a training run: where they lie, when they are written, and that a run which is terminated writes one first."""
+"""Checkpoints of a training run: where they are, when they are written, and how a terminated run writes a last one."""
 
 import hashlib
 import json
@@ -9,77 +9,77 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aucdist.engine.blocks import Blocks
 from aucdist.engine.checkpoint import Journal
 from aucdist.errors import ClusterLost
 from flows.config.checkpoint import CheckpointConfig
 from flows.progress.console import RunObserver
-
-if TYPE_CHECKING:
-    from flows.train.config import TrainConfig
+from flows.train.config import TrainConfig
 
 GRACE = 20
-"""Seconds that a round may still take when the run is terminated; Kubernetes kills after 30."""
+"""Seconds that the current round may still take after SIGTERM; Kubernetes kills after 30."""
 
 
 class CheckpointStore:
-    """What keeps a fit: its journal, and when a checkpoint is due.
+    """The checkpoints of one fit: its journal, and when the next one is due.
 
     Attributes
     ----------
     blocks : Blocks
-        What the estimator is to be given.
+        The blocks to fit to, which record what a checkpoint needs.
     """
 
     def __init__(self, journal: Journal, config: CheckpointConfig):
         self._journal, self._config = journal, config
-        self._leave: Callable[[], None] | None = None
+        self._terminate: Callable[[], None] | None = None
         self.blocks: Blocks = journal.blocks
 
     def round_done(self) -> None:
-        """Hear that a round is done: write a checkpoint if one is due, and leave if the run is terminated."""
-        leave = self._leave
-        self._journal.round_done(self._config.rounds, self._config.seconds, now=leave is not None)
-        if leave is not None:
-            leave()
+        """Write a checkpoint if one is due; after SIGTERM write one in any case, and terminate."""
+        terminate = self._terminate
+        self._journal.round_done(self._config.rounds, self._config.seconds, now=terminate is not None)
+        if terminate is not None:
+            terminate()
 
     def remove(self) -> None:
-        """Remove the checkpoints: the run folder is there."""
+        """Remove the checkpoints, once the run folder is complete."""
         self._journal.remove()
 
     @contextmanager
-    def until_the_round_ends(self) -> Iterator[None]:
-        """Let SIGTERM wait for the end of the round and for a checkpoint, but for `GRACE` seconds at most."""
+    def finish_round_on_sigterm(self) -> Iterator[None]:
+        """Delay SIGTERM until the round is done and its checkpoint is written, for `GRACE` seconds at most."""
         if threading.current_thread() is not threading.main_thread():
-            yield  # signals are the main thread's
+            yield  # only the main thread handles signals
             return
         before = signal.getsignal(signal.SIGTERM)
 
-        def leave() -> None:
+        def terminate() -> None:
             signal.signal(signal.SIGTERM, before)
             signal.alarm(0)
             os.kill(os.getpid(), signal.SIGTERM)
 
-        def asked(number: int, frame: Any) -> None:
-            if self._leave is not None:  # for the second time
-                leave()
-            self._leave = leave
+        def on_sigterm(number: int, frame: Any) -> None:
+            if self._terminate is not None:  # the second SIGTERM
+                terminate()
+            self._terminate = terminate
             signal.alarm(GRACE)
 
-        alarmed = signal.signal(signal.SIGALRM, lambda number, frame: leave())
-        signal.signal(signal.SIGTERM, asked)
+        alarm_before = signal.signal(signal.SIGALRM, lambda number, frame: terminate())
+        signal.signal(signal.SIGTERM, on_sigterm)
         try:
             yield
         finally:
             signal.alarm(0)
-            signal.signal(signal.SIGALRM, alarmed)
+            signal.signal(signal.SIGALRM, alarm_before)
             signal.signal(signal.SIGTERM, before)
 
 
-def keep(config: "TrainConfig", fingerprint: str, train: Blocks, observer: RunObserver) -> CheckpointStore | None:
-    """Open the checkpoints of a fit, or make a place for them; None where there are to be none.
+def open_checkpoints(
+    config: TrainConfig, fingerprint: str, train: Blocks, observer: RunObserver
+) -> CheckpointStore | None:
+    """Open the checkpoints of a fit, which may resume from them; None if the configuration asks for none.
 
     Parameters
     ----------
@@ -87,17 +87,18 @@ def keep(config: "TrainConfig", fingerprint: str, train: Blocks, observer: RunOb
     fingerprint : str
         Of the data.
     train : Blocks
-        The training rows where they are.
-    watch : Watch
+        The training rows.
+    observer : RunObserver
+        Is told whether the fit resumes.
 
     Raises
     ------
     InputError
-        If the place holds checkpoints of another fit.
+        If the folder holds checkpoints of another fit.
     """
     if config.checkpoint is None:
         return None
-    about = {
+    identity = {
         "aucdist": version("aucdist"),
         "data": fingerprint,
         "encoding": _digest(config.data.model_dump(mode="json")),
@@ -105,17 +106,17 @@ def keep(config: "TrainConfig", fingerprint: str, train: Blocks, observer: RunOb
         "estimator": config.model.estimator,
         "parameters": {key: repr(v) for key, v in config.model.built.get_params().items() if v is not None},
     }
-    place = f"{_folder(config)}/{config.checkpoint.id or f'{config.name}-{_digest(about)}'}"
-    return CheckpointStore(Journal(place, about, train, observer.note), config.checkpoint)
+    url = f"{_folder(config)}/{config.checkpoint.id or f'{config.name}-{_digest(identity)}'}"
+    return CheckpointStore(Journal(url, identity, train, observer.note), config.checkpoint)
 
 
-def retry_lost_cluster(config: "TrainConfig", work: Callable[[], Any], observer: RunObserver) -> Any:
-    """Do some work on a cluster, and once more if the cluster is lost: a fit with checkpoints then goes on where it was.
+def retry_lost_cluster(config: TrainConfig, work: Callable[[], Any], observer: RunObserver) -> Any:
+    """Return the result of work on a cluster; if the cluster is lost, repeat it: the fit resumes from its last checkpoint.
 
     Raises
     ------
     ClusterLost
-        If there are no checkpoints, or if the last attempt lost its cluster, too.
+        If there are no checkpoints, or if the last attempt lost its cluster too.
     """
     attempts = 1 if config.checkpoint is None else config.checkpoint.attempts
     for attempt in range(1, attempts):
@@ -126,7 +127,7 @@ def retry_lost_cluster(config: "TrainConfig", work: Callable[[], Any], observer:
     return work()
 
 
-def _folder(config: "TrainConfig") -> str:
+def _folder(config: TrainConfig) -> str:
     assert config.checkpoint is not None
     scratch = getattr(config.cluster, "scratch", None)
     url = config.checkpoint.url or (
@@ -135,5 +136,5 @@ def _folder(config: "TrainConfig") -> str:
     return url.rstrip("/") if "://" in url else str(Path(url).absolute())
 
 
-def _digest(thing: Any) -> str:
-    return hashlib.sha256(json.dumps(thing, sort_keys=True).encode()).hexdigest()[:16]
+def _digest(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]

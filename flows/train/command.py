@@ -1,13 +1,10 @@
 """`aucdist train`."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from flows.command import AsJson, Debug, followed, print_json, quieten_prefect, reported
-
-if TYPE_CHECKING:
-    from flows.train.config import TrainConfig
+from flows.command import AsJson, Command, Debug, print_json, report_errors
 
 
 def train(
@@ -26,34 +23,23 @@ def train(
 
     If Prefect has an API configured, this starts its flow train-auc; otherwise the same stages run as plain functions.
     """
-    with reported(debug):
-        from flows.config.loading import load_train
+    with report_errors(debug):
+        from flows.train.config import load_train
 
-        result = _run(load_train(config, settings or (), output), debug)
+        result = COMMAND.run(load_train(config, settings or (), output), debug)
         if as_json:
             print_json(result)
         else:
-            _show(result)
+            _print_summary(result)
 
 
-def _run(config: "TrainConfig", debug: bool) -> dict[str, Any]:
-    from flows.config.prefect_api import api_configured
-
-    if api_configured():
-        from flows.train.flow import train_auc  # importing Prefect sets up its logging
-
-        quieten_prefect(debug)
-        return train_auc(config)
-
-    from flows.train.run import train as train_plainly
-
-    return followed(lambda observer: train_plainly(config, observer))
-
-
-def _show(result: dict[str, Any]) -> None:
+def _print_summary(result: dict[str, Any]) -> None:
     from rich.console import Console
 
-    from flows.progress.console import summary
+    from flows.progress.console import summary_table
 
-    Console().print(summary(result))
+    Console().print(summary_table(result))
     typer.echo(f"report: {result['run']}/report.html")
+
+
+COMMAND = Command("train", train, page="train", function="train", flow="train_auc", config="TrainConfig")

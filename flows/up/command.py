@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from flows.command import Debug, reported
+from flows.command import Command, Debug, report_errors
 
 
 def up(
@@ -15,7 +15,10 @@ def up(
 
     Then, in another terminal in the same folder: `prefect deployment run train-auc/local --watch`.
     """
-    with reported(debug):
+    with report_errors(debug):
         from flows.up.run import up as run
 
         run(port, typer.echo)
+
+
+COMMAND = Command("up", up, page="train")

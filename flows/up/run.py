@@ -1,4 +1,4 @@
-"""A Prefect server on this machine, with the local deployments of all flows."""
+"""Starts a Prefect server on this machine and serves the local deployments of all flows."""
 
 import os
 import socket
@@ -27,7 +27,7 @@ ENV = Path(".env")
 MARK = "# made by `aucdist up`, which removes it when it ends"
 
 
-def up(port: int, say: Callable[[str], None]) -> None:
+def up(port: int, write_line: Callable[[str], None]) -> None:
     """Start a server and serve the local deployments until the process is interrupted.
 
     While it runs, the file ``.env`` names its address, so that ``prefect`` and ``aucdist`` find it in this folder.
@@ -36,25 +36,25 @@ def up(port: int, say: Callable[[str], None]) -> None:
     ----------
     port : int
         Of the server, on this machine's own address only.
-    say : callable
-        Takes each line for the user.
+    write_line : callable
+        Is called with each line for the user.
 
     Raises
     ------
     InputError
-        If there is a server already, or the port is taken.
+        If a server is already configured, or the port is in use.
     RunError
         If the server does not start.
     """
     _refuse_second(port)
     url = f"http://{HOST}:{port}"
-    with _server(port), _named(f"{url}/api", say):
+    with _server(port), _env_file(f"{url}/api", write_line):
         from prefect import serve
 
         served = local_deployments()
-        say(f"Prefect is up at {url}. Here, in another terminal:")
+        write_line(f"Prefect is up at {url}. Here, in another terminal:")
         for deployment in served:
-            say(f"    prefect deployment run {deployment.flow_name}/{deployment.name} --watch")
+            write_line(f"    prefect deployment run {deployment.flow_name}/{deployment.name} --watch")
         serve(*served, print_starting_message=False)
 
 
@@ -73,23 +73,23 @@ def local_deployments() -> list["RunnerDeployment"]:
 
 
 def deployments_file() -> Path:
-    """Return the file that names all deployments: of the installed package, or of the checkout."""
+    """Return the file with all deployments: of the installed package, or of the checkout."""
     installed = configs_folder("prefect") / "prefect.yaml"
     return installed if installed.is_file() else configs_folder("").parent / "infra" / "prefect" / "prefect.yaml"
 
 
 def _refuse_second(port: int) -> None:
-    if ENV.is_file() and ENV.read_text(encoding="utf-8").startswith(MARK) and not _is_taken(port):
-        ENV.unlink()  # its maker was killed
+    if ENV.is_file() and ENV.read_text(encoding="utf-8").startswith(MARK) and not _in_use(port):
+        ENV.unlink()  # the process that wrote it was killed
     if api_configured():
         raise InputError(
-            f"Prefect has a server already ({KEY}): add a worker to it by `prefect worker start --pool local --type process`"
+            f"Prefect already has a server ({KEY}): add a worker to it by `prefect worker start --pool local --type process`"
         )
-    if _is_taken(port):
-        raise InputError(f"port {port} is taken: name another one by --port")
+    if _in_use(port):
+        raise InputError(f"port {port} is in use: name another one by --port")
 
 
-def _is_taken(port: int) -> bool:
+def _in_use(port: int) -> bool:
     with socket.socket() as s:
         s.settimeout(2)
         return s.connect_ex((HOST, port)) == 0
@@ -97,14 +97,14 @@ def _is_taken(port: int) -> bool:
 
 @contextmanager
 def _server(port: int) -> Iterator[None]:
-    """Run a server for as long as the context lasts."""
+    """Run a server while the context lasts."""
     command = [sys.executable, "-m", "prefect", "server", "start", "--host", HOST, "--port", str(port)]
     quiet = {
         "DO_NOT_TRACK": "1",
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",
     }
-    # In a session of its own, so that Ctrl-C reaches it after the runs, which still have to tell it how they ended.
+    # In a session of its own, so that Ctrl-C ends it after the runs, which report their final state to it.
     with tempfile.TemporaryFile() as log:
         server = subprocess.Popen(command, env={**os.environ, **quiet}, stdout=log, stderr=log, start_new_session=True)
         try:
@@ -133,14 +133,14 @@ def _wait_until_healthy(server: "subprocess.Popen[bytes]", port: int, log: IO[by
 
 
 @contextmanager
-def _named(api: str, say: Callable[[str], None]) -> Iterator[None]:
-    """Name the API to this process and its children, and to all that start in this folder."""
+def _env_file(api: str, write_line: Callable[[str], None]) -> Iterator[None]:
+    """Set the API's URL for this process and its children, and in ``.env`` for processes that start in this folder."""
     os.environ[KEY] = api
     ours = not ENV.exists()
     if ours:
         ENV.write_text(f"{MARK}\n{KEY}={api}\n", encoding="utf-8")
     else:
-        say(f"There is an .env here, which is left as it is. Where you use Prefect: export {KEY}={api}")
+        write_line(f"There is an .env here, which is left as it is. Where you use Prefect: export {KEY}={api}")
     try:
         yield
     finally:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler, normalize
 
-from aucdist.data.block import Block, place
+from aucdist.data.block import Block, partition
 from aucdist.data.preprocess import Preprocessor, fit_preprocessor, moments
 from aucdist.errors import InputError
 
@@ -62,7 +62,7 @@ def test_rows_of_length_one(sparse):
 def test_statistics_merge_over_blocks(scale, n_blocks):
     whole = make(n=300)
     empty = whole.take(np.array([], dtype=int))
-    one, many = fit([whole], scale, "numeric"), fit([empty, *place(whole, n_blocks), empty], scale, "numeric")
+    one, many = fit([whole], scale, "numeric"), fit([empty, *partition(whole, n_blocks), empty], scale, "numeric")
     for a, b in ((one.shift, many.shift), (one.factor, many.factor)):
         assert (a is None) == (b is None)
         if a is not None:

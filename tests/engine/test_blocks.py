@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from aucdist.data.block import Block, place
-from aucdist.engine.blocks import LocalBlocks, block_seed, merge
+from aucdist.data.block import Block, partition
+from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import InputError
 
 
@@ -19,44 +19,39 @@ def remember(block, memory, add):
 
 
 def test_memory_stays_and_summaries_merge_in_block_order():
-    blocks = LocalBlocks(place(some_block(), 3))
+    blocks = LocalBlocks(partition(some_block(), 3))
     first = blocks.reduce(remember, 2)
     assert first["memory"] == [2, 2, 2]
     assert first["n"] == 20
     again = blocks.reduce(remember, 5)
     assert again["memory"] == [7, 7, 7]
     assert sorted(np.concatenate(again["ids"])) == list(range(20))
-    assert blocks.fresh().reduce(remember, 1)["memory"] == [1, 1, 1]
+    assert blocks.without_memory().reduce(remember, 1)["memory"] == [1, 1, 1]
     assert blocks.reduce(remember, 0)["memory"] == [7, 7, 7]
 
 
-def test_merge_adds_from_left_to_right():
-    tiny = [1e16, 1.0, -1e16, 1.0]
-    assert merge([{"x": v} for v in tiny])["x"] == ((1e16 + 1.0) - 1e16) + 1.0
-
-
 def test_every_block_gets_its_share_of_positives():
-    blocks = LocalBlocks(place(some_block(200, 10), 5))
+    blocks = LocalBlocks(partition(some_block(200, 10), 5))
     assert [i.n_pos for i in blocks.infos] == [2] * 5
     assert (blocks.n_samples, blocks.n_pos, blocks.n_neg, blocks.n_features) == (200, 10, 190, 2)
 
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_more_blocks_than_rows_is_legal(sparse):
-    parts = place(some_block(4, 2, sparse), 6)
+    parts = partition(some_block(4, 2, sparse), 6)
     assert sum(p.n_samples for p in parts) == 4
     assert LocalBlocks(parts).n_samples == 4
 
 
 def test_one_block_is_the_data_as_it_came():
     block = some_block()
-    assert place(block, 1)[0].row_id.tolist() == list(range(20))
+    assert partition(block, 1)[0].row_id.tolist() == list(range(20))
 
 
 @pytest.mark.parametrize("n", [0, -1])
 def test_no_blocks_is_refused(n):
     with pytest.raises(InputError, match="n_blocks"):
-        place(some_block(), n)
+        partition(some_block(), n)
 
 
 def test_blocks_must_agree_on_features():

@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import pytest
 
-from aucdist.data.block import place
+from aucdist.data.block import partition
 from aucdist.data.shards.simulate import simulate
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.checkpoint import Journal
@@ -26,7 +26,7 @@ class Lost(Exception):
 
 
 def load(index):
-    return place(ROWS, 3)[index]
+    return partition(ROWS, 3)[index]
 
 
 def model(name, solver):
@@ -65,12 +65,12 @@ def journal(folder, blocks, fingerprint=FINGERPRINT):
 
 @pytest.mark.parametrize(("name", "solver"), CASES)
 def test_every_solver_goes_on_to_the_same_bits(name, solver, tmp_path):
-    undisturbed = fit(model(name, solver), LocalBlocks(place(ROWS, 3)))
-    first = journal(tmp_path, LocalBlocks(place(ROWS, 3)))
+    undisturbed = fit(model(name, solver), LocalBlocks(partition(ROWS, 3)))
+    first = journal(tmp_path, LocalBlocks(partition(ROWS, 3)))
     lost_after = max(1, min(5, len(undisturbed.history_) - 1))
     with pytest.raises(Lost):
         fit(model(name, solver), first.blocks, first, rounds=1, lost_after=lost_after)
-    again = journal(tmp_path, LocalBlocks(place(ROWS, 3)))
+    again = journal(tmp_path, LocalBlocks(partition(ROWS, 3)))
     assert again.rounds == lost_after
     resumed = fit(model(name, solver), again.blocks, again, rounds=2)
     for attribute in ("coef_", "intercept_"):
@@ -90,7 +90,7 @@ def begun(folder, blocks, lost_after=5):
 
 @pytest.fixture(scope="module")
 def undisturbed():
-    return fit(model("PairwiseHingeClassifier", "all-pairs"), LocalBlocks(place(ROWS, 3))).coef_
+    return fit(model("PairwiseHingeClassifier", "all-pairs"), LocalBlocks(partition(ROWS, 3))).coef_
 
 
 def resumed(folder, blocks):
@@ -100,12 +100,12 @@ def resumed(folder, blocks):
 
 
 def test_a_fit_that_goes_on_does_not_look_at_the_rows_until_the_journal_ends(tmp_path, undisturbed):
-    begun(tmp_path, LocalBlocks(place(ROWS, 3)))
+    begun(tmp_path, LocalBlocks(partition(ROWS, 3)))
 
     class Counting(LocalBlocks):
         calls = 0
 
-        def fresh(self):
+        def without_memory(self):
             other = Counting(self._blocks)
             return other
 
@@ -113,7 +113,7 @@ def test_a_fit_that_goes_on_does_not_look_at_the_rows_until_the_journal_ends(tmp
             Counting.calls += step.__module__ != "aucdist.engine.checkpoint"
             return super().reduce(step, *args)
 
-    again = journal(tmp_path, Counting(place(ROWS, 3)))
+    again = journal(tmp_path, Counting(partition(ROWS, 3)))
     rounds = 0
 
     def callback(record):
@@ -132,7 +132,7 @@ def test_a_fit_that_goes_on_does_not_look_at_the_rows_until_the_journal_ends(tmp
 def test_the_last_two_are_kept_and_all_are_removed_in_the_end(tmp_path):
     above = tmp_path / "above"
     folder = above / "fit"
-    kept = begun(folder, LocalBlocks(place(ROWS, 3)))
+    kept = begun(folder, LocalBlocks(partition(ROWS, 3)))
     assert sorted(p.name for p in folder.glob("checkpoint-*")) == ["checkpoint-000003.json", "checkpoint-000004.json"]
     named = {
         name
@@ -153,7 +153,7 @@ def spoil(path):
 
 @pytest.mark.parametrize("what", ["manifest", "journal", "memory", "memory missing", "empty manifest"])
 def test_a_corrupt_one_is_not_used_but_the_one_before(what, tmp_path, undisturbed):
-    begun(tmp_path, LocalBlocks(place(ROWS, 3)))
+    begun(tmp_path, LocalBlocks(partition(ROWS, 3)))
     older, newest = sorted(tmp_path.glob("checkpoint-*"))
     of = {p: json.loads(p.read_text())["content"] for p in (older, newest)}
     if what == "manifest":
@@ -167,21 +167,21 @@ def test_a_corrupt_one_is_not_used_but_the_one_before(what, tmp_path, undisturbe
         mine = names - {n for names in of[older]["memory"].values() for n in names}
         target = tmp_path / min(mine)
         target.unlink() if what == "memory missing" else spoil(target)
-    again, coef = resumed(tmp_path, LocalBlocks(place(ROWS, 3)))
+    again, coef = resumed(tmp_path, LocalBlocks(partition(ROWS, 3)))
     assert any(f"{newest.name} is corrupt" in text for text in again.said)
-    assert any(text == f"goes on from the checkpoint of round {of[older]['rounds']}" for text in again.said)
+    assert any(text == f"resumes from the checkpoint of round {of[older]['rounds']}" for text in again.said)
     assert np.array_equal(coef, undisturbed)
 
 
 def test_one_of_another_fit_is_refused_and_both_fingerprints_are_shown(tmp_path):
-    begun(tmp_path, LocalBlocks(place(ROWS, 3)))
+    begun(tmp_path, LocalBlocks(partition(ROWS, 3)))
     with pytest.raises(InputError, match=r"of another fit.*There: .*\"abc\".*Here: .*\"xyz\""):
-        journal(tmp_path, LocalBlocks(place(ROWS, 3)), {**FINGERPRINT, "data": "xyz"})
+        journal(tmp_path, LocalBlocks(partition(ROWS, 3)), {**FINGERPRINT, "data": "xyz"})
 
 
 def test_a_fit_that_does_not_repeat_itself_is_refused(tmp_path):
-    begun(tmp_path, LocalBlocks(place(ROWS, 3)))
-    again = journal(tmp_path, LocalBlocks(place(ROWS, 3)))
+    begun(tmp_path, LocalBlocks(partition(ROWS, 3)))
+    again = journal(tmp_path, LocalBlocks(partition(ROWS, 3)))
     with pytest.raises(RunError, match="does not repeat the one of the checkpoint"):
         fit(model("PairwiseHingeClassifier", "all-pairs").set_params(lam=0.02), again.blocks, again)
 
@@ -192,7 +192,7 @@ def test_one_that_cannot_be_written_costs_nothing(tmp_path, undisturbed, monkeyp
     def full(url, data):
         raise InputError("No space left on device")
 
-    kept = journal(tmp_path, LocalBlocks(place(ROWS, 3)))
+    kept = journal(tmp_path, LocalBlocks(partition(ROWS, 3)))
     monkeypatch.setattr(checkpoint, "write_bytes", full)
     coef = fit(model("PairwiseHingeClassifier", "all-pairs"), kept.blocks, kept, rounds=1).coef_
     assert np.array_equal(coef, undisturbed)
@@ -202,7 +202,7 @@ def test_one_that_cannot_be_written_costs_nothing(tmp_path, undisturbed, monkeyp
 def test_they_come_by_rounds_by_seconds_or_when_asked_for(tmp_path):
     for rounds, seconds, now, expected in ((2, np.inf, False, 2), (None, 0.0, False, 1), (None, np.inf, True, 1)):
         folder = tmp_path / str((rounds, seconds))
-        kept = journal(folder, LocalBlocks(place(ROWS, 3)))
+        kept = journal(folder, LocalBlocks(partition(ROWS, 3)))
         found = []
 
         def callback(record, kept=kept, found=found, due=(rounds, seconds), now=now):
@@ -245,8 +245,8 @@ def test_on_workers_the_chain_of_steps_is_cut_and_the_bits_are_the_same(client, 
         model("PairwiseHingeClassifier", "all-pairs").set_params(max_passes=12).fit(kept.blocks, callback=callback)
     assert tasks[4] < tasks[2]
     # Here, and there again with other blocks' places: one worker was lost.
-    again, coef = resumed(tmp_path, LocalBlocks(place(ROWS, 3)))
-    assert again.said[0] == "goes on from the checkpoint of round 8"
+    again, coef = resumed(tmp_path, LocalBlocks(partition(ROWS, 3)))
+    assert again.said[0] == "resumes from the checkpoint of round 8"
     assert np.array_equal(coef, undisturbed)
     _, coef = resumed(tmp_path, DaskBlocks.load(client, load, 3))
     assert np.array_equal(coef, undisturbed)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from support.s3_servers import MOCK, mock_server, need_real, new_bucket, new_connections, point_to
 
-from aucdist.data.block import place
+from aucdist.data.block import partition
 from aucdist.data.shards.simulate import simulate
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.checkpoint import Journal
@@ -38,7 +38,7 @@ def names(client):
 
 
 def test_a_fit_goes_on_from_s3(client):
-    blocks = LocalBlocks(place(simulate(400, 5, 0.2, seed=2), 3))
+    blocks = LocalBlocks(partition(simulate(400, 5, 0.2, seed=2), 3))
 
     def journal():
         return Journal(f"s3://{BUCKET}/fits/mine", {"data": 1}, blocks, lambda text: None)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from aucdist.data.block import Block, place
+from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.columns import _MADE, columns_of
 from aucdist.engine.dask import DaskBlocks, local_client
@@ -20,7 +20,7 @@ def data(form=np.asarray, dtype=np.float64):
 
 
 def load(index):
-    return place(Block.of(*data(sp.csr_matrix)), N_BLOCKS)[index]
+    return partition(Block.of(*data(sp.csr_matrix)), N_BLOCKS)[index]
 
 
 def told(block, memory):
@@ -43,7 +43,7 @@ def check(columns, X, y, n_blocks):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_columns_here(n_blocks, form, dtype):
     X, y = data(form, dtype)
-    parts = place(Block.of(X, y), n_blocks)
+    parts = partition(Block.of(X, y), n_blocks)
     order = np.concatenate([part.row_id for part in parts])
     dense = data(dtype=dtype)[0]
     check(columns_of(LocalBlocks(parts)), dense[order], y[order], min(n_blocks, 7))
@@ -83,9 +83,11 @@ def test_columns_are_made_once_and_go_with_their_blocks():
 
 
 def test_masks_share_their_columns():
-    blocks = LocalBlocks(place(Block.of(*data()), 2))
+    blocks = LocalBlocks(partition(Block.of(*data()), 2))
     masks = [MaskedBlocks(blocks, np.arange(20) % 5 != k) for k in range(3)]
-    first, *others = (columns_of(masked).reduce(told)["blocks"] for masked in (blocks, *masks, masks[0].fresh()))
+    first, *others = (
+        columns_of(masked).reduce(told)["blocks"] for masked in (blocks, *masks, masks[0].without_memory())
+    )
     assert all(other[b] is first[b] for other in others for b in range(2))
     assert columns_of(MaskedBlocks(blocks, np.arange(20) > 3, Doubled())).reduce(told)["blocks"][0] is not first[0]
 

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from aucdist import PairwiseHingeClassifier
-from aucdist.data.block import Block, place
+from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import SMALL_ARGUMENTS, DaskBlocks, connect, local_client
 from aucdist.errors import InputError, RunError
@@ -28,12 +28,12 @@ def data(n=3000, seed=0):
 
 
 def load(index):
-    return place(Block.of(*data()), N_BLOCKS)[index]
+    return partition(Block.of(*data()), N_BLOCKS)[index]
 
 
 @pytest.fixture(scope="module")
 def local():
-    return solve(all_pairs(LocalBlocks(place(Block.of(*data()), N_BLOCKS)), 1e-2), tol=1e-4, max_passes=100)
+    return solve(all_pairs(LocalBlocks(partition(Block.of(*data()), N_BLOCKS)), 1e-2), tol=1e-4, max_passes=100)
 
 
 @pytest.fixture(scope="module")

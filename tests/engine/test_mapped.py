@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from aucdist.data.block import Block, place
+from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.engine.mapped import MappedBlocks
@@ -9,7 +9,7 @@ from aucdist.engine.mapped import MappedBlocks
 
 def parts():
     X = np.arange(24.0).reshape(12, 2)
-    return place(Block.of(X, np.where(np.arange(12) < 4, 1, -1)), 3)
+    return partition(Block.of(X, np.where(np.arange(12) < 4, 1, -1)), 3)
 
 
 def load(index):
@@ -41,13 +41,13 @@ def test_steps_see_what_was_made_and_keep_their_memory(there, request):
     every = np.arange(24.0).reshape(12, 2)[::2]
     assert made.reduce(total, 1.0) == {"sum": 2 * every.sum(), "calls": [1, 1, 1], "index": [0, 1, 2]}
     assert made.reduce(total, 3.0)["calls"] == [2, 2, 2]
-    assert made.fresh().reduce(total, 1.0)["calls"] == [1, 1, 1]
+    assert made.without_memory().reduce(total, 1.0)["calls"] == [1, 1, 1]
     assert made.reduce(total, 1.0)["calls"] == [3, 3, 3]
     # What was made can be changed again, and the blocks it came from are as they were.
     again = MappedBlocks(made, even_rows_doubled)
     assert not isinstance(again._made, MappedBlocks)  # steps go through one layer
     assert again.reduce(total, 1.0)["sum"] == 4 * every.sum()
-    assert again.fresh().reduce(total, 1.0)["calls"] == [1, 1, 1]
+    assert again.without_memory().reduce(total, 1.0)["calls"] == [1, 1, 1]
     fork = again.fork()
     assert fork.reduce(total, 1.0)["calls"] == again.reduce(total, 1.0)["calls"] == [2, 2, 2]
     assert blocks.reduce(total, 1.0)["sum"] == 276.0

@@ -12,7 +12,7 @@ import boto3
 import pytest
 from support.s3_servers import LAB, need_real, new_bucket, new_connections, point_to
 
-from aucdist.data.block import place
+from aucdist.data.block import partition
 from aucdist.data.dataset import Schema
 from aucdist.data.shards.shard import read_shard, write_shards
 from aucdist.data.shards.simulate import simulate
@@ -61,7 +61,7 @@ def load(url, order, index):
 @pytest.mark.s3
 def test_a_server_killed_during_a_pass_costs_time_only(bucket, tmp_path):
     order, down = tmp_path / "kill", []
-    blocks = place(simulate(6000, 8, 0.1, seed=1), N_BLOCKS)
+    blocks = partition(simulate(6000, 8, 0.1, seed=1), N_BLOCKS)
     write_shards(blocks, Schema(tuple("abcdefgh"), "y", ("1",), ("-1",), {}), f"s3://{bucket}/rows")
 
     def callback(record):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from aucdist.data.block import Block
-from aucdist.engine.serialize import freeze, thaw
+from aucdist.engine.serialize import deserialize, serialize
 from aucdist.errors import InputError
 from aucdist.kernels.rows import CsrRows
 from aucdist.solvers.base import Certificate, Status
@@ -51,12 +51,12 @@ def same(a, b):
 
 @given(TREES)
 def test_trees_come_back_to_the_last_bit(tree):
-    same(thaw(freeze(tree)), tree)
+    same(deserialize(serialize(tree)), tree)
 
 
 def test_arrays_keep_the_order_of_their_axes_and_scalars_their_type():
     columns = np.asfortranarray(np.arange(6.0).reshape(2, 3))
-    back = thaw(freeze({"columns": columns, "scalar": np.float32(0.1)}))
+    back = deserialize(serialize({"columns": columns, "scalar": np.float32(0.1)}))
     assert back["columns"].flags.f_contiguous
     assert not back["columns"].flags.c_contiguous
     assert type(back["scalar"]) is np.float32
@@ -64,7 +64,7 @@ def test_arrays_keep_the_order_of_their_axes_and_scalars_their_type():
 
 def test_our_own_records_come_back():
     block = Block.of(sp.csr_matrix(np.eye(3)), np.array([1, -1, 1]))
-    back = thaw(freeze((block, Certificate(1.0, 0.5, 0.5, Status.CONVERGED.value))))
+    back = deserialize(serialize((block, Certificate(1.0, 0.5, 0.5, Status.CONVERGED.value))))
     assert isinstance(back[0].rows, CsrRows)
     assert (back[0].X != block.X).nnz == 0
     assert back[1] == Certificate(1.0, 0.5, 0.5, "converged")
@@ -72,7 +72,7 @@ def test_our_own_records_come_back():
 
 @pytest.mark.parametrize("kind", [sp.csr_matrix, sp.csr_array])
 def test_sparse_matrices_come_back(kind):
-    back = thaw(freeze(kind(np.eye(4, 3))))
+    back = deserialize(serialize(kind(np.eye(4, 3))))
     assert type(back) is kind
     assert np.array_equal(back.toarray(), np.eye(4, 3))
 
@@ -82,9 +82,9 @@ class Foreign:
 
 
 @pytest.mark.parametrize("value", [Foreign(), {1, 2}, np.array([None]), print, b"bytes", 1j])
-def test_other_things_are_not_frozen(value):
-    with pytest.raises(TypeError, match="cannot be frozen"):
-        freeze([value])
+def test_other_things_are_not_serialized(value):
+    with pytest.raises(TypeError, match="cannot be serialized"):
+        serialize([value])
 
 
 def made(tree):
@@ -99,10 +99,10 @@ def made(tree):
         b"",
         b"no zip",
         pickle.dumps([1]),
-        freeze([1, np.zeros(5)])[:-30],
+        serialize([1, np.zeros(5)])[:-30],
         made(["record", "os", "system", "true"]),
         made(["record", "subprocess", "Popen", "true"]),
-        made(["record", "aucdist.engine.serialize", "thaw", "x"]),
+        made(["record", "aucdist.engine.serialize", "deserialize", "x"]),
         made(["record", "aucdist.engine.serialize", "json", "x"]),
         made(["record", "aucdist.solvers.base", "Certificate", 1.0]),
         made(["record", "aucdist.nowhere", "Certificate", 1.0]),
@@ -112,12 +112,12 @@ def made(tree):
     ],
 )
 def test_other_bytes_are_refused_and_nothing_of_them_runs(data):
-    with pytest.raises(InputError, match="no frozen values"):
-        thaw(data)
+    with pytest.raises(InputError, match="not serialized values"):
+        deserialize(data)
 
 
 def test_an_array_of_objects_in_the_file_is_not_unpickled():
     buffer = io.BytesIO()
     np.savez(buffer, tree=np.frombuffer(b'["array", 0]', dtype=np.uint8), **{"0": np.array([Foreign()])})
-    with pytest.raises(InputError, match="no frozen values"):
-        thaw(buffer.getvalue())
+    with pytest.raises(InputError, match="not serialized values"):
+        deserialize(buffer.getvalue())

@@ -18,7 +18,7 @@ from aucdist import (
     PairwiseSquareClassifier,
     UnivariateRankingClassifier,
 )
-from aucdist.data.block import Block, place
+from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.errors import InputError
@@ -94,7 +94,7 @@ def test_scores_are_those_of_models_that_had_not_seen_the_row():
         part = PairwiseSquareClassifier(lam=1e-2).fit(X[fold != number], y[fold != number])
         scores[fold == number] = X[fold == number] @ part.coef_[0]
     wanted = ScoreCounts.from_scores(y, scores)
-    for blocks in (LocalBlocks([Block.of(X, y)]), LocalBlocks(place(Block.of(X, y), 7))):
+    for blocks in (LocalBlocks([Block.of(X, y)]), LocalBlocks(partition(Block.of(X, y), 7))):
         counts = out_of_fold(model, blocks)
         np.testing.assert_allclose(counts.values, wanted.values, rtol=1e-9)
         np.testing.assert_array_equal(counts.pos, wanted.pos)
@@ -184,7 +184,7 @@ N_BLOCKS = 3
 
 
 def load(index):
-    return place(Block.of(*drawn(1200)), N_BLOCKS)[index]
+    return partition(Block.of(*drawn(1200)), N_BLOCKS)[index]
 
 
 def test_same_bits_on_workers():

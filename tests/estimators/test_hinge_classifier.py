@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from support.hinge_twins import hinge_value, l1_minimum, l2_minimum
 
 from aucdist import HingeClassifier
-from aucdist.data.block import Block, place
+from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.hinge import SOLVERS_OF
@@ -149,7 +149,7 @@ def test_blocks_in_place_of_rows(data, penalty, solver):
     other = fitted(classifier(penalty, solver, random_state=0, max_passes=50), LocalBlocks([Block.of(X, y)]))
     np.testing.assert_array_equal(one.coef_, other.coef_)
     assert one.classes_.tolist() == ["no", "yes"]
-    many = fitted(classifier(penalty, solver, random_state=0, max_passes=50), LocalBlocks(place(Block.of(X, y), 4)))
+    many = fitted(classifier(penalty, solver, random_state=0, max_passes=50), LocalBlocks(partition(Block.of(X, y), 4)))
     assert many.certificate_.primal < 1.2 * one.certificate_.primal
 
 

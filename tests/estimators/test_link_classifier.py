@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from aucdist import LinkClassifier, SeparationWarning
-from aucdist.data.block import Block, place
+from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.errors import InputError
@@ -212,7 +212,7 @@ def test_forms_of_input():
     assert model.classes_.tolist() == ["no", "yes"]
     assert set(model.predict(X)) == {"no", "yes"}
     for other in (
-        LinkClassifier(xi=0.1, lam=1e-2, tol=1e-10).fit(LocalBlocks(place(Block.of(X, y), 4))),
+        LinkClassifier(xi=0.1, lam=1e-2, tol=1e-10).fit(LocalBlocks(partition(Block.of(X, y), 4))),
         LinkClassifier(xi=0.1, lam=1e-2, tol=1e-10).fit(sp.csr_array(X), y),
         LinkClassifier(xi=0.1, lam=1e-2, tol=1e-10).fit(
             da.from_array(X, chunks=(250, 2)), da.from_array(y, chunks=100)
@@ -280,7 +280,7 @@ N_BLOCKS = 3
 
 
 def load(index):
-    return place(Block.of(*drawn(n=800, seed=5)), N_BLOCKS)[index]
+    return partition(Block.of(*drawn(n=800, seed=5)), N_BLOCKS)[index]
 
 
 @pytest.fixture(scope="module")
@@ -321,4 +321,4 @@ def test_same_bits_on_workers(client, parameters):
 def test_separates_if_no_row_of_weight_lies_on_the_wrong_side(scores, weight, separated, n_blocks, few, monkeypatch):
     monkeypatch.setattr("aucdist.estimators.scores.FEW", few)
     block = Block.of(np.array(scores)[:, None], np.array([-1, -1, 1, 1]), weight=np.array(weight, dtype=float))
-    assert separates(LocalBlocks(place(block, n_blocks)), np.ones(1)) is separated
+    assert separates(LocalBlocks(partition(block, n_blocks)), np.ones(1)) is separated

@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from support.margin_twins import minimum, objective, offset
 
 from aucdist import MarginMeanClassifier
-from aucdist.data.block import Block, place
+from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.checkpoint import Journal
 from aucdist.engine.dask import DaskBlocks, local_client
@@ -121,7 +121,7 @@ def test_the_gaussian_machine_is_the_sum_it_says(monkeypatch):
 def test_a_gram_matrix_beyond_its_bound_gives_the_same_numbers(solver, form, n_blocks):
     """17 rows at a time with one block, 5 with each of three; a row takes 3200 bytes."""
     X, y = problem()
-    blocks = LocalBlocks(place(Block.of(form(X), y), n_blocks))
+    blocks = LocalBlocks(partition(Block.of(form(X), y), n_blocks))
     parameters = {"kernel": "rbf", "solver": solver, "sampler": None, "n_outer": 4}
     kept = fit(blocks, **parameters)
     found = fit(blocks, **parameters, gram_bytes=17 * 3200)
@@ -198,7 +198,7 @@ def test_blocks_and_dask_collections(kernel):
     X, y = problem()
     parameters = {"solver": "svrg", "kernel": kernel, "n_outer": 100}
     plain = fit(X, y, **parameters)
-    blocks = fit(LocalBlocks(place(Block.of(X, y), 3)), **parameters)
+    blocks = fit(LocalBlocks(partition(Block.of(X, y), 3)), **parameters)
     chunks = fit(da.from_array(X, chunks=(150, 4)), da.from_array(y, chunks=150), **parameters)
     for model in (blocks, chunks):
         # The samples differ only as the hyperplanes do, which are found to 1 %.
@@ -210,7 +210,7 @@ def test_blocks_and_dask_collections(kernel):
 
 def load(index):
     X, y = problem()
-    return place(Block.of(X, y), 3)[index]
+    return partition(Block.of(X, y), 3)[index]
 
 
 def test_same_bits_on_workers():
@@ -340,7 +340,7 @@ def test_bad_data():
     with pytest.raises(InputError, match="one class"):
         fit(X, np.ones(400))
     with pytest.raises(InputError, match="MWMOTE needs rows in one block"):
-        fit(LocalBlocks(place(Block.of(X, y), 2)), sampler=MWMOTE())
+        fit(LocalBlocks(partition(Block.of(X, y), 2)), sampler=MWMOTE())
     with pytest.raises(InputError, match="all rows of the fit are equal"):
         fit(np.ones((400, 4)), y, kernel="rbf", sampler=None)
     with pytest.raises(InputError, match=r"feature 2 \(from 0\): its values are too large"):

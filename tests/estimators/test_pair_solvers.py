@@ -7,7 +7,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from support.oracle import pairwise_objective
 
 from aucdist import PairwiseHingeClassifier
-from aucdist.data.block import Block, place
+from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 
@@ -47,7 +47,7 @@ def data():
 @pytest.mark.parametrize("n_blocks", [1, 3])
 def test_dual_descent_converges(data, solver, n_blocks, options):
     X, y = data
-    blocks = LocalBlocks(place(Block.of(X, y), n_blocks))
+    blocks = LocalBlocks(partition(Block.of(X, y), n_blocks))
     model = PairwiseHingeClassifier(lam=0.1, solver=solver, tol=1e-2, random_state=0, **options).fit(blocks)
     c = model.certificate_
     assert c.status == "converged"

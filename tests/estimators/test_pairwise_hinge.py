@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from support.oracle import pairwise_objective
 
 from aucdist import PairwiseHingeClassifier
-from aucdist.data.block import Block, place
+from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 
@@ -96,7 +96,7 @@ def test_zero_weight_is_no_row(data):
 
 def test_fit_on_blocks(data):
     X, y = data
-    blocks = LocalBlocks(place(Block.of(X, y), 3))
+    blocks = LocalBlocks(partition(Block.of(X, y), 3))
     model = PairwiseHingeClassifier(lam=1e-2).fit(blocks)
     assert model.classes_.tolist() == [-1, 1]
     assert model.certificate_.primal == pytest.approx(pairwise_objective(model.coef_[0], X, y, 1e-2), rel=1e-10)

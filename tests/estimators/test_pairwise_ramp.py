@@ -7,7 +7,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from support.oracle import ramp_objective
 
 from aucdist import PairwiseHingeClassifier, PairwiseRampClassifier
-from aucdist.data.block import Block, place
+from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 
@@ -53,7 +53,7 @@ def test_sparse_blocks_and_weights(data):
     weight = (np.arange(400) % 3 > 0) * 1.0
     plain = PairwiseRampClassifier(lam=1e-2, tol=1e-8).fit(X[weight > 0], y[weight > 0])
     weighted = PairwiseRampClassifier(lam=1e-2, tol=1e-8).fit(sp.csr_array(X), y, sample_weight=weight)
-    blocks = LocalBlocks(place(Block.of(X, y, weight=weight), 3))
+    blocks = LocalBlocks(partition(Block.of(X, y, weight=weight), 3))
     np.testing.assert_allclose(weighted.coef_, plain.coef_, rtol=1e-5, atol=1e-7)
     np.testing.assert_allclose(PairwiseRampClassifier(lam=1e-2, tol=1e-8).fit(blocks).coef_, plain.coef_, rtol=1e-5)
 

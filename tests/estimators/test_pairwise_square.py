@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from support.square_twins import square_minimiser, square_value
 
 from aucdist import PairwiseSquareClassifier
-from aucdist.data.block import Block, place
+from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 
@@ -137,7 +137,7 @@ def test_more_features_than_the_closed_form_takes(solver):
     )
     model = fit(solver, X, y, lam=1e-2)
     assert roc_auc_score(y, model.decision_function(X)) > 0.95
-    blocks = LocalBlocks(place(Block.of(X, y), 2))
+    blocks = LocalBlocks(partition(Block.of(X, y), 2))
     assert roc_auc_score(y, fit(solver, blocks, None, lam=1e-2).decision_function(X)) > 0.95
 
 

@@ -73,7 +73,7 @@ def test_failures(error: BaseException, code: int, said: str, tmp_path: Path, mo
     def fail(*args: Any) -> None:
         raise error
 
-    monkeypatch.setattr("flows.train.run.open_data", fail)
+    monkeypatch.setattr("flows.train.run.open_source", fail)
     result = CliRunner().invoke(app, ["train", "digits", "--output", str(tmp_path / "runs")])
     assert result.exit_code == code
     assert said in result.stderr

@@ -156,7 +156,7 @@ def flow_terminated(data: str, folder: Path) -> np.ndarray:
 def _goes_on(data: str, folder: Path) -> np.ndarray:
     again = Run(config(data, folder), folder)
     found = again.weights()
-    if not any("goes on from the checkpoint" in line for line in again.said):
+    if not any("resumes from the checkpoint" in line for line in again.said):
         raise RuntimeError("the run began anew")
     return found
 

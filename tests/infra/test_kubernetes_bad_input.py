@@ -13,7 +13,7 @@ from support import kubernetes_lab as lab
 from support.certificates import Authority
 
 from aucdist.errors import InputError, RunError
-from flows.compute.clusters import cluster
+from flows.compute.clusters import open_cluster
 from flows.compute.kubernetes import api
 from flows.train.config import TrainConfig
 
@@ -27,13 +27,15 @@ pytestmark = [
 
 def started(tmp_path: Path, **kubernetes: Any) -> None:
     data = {"name": "digits"}
-    with cluster(TrainConfig.model_validate(lab.config(data, tmp_path, workers=1, **kubernetes)).cluster, "bad-input"):
+    with open_cluster(
+        TrainConfig.model_validate(lab.config(data, tmp_path, workers=1, **kubernetes)).cluster, "bad-input"
+    ):
         pass
 
 
 def test_wrong_kubeconfig_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
-    with pytest.raises(InputError, match=r"no Kubernetes to talk to \(KUBECONFIG="):
+    with pytest.raises(InputError, match=r"no Kubernetes is configured \(KUBECONFIG="):
         started(tmp_path)
 
 
@@ -51,7 +53,7 @@ def test_credentials_that_are_wrong_are_named(tmp_path: Path, monkeypatch: pytes
     wrong["users"][0]["user"] = {"token": "wrong"}
     (tmp_path / "kubeconfig").write_text(yaml.safe_dump(wrong))
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
-    with pytest.raises(InputError, match="does not know these credentials"):
+    with pytest.raises(InputError, match="rejects the credentials"):
         started(tmp_path)
 
 
@@ -59,7 +61,7 @@ def test_account_without_rights_is_told_what_it_lacks(
     namespace: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", f"{os.environ['KUBECONFIG']}-unprivileged")
-    with pytest.raises(InputError, match=r"refuses this to us.*cannot create resource \"daskclusters\""):
+    with pytest.raises(InputError, match=r"forbids this request.*cannot create resource \"daskclusters\""):
         started(tmp_path)
 
 
@@ -88,7 +90,7 @@ def test_secret_that_is_not_there_is_quoted(namespace: None, tmp_path: Path) -> 
 
 def test_name_that_is_taken_is_refused(namespace: None, tmp_path: Path) -> None:
     settings = lab.config({"name": "digits"}, tmp_path, workers=1, name="taken")
-    with cluster(TrainConfig.model_validate(settings).cluster, "first"):
+    with open_cluster(TrainConfig.model_validate(settings).cluster, "first"):
         with pytest.raises(InputError, match='"taken" already exists'):
             started(tmp_path, name="taken")
         assert not lab.no_clusters()
@@ -118,7 +120,7 @@ def stopped_operator() -> Iterator[None]:
 
 
 def test_operator_that_does_not_run_is_suspected(namespace: None, stopped_operator: None, tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="the Dask operator has made nothing of it: is it running"):
+    with pytest.raises(RunError, match="the Dask operator has created nothing: is it running"):
         started(tmp_path, timeout=8)
 
 

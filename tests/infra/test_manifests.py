@@ -12,7 +12,7 @@ import pytest
 import yaml
 from support import kubernetes_lab as lab
 
-from flows.compute.cache import streams
+from flows.compute.cache import choose_cache
 from flows.compute.kubernetes.manifests import (
     RUN_LABEL,
     TLS_FILES,
@@ -22,7 +22,7 @@ from flows.compute.kubernetes.manifests import (
     dask_cluster_of,
 )
 from flows.config.cluster import KubernetesConfig, Resources
-from flows.train.stages import BYTES_PER_BLOCK
+from flows.rows.in_memory import BYTES_PER_BLOCK
 
 INFRA = lab.ROOT / "infra"
 OVERLAYS = ("dev", "prod")
@@ -289,11 +289,11 @@ def test_table_of_sizes_is_what_the_flows_decide() -> None:
         assert size == f"{n_bytes / 2**30:.2f} GiB"
         workers, memory = int(kept.split()[0]), kept.split()[-1]
         room = (_memory_limit(Resources(memory=memory)), 1)
-        assert streams("auto", n_bytes, 2**26, [room] * workers)[0] is False, shape
-        assert workers == 1 or streams("auto", n_bytes, 2**26, [room] * (workers - 1))[0] is True, shape
+        assert choose_cache("auto", n_bytes, 2**26, [room] * workers)[0] is False, shape
+        assert workers == 1 or choose_cache("auto", n_bytes, 2**26, [room] * (workers - 1))[0] is True, shape
         per_core = n_bytes / 1e9 / workers
         assert seconds == f"{0.06 + 0.1 * per_core:.2f} to {0.1 + 0.25 * per_core:.2f}"
 
 
 def test_a_pod_of_one_gibibyte_streams_any_rows() -> None:
-    assert streams("auto", 2**50, BYTES_PER_BLOCK, [(_memory_limit(Resources(memory="1Gi")), 1)])[0] is True
+    assert choose_cache("auto", 2**50, BYTES_PER_BLOCK, [(_memory_limit(Resources(memory="1Gi")), 1)])[0] is True

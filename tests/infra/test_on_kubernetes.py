@@ -19,7 +19,7 @@ from support import kubernetes_lab as lab
 from support.certificates import Authority
 
 from aucdist.data.storage.files import open_fs, read_bytes
-from flows.compute.clusters import cluster
+from flows.compute.clusters import open_cluster
 from flows.progress.console import LineObserver
 from flows.train import run as pipeline
 from flows.train.config import TrainConfig
@@ -141,13 +141,15 @@ def test_autoscaler_acts_between_fits_and_a_fit_keeps_its_workers(
 ) -> None:
     seen: dict[int, set[int]] = {1: set(), 3: set()}
     one = lab.config(a9a, tmp_path, blocks=1, workers={"minimum": 1, "maximum": 3}, name="scaled")
-    with cluster(TrainConfig.model_validate(one).cluster, "two-fits") as (client, scratch):
-        monkeypatch.setattr(pipeline, "cluster", lambda *_: nullcontext((client, scratch)))
+    with open_cluster(TrainConfig.model_validate(one).cluster, "two-fits") as workers:
+        monkeypatch.setattr(pipeline, "open_cluster", lambda *_: nullcontext(workers))
         for blocks in (1, 3):
-            fitted = train(one | {"blocks": blocks}, lambda _, b=blocks: seen[b].add(len(client.nthreads())))
+            fitted = train(one | {"blocks": blocks}, lambda _, b=blocks: seen[b].add(len(workers.client.nthreads())))
             assert np.array_equal(fitted, train(lab.config(a9a, tmp_path, blocks=blocks)))
         assert seen == {1: {1}, 3: {3}}
-        lab.wait_until(lambda: len(client.nthreads()) < 3)  # nothing to do: the autoscaler takes them away again
+        lab.wait_until(
+            lambda: len(workers.client.nthreads()) < 3
+        )  # nothing to do: the autoscaler takes them away again
     assert lab.no_clusters()
 
 

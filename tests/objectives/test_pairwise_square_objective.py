@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.square_twins import FORMS, class_means, problem, square_gradient, square_minimiser, square_value
 
-from aucdist.data.block import Block, place
+from aucdist.data.block import Block, partition
 from aucdist.objectives.pairwise_square import (
     ClassMoments,
     PairwiseSquare,
@@ -32,7 +32,7 @@ ZERO = ClassMoments(0.0, np.zeros(1), np.zeros(1))
 def test_moments_are_those_of_the_rows(form, weighted, n_blocks, monkeypatch):
     monkeypatch.setattr("aucdist.objectives.pairwise_square.CHUNK", 20)
     X, y, weight = problem(weighted=weighted)
-    blocks = place(Block.of(FORMS[form](X), y, weight=weight if weighted else None), n_blocks)
+    blocks = partition(Block.of(FORMS[form](X), y, weight=weight if weighted else None), n_blocks)
     for label, name in ((-1, "neg"), (1, "pos")):
         mass, rows = weight[y == label], X[y == label]
         scatter = np.cov(rows.T, aweights=mass, bias=True) * mass.sum()
@@ -56,8 +56,8 @@ def test_moments_of_a_class_that_is_not_there(form):
 
 def test_moments_far_from_zero_keep_their_digits():
     X, y, _ = problem()
-    near, far = known([Block.of(X, y)]), known(place(Block.of(X + 1e7, y), 3))
-    np.testing.assert_allclose(far.spread, near.spread, rtol=1e-7, atol=1e-8)
+    near, far = known([Block.of(X, y)]), known(partition(Block.of(X + 1e7, y), 3))
+    np.testing.assert_allclose(far.covariance, near.covariance, rtol=1e-7, atol=1e-8)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -65,10 +65,12 @@ def test_value_and_gradient_are_those_of_all_pairs(weighted):
     X, y, weight = problem(weighted=weighted)
     both = known([Block.of(X, y, weight=weight)])
     w = np.random.default_rng(3).normal(size=4)
-    spread_w = both.spread @ w
-    assert value(w, both.difference, w @ spread_w, 0.3) == pytest.approx(square_value(w, X, y, 0.3, weight), rel=1e-13)
+    covariance_w = both.covariance @ w
+    assert value(w, both.difference, w @ covariance_w, 0.3) == pytest.approx(
+        square_value(w, X, y, 0.3, weight), rel=1e-13
+    )
     np.testing.assert_allclose(
-        gradient(w, both.difference, spread_w, 0.3), square_gradient(w, X, y, 0.3, weight), rtol=1e-11
+        gradient(w, both.difference, covariance_w, 0.3), square_gradient(w, X, y, 0.3, weight), rtol=1e-11
     )
 
 
@@ -95,7 +97,7 @@ def test_the_printed_factor_lacks_the_number_of_rows():
 @pytest.mark.parametrize("lam", [1.0, 1e-2, 1e-6])
 def test_minimisers_against_least_squares_over_all_pairs(lam):
     X, y, weight = problem(weighted=True)
-    both = known(place(Block.of(X, y, weight=weight), 4))
+    both = known(partition(Block.of(X, y, weight=weight), 4))
     w, primal, slope = next(both.minimisers([lam]))
     np.testing.assert_allclose(w, square_minimiser(X, y, lam, weight), rtol=1e-9)
     assert primal == pytest.approx(square_value(w, X, y, lam, weight), rel=1e-12)

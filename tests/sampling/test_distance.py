@@ -10,11 +10,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from aucdist.data.block import Block, place
+from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.sampling import DistanceUnderSampler
-from aucdist.sampling.distance import Hyperplane, Rule, count_digits, measure
+from aucdist.sampling.distance import Hyperplane, Rule, count_digits, measure_distances
 
 AXIS = Hyperplane(np.array([1.0, 0.0]), 0.0)
 """The distance is the size of the first feature."""
@@ -63,7 +63,7 @@ def test_rates(numbers, m):
 def test_u2_takes_part_of_exactly_the_nearest_rows(n_blocks, ratio, rounded):
     X, y = problem(rounded=rounded)
     sampler = DistanceUnderSampler(method="u2", ratio=ratio, svm=AXIS, random_state=1)
-    parts = place(Block.of(X, y), n_blocks)
+    parts = partition(Block.of(X, y), n_blocks)
     rule = sampler.rule(LocalBlocks(parts))
     expected = nearest(X, y, ratio)
     assert (rule.low, rule.high) == (expected[0], expected[-1])
@@ -73,9 +73,9 @@ def test_u2_takes_part_of_exactly_the_nearest_rows(n_blocks, ratio, rounded):
     taken = 0
     for part in parts:
         which = (part.y < 0) & (np.abs(part.X[:, 0]) <= rule.high)
-        _, told = measure(part, None, AXIS, -1, rule.seed)
+        _, told = measure_distances(part, None, AXIS, -1, rule.seed)
         assert told["low"][0] >= rule.low
-        memory = measure(part, None, AXIS, -1, rule.seed)[0]
+        memory = measure_distances(part, None, AXIS, -1, rule.seed)[0]
         near = memory.bits.view(np.float64)
         taken += ((near < rule.high) | ((near == rule.high) & (memory.lots <= np.uint64(rule.last_lot)))).sum()
         assert which.sum() >= (near < rule.high).sum()
@@ -112,7 +112,7 @@ def test_the_sample_does_not_depend_on_the_blocks(method):
     sampler = DistanceUnderSampler(method=method, svm=AXIS, random_state=5)
     found = []
     for n_blocks in (1, 2, 7):
-        blocks = sampler.resample_blocks(LocalBlocks(place(Block.of(X, y), n_blocks)))
+        blocks = sampler.resample_blocks(LocalBlocks(partition(Block.of(X, y), n_blocks)))
         found.append(sorted(blocks.reduce(row_ids)["ids"]))
     assert found[0] == found[1] == found[2]
     sampler.fit_resample(X, y)
@@ -126,7 +126,7 @@ def row_ids(block, memory):
 
 def parts():
     X, y = problem(rounded=True)
-    return place(Block.of(X, y), 3)
+    return partition(Block.of(X, y), 3)
 
 
 class Counting(LocalBlocks):
@@ -134,7 +134,7 @@ class Counting(LocalBlocks):
 
     read: list[str]
 
-    def fresh(self):
+    def without_memory(self):
         return self
 
     def reduce(self, step, *args):
@@ -147,7 +147,7 @@ def test_two_passes_from_a_given_hyperplane():
     blocks = Counting(parts())
     blocks.read = []
     DistanceUnderSampler(method="u2", svm=AXIS, random_state=0).resample_blocks(blocks)
-    assert blocks.read == ["measure", "_make"]
+    assert blocks.read == ["measure_distances", "_make"]
     assert count_digits.without_rows
 
 
@@ -238,6 +238,6 @@ def test_bad_data():
     with pytest.raises(InputError, match="all rows are of one class"):
         DistanceUnderSampler().resample_blocks(LocalBlocks([Block.of(X, np.ones(300))]))
     with pytest.raises(InputError, match="svm is not fitted, and the rows are in several blocks"):
-        DistanceUnderSampler(svm=SVC()).resample_blocks(LocalBlocks(place(Block.of(X, y), 2)))
+        DistanceUnderSampler(svm=SVC()).resample_blocks(LocalBlocks(partition(Block.of(X, y), 2)))
     with pytest.raises(InputError, match="equally far"):
         DistanceUnderSampler(method="u2", ratio=1, svm=AXIS).fit_resample(np.ones((300, 2)), y)

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aucdist.data.block import Block, place
+from aucdist.data.block import Block
+from aucdist.data.block import partition as partition_rows
 from aucdist.data.split import scrambled
 from aucdist.errors import InputError
 from aucdist.selection.folds import arrival, fold_numbers, group_numbers, partition, refuse_straddling, time_parts
@@ -38,7 +39,7 @@ def test_blocks_do_not_matter():
     y = np.where(np.arange(300) % 7, -1, 1)
     whole = Block.of(np.zeros((300, 1)), y)
     by_id = dict(zip(whole.row_id, fold_numbers(whole.row_id, whole.y, 5, 3), strict=True))
-    parts = place(whole, 4)
+    parts = partition_rows(whole, 4)
     ids, labels = np.concatenate([b.row_id for b in parts]), np.concatenate([b.y for b in parts])
     assert fold_numbers(ids, labels, 5, 3).tolist() == [by_id[i] for i in ids]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from aucdist.data.block import Block, place
+from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.objectives.links import Link, LinkLoss
@@ -31,7 +31,7 @@ def rows(n=N, weighted=False):
 
 
 def dealt(block, n_blocks=1):
-    return LocalBlocks(place(block, n_blocks))
+    return LocalBlocks(partition(block, n_blocks))
 
 
 @pytest.fixture
@@ -147,7 +147,7 @@ def test_masked_rows_are_not_drawn(rounds):
 
 
 def load(index):
-    return place(rows(), 4)[index]
+    return partition(rows(), 4)[index]
 
 
 @pytest.mark.usefixtures("large")

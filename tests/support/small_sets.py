@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from aucdist.data.block import Block, place
+from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 
 
@@ -17,4 +17,4 @@ def small(n_pos=9, n_neg=23, d=4, seed=0, shift=0.7):
 
 def blocks_of(X, y, n_blocks=1, weight=None):
     """Return the rows in so many blocks."""
-    return LocalBlocks(place(Block.of(X, y, weight=weight), n_blocks))
+    return LocalBlocks(partition(Block.of(X, y, weight=weight), n_blocks))

@@ -1,9 +1,11 @@
 """CSV files and KEEL ``.dat`` files: what their headers say, and the lines below them."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
+from aucdist.data.dataset import Schema
+from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.formats.tables import (
     BLANKS,
     MISSING_CATEGORY,
@@ -15,10 +17,7 @@ from aucdist.data.formats.tables import (
     pick,
     unique,
 )
-from aucdist.data.source import Source
 from aucdist.errors import InputError
-
-Known = Mapping[str, tuple[str, ...]]
 
 SEPARATORS = {"space": BLANKS, "tab": "\t"}
 ATTRIBUTE = re.compile(
@@ -29,8 +28,8 @@ ATTRIBUTE = re.compile(
 def parse_csv(
     data: bytes,
     where: str,
-    source: Source,
-    known: Known | None,
+    source: SourceFields,
+    schema: Schema | None,
     *,
     columns: Sequence[str] = (),
     first_line: int = 1,
@@ -42,9 +41,9 @@ def parse_csv(
     data : bytes
     where : str
         Names the file in errors.
-    source : Source
-    known : mapping or None
-        The categories of the training data, for a file that must be encoded like it.
+    source : SourceFields
+    schema : Schema or None
+        That of the training data, for a file that must be encoded like it.
     columns : sequence of str
         For a part, which has no header: the names of the columns.
     first_line : int
@@ -64,35 +63,43 @@ def parse_csv(
     kept = names if source.keep is None else [pick(names, name, where, "keep") for name in source.keep]
     features = tuple(name for name in kept if name != label)
     form = TableForm(
-        names, label, features, hashed=hashed_in(source, features, where), separator=separator_of(source),
-        first_line=first_line, allowed=known or {}, missing=source.missing == "keep", dtype=source.dtype or "float64",
-    )  # fmt: skip
-    if known is None and source.categorical == "auto":
+        names,
+        label,
+        features,
+        hashed=hashed_in(source, schema, features, where),
+        separator=separator_of(source),
+        first_line=first_line,
+        allowed=schema.categories if schema else {},
+        missing=source.missing == "keep",
+        dtype=source.dtype or "float64",
+    )
+    if schema is None and source.categorical == "auto":
         texts = infer_texts(data, where, form) & set(features)
     else:
-        texts = categorical_in(source, known, features, where)
+        texts = categorical_in(source, schema, features, where)
     return parse_table(data, where, replace(form, categorical=texts))
 
 
-def categorical_in(source: Source, known: Known | None, features: Sequence[str], where: str) -> set[str]:
+def categorical_in(source: SourceFields, schema: Schema | None, features: Sequence[str], where: str) -> set[str]:
     """Return the columns that were categorical in the training data, or that the source names as such."""
-    if known is not None:
-        return set(known) & set(features)
+    if schema is not None:
+        return set(schema.categories) & set(features)
     named = [] if source.categorical == "auto" else source.categorical
     return {pick(features, column, where, "categorical") for column in named}
 
 
-def hashed_in(source: Source, features: Sequence[str], where: str) -> dict[str, int]:
-    """Return the columns that the source says are hashed, and into how many features."""
-    return {pick(features, column, where, "hashed"): n for column, n in source.hashed.items()}
+def hashed_in(source: SourceFields, schema: Schema | None, features: Sequence[str], where: str) -> dict[str, int]:
+    """Return the columns that are hashed, in the training data or by the source, and into how many features."""
+    hashed = source.hashed if schema is None else schema.hashed
+    return {pick(features, column, where, "hashed"): n for column, n in hashed.items()}
 
 
-def separator_of(source: Source) -> str:
+def separator_of(source: SourceFields) -> str:
     """Return what stands between the cells of a CSV file."""
     return SEPARATORS.get(source.separator, source.separator)
 
 
-def csv_head(data: bytes, where: str, source: Source) -> tuple[list[str], int, int]:
+def csv_head(data: bytes, where: str, source: SourceFields) -> tuple[list[str], int, int]:
     """Return the column names of a CSV file, where its rows start, and the number of the line there."""
     next_line, cells, end = first_row(data, where, separator_of(source))
     if source.header:
@@ -100,7 +107,7 @@ def csv_head(data: bytes, where: str, source: Source) -> tuple[list[str], int, i
     return unique(source.columns or [f"x{i}" for i in range(1, len(cells) + 1)], where), 0, 1
 
 
-def parse_keel(data: bytes, where: str, source: Source, known: Known | None) -> Table:
+def parse_keel(data: bytes, where: str, source: SourceFields, schema: Schema | None) -> Table:
     """Read a KEEL file: ``@attribute`` lines with types, ``@inputs``, ``@outputs``, ``@data``, then cells and commas.
 
     The categories of a nominal attribute are those that it declares, whether they occur or not, so that the parts of a
@@ -115,15 +122,15 @@ def parse_keel(data: bytes, where: str, source: Source, known: Known | None) -> 
     label = pick(names, outputs[0] if source.label is None else source.label, where, "label")
     inputs = roles.get("input") or [name for name in names if name not in outputs]
     features = tuple(pick(names, name, where, "@inputs") for name in inputs if name != label)
-    texts = categorical_in(source, known, features, where)
-    if known is None:
+    texts = categorical_in(source, schema, features, where)
+    if schema is None:
         texts |= {name for name in features if domains[name]}
     missing = source.missing == "keep"
     more = (MISSING_CATEGORY,) if missing else ()
     allowed = {name: domain if name == label else (*domain, *more) for name, domain in domains.items() if domain}
     form = TableForm(
-        names, label, features, texts, hashed_in(source, features, where), ",", first_line, allowed | dict(known or {}),
-        missing, source.dtype or "float64",
+        names, label, features, texts, hashed_in(source, schema, features, where), ",", first_line,
+        allowed | (schema.categories if schema else {}), missing, source.dtype or "float64",
     )  # fmt: skip
     return parse_table(data, where, form)
 
@@ -153,11 +160,11 @@ def _keel_head(data: bytes, where: str) -> tuple[dict[str, tuple[str, ...]], dic
     raise InputError(f"{where}: no @data line; is this a KEEL file?")
 
 
-def _attribute(text: str, place: str) -> tuple[str, tuple[str, ...]]:
+def _attribute(text: str, where: str) -> tuple[str, tuple[str, ...]]:
     match = ATTRIBUTE.fullmatch(text)
     if match is None:
         raise InputError(
-            f"{place}: {text[:40]!r} is not `name {{value, ...}}`, `name real [low, high]` or `name integer`"
+            f"{where}: {text[:40]!r} is not `name {{value, ...}}`, `name real [low, high]` or `name integer`"
         )
     domain = match["domain"]
     values = [value.strip() for value in domain[1:-1].split(",")] if domain.startswith("{") else []

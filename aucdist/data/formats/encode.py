@@ -10,14 +10,16 @@ import scipy.sparse as sp
 
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
+from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.formats.survey import feature_names
 from aucdist.data.formats.svmlight import SparseRows
 from aucdist.data.formats.tables import Table
-from aucdist.data.source import Source
 from aucdist.errors import InputError
 
+Parsed = Table | SparseRows
 
-def encode(parsed: Table | SparseRows, where: str, source: Source, schema: Schema, first_row: int = 0) -> Block:
+
+def encode(parsed: Parsed, where: str, source: SourceFields, schema: Schema, first_row: int = 0) -> Block:
     """Return rows as a block.
 
     Parameters
@@ -26,8 +28,8 @@ def encode(parsed: Table | SparseRows, where: str, source: Source, schema: Schem
         What a file or a part of one holds.
     where : str
         Names it in errors.
-    source : Source
-        Its layout and type of values must be settled (`aucdist.data.formats.survey.settled`).
+    source : SourceFields
+        Its layout and type of values must be decided (`aucdist.data.formats.survey.with_layout_and_dtype`).
     schema : Schema
         The features and classes that the block gets.
     first_row : int
@@ -91,11 +93,11 @@ def _pieces(table: Table, categories: Mapping[str, Sequence[str]]) -> Iterator[t
         for name in of_run:
             column, width = table.texts[name], table.hashed.get(name) or len(categories[name])
             if name in table.hashed:
-                place = [_hash(value) % width for value in column.categories]
+                feature = [_hash(value) % width for value in column.categories]
             else:
                 position = {value: i for i, value in enumerate(categories[name])}
-                place = [position[value] for value in column.categories]
-            yield np.array(place, dtype=np.int32)[column.codes], width
+                feature = [position[value] for value in column.categories]
+            yield np.array(feature, dtype=np.int32)[column.codes], width
 
 
 def _sparse(piece: np.ndarray, width: int, dtype: np.dtype) -> sp.csr_matrix:
@@ -111,7 +113,8 @@ def _hash(text: str) -> int:
 
 
 def _missing(names: Sequence[str], schema: Schema) -> str:
-    missing = [name for name in schema.feature_names if name not in set(names)]
-    added = [name for name in names if name not in set(schema.feature_names)]
+    here, trained = set(names), set(schema.feature_names)
+    missing = [name for name in schema.feature_names if name not in here]
+    added = [name for name in names if name not in trained]
     parts = [f"{kind} {', '.join(which[:5])}" for kind, which in (("missing", missing), ("added", added)) if which]
     return "; ".join(parts) or "they have another order"

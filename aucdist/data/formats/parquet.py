@@ -1,6 +1,6 @@
 """Parquet files of a user's own, with one feature in each column: only the columns and row groups that are needed are read."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,7 +11,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from aucdist.data.dataset import Schema
 from aucdist.data.formats.delimited import categorical_in, hashed_in
+from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.formats.tables import (
     MISSING_CATEGORY,
     REMEDY,
@@ -23,18 +25,16 @@ from aucdist.data.formats.tables import (
     unique,
     unlabelled,
 )
-from aucdist.data.source import Source
 from aucdist.data.storage import files
 from aucdist.data.storage.arrow_files import opened
 from aucdist.data.storage.compression import ALWAYS_ALLOWED
 from aucdist.errors import InputError
 
-Known = Mapping[str, tuple[str, ...]]
 # A column of one value, a million times over, takes a few bytes. Tables that mean something grow less than this.
 MOST_GROWTH = 10_000
 
 
-def parse_parquet(data: bytes, where: str, source: Source, known: Known | None) -> Table:
+def parse_parquet(data: bytes, where: str, source: SourceFields, schema: Schema | None) -> Table:
     """Read a Parquet file; numbers and booleans become numbers, float32 stays float32.
 
     Parameters
@@ -42,9 +42,9 @@ def parse_parquet(data: bytes, where: str, source: Source, known: Known | None) 
     data : bytes
     where : str
         Names the file in errors.
-    source : Source
-    known : mapping or None
-        The categories of the training data, for a file that must be encoded like it.
+    source : SourceFields
+    schema : Schema or None
+        That of the training data, for a file that must be encoded like it.
 
     Raises
     ------
@@ -53,16 +53,16 @@ def parse_parquet(data: bytes, where: str, source: Source, known: Known | None) 
         finite or of an unknown category, naming row (from 1) and column.
     """
     with _sound(where):
-        return _parsed(pq.ParquetFile(pa.BufferReader(data)), pa.BufferReader(data), where, source, known)
+        return _parsed(pq.ParquetFile(pa.BufferReader(data)), pa.BufferReader(data), where, source, schema)
 
 
-def parse_row_groups(url: str, source: Source, known: Known | None, start: int, stop: int) -> Table:
+def parse_row_groups(url: str, source: SourceFields, schema: Schema | None, start: int, stop: int) -> Table:
     """Read the row groups from `start` to before `stop` of a file. Parameters and errors as `parse_parquet`."""
     with _sound(files.shown(url)), opened(url) as file:
-        return _parsed(pq.ParquetFile(file, pre_buffer=True), file, files.shown(url), source, known, start, stop)
+        return _parsed(pq.ParquetFile(file, pre_buffer=True), file, files.shown(url), source, schema, start, stop)
 
 
-def row_group_sizes(url: str, source: Source) -> dict[int, int]:
+def row_group_sizes(url: str, source: SourceFields) -> dict[int, int]:
     """Return the bytes of each row group of a file, uncompressed, by its number.
 
     Row groups that cannot hold a row for `source.where`, by their statistics, are left out. Only the end of the file is read,
@@ -91,12 +91,12 @@ def _sound(where: str) -> Iterator[None]:
         raise InputError(f"{where} is not a sound Parquet file: {e}") from None
 
 
-def _condition(source: Source) -> pc.Expression | None:
+def _condition(source: SourceFields) -> pc.Expression | None:
     return None if source.where is None else pq.filters_to_expression([tuple(c) for c in source.where])
 
 
 def _needed_groups(
-    file: pa.NativeFile, source: Source, groups: Sequence[int], names: Sequence[str], where: str
+    file: pa.NativeFile, source: SourceFields, groups: Sequence[int], names: Sequence[str], where: str
 ) -> list[int]:
     condition = _condition(source)
     if condition is None:
@@ -122,8 +122,8 @@ def _parsed(
     file: pq.ParquetFile,
     raw: pa.NativeFile,
     where: str,
-    source: Source,
-    known: Known | None,
+    source: SourceFields,
+    schema: Schema | None,
     start: int = 0,
     stop: int | None = None,
 ) -> Table:
@@ -142,7 +142,7 @@ def _parsed(
         with _meant(where):
             table, first = table.filter(_condition(source)), 1
             where = f"{where}, where {source.where}"
-    return _table(table.select(read), where, source, known, label, features, first)
+    return _table(table.select(read), where, source, schema, label, features, first)
 
 
 def _refuse_bomb(metadata: pq.FileMetaData, groups: Sequence[int], n_columns: int, size: int, where: str) -> None:
@@ -159,18 +159,18 @@ def _refuse_bomb(metadata: pq.FileMetaData, groups: Sequence[int], n_columns: in
 def _table(
     table: pa.Table,
     where: str,
-    source: Source,
-    known: Known | None,
+    source: SourceFields,
+    schema: Schema | None,
     label: str | None,
     features: tuple[str, ...],
     first: int,
 ) -> Table:
     """Turn columns into numbers and texts; `first` is the number of the first row, for errors."""
-    hashed = hashed_in(source, features, where)
-    if known is None and source.categorical == "auto":
+    hashed = hashed_in(source, schema, features, where)
+    if schema is None and source.categorical == "auto":
         chosen = {name for name in features if not _is_number(table.schema.field(name).type)} - set(hashed)
     else:
-        chosen = categorical_in(source, known, features, where)
+        chosen = categorical_in(source, schema, features, where)
     texts = {*chosen, *hashed}
     free = set(features) if source.missing == "keep" else set()
     for name in table.column_names:
@@ -178,14 +178,16 @@ def _table(
             _refuse_nulls(table[name], where, name, first)
     numbers = [_numbers(table[name], where, name, first, name in free) for name in features if name not in texts]
     columns = {
-        name: _texts(table[name], where, name, first, None if known is None else known.get(name), name in free)
+        name: _texts(
+            table[name], where, name, first, None if schema is None else schema.categories.get(name), name in free
+        )
         for name in (*texts, *([] if label is None else [label]))
     }
     found = {name: tuple(columns[name].categories) for name in features if name in chosen}
     if label is None:
         columns[""] = unlabelled(table.num_rows)
     matrix = np.column_stack(numbers) if numbers else np.empty((table.num_rows, 0))
-    return Table(matrix, columns, label or "", features, found if known is None else dict(known), hashed)
+    return Table(matrix, columns, label or "", features, found if schema is None else dict(schema.categories), hashed)
 
 
 def _is_number(kind: pa.DataType) -> bool:

@@ -1,4 +1,4 @@
-"""What must be known of all parts of a data set before the first of them can be encoded."""
+"""Surveys of parts: what must be known of all parts of a data set before the first of them can be encoded."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -6,19 +6,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from aucdist.data.dataset import Schema
+from aucdist.data.formats.base import Format
+from aucdist.data.formats.source_fields import AnySource, SourceFields
 from aucdist.data.formats.svmlight import SparseRows
 from aucdist.data.formats.tables import Table, unique
 from aucdist.data.labels import choose_positive
-from aucdist.data.source import Source
 from aucdist.errors import InputError
 
-# Above this share of non-zero entries a row is read faster as a dense one, and takes hardly more memory.
-DENSE_ABOVE = 0.5
 # A column with more categories than this is an identifier, and its 0/1 features would fill the memory.
 MAX_CATEGORIES = 10_000
-# A file of one line could name feature 2 147 483 647. Features beyond the first are seldom rarer than this.
-ALWAYS_WIDE = 2**24
-WIDTH_PER_VALUE = 10
 
 
 @dataclass(frozen=True)
@@ -95,12 +91,14 @@ def survey_of(parsed: Table | SparseRows, where: str, lines: int) -> Survey:
     )  # fmt: skip
 
 
-def schema_of(source: Source, survey: Survey, name: str) -> Schema:
+def schema_of(source: SourceFields, of: Format, survey: Survey, name: str) -> Schema:
     """Return the schema of a data set.
 
     Parameters
     ----------
-    source : Source
+    source : SourceFields
+    of : Format
+        Its format.
     survey : Survey
         That of all parts.
     name : str
@@ -110,28 +108,51 @@ def schema_of(source: Source, survey: Survey, name: str) -> Schema:
     ------
     InputError
         If there is no row or no feature, if a column has too many categories, if two features get the same name, or if
-        the classes cannot be parted into positive and negative ones.
+        the classes cannot be divided into positive and negative ones.
     """
     if survey.rows == 0:
         raise InputError(f"{survey.where} has no rows")
-    if source.format == "svmlight":
-        names = _numbered(source, survey)
-    else:
-        _refuse_identifiers(survey)
-        names = tuple(unique(feature_names(survey.columns, survey.categories, survey.hashed), survey.where))
+    names = of.feature_names(source, survey)
     if not names:
         raise InputError(f"{survey.where} has no column but the label")
     positive, negative = choose_positive(survey.classes, source.positive, name)
     return Schema(names, survey.label, positive, negative, survey.categories, survey.hashed)
 
 
-def settled(source: Source, survey: Survey, n_features: int) -> Source:
-    """Return the source with layout and type of the values decided where it leaves them open."""
-    few = survey.stored <= DENSE_ABOVE * survey.rows * n_features
-    sparse = few if source.format == "svmlight" else bool(survey.hashed)
-    layout = ("csr" if sparse else "dense") if source.layout == "auto" else source.layout
+def with_layout_and_dtype(source: AnySource, of: Format, survey: Survey, n_features: int) -> AnySource:
+    """Return the source with the layout and the type of the values decided where it leaves them open."""
+    layout = ("csr" if of.is_sparse(survey, n_features) else "dense") if source.layout == "auto" else source.layout
     dtype = source.dtype or ("float32" if survey.single else "float64")
     return source.model_copy(update={"layout": layout, "dtype": dtype})
+
+
+def check_expectations(source: SourceFields, name: str, survey: Survey, schema: Schema) -> None:
+    """Do nothing if rows, features and classes are those that the source states.
+
+    Raises
+    ------
+    InputError
+        Naming what was expected and what was found.
+    """
+    for what, found, wanted in (
+        ("rows", survey.rows, source.rows),
+        ("features", len(schema.feature_names), source.features),
+        ("rows of each class", survey.classes, source.classes),
+    ):
+        if wanted is not None and found != wanted:
+            raise InputError(f"{name}: {wanted} {what} are expected, but {found} were found")
+
+
+def column_features(survey: Survey) -> tuple[str, ...]:
+    """Return the names of the features of columns.
+
+    Raises
+    ------
+    InputError
+        If a column has too many categories, or if two features get the same name.
+    """
+    _refuse_identifiers(survey)
+    return tuple(unique(feature_names(survey.columns, survey.categories, survey.hashed), survey.where))
 
 
 def feature_names(
@@ -150,19 +171,6 @@ def _refuse_identifiers(survey: Survey) -> None:
                 f"{survey.where}, column {name!r}: {len(values)} categories, more than {MAX_CATEGORIES}: it looks like an "
                 "identifier. Leave it out of the data, list it under `hashed`, or make it a number"
             )
-
-
-def _numbered(source: Source, survey: Survey) -> tuple[str, ...]:
-    """Return the names of features that are called by their numbers."""
-    if survey.width == 0:
-        raise InputError(f"{survey.where}: no row has a feature")
-    if source.n_features is None and survey.width > max(ALWAYS_WIDE, WIDTH_PER_VALUE * survey.stored):
-        raise InputError(
-            f"{survey.where}: the largest feature is number {survey.width}, but only {survey.stored} values are not zero: a "
-            f"model of so many weights would fill the memory. If it is meant, say so by n_features: {survey.width}"
-        )
-    start = 0 if source.zero_based else 1
-    return tuple(str(i) for i in range(start, start + (source.n_features or survey.width)))
 
 
 def _columns(survey: Survey) -> tuple[object, ...]:

@@ -2,31 +2,24 @@
 
 import os
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-import aiohttp
 import fsspec
-from botocore import exceptions as boto  # type: ignore[import-untyped]
 
 from aucdist.data.storage import s3
 from aucdist.data.storage.download import fetch
-from aucdist.data.storage.retries import code_of, retried
+from aucdist.data.storage.network_errors import AIOHTTP, BOTO, Exceptions, loaded
+from aucdist.data.storage.retries import code_of, response_of, retried
 from aucdist.errors import InputError
+from aucdist.extras import load_optional
 
-WEB: dict[str, Any] = {
-    "client_kwargs": {
-        "timeout": aiohttp.ClientTimeout(total=None, sock_connect=s3.CONNECT_SECONDS, sock_read=s3.READ_SECONDS),
-        "trust_env": True,
-    }
-}
-NO_IDENTITY = (
-    boto.NoCredentialsError, boto.PartialCredentialsError, boto.CredentialRetrievalError, boto.ProfileNotFound,
-)  # fmt: skip
+NO_IDENTITY = ("NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "ProfileNotFound")
+"""Exceptions of botocore: it found no credentials, or not all."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +161,7 @@ def read_range(url: str, start: int, end: int, version: Stat | None = None) -> b
         else:
             data, etag = retried(lambda: fs.cat_file(path, start, end)), "" if is_web(url) else stat(url).etag
     if version is not None and etag and etag != version.etag:
-        raise InputError(f"{shown(url)} has changed since it was first looked at: start again when it is complete")
+        raise InputError(f"{shown(url)} has changed since it was first read: start again when it is complete")
     return bytes(data)
 
 
@@ -277,6 +270,42 @@ def remove(url: str) -> None:
             retried(lambda: fs.rm(path, recursive=True))
 
 
+def remove_files(folder: str, names: Sequence[str]) -> None:
+    """Remove some files of a folder, as far as they are there, and then the folder if it is empty.
+
+    Folders and links are not followed: what is in another folder stays.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be removed, or the folder cannot be reached.
+    """
+    with explained(folder, "write"):
+        fs, path = open_fs(folder)
+        if "file" in fs.protocol:
+            for name in names:
+                file = Path(path, name)
+                if file.is_symlink() or not file.is_dir():
+                    file.unlink(missing_ok=True)
+            with suppress(OSError):  # something else is in it, or another run has removed it
+                Path(path).rmdir()
+        elif names:
+            retried(lambda: fs.rm([f"{path}/{name}" for name in names]))
+
+
+def refuse_link(folder: str) -> None:
+    """Do nothing unless a folder is a link to another one, in which nothing should be written or removed.
+
+    Raises
+    ------
+    InputError
+        If it is.
+    """
+    fs, path = open_fs(folder)
+    if "file" in fs.protocol and Path(path).is_symlink():
+        raise InputError(f"{shown(folder)} is a link to another folder: remove it")
+
+
 @contextmanager
 def _aside(target: Path, data: bytes) -> Iterator[Path]:
     """Write the bytes to a file beside the target, which is gone in the end, or after a kill is one that nobody reads."""
@@ -303,7 +332,11 @@ def open_fs(url: str) -> tuple[Any, str]:
         If nothing here can open such a URL.
     """
     scheme = url.split("://", 1)[0] if "://" in url else "file"
-    known = s3.options(urlsplit(url).netloc) if scheme in s3.SCHEMES else WEB if is_web(url) else {}
+    if scheme in s3.SCHEMES:
+        load_optional("s3fs")
+        known = s3.options(urlsplit(url).netloc)
+    else:
+        known = _web_options() if is_web(url) else {}
     try:
         fs, path = fsspec.url_to_fs(url, **known)
     except (ValueError, ImportError):
@@ -313,6 +346,22 @@ def open_fs(url: str) -> tuple[Any, str]:
     if scheme in s3.SCHEMES:
         fs.retries = 1  # tries of s3fs, which know no jitter
     return fs, path
+
+
+def _denied() -> Exceptions:
+    return (PermissionError, *loaded(BOTO, *NO_IDENTITY))
+
+
+def _unreachable() -> Exceptions:
+    return (*loaded(BOTO, "BotoCoreError"), *loaded(AIOHTTP, "ClientError"), TimeoutError, ConnectionError)
+
+
+def _web_options() -> dict[str, Any]:
+    """Return how to connect to a web server, as fsspec takes it."""
+    timeout = load_optional("aiohttp").ClientTimeout(
+        total=None, sock_connect=s3.CONNECT_SECONDS, sock_read=s3.READ_SECONDS
+    )
+    return {"client_kwargs": {"timeout": timeout, "trust_env": True}}
 
 
 @contextmanager
@@ -328,17 +377,17 @@ def explained(url: str, what: str) -> Iterator[None]:
         hint = "no such bucket" if code_of(e.__cause__) == "NoSuchBucket" else "no such file or folder"
         root = "" if remote or what == "write" else f" (relative paths lie below AUCDIST_DATA, here {data_root()})"
         raise InputError(f"cannot {what} {name}: {hint}{root}") from None
-    except (PermissionError, *NO_IDENTITY) as e:
+    except _denied() as e:
         hint = "check the credentials (environment or profile) and the rights" if remote else "check its permissions"
         raise InputError(f"cannot {what} {name}: access denied ({type(e).__name__}); {hint}") from None
-    except boto.ClientError as e:
-        code = e.response.get("Error", {}).get("Code", "unknown")
+    except loaded(BOTO, "ClientError") as e:
+        code = response_of(e).get("Error", {}).get("Code", "unknown")
         raise InputError(f"cannot {what} {name}: the server answered {code}") from None
-    except aiohttp.ClientResponseError as e:
-        raise InputError(f"cannot {what} {name}: the server answered {e.status}") from None
-    except boto.FlexibleChecksumError:
+    except loaded(AIOHTTP, "ClientResponseError") as e:
+        raise InputError(f"cannot {what} {name}: the server answered {getattr(e, 'status', '?')}") from None
+    except loaded(BOTO, "FlexibleChecksumError"):
         raise InputError(f"cannot {what} {name}: what arrives has not the checksum that it was stored with") from None
-    except (boto.BotoCoreError, aiohttp.ClientError, TimeoutError, ConnectionError) as e:
+    except _unreachable() as e:
         at = shown(str(getattr(e, "kwargs", {}).get("endpoint_url", "")))
         raise InputError(
             f"cannot {what} {name}: {at or 'the server'} cannot be reached ({type(e).__name__}); "

@@ -6,10 +6,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TypeVar
+from typing import Any, TypeVar
 
-import aiohttp
-from botocore import exceptions as boto  # type: ignore[import-untyped]
+from aucdist.data.storage.network_errors import AIOHTTP, BOTO, Exceptions, loaded
 
 T = TypeVar("T")
 
@@ -20,11 +19,6 @@ run should be lost because a server was restarted."""
 FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0
 BUSY = {429, 500, 502, 503, 504}
 BUSY_CODES = {"SlowDown", "RequestTimeout", "ConditionalRequestConflict"}
-GONE = (
-    boto.ConnectionError, boto.HTTPClientError, boto.IncompleteReadError, boto.FlexibleChecksumError,
-    aiohttp.ClientPayloadError, aiohttp.ClientConnectionError, ConnectionError, TimeoutError,
-)  # fmt: skip
-FOR_GOOD = (boto.SSLError, aiohttp.ClientSSLError)
 
 _log = logging.getLogger(__name__)
 _dice = random.Random()  # its own, so that nobody's seeded numbers depend on the network
@@ -62,16 +56,32 @@ def retried(call: Callable[[], T]) -> T:
 
 def may_pass(error: BaseException) -> bool:
     """Tell whether an error of a store is one that another try may not meet."""
-    if isinstance(error, aiohttp.ClientResponseError):
-        return error.status in BUSY
+    if isinstance(error, loaded(AIOHTTP, "ClientResponseError")):
+        return getattr(error, "status", None) in BUSY
     # s3fs turns the server's answers into errors of Python's own, and keeps the answer as their cause.
-    answered = error if isinstance(error, boto.ClientError) else error.__cause__
-    if isinstance(answered, boto.ClientError):
-        status = answered.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+    server_error = loaded(BOTO, "ClientError")
+    answered = error if isinstance(error, server_error) else error.__cause__
+    if isinstance(answered, server_error):
+        status = response_of(answered).get("ResponseMetadata", {}).get("HTTPStatusCode")
         return status in BUSY or code_of(answered) in BUSY_CODES
-    return isinstance(error, GONE) and not isinstance(error, FOR_GOOD)
+    return isinstance(error, _lost_connection()) and not isinstance(error, _bad_certificate())
+
+
+def _lost_connection() -> Exceptions:
+    of_s3 = loaded(BOTO, "ConnectionError", "HTTPClientError", "IncompleteReadError", "FlexibleChecksumError")
+    of_web = loaded(AIOHTTP, "ClientPayloadError", "ClientConnectionError")
+    return (*of_s3, *of_web, ConnectionError, TimeoutError)
+
+
+def _bad_certificate() -> Exceptions:
+    return loaded(BOTO, "SSLError") + loaded(AIOHTTP, "ClientSSLError")
+
+
+def response_of(error: BaseException | None) -> dict[str, Any]:
+    """Return what an S3 server answered; empty where the error is not an answer."""
+    return dict(getattr(error, "response", {})) if isinstance(error, loaded(BOTO, "ClientError")) else {}
 
 
 def code_of(error: BaseException | None) -> str:
     """Return the code in a server's answer, such as ``NoSuchKey``; empty where there was no answer."""
-    return str(error.response.get("Error", {}).get("Code", "")) if isinstance(error, boto.ClientError) else ""
+    return str(response_of(error).get("Error", {}).get("Code", ""))

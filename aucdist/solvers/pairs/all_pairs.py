@@ -24,6 +24,7 @@ from aucdist.kernels.rows import accumulate, accumulate_each, project
 from aucdist.solvers import sample
 from aucdist.solvers.base import Round
 from aucdist.solvers.pairs.bundle import Bundle
+from aucdist.solvers.rounding import EPS, Rounding, higher
 
 BEYOND = 0.03
 """The next cut is taken this share of the rest of the way beyond the line search's point (Franc & Sonnenburg's mu, 0.1)."""
@@ -42,6 +43,9 @@ NEAR = 0.03
 
 LEAST_NOISE = 0.01
 """A sample whose lam is below this share of `sample.noise` is solved by weights so much its own that cuts at zero are better."""
+
+PATIENCE = 100
+"""Passes without any bound above 0 after which cuts that rounding cannot tell apart end the fit."""
 
 MAX_GROUPS = 24
 
@@ -227,14 +231,17 @@ class AllPairs:
     """
 
     def __init__(self, blocks: Blocks, start: np.ndarray | None):
-        self.blocks = blocks.fresh()
+        n_anchors = min(blocks.n_pos, blocks.n_neg)
+        # The anchors' weights and scores, and the weights of the rows that each is active with, are running sums.
+        self.rounding = Rounding.of(blocks, running=2 * n_anchors)
+        self.blocks = blocks.without_memory()
         self.sign = 1 if blocks.n_pos <= blocks.n_neg else -1
         self.total = blocks.weight_pos * blocks.weight_neg
-        n_anchors = min(blocks.n_pos, blocks.n_neg)
         self.n_groups = number_of_groups(n_anchors, blocks.n_samples - n_anchors, blocks.n_features)
         self.bundle = Bundle(self.n_groups, blocks.n_features)
         self.hinge = np.inf
         self.w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)
+        self.score_error = self.seen_error = self.rounding.score(self.w)
         begun = self.blocks.reduce(begin, self.w, self.sign, self.n_groups)
         self.offsets = np.cumsum([0] + [len(part) for part in begun["scores"]])
         self.anchors = np.concatenate(begun["scores"])
@@ -245,21 +252,41 @@ class AllPairs:
         """The objective at the best point."""
         return self.hinge + self.penalty(self.w)
 
+    @property
+    def primal_error(self) -> float:
+        """A bound on the rounding error of `primal`: of the scores, two to a pair, and of the sums."""
+        of_pairs = self.rounding.pair_hinge(self.w, self.hinge, self.score_error)
+        return of_pairs + self.rounding.penalty(self.w, self.penalty(self.w))
+
     def penalty(self, w: np.ndarray) -> float:
         """Return what the weights cost."""
         return 0.5 * self.lam * float(w @ w)
 
+    def is_stuck(self, dual: float, passes: int) -> bool:
+        """Tell whether gradients are so long, as of unscaled columns, that rounding hides which combination of them is short."""
+        return passes >= PATIENCE and dual <= 0.0 and self.bundle.resolution(self.lam) > self.primal
+
+    def dual_error(self, w: np.ndarray) -> float:
+        """Return a bound on the rounding error of the bundle's bound, where w is the combination's weights."""
+        active, n_points = self.bundle.active, self.bundle.n_points
+        share = self.rounding.over_rows + EPS * n_points
+        slope_error = self.rounding.combination(2.0 * active, extra=2 * n_points)
+        return share * active + self.rounding.half_square(self.lam * w, slope_error) / self.lam
+
     def rounds(self, lam: float) -> Iterator[Round]:
         """Solve for lam, from the best point and the cuts there are."""
         self.lam = lam
-        dual, passes, mu, nulls = -np.inf, 0, 0.0, 0
+        dual, error, passes, mu, nulls = -np.inf, 0.0, 0, 0.0, 0
         if self.bundle.n_points == 0:
             self.take_cut(0.0, self.anchors, self.w)
             passes = 1
         while True:
             target, bound = self.bundle.solve(lam)
-            dual = max(dual, bound)
-            yield Round(self.w.copy(), self.primal, dual, passes)
+            dual, error = higher((dual, error), (bound, self.dual_error(target)))
+            yield Round(
+                self.w.copy(), self.primal, dual, passes, primal_error=self.primal_error, dual_error=error,
+                stuck=self.is_stuck(dual, passes),
+            )  # fmt: skip
             if mu > 0.0:
                 target = self.bundle.near(lam, self.w, mu)
             step = self._advance(target, (self.primal - dual) / self.primal)
@@ -303,6 +330,7 @@ class AllPairs:
 
     def look_at(self, w: np.ndarray) -> np.ndarray:
         """Score all rows at w, the end of the way that starts at the best point, and return the anchors' scores."""
+        self.seen_error = self.rounding.score(w)
         return np.concatenate(self.blocks.reduce(look, w, self.sign)["scores"])
 
     def take_cut(self, step: float, scores: np.ndarray, w: np.ndarray) -> float:
@@ -322,12 +350,13 @@ class AllPairs:
             The objective at w.
         """
         anchors = Anchors.at(scores, self.weights)
+        error = self._error_on_the_way(step, w)
         taken = self.blocks.reduce(cut_here, step, anchors)
         hinge = float(taken["hinge"] / self.total)
         value = hinge + self.penalty(w)
         keep = value < self.primal
         if keep:
-            self.hinge, self.w, self.anchors = hinge, w, scores
+            self.hinge, self.w, self.anchors, self.score_error = hinge, w, scores, error
         self.active_rows = taken["rows"]
         above = np.cumsum(taken["histogram"][:, ::-1], axis=1)[:, ::-1][:, 1:]
         coefs = np.empty_like(above)
@@ -336,3 +365,8 @@ class AllPairs:
         gradients = (taken["gradients"] + rest["gradients"]) * (self.sign / self.total)
         self.bundle.add(taken["active"] / self.total, gradients)
         return value
+
+    def _error_on_the_way(self, step: float, w: np.ndarray) -> float:
+        """Return a bound on the errors of scores taken at a step of the way: those of both ends, and of the sums of both."""
+        of_ends = abs(1.0 - step) * self.score_error + abs(step) * self.seen_error
+        return of_ends + 4.0 * EPS * (self.rounding.reach(self.w) + self.rounding.reach(w))

@@ -18,6 +18,7 @@ import numpy as np
 from aucdist.engine.blocks import Blocks
 from aucdist.solvers.base import Round
 from aucdist.solvers.pairs.all_pairs import AllPairs
+from aucdist.solvers.rounding import EPS, higher
 
 FORETOLD = 0.5
 """Where at least this share of the decrease foretold came true, the next point may lie farther off."""
@@ -55,18 +56,25 @@ class AllPairsL1(AllPairs):
         """Return what the weights cost."""
         return self.lam * float(np.abs(w).sum())
 
+    def bound_error(self, bound: float) -> float:
+        """Return a bound on the rounding error of the bundle's bound, which the gradient's largest entry scales."""
+        n_points = self.bundle.n_points
+        slope_error = self.rounding.combination(2.0 * self.bundle.active, extra=2 * n_points)
+        share = self.rounding.over_rows + EPS * n_points
+        return bound * (share + float(slope_error.max(initial=0.0)) / self.lam)
+
     def rounds(self, lam: float) -> Iterator[Round]:
         """Solve for lam, from the best point and the cuts there are."""
         self.lam = lam
-        dual, passes, vain = 0.0, 0, 0
+        dual, error, passes, vain = 0.0, 0.0, 0, 0
         if self.bundle.n_points == 0:
             self.take_cut(0.0, self.anchors, self.w)
             passes = 1
         mu = self._first_weight()
         while True:
             target, model, bound = self.bundle.near_sparse(lam, self.w, mu)
-            dual = max(dual, bound)
-            yield Round(self.w.copy(), self.primal, dual, passes)
+            dual, error = higher((dual, error), (bound, self.bound_error(bound)))
+            yield Round(self.w.copy(), self.primal, dual, passes, primal_error=self.primal_error, dual_error=error)
             before = self.primal
             foretold = before - model
             decrease = before - self.take_cut(1.0, self.look_at(target), target)

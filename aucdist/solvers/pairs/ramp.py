@@ -101,7 +101,7 @@ class PairRamp:
     """
 
     def __init__(self, blocks: Blocks, lam: float):
-        self.blocks, self.lam = blocks.fresh(), lam
+        self.blocks, self.lam = blocks.without_memory(), lam
         self.sign = 1 if blocks.n_pos <= blocks.n_neg else -1
         self.total = blocks.weight_pos * blocks.weight_neg
         weights = self.blocks.reduce(begin, self.sign)["weights"]

@@ -153,7 +153,7 @@ class Pairing:
     """
 
     def __init__(self, blocks: Blocks, minority_bytes: int, before: int = 0):
-        self.blocks = blocks.fresh()
+        self.blocks = blocks.without_memory()
         self.sign = 1 if blocks.n_pos <= blocks.n_neg else -1
         self.n_pairs = blocks.n_pos * blocks.n_neg
         n_pos, n_rows_of = np.array([(i.n_pos, i.n_samples) for i in blocks.infos], dtype=np.int64).T

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from flows.bench.memory import peak_memory
 from flows.bench.peers.system import FittedModel, System
 
 FOLDS, SEED = 3, 0
@@ -232,16 +233,3 @@ def _finite_scores(model: FittedModel, X: Any) -> np.ndarray:
     if not np.isfinite(scores).all():
         raise ArithmeticError("scores that are not finite")
     return scores
-
-
-def peak_memory() -> float:
-    """Return the peak memory of this process, in MiB."""
-    import resource
-    import sys
-
-    status = Path("/proc/self/status")
-    if status.exists():  # ru_maxrss would include the memory of the parent at the start of this process
-        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
-        return int(line.split()[1]) / 1024
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (2**20 if sys.platform == "darwin" else 1024)

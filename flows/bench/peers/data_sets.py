@@ -4,11 +4,11 @@ from collections.abc import Callable
 from functools import partial
 
 from aucdist.data.block import Block
-from aucdist.data.catalog import catalog, find
 from aucdist.data.formats.readers import read
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.data.shards.simulate import simulate
-from aucdist.data.source import Source
+from aucdist.data.sources.catalog import catalog, find
+from aucdist.data.sources.source import Source
 from aucdist.data.split import split
 from flows.bench.common import read_train_and_test
 

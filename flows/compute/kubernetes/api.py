@@ -1,4 +1,4 @@
-"""The few calls to the Kubernetes API that a run makes, and what their failures mean."""
+"""The calls to the Kubernetes API that a run makes, with error messages that say what to do."""
 
 import json
 import os
@@ -14,17 +14,17 @@ GROUP, VERSION = "kubernetes.dask.org", "v1"
 PLURAL = {"DaskCluster": "daskclusters", "DaskAutoscaler": "daskautoscalers"}
 SECONDS = (5, 30)  # to connect, and to answer
 UNCOUNTED, PATIENCE = "status unknown for quota", 60.0
-"""What the server says of a new quota until its controller has counted, which takes up to half a minute, and seconds to wait."""
+"""The server's message about a new quota until its controller has counted, up to half a minute; and seconds to wait."""
 INSTALL = "pip install 'aucdist[kubernetes]'"
 
 
 class Api:
-    """The API server, seen from one namespace; as `KUBECONFIG` or ``~/.kube/config`` say, or as a pod sees it.
+    """The API server, for one namespace; found by `KUBECONFIG`, by ``~/.kube/config``, or by the environment of a pod.
 
     Raises
     ------
     InputError
-        From every method: if there is no server, it does not know us, refuses us, or has no Dask operator.
+        From every method: if there is no server, it rejects the credentials or the request, or has no Dask operator.
     RunError
         From every method: if it failed.
     """
@@ -52,7 +52,7 @@ class Api:
             )
 
     def clusters(self, selector: str) -> list[dict[str, Any]]:
-        """Return the DaskClusters that a selector of fields or labels (``key=value``) finds."""
+        """Return the DaskClusters that match a selector of fields or labels (``key=value``)."""
         by = "field_selector" if selector.startswith("metadata.") else "label_selector"
         with explained(self.namespace):
             found = self._custom.list_namespaced_custom_object(
@@ -62,7 +62,7 @@ class Api:
         return items
 
     def delete_cluster(self, name: str) -> None:
-        """Remove a DaskCluster with all that belongs to it, if it is there."""
+        """Remove a DaskCluster and all objects that it owns, if it exists."""
         from kubernetes.client import ApiException
 
         with explained(self.namespace):
@@ -85,7 +85,7 @@ class Api:
             )
 
     def deployments(self, name: str) -> list[Any]:
-        """Return the Deployments that make the pods of a cluster."""
+        """Return the Deployments of a cluster."""
         with explained(self.namespace):
             return list(
                 self._apps.list_namespaced_deployment(
@@ -105,7 +105,7 @@ def _load_credentials() -> None:
 
 
 def once_counted(call: Callable[[], object], pause: float = 1.0) -> None:
-    """Call, again while the namespace's quota is not counted yet, as in the first half minute after it was applied."""
+    """Call a function, again while the namespace's quota is not counted, as in the first half minute after it was applied."""
     end = time.monotonic() + PATIENCE
     while True:
         try:
@@ -119,7 +119,7 @@ def once_counted(call: Callable[[], object], pause: float = 1.0) -> None:
 
 @contextmanager
 def explained(namespace: str) -> Iterator[None]:
-    """Put into words what went wrong with the API."""
+    """Turn errors of the Kubernetes client into `InputError` and `RunError`."""
     from kubernetes.client import ApiException
     from kubernetes.config import ConfigException
     from urllib3.exceptions import HTTPError
@@ -128,23 +128,23 @@ def explained(namespace: str) -> Iterator[None]:
     try:
         yield
     except ConfigException as e:
-        raise InputError(f"no Kubernetes to talk to ({where}): {e}") from None
+        raise InputError(f"no Kubernetes is configured ({where}): {e}") from None
     except HTTPError as e:
         raise InputError(f"the Kubernetes API does not answer ({where}): {e}") from None
     except ApiException as e:
-        raise _meaning(e, namespace, where) from None
+        raise _error(e, namespace, where) from None
 
 
-def _meaning(error: Any, namespace: str, where: str) -> Exception:
+def _error(error: Any, namespace: str, where: str) -> Exception:
     message = _message(error)
     if error.status == 401:
-        return InputError(f"the Kubernetes API does not know these credentials ({where})")
+        return InputError(f"the Kubernetes API rejects the credentials ({where})")
     if error.status == 403 and "exceeded quota" in message:
         return RunError(f"the quota of namespace {namespace} is used up: {message}")
     if error.status == 403 and UNCOUNTED in message:
         return RunError(f"the quota of namespace {namespace} was not counted within {PATIENCE:g} s: {message}")
     if error.status == 403:
-        return InputError(f"the Kubernetes API refuses this to us, see infra/kubernetes/base/roles.yaml: {message}")
+        return InputError(f"the Kubernetes API forbids this request, see infra/kubernetes/base/roles.yaml: {message}")
     if error.status == 404 and "namespaces" in message:
         return InputError(f"no namespace {namespace!r}: kubectl apply -k infra/kubernetes/overlays/dev makes it")
     if error.status == 404:
@@ -152,7 +152,7 @@ def _meaning(error: Any, namespace: str, where: str) -> Exception:
             "this Kubernetes has no Dask operator (no kind DaskCluster): infra/README.md says how to install it"
         )
     if error.status in (400, 409, 422):
-        return InputError(f"the Kubernetes API does not take this: {message}")
+        return InputError(f"the Kubernetes API rejects this object: {message}")
     return RunError(f"the Kubernetes API failed ({error.status}): {message}")
 
 

@@ -1,4 +1,4 @@
-"""A DaskCluster for as long as a run needs it: made, watched while it starts, and removed however the run ends."""
+"""The DaskCluster of a run: created, monitored while it starts, and removed when the run ends in any way."""
 
 import logging
 import os
@@ -18,21 +18,20 @@ from flows.compute.kubernetes.api import Api
 from flows.compute.kubernetes.manifests import RUN_LABEL, TLS_FILES, address_of, autoscaler_of, dask_cluster_of
 from flows.config.cluster import KubernetesConfig
 
-EVERY = 1.0  # seconds between two looks
+EVERY = 1.0  # seconds between two requests
 GONE_SECONDS = 60
 PATIENCE = 30.0
-"""Seconds for what does not mend by itself but may be mended by others: a run that ends and frees its quota, an operator that
-is started again."""
+"""Seconds to wait for faults that others may correct: a run that ends and releases its quota, an operator that restarts."""
 
 HOPELESS = {"InvalidImageName", "ErrImageNeverPull", "ImagePullBackOff", "CreateContainerConfigError"}
-"""Why a container waits that will not mend by waiting; ErrImagePull may be a registry that is down for a moment."""
+"""Reasons of a waiting container that a retry cannot correct; ErrImagePull may be a registry that is down for a moment."""
 
 log = logging.getLogger(__name__)
 
 
 @contextmanager
 def dask_cluster(config: KubernetesConfig, run: str) -> Iterator[Any]:
-    """Give a client of a new cluster, with its first workers there; the cluster is gone when the context ends.
+    """Create a cluster and yield a client when its first workers are connected; the cluster is removed afterwards.
 
     Parameters
     ----------
@@ -43,9 +42,9 @@ def dask_cluster(config: KubernetesConfig, run: str) -> Iterator[Any]:
     Raises
     ------
     InputError
-        If the cluster cannot be made as the configuration says.
+        If the cluster cannot be created as configured.
     RunError
-        If it does not come up in time; the message says what Kubernetes says.
+        If it does not start in time; the message has the reasons that Kubernetes gives.
     """
     api = Api(config.namespace)
     name = config.name or cluster_name(run)
@@ -67,12 +66,12 @@ def dask_cluster(config: KubernetesConfig, run: str) -> Iterator[Any]:
 
 
 def cluster_name(run: str) -> str:
-    """Return a name for the cluster of a run: as Kubernetes wants it, not too long for its services, and never used before."""
+    """Return a new name for the cluster of a run: valid for Kubernetes, and short enough for its services."""
     return f"aucdist-{re.sub('[^a-z0-9]+', '-', run.lower())}"[:46].rstrip("-") + f"-{uuid.uuid4().hex[:6]}"
 
 
 def remove_clusters_of(namespace: str, flow_run: str) -> list[str]:
-    """Remove the clusters that a run of a flow has left behind, and return their names."""
+    """Remove the clusters that a flow run has left, and return their names."""
     api = Api(namespace)
     names = [found["metadata"]["name"] for found in api.clusters(f"{RUN_LABEL}={flow_run}")]
     for name in names:
@@ -88,10 +87,10 @@ def _labels() -> dict[str, str]:
 
 
 def _owner() -> dict[str, Any] | None:
-    """Return a reference to the pod that this process runs in: when that is removed, Kubernetes removes the cluster, too.
+    """Return an owner reference to the pod of this process: when the pod is removed, Kubernetes removes the cluster.
 
-    The operator could also remove clusters that are idle (`idleTimeout`), but while it looks for a scheduler that is not
-    there yet, or is gone already, it stands still for minutes, and all clusters with it (dask-kubernetes 2026.3).
+    The operator can also remove idle clusters (`idleTimeout`), but while it looks for a scheduler that is not there yet, or
+    no longer, it blocks for minutes, and with it all clusters (dask-kubernetes 2026.3).
     """
     if "POD_UID" not in os.environ:
         return None
@@ -101,14 +100,14 @@ def _owner() -> dict[str, Any] | None:
 def _has_scheduler(api: Api, name: str) -> bool:
     """Tell whether the scheduler's pod is ready.
 
-    The phase that the operator writes to the DaskCluster is no help: it stays Pending for ever in many starts, for two of the
-    operator's own writes race (dask-kubernetes issue 968). What counts is the pod.
+    The phase of the DaskCluster is not reliable: it often stays Pending, because two writes of the operator race
+    (dask-kubernetes issue 968). The pod is.
     """
     return any(_is_ready(pod) for pod in api.pods(name) if pod.metadata.labels["dask.org/component"] == "scheduler")
 
 
 def _resolve(address: str) -> None:
-    """Check that the name of the scheduler's Service is known here, as it is to every pod: Dask would ask till its time-out."""
+    """Check that the name of the scheduler's Service resolves, as it does in every pod: Dask would retry until its timeout."""
     host = str(urlsplit(address).hostname)
     end = time.monotonic() + PATIENCE
     while True:
@@ -124,9 +123,9 @@ def _resolve(address: str) -> None:
         time.sleep(EVERY)
 
 
-def _wait(api: Api, name: str, what: str, there: Callable[[], bool], timeout: float) -> None:
+def _wait(api: Api, name: str, what: str, is_there: Callable[[], bool], timeout: float) -> None:
     start = time.monotonic()
-    while not there():
+    while not is_there():
         reasons, worth = trouble(api, name)
         if worth == 0:
             raise InputError(f"cluster {name} cannot start: {'; '.join(reasons)}")
@@ -136,11 +135,11 @@ def _wait(api: Api, name: str, what: str, there: Callable[[], bool], timeout: fl
 
 
 def trouble(api: Api, name: str) -> tuple[list[str], float]:
-    """Return what keeps a cluster from starting, in Kubernetes' words, and how many seconds it is worth waiting for."""
+    """Return why a cluster has not started, as Kubernetes reports it, and how many seconds it is worth waiting."""
     reasons, worth = [], float("inf")
     deployments, pods = api.deployments(name), api.pods(name)
     if not deployments:
-        reasons.append("the Dask operator has made nothing of it: is it running, and is it watching this namespace?")
+        reasons.append("the Dask operator has created nothing: is it running, and does it manage this namespace?")
         worth = PATIENCE
     for deployment in deployments:
         for condition in deployment.status.conditions or ():
@@ -166,7 +165,7 @@ def _is_ready(pod: Any) -> bool:
 
 
 def _remove(api: Api, name: str) -> None:
-    """Remove a cluster and see it gone; a failure is told but does not hide how the run ended."""
+    """Remove a cluster and wait until it is gone; a failure is logged, so that it does not hide the outcome of the run."""
     try:
         api.delete_cluster(name)
         end = time.monotonic() + GONE_SECONDS

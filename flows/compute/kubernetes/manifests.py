@@ -1,4 +1,4 @@
-"""The objects a run makes on Kubernetes, as plain dicts: a DaskCluster and, if it scales, its DaskAutoscaler."""
+"""The manifests that a run creates on Kubernetes: a DaskCluster and, if it scales, its DaskAutoscaler."""
 
 from typing import Any
 
@@ -85,7 +85,7 @@ def _scheduler_args(config: KubernetesConfig) -> list[str]:
 
 
 def _worker_args(config: KubernetesConfig, name: str) -> list[str]:
-    # The operator would tell them a tcp address; and it looks for workers by the name that it gives them.
+    # The operator would give them a tcp address; and it finds workers by the name that it gives them.
     return [
         "dask", "worker", address_of(config, name), "--name", "$(DASK_WORKER_NAME)", "--nthreads", str(config.threads),
         "--memory-limit", str(_memory_limit(config.worker)), "--protocol", _protocol(config), "--death-timeout", "120",
@@ -155,7 +155,7 @@ def _pod(config: KubernetesConfig, role: str, resources: Resources, args: list[s
 
 def _environment(config: KubernetesConfig) -> list[dict[str, Any]]:
     settings = {
-        # Blocks have their places; moving them for a few milliseconds of balance costs more than it gains.
+        # Blocks are assigned to workers; moving them to save a few milliseconds costs more than it gains.
         "DASK_DISTRIBUTED__SCHEDULER__WORK_STEALING": "False",
         "DASK_DISTRIBUTED__SCHEDULER__HTTP__ROUTES": str([f"distributed.http.{part}" for part in ROUTES]),
     }

@@ -10,11 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aucdist.data.catalog import find
-from aucdist.data.formats import parts as ranges
-from aucdist.data.formats.parts import Part, parts, plan, read_part, survey
+from aucdist.data.checked import parse_checked, to_jsonable
+from aucdist.data.formats import lines as line_format
+from aucdist.data.formats.part import FilePart
+from aucdist.data.formats.parts import plan_parts, read_part, split_source, survey_part
 from aucdist.data.formats.readers import read
-from aucdist.data.source import Source
+from aucdist.data.sources.catalog import find
+from aucdist.data.sources.source import Source
 from aucdist.errors import InputError
 
 SVM = "\ufeff# first\n+1 1:1 3:2\n\n-1 2:1e-3 # mine\r\n-1 1:4\n+1 4:7.25\n   \n-1 3:1"
@@ -26,8 +28,8 @@ def dense(block):
 
 
 def planned(source, n, **options):
-    cut = parts(source, n)
-    return plan(source, cut, [survey(source, part, options.get("schema")) for part in cut], **options)
+    cut = split_source(source, n)
+    return plan_parts(source, cut, [survey_part(source, part, options.get("schema")) for part in cut], **options)
 
 
 def together(source, n, **options):
@@ -81,18 +83,18 @@ def test_any_number_of_parts_gives_the_same_rows(source, text, options, n):
 )
 def test_wherever_it_is_cut(source, lines, n, window):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ranges, "WINDOW", window)
+        patch.setattr(line_format, "WINDOW", window)
         same(source("".join(["1 1:1\n", *lines, "-1 3:1"])), n)
 
 
 def test_parts_are_whole_lines_of_about_the_same_size(source):
     line = b"1 1:1 2:2 3:3\n-1 1:4\n"
-    found = parts(source(line * 1000), 10)
+    found = split_source(source(line * 1000), 10)
     sizes = [part.stop - part.start for part in found]
     assert len(found) == 10
     assert sum(sizes) == 1000 * len(line)
     assert max(sizes) - min(sizes) <= 2 * len(line)
-    assert all(part == Part.from_json(json.loads(json.dumps(part.to_json()))) for part in found)
+    assert all(part == parse_checked(json.dumps(to_jsonable(part, FilePart)).encode(), FilePart, "f") for part in found)
 
 
 def test_files_of_a_folder_share_the_parts_by_their_size(tmp_path):
@@ -106,7 +108,7 @@ def test_files_of_a_folder_share_the_parts_by_their_size(tmp_path):
 
 def test_what_cannot_be_cut_is_one_part(source):
     packed = source(bz2.compress(b"1 1:1\n-1 2:1\n" * 50), "f.bz2")
-    assert len(parts(packed, 8)) == 1
+    assert len(split_source(packed, 8)) == 1
     same(packed, 8)
     same(Source(source="digits", format="embedded", positive=8), 4)
 
@@ -129,13 +131,13 @@ def test_rows_like_those_of_the_training_data(source):
 )
 def test_a_fault_is_named_with_its_line_in_the_file(source, text, options, said, numbered):
     broken = source(text, **options)
-    cut = parts(broken, 7)
+    cut = split_source(broken, 7)
     if numbered:
         sound = source(text.replace("1:x", "1:1").replace("?", "0"), **options)
         cut = [replace(part, version="") for part in planned(sound, 7).parts]
         source(text, **options)
     with pytest.raises(InputError) as caught:
-        [survey(broken, part) for part in cut]
+        [survey_part(broken, part) for part in cut]
     assert said in str(caught.value)
 
 
@@ -143,7 +145,7 @@ def test_a_file_that_became_shorter_is_refused(source):
     given_source = source(SVM)
     made = planned(given_source, 3)
     source(SVM[:-9])
-    with pytest.raises(InputError, match="f has changed since it was first looked at"):
+    with pytest.raises(InputError, match="f has changed since it was first read"):
         [read_part(made.source, part, made.schema) for part in made.parts]
 
 
@@ -156,11 +158,11 @@ def test_expectations_and_misuse(source):
         with pytest.raises(InputError, match=said):
             planned(source(SVM, **options), 2)
     with pytest.raises(InputError, match="0 parts"):
-        parts(source(SVM), 0)
+        split_source(source(SVM), 0)
     with pytest.raises(InputError, match="take the parts and the source of a plan"):
-        read_part(source(SVM), parts(source(SVM), 2)[0], read(source(SVM)).schema)
+        read_part(source(SVM), split_source(source(SVM), 2)[0], read(source(SVM)).schema)
     with pytest.raises(InputError, match="is empty"):
-        survey(source(""), parts(source(""), 3)[0])
+        survey_part(source(""), split_source(source(""), 3)[0])
 
 
 def test_a_line_break_in_quotes_is_refused_where_it_is_cut_and_read_where_it_is_not(source):

@@ -8,9 +8,9 @@ import lzma
 import numpy as np
 import pytest
 
-from aucdist.data.block import place
+from aucdist.data.block import partition
 from aucdist.data.formats.readers import read
-from aucdist.data.source import Source
+from aucdist.data.sources.source import Source
 from aucdist.errors import InputError
 from aucdist.kernels.rows import CsrRows, DenseRows
 
@@ -208,5 +208,5 @@ def test_missing_and_empty_files_are_refused(tmp_path, fmt, content):
 
 
 def test_what_is_read_can_be_placed(source):
-    blocks = place(read(source(SVM)).block, 2)
+    blocks = partition(read(source(SVM)).block, 2)
     assert [b.n_samples for b in blocks] == [2, 1]

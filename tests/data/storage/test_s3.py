@@ -20,7 +20,7 @@ from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.readers import read
 from aucdist.data.shards.shard import read_manifest, read_shard, write_shards
-from aucdist.data.source import Source
+from aucdist.data.sources.source import Source
 from aucdist.data.storage import files, retries, s3
 from aucdist.errors import InputError
 
@@ -140,7 +140,7 @@ def test_ranges_and_versions(bucket):
         assert files.read_range(url, start, end, version) == data[start:end]
     assert files.read_range(url, 20_000, 30_000) == files.read_range(url, 7, 7) == b""
     files.write_bytes(url, data[::-1])
-    with pytest.raises(InputError, match="has changed since it was first looked at"):
+    with pytest.raises(InputError, match="has changed since it was first read"):
         files.read_range(url, 0, 10, version)
     with pytest.raises(InputError, match="no such file"):
         files.stat(at("none.bin"))

@@ -88,7 +88,7 @@ def test_a_range_of_another_version_is_refused(faults):
     version = files.stat(URL)
     assert files.read_range(URL, 3, 9, version) == DATA[3:9]
     faults += ["etag"]
-    with pytest.raises(InputError, match="has changed since it was first looked at"):
+    with pytest.raises(InputError, match="has changed since it was first read"):
         files.read_range(URL, 3, 9, version)
 
 

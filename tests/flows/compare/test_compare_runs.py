@@ -101,7 +101,7 @@ def test_what_cannot_be_compared(tmp_path: Path) -> None:
     table.assign(weight=0.5).to_parquet(weighted / "scores.parquet", index=False)
     for runs, said in (
         ((run,), "at least two runs"),
-        ((run, run + "/"), "a run is named twice"),
+        ((run, run + "/"), "a run is given twice"),
         ((run, fewer), "have different test rows (100 and 200)"),
         ((run, other), "have different test rows"),
         ((run, str(bare)), "has no scores.parquet"),

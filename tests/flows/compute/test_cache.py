@@ -3,7 +3,7 @@
 import pytest
 
 from aucdist.errors import InputError
-from flows.compute.cache import rooms_of, streams
+from flows.compute.cache import choose_cache, worker_memory
 
 GIB = 2**30
 TWO = [(GIB, 1), (GIB, 1)]
@@ -21,34 +21,35 @@ TWO = [(GIB, 1), (GIB, 1)]
     ],
 )
 def test_auto_keeps_what_fits_in_half_of_the_memory(cache, memory, rooms, stream):
-    found, why = streams(cache, memory, 2**20, rooms)
+    found, why = choose_cache(cache, memory, 2**20, rooms)
     assert found is stream
     assert ("read again for every pass" in why) is stream
 
 
 def test_it_says_why():
     assert (
-        streams("auto", 8 * GIB, 2**26, TWO)[1]
+        choose_cache("auto", 8 * GIB, 2**26, TWO)[1]
         == "are read again for every pass (8 GiB of rows, 2 GiB of memory on 2 workers)"
     )
     assert (
-        streams("auto", 900, 900, [(0, 1)])[1] == "are kept in memory (900 B of rows, no limit of memory on 1 worker)"
+        choose_cache("auto", 900, 900, [(0, 1)])[1]
+        == "are kept in memory (900 B of rows, no limit of memory on 1 worker)"
     )
 
 
 def test_blocks_that_are_too_large_to_stream_are_refused():
-    assert streams("auto", 8 * GIB, GIB // 8, TWO)[0]
+    assert choose_cache("auto", 8 * GIB, GIB // 8, TWO)[0]
     with pytest.raises(
         InputError, match=r"blocks of up to 128 MiB are too large .* by 1 thread in 1 GiB .*rows_per_shard"
     ):
-        streams("auto", 8 * GIB, GIB // 8 + 2**20 // 2, TWO)
+        choose_cache("auto", 8 * GIB, GIB // 8 + 2**20 // 2, TWO)
     with pytest.raises(InputError, match="by 4 threads in 1 GiB"):
-        streams("stream", 8 * GIB, GIB // 16, [(8 * GIB, 1), (GIB, 4)])
+        choose_cache("stream", 8 * GIB, GIB // 16, [(8 * GIB, 1), (GIB, 4)])
 
 
 def test_the_room_of_workers_and_of_this_process():
     from aucdist.engine.dask import local_client
 
-    assert rooms_of(None)[0][0] > 2**28
+    assert worker_memory(None)[0][0] > 2**28
     with local_client(2, threads=2, memory_limit="700MiB") as client:
-        assert rooms_of(client) == [(700 * 2**20, 2)] * 2
+        assert worker_memory(client) == [(700 * 2**20, 2)] * 2

@@ -11,7 +11,7 @@ from support.certificates import Authority
 
 from aucdist.engine import workers
 from aucdist.errors import InputError, RunError
-from flows.compute.clusters import cluster, fixed
+from flows.compute.clusters import fixed_worker_set, open_cluster
 from flows.config.cluster import ClusterConfig
 
 CONFIG: TypeAdapter[Any] = TypeAdapter(ClusterConfig)
@@ -68,16 +68,16 @@ def tcp() -> Iterator[LocalCluster]:
 
 def test_address_gives_a_client_and_a_place_that_is_gone_afterwards(tcp: LocalCluster, tmp_path: Path) -> None:
     config = address(tcp, tmp_path)
-    with cluster(config, "run") as (client, scratch):
-        assert client.submit(int, "7").result() == 7
-        (Path(scratch) / "part").mkdir(parents=True)
+    with open_cluster(config, "run") as run:
+        assert run.client.submit(int, "7").result() == 7
+        (Path(run.scratch) / "part").mkdir(parents=True)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_workers_that_do_not_come_are_counted(tcp: LocalCluster, tmp_path: Path) -> None:
     with (
         pytest.raises(RunError, match=r"1 of 2 workers came within 0.2 s"),
-        cluster(address(tcp, tmp_path, workers=2, timeout=0.2), "run"),
+        open_cluster(address(tcp, tmp_path, workers=2, timeout=0.2), "run"),
     ):
         pass
 
@@ -86,7 +86,7 @@ def test_scheduler_that_is_not_there_is_named(tmp_path: Path) -> None:
     config = CONFIG.validate_python(ADDRESS | {"address": "tcp://127.0.0.1:1", "timeout": 0.2})
     with (
         pytest.raises(InputError, match=r"no Dask scheduler answers at tcp://127.0.0.1:1 within 0.2 s"),
-        cluster(config, "run"),
+        open_cluster(config, "run"),
     ):
         pass
 
@@ -103,8 +103,8 @@ def security(files: tuple[str, str, str]) -> Security:
 
 def connect(running: LocalCluster, files: tuple[str, str, str], folder: Path) -> str:
     tls = dict(zip(("ca", "cert", "key"), files, strict=True))
-    with cluster(address(running, folder, tls=tls), "run") as (client, _):
-        return str(client.scheduler.address)
+    with open_cluster(address(running, folder, tls=tls), "run") as run:
+        return str(run.client.scheduler.address)
 
 
 def test_encrypted_scheduler_lets_in_whom_it_trusts_and_says_why_not(authority: Authority, tmp_path: Path) -> None:
@@ -166,13 +166,13 @@ def test_cluster_that_scales_is_told_to_stay_during_a_fit(tcp: LocalCluster) -> 
         Client(tcp.scheduler_address, set_as_default=False) as one,
         Client(tcp.scheduler_address, set_as_default=False) as two,
     ):
-        with workers.kept(one, 5):
+        with workers.keep_workers(one, 5):
             assert tcp.scheduler.adaptive_target() == 5
             assert tcp.scheduler.handlers["adaptive_target"](target_duration="5s") == 5
-            with workers.kept(two, 3):
+            with workers.keep_workers(two, 3):
                 assert tcp.scheduler.adaptive_target() == 5
         assert tcp.scheduler.adaptive_target() == by_load
-        with workers.kept(two, 4):
+        with workers.keep_workers(two, 4):
             assert tcp.scheduler.adaptive_target() == 4
             two.close()  # it crashed: it could not take its wish back
             assert tcp.scheduler.adaptive_target() == by_load
@@ -180,11 +180,11 @@ def test_cluster_that_scales_is_told_to_stay_during_a_fit(tcp: LocalCluster) -> 
 
 def test_fit_on_someone_elses_cluster_keeps_the_workers_that_are_there(tcp: LocalCluster, tmp_path: Path) -> None:
     config = address(tcp, tmp_path)
-    with cluster(config, "run") as (client, _), fixed(config, client, 100):
+    with open_cluster(config, "run") as run, fixed_worker_set(config, run, 100):
         assert tcp.scheduler.adaptive_target() == 1
 
 
 def test_nothing_to_keep_without_a_cluster() -> None:
     config = CONFIG.validate_python({"kind": "none"})
-    with cluster(config, "run") as (client, scratch), fixed(config, client, 3):
-        assert (client, scratch) == (None, "")
+    with open_cluster(config, "run") as run, fixed_worker_set(config, run, 3):
+        assert (run.client, run.scratch) == (None, "")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from aucdist.errors import InputError, RunError
 from flows.compute.kubernetes import lifecycle as running
-from flows.compute.kubernetes.api import Api, _meaning, once_counted
+from flows.compute.kubernetes.api import Api, _error, once_counted
 from flows.compute.kubernetes.manifests import address_of, autoscaler_of, dask_cluster_of
 from flows.config.cluster import KubernetesConfig
 
@@ -143,7 +143,7 @@ def failure(message: str) -> Any:
 @pytest.mark.parametrize(
     ("pods", "deployments", "kind", "says"),
     [
-        ([], [], RunError, "no scheduler after 0.05 s: the Dask operator has made nothing of it: is it running"),
+        ([], [], RunError, "no scheduler after 0.05 s: the Dask operator has created nothing: is it running"),
         ([], [failure("exceeded quota: aucdist")], RunError, "d: exceeded quota: aucdist"),
         ([pod("scheduler")], None, RunError, "its pods are starting"),
         (
@@ -256,7 +256,7 @@ def test_removal_that_fails_does_not_hide_how_the_run_ended(
 @pytest.mark.parametrize(
     ("status", "body", "kind", "says"),
     [
-        (401, '{"message": "Unauthorized"}', InputError, "does not know these credentials"),
+        (401, '{"message": "Unauthorized"}', InputError, "rejects the credentials"),
         (
             403,
             '{"message": "exceeded quota: q"}',
@@ -273,17 +273,17 @@ def test_removal_that_fails_does_not_hide_how_the_run_ended(
             403,
             '{"message": "cannot create"}',
             InputError,
-            "refuses this to us, see infra/kubernetes/base/roles.yaml: cannot create",
+            "forbids this request, see infra/kubernetes/base/roles.yaml: cannot create",
         ),
         (404, '{"message": "namespaces \\"here\\" not found"}', InputError, "no namespace 'here'"),
         (404, "404 page not found", InputError, "no Dask operator"),
-        (409, '{"message": "already exists"}', InputError, "does not take this: already exists"),
-        (422, '{"message": "spec.x: Invalid"}', InputError, "does not take this: spec.x: Invalid"),
+        (409, '{"message": "already exists"}', InputError, "rejects this object: already exists"),
+        (422, '{"message": "spec.x: Invalid"}', InputError, "rejects this object: spec.x: Invalid"),
         (500, "", RunError, r"failed \(500\): reason"),
     ],
 )
 def test_answers_of_the_api_in_our_words(status: int, body: str, kind: type[Exception], says: str) -> None:
-    error = _meaning(thing(status=status, body=body, reason="reason"), "here", "KUBECONFIG=x")
+    error = _error(thing(status=status, body=body, reason="reason"), "here", "KUBECONFIG=x")
     assert type(error) is kind
     assert re.search(says, str(error))
 

@@ -12,10 +12,10 @@ from aucdist.errors import InputError
 from flows.compute import s3_environment as s3
 from flows.compute.s3_environment import environment_of, s3_as_configured
 from flows.config.cluster import AddressConfig, NoCluster
-from flows.config.loading import load_train
 from flows.config.s3 import S3Config
 from flows.progress.console import LineObserver
 from flows.train import run as pipeline
+from flows.train.config import load_train
 
 SECRET = "sesame-in-a-block"
 DOCUMENTS = {

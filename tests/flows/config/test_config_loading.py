@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 
 from flows.cli import app
 from flows.config.cluster import AddressConfig, LocalClusterConfig, NoCluster
-from flows.config.loading import configs_folder, load_train, mask, masked, parse_yaml, to_yaml
-from flows.train.config import TrainConfig
+from flows.config.loading import configs_folder, mask_all_urls, mask_urls, parse_yaml, to_yaml
+from flows.train.config import TrainConfig, load_train
 
 
 @pytest.mark.parametrize("path", sorted(configs_folder("train").glob("*.yaml")), ids=lambda p: p.stem)
@@ -85,13 +85,13 @@ def test_resolved_configuration_gives_the_same_run(tmp_path: Path) -> None:
     ],
 )
 def test_secrets_of_urls_are_hidden(text: str, shown: str) -> None:
-    assert mask(text) == shown
+    assert mask_urls(text) == shown
 
 
 def test_secrets_are_hidden_wherever_they_stand() -> None:
     content = {"a": ["http://u:can,ary}@host/x?b=canary", 1.5, None], "b": {"c": "see https://u:canary@host/y, there"}}
-    assert masked(content) == {"a": ["http://host/x", 1.5, None], "b": {"c": "see https://host/y, there"}}
-    assert masked(["http://u:canary]@host", "//[", "[a]"]) == ["http://(no valid URL)", "//[", "[a]"]
+    assert mask_all_urls(content) == {"a": ["http://host/x", 1.5, None], "b": {"c": "see https://host/y, there"}}
+    assert mask_all_urls(["http://u:canary]@host", "//[", "[a]"]) == ["http://(no valid URL)", "//[", "[a]"]
 
 
 def test_no_secret_in_the_resolved_configuration() -> None:

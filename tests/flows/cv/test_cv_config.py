@@ -83,8 +83,8 @@ def test_cuts_that_cannot_be_made_end_with_2_and_leave_nothing(settings: list[st
 
 
 def test_parameters_make_a_form() -> None:
-    from flows.cv.flow import cross_validate_flow
+    from flows.cv.flow import cross_validate
 
-    schema: dict[str, Any] = cross_validate_flow.parameters.model_dump()
+    schema: dict[str, Any] = cross_validate.parameters.model_dump()
     assert schema["required"] == ["config"]
     assert set(CvConfig.model_fields) == set(schema["definitions"]["CvConfig"]["properties"])

@@ -8,12 +8,12 @@ from uuid import uuid4
 
 import pytest
 
+from flows.compute.stages import call_stage
 from flows.cv import flow
 from flows.cv.config import load_cv
 from flows.cv.run import cross_validate
+from flows.orchestration import artifacts
 from flows.progress.console import LineObserver, Tasks
-from flows.train import flow as train_auc
-from flows.train.run import call
 
 QUICK = [
     "cluster=none", "folds.repeats=1", "folds.number=2", "nested=null", "model.tol=0.1", "grid.lam=[1.0, 0.1]",
@@ -30,8 +30,8 @@ def made(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         return uuid4()
 
     monkeypatch.setattr(flow, "get_run_logger", lambda: logging.getLogger("test"))
-    monkeypatch.setattr(flow, "as_task", call)
-    for module, kinds in ((flow, ("markdown", "table", "progress")), (train_auc, ("image",))):
+    monkeypatch.setattr(flow, "run_as_task", call_stage)
+    for module, kinds in ((flow, ("markdown", "table", "progress")), (artifacts, ("image",))):
         for kind in kinds:
             monkeypatch.setattr(module, f"create_{kind}_artifact", make)
     told: list[Any] = []
@@ -41,7 +41,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 def test_artifacts_of_a_search(made: dict[str, Any], tmp_path: Path) -> None:
-    result = flow.cross_validate_flow.fn(load_cv("digits", QUICK, str(tmp_path)))
+    result = flow.cross_validate.fn(load_cv("digits", QUICK, str(tmp_path)))
     verdict = made["cross-validate-verdict"]
     assert verdict.startswith("Chosen: lam ")
     assert "| Test AUC | 0.9" in verdict
@@ -57,14 +57,14 @@ def test_artifacts_of_a_search(made: dict[str, Any], tmp_path: Path) -> None:
     assert "var(--" not in svg
     assert "#c24e00" in svg
     plain = cross_validate(
-        load_cv("digits", QUICK, str(tmp_path)), flow.Artifact(LineObserver(lambda text: None), "again")
+        load_cv("digits", QUICK, str(tmp_path)), flow.ArtifactObserver(LineObserver(lambda text: None), "again")
     )
     assert (plain["table"], plain["tasks"]["kept"]) == (result["table"], 2)
 
 
 def test_progress_in_words(made: dict[str, Any]) -> None:
     said: list[str] = []
-    artifact = flow.Artifact(LineObserver(said.append), "x")
+    artifact = flow.ArtifactObserver(LineObserver(said.append), "x")
     artifact.tasks(Tasks(0, 4, 0, "", None))
     artifact.tasks(Tasks(4, 4, 1, "best so far auc 0.9 at lam 1", 0.0))
     assert said == ["  0 of 4 tasks", "  4 of 4 tasks, 1 failed, best so far auc 0.9 at lam 1"]

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from aucdist.data.block import Block, place
+from aucdist.data.block import Block, partition
 from aucdist.data.dataset import Schema
 from aucdist.data.shards.shard import write_shards
 from aucdist.errors import InputError
@@ -28,7 +28,7 @@ def rows() -> tuple[np.ndarray, np.ndarray]:
 def shards(tmp_path_factory: pytest.TempPathFactory) -> str:
     X, y = rows()
     url = str(tmp_path_factory.mktemp("data") / "shards")
-    write_shards(place(Block.of(X, y), 3), Schema(("a", "b", "c", "d"), "class", ("1",), ("-1",), {}), url)
+    write_shards(partition(Block.of(X, y), 3), Schema(("a", "b", "c", "d"), "class", ("1",), ("-1",), {}), url)
     return url
 
 

@@ -19,8 +19,7 @@ from sklearn.metrics import roc_auc_score
 from aucdist.engine.dask import local_client
 from aucdist.errors import RunError
 from aucdist.model import load_model
-from flows.cv import executors as places
-from flows.cv import search
+from flows.cv import executors, search
 from flows.cv.config import CvConfig, load_cv
 from flows.cv.run import cross_validate
 from flows.progress.console import LineObserver, Tasks
@@ -117,7 +116,7 @@ def test_masks_give_the_same_table(whole: tuple[dict[str, Any], Heard], tmp_path
 
 
 def test_the_size_decides(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(search, "_memory", lambda client: 4e6)
+    monkeypatch.setattr(search, "_memory_per_task", lambda client: 4e6)
     assert cross_validate(config(tmp_path), Heard())["placement"] == "masks"
     other = "model={estimator: PairwiseSquareClassifier}"
     assert cross_validate(config(tmp_path, other), Heard())["placement"] == "tasks"
@@ -147,29 +146,29 @@ def test_halving_spends_fewer_passes(tmp_path: Path) -> None:
 
 
 def test_one_failure_does_not_lose_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    score = search.on_own_rows
+    score = search.fit_on_copies
 
     def fail_in_the_second_fold(job: Any, *args: Any) -> Any:
         if job.cut.fold == 1:
             raise ZeroDivisionError("oops")
         return score(job, *args)
 
-    monkeypatch.setattr(search, "on_own_rows", fail_in_the_second_fold)
+    monkeypatch.setattr(search, "fit_on_copies", fail_in_the_second_fold)
     with pytest.raises(RunError, match="every setting failed; the first error: ZeroDivisionError: oops"):
         cross_validate(config(tmp_path), Heard())
-    monkeypatch.setattr(search, "on_own_rows", score)
+    monkeypatch.setattr(search, "fit_on_copies", score)
     assert cross_validate(config(tmp_path), Heard())["tasks"] == {"all": 3, "kept": 2, "failed": 0}
 
 
 def test_a_setting_that_fails_is_reported_in_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    score = search.on_own_rows
+    score = search.fit_on_copies
 
     def fail_with_sdcd(job: Any, *args: Any) -> Any:
         if job.points[0]["solver"] == "sdcd":
             raise ZeroDivisionError("oops")
         return score(job, *args)
 
-    monkeypatch.setattr(search, "on_own_rows", fail_with_sdcd)
+    monkeypatch.setattr(search, "fit_on_copies", fail_with_sdcd)
     heard = Heard()
     settings = ["grid={solver: [all-pairs, sdcd]}"]
     result = cross_validate(load_cv("digits", [*QUICK[:-1], *settings], str(tmp_path)), heard)
@@ -225,10 +224,10 @@ def _fail(job: int, sides: None, again: bool) -> list[dict[str, Any]]:
 def test_a_failed_task_is_tried_again_on_another_worker(client: Any) -> None:
     client.wait_for_workers(2)  # the one that was killed is started again
     ill = next(iter(client.scheduler_info()["workers"]))
-    done = dict(places.on_workers(range(6), lambda job: None, _fail_there, ill, client=client))  # type: ignore[arg-type]
+    done = dict(executors.run_on_workers(range(6), lambda job: None, _fail_there, ill, client=client))  # type: ignore[arg-type]
     assert sorted(done) == list(range(6))
     assert all(results[0]["worker"] != ill for results in done.values())
-    failed = dict(places.on_workers([0], lambda job: None, _fail, True, client=client))  # type: ignore[arg-type]
+    failed = dict(executors.run_on_workers([0], lambda job: None, _fail, True, client=client))  # type: ignore[arg-type]
     assert failed[0][0]["error"] == "always"
 
 

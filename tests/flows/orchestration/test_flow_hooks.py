@@ -31,15 +31,15 @@ def test_run_is_named_after_data_solver_and_lam(
     model: dict[str, Any], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = TrainConfig.model_validate({"name": "a9a", "data": {"name": "digits"}, "model": model})
-    assert named(monkeypatch, hooks.trained_name, "train-auc", config) == name
+    assert named(monkeypatch, hooks.training_run_name, "train-auc", config) == name
 
 
 def test_run_is_named_after_flow_and_data(monkeypatch: pytest.MonkeyPatch) -> None:
     source = {"source": "s3://bucket/day/clicks.tar.gz", "format": "parquet", "label": "y", "positive": "minority"}
     score = ScoreConfig.model_validate({"source": source, "model": "m", "output": "o"})
     shard = ShardConfig.model_validate({"name": "digits", "target": "t"})
-    assert named(monkeypatch, hooks.data_name, "score", score) == "score-clicks"
-    assert named(monkeypatch, hooks.data_name, "shard-data", shard) == "shard-data-digits"
+    assert named(monkeypatch, hooks.data_run_name, "score", score) == "score-clicks"
+    assert named(monkeypatch, hooks.data_run_name, "shard-data", shard) == "shard-data-digits"
 
 
 @given(st.floats(min_value=1e-300, max_value=1e300))

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from aucdist.errors import InputError
-from flows.config.loading import load_train
 from flows.config.prefect_api import explained
+from flows.train.config import load_train
 
 SOON = 60  # seconds, of which importing takes most on a busy machine; the client itself would wait for minutes if it waited
 

@@ -6,7 +6,7 @@ import math
 import pytest
 from rich.console import Console
 
-from flows.progress.console import LineObserver, LiveObserver, done, summary
+from flows.progress.console import LineObserver, LiveObserver, gap_progress, summary_table
 
 RECORD = {"round": 3, "passes": 7, "seconds": 0.5, "primal": 0.25, "dual": 0.2, "relative_gap": 0.2}
 RESULT = {
@@ -20,13 +20,13 @@ RESULT = {
 @pytest.mark.parametrize(
     ("gap", "share"), [(1.0, 0.0), (2.0, 0.0), (0.1, 1 / 3), (0.01, 2 / 3), (1e-3, 1.0), (1e-9, 1.0), (math.inf, 0.0)]
 )
-def test_done_is_on_a_log_scale(gap: float, share: float) -> None:
-    assert done(1.0, gap, 1e-3) == pytest.approx(share)
+def test_progress_is_on_a_log_scale(gap: float, share: float) -> None:
+    assert gap_progress(1.0, gap, 1e-3) == pytest.approx(share)
 
 
 @pytest.mark.parametrize(("first", "gap", "tol"), [(math.nan, 0.5, 1e-3), (0.5, math.nan, 1e-3), (1.0, 0.5, 0.0)])
-def test_done_takes_any_numbers(first: float, gap: float, tol: float) -> None:
-    assert 0 <= done(first, gap, tol) <= 1
+def test_progress_takes_any_numbers(first: float, gap: float, tol: float) -> None:
+    assert 0 <= gap_progress(first, gap, tol) <= 1
 
 
 def test_lines_are_not_a_flood() -> None:
@@ -55,6 +55,6 @@ def test_live_on_a_terminal() -> None:
 
 def test_summary_has_the_figures() -> None:
     out = io.StringIO()
-    Console(file=out, width=100).print(summary(RESULT))
+    Console(file=out, width=100).print(summary_table(RESULT))
     for text in ("1,000 rows", "0.8500", "0.8000 to 0.9000", "converged", "12 passes"):
         assert text in out.getvalue()

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from aucdist.errors import InputError
 from flows.cli import app
 from flows.progress.console import LineObserver, Tasks
-from flows.progress.json_log import FLOW_RUN, JsonLineObserver, follower, log_form
+from flows.progress.json_log import FLOW_RUN, JsonLineObserver, log_format, log_observer
 
 QUICK = ["cluster=none", "blocks=2", "model.tol=0.05", "model.lam=0.01"]
 ROUND = {"round": 3, "passes": 7, "seconds": 0.5, "primal": 0.25, "dual": -math.inf, "relative_gap": math.nan}
@@ -66,12 +66,12 @@ def test_the_run_of_a_deployment_is_named(monkeypatch):
 
 
 def test_the_environment_decides(monkeypatch):
-    assert (log_form(), type(follower(print))) == ("text", LineObserver)
+    assert (log_format(), type(log_observer(print))) == ("text", LineObserver)
     monkeypatch.setenv("AUCDIST_LOG", "json")
-    assert type(follower(print)) is JsonLineObserver
+    assert type(log_observer(print)) is JsonLineObserver
     monkeypatch.setenv("AUCDIST_LOG", "yaml")
     with pytest.raises(InputError, match=r"unknown AUCDIST_LOG 'yaml'\. Allowed: text, json"):
-        follower(print)
+        log_observer(print)
 
 
 @pytest.mark.parametrize("by", ["option", "environment"])
@@ -84,7 +84,7 @@ def test_train(by, tmp_path, monkeypatch):
     result, log = json.loads(found.stdout), entries(found.stderr)
     assert {entry["run"] for entry in log} == {result["run"].rpartition("/")[2]}
     stages = [entry["stage"] for entry in log if entry["event"] == "stage"]
-    assert stages == ["open data", "place", "fit", "evaluate", "publish"]
+    assert stages == ["open data", "partition", "fit", "evaluate", "publish"]
     rounds = [entry for entry in log if entry["event"] == "round"]
     assert [entry["round"] for entry in rounds] == list(range(1, len(rounds) + 1))
     assert rounds[-1]["primal"] == result["certificate"]["primal"]

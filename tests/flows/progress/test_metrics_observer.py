@@ -3,12 +3,12 @@
 import pytest
 
 from aucdist.errors import InputError
-from flows.config.loading import load_train
 from flows.cv.config import load_cv
 from flows.progress import metrics
 from flows.progress.console import LineObserver, Tasks
 from flows.progress.metrics import REPORT, MetricsObserver
 from flows.train import run as pipeline
+from flows.train.config import load_train
 
 QUICK = ["blocks=2", "model.tol=0.05", "model.lam=0.01"]
 ROUND = {"round": 3, "passes": 7, "seconds": 0.5, "primal": 0.25, "dual": 0.2, "relative_gap": 0.2}
@@ -33,7 +33,7 @@ def test_figures_come_once_a_second_and_when_it_is_done(told, monkeypatch):
     observer = MetricsObserver(LineObserver(lambda line: None), "run")
     observer.round(ROUND, 0.1)
     assert told == []  # there is no cluster yet
-    with observer.on(client()):
+    with observer.report_to(client()):
         observer.stage("fit")
         told.clear()
         for passes in range(1, 5):
@@ -49,7 +49,7 @@ def test_figures_come_once_a_second_and_when_it_is_done(told, monkeypatch):
 
 def test_tasks_and_sizes(told):
     observer = MetricsObserver(LineObserver(lambda line: None), "run")
-    with observer.on(client()):
+    with observer.report_to(client()):
         observer.about({"rows": 10, "features": 2, "bytes": 160})
         observer.tasks(Tasks(4, 4, 0, "", None))
     assert told[-1][1] == {"aucdist_rows_bytes": 160.0, "aucdist_tasks_done": 4.0, "aucdist_tasks_total": 4.0}
@@ -60,14 +60,14 @@ def test_a_scheduler_that_is_lost_is_not_this_ones_business(monkeypatch):
         raise OSError("the scheduler has closed the connection")
 
     monkeypatch.setattr(metrics, "put_figures", lost)
-    with (observer := MetricsObserver(LineObserver(lambda line: None), "run")).on(client()):
+    with (observer := MetricsObserver(LineObserver(lambda line: None), "run")).report_to(client()):
         observer.round(ROUND, 1.0)
 
 
 def test_a_run_that_failed_tells_nothing_any_more(told):
     with (
         pytest.raises(ZeroDivisionError),
-        (observer := MetricsObserver(LineObserver(lambda line: None), "run")).on(client()),
+        (observer := MetricsObserver(LineObserver(lambda line: None), "run")).report_to(client()),
     ):
         raise ZeroDivisionError
     observer.stage("publish")
@@ -89,7 +89,7 @@ def test_the_scheduler_has_the_last_round(tmp_path, monkeypatch):
     assert figures["aucdist_primal"] == result["certificate"]["primal"]
     assert figures["aucdist_passes"] == result["passes"]
     assert figures["aucdist_rows_bytes"] >= result["n_samples"] * result["n_features"] * 8
-    assert set(stages) == {"open data", "place", "fit", "evaluate"}
+    assert set(stages) == {"open data", "partition", "fit", "evaluate"}
     assert any("dashboard http://127.0.0.1:" in line for line in lines)
 
 

@@ -8,7 +8,7 @@ import pytest
 from support.command_line import run
 
 from aucdist.data.formats.readers import read
-from aucdist.data.source import Source
+from aucdist.data.sources.source import Source
 from aucdist.model import load_model
 
 

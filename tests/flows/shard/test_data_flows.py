@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from support.command_line import contents
 
-from flows.config.loading import load_train
 from flows.progress.console import LineObserver
 from flows.score import run as scoring
 from flows.score.config import ScoreConfig
 from flows.shard import run as sharding
 from flows.shard.config import ShardConfig
+from flows.train.config import load_train
 from flows.train.run import train
 
 QUIET = LineObserver(lambda text: None)

@@ -58,14 +58,14 @@ def train(config, observer=None):
 # A run of its own, slow enough to be met in the middle.
 SCRIPT = """
 import json, sys, time
-from flows.cli import _terminated
+from flows.cli import _on_sigterm
 import signal
-signal.signal(signal.SIGTERM, _terminated)
+signal.signal(signal.SIGTERM, _on_sigterm)
 from flows.train import run as pipeline
 from flows.train.config import TrainConfig
-from flows.progress.console import Lines
+from flows.progress.console import LineObserver
 
-class Slow(Lines):
+class Slow(LineObserver):
     def round(self, record, tol):
         time.sleep(0.05)
 
@@ -90,7 +90,7 @@ def test_a_run_that_was_ended_goes_on(by, ends_with, tmp_path, undisturbed):
         assert newest(tmp_path) > before
     observer = Doing()
     result = train(asked, observer)
-    assert any("goes on from the checkpoint of round" in line for line in observer.said)
+    assert any("resumes from the checkpoint of round" in line for line in observer.said)
     assert np.array_equal(weights(result["run"]), undisturbed)
     assert not (tmp_path / ".checkpoints").exists()
 
@@ -118,7 +118,7 @@ def test_a_run_whose_scheduler_is_lost_begins_anew_and_goes_on(checkpoint, tmp_p
             return
         result = train(asked, observer)
     assert any("the scheduler was lost" in line and "attempt 2 of 3" in line for line in observer.said)
-    assert any("goes on from the checkpoint of round 10" in line for line in observer.said)
+    assert any("resumes from the checkpoint of round 10" in line for line in observer.said)
     assert np.array_equal(weights(result["run"]), undisturbed)
     assert not (tmp_path / "scratch" / "checkpoints").exists()
 

@@ -9,12 +9,12 @@ from sklearn.datasets import load_digits
 
 from aucdist.errors import InputError
 from aucdist.model import load_model
-from flows.config.loading import load_train
 from flows.cv import run as search
 from flows.cv.config import load_cv
+from flows.json_values import jsonable
 from flows.progress.console import LineObserver
 from flows.train import run as pipeline
-from flows.train.results import jsonable
+from flows.train.config import load_train
 
 MODEL = "model={estimator: MarginMeanClassifier, solver: svrg, random_state: 0, n_outer: 20, tol: 0.05}"
 SETTINGS = ["cluster=none", "blocks=4", "data.scale=none", MODEL]

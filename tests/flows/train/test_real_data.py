@@ -2,8 +2,8 @@
 
 import pytest
 
-from flows.config.loading import load_train
 from flows.progress.console import LineObserver
+from flows.train.config import load_train
 from flows.train.run import train
 
 

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from flows.config.loading import load_train
 from flows.progress.console import LineObserver
 from flows.train import run as pipeline
-from flows.train.config import TrainConfig
+from flows.train.config import TrainConfig, load_train
 
 SETTINGS = ["cluster=none", "blocks=2", "model.tol=0.05", "model.lam=0.01"]
 
@@ -47,7 +46,7 @@ def test_flow_agrees_with_the_plain_run(tmp_path: Path) -> None:
     assert f"{by_flow['metrics']['test_auc']:.4f}" in str(artifacts["train-auc-summary"])
     assert "converged" in str(artifacts["train-auc-table"])
     assert str(artifacts["train-auc-roc"]).startswith("data:image/svg+xml;base64,")
-    assert {name.rsplit("-", 1)[0] for name in tasks} == {"open data", "place", "fit", "evaluate", "publish"}
+    assert {name.rsplit("-", 1)[0] for name in tasks} == {"open data", "partition", "fit", "evaluate", "publish"}
 
 
 @pytest.mark.usefixtures("server")
@@ -57,11 +56,11 @@ def test_wrong_input_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.Monk
 
     tried: list[object] = []
 
-    def fail(config: object) -> None:
-        tried.append(config)
+    def fail(*args: object) -> None:
+        tried.append(args)
         raise InputError("no such file")
 
-    monkeypatch.setattr("flows.train.run.open_data", fail)
+    monkeypatch.setattr("flows.train.run.open_source", fail)
     with pytest.raises(InputError, match="no such file"):
         train_auc(load_train("digits", SETTINGS, str(tmp_path / "runs")))
     assert len(tried) == 1
@@ -70,18 +69,18 @@ def test_wrong_input_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.usefixtures("server")
 def test_store_that_failed_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from flows.rows.source import open_source
     from flows.train.flow import train_auc
-    from flows.train.stages import open_data
 
     tried: list[object] = []
 
-    def fail_once(config: Any) -> Any:
-        tried.append(config)
+    def fail_once(*args: Any) -> Any:
+        tried.append(args)
         if len(tried) == 1:
             raise ConnectionResetError("in mid-body")
-        return open_data(config)
+        return open_source(*args)
 
-    monkeypatch.setattr("flows.train.run.open_data", fail_once)
+    monkeypatch.setattr("flows.train.run.open_source", fail_once)
     assert train_auc(load_train("digits", SETTINGS, str(tmp_path)))["certificate"]["status"] == "converged"
     assert len(tried) == 2
 

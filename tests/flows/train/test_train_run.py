@@ -13,9 +13,9 @@ from sklearn.metrics import roc_auc_score
 
 from aucdist.engine.dask import local_client
 from aucdist.model import load_model
-from flows.config.loading import load_train
 from flows.progress.console import LineObserver
 from flows.train import run as pipeline
+from flows.train.config import load_train
 
 QUICK = ["cluster=none", "blocks=4", "model.tol=0.05", "model.lam=0.01"]
 

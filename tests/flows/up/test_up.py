@@ -41,7 +41,7 @@ def test_every_flow_is_served() -> None:
 
 def test_second_server_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")
-    with pytest.raises(InputError, match=r"Prefect has a server already \(PREFECT_API_URL\)"):
+    with pytest.raises(InputError, match=r"Prefect already has a server \(PREFECT_API_URL\)"):
         up.up(free_port(), print)
 
 
@@ -49,7 +49,7 @@ def test_port_that_is_taken_is_refused(folder: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        with pytest.raises(InputError, match=r"port \d+ is taken: name another one by --port"):
+        with pytest.raises(InputError, match=r"port \d+ is in use: name another one by --port"):
             up.up(taken.getsockname()[1], print)
 
 

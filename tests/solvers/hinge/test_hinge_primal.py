@@ -20,7 +20,7 @@ from support.small_sets import blocks_of
 from support.square_twins import FORMS, problem
 from threadpoolctl import threadpool_limits
 
-from aucdist.data.block import Block, place
+from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.errors import InputError
@@ -316,7 +316,7 @@ def test_pegasos_blocks_of_one_class_and_empty_ones():
 
 def load(index):
     X, y, weight = problem(60, 300, 7, weighted=True)
-    return place(Block.of(X, y, weight=weight), N_BLOCKS)[index]
+    return partition(Block.of(X, y, weight=weight), N_BLOCKS)[index]
 
 
 @pytest.fixture(scope="module")

@@ -192,7 +192,7 @@ def test_an_intercept_that_is_not_there_stays_0():
 def test_gathered_rows_are_all_rows():
     X, y = drawn(50, 0.0, 8)
     weight = np.arange(50.0)
-    whole = bayes.gather(blocks_of(X, y, 4, weight))
+    whole = bayes.gather_rows(blocks_of(X, y, 4, weight))
     order = np.argsort(whole.weights())
     np.testing.assert_array_equal(whole.X[order], X)
     np.testing.assert_array_equal(whole.y[order], y)

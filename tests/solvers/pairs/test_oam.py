@@ -4,7 +4,7 @@ import scipy.sparse as sp
 from support.oracle import pairwise_objective
 from support.small_sets import blocks_of
 
-from aucdist.data.block import Block, place
+from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.kernels.random import below
@@ -211,7 +211,7 @@ class Loader:
 @every_solver
 def test_a_cluster_gives_the_same_bits(solver, client):
     X, y = rows_of(120)
-    parts = place(Block.of(X, y), 4)
+    parts = partition(Block.of(X, y), 4)
     there = list(SOLVERS[solver](DaskBlocks.load(client, Loader(parts), 4), 1e-3, epochs=2))
     here = list(SOLVERS[solver](LocalBlocks(parts), 1e-3, epochs=2))
     assert [r.w.tolist() for r in there] == [r.w.tolist() for r in here]

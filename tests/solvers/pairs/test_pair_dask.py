@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from aucdist.data.block import Block, place
+from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.solvers.base import solve
@@ -19,7 +19,7 @@ def parts(sparse):
     r = np.random.default_rng(0)
     y = np.where(r.random(2000) < 0.1, 1, -1)
     X = r.normal(size=(2000, 7)) * (r.random((2000, 7)) < 0.5) + 0.5 * (y[:, None] > 0)
-    return place(Block.of(sp.csr_matrix(X) if sparse else X, y), N_BLOCKS)
+    return partition(Block.of(sp.csr_matrix(X) if sparse else X, y), N_BLOCKS)
 
 
 def load_dense(index):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from aucdist.data.block import Block, place
+from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.solvers.pairs.sampling import Pairing
 
@@ -10,7 +10,7 @@ pytestmark = pytest.mark.nojit
 
 def blocks_of(n_pos, n_neg, n_blocks):
     y = np.repeat([1, -1], [n_pos, n_neg])
-    return LocalBlocks(place(Block.of(np.arange(2.0 * len(y)).reshape(-1, 2), y), n_blocks))
+    return LocalBlocks(partition(Block.of(np.arange(2.0 * len(y)).reshape(-1, 2), y), n_blocks))
 
 
 @pytest.mark.parametrize("n_blocks", [1, 2, 5, 40])

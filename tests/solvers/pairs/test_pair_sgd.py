@@ -4,7 +4,7 @@ import scipy.sparse as sp
 from support.oracle import pairwise_objective
 from support.small_sets import blocks_of, small
 
-from aucdist.data.block import Block, place
+from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import InputError
 from aucdist.kernels.pair_epochs import draw_any, gradient_steps
@@ -68,7 +68,7 @@ def test_it_nears_the_optimum(n_blocks, minority_bytes):
 @pytest.mark.parametrize("n_blocks", [2, 5, 40])
 def test_the_first_round_averages_the_blocks(n_blocks):
     X, y = small()
-    parts = place(Block.of(X, y), n_blocks)
+    parts = partition(Block.of(X, y), n_blocks)
     minority = np.concatenate([p.X[p.y > 0] for p in parts])
     total, k = np.zeros(4), min(n_blocks, 23)
     counts = np.cumsum([0] + [int((p.y < 0).sum()) for p in parts])

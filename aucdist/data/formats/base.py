@@ -1,0 +1,236 @@
+"""What a format is: the keys of a source it takes, how its files are split into parts, and how their bytes become rows.
+
+A new format is a module with one subclass of `Format` and a row in `aucdist.data.formats.registry`. Modules of formats import
+their parsers inside the methods, so that a source can be checked without loading Arrow, pandas and compiled kernels.
+"""
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from aucdist.data.formats.part import FilePart
+from aucdist.data.formats.source_fields import SourceFields
+from aucdist.data.storage import files
+from aucdist.data.storage.compression import unpacked
+from aucdist.errors import InputError
+
+if TYPE_CHECKING:
+    from aucdist.data.dataset import Schema
+    from aucdist.data.formats.survey import Survey
+    from aucdist.data.formats.svmlight import SparseRows
+    from aucdist.data.formats.tables import Table
+
+    Parsed = Table | SparseRows
+
+UNSHARDED = frozenset({"positive", "layout", "dtype", "sha256", "classes"})
+"""The keys of every format but shards, which are read as they were written and have checksums of their own."""
+OF_TABLES = UNSHARDED | {"label", "categorical", "hashed", "missing"}
+
+
+class Format(ABC):
+    """A format of data.
+
+    Attributes
+    ----------
+    name : str
+        Its name in a source.
+    fields : frozenset of str
+        The keys of a source that it takes besides those of every source. Any other key is refused.
+    suffixes : mapping of str to mapping
+        The endings of file names that tell the format, each with the keys that this ending decides.
+    needs_label : bool
+        Whether a source must name the label column. It then chooses its features by the names of columns, too.
+    is_sharded : bool
+        Whether its rows are blocks already, which are read through `aucdist.data.shards` only.
+    """
+
+    name: ClassVar[str]
+    fields: ClassVar[frozenset[str]] = frozenset()
+    suffixes: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    needs_label: ClassVar[bool] = False
+    is_sharded: ClassVar[bool] = False
+
+    def check(self, source: SourceFields) -> None:  # noqa: B027  # most formats have nothing to check
+        """Do nothing if the keys of a source go together.
+
+        Raises
+        ------
+        InputError
+            If they do not.
+        """
+
+    @abstractmethod
+    def is_present(self, source: SourceFields) -> bool:
+        """Tell whether a data set can be read here without a network."""
+
+    @abstractmethod
+    def describe_files(self, source: SourceFields) -> list[dict[str, Any]]:
+        """Return URL, size and ETag (of local files: the time of the last change) of each file, in types of JSON."""
+
+    @abstractmethod
+    def n_bytes(self, source: SourceFields) -> int:
+        """Return the bytes that `split` divides; 0 where that is not known before reading."""
+
+    def part_urls(self, source: SourceFields) -> list[str]:
+        """Return the URLs that parts of a source may have."""
+        return source.urls()
+
+    @abstractmethod
+    def split(self, source: SourceFields, n: int) -> list[FilePart]:
+        """Split a source into about `n` parts of about the same size, in the order of its rows, each of one file."""
+
+    @abstractmethod
+    def read_part(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> "tuple[Parsed, int]":
+        """Return what is in a part, encoded like the training data if their schema is given, and its number of line breaks."""
+
+    @abstractmethod
+    def read_all(self, source: SourceFields, schema: "Schema | None") -> "tuple[list[tuple[str, Parsed]], str]":
+        """Return what is in each file of a source, with its name for errors, and a checksum of the files."""
+
+    def feature_names(self, source: SourceFields, survey: "Survey") -> tuple[str, ...]:
+        """Return the names of the features of a data set; by default those of the columns and their categories."""
+        from aucdist.data.formats.survey import column_features
+
+        return column_features(survey)
+
+    def is_sparse(self, survey: "Survey", n_features: int) -> bool:
+        """Tell whether rows become CSR where the source leaves the layout open; by default if columns are hashed."""
+        return bool(survey.hashed)
+
+    def for_scoring(self, source: SourceFields, schema: "Schema") -> dict[str, Any]:
+        """Return the changes to a source that make its rows those of a model, whatever their labels.
+
+        Raises
+        ------
+        InputError
+            If rows of this format cannot have the features of the model.
+        """
+        return {}
+
+
+class FileFormat(Format):
+    """A format of files that are read whole; subclasses may split them."""
+
+    def is_present(self, source: SourceFields) -> bool:
+        """Tell whether the files are local and exist."""
+        return are_local(source)
+
+    def describe_files(self, source: SourceFields) -> list[dict[str, Any]]:
+        """Return URL, size and ETag of each file; of a file of the web the URL alone."""
+        return described(source)
+
+    def part_urls(self, source: SourceFields) -> list[str]:
+        """Return the URLs of the files."""
+        return files.expand(source.source)
+
+    def n_bytes(self, source: SourceFields) -> int:
+        """Return the size of all files but those of the web."""
+        return sum(files.stat(url).size for url in files.expand(source.source) if not files.is_web(url))
+
+    def split(self, source: SourceFields, n: int) -> list[FilePart]:
+        """Return one part for each file."""
+        return [whole_file(url) for url in files.expand(source.source)]
+
+    def read_part(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> "tuple[Parsed, int]":
+        """Return what is in a file, or in a range of one."""
+        where = files.shown(part.url)
+        if part.version and files.stat(part.url).etag != part.version:
+            raise InputError(f"{where} has changed since it was first read: start again when it is complete")
+        if part.stop is not None:
+            return self.read_range(source, part, schema)
+        return self.parse(unpacked(stored_bytes(part.url, source), part.url), where, source, schema), 0
+
+    def read_range(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> "tuple[Parsed, int]":
+        """Return what is in a range of a file, for formats whose `split` makes ranges."""
+        raise NotImplementedError(f"files of format {self.name!r} are not split")
+
+    def read_all(self, source: SourceFields, schema: "Schema | None") -> "tuple[list[tuple[str, Parsed]], str]":
+        """Return what is in each file, and the checksums of the files."""
+        urls = files.expand(source.source)
+        if source.sha256 is not None and len(urls) > 1:
+            raise InputError(
+                f"`sha256` is the checksum of one file, but {files.shown(str(source.source))} means {len(urls)} of them"
+            )
+        parsed, digests = [], []
+        for url in urls:
+            data = stored_bytes(url, source)
+            digests.append(hashlib.sha256(data).hexdigest())
+            where = files.shown(url)
+            parsed.append((where, self.parse(unpacked(data, url), where, source, schema)))
+        return parsed, " ".join(digests)
+
+    @abstractmethod
+    def parse(
+        self,
+        data: bytes,
+        where: str,
+        source: SourceFields,
+        schema: "Schema | None",
+        *,
+        columns: Sequence[str] = (),
+        first_line: int = 1,
+    ) -> "Parsed":
+        """Return the rows in bytes.
+
+        Parameters
+        ----------
+        data : bytes
+            A file, decompressed, or a range of whole lines.
+        where : str
+            Names the file in errors.
+        source : SourceFields
+        schema : Schema or None
+            That of the training data, for rows that are encoded like them.
+        columns : sequence of str
+            For a range of a CSV file, which has no header: the names of the columns.
+        first_line : int
+            The number of the first line, for errors.
+
+        Raises
+        ------
+        InputError
+            If something in it is wrong, naming the line or row and the column.
+        """
+
+
+class TableFormat(FileFormat):
+    """A format of files with named columns, of which a source chooses the label and the features."""
+
+    def for_scoring(self, source: SourceFields, schema: "Schema") -> dict[str, Any]:
+        """Choose the columns of the model, whatever their order in the file, and no label."""
+        return {"label": None, "keep": schema.columns(), "categorical": []}
+
+
+def are_local(source: SourceFields) -> bool:
+    """Tell whether all files or folders of a source are local and exist."""
+    return all(not files.is_web(url) and Path(files.locate(url)).exists() for url in source.urls())
+
+
+def described(source: SourceFields) -> list[dict[str, Any]]:
+    """Return URL, size and ETag of each file of a source; of a file of the web the URL alone."""
+    urls = files.expand(source.source)
+    return [{"url": files.shown(url)} | ({} if files.is_web(url) else asdict(files.stat(url))) for url in urls]
+
+
+def whole_file(url: str) -> FilePart:
+    """Return a file as one part, with its version unless it is one of the web."""
+    return FilePart(url, version="" if files.is_web(url) else files.stat(url).etag)
+
+
+def stored_bytes(url: str, source: SourceFields) -> bytes:
+    """Return the bytes of a file as they are stored.
+
+    Raises
+    ------
+    InputError
+        If they have not the checksum that the source states.
+    """
+    data = files.read_bytes(url, source.sha256)
+    if source.sha256 is not None:
+        found = hashlib.sha256(data).hexdigest()
+        if found != source.sha256:
+            raise InputError(f"{files.shown(url)} has sha256 {found}, but {source.sha256} is expected")
+    return data

@@ -1,0 +1,47 @@
+"""The format `embedded`: real data sets that come with scikit-learn, so that no file and no network is needed."""
+
+from typing import TYPE_CHECKING, Any
+
+from aucdist.data.formats.base import UNSHARDED, Format
+from aucdist.data.formats.part import FilePart
+from aucdist.data.formats.source_fields import SourceFields
+
+if TYPE_CHECKING:
+    from aucdist.data.dataset import Schema
+    from aucdist.data.formats.base import Parsed
+
+
+class EmbeddedFormat(Format):
+    """Bundled data sets, by their names."""
+
+    name = "embedded"
+    fields = UNSHARDED
+
+    def is_present(self, source: SourceFields) -> bool:
+        """Return True."""
+        return True
+
+    def describe_files(self, source: SourceFields) -> list[dict[str, Any]]:
+        """Return the name of the data set as the only URL."""
+        return [{"url": str(source.source)}]
+
+    def n_bytes(self, source: SourceFields) -> int:
+        """Return 0."""
+        return 0
+
+    def split(self, source: SourceFields, n: int) -> list[FilePart]:
+        """Return one part."""
+        return [FilePart(str(source.source))]
+
+    def read_part(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> "tuple[Parsed, int]":
+        """Return all rows."""
+        from aucdist.data.formats.embedded import load_embedded
+
+        return load_embedded(part.url)[0], 0
+
+    def read_all(self, source: SourceFields, schema: "Schema | None") -> "tuple[list[tuple[str, Parsed]], str]":
+        """Return all rows and the checksum of their numbers."""
+        from aucdist.data.formats.embedded import load_embedded
+
+        table, digest = load_embedded(source.source)
+        return [(str(source.source), table)], digest

@@ -1,0 +1,66 @@
+"""The range of each column: what tells whether a column has to be shifted, and how large rounding errors can be."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from aucdist.data.block import Block
+from aucdist.kernels.codes import BinRows
+from aucdist.kernels.column_ranges import csr_ranges, dense_ranges
+from aucdist.kernels.rows import CsrRows
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnRanges:
+    """The least and the greatest value of each column over rows of weight above 0; ranges of several blocks merge by ``+``.
+
+    Attributes
+    ----------
+    low, high : ndarray of shape (n_features,), float64
+        Values that a sparse row does not store are 0 and count as well. Without any row: inf and -inf.
+    width : int
+        The most values that a row has: n_features, or the most that a sparse row stores.
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+    width: int
+
+    def __add__(self, other: "ColumnRanges") -> "ColumnRanges":
+        low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
+        return ColumnRanges(low, high, max(self.width, other.width))
+
+    @classmethod
+    def of(cls, block: Block) -> "ColumnRanges":
+        """Return the ranges of a block's columns; one reading of its rows."""
+        rows, d = block.rows, block.n_features
+        if isinstance(rows, BinRows):
+            return cls._of_cells(rows, d)
+        there = np.ones(block.n_samples, dtype=bool) if block.weight is None else block.weight > 0
+        low, high = np.full(d, np.inf, rows.values.dtype), np.full(d, -np.inf, rows.values.dtype)
+        width = d
+        if isinstance(rows, CsrRows):
+            stored = np.zeros(d, dtype=np.int64)
+            width = int(csr_ranges(rows.values, rows.indices, rows.offsets, there, low, high, stored))
+            gaps = stored < there.sum()
+            low[gaps], high[gaps] = np.minimum(low[gaps], 0.0), np.maximum(high[gaps], 0.0)
+        else:
+            dense_ranges(rows.values, there, low, high)
+        return cls(low.astype(np.float64), high.astype(np.float64), width)
+
+    @classmethod
+    def _of_cells(cls, rows: BinRows, n_features: int) -> "ColumnRanges":
+        """Return ranges that hold for any codes: a value is a sum over some of the cells that the column occurs in."""
+        basis = rows.basis
+        parts = [np.bincount(basis.columns, np.maximum(sign * basis.values, 0.0), n_features) for sign in (-1.0, 1.0)]
+        return cls(-parts[0], parts[1], len(basis.offsets) - 1 + rows.codes.shape[1])
+
+    @property
+    def largest(self) -> np.ndarray:
+        """The largest absolute value of each column, of shape (n_features,); 0 without any row."""
+        return np.maximum(np.maximum(-self.low, self.high), 0.0)
+
+    @property
+    def constant(self) -> np.ndarray:
+        """Whether all values of the column are equal, of shape (n_features,)."""
+        return self.low >= self.high

@@ -1,0 +1,126 @@
+"""Columns that lie far from 0 are shifted before a fit, since sums of their values would lose the digits that tell rows apart.
+
+A column is *far* where its largest absolute value is more than `FAR` times half its range: a timestamp, an identifier, a
+constant. Shifting such a column by one of its own floating-point numbers is exact (Sterbenz: the difference of two numbers
+within a factor of 2 of each other is not rounded), so the rows shifted carry the same information, to the bit. What is minimised
+over pairs does not change, since a pair is a difference of rows. With an intercept that is not penalised the intercept alone
+changes, and it is put back afterwards. A constant column becomes 0 and so gets weight 0.
+
+Sparse rows stay sparse: a column in which a row stores nothing reaches 0 and is not far, so only columns that every row stores
+are shifted, value by value.
+
+Data without such a column are fitted as they are: the same bits, and one look at the columns.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from aucdist.data.block import Block
+from aucdist.data.ranges import ColumnRanges
+from aucdist.engine.blocks import Blocks
+from aucdist.engine.mapped import MappedBlocks, PassingBlocks
+from aucdist.kernels.rows import CsrRows, DenseRows
+
+FAR = 2.0**10
+"""A column whose values are so many times its half range away from 0 loses three of sixteen digits; that is not yet felt."""
+
+SPREAD = 1e6
+"""Columns whose half ranges differ by more than this factor are named in a warning when the fit does not converge."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shift:
+    """Subtracts a number from some columns.
+
+    Attributes
+    ----------
+    columns : ndarray of shape (n_shifted,), int64
+    values : ndarray of shape (n_shifted,), float64
+        Each representable in the type of the rows.
+    """
+
+    columns: np.ndarray
+    values: np.ndarray
+
+    def __call__(self, block: Block) -> Block:
+        """Return the block with these columns shifted, in the type they had."""
+        rows, dtype = block.rows, block.rows.values.dtype
+        if isinstance(rows, CsrRows):
+            by = np.zeros(block.n_features, dtype)
+            by[self.columns] = self.values
+            return replace(block, rows=rows._replace(values=rows.values - by[rows.indices]))
+        values = rows.values.copy()
+        values[:, self.columns] -= self.values.astype(dtype)
+        return replace(block, rows=DenseRows(values))
+
+    def ranges(self, ranges: ColumnRanges) -> ColumnRanges:
+        """Return the ranges of the columns shifted."""
+        low, high = ranges.low.copy(), ranges.high.copy()
+        low[self.columns] -= self.values
+        high[self.columns] -= self.values
+        return replace(ranges, low=low, high=high)
+
+    def along(self, w: np.ndarray) -> float:
+        """Return by how much a score with weights w of shape (n_features,) falls with the shift."""
+        return float(w[self.columns] @ self.values)
+
+    def with_intercept(self, w: np.ndarray) -> np.ndarray:
+        """Return weights with their intercept last that score the rows shifted as `w` scores the rows."""
+        return np.append(w[:-1], w[-1] + self.along(w[:-1]))
+
+    def undone(self, w: np.ndarray) -> np.ndarray:
+        """Return weights with their intercept last that score the rows as `w` scores the rows shifted."""
+        return np.append(w[:-1], w[-1] - self.along(w[:-1]))
+
+
+def shift_of(ranges: ColumnRanges) -> Shift | None:
+    """Return the shift of the columns that are far from 0; None if there are none."""
+    half = 0.5 * (ranges.high - ranges.low)
+    with np.errstate(invalid="ignore"):
+        far = ranges.largest > np.where(ranges.constant, FAR, FAR * half)
+    far &= np.isfinite(ranges.low) & np.isfinite(ranges.high)
+    columns = np.flatnonzero(far)
+    if len(columns) == 0:
+        return None
+    low, high = ranges.low[columns], ranges.high[columns]
+    middle = low + 0.5 * (high - low)
+    # Representable in the type of the column, and not outside its range.
+    single = (low.astype(np.float32) == low) & (high.astype(np.float32) == high)
+    return Shift(columns, np.where(single, middle.astype(np.float32).astype(np.float64), middle))
+
+
+def shifted(blocks: Blocks) -> tuple[Blocks, Shift | None]:
+    """Return the blocks to fit, and by what columns are shifted there; the blocks themselves where nothing is."""
+    shift = shift_of(blocks.ranges)
+    if shift is None:
+        return blocks, None
+    # A copy where the rows are in memory anyway; else each step shifts what it has read.
+    return (MappedBlocks if blocks.lasting else PassingBlocks)(blocks, shift, shift.ranges(blocks.ranges)), shift
+
+
+def diagnosis(ranges: ColumnRanges, names: np.ndarray | None = None) -> str | None:
+    """Name the columns whose scale is at fault where rounding ends a fit or the fit does not converge; None if none stands out.
+
+    Parameters
+    ----------
+    ranges : ColumnRanges
+        Of the columns as they were fitted.
+    names : ndarray of shape (n_features,), optional
+    """
+    half = np.maximum(0.5 * (ranges.high - ranges.low), 0.0)
+    varies = np.isfinite(half) & (half > 0.0)
+    if not varies.any():
+        return None
+
+    def called(column: int) -> str:
+        return f"column {column}" if names is None else f"column {str(names[column])!r}"
+
+    largest = int(np.argmax(np.where(varies, ranges.largest, -1.0)))
+    smallest = int(np.argmin(np.where(varies, half, np.inf)))
+    if ranges.largest[largest] <= SPREAD * min(half[smallest], 1.0):
+        return None
+    return (
+        f"{called(largest)} reaches {ranges.largest[largest]:.3g}, {called(smallest)} has a range of {2 * half[smallest]:.3g}: "
+        "bring the columns to one scale first (scale: standard in a configuration, or sklearn's StandardScaler)"
+    )

@@ -1,0 +1,54 @@
+"""Optional packages: which extra of aucdist brings each, and one clear line where it is missing."""
+
+import importlib
+from types import ModuleType
+
+from aucdist.errors import InputError
+
+EXTRAS = {
+    "aiohttp": "s3",
+    "bokeh": "dashboard",
+    "botocore": "s3",
+    "jinja2": "report",
+    "kubernetes": "kubernetes",
+    "lightgbm": "trees",
+    "matplotlib": "report",
+    "prefect": "prefect",
+    "prefect_aws": "prefect",
+    "prometheus_client": "cli",
+    "rich": "cli",
+    "s3fs": "s3",
+    "typer": "cli",
+}
+"""The extra of `pyproject.toml` that brings a package, by the name that is imported."""
+
+
+def load_optional(module: str) -> ModuleType:
+    """Import a module that an extra of aucdist brings.
+
+    Parameters
+    ----------
+    module : str
+        Such as ``"matplotlib.figure"``.
+
+    Returns
+    -------
+    module
+
+    Raises
+    ------
+    InputError
+        If it is not installed: the message names the extra.
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise InputError(explain_missing(error)) from None
+
+
+def explain_missing(error: ModuleNotFoundError) -> str:
+    """Format the error for a package that is not installed: which extra brings it."""
+    package = (error.name or "").partition(".")[0]
+    if package not in EXTRAS:
+        return str(error)
+    return f"{package} is not installed: pip install 'aucdist[{EXTRAS[package]}]'"

@@ -1,0 +1,225 @@
+"""Rows of uint8 codes, each of which stands for basis functions that share one table.
+
+A code is the number of the cell that a row's value lies in: a bin of a feature, a cell of a pair of features, a leaf of a tree.
+Basis functions are constant in a cell, so ``X = C A``: C has a 1 for each code of a row, and A, the `CodeBasis`, holds the
+value of every basis function in every cell. Then ``X w = C (A w)`` and ``X'c = A' (C'c)``: the rows look up a table of ``A w``,
+or add to a table that A' is applied to afterwards, and n_features numbers a row are never touched.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit, types
+from numba.extending import register_jitable
+
+
+class CodeBasis(NamedTuple):
+    """The values of all basis functions in all cells: the matrix A of shape (n_cells, n_features).
+
+    ``A = R E``. E is sparse: what each cell adds. R takes running sums over the cells of a code, so that a step function, which
+    is 1 from some cell on, is one entry of E.
+
+    Attributes
+    ----------
+    starts : ndarray of shape (n_codes + 1,), int64
+        The first cell of each code: it has ``starts[j + 1] - starts[j]`` cells, 256 at most.
+    widths : ndarray of shape (n_codes,), int64
+        0 where a code's cells are not summed. Else they form a grid whose rows have so many cells, and sums run along the rows,
+        then down the columns. A code of one feature has a grid of one row.
+    offsets : ndarray of shape (n_cells + 1,), int64
+        Row c of E is ``values[offsets[c]:offsets[c + 1]]``.
+    columns : ndarray of shape (n_nonzero,), int32
+        The basis function of each value; each belongs to the cells of one code alone.
+    values : ndarray of shape (n_nonzero,), float64
+    n_features : int
+        Number of basis functions.
+    """
+
+    starts: np.ndarray
+    widths: np.ndarray
+    offsets: np.ndarray
+    columns: np.ndarray
+    values: np.ndarray
+    n_features: int
+
+
+class BinRows(NamedTuple):
+    """Rows as codes of cells.
+
+    Attributes
+    ----------
+    codes : ndarray of shape (n_samples, n_codes), uint8
+        C-contiguous. The code of column j is below its number of cells: the kernels do not check it.
+    basis : CodeBasis
+    """
+
+    codes: np.ndarray
+    basis: CodeBasis
+
+
+def _is_bins(rows) -> bool:
+    return isinstance(rows, types.BaseNamedTuple) and rows.instance_class is BinRows
+
+
+# ---- tables -----------------------------------------------------------------------------------------------------------
+
+
+@njit(nogil=True, cache=True)
+def expand(basis, w):
+    """Return the table ``A w``, float64 of shape (n_cells,)."""
+    n_cells = basis.offsets.shape[0] - 1
+    table = np.empty(n_cells)
+    for c in range(n_cells):
+        total = 0.0
+        for k in range(basis.offsets[c], basis.offsets[c + 1]):
+            total += basis.values[k] * w[basis.columns[k]]
+        table[c] = total
+    for j in range(basis.widths.shape[0]):
+        width, first, end = basis.widths[j], basis.starts[j], basis.starts[j + 1]
+        if width > 0:
+            for c in range(first, end):
+                if (c - first) % width != 0:
+                    table[c] += table[c - 1]
+            for c in range(first + width, end):
+                table[c] += table[c - width]
+    return table
+
+
+@njit(nogil=True, cache=True)
+def fold(basis, table, out):
+    """Add ``A' table`` to out, float64 of shape (n_features,); the table is used up."""
+    for j in range(basis.widths.shape[0]):
+        width, first, end = basis.widths[j], basis.starts[j], basis.starts[j + 1]
+        if width > 0:
+            for c in range(end - 1, first + width - 1, -1):
+                table[c - width] += table[c]
+            for c in range(end - 1, first, -1):
+                if (c - first) % width != 0:
+                    table[c - 1] += table[c]
+    for c in range(table.shape[0]):
+        for k in range(basis.offsets[c], basis.offsets[c + 1]):
+            out[basis.columns[k]] += basis.values[k] * table[c]
+
+
+# ---- rows and tables --------------------------------------------------------------------------------------------------
+
+
+@register_jitable(inline="always")
+def _sum_of_cells(row, starts, table):
+    # Four sums at a time: one would wait for each addition before the next.
+    m = row.shape[0]
+    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+    for j in range(0, m - m % 4, 4):
+        s0 += table[np.uint64(starts[j]) + np.uint64(row[j])]
+        s1 += table[np.uint64(starts[j + 1]) + np.uint64(row[j + 1])]
+        s2 += table[np.uint64(starts[j + 2]) + np.uint64(row[j + 2])]
+        s3 += table[np.uint64(starts[j + 3]) + np.uint64(row[j + 3])]
+    for j in range(m - m % 4, m):
+        s0 += table[np.uint64(starts[j]) + np.uint64(row[j])]
+    return (s0 + s1) + (s2 + s3)
+
+
+@register_jitable(inline="always")
+def code_dot(rows, i, table):
+    """Return the sum of the table over the cells of row i."""
+    return _sum_of_cells(rows.codes[i], rows.basis.starts, table)
+
+
+@njit(nogil=True, cache=True)
+def project_codes(codes, starts, table, out):
+    """Write the sum of the table over each row's cells into out, float64 of shape (n_samples,)."""
+    for i in range(out.shape[0]):
+        out[i] = _sum_of_cells(codes[i], starts, table)
+
+
+@njit(nogil=True, cache=True)
+def add_codes(codes, starts, which, coefs, n, table):
+    """Add ``coefs[k]`` to the cells of row ``which[k]``, k = 0..n-1."""
+    m, whole = np.uint64(codes.shape[1]), n - n % 2
+    for k in range(0, whole, 2):
+        a, b, row, other = coefs[k], coefs[k + 1], codes[which[k]], codes[which[k + 1]]
+        for j in range(m):
+            first = np.uint64(starts[j])
+            table[first + np.uint64(row[j])] += a
+            table[first + np.uint64(other[j])] += b
+    for k in range(whole, n):
+        a, row = coefs[k], codes[which[k]]
+        for j in range(m):
+            table[np.uint64(starts[j]) + np.uint64(row[j])] += a
+
+
+@njit(nogil=True, cache=True)
+def code_moments(rows, coefs, out):
+    """Add the sum of ``coefs[i] c_i c_i'`` to the lower triangle of out, where c_i has a 1 for each cell of row i.
+
+    Parameters
+    ----------
+    rows : BinRows
+    coefs : ndarray of shape (n_samples,), float64
+    out : ndarray of shape (n_cells, n_cells), float64
+    """
+    codes, starts = rows.codes, rows.basis.starts
+    for i in range(coefs.shape[0]):
+        if coefs[i] != 0.0:
+            row = codes[i]
+            for j in range(row.shape[0]):
+                into = out[starts[j] + row[j]]
+                for k in range(j + 1):
+                    into[starts[k] + row[k]] += coefs[i]
+
+
+# ---- codes of values --------------------------------------------------------------------------------------------------
+
+
+@njit(nogil=True, cache=True)
+def encode_column(values, edges, first, out):
+    """Write the code of each value: `first` plus the number of edges below it, and 0 where it is missing.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_samples,), float32 or float64
+    edges : ndarray of shape (n_edges,), float64
+        Ascending, 255 at most.
+    first : int
+        1 where missing values have the code 0, else 0.
+    out : ndarray of shape (n_samples,), uint8
+    """
+    for i in range(values.shape[0]):
+        x = np.float64(values[i])
+        if np.isnan(x):
+            out[i] = 0
+            continue
+        low, length = 0, edges.shape[0]
+        while length > 0:  # halves what is left, without a branch that a processor would have to guess
+            half = (length + 1) // 2
+            low += half if edges[low + half - 1] < x else 0
+            length -= half
+        out[i] = first + low
+
+
+@njit(nogil=True, cache=True)
+def pair_histograms(codes, which, coefs, shape, sums):
+    """Add coefficients to the cells of all pairs of columns.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_samples, m), uint8
+        Below `shape`.
+    which : ndarray of int64
+        Rows.
+    coefs : ndarray of shape (n_which,), float64
+    shape : int
+    sums : ndarray of shape (m (m - 1) / 2, shape * shape), float64
+        Added to. The pair (a, b), b < a, is at ``a (a - 1) / 2 + b``, and its cell (u, v) at ``u * shape + v``.
+    """
+    m = codes.shape[1]
+    for k in range(which.shape[0]):
+        c = coefs[k]
+        if c == 0.0:
+            continue
+        row, at = codes[which[k]], 0
+        for a in range(1, m):
+            base = row[a] * shape
+            for b in range(a):
+                sums[at, base + row[b]] += c
+                at += 1

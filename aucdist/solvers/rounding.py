@@ -1,0 +1,108 @@
+"""Bounds on the rounding errors of the values that a certificate is made of.
+
+First-order forward error analysis (Higham, "Accuracy and Stability of Numerical Algorithms", 2nd ed., chapters 3 and 4): a sum of
+k products, in any order, is off by at most ``k u / (1 - k u)`` times the sum of the products' absolute values, u = 2**-53. The
+sums here are over the values of a row (scores) or over rows (losses, gradients), and the absolute values are bounded by each
+column's largest one. Where coefficients are running sums of weights, those have relative errors of the same kind, since no
+weight is negative, and the numbers of terms add up.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from aucdist.engine.blocks import Blocks
+
+EPS = float(np.finfo(np.float64).eps)
+"""2 u."""
+
+SLACK = 16
+"""Operations beside those of the sums, which are a handful."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rounding:
+    """What bounds on rounding need to know of the rows.
+
+    Attributes
+    ----------
+    largest : ndarray of shape (n_features,), float64
+        The largest absolute value of each column.
+    over_columns, over_rows : float
+        Relative errors of sums over the values of a row, and of sums over rows.
+    """
+
+    largest: np.ndarray
+    over_columns: float
+    over_rows: float
+
+    @classmethod
+    def of(cls, blocks: Blocks, running: int = 0) -> "Rounding":
+        """Return what is known of these rows; their columns' ranges are looked up, or found by one reduction.
+
+        Parameters
+        ----------
+        blocks : Blocks
+        running : int
+            Where the rows' coefficients are sums themselves: of so many terms.
+        """
+        ranges = blocks.ranges
+        return cls(ranges.largest, 0.5 * EPS * (ranges.width + SLACK), 0.5 * EPS * (_depth(blocks) + running))
+
+    @classmethod
+    def of_ones(cls, blocks: Blocks) -> "Rounding":
+        """Return the same for rows of a square matrix whose values are at most 1."""
+        n = blocks.n_samples
+        return cls(np.ones(n), 0.5 * EPS * (n + SLACK), 0.5 * EPS * _depth(blocks))
+
+    def reach(self, w: np.ndarray) -> float:
+        """Return a bound on the absolute value of any row's score with weights w."""
+        return float(np.abs(w) @ self.largest)
+
+    def score(self, w: np.ndarray) -> float:
+        """Return a bound on the error of any row's score with weights w."""
+        return self.over_columns * self.reach(w)
+
+    def penalty(self, w: np.ndarray, penalty: float) -> float:
+        """Return a bound on the error of a penalty of this size."""
+        return 0.5 * EPS * (len(w) + SLACK) * penalty
+
+    def pair_hinge(self, w: np.ndarray, hinge: float, score_error: float | None = None) -> float:
+        """Return a bound on the error of a mean of hinges over pairs, the difference of two running sums for each row.
+
+        Parameters
+        ----------
+        w : ndarray of shape (n_features,)
+        hinge : float
+            The mean.
+        score_error : float, optional
+            Of any row's score; by default of scores taken at w itself.
+        """
+        error = self.score(w) if score_error is None else score_error
+        return 2.0 * error + self.over_rows * (1.0 + hinge + 2.0 * self.reach(w))
+
+    def combination(self, total: float, extra: int = 0) -> np.ndarray:
+        """Return bounds on the errors of the entries of a weighted sum of rows.
+
+        Parameters
+        ----------
+        total : float
+            What the coefficients' absolute values add up to.
+        extra : int
+            Terms of a sum of such sums.
+        """
+        return ((self.over_rows + 0.5 * EPS * extra) * total) * self.largest
+
+    def half_square(self, v: np.ndarray, error: np.ndarray) -> float:
+        """Return a bound on the error of ``v.v / 2`` where the entries of v are off by at most `error`."""
+        return float(np.abs(v) @ error + 0.5 * (error @ error)) + 0.5 * EPS * (len(v) + SLACK) * float(v @ v)
+
+
+def _depth(blocks: Blocks) -> int:
+    """Return how many terms a sum over rows has: those of a block, then those of all blocks."""
+    return max(info.n_samples for info in blocks.infos) + blocks.n_blocks + SLACK
+
+
+def higher(known: tuple[float, float], found: tuple[float, float]) -> tuple[float, float]:
+    """Return which of two lower bounds says more where each is lower by its own error: bound and error."""
+    return found if found[0] - found[1] > known[0] - known[1] else known

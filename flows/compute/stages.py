@@ -1,0 +1,47 @@
+"""Stages of a run: each is reported to the observer, timed, and called by whoever runs the pipeline."""
+
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from flows.progress.console import RunObserver
+
+
+class StageRunner(Protocol):
+    """Runs one stage: as a plain function (`call_stage`), or as a Prefect task (`flows.orchestration.tasks.run_as_task`)."""
+
+    def __call__(self, name: str, stage: Callable[..., Any], *args: Any, retry: bool = False) -> Any:
+        """Return what ``stage(*args)`` returns; with `retry` an error of storage is worth another attempt."""
+
+
+def call_stage(name: str, stage: Callable[..., Any], *args: Any, retry: bool = False) -> Any:
+    """Return what ``stage(*args)`` returns."""
+    return stage(*args)
+
+
+class Stages:
+    """The stages of one run.
+
+    Parameters
+    ----------
+    observer : RunObserver
+        Is called with the name of each stage when it starts.
+    run_stage : StageRunner
+
+    Attributes
+    ----------
+    seconds : dict of str to float
+        Wall time of each stage so far, in order; of a stage that ran twice, the last.
+    """
+
+    def __init__(self, observer: RunObserver, run_stage: StageRunner = call_stage):
+        self._observer, self._run_stage = observer, run_stage
+        self.seconds: dict[str, float] = {}
+
+    def __call__(self, name: str, stage: Callable[..., Any], *args: Any, retry: bool = False) -> Any:
+        """Run a stage and return its result; as a `StageRunner`."""
+        self._observer.stage(name)
+        start = time.perf_counter()
+        result = self._run_stage(name, stage, *args, retry=retry)
+        self.seconds[name] = time.perf_counter() - start
+        return result

@@ -1,0 +1,54 @@
+"""The workers of a run, and the one way to call a function on many items there."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aucdist.data.shards.block_reader import ParallelMap
+from aucdist.data.storage.retries import patient
+from flows.progress.console import RunObserver, Tasks
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Where a run does its work.
+
+    Attributes
+    ----------
+    client : distributed.Client or None
+        None: this process does everything.
+    scratch : str
+        A folder or URL that every worker can read and write; empty without a client.
+    """
+
+    client: Any = None
+    scratch: str = ""
+
+    def parallel_map(self, observer: RunObserver | None = None) -> ParallelMap:
+        """Return a `map` over the workers (or in this process): results come in order.
+
+        Parameters
+        ----------
+        observer : RunObserver, optional
+            Is called with the number of finished items after each.
+        """
+
+        def parallel_map(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
+            for i, result in enumerate(_results(self.client, function, items), 1):
+                if observer is not None:
+                    observer.tasks(Tasks(i, len(items), 0, "", None))
+                yield result
+
+        return parallel_map
+
+
+def _results(client: Any, function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
+    if client is None:
+        for item in items:
+            with patient():
+                result = function(item)
+            yield result
+        return
+    from aucdist.engine.dask import map_on_workers
+
+    yield from map_on_workers(client, function, items)

@@ -1,0 +1,60 @@
+"""Configuration of the estimator."""
+
+from functools import cached_property
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from aucdist.errors import InputError, unknown
+
+
+class ModelConfig(BaseModel):
+    """The estimator and its parameters. What is left out takes the estimator's own default."""
+
+    model_config = ConfigDict(extra="allow")  # parameters of one estimator alone; checked against it below
+
+    estimator: str = Field(default="PairwiseHingeClassifier", description="What is minimised")
+    solver: str | None = Field(default=None, description="How it is minimised")
+    lam: float | None = Field(default=None, description="Regularisation strength: the weight of the penalty")
+    tol: float | None = Field(default=None, description="Stop when the certified relative gap is at most this")
+    max_passes: int | None = Field(default=None, description="Stop after this many passes over the data")
+    random_state: int | None = Field(default=None, description="Seed of the random numbers")
+
+    @model_validator(mode="after")
+    def _estimator_takes_them(self) -> "ModelConfig":
+        _ = self.built
+        return self
+
+    @cached_property
+    def built(self) -> Any:
+        """An unfitted estimator with these parameters."""
+        from aucdist.estimators import ESTIMATORS  # here, because it loads scikit-learn and Numba
+
+        if self.estimator not in ESTIMATORS:
+            raise unknown("estimator", self.estimator, ESTIMATORS)
+        estimator = ESTIMATORS[self.estimator]()
+        allowed = estimator.get_params()
+        extra = self.model_extra or {}  # null may be a value of such a parameter, as in `sampler: null`
+        given = {k: v for k, v in self.model_dump(exclude={"estimator"}).items() if v is not None or k in extra}
+        for key in given:
+            if key not in allowed:
+                raise unknown(f"parameter of {self.estimator}", key, allowed)
+        estimator.set_params(**given)
+        estimator.check_parameters()  # the ranges too, before the data is read
+        return estimator
+
+
+def refuse_nonlinear(model: Any) -> None:
+    """Check that an estimator is linear: a run folder stores one weight for each feature.
+
+    Raises
+    ------
+    InputError
+        If its kernel is not linear; the message says what to do instead.
+    """
+    kernel = getattr(model, "kernel", "linear")
+    if kernel != "linear":
+        raise InputError(
+            f"model: kernel is {kernel!r}, which gives no weights of features, and a run folder stores those. "
+            f"Take `kernel: linear`, or fit it in Python: {type(model).__name__}(kernel={kernel!r}).fit(X, y)"
+        )

@@ -1,0 +1,109 @@
+"""Rows that no process holds: they are read block by block where they are needed."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from aucdist.data.block import Block
+from aucdist.data.dataset import Schema
+from aucdist.data.preprocess import Preprocessor
+from aucdist.data.shards.block_reader import ParallelMap
+from aucdist.data.shards.manifest import Manifest
+from aucdist.data.shards.shard import read_shard
+from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, load
+from flows.compute.cache import choose_cache, worker_memory
+from flows.compute.workers import Workers
+from flows.config.data import CacheMode
+from flows.progress.console import RunObserver
+from flows.rows.encoding import Encoding
+
+
+@dataclass(frozen=True, eq=False)
+class LazyRows:
+    """Rows that are read block by block; see `flows.rows.base.Rows`.
+
+    Attributes
+    ----------
+    loader : callable
+        ``loader(index) -> Block``; it is sent to the workers.
+    n_blocks, n_samples, n_features, n_pos : int
+    n_bytes, largest_block : int
+        Bytes that all blocks take in memory, and the largest of them.
+    """
+
+    loader: Loader
+    n_blocks: int
+    n_samples: int
+    n_features: int
+    n_pos: int
+    n_bytes: int
+    largest_block: int
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the blocks, read in this process."""
+        for index in range(self.n_blocks):
+            yield load(self.loader, index)
+
+    def row_ids_and_labels(self, parallel_map: ParallelMap) -> tuple[np.ndarray, np.ndarray]:
+        """Return id and label of every row, block by block; the rows are read once."""
+        parts = parallel_map(partial(_row_ids_and_labels, self.loader), range(self.n_blocks))
+        row_id, y = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return row_id, y
+
+    def fit(self, encoding: Encoding, parallel_map: ParallelMap) -> Preprocessor:
+        """Return what an encoding learns from the rows, by reading them on the workers."""
+        return encoding.fit(range(self.n_blocks), load=self.loader, each=parallel_map)
+
+    def transform(self, preprocessor: Preprocessor) -> "LazyRows":
+        """Return the same rows with features that are encoded each time they are read."""
+        return replace(self, loader=EncodedLoader(self.loader, preprocessor))
+
+    def for_workers(self, schema: Schema, workers: Workers, folder: str) -> "LazyRows":
+        """Return these rows: all workers can read them."""
+        return self
+
+    def partition(self, part: str, schema: Schema, cache: CacheMode, workers: Workers, observer: RunObserver) -> Blocks:
+        """Return the rows as blocks of the engine; see `flows.rows.base.Rows`."""
+        stream, why = self.choose_cache(cache, workers)
+        observer.note(f"the {part} rows {why}")
+        return self.load(workers, stream=stream)
+
+    def choose_cache(self, cache: CacheMode, workers: Workers) -> tuple[bool, str]:
+        """Decide whether the blocks are streamed, and say why; see `flows.compute.cache.choose_cache`."""
+        return choose_cache(cache, self.n_bytes, self.largest_block, worker_memory(workers.client))
+
+    def load(self, workers: Workers, *, stream: bool = False) -> Blocks:
+        """Load the blocks on the workers, or with `stream` have them read for each step."""
+        if workers.client is None:
+            return LocalBlocks.load(self.loader, self.n_blocks, stream=stream)
+        from aucdist.engine.dask import DaskBlocks
+
+        return DaskBlocks.load(workers.client, self.loader, self.n_blocks, stream=stream)
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedLoader:
+    """Reads blocks and encodes their features: ``loader(index) -> Block``."""
+
+    loader: Loader
+    preprocessor: Preprocessor
+
+    def __call__(self, index: int) -> Block:
+        """Read and encode a block."""
+        return self.preprocessor.transform(self.loader(index))
+
+
+def sharded_rows(manifest: Manifest) -> LazyRows:
+    """Return the rows of a sharded data set; each shard is a block."""
+    sizes = [shard.memory for shard in manifest.shards]
+    return LazyRows(
+        partial(read_shard, manifest.url), len(sizes), manifest.n_samples, manifest.n_features, manifest.n_pos,
+        sum(sizes), max(sizes),
+    )  # fmt: skip
+
+
+def _row_ids_and_labels(loader: Loader, index: int) -> tuple[np.ndarray, np.ndarray]:
+    block = loader(index)
+    return block.row_id, block.y

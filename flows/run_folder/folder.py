@@ -1,0 +1,119 @@
+"""Writes run folders atomically: a run folder is complete, or it is not there."""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from aucdist.data.storage.files import explained, open_fs, shown
+from aucdist.data.storage.retries import patient, retried
+from aucdist.errors import InputError, RunError
+
+METRICS = "metrics.json"
+"""Uploaded last: a folder that has it is complete."""
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """A run folder that is being written.
+
+    Attributes
+    ----------
+    url : str
+        Where it will be: a path, or a URL.
+    draft : Path
+        The local folder in which it is written.
+    publish : callable
+        Moves the draft to `url`.
+    """
+
+    url: str
+    draft: Path
+    publish: Callable[[], None]
+
+
+def run_name(name: str, model: Any) -> str:
+    """Return the name of a training run's folder: with the time, the solver, and lam if the estimator has one."""
+    lam = f"-lam{model.lam:g}" if hasattr(model, "lam") else ""
+    return timestamped(f"{name}-{model.solver}{lam}")
+
+
+def timestamped(name: str) -> str:
+    """Return a name with the time in UTC before it, so that names sort by time."""
+    now = datetime.now(UTC)
+    return f"{now:%Y%m%d-%H%M%S}-{now.microsecond // 1000:03d}-{name}"
+
+
+@contextmanager
+def run_folder(output: str, name: str) -> Iterator[RunFolder]:
+    """Check that `output` can be written to, and yield a folder to write in; unless it is published, nothing of it remains.
+
+    Parameters
+    ----------
+    output : str
+        The parent folder, a path or an fsspec URL.
+    name : str
+        The name of the run folder.
+
+    Raises
+    ------
+    InputError
+        If `output` cannot be written to.
+    """
+    parts = urlsplit(output)
+    if parts.scheme == "file":
+        output = unquote(parts.path)
+    with _remote(output, name) if "://" in output else _local(Path(output), name) as folder:
+        yield folder
+
+
+@contextmanager
+def _local(parent: Path, name: str) -> Iterator[RunFolder]:
+    missing = [p for p in (parent, *parent.parents) if not p.exists()]
+    draft = parent / f".{name}.partial"
+    try:
+        try:
+            draft.mkdir(parents=True)
+        except OSError as e:
+            raise InputError(f"cannot write to {parent}: {e.strerror}. Name another folder by --output") from None
+
+        def publish() -> None:
+            draft.rename(parent / name)
+
+        yield RunFolder(str(parent / name), draft, publish)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+        for folder in missing:
+            with suppress(OSError):  # not empty: there is a run in it
+                folder.rmdir()
+
+
+@contextmanager
+def _remote(output: str, name: str) -> Iterator[RunFolder]:
+    url = f"{output.rstrip('/')}/{name}"
+    with explained(output, "write"):
+        fs, path = open_fs(url)
+        retried(lambda: fs.pipe_file(f"{path}/.probe", b"can this be written?"))
+        retried(lambda: fs.rm(f"{path}/.probe"))
+
+    def publish() -> None:
+        files = sorted((p for p in draft.rglob("*") if p.is_file()), key=lambda p: (p.name == METRICS, p))
+        try:
+            with explained(url, "write"), patient():
+                for file in files:
+                    target = f"{path}/{file.relative_to(draft).as_posix()}"
+                    retried(partial(fs.put_file, str(file), target))
+        except InputError as e:
+            with suppress(Exception):  # where nothing can be written, perhaps nothing can be removed
+                fs.rm(path, recursive=True)
+            raise RunError(f"the run is lost: {e}") from None
+
+    with tempfile.TemporaryDirectory(prefix="aucdist-run-") as folder:
+        draft = Path(folder)
+        yield RunFolder(shown(url), draft, publish)

@@ -1,0 +1,130 @@
+"""Writes the run folder: model, history, test scores, configuration, report and metrics."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from aucdist.data.storage.files import shown
+from aucdist.metrics.counts import ScoreCounts
+from aucdist.model import save_model
+from aucdist.report.html import Report, render_run_page
+from aucdist.report.text import seconds_text
+from flows.config.loading import to_yaml
+from flows.json_values import jsonable
+from flows.run_folder.folder import METRICS, RunFolder
+from flows.run_folder.results import FittedRun, details_of, versions
+from flows.run_folder.scores import SCORES, write_scores
+
+
+def publish(fitted: FittedRun, result: dict[str, Any], folder: RunFolder, search: dict[str, Any] | None = None) -> None:
+    """Write all files of a run folder, then publish it as a whole.
+
+    Parameters
+    ----------
+    fitted : FittedRun
+    result : dict
+        As `flows.run_folder.results.result_of` returned it.
+    folder : RunFolder
+    search : dict, optional
+        The result of the cross-validation that chose the parameters.
+    """
+    config = to_yaml(fitted.config)
+    _save_model(fitted, result, folder.draft / "model")
+    fitted.estimator.history_.to_parquet(folder.draft / "history.parquet", index=False)
+    if fitted.rows.test is not None:
+        write_scores(fitted.rows.test.blocks(), fitted.estimator, folder.draft / SCORES)
+    (folder.draft / "config.yaml").write_text(config, encoding="utf-8")
+    (folder.draft / "report.html").write_text(
+        render_run_page(report_of(fitted, result, config, search)), encoding="utf-8"
+    )
+    more = {} if search is None else {"search": search}
+    metrics = json.dumps({**result, **details_of(fitted), **more}, indent=2, allow_nan=False)
+    (folder.draft / METRICS).write_text(metrics + "\n", encoding="utf-8")
+    folder.publish()
+
+
+def _save_model(fitted: FittedRun, result: dict[str, Any], folder: Path) -> None:
+    estimator, rows = fitted.estimator, fitted.rows
+    save_model(
+        str(folder),
+        coef=estimator.coef_[0],
+        intercept=estimator.decision_intercept,
+        probability=getattr(estimator, "probability_", None),
+        schema=rows.schema,
+        preprocessor=rows.preprocessor,
+        about={
+            "estimator": result["estimator"],
+            "parameters": jsonable(estimator.get_params()),
+            "threshold": jsonable(estimator.threshold_),
+            "certificate": result["certificate"],
+            "data": {"name": rows.name, "fingerprint": rows.fingerprint},
+            "versions": versions(),
+        },
+    )
+
+
+def report_of(fitted: FittedRun, result: dict[str, Any], config: str, search: dict[str, Any] | None = None) -> Report:
+    """Return the content of the report; `config` is the configuration in YAML, other parameters as `publish`."""
+    rows, estimator = fitted.rows, fitted.estimator
+    source = rows.source.source
+    data = {
+        "name": rows.name,
+        "source": ", ".join(shown(url) for url in ([source] if isinstance(source, str) else source)),
+        "training rows": result["n_samples"],
+        "test rows": 0 if rows.test is None else rows.test.n_samples,
+        "features": result["n_features"],
+        "positive": ", ".join(rows.schema.positive),
+        "negative": ", ".join(rows.schema.negative),
+        "fingerprint": rows.fingerprint,
+        "note": rows.source.note,
+        "licence": rows.source.licence,
+    }
+    return Report(
+        title=fitted.config.name,
+        run=result,
+        data={key: value for key, value in data.items() if value not in (None, "")},
+        config=config,
+        history=estimator.history_,
+        train=fitted.evaluation.train,
+        test=fitted.evaluation.test,
+        threshold=estimator.threshold_,
+        weights=list(zip(rows.schema.feature_names, estimator.coef_[0].tolist(), strict=True)),
+        cost=cost_of(fitted, search),
+        versions=versions(),
+        command="aucdist train" if search is None else "aucdist cv",
+        search=search,
+        probabilities=probability_counts(fitted),
+        shape=getattr(estimator, "xi_trace_", None),
+        of_pairs=estimator.of_pairs,
+    )
+
+
+def probability_counts(fitted: FittedRun) -> ScoreCounts | None:
+    """Return the counts of the predicted probabilities of the test rows, or else of the training rows.
+
+    None for a model without probabilities.
+    """
+    estimator, evaluation = fitted.estimator, fitted.evaluation
+    if not hasattr(estimator, "predict_proba"):
+        return None
+    counts = evaluation.train if evaluation.test is None else evaluation.test
+    return counts.mapped(lambda scores: estimator.probability_(scores + estimator.decision_intercept)[:, 1])
+
+
+def cost_of(fitted: FittedRun, search: dict[str, Any] | None) -> list[tuple[str, str]]:
+    """Return time, passes, rows, bytes and cluster of a run, as the report's table of costs."""
+    estimator, cluster, size = fitted.estimator, fitted.config.cluster, fitted.rows.size()
+    where = {
+        "none": "this process",
+        "local": f"{getattr(cluster, 'workers', 1)} worker processes of {getattr(cluster, 'threads', 1)} threads",
+    }
+    cost = [(f"Time: {stage}", seconds_text(seconds)) for stage, seconds in fitted.seconds.items()]
+    cost += [
+        ("Passes of the fit", f"{estimator.n_passes_:,}"),
+        ("Rows of the fit", f"{size['rows']:,} x {size['features']:,}"),
+        ("Bytes of these rows", f"{size['bytes'] / 2**20:,.1f} MiB"),
+        ("Ran in", where.get(cluster.kind, f"a cluster ({cluster.kind})")),
+    ]
+    if search is not None:
+        cost.insert(-1, ("Passes of the search", f"{sum(row['passes'] for row in search['table']):,}"))
+    return cost

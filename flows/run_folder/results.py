@@ -1,0 +1,122 @@
+"""The results of a run: the object that ``--json`` prints, and the details that `metrics.json` has beyond it."""
+
+import platform
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from typing import Any
+
+from aucdist.metrics.auc import Interval, auc, average_precision, confusion, g_mean
+from aucdist.metrics.counts import ScoreCounts
+from flows.json_values import jsonable
+from flows.rows.base import TrainTestRows
+
+PACKAGES = ("aucdist", "numpy", "scipy", "numba", "scikit-learn", "pandas", "pyarrow", "dask", "distributed")
+DATA_STAGES = ("open data", "survey", "split and scale", "partition")
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Counts of the scores of training and test rows, and the confidence interval of the test AUC."""
+
+    train: ScoreCounts
+    test: ScoreCounts | None
+    interval: Interval | None
+
+
+@dataclass(frozen=True, eq=False)
+class FittedRun:
+    """A fitted estimator, the rows it was fitted to, and its evaluation.
+
+    Attributes
+    ----------
+    config : TrainConfig or CvConfig
+    rows : TrainTestRows
+    estimator : LinearClassifier
+    evaluation : Evaluation
+    seconds : dict of str to float
+        Wall time of each stage.
+    """
+
+    config: Any
+    rows: TrainTestRows
+    estimator: Any
+    evaluation: Evaluation
+    seconds: dict[str, float]
+
+
+def result_of(fitted: FittedRun, run: str) -> dict[str, Any]:
+    """Return the object that ``aucdist train --json`` prints; scripts rely on its keys.
+
+    Rows and classes are those of the training rows, over whose pairs the certificate holds.
+
+    Parameters
+    ----------
+    fitted : FittedRun
+    run : str
+        The URL of the run folder.
+    """
+    estimator, train, seconds = fitted.estimator, fitted.rows.train, fitted.seconds
+    certificate = estimator.certificate_
+    test, interval = fitted.evaluation.test, fitted.evaluation.interval
+    result: dict[str, Any] = jsonable(
+        {
+            "run": run,
+            "estimator": type(estimator).__name__,
+            "solver": estimator.solver,
+            "n_samples": train.n_samples,
+            "n_features": train.n_features,
+            "n_pos": train.n_pos,
+            "n_neg": train.n_samples - train.n_pos,
+            "metrics": {
+                "train_auc": auc(fitted.evaluation.train),
+                "test_auc": None if test is None else auc(test),
+                "test_auc_interval": None if interval is None else [interval.low, interval.high],
+            },
+            "certificate": {
+                "primal": certificate.primal,
+                "dual": certificate.dual,
+                "relative_gap": certificate.relative_gap,
+                "status": certificate.status.value,
+            },
+            "passes": estimator.n_passes_,
+            "seconds": {
+                "data": sum(seconds.get(stage, 0.0) for stage in DATA_STAGES),
+                "fit": seconds["fit"],
+                "evaluate": seconds["evaluate"],
+            },
+        }
+    )
+    return result
+
+
+def details_of(fitted: FittedRun) -> dict[str, Any]:
+    """Return what ``metrics.json`` has beyond `result_of`."""
+    threshold, evaluation = fitted.estimator.threshold_, fitted.evaluation
+    parts = {"train": evaluation.train, "test": evaluation.test}
+    details: dict[str, Any] = jsonable(
+        {
+            "name": fitted.config.name,
+            "data": {"name": fitted.rows.name, "fingerprint": fitted.rows.fingerprint},
+            "threshold": threshold,
+            "details": {part: _detail(counts, threshold) for part, counts in parts.items() if counts is not None},
+            "interval": None if evaluation.interval is None else asdict(evaluation.interval),
+            "versions": versions(),
+        }
+    )
+    return details
+
+
+def _detail(counts: ScoreCounts, threshold: float) -> dict[str, Any]:
+    table = confusion(counts, threshold)
+    return {
+        "n_pos": counts.n_pos,
+        "n_neg": counts.n_neg,
+        "average_precision": average_precision(counts),
+        "g_mean": g_mean(table),
+        "confusion": table,
+    }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of the packages that the result depends on."""
+    return {"python": platform.python_version(), **{package: version(package) for package in PACKAGES}}

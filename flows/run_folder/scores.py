@@ -1,0 +1,49 @@
+"""The scores of a run's test rows, as a Parquet file of the run folder."""
+
+import io
+from collections.abc import Iterable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from aucdist.data.block import Block
+from aucdist.data.storage.files import read_bytes
+from aucdist.estimators.scores import scores_of
+from aucdist.metrics.counts import ScoreCounts
+
+SCORES = "scores.parquet"
+
+
+def write_scores(blocks: Iterable[Block], estimator: Any, path: Path) -> None:
+    """Write row id, label, weight and score of each test row, block by block: what `aucdist compare` needs."""
+    w = estimator.coef_[0]  # without the intercept, which could round two scores to one
+    with ExitStack() as stack:
+        writer = None
+        for block in blocks:
+            columns = {"row_id": block.row_id, "y": block.y, "score": scores_of(block.X, w)}
+            table = pa.table(columns if block.weight is None else columns | {"weight": block.weight})
+            if writer is None:
+                writer = stack.enter_context(pq.ParquetWriter(path, table.schema, compression="zstd"))
+            writer.write_table(table)
+
+
+def read_scores(run: str) -> pd.DataFrame:
+    """Return row id, label, score, and weight if there is one, of a run's test rows, in the order of their ids.
+
+    Raises
+    ------
+    InputError
+        If there are none: a run without test rows has no scores.
+    """
+    return pd.read_parquet(io.BytesIO(read_bytes(f"{run}/{SCORES}"))).sort_values("row_id", ignore_index=True)
+
+
+def score_counts(run: str) -> ScoreCounts:
+    """Return the counts of a run's test scores."""
+    table = read_scores(run)
+    weight = table["weight"].to_numpy() if "weight" in table else None
+    return ScoreCounts.from_scores(table["y"].to_numpy(), table["score"].to_numpy(), weight)

@@ -1,0 +1,163 @@
+"""Training on shards: the rows that `split` would choose, the numbers of the same blocks in memory, kept or streamed."""
+
+import json
+
+import numpy as np
+import pytest
+
+from aucdist.data.block import Block, partition
+from aucdist.data.dataset import Schema
+from aucdist.data.preprocess import fit_preprocessor
+from aucdist.data.shards.manifest import read_manifest
+from aucdist.data.shards.shard import write_shards
+from aucdist.data.shards.simulate import simulate
+from aucdist.data.split import split
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.errors import InputError
+from aucdist.estimators import ESTIMATORS
+from flows.compute.stages import call_stage
+from flows.compute.workers import Workers
+from flows.config.data import DataConfig
+from flows.progress.console import LineObserver
+from flows.rows.lazy import sharded_rows
+from flows.rows.lazy_split import split_lazy_rows
+from flows.rows.shards import open_shards
+from flows.run_folder.scores import read_scores
+from flows.train.config import TrainConfig
+from flows.train.run import train
+
+NAMES = tuple("abcde")
+COARSE = {"lam": 0.01, "tol": 0.5}
+
+
+def rows(seed=0, n=900):
+    return simulate(n, len(NAMES), 0.1, seed=seed)
+
+
+def sharded(block, url, n_blocks=4):
+    write_shards(partition(block, n_blocks), Schema(NAMES, "y", ("1",), ("-1",), {}), str(url))
+    return str(url)
+
+
+def config(url, tmp_path, **more):
+    data = {"source": {"source": url, "format": "shards"}, **more.pop("data", {})}
+    settings = {"name": "t", "data": data, "model": {"lam": 0.01, "tol": 0.01}, "output": str(tmp_path / "runs")}
+    return TrainConfig(**{**settings, **more})
+
+
+def trained(config):
+    lines = []
+    return train(config, LineObserver(lines.append)), lines
+
+
+def ids(rows):
+    return np.sort(np.concatenate([block.row_id for block in rows.blocks()]))
+
+
+@pytest.mark.parametrize("seed", [0, 1, 7])
+@pytest.mark.parametrize("share", [0.001, 0.2, 0.5, 0.999])
+def test_the_test_rows_are_those_that_split_chooses(tmp_path, share, seed):
+    block = rows()
+    expected = split(block, share, seed)
+    rows_there = sharded_rows(read_manifest(sharded(block, tmp_path)))
+    found = split_lazy_rows(rows_there, share, seed, Workers().parallel_map())
+    for side, positions in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(ids(side), np.sort(block.row_id[positions]))
+        assert (side.n_samples, side.n_pos) == (len(positions), (block.y[positions] == 1).sum())
+        assert [part.index for part in side.blocks()] == [0, 1, 2, 3]
+
+
+def test_kept_and_streamed_are_the_fit_of_the_same_blocks(tmp_path):
+    block = rows()
+    url = sharded(block, tmp_path / "rows")
+    train_at, _ = split(block, 0.25, 5)
+    kept = [part.take(np.isin(part.row_id, block.row_id[train_at]), index=part.index) for part in partition(block, 4)]
+    expected = ESTIMATORS["PairwiseHingeClassifier"](lam=0.01, tol=0.01).fit(LocalBlocks(kept)).certificate_
+    for cache, said in (("auto", "kept in memory"), ("stream", "read again for every pass")):
+        result, lines = trained(config(url, tmp_path, data={"test": {"fraction": 0.25, "seed": 5}}, cache=cache))
+        assert (result["certificate"]["primal"], result["certificate"]["dual"]) == (expected.primal, expected.dual)
+        assert (result["n_samples"], result["n_pos"]) == (len(train_at), (block.y[train_at] == 1).sum())
+        assert sum(said in line for line in lines) == 2
+        assert len(read_scores(result["run"])) == 900 - len(train_at)
+
+
+@pytest.mark.parametrize(("scale", "log1p"), [("standard", None), ("minmax", ["a", "c"]), ("unit-row", None)])
+def test_features_are_scaled_as_those_of_rows_in_memory(tmp_path, scale, log1p):
+    block = rows()
+    block = block.with_X(np.exp(block.X))
+    url = sharded(block, tmp_path / "rows")
+    settings = DataConfig(source={"source": url, "format": "shards"}, scale=scale, log1p=log1p, test={"fraction": 0.3})
+    prepared = open_shards(settings).prepare(Workers(), LineObserver(lambda text: None), call_stage)
+    train_at, test_at = split(block, 0.3, 0)
+    train = block.take(train_at)
+    expected = fit_preprocessor([train], NAMES, log1p=log1p, scale=scale, categories={})
+    for found, positions in ((prepared.train, train_at), (prepared.test, test_at)):
+        parts = list(found.blocks())
+        X, ids = np.concatenate([part.X for part in parts]), np.concatenate([part.row_id for part in parts])
+        wanted = expected.transform(block.take(positions))
+        np.testing.assert_allclose(X[np.argsort(ids)], wanted.X[np.argsort(wanted.row_id)], rtol=1e-12, atol=1e-12)
+    assert prepared.preprocessor.to_json()["scale"] == scale
+
+
+def test_a_cluster_streams_the_same_run(tmp_path):
+    url, test = sharded(rows(), tmp_path / "rows"), sharded(rows(1, 200), tmp_path / "test")
+    data = {"test": {"source": {"source": test, "format": "shards"}}}
+    local = {"kind": "local", "workers": 2, "memory_limit": "1GiB"}
+    data["test"] |= {}
+    here, _ = trained(config(url, tmp_path, data=data, model=COARSE))
+    there, lines = trained(config(url, tmp_path, data=data, model=COARSE, cluster=local, cache="stream"))
+    for key in ("certificate", "metrics", "passes", "n_samples", "n_pos", "n_neg"):
+        assert there[key] == here[key]
+    assert "  the training rows are read again for every pass" in "\n".join(lines)
+
+
+@pytest.mark.slow
+def test_rows_of_this_process_can_be_streamed_by_workers_only(tmp_path):
+    digits = {
+        "name": "digits",
+        "model": COARSE,
+        "output": str(tmp_path),
+        "blocks": 3,
+        "cache": "stream",
+    }
+    data = {"source": {"source": "digits", "format": "embedded", "positive": "8"}}
+    with pytest.raises(InputError, match="cache: stream is for shards or for workers"):
+        trained(TrainConfig(**digits, data=data))
+    result, lines = trained(TrainConfig(**digits, data=data, cluster={"kind": "local", "memory_limit": "1GiB"}))
+    assert result["certificate"]["status"] == "converged"
+    assert "  the training rows are read again for every pass" in "\n".join(lines)
+
+
+def one_class(tmp_path):
+    block = rows(n=20)
+    return sharded(Block(block.rows, -np.ones_like(block.y), block.row_id), tmp_path / "one", 2)
+
+
+@pytest.mark.parametrize(
+    ("data", "more", "said"),
+    [
+        ({"positive": "1"}, {}, "leave `positive` out"),
+        ({"test": {"name": "digits"}}, {}, "has to be sharded too"),
+        ({}, {"blocks": 7}, "its 4 shards are the blocks"),
+    ],
+)
+def test_what_shards_do_not_take(tmp_path, data, more, said):
+    with pytest.raises(InputError, match=said):
+        trained(config(sharded(rows(), tmp_path / "rows"), tmp_path, data=data, **more))
+
+
+def test_one_class_and_other_features_are_refused(tmp_path):
+    with pytest.raises(InputError, match="all of one class"):
+        trained(config(one_class(tmp_path), tmp_path))
+    write_shards(partition(rows(), 2), Schema(tuple("abcdx"), "y", ("1",), ("-1",), {}), str(tmp_path / "other"))
+    other = {"test": {"source": {"source": str(tmp_path / "other"), "format": "shards"}}}
+    with pytest.raises(InputError, match="its features are not those of the training data"):
+        trained(config(sharded(rows(), tmp_path / "rows"), tmp_path, data=other))
+
+
+def test_the_configuration_is_kept(tmp_path):
+    result, _ = trained(config(sharded(rows(), tmp_path / "rows"), tmp_path, cache="stream"))
+    assert (
+        json.loads((tmp_path / "runs" / result["run"].rsplit("/")[-1] / "metrics.json").read_text())["n_samples"] == 900
+    )
+    assert "cache: stream" in (tmp_path / "runs" / result["run"].rsplit("/")[-1] / "config.yaml").read_text()

@@ -1,0 +1,111 @@
+"""The run folder appears whole or not at all."""
+
+from pathlib import Path
+
+import fsspec
+import pytest
+
+from aucdist import MarginMeanClassifier, PairwiseHingeClassifier
+from aucdist.data.storage import retries
+from aucdist.errors import InputError, RunError
+from flows.run_folder.folder import run_folder, run_name
+
+
+def test_published_by_name(tmp_path: Path) -> None:
+    output = tmp_path / "a" / "runs"
+    with run_folder(str(output), "one") as folder:
+        (folder.aside / "metrics.json").write_text("{}")
+        assert not (output / "one").exists()
+        folder.publish()
+    assert folder.url == str(output / "one")
+    assert [p.relative_to(output).as_posix() for p in output.rglob("*")] == ["one", "one/metrics.json"]
+
+
+def test_nothing_is_left_unless_published(tmp_path: Path) -> None:
+    with run_folder(str(tmp_path / "a" / "runs"), "one") as folder:
+        (folder.aside / "half.json").write_text("{")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_folders_that_were_there_stay(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    with run_folder(str(tmp_path / "runs"), "one"):
+        pass
+    assert list(tmp_path.rglob("*")) == [tmp_path / "runs"]
+
+
+def test_unwritable_path(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with (
+        pytest.raises(InputError, match=r"cannot write to .*--output"),
+        run_folder(str(tmp_path / "file" / "x"), "one"),
+    ):
+        pass
+
+
+def test_file_url(tmp_path: Path) -> None:
+    with run_folder(f"file://{tmp_path}/with%20space", "one") as folder:
+        folder.publish()
+    assert (tmp_path / "with space" / "one").is_dir()
+
+
+def test_remote_store() -> None:
+    fs = fsspec.filesystem("memory")
+    with run_folder("memory://runs/", "one") as folder:
+        (folder.aside / "model").mkdir()
+        (folder.aside / "model" / "weights.npy").write_bytes(b"w")
+        (folder.aside / "metrics.json").write_text("{}")
+        assert fs.find("/runs") == []
+        folder.publish()
+    assert folder.url == "memory://runs/one"
+    assert fs.find("/runs") == ["/runs/one/metrics.json", "/runs/one/model/weights.npy"]
+    fs.rm("/runs", recursive=True)
+
+
+def test_remote_store_that_breaks_while_uploading(monkeypatch: pytest.MonkeyPatch) -> None:
+    fs = fsspec.filesystem("memory")
+    put = type(fs).put_file
+    seen: list[str] = []
+
+    def break_at_the_last(self: object, source: str, target: str, **kwargs: object) -> None:
+        seen.append(Path(target).name)
+        if len(seen) == 2:
+            raise ConnectionResetError
+        put(self, source, target, **kwargs)
+
+    monkeypatch.setattr(type(fs), "put_file", break_at_the_last)
+    monkeypatch.setattr(retries, "WORKING", 0.0)
+    with run_folder("memory://broken", "one") as folder:
+        for name in ("metrics.json", "config.yaml"):
+            (folder.aside / name).write_text("{}")
+        with pytest.raises(RunError, match=r"the run is lost: cannot write memory://broken/one: .*cannot be reached"):
+            folder.publish()
+    assert seen == ["config.yaml", "metrics.json"]  # the metrics last
+    assert fs.find("/broken") == []
+
+
+def test_remote_store_that_is_out_for_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    fs = fsspec.filesystem("memory")
+    put, faults = type(fs).put_file, [ConnectionResetError, TimeoutError]
+
+    def put_at_last(self: object, source: str, target: str, **kwargs: object) -> None:
+        if faults:
+            raise faults.pop()
+        put(self, source, target, **kwargs)
+
+    monkeypatch.setattr(type(fs), "put_file", put_at_last)
+    with run_folder("memory://moment", "one") as folder:
+        (folder.aside / "metrics.json").write_text("{}")
+        folder.publish()
+    assert fs.find("/moment") == ["/moment/one/metrics.json"]
+    fs.rm("/moment", recursive=True)
+
+
+def test_unknown_store() -> None:
+    with pytest.raises(InputError, match="nosuch:// cannot be opened"), run_folder("nosuch://x", "one"):
+        pass
+
+
+def test_name_says_what() -> None:
+    assert run_name("a9a", PairwiseHingeClassifier()).endswith("-a9a-all-pairs-lam0.001")
+    assert run_name("a9a", MarginMeanClassifier()).endswith("-a9a-zovr")

@@ -1,0 +1,90 @@
+"""Every solver that takes codes does on them what it does on the CSR rows of the same basis functions."""
+
+import itertools
+from functools import partial
+
+import numpy as np
+import pytest
+from support.code_sets import random_codes
+
+from aucdist.data.block import Block, partition
+from aucdist.data.code_rows import matrix_of
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.objectives.links import Link, LinkLoss
+from aucdist.solvers import sample
+from aucdist.solvers.hinge.subgradient import hinge_comid, hinge_psa, hinge_rda
+from aucdist.solvers.links import problem, solvers
+from aucdist.solvers.pairs.all_pairs import all_pairs
+from aucdist.solvers.pairs.all_pairs_l1 import AllPairsL1
+from aucdist.solvers.pairs.ramp import pair_ramp
+from aucdist.solvers.square import exact as square
+
+LOGIT, CLOGLOG = LinkLoss(Link("logit"), "likelihood"), LinkLoss(Link("cloglog"), "calibrated")
+
+
+def all_pairs_l1(blocks, lam):
+    return AllPairsL1(blocks, None).rounds(lam)
+
+
+SOLVERS = {
+    "all-pairs": all_pairs,
+    "all-pairs l1": all_pairs_l1,
+    "ramp": pair_ramp,
+    "square": square.exact,
+    "newton": partial(solvers.newton, loss=LOGIT),
+    "newton cloglog": partial(solvers.newton, loss=CLOGLOG),
+    "lipschitz": partial(solvers.lipschitz, loss=LOGIT),
+    "gradient": partial(solvers.gradient, loss=LOGIT, penalise_intercept=True),
+    "comid": partial(hinge_comid, intercept=True),
+    "rda l1": partial(hinge_rda, penalty="l1"),
+    "psa": partial(hinge_psa, radius=2.0),
+}
+
+
+def two_forms(seed, n_blocks=2):
+    r = np.random.default_rng(seed)
+    rows = random_codes(60, seed)
+    y = np.where(r.random(60) < 0.3, 1, -1).astype(np.int8)
+    y[:2] = 1, -1
+    weight = r.integers(0, 4, 60).astype(np.float64) if seed % 3 == 0 else None
+    if weight is not None:
+        weight[:2] = 1.0
+    codes = Block(rows, y, np.arange(60), weight)
+    return [LocalBlocks(partition(block, n_blocks)) for block in (codes, Block.of(matrix_of(rows), y, weight=weight))]
+
+
+def compare(rounds, seed, n_rounds=6):
+    codes, csr = two_forms(seed)
+    lam = [1e-2, 1e-1][seed % 2]
+    n = 0
+    for a, b in itertools.islice(zip(rounds(codes, lam), rounds(csr, lam), strict=True), n_rounds):
+        assert a.primal == pytest.approx(b.primal, rel=1e-9)
+        assert a.dual == pytest.approx(b.dual, rel=1e-7, abs=1e-12)
+        np.testing.assert_allclose(a.w, b.w, rtol=1e-6, atol=1e-8)
+        n += 1
+    assert n > 0
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+@pytest.mark.parametrize("seed", range(15))
+def test_the_rounds_are_those_of_the_sparse_rows(name, seed):
+    compare(SOLVERS[name], seed)
+
+
+@pytest.mark.parametrize("name", ["newton", "lipschitz", "square"])
+@pytest.mark.parametrize("seed", range(12))
+def test_also_beyond_the_columns_of_a_matrix(monkeypatch, name, seed):
+    for module in (problem, solvers, square):
+        monkeypatch.setattr(module, "MOST_FEATURES", 1)
+    # Conjugate gradients that take many products amplify rounding; the first rounds take few.
+    compare(SOLVERS[name], seed, 3)
+
+
+@pytest.mark.parametrize("name", ["all-pairs", "ramp", "newton"])
+def test_also_from_a_sample(monkeypatch, name):
+    monkeypatch.setattr(sample, "LARGE", 60)
+    monkeypatch.setattr(sample, "MOST", 1000)
+    monkeypatch.setattr(sample, "SHARE", 0.5)
+    codes, csr = two_forms(4)
+    assert sample.noise(sample.sample(codes)) == pytest.approx(sample.noise(sample.sample(csr)), rel=1e-12)
+    compare(SOLVERS[name], 4)
