@@ -9,11 +9,11 @@ from aucdist.data.block import Block
 from aucdist.estimators.online import OnlineClassifier, finite
 from aucdist.estimators.parameters import Constraints, above_0, count
 from aucdist.solvers.base import Solver
-from aucdist.solvers.univariate import Stream, learn, uni_exp, uni_squ
+from aucdist.solvers.square.univariate import Stream, learn, uni_exp, uni_squ
 
 
 def _learn(model: Any, stream: Any, block: Block, *, loss: str) -> tuple[Stream, float]:
-    """Learn from a batch by `aucdist.solvers.univariate`."""
+    """Learn from a batch by `aucdist.solvers.square.univariate`."""
     stream = stream if isinstance(stream, Stream) else Stream(getattr(stream, "w", stream))
     stream = learn(stream, block, model.lam, loss, eta=model.eta)
     return finite(stream, model.eta), stream.threshold
@@ -31,7 +31,7 @@ class UnivariateRankingClassifier(OnlineClassifier):
     lam : float, default=1e-3
         Weight of the penalty.
     solver : {"uni-exp", "uni-squ"}, default="uni-exp"
-        The loss: exponential or square. Both are online gradient descent, see `aucdist.solvers.univariate`; they take a fixed
+        The loss: exponential or square. Both are online gradient descent, see `aucdist.solvers.square.univariate`; they take a fixed
         number of steps, and so may end above `tol`, with a ConvergenceWarning.
     tol : float, default=1e-3
         The fit ends when ``(primal - dual) / primal`` is at most this.
