@@ -127,7 +127,7 @@ class Blocks(ABC):
         if len(widths) > 1:
             raise InputError(f"blocks with different numbers of features: {', '.join(map(str, widths))}")
         self.infos = list(infos)
-        self._ranges: ColumnRanges | None = None
+        self._ranges: Any = None  # ColumnRanges, once they are asked for
 
     @property
     def n_blocks(self) -> int:
@@ -286,6 +286,10 @@ class LocalBlocks(Blocks):
         numbers = range(self.n_blocks)
         self._memory, tree = run_step(step, self._blocks, self._memory, args, numbers, threads=self._threads)
         return tree.total()
+
+
+def _joined(parts: Sequence[ColumnRanges]) -> ColumnRanges:
+    return functools.reduce(ColumnRanges.__add__, parts)
 
 
 def find_ranges(block: Block, memory: Any) -> tuple[Any, Summary]:

@@ -17,8 +17,9 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, LocalBlocks
 from aucdist.errors import InputError, unknown
+from aucdist.estimators.conditioning import Shift, diagnosis, shifted
 from aucdist.estimators.scores import count_scores, scores_of
-from aucdist.metrics.auc import best_threshold
+from aucdist.metrics.auc import auc, best_threshold
 from aucdist.objectives.probability_maps import ProbabilityMap
 from aucdist.solvers.base import REACHED, Callback, Solution, Solver, Status, as_table, solve
 
@@ -26,7 +27,13 @@ REASONS = {
     Status.MAX_PASSES: "max_passes was reached",
     Status.FINISHED: "the solver took all its steps",
     Status.DIVERGED: "the steps diverged in the next round, as eta is too long: the weights are those",
+    Status.ROUNDING: "rounding errors are as large as what is left of the gap, or hide where to go on,",
 }
+
+
+class RankingWarning(UserWarning):
+    """The scores rank the training rows worse than chance."""
+
 
 CALIBRATIONS = ("gev", "logit", "isotonic")
 
@@ -95,11 +102,23 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
             A ValueError: for a parameter outside its range, or data that cannot be used.
         """
         blocks = self._prepare(X, y, sample_weight)
+        fitted, _ = self._shifted(blocks)
         start = self._start(blocks.n_features)
-        rounds = self.solvers[self.solver].rounds(blocks, self.lam, start, **self._solver_options())
+        rounds = self.solvers[self.solver].rounds(fitted, self.lam, start, **self._solver_options())
         solution = solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=callback)
         self._take(solution, blocks)
         return self
+
+    @property
+    def _ignores_shift(self) -> bool:
+        """Whether the best objective stays the same when a column is shifted, as that of pairs of rows does."""
+        return True
+
+    def _shifted(self, blocks: Blocks) -> tuple[Blocks, Shift | None]:
+        """Return the blocks to fit, and by what columns are shifted in them, where the objective stays the same."""
+        fitted, shift = shifted(blocks) if self._ignores_shift else (blocks, None)
+        self._fitted_ranges = fitted.ranges
+        return fitted, shift
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Blocks:
         """Check parameters and data, set what describes the data, and return the blocks."""
@@ -115,10 +134,15 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
     def _take(self, solution: Solution, blocks: Blocks) -> None:
         """Set the fitted attributes."""
         self._note(solution)
-        self.coef_ = solution.w[np.newaxis, :]
-        self.threshold_ = best_threshold(count_scores(blocks, solution.w))
+        # A constant column moves no row past another: what weight it has is the rounding of a gradient.
+        ranges = getattr(self, "_fitted_ranges", None)
+        w = solution.w if ranges is None else np.where(ranges.constant, 0.0, solution.w)
+        self.coef_ = w[np.newaxis, :]
+        counts = count_scores(blocks, w)
+        self.threshold_ = best_threshold(counts)
         self.intercept_ = np.array([-self.threshold_])
         self._warn_unless_converged()
+        self._warn_if_worse_than_chance(auc(counts))
         if self.calibration is not None:
             from aucdist.estimators.calibration import calibrated  # it fits estimators itself
 
@@ -277,13 +301,31 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         return self.coef_[0]
 
     def _warn_unless_converged(self) -> None:
-        c = self.certificate_
-        if c.status not in REACHED:
+        """Warn where the fit ended before `tol` was reached, and name the columns whose scale may be why; forget their ranges."""
+        c, ranges = self.certificate_, self.__dict__.pop("_fitted_ranges", None)
+        if c.status in REACHED:
+            return
+        fault = None if ranges is None else diagnosis(ranges, getattr(self, "feature_names_in_", None))
+        proved = (
+            f"primal and dual value are sure to {c.rounding:.3g} only"
+            if c.status == Status.ROUNDING
+            else "the certificate still holds for what was reached"
+        )
+        warnings.warn(
+            f"{REASONS[c.status]} after {self.n_passes_} passes at a relative gap of {c.relative_gap:.3g} "
+            f"(primal {c.primal:.6g}, dual {c.dual:.6g}), above tol={self.tol:g}; {proved}"
+            + ("" if fault is None else f". {fault}"),
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+
+    def _warn_if_worse_than_chance(self, area: float) -> None:
+        """Warn where the scores rank the training rows worse than chance would, by their AUC."""
+        if area < 0.5:
             warnings.warn(
-                f"{REASONS[c.status]} after {self.n_passes_} passes at a relative gap of {c.relative_gap:.3g} "
-                f"(primal {c.primal:.6g}, dual {c.dual:.6g}), above tol={self.tol:g}; the certificate still holds for what was "
-                "reached",
-                ConvergenceWarning,
+                f"the AUC of the training rows is {area:.3g}, worse than chance: the scores rank negative rows above positive "
+                "ones. Another lam or another solver is needed, or other rows",
+                RankingWarning,
                 stacklevel=4,
             )
 

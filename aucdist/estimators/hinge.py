@@ -2,6 +2,7 @@
 
 import numbers
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,6 +11,8 @@ from sklearn.base import clone
 from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError, unknown
 from aucdist.estimators.base import LinearClassifier, _check_number
+from aucdist.estimators.conditioning import with_rounded_intercept
+from aucdist.estimators.scores import auc_of_rows
 from aucdist.objectives.hinge import EQUAL, PENALTIES, ClassWeight
 from aucdist.solvers.base import Callback, Round, Solution, Solver, solve
 from aucdist.solvers.hinge.columns import hinge_scd
@@ -170,13 +173,24 @@ class HingeClassifier(LinearClassifier):
         if self.eta == ONE_OVER_LAM:
             options["eta"] = 1.0 / lam
         zeros: list[float] = []
-        rounds = self.solvers[self.solver].rounds(blocks, lam, self._start(blocks.n_features), **options)
+        fitted, shift = self._shifted(blocks)
+        start = self._start(blocks.n_features)
+        if shift is not None and start is not None:
+            start = shift.with_intercept(start)
+        rounds = self.solvers[self.solver].rounds(fitted, lam, start, **options)
         noted = _noting_zeros(rounds, blocks.n_features, zeros)
         solution = solve(noted, tol=self.tol, max_passes=self.max_passes, callback=callback)
         for record, zero in zip(solution.records, zeros, strict=False):  # a round that diverged has no record
             record["zeros"] = zero
+        if shift is not None:
+            solution = replace(with_rounded_intercept(solution, shift, self.tol), w=shift.undone(solution.w))
         self._take(solution, blocks)
         return self
+
+    @property
+    def _ignores_shift(self) -> bool:
+        """With an intercept that is not penalised; that of dual coordinate descent is."""
+        return bool(self.fit_intercept) and self.solver not in DUAL
 
     def _take(self, solution: Solution, blocks: Blocks) -> None:
         if hasattr(self, "resume_"):
@@ -188,6 +202,7 @@ class HingeClassifier(LinearClassifier):
         self.coef_, self.intercept_ = w[np.newaxis, :-1], w[-1:]
         self.threshold_ = -float(w[-1])
         self._warn_unless_converged()
+        self._warn_if_worse_than_chance(auc_of_rows(blocks, self.coef_[0]))
 
     def _start(self, n_features: int) -> Any:
         start = super()._start(n_features)

@@ -4,6 +4,7 @@ import itertools
 import numbers
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,7 +14,8 @@ from sklearn.utils import check_random_state
 from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError, unknown
 from aucdist.estimators.base import LinearClassifier, _check_number
-from aucdist.estimators.scores import separates
+from aucdist.estimators.conditioning import with_rounded_intercept
+from aucdist.estimators.scores import auc_of_rows, separates
 from aucdist.objectives.links import LINKS, Link, LinkLoss, check_shape
 from aucdist.objectives.probability_maps import LinkMap
 from aucdist.solvers.base import Callback, Solution, Solver, solve
@@ -183,8 +185,11 @@ class LinkClassifier(LinearClassifier):
             If the fit ended before `tol` was reached.
         """
         blocks = self._prepare(X, y, sample_weight)
-        shape = self._shape(blocks)
+        fitted, shift = self._shifted(blocks)
+        shape = self._shape(fitted)
         start = self._start(blocks.n_features)
+        if shift is not None and start is not None:
+            start = shift.with_intercept(start)
         if start is None and shape is not None:
             start = shape.theta
         xi = float(self.xi or 0.0) if shape is None else shape.xi  # a number then
@@ -192,10 +197,21 @@ class LinkClassifier(LinearClassifier):
         options = self._solver_options() | self._intercept_options() | {"loss": loss}
         if not loss.convex:
             options["gradient_tol"] = self.tol
-        rounds = self.solvers[self.solver].rounds(blocks, self.lam, start, **options)
+        rounds = self.solvers[self.solver].rounds(fitted, self.lam, start, **options)
         self._loss = loss
-        self._take(solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=callback), blocks)
+        solution = solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=callback)
+        if shift is not None:
+            assert isinstance(solution.last, LinkRound)
+            intercept = solution.last.intercept - shift.along(solution.w)
+            solution = with_rounded_intercept(solution, shift, self.tol)
+            solution = replace(solution, last=replace(solution.last, intercept=intercept))
+        self._take(solution, blocks)
         return self
+
+    @property
+    def _ignores_shift(self) -> bool:
+        """With an intercept that is not penalised."""
+        return bool(self.fit_intercept) and not self.penalise_intercept
 
     def check_parameters(self) -> None:
         """Check every parameter, as `fit` does first."""
@@ -295,6 +311,7 @@ class LinkClassifier(LinearClassifier):
         self.probability_ = whole.shifted(self.threshold_)
         self._warn_unless_converged()
         self._warn_if_separated(blocks)
+        self._warn_if_worse_than_chance(auc_of_rows(blocks, self.coef_[0]))
 
     @property
     def decision_intercept(self) -> float:

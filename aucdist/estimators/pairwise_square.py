@@ -10,6 +10,7 @@ from sklearn.base import clone
 from aucdist.data.block import Block
 from aucdist.errors import InputError, unknown
 from aucdist.estimators.base import _check_number
+from aucdist.estimators.conditioning import shifted
 from aucdist.estimators.online import OnlineClassifier
 from aucdist.objectives.pairwise_square import FACTORS
 from aucdist.solvers.base import Solver
@@ -161,7 +162,7 @@ class PairwiseSquareClassifier(OnlineClassifier):
             raise InputError(f"path applies to solver exact, not to {self.solver!r}")
         for lam in lams:
             clone(self).set_params(lam=lam).check_parameters()
-        blocks = clone(self)._prepare(X, y, sample_weight)
+        blocks, _ = shifted(clone(self)._prepare(X, y, sample_weight))
         return np.array([found.w for found in exact_path(blocks, lams)]).reshape(len(lams), blocks.n_features)
 
     def check_parameters(self) -> None:

@@ -53,8 +53,9 @@ def lam_path(
     of_the_data = {name: value for name, value in vars(models[0]).items() if name.endswith("_")}
     order = sorted(models, key=lambda model: -model.lam)
     # Every cut serves all later lam, for a dual point does not know lam.
-    state = PENALTIES[estimator.penalty or "l2"](blocks, None)
+    fitted, _ = models[0]._shifted(blocks)
+    state = PENALTIES[estimator.penalty or "l2"](fitted, None)
     for model in order:
-        vars(model).update(of_the_data)
+        vars(model).update(of_the_data | {"_fitted_ranges": fitted.ranges})
         model._take(solve(state.rounds(model.lam), tol=estimator.tol, max_passes=estimator.max_passes), blocks)
     return models

@@ -7,6 +7,7 @@ import numpy as np
 from aucdist.data.block import Block, as_rows, rows_at
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.kernels.rows import project
+from aucdist.metrics.auc import auc
 from aucdist.metrics.counts import ScoreCounts
 
 FEW = 4096
@@ -43,6 +44,21 @@ def count_scores(blocks: Blocks, w: np.ndarray, intercept: float = 0.0) -> Score
     return blocks.without_memory().reduce(_count, w, intercept)["counts"]
 
 
+def auc_of_rows(blocks: Blocks, w: np.ndarray) -> float:
+    """Return the AUC of the scores; where a part of the rows tells that it is above 1/2, the AUC of that part.
+
+    Parameters
+    ----------
+    blocks : Blocks
+    w : ndarray of shape (n_features,), float64
+    """
+    few = blocks.without_memory().reduce(_count_few, w)["counts"]
+    # An AUC of m and n rows has a standard deviation of at most 1 / (2 sqrt(min(m, n))).
+    if min(few.n_pos, few.n_neg) > 0 and auc(few) > 0.5 + 3.0 / np.sqrt(min(few.n_pos, few.n_neg)):
+        return auc(few)
+    return auc(count_scores(blocks, w))
+
+
 def separates(blocks: Blocks, w: np.ndarray) -> bool:
     """Tell whether every positive row has a higher score than all negative ones; one reduction.
 
@@ -72,3 +88,13 @@ def _count(block: Block, memory: None, w: np.ndarray, intercept: float) -> tuple
     scores = np.empty(block.n_samples)
     project(block.rows, w, scores)
     return None, {"counts": ScoreCounts.from_scores(block.y, scores + intercept, block.weight)}
+
+
+def _count_few(block: Block, memory: None, w: np.ndarray) -> tuple[None, Summary]:
+    there = block.weights() > 0
+    of_classes = [np.flatnonzero(there & (block.y == label)) for label in (-1, 1)]
+    which = np.concatenate([rows[:: max(1, len(rows) // FEW)] for rows in of_classes])
+    few = block.take(which)
+    scores = np.empty(len(which))
+    project(few.rows, w, scores)
+    return None, {"counts": ScoreCounts.from_scores(few.y, scores)}

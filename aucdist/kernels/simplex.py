@@ -3,6 +3,9 @@
 import numpy as np
 from numba import njit
 
+RIDGE = 1e-12
+"""Of the mean of the diagonal, added to it: points that nearly coincide make the system singular."""
+
 
 @njit(nogil=True, cache=True)
 def maximise(H, a, group, n_groups, b):
@@ -29,8 +32,8 @@ def maximise(H, a, group, n_groups, b):
         if b[i] > 0:
             free[n_free] = i
             n_free += 1
-    # Points that nearly coincide make the system singular; this much is lost to rounding in H anyhow. H may be 0.
-    ridge = 1e-12 * (trace if trace > 0.0 else 1.0) / n
+    # This much is lost to rounding in H anyhow. H may be 0.
+    ridge = RIDGE * (trace if trace > 0.0 else 1.0) / n
     for _ in range(10 * n + 100):
         solution = _stationary(H, a, group, free[:n_free], n_groups, ridge)
         if (solution[:n_free] >= 0).all():

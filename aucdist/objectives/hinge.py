@@ -69,6 +69,13 @@ class DualPoint:
         """
         return np.append(self.sums[0] - self.sums[1], self.totals[0] - self.totals[1])
 
+    def balanced(self, *, intercept: bool) -> tuple[float, np.ndarray]:
+        """Return A and v of the point; an intercept needs the heavier class scaled to weigh as much as the other."""
+        kept = np.ones(2)
+        if intercept:
+            kept = self.totals.min() / np.where(self.totals > 0.0, self.totals, 1.0)
+        return float(kept @ self.totals), kept[1] * self.sums[1] - kept[0] * self.sums[0]
+
     def lower_bound(self, penalty: str, lam: float, *, intercept: bool) -> float:
         """Return the dual value of the point, after scaling it to be feasible and, for L2, to the best length.
 
@@ -80,11 +87,7 @@ class DualPoint:
         intercept : bool
             Whether there is an intercept.
         """
-        scale = np.ones(2)
-        if intercept:
-            # The heavier class is scaled down to the weight of the other.
-            scale = self.totals.min() / np.where(self.totals > 0.0, self.totals, 1.0)
-        total, v = float(scale @ self.totals), scale[1] * self.sums[1] - scale[0] * self.sums[0]
+        total, v = self.balanced(intercept=intercept)
         if penalty == "l1":
             return total * min(1.0, lam / max(float(np.abs(v).max(initial=0.0)), lam))
         square = float(v @ v)

@@ -23,6 +23,9 @@ from aucdist.kernels.rows import CsrRows
 VALUE_AT_ZERO = 1.0
 """The objective at w = 0."""
 
+ENOUGH = 1e-9
+"""A closed form whose relative gap is larger than this has lost digits."""
+
 CHUNK = 2**18
 """How many values are centred at a time, so that they fit into the second-level cache of a core."""
 
@@ -168,9 +171,28 @@ class PairwiseSquare:
         eigenvalues, coefs = np.maximum(eigenvalues, 0.0), eigenvectors.T @ c
         for lam in lams:
             u = eigenvectors @ (coefs / (eigenvalues + 0.5 * lam))
-            w = u / (1.0 + c @ u)
-            covariance_w = covariance @ w
-            yield w, value(w, c, float(w @ covariance_w), lam), gradient(w, c, covariance_w, lam)
+            found = self._at(u / (1.0 + c @ u), covariance, lam)
+            if lower_bound(found[1], found[2], lam) < (1.0 - ENOUGH) * found[1]:
+                # Columns of very different scales: every eigenvector is as inexact as the one of the largest eigenvalue.
+                u = _solved_at_one_scale(covariance + np.diag(np.full(len(c), 0.5 * lam)), c)
+                found = min(found, self._at(u / (1.0 + c @ u), covariance, lam), key=lambda outcome: outcome[1])
+            yield found
+
+    def _at(self, w: np.ndarray, covariance: np.ndarray, lam: float) -> tuple[np.ndarray, float, np.ndarray]:
+        c, covariance_w = self.difference, covariance @ w
+        return w, value(w, c, float(w @ covariance_w), lam), gradient(w, c, covariance_w, lam)
+
+
+def _solved_at_one_scale(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Solve a positive definite system whose unknowns are brought to one scale first, with two steps of refinement."""
+    scale = 1.0 / np.sqrt(np.diag(matrix))
+    system = matrix * np.outer(scale, scale)
+    # Least squares, since rounding may have left the system not quite definite.
+    inverse = np.linalg.pinv(system, rcond=1e-15, hermitian=True)
+    u = np.zeros(len(right))
+    for _ in range(3):
+        u = u + scale * (inverse @ (scale * (right - matrix @ u)))
+    return u
 
 
 def value(w: np.ndarray, difference: np.ndarray, variance: float, lam: float) -> float:

@@ -24,8 +24,7 @@ class Status(StrEnum):
     DIVERGED = "diverged"
     """The objective is no longer finite: the steps are too long. The weights are those of the round before."""
     ROUNDING = "rounding"
-    """What is left of the gap cannot be told from rounding errors, or values contradict each other: nothing below it is
-    proved."""
+    """Rounding errors are as large as what is left of the gap, or hide where to go on, or values contradict each other."""
 
 
 REACHED = (Status.CONVERGED, Status.STATIONARY)
@@ -77,6 +76,8 @@ class Round:
         Whether an objective that is not convex has no slope left here, as far as the tolerance asks.
     primal_error, dual_error : float
         Bounds on the rounding errors of `primal` and `dual`.
+    stuck : bool
+        Whether rounding hides from the solver where to go on.
     """
 
     w: np.ndarray
@@ -86,6 +87,7 @@ class Round:
     stationary: bool = field(default=False, kw_only=True)
     primal_error: float = field(default=0.0, kw_only=True)
     dual_error: float = field(default=0.0, kw_only=True)
+    stuck: bool = field(default=False, kw_only=True)
 
     @property
     def rounding(self) -> float:
@@ -106,7 +108,7 @@ class Round:
     def impossible(self) -> bool:
         """Whether a value contradicts what is known of all objectives and bounds, by more than rounding can explain."""
         error = self.rounding
-        return not (self.primal >= -error and self.dual <= self.primal + error and error < math.inf)
+        return not (-error <= self.primal < math.inf and self.dual <= self.primal + error and error < math.inf)
 
 
 Record = dict[str, float]
@@ -199,7 +201,7 @@ def solve(rounds: Iterator[Round], *, tol: float, max_passes: int, callback: Cal
         if gap <= tol:
             status = Status.CONVERGED
             break
-        if state.dual > 0.0 and state.primal - state.dual <= max(state.rounding, tol * state.primal):
+        if state.stuck or (state.dual > 0.0 and state.primal - state.dual <= max(state.rounding, tol * state.primal)):
             status = Status.ROUNDING
             break
         if state.stationary:

@@ -26,6 +26,7 @@ from aucdist.kernels.square_epochs import shuffle
 from aucdist.kernels.univariate import univariate_epoch
 from aucdist.objectives.pairwise_square import VALUE_AT_ZERO, PairwiseSquare, lower_bound, row_factors
 from aucdist.solvers.base import Round
+from aucdist.solvers.rounding import Rounding
 from aucdist.solvers.square.descent import moments_of, within_class_covariance
 from aucdist.solvers.square.rows import squared_lengths
 
@@ -66,16 +67,16 @@ def uni_squ(
 def _rounds(
     blocks: Blocks, lam: float, start: np.ndarray | None, loss: str, seed: int, eta: float | None, epochs: int
 ) -> Iterator[Round]:
-    blocks, n = blocks.without_memory(), blocks.n_samples
+    rounding, blocks, n = Rounding.of(blocks), blocks.without_memory(), blocks.n_samples
     measure, weights = _measure(blocks, loss), (blocks.weight_neg, blocks.weight_pos)
     w, bias = np.zeros(blocks.n_features) if start is None else start.astype(np.float64), 0.0
-    yield Round(w, VALUE_AT_ZERO, 0.0, 0) if start is None else _round(measure, w, lam, 0)
+    yield Round(w, VALUE_AT_ZERO, 0.0, 0) if start is None else _round(measure, w, lam, 0, rounding)
     if eta is None:
         eta = usual_step(max(blocks.reduce(highest_row, weights, n)["highest"]), lam, loss)
     for number in range(1, epochs + 1):
         found = blocks.reduce(epoch, w, bias, weights, n, loss, eta, lam, (seed, number))
         w, bias = found["w"], found["bias"]
-        yield _round(measure, w, lam, number)
+        yield _round(measure, w, lam, number, rounding)
 
 
 def usual_step(highest: float, lam: float, loss: str) -> float:
@@ -151,12 +152,21 @@ def _exponential_sums(block: Block, memory: None, w: np.ndarray, weights: tuple[
     return None, summary
 
 
-def _round(measure: Measure, w: np.ndarray, lam: float, passes: int) -> Round:
-    """Weights that have diverged have a value that is not finite."""
+def _round(measure: Measure, w: np.ndarray, lam: float, passes: int, rounding: Rounding) -> Round:
+    """Weights that have diverged have a value that is not finite.
+
+    Of the exponential the relative error is the score's and the sum's; of the square, where that is a share of a score's size,
+    which is not larger than 1 + the root of the value, it is at most twice as large.
+    """
     with np.errstate(all="ignore"):
         value, slope = measure(w)
         primal, slope = value + 0.5 * lam * float(w @ w), slope + lam * w
-        return Round(w, primal, lower_bound(primal, slope, lam), passes)
+        share = 4.0 * (rounding.score(w) + rounding.over_rows * (1.0 + rounding.reach(w)))
+        of_primal = share * (1.0 + value) + rounding.penalty(w, primal)
+        of_slope = (2.0 * share * (1.0 + value)) * rounding.largest
+        of_dual = of_primal + rounding.half_square(slope, of_slope) / lam
+        bound = lower_bound(primal, slope, lam)
+        return Round(w, primal, bound, passes, primal_error=of_primal, dual_error=of_dual)
 
 
 # ---- batches ----------------------------------------------------------------------------------------------------------

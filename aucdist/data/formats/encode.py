@@ -113,7 +113,8 @@ def _hash(text: str) -> int:
 
 
 def _missing(names: Sequence[str], schema: Schema) -> str:
-    missing = [name for name in schema.feature_names if name not in set(names)]
-    added = [name for name in names if name not in set(schema.feature_names)]
+    here, trained = set(names), set(schema.feature_names)
+    missing = [name for name in schema.feature_names if name not in here]
+    added = [name for name in names if name not in trained]
     parts = [f"{kind} {', '.join(which[:5])}" for kind, which in (("missing", missing), ("added", added)) if which]
     return "; ".join(parts) or "they have another order"

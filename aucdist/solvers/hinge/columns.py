@@ -36,6 +36,7 @@ from aucdist.kernels.rows import accumulate, project
 from aucdist.objectives.hinge import EQUAL, ClassWeight, DualPoint
 from aucdist.solvers.base import Round
 from aucdist.solvers.hinge.primal_state import PrimalState, mean_hinge, row_shares
+from aucdist.solvers.rounding import EPS
 
 FACTOR = 4.0
 """Factor for `PrimalState.usual_eta`. It is large because one weight moves at a time and the next step uses its new value."""
@@ -179,12 +180,14 @@ def _sweep_rounds(
 
     margins = labels * state.w[-1] + columns.reduce(margins_of_features, state.w)["margins"]
     mean = np.zeros_like(margins)
+    # A weight is drawn once a sweep, more or less; each move of it is one of the margins it touches.
+    per_sweep = 4 * round(2.0 * state.rounding.over_columns / EPS)
     for t in count(1):
         share = state.next_round()
         mean += share * (margins - mean)
         steps = state.step(eta, t), FACTOR / np.sqrt(t)
         swept = columns.reduce(sweep, state.w, margins, settings, t, steps)
-        state.passes += 1.5
+        state.passes, state.moves = state.passes + 1.5, state.moves + per_sweep
         point = _dual_point(swept["sums"], labels, np.where(margins < 1.0, shares, 0.0), columns.n_blocks)
         yield state.end_round(loss_of(mean if state.average else margins), point, share)
         reached, moved = _in_feature_order(swept["w"], state.w, columns.n_blocks), swept["margins"]

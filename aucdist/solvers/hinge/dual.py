@@ -36,6 +36,7 @@ from aucdist.kernels.rows import accumulate
 from aucdist.objectives.hinge import EQUAL, ClassWeight, shares_of
 from aucdist.solvers.base import Round
 from aucdist.solvers.pairs.sampling import ResumableRound
+from aucdist.solvers.rounding import EPS, Rounding, higher
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,20 +209,29 @@ def _ascent_rounds(
     intercept: bool,
     class_weight: ClassWeight,
 ) -> Iterator[Round]:
-    blocks, one = blocks.without_memory(), 1.0 if intercept else 0.0
+    rounding, blocks, one = Rounding.of(blocks), blocks.without_memory(), 1.0 if intercept else 0.0
     settings = AscentSettings(seed, cyclic, one, float(blocks.n_blocks))
     shares = shares_of(blocks.weight_neg, blocks.weight_pos, class_weight)
     w = blocks.reduce(set_up_duals, shares, lam, start, one)["w"]
-    number, taken, bound = 0, 0, 0.0
+    number, taken, bound = 0, 0, (0.0, 0.0)
     while True:
         number += 1
         ascended = blocks.reduce(dual_ascent, w, settings, number)
         w, taken = ascended["w"], taken + ascended["taken"]
         half_square = 0.5 * float(w @ w)
         primal = 2.0 * lam * (blocks.reduce(loss_and_active_rows, w, one)["loss"] + half_square)
-        bound = max(bound, 2.0 * lam * (float(ascended["total"]) - half_square))
+        active = 2.0 * lam * float(ascended["total"])
+        # The steps have added w up; each may have rounded an entry, which is no larger than the variables allow.
+        share = EPS * (taken + blocks.n_samples + len(w))
+        away = (share * active / lam) * np.append(rounding.largest, one)
+        error = share * active + 2.0 * lam * rounding.half_square(w, away)
+        bound = higher(bound, (active - 2.0 * lam * half_square, error))
+        scores = rounding.score(w[:-1]) + EPS * abs(float(w[-1]))
         passes = math.ceil(taken / blocks.n_samples + 0.5 * number)
-        yield ResumableRound(w if intercept else w[:-1], primal, bound, passes, partial(_current_duals, blocks))
+        yield ResumableRound(
+            w if intercept else w[:-1], primal, bound[0], passes, partial(_current_duals, blocks),
+            primal_error=scores + 2.0 * rounding.over_rows * primal, dual_error=bound[1],
+        )  # fmt: skip
 
 
 def _current_duals(blocks: Blocks) -> HingeStart:

@@ -18,6 +18,7 @@ from aucdist.kernels.codes import BinRows
 from aucdist.kernels.rows import CsrRows, accumulate, project
 from aucdist.objectives.hinge import PENALTIES, ClassWeight, DualPoint, penalty_of, shares_of
 from aucdist.solvers.base import Round
+from aucdist.solvers.rounding import EPS, SLACK, Rounding, higher
 
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
@@ -100,6 +101,8 @@ class PrimalState:
         The share of the total weight of a negative and of a positive row of weight 1.
     passes : float
         Passes over the data so far; the solver adds those of its steps.
+    moves : int
+        The number of moves that the margins are a sum of, where a solver moves them along; the solver counts them.
     """
 
     def __init__(
@@ -111,14 +114,16 @@ class PrimalState:
         n_weights = blocks.n_features + intercept
         if start is not None and np.shape(start) != (n_weights,):
             raise InputError(f"weights of shape {np.shape(start)} to start from; ({n_weights},) is needed")
+        self.rounding = Rounding.of(blocks)
         self.blocks, self.lam = blocks.without_memory(), lam
         self.penalty, self.intercept, self.average = penalty, intercept, average
         self.shares = shares_of(blocks.weight_neg, blocks.weight_pos, class_weight)
         self.w = np.zeros(blocks.n_features + 1)
         if start is not None:
             self.w[:n_weights] = start
-        self.passes = 0.0
-        self._round, self._bound, self._best, self._best_w = 0, 0.0, math.inf, self.w
+        self.passes, self.moves, self._reach = 0.0, 0, 0.0
+        self._round, self._bound, self._best, self._best_w = 0, (0.0, 0.0), math.inf, self.w
+        self._best_error = 0.0
         self._mean = np.zeros_like(self.w)
         self._point = DualPoint(np.zeros(2), np.zeros((2, blocks.n_features)))
         if intercept and start is None:
@@ -133,6 +138,7 @@ class PrimalState:
         intercept_only = np.zeros_like(self.w)
         intercept_only[-1] = 1.0 if pos >= neg else -1.0
         self._best, self._best_w = 2.0 * min(neg, pos), intercept_only
+        self._best_error = 2.0 * EPS * self._best
 
     def value(self, loss: float, w: np.ndarray) -> float:
         """Return the objective at w, given the loss at w."""
@@ -160,12 +166,29 @@ class PrimalState:
         """
         self._point = self._point.towards(point, share)
         bound = self._point.lower_bound(self.penalty, self.lam, intercept=self.intercept)
-        self._bound = max(self._bound, bound)
+        self._bound = higher(self._bound, (bound, self._bound_error(bound)))
         shown = self._mean if self.average else self.w
+        self._reach = max(self._reach, self.rounding.reach(shown[:-1]) + abs(float(shown[-1])))
         if self.value(loss, shown) < self._best:
             self._best, self._best_w = self.value(loss, shown), shown.copy()
+            self._best_error = self._primal_error(self._best)
         w = self._best_w if self.intercept else self._best_w[:-1]
-        return Round(w, self._best, self._bound, math.ceil(self.passes))
+        passes = math.ceil(self.passes)
+        return Round(w, self._best, self._bound[0], passes, primal_error=self._best_error, dual_error=self._bound[1])
+
+    def _primal_error(self, value: float) -> float:
+        """Return a bound on the rounding error of the objective: that of the scores, of those moved along, and of the sums."""
+        moved = EPS * self.moves * (1.0 + self._reach)
+        return self.rounding.over_columns * self._reach + moved + 2.0 * (self.rounding.over_rows + EPS * SLACK) * value
+
+    def _bound_error(self, bound: float) -> float:
+        """Return a bound on the rounding error of the last lower bound."""
+        total, v = self._point.balanced(intercept=self.intercept)
+        share = 3.0 * self.rounding.over_rows + EPS * self._round
+        error = (share * total) * self.rounding.largest
+        if self.penalty == "l1":
+            return bound * (share + float(error.max(initial=0.0)) / self.lam)
+        return share * total + self.rounding.half_square(v, error) / (2.0 * self.lam)
 
     def evaluate(self) -> tuple[Round, np.ndarray]:
         """Return the round at `w` and the gradient of the loss there; one pass, or one and a half with an average."""

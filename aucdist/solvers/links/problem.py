@@ -29,6 +29,7 @@ from aucdist.kernels.link_rows import curvatures, evaluate_rows, sparse_moments
 from aucdist.kernels.rows import CsrRows, DenseRows, accumulate
 from aucdist.objectives.links import LinkLoss
 from aucdist.solvers.base import Round
+from aucdist.solvers.rounding import EPS, Rounding
 
 MOST_FEATURES = 2000
 """Matrices of second moments are used up to this many features; they take 32 MB each."""
@@ -64,12 +65,16 @@ class Point:
         The objective at theta, and the lower bound on its minimum that the slopes at theta give.
     gradient : ndarray of shape (n_features + 1,), float64
         The last entry is 0 if there is no intercept.
+    primal_error, dual_error : float
+        Bounds on the rounding errors of `primal` and `dual`.
     """
 
     theta: np.ndarray
     primal: float
     dual: float
     gradient: np.ndarray
+    primal_error: float = 0.0
+    dual_error: float = 0.0
 
     @property
     def gradient_norm(self) -> float:
@@ -97,6 +102,11 @@ class LinkProblem:
     penalise_intercept: bool = False
 
     @property
+    def rounding(self) -> Rounding:
+        """What bounds on rounding need to know of the rows."""
+        return Rounding.of(self.blocks)
+
+    @property
     def weight(self) -> float:
         """Total weight of the rows."""
         return self.blocks.weight_pos + self.blocks.weight_neg
@@ -121,11 +131,17 @@ class LinkProblem:
         gradients, sums, penalty = found["gradients"] / self.weight, found["sums"] / self.weight, self.penalty
         primal = float(sums[:, 0].sum() + 0.5 * (penalty * theta) @ theta)
         gradient = np.append(gradients.sum(axis=0), sums[:, 1].sum() * self.fit_intercept) + penalty * theta
-        dual = self._bound(gradients, sums) if self.loss.convex and np.isfinite(primal) else 0.0
-        return Point(theta, primal, dual, gradient)
+        dual, error = self._bound(gradients, sums, theta) if self.loss.convex and np.isfinite(primal) else (0.0, 0.0)
+        rounding, steepness = self.rounding, float(np.abs(sums[:, 1]).sum())
+        score_error = rounding.score(theta[:-1]) + EPS * abs(float(theta[-1]))
+        of_primal = steepness * score_error + 2.0 * rounding.over_rows * abs(primal)
+        return Point(theta, primal, dual, gradient, of_primal, error)
 
-    def _bound(self, gradients: np.ndarray, sums: np.ndarray) -> float:
-        """Return the lower bound from the classes' gradients and sums of losses, slopes and slopes times scores."""
+    def _bound(self, gradients: np.ndarray, sums: np.ndarray, theta: np.ndarray) -> tuple[float, float]:
+        """Return the lower bound from the classes' gradients and sums of losses, slopes and slopes times scores, and its error.
+
+        The slopes are what was computed, however the scores are rounded, for any slopes give a bound. What counts is their sums.
+        """
         share = np.ones(2)
         if self.fit_intercept and not self.penalise_intercept:
             slopes = np.abs(sums[:, 1])
@@ -137,7 +153,12 @@ class LinkProblem:
             square += float(sums[:, 1].sum() ** 2)
         # The largest of part * (-conjugate) - part^2 * square / (2 lam) for parts from 0 to 1.
         part = min(1.0, max(0.0, -conjugate * self.lam / square)) if square > 0.0 else 1.0
-        return max(0.0, -part * conjugate - part * part * square / (2.0 * self.lam))
+        bound = max(0.0, -part * conjugate - part * part * square / (2.0 * self.lam))
+        rounding, steepness = self.rounding, float(np.abs(sums[:, 1]).sum())
+        reach = rounding.reach(theta[:-1]) + abs(float(theta[-1]))
+        of_sums = 3.0 * rounding.over_rows * (float(sums[:, 0].sum()) + steepness * (1.0 + reach))
+        of_slopes = 3.0 * rounding.combination(part * steepness)
+        return bound, of_sums + rounding.half_square(part * v, of_slopes) / self.lam
 
     def second_moments(self, theta: np.ndarray | None) -> np.ndarray:
         """Return the mean of ``c_i x_i x_i'``, where x ends with a 1 for the intercept.

@@ -86,12 +86,12 @@ def lipschitz(
     before = problem.origin() if start is None else start.astype(np.float64)
     here, age, passes = before, 1.0, 1
     best: Point | None = None
-    dual = 0.0
+    bound: Point | None = None
     while True:
         point, passes = problem.evaluate(here), passes + 1
         best = point if best is None or point.primal < best.primal else best
-        dual = max(dual, point.dual)
-        yield _link_round(best, dual, passes, gradient_tol)
+        bound = point if bound is None else _higher(bound, point)
+        yield _link_round(best, bound, passes, gradient_tol)
         after = here - step(point.gradient)
         if np.array_equal(after, here):
             return
@@ -128,16 +128,16 @@ def newton(
     if start is None and loss.convex:
         start, passes_before = _sample_start(problem)
     point, passes = _start_point(problem, start)
-    dual, passes = point.dual, passes + passes_before
+    bound, passes = point, passes + passes_before
     while True:
-        yield _link_round(point, dual, passes, gradient_tol)
+        yield _link_round(point, bound, passes, gradient_tol)
         solver, setup_passes = hessian_solver(problem, point)
         move, solve_passes = solver(-point.gradient)
         found = backtrack(problem, point, move)
         if found is None:
             return
         point, n_tries = found
-        passes, dual = passes + setup_passes + solve_passes + n_tries, max(dual, point.dual)
+        passes, bound = passes + setup_passes + solve_passes + n_tries, _higher(bound, point)
 
 
 def _sample_start(problem: LinkProblem) -> tuple[np.ndarray | None, int]:
@@ -178,16 +178,16 @@ def gradient(
     """
     problem = LinkProblem(blocks.without_memory(), loss, lam, fit_intercept, penalise_intercept)
     point, passes = _start_point(problem, start)
-    dual, length = point.dual, 1.0
+    bound, length = point, 1.0
     while True:
-        yield _link_round(point, dual, passes, gradient_tol)
+        yield _link_round(point, bound, passes, gradient_tol)
         move = -point.gradient
         length = _bisect_length(problem, point, move, length)
         found = backtrack(problem, point, move * length)
         if found is None:
             return
         point, n_tries = found
-        passes, dual = passes + 1 + n_tries, max(dual, point.dual)
+        passes, bound = passes + 1 + n_tries, _higher(bound, point)
 
 
 def _start_point(problem: LinkProblem, start: np.ndarray | None) -> tuple[Point, int]:
@@ -199,11 +199,17 @@ def _start_point(problem: LinkProblem, start: np.ndarray | None) -> tuple[Point,
     return problem.evaluate(problem.origin()), 1 if start is None else 2
 
 
-def _link_round(point: Point, dual: float, passes: int, gradient_tol: float) -> LinkRound:
+def _link_round(point: Point, lowest: Point, passes: int, gradient_tol: float) -> LinkRound:
     theta, slope = point.theta, point.gradient_norm
     return LinkRound(
-        theta[:-1].copy(), point.primal, dual, passes, float(theta[-1]), slope, stationary=slope <= gradient_tol
-    )
+        theta[:-1].copy(), point.primal, lowest.dual, passes, float(theta[-1]), slope, stationary=slope <= gradient_tol,
+        primal_error=point.primal_error, dual_error=lowest.dual_error,
+    )  # fmt: skip
+
+
+def _higher(known: Point, found: Point) -> Point:
+    """Return the point whose lower bound says more."""
+    return found if found.dual - found.dual_error > known.dual - known.dual_error else known
 
 
 def backtrack(problem: LinkProblem, point: Point, move: np.ndarray) -> tuple[Point, int] | None:

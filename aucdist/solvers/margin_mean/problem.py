@@ -19,6 +19,10 @@ from aucdist.objectives.kernel_block import KernelBlock
 from aucdist.objectives.margin_mean import class_factors
 from aucdist.solvers.base import Round
 from aucdist.solvers.pairs.bundle import maximise
+from aucdist.solvers.rounding import EPS, SLACK, Rounding, higher
+
+MOVES = 64
+"""Directions of a round, at most about so many: terms of a score's move."""
 
 MAX_CUTS = 60
 """How many dual points are kept for the lower bound."""
@@ -213,6 +217,8 @@ class MarginMeanProblem:
     """
 
     def __init__(self, blocks: Blocks, lam1: float, lam2: float, *, loss: int = HINGE, gram: bool = False):
+        # A Gaussian kernel's values are at most 1.
+        self.rounding = Rounding.of_ones(blocks) if gram else Rounding.of(blocks)
         self.blocks, self.lam1, self.lam2, self.loss, self.gram = blocks.without_memory(), lam1, lam2, loss, gram
         sizes = [info.n_samples for info in blocks.infos]
         offsets = np.cumsum([0, *sizes]) if gram else None
@@ -222,7 +228,7 @@ class MarginMeanProblem:
         if gram:
             self.blocks.reduce(keep_centre_products, self.centre)
         self.w = np.zeros(len(self.centre))
-        self._bound, self._points = 0.0, LowerBound(len(self.centre))
+        self._bound, self._points, self._number = (0.0, 0.0), LowerBound(len(self.centre)), 0
 
     def evaluation(self) -> tuple[int, float, np.ndarray | None]:
         """Return the arguments of `evaluate_margins` at the current weights."""
@@ -238,13 +244,45 @@ class MarginMeanProblem:
             self._raise_bound(summary["active"])
         # The minimum can be 0, and then there would be no relative gap.
         least = float(np.finfo(np.float64).tiny)
-        return Round(self.w.copy(), max(primal, least), max(self._bound, least), math.ceil(passes))
+        return Round(
+            self.w.copy(), max(primal, least), max(self._bound[0], least), math.ceil(passes),
+            primal_error=self._primal_error(primal, float(summary["loss"])), dual_error=self._bound[1],
+        )  # fmt: skip
+
+    def _primal_error(self, primal: float, loss: float) -> float:
+        """Return a bound on the rounding error of the objective. Scores are sums of moves, and c is a weighted sum of rows."""
+        self._number += 1
+        rounding, moves = self.rounding, EPS * (self._number + SLACK) * MOVES
+        score = rounding.score(self.w) + moves * rounding.reach(self.w)
+        of_loss = self.lam2 * (score + 2.0 * rounding.over_rows * loss)
+        return of_loss + self._square_error(self.w - self.lam1 * self.centre, self.lam1)
+
+    def _square_error(self, v: np.ndarray, total: float) -> float:
+        """Return a bound on the error of |v|^2 / 2, where sums of rows in v have coefficients that add up to at most `total`."""
+        rounding = self.rounding
+        if self.gram:
+            size = float(np.abs(v).sum())
+            return 2.0 * (rounding.over_rows + rounding.over_columns) * size * size
+        # The coefficients of c add up to at most 1 in each class.
+        return rounding.half_square(v, 2.0 * rounding.combination(2.0 * total))
 
     def _raise_bound(self, active: float) -> None:
         """Add the dual point at the current weights, whose active rows have this share of the weight."""
         image = self._joined(self.blocks.reduce(send_products, self.cut)["products"]) if self.gram else self.cut
         height = self.lam2 * (active - self.lam1 * float(self.centre @ image))
-        self._bound = max(self._bound, self._points.add(height, self.lam2 * self.cut, self.lam2 * image))
+        bound = self._points.add(height, self.lam2 * self.cut, self.lam2 * image)
+        self._bound = higher(self._bound, (bound, self._bound_error(active)))
+
+    def _bound_error(self, active: float) -> float:
+        """Return a bound on the rounding error of the best combination's value, whose heights are no worse than this one's."""
+        rounding, lam1, lam2 = self.rounding, self.lam1, self.lam2
+        if self.gram:
+            across = 2.0 * (rounding.over_rows + rounding.over_columns) * float(np.abs(self.centre).sum())
+        else:
+            slope_error = rounding.combination(1.0)
+            across = float(2.0 * np.abs(self.centre) @ slope_error + slope_error @ slope_error)
+            across += float(np.abs(self.cut) @ (2.0 * slope_error))
+        return lam2 * (rounding.over_rows * active + lam1 * across) + lam2**2 * self._square_error(self.cut, 0.5)
 
     def _joined(self, parts: Any) -> np.ndarray:
         return np.concatenate(parts) if self.gram else parts

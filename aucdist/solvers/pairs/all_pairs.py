@@ -24,7 +24,7 @@ from aucdist.kernels.rows import accumulate, accumulate_each, project
 from aucdist.solvers import sample
 from aucdist.solvers.base import Round
 from aucdist.solvers.pairs.bundle import Bundle
-from aucdist.solvers.rounding import EPS, Rounding
+from aucdist.solvers.rounding import EPS, Rounding, higher
 
 BEYOND = 0.03
 """The next cut is taken this share of the rest of the way beyond the line search's point (Franc & Sonnenburg's mu, 0.1)."""
@@ -43,6 +43,9 @@ NEAR = 0.03
 
 LEAST_NOISE = 0.01
 """A sample whose lam is below this share of `sample.noise` is solved by weights so much its own that cuts at zero are better."""
+
+PATIENCE = 100
+"""Passes without any bound above 0 after which cuts that rounding cannot tell apart end the fit."""
 
 MAX_GROUPS = 24
 
@@ -252,15 +255,16 @@ class AllPairs:
     @property
     def primal_error(self) -> float:
         """A bound on the rounding error of `primal`: of the scores, two to a pair, and of the sums."""
-        size = 1.0 + self.hinge + 2.0 * self.rounding.reach(self.w)
-        return (
-            2.0 * self.score_error + self.rounding.over_rows * size
-            + self.rounding.penalty(self.w, self.penalty(self.w))
-        )  # fmt: skip
+        of_pairs = self.rounding.pair_hinge(self.w, self.hinge, self.score_error)
+        return of_pairs + self.rounding.penalty(self.w, self.penalty(self.w))
 
     def penalty(self, w: np.ndarray) -> float:
         """Return what the weights cost."""
         return 0.5 * self.lam * float(w @ w)
+
+    def is_stuck(self, dual: float, passes: int) -> bool:
+        """Tell whether gradients are so long, as of unscaled columns, that rounding hides which combination of them is short."""
+        return passes >= PATIENCE and dual <= 0.0 and self.bundle.resolution(self.lam) > self.primal
 
     def dual_error(self, w: np.ndarray) -> float:
         """Return a bound on the rounding error of the bundle's bound, where w is the combination's weights."""
@@ -279,7 +283,10 @@ class AllPairs:
         while True:
             target, bound = self.bundle.solve(lam)
             dual, error = higher((dual, error), (bound, self.dual_error(target)))
-            yield Round(self.w.copy(), self.primal, dual, passes, primal_error=self.primal_error, dual_error=error)
+            yield Round(
+                self.w.copy(), self.primal, dual, passes, primal_error=self.primal_error, dual_error=error,
+                stuck=self.is_stuck(dual, passes),
+            )  # fmt: skip
             if mu > 0.0:
                 target = self.bundle.near(lam, self.w, mu)
             step = self._advance(target, (self.primal - dual) / self.primal)
@@ -363,8 +370,3 @@ class AllPairs:
         """Return a bound on the errors of scores taken at a step of the way: those of both ends, and of the sums of both."""
         of_ends = abs(1.0 - step) * self.score_error + abs(step) * self.seen_error
         return of_ends + 4.0 * EPS * (self.rounding.reach(self.w) + self.rounding.reach(w))
-
-
-def higher(known: tuple[float, float], found: tuple[float, float]) -> tuple[float, float]:
-    """Return which of two lower bounds says more where each is lower by its own error: bound and error."""
-    return found if found[0] - found[1] > known[0] - known[1] else known

@@ -17,8 +17,8 @@ import numpy as np
 
 from aucdist.engine.blocks import Blocks
 from aucdist.solvers.base import Round
-from aucdist.solvers.pairs.all_pairs import AllPairs, higher
-from aucdist.solvers.rounding import EPS
+from aucdist.solvers.pairs.all_pairs import AllPairs
+from aucdist.solvers.rounding import EPS, higher
 
 FORETOLD = 0.5
 """Where at least this share of the decrease foretold came true, the next point may lie farther off."""
@@ -57,7 +57,7 @@ class AllPairsL1(AllPairs):
         return self.lam * float(np.abs(w).sum())
 
     def bound_error(self, bound: float) -> float:
-        """Bound the rounding error of the bundle's bound, which is scaled by lam over the gradient's largest entry."""
+        """Return a bound on the rounding error of the bundle's bound, which the gradient's largest entry scales."""
         n_points = self.bundle.n_points
         slope_error = self.rounding.combination(2.0 * self.bundle.active, extra=2 * n_points)
         share = self.rounding.over_rows + EPS * n_points

@@ -33,7 +33,7 @@ from aucdist.data.block import Block, stacked
 from aucdist.engine.blocks import Blocks, Summary, block_seed
 from aucdist.kernels.oam import learn_at_once, learn_in_turn
 from aucdist.solvers.base import Round
-from aucdist.solvers.pairs.objective import pairwise_objective
+from aucdist.solvers.pairs.objective import dual_error, objective_error, pairwise_objective, rounding_of_pairs
 
 BUFFER_SIZE = 100
 
@@ -180,19 +180,25 @@ def _rounds(
     blocks: Blocks, lam: float, start: np.ndarray | None, solver: str, capacity: int | None, seed: int,
     epochs: int, n_pairs: float | None, *, has_dual: bool = False,
 ) -> Iterator[Round]:  # fmt: skip
-    blocks = blocks.without_memory()
+    rounding, blocks = rounding_of_pairs(blocks), blocks.without_memory()
     w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)
     total = blocks.weight_pos * blocks.weight_neg
     if n_pairs is None:
         n_pairs = total
-    read, dual = 0, 0.0
+    read, dual, error = 0, 0.0, 0.0
     for epoch in range(epochs):
         told = blocks.reduce(_epoch, w, lam, solver, capacity, (seed, epoch), n_pairs, total, blocks.n_samples)
         w, read = told["w"], read + told["read"]
         if has_dual and epoch == 0:
             # The dual variable of a pair is its step over C, so their mean is lam times the sum of the steps.
-            dual = max(0.0, float(lam * told["steps"] - 0.5 * lam * (w @ w)))
-        yield Round(w.copy(), pairwise_objective(blocks, w, lam), dual, math.ceil(read / blocks.n_samples))
+            active = float(lam * told["steps"])
+            dual = max(0.0, active - 0.5 * lam * float(w @ w))
+            error = dual_error(rounding, w, active, lam, blocks.n_pos * blocks.n_neg)
+        primal = pairwise_objective(blocks, w, lam)
+        passes = math.ceil(read / blocks.n_samples)
+        yield Round(
+            w.copy(), primal, dual, passes, primal_error=objective_error(rounding, w, primal), dual_error=error
+        )  # fmt: skip
 
 
 def _epoch(

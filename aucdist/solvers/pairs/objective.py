@@ -7,6 +7,7 @@ from aucdist.engine.blocks import Blocks, Summary, without_rows
 from aucdist.kernels.pairs import hinge_sum
 from aucdist.kernels.rows import project
 from aucdist.solvers.pairs.all_pairs import Anchors
+from aucdist.solvers.rounding import EPS, Rounding
 
 
 def pairwise_objective(blocks: Blocks, w: np.ndarray, lam: float) -> float:
@@ -25,6 +26,37 @@ def pairwise_objective(blocks: Blocks, w: np.ndarray, lam: float) -> float:
     anchors = Anchors.at(np.concatenate(smaller["scores"]), np.concatenate(smaller["weights"]))
     total = blank.reduce(_hinge, anchors)["hinge"]
     return float(total / (blocks.weight_pos * blocks.weight_neg) + 0.5 * lam * (w @ w))
+
+
+def objective_error(rounding: Rounding, w: np.ndarray, value: float) -> float:
+    """Return a bound on the rounding error of `pairwise_objective`, where that is `value`."""
+    return rounding.pair_hinge(w, value) + rounding.penalty(w, value)
+
+
+def rounding_of_pairs(blocks: Blocks) -> Rounding:
+    """Return what bounds on rounding need to know where rows of the smaller class come as running sums."""
+    return Rounding.of(blocks, running=2 * min(blocks.n_pos, blocks.n_neg))
+
+
+def dual_error(rounding: Rounding, w: np.ndarray, active: float, lam: float, steps: int) -> float:
+    """Return a bound on the rounding error of the dual value.
+
+    The weights are what the steps have added up, while the value is that of the variables they left: each step may have rounded
+    an entry of w, which is never larger than ``2 active largest / lam``.
+
+    Parameters
+    ----------
+    rounding : Rounding
+    w : ndarray of shape (n_features,)
+    active : float
+        The mean of the variables.
+    lam : float
+    steps : int
+        So many led there.
+    """
+    share = EPS * (steps + len(w))
+    away = (4.0 * share * active) * rounding.largest  # of lam w
+    return share * active + rounding.half_square(lam * w, away) / lam
 
 
 def _score(block: Block, memory: None, w: np.ndarray, sign: int) -> tuple[tuple[np.ndarray, np.ndarray], Summary]:

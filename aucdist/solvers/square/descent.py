@@ -7,6 +7,7 @@ keep their rows' scores and how the scores moved, so a round costs one product X
 exact over all pairs.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -26,6 +27,7 @@ from aucdist.objectives.pairwise_square import (
     value,
 )
 from aucdist.solvers.base import Round
+from aucdist.solvers.rounding import EPS, Rounding
 
 Direction = Callable[[np.ndarray], np.ndarray]
 
@@ -128,7 +130,44 @@ def within_class_covariance(blocks: Blocks, moments: PairwiseSquare, w: np.ndarr
     return found["variance"], found["covariance_w"]
 
 
-def certified_round(blocks: Blocks, moments: PairwiseSquare, w: np.ndarray, lam: float, passes: int) -> Round:
+def errors_of_square(
+    rounding: Rounding, w: np.ndarray, lam: float, primal: float, slope: np.ndarray, moments: PairwiseSquare, *,
+    drift: float = 0.0, full: bool = False,
+) -> tuple[float, float]:  # fmt: skip
+    """Return bounds on the rounding errors of the objective and of the lower bound that its gradient gives.
+
+    The class means are sums over rows, so the score of a mean is off by the rounding of such a sum. A score's distance from its
+    class's mean follows, and so do the products of distances and values that the gradient is made of.
+
+    Parameters
+    ----------
+    rounding : Rounding
+    w : ndarray of shape (n_features,)
+    lam, primal : float
+    slope : ndarray of shape (n_features,)
+        The gradient at w.
+    moments : PairwiseSquare
+    drift : float
+        How far scores that are sums of moves may be off besides.
+    full : bool
+        Whether the value comes from the scatter matrices: columns that nearly cancel in the scores do not cancel in these.
+    """
+    miss = abs(1.0 - float(w @ moments.difference))
+    deviation = np.sqrt(2.0 * max(primal, 0.0))  # what is left of the objective is the variance
+    if full:
+        deviation = max(deviation, float(np.sqrt(np.maximum(np.diag(moments.covariance), 0.0)) @ np.abs(w)))
+    apart = rounding.score(w) + rounding.over_rows * rounding.reach(w) + drift
+    sums = rounding.over_rows + rounding.over_columns
+    of_value = 4.0 * miss * apart + 2.0 * (deviation + apart) * apart + 2.0 * sums * (primal + deviation**2)
+    of_slope = (2.0 * (4.0 * apart + 4.0 * sums * deviation + 2.0 * sums * miss)) * rounding.largest
+    of_slope = of_slope + 2.0 * EPS * lam * np.abs(w)
+    of_value += rounding.penalty(w, 0.5 * lam * float(w @ w))
+    return of_value, of_value + rounding.half_square(slope, of_slope) / lam
+
+
+def certified_round(
+    blocks: Blocks, moments: PairwiseSquare, w: np.ndarray, lam: float, rounding: Rounding, passes: int
+) -> Round:
     """Return w as a round, with its exact objective over all pairs and the lower bound from its gradient, by one pass.
 
     If w has diverged, the objective is not finite.
@@ -136,7 +175,9 @@ def certified_round(blocks: Blocks, moments: PairwiseSquare, w: np.ndarray, lam:
     with np.errstate(over="ignore", invalid="ignore"):
         variance, covariance_w = within_class_covariance(blocks, moments, w)
         primal = value(w, moments.difference, variance, lam)
-        return Round(w, primal, lower_bound(primal, gradient(w, moments.difference, covariance_w, lam), lam), passes)
+        slope = gradient(w, moments.difference, covariance_w, lam)
+        of_primal, of_dual = errors_of_square(rounding, w, lam, primal, slope, moments)
+        return Round(w, primal, lower_bound(primal, slope, lam), passes, primal_error=of_primal, dual_error=of_dual)
 
 
 class SubspaceDescent:
@@ -155,6 +196,7 @@ class SubspaceDescent:
     """
 
     def __init__(self, blocks: Blocks, moments: PairwiseSquare, lam: float, w: np.ndarray, n_moves: int = 1):
+        self.rounding = Rounding.of(blocks)
         self.blocks, self.moments, self.lam, self.w = blocks.without_memory(), moments, lam, w
         self.moves = np.zeros((n_moves, len(w)))
         self.blocks.reduce(score_rows, w, (moments.neg.weight, moments.pos.weight), n_moves)
@@ -170,10 +212,18 @@ class SubspaceDescent:
         passes, per_round : float
             The passes spent before the first round, and the passes of each round.
         """
-        dual = 0.0
-        while True:
-            dual = max(dual, lower_bound(self.primal, self.gradient, self.lam))
-            yield Round(self.w.copy(), self.primal, dual, math.ceil(passes))
+        dual, of_dual = 0.0, 0.0
+        for number in itertools.count(1):
+            drift = number * EPS * self.rounding.reach(self.w)
+            of_primal, error = errors_of_square(
+                self.rounding, self.w, self.lam, self.primal, self.gradient, self.moments, drift=drift
+            )  # fmt: skip
+            found = lower_bound(self.primal, self.gradient, self.lam)
+            if found - error > dual - of_dual:
+                dual, of_dual = found, error
+            yield Round(
+                self.w.copy(), self.primal, dual, math.ceil(passes), primal_error=of_primal, dual_error=of_dual
+            )  # fmt: skip
             before = self.w
             self._move(direction(self.gradient))
             passes += per_round

@@ -8,7 +8,8 @@ from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
 from aucdist.objectives.pairwise_square import PairwiseSquare, lower_bound
 from aucdist.solvers.base import Round
-from aucdist.solvers.square.descent import SubspaceDescent, moments_of, moments_of_both_classes
+from aucdist.solvers.rounding import Rounding
+from aucdist.solvers.square.descent import SubspaceDescent, errors_of_square, moments_of, moments_of_both_classes
 
 MOST_FEATURES = 1000
 """The closed form is used up to this many features. Each class then has a scatter matrix of 8 MB, and a row costs n_features^2
@@ -66,6 +67,9 @@ def exact_path(blocks: Blocks, lams: Sequence[float]) -> Iterator[Round]:
             f"several lam from the same moments take matrices of {blocks.n_features} x {blocks.n_features} numbers; that is for "
             f"up to {MOST_FEATURES} features. Fit one lam after the other with solver='exact', largest first, with warm_start"
         )
-    found = blocks.without_memory().reduce(moments_of_both_classes, True)
-    for lam, (w, primal, slope) in zip(lams, PairwiseSquare(found["neg"], found["pos"]).minimisers(lams), strict=True):
-        yield Round(w, primal, lower_bound(primal, slope, lam), 1)
+    rounding, found = Rounding.of(blocks), blocks.without_memory().reduce(moments_of_both_classes, True)
+    moments = PairwiseSquare(found["neg"], found["pos"])
+    for lam, (w, primal, slope) in zip(lams, moments.minimisers(lams), strict=True):
+        of_primal, of_dual = errors_of_square(rounding, w, lam, primal, slope, moments, full=True)
+        bound = lower_bound(primal, slope, lam)
+        yield Round(w, primal, bound, 1, primal_error=of_primal, dual_error=of_dual)

@@ -23,6 +23,7 @@ from aucdist.kernels.opauc import opauc_full, opauc_sketched
 from aucdist.kernels.square_epochs import shuffle
 from aucdist.objectives.pairwise_square import VALUE_AT_ZERO
 from aucdist.solvers.base import Round
+from aucdist.solvers.rounding import Rounding
 from aucdist.solvers.square.descent import certified_round, moments_of
 from aucdist.solvers.square.exact import MOST_FEATURES
 from aucdist.solvers.square.rows import squared_lengths
@@ -136,15 +137,15 @@ def opauc(
         algorithm are counted; evaluating the objective takes additional passes.
     """
     check_rank(rank, blocks.n_features)
-    moments = moments_of(blocks)
+    moments, rounding = moments_of(blocks), Rounding.of(blocks)
     w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)
-    yield Round(w, VALUE_AT_ZERO, 0.0, 0) if start is None else certified_round(blocks, moments, w, lam, 0)
+    yield Round(w, VALUE_AT_ZERO, 0.0, 0) if start is None else certified_round(blocks, moments, w, lam, rounding, 0)
     own = blocks.without_memory()
     if eta is None:
         eta = longest_step(max(own.reduce(longest_row)["longest"]), lam)
     for number in range(1, epochs + 1):
         w = own.reduce(opauc_epoch, w, eta, lam, rank, (seed, number), blocks.n_samples)["w"]
-        yield certified_round(blocks, moments, w, lam, number)
+        yield certified_round(blocks, moments, w, lam, rounding, number)
 
 
 def longest_step(longest: float, lam: float) -> float:

@@ -20,6 +20,7 @@ from aucdist.errors import InputError
 from aucdist.kernels.square_epochs import shuffle, square_epoch
 from aucdist.objectives.pairwise_square import VALUE_AT_ZERO, ClassMoments, class_moments, row_factors
 from aucdist.solvers.base import Round
+from aucdist.solvers.rounding import Rounding
 from aucdist.solvers.square.descent import certified_round, moments_of
 from aucdist.solvers.square.rows import products_with, squared_distances
 
@@ -128,9 +129,9 @@ def tpauc(
         As in `checked_means`.
     """
     given = checked_means(class_means, blocks.n_features)
-    moments = moments_of(blocks)
+    moments, rounding = moments_of(blocks), Rounding.of(blocks)
     w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)
-    yield Round(w, VALUE_AT_ZERO, 0.0, 1) if start is None else certified_round(blocks, moments, w, lam, 1)
+    yield Round(w, VALUE_AT_ZERO, 0.0, 1) if start is None else certified_round(blocks, moments, w, lam, rounding, 1)
     means = np.stack([moments.neg.mean, moments.pos.mean]) if given is None else given
     weights = (moments.neg.weight, moments.pos.weight)
     own = blocks.without_memory()
@@ -138,7 +139,7 @@ def tpauc(
     eta = longest_step(means, highest, lam) if eta is None else eta
     for number in range(1, epochs + 1):
         w = own.reduce(tpauc_epoch, w, eta, lam, (seed, number), blocks.n_samples)["w"]
-        yield certified_round(blocks, moments, w, lam, 1 + number)
+        yield certified_round(blocks, moments, w, lam, rounding, 1 + number)
 
 
 def prepare_steps(

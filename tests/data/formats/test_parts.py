@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from aucdist.data.checked import parse_checked, to_jsonable
 from aucdist.data.formats import lines as line_format
 from aucdist.data.formats.part import FilePart
 from aucdist.data.formats.parts import plan_parts, read_part, split_source, survey_part
@@ -93,7 +94,7 @@ def test_parts_are_whole_lines_of_about_the_same_size(source):
     assert len(found) == 10
     assert sum(sizes) == 1000 * len(line)
     assert max(sizes) - min(sizes) <= 2 * len(line)
-    assert all(part == FilePart.from_json(json.loads(json.dumps(part.to_json()))) for part in found)
+    assert all(part == parse_checked(json.dumps(to_jsonable(part, FilePart)).encode(), FilePart, "f") for part in found)
 
 
 def test_files_of_a_folder_share_the_parts_by_their_size(tmp_path):

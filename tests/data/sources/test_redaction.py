@@ -13,7 +13,7 @@ from aucdist.data.preprocess import Preprocessor
 from aucdist.data.shards import sharding
 from aucdist.data.shards.block_reader import open_reader
 from aucdist.data.shards.shard import read_shard
-from aucdist.data.sources.redaction import secret_urls, unveiled, veiled
+from aucdist.data.sources.redaction import redacted, restored, secret_urls
 from aucdist.data.sources.source import Source
 from aucdist.model import save_model
 
@@ -32,17 +32,17 @@ def left_behind(folder):
     return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
 
 
-def test_what_is_veiled_comes_back():
+def test_what_is_redacted_comes_back():
     plain = Source(source=["s3://bucket/a", "https://host/b"], format="svmlight")
     assert secret_urls(plain, "", "/a/path?x") == ()
     one = Source(source=["https://u:p@host/a", "https://host/a?x", "https://u:p@host/a"], format="svmlight")
     urls = secret_urls(one, "https://host/a?y")
     assert urls == ("https://u:p@host/a", "https://host/a?x", "https://host/a?y")
     content = {"a": [*urls, "https://host/a", 1, None], "b": {"c": urls[1]}}
-    hidden = veiled(content, urls)
+    hidden = redacted(content, urls)
     assert not [url for url in urls if url in json.dumps(hidden)]
-    assert unveiled(json.loads(json.dumps(hidden)), urls) == content
-    assert veiled(content, ()) is content
+    assert restored(json.loads(json.dumps(hidden)), urls) == content
+    assert redacted(content, ()) is content
 
 
 def test_a_job_that_was_ended_keeps_no_password(source, tmp_path):
@@ -74,5 +74,5 @@ def test_an_opening_that_travels(source, tmp_path):
     saved = open_reader(source).saved(str(tmp_path / "scratch"))
     assert PASSWORD.encode() not in left_behind(tmp_path / "scratch")
     travelled = pickle.loads(pickle.dumps(saved))
-    assert travelled.opening is None
+    assert travelled.reader is None
     assert travelled(0).n_samples == N
