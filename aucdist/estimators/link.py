@@ -201,10 +201,10 @@ class LinkClassifier(LinearClassifier):
         self._loss = loss
         solution = solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=callback)
         if shift is not None:
-            assert isinstance(solution.last, LinkRound)
-            intercept = solution.last.intercept - shift.along(solution.w)
-            solution = with_rounded_intercept(solution, shift, self.tol)
-            solution = replace(solution, last=replace(solution.last, intercept=intercept))
+            last = solution.last
+            assert isinstance(last, LinkRound)
+            last = replace(last, intercept=last.intercept - shift.along(solution.w))
+            solution = replace(with_rounded_intercept(solution, shift, self.tol), last=last)
         self._take(solution, blocks)
         return self
 

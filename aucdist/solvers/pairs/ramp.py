@@ -29,6 +29,7 @@ from aucdist.solvers import sample
 from aucdist.solvers.base import Round
 from aucdist.solvers.lbfgs import Curvature, Point, search
 from aucdist.solvers.pairs.all_pairs import MAX_CELLS, running
+from aucdist.solvers.rounding import Rounding
 
 NEAR = 1e-2
 """The tolerance to which a sample is solved."""
@@ -101,6 +102,7 @@ class PairRamp:
     """
 
     def __init__(self, blocks: Blocks, lam: float):
+        self.rounding = Rounding.of(blocks, running=2 * min(blocks.n_pos, blocks.n_neg))
         self.blocks, self.lam = blocks.without_memory(), lam
         self.sign = 1 if blocks.n_pos <= blocks.n_neg else -1
         self.total = blocks.weight_pos * blocks.weight_neg
@@ -125,6 +127,12 @@ class PairRamp:
         loss = self.blocks.reduce(gather, coefs, self.offsets)["gradient"] * (self.sign / self.total)
         value = float(met["loss"] / self.total) + 0.5 * self.lam * float(w @ w)
         return Point(w, value, loss + self.lam * w)
+
+    def value_error(self, point: Point) -> float:
+        """Return a bound on the rounding error of the objective: its sums hold squares of scores."""
+        rounding, size = self.rounding, 1.0 + 2.0 * self.rounding.reach(point.w)
+        of_pairs = 2.0 * rounding.score(point.w) + 2.0 * rounding.over_rows * (1.0 + size * size)
+        return of_pairs + rounding.penalty(point.w, point.value)
 
     def majorant_gap(self, point: Point) -> float:
         """Return what a convex majorant could win from a point, as a share of the objective."""
@@ -158,7 +166,8 @@ def pair_ramp(blocks: Blocks, lam: float, start: np.ndarray | None = None, *, to
     point = problem.evaluate(np.zeros(blocks.n_features) if start is None else start.astype(np.float64))
     while True:
         gap = problem.majorant_gap(point)
-        yield RampRound(point.w, point.value, 0.0, passes, gap, stationary=gap <= tol)
+        error = problem.value_error(point)
+        yield RampRound(point.w, point.value, 0.0, passes, gap, stationary=gap <= tol, primal_error=error)
         after, n_tries = search(problem.evaluate, point, curvature.direction(point.gradient))
         if after is point:
             return
