@@ -1,13 +1,14 @@
 """A hunt for false certificates: random problems that are hard on rounding, every estimator, truth in extended precision.
 
-``python tests/hunt.py --seconds 600`` goes on from where the fixed seeds of `tests/test_hunt.py` end, and prints what it finds.
+``python tests/hunt.py --seconds 600`` goes on from where the fixed seeds of `tests/test_hunt.py` end, and prints what it
+finds.
 
-A problem is rows with offsets up to 1e18, scales from 1e-8 to 1e8, weights over 24 decades, ties, duplicates, constant columns, one
-positive row, separable classes; in float32 or float64, dense or sparse, in one to four blocks, in memory or streamed. A fit's claims
-are held to three truths that share no code with the fits:
+A problem is rows with offsets up to 1e18, scales from 1e-8 to 1e8, weights over 24 decades, ties, duplicates, constant
+columns, one positive row, separable classes; in float32 or float64, dense or sparse, in one to four blocks, in memory or
+streamed. A fit's claims are held to three truths that share no code with the fits:
 
-* *primal*: the objective at the weights, summed over all pairs or rows in 80-bit numbers (``numpy.longdouble``) after columns are
-  shifted exactly, differs by no more than the certificate's `rounding`;
+* *primal*: the objective at the weights, summed over all pairs or rows in 80-bit numbers (``numpy.longdouble``) after columns
+  are shifted exactly, differs by no more than the certificate's `rounding`;
 * *dual*: no weights found by any fit, or by a descent on the smoothed objective, have an objective below the lower bound;
 * *gap*: nor below what the relative gap leaves open.
 """
