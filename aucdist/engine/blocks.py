@@ -1,10 +1,9 @@
-"""The one primitive: `blocks.reduce(step, *args)` runs a step on every block and merges what the steps say."""
+"""The one primitive: `blocks.reduce(step, *args)` runs a step on every block and adds up the summaries that it returns."""
 
 import copy
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -14,11 +13,16 @@ import pyarrow as pa
 from aucdist.data.block import Block
 from aucdist.data.ranges import ColumnRanges
 from aucdist.data.storage.retries import patient
+from aucdist.engine.merge import Summary
+from aucdist.engine.steps import Step, in_threads, number_of_threads, run_step, without_rows
 from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows
 
-Summary = dict[str, Any]
-Step = Callable[..., tuple[Any, Summary]]
+__all__ = [
+    "BlockInfo", "Blocks", "Loader", "LocalBlocks", "Step", "StoredBlock", "Summary", "block_seed", "info_of", "load",
+    "without_rows",
+]  # fmt: skip
+
 Loader = Callable[[int], Block]
 
 
@@ -105,19 +109,15 @@ def info_of(block: Block | StoredBlock) -> BlockInfo:
     return block.info if isinstance(block, StoredBlock) else BlockInfo.of(block)
 
 
-def without_rows(step: Step) -> Step:
-    """Mark a step that works on the blocks' memory alone: it gets each block's number in its place, and nothing is read."""
-    step.without_rows = True  # type: ignore[attr-defined]
-    return step
-
-
 class Blocks(ABC):
     """The rows of a data set in blocks, wherever they are.
 
     A step is a module-level function ``step(block, memory, *args) -> (memory, summary)``. `memory` is what the block keeps
-    until the next step (None before the first); it never travels. `summary` is a dict whose values support ``+``: arrays
-    and numbers add up, lists concatenate, other objects bring their own ``__add__``. A step is pure: it changes neither its
-    inputs nor anything else, and what it returns depends on nothing but its inputs, so it may run again on another worker.
+    until the next step (None before the first); it stays where the block is. `summary` is a dict whose values support ``+``:
+    arrays and numbers add up, lists concatenate in the order of the blocks, other objects bring their own ``__add__``. They are
+    added up in a fixed binary tree over the numbers of the blocks (`aucdist.engine.merge`). A step is pure: it changes neither
+    its inputs nor anything else, and what it returns depends on its inputs alone, so it may run in any thread, and again on
+    another worker.
     """
 
     def __init__(self, infos: Sequence[BlockInfo]):
@@ -206,7 +206,7 @@ class Blocks(ABC):
 
     @abstractmethod
     def reduce(self, step: Step, *args: Any) -> Summary:
-        """Run the step on every block and return the summaries merged in block order.
+        """Run the step on every block and return the sum of the summaries.
 
         Parameters
         ----------
@@ -232,15 +232,18 @@ class Blocks(ABC):
 
 
 class LocalBlocks(Blocks):
-    """Blocks that this process works on, one after the other.
+    """Blocks that this process works on, with one thread or several.
 
     Parameters
     ----------
     blocks : sequence of Block or StoredBlock
         Those that are stored are read again for each step, and not kept.
+    n_jobs : int or None, default=None
+        How many threads work on blocks at the same time: None means 1, -1 one for each core. The results have the same bits for
+        any number. More threads than blocks bring nothing.
     """
 
-    def __init__(self, blocks: Sequence[Block | StoredBlock]):
+    def __init__(self, blocks: Sequence[Block | StoredBlock], *, n_jobs: int | None = None):
         super().__init__([info_of(b) for b in blocks])
         for number, block in enumerate(blocks):
             if block.index != number:
@@ -248,41 +251,41 @@ class LocalBlocks(Blocks):
                     f"block {number} has index {block.index}: indices are 0, 1, 2, ... in the order of the blocks, as in "
                     f"Block.of(X, y, index={number})"
                 )
-        self._blocks = list(blocks)
+        self._blocks, self._threads = list(blocks), number_of_threads(n_jobs)
         self._memory: list[Any] = [None] * len(self._blocks)
 
     @classmethod
-    def load(cls, loader: Loader, n_blocks: int, *, stream: bool = False) -> "LocalBlocks":
-        """Load block after block, or with `stream` read them for each step anew; the numbers are the same.
+    def load(cls, loader: Loader, n_blocks: int, *, stream: bool = False, n_jobs: int | None = None) -> "LocalBlocks":
+        """Load all blocks, or with `stream` read them for each step anew; the numbers are the same.
 
         Parameters
         ----------
         loader : callable
-            ``loader(index) -> Block``.
+            ``loader(index) -> Block``; with `n_jobs` called by several threads.
         n_blocks : int
         stream : bool, default=False
+        n_jobs : int or None, default=None
+            As in the class's description.
         """
-        return cls([(StoredBlock.first_read if stream else load)(loader, index) for index in range(n_blocks)])
+        blocks: list[Any] = [None] * n_blocks
+
+        def load_block(index: int) -> None:
+            blocks[index] = (StoredBlock.first_read if stream else load)(loader, index)
+
+        in_threads(load_block, n_blocks, number_of_threads(n_jobs))
+        return cls(blocks, n_jobs=n_jobs)
 
     def without_memory(self) -> "LocalBlocks":
         """Return the same blocks with empty memory."""
-        other = object.__new__(LocalBlocks)
-        other.infos, other._ranges, other._blocks = self.infos, self._ranges, self._blocks
+        other = copy.copy(self)
         other._memory = [None] * len(self._blocks)
         return other
 
     def reduce(self, step: Step, *args: Any) -> Summary:
-        """Run the step block by block."""
-        memories: list[Any] = []
-
-        def summaries() -> Iterator[Summary]:
-            for memory, summary in run(step, self._blocks, self._memory, args, range(self.n_blocks)):
-                memories.append(memory)
-                yield summary
-
-        told = merge(summaries())  # one after the other: together they may be larger than the blocks
-        self._memory = memories
-        return told
+        """Run the step on the blocks."""
+        numbers = range(self.n_blocks)
+        self._memory, tree = run_step(step, self._blocks, self._memory, args, numbers, threads=self._threads)
+        return tree.total()
 
 
 def _joined(parts: Sequence[ColumnRanges]) -> ColumnRanges:
@@ -292,56 +295,6 @@ def _joined(parts: Sequence[ColumnRanges]) -> ColumnRanges:
 def find_ranges(block: Block, memory: Any) -> tuple[Any, Summary]:
     """Find the ranges of the columns."""
     return memory, {"ranges": ColumnRanges.of(block)}
-
-
-def run(
-    step: Step,
-    blocks: Sequence[Block | StoredBlock],
-    memories: Sequence[Any],
-    args: Sequence[Any],
-    numbers: Sequence[int],
-) -> Iterator[tuple[Any, Summary]]:
-    """Run a step on one block after the other, and yield what it returned for each.
-
-    Parameters
-    ----------
-    step : callable
-    blocks : sequence of Block or StoredBlock
-    memories : sequence
-        What each block kept.
-    args : sequence
-        The rest of the step's arguments.
-    numbers : sequence of int
-        Those of the blocks, for a step that does without their rows.
-    """
-    if getattr(step, "without_rows", False):
-        yield from (step(number, memory, *args) for number, memory in zip(numbers, memories, strict=True))
-        return
-    upcoming = _read_ahead(blocks)
-    # No name for the block, and no zip, which holds on to its last items: it has to be gone when the next one is waited for.
-    for memory in memories:
-        yield step(next(upcoming), memory, *args)
-
-
-def _read_ahead(blocks: Sequence[Block | StoredBlock]) -> Iterator[Block]:
-    """Yield each block; while one is worked on, a thread reads the next. There are never more than these two in memory."""
-    stored = [block for block in blocks if isinstance(block, StoredBlock)]
-    if not stored:
-        yield from blocks  # type: ignore[misc]  # none of them is stored
-        return
-    with ThreadPoolExecutor(1) as reader:
-        ahead = reader.submit(stored[0].read)
-        for following in stored[1:]:
-            block = ahead.result()
-            ahead = reader.submit(following.read)
-            yield block
-            del block
-        yield ahead.result()
-
-
-def merge(summaries: Iterable[Summary]) -> Summary:
-    """Add summaries key by key from left to right: the order, and with it every bit, is that of the blocks."""
-    return functools.reduce(lambda total, said: {key: value + said[key] for key, value in total.items()}, summaries)
 
 
 def block_seed(seed: int, round_: int, index: int) -> int:

@@ -18,8 +18,10 @@ from distributed.system import MEMORY_LIMIT
 
 from aucdist.data.block import Block
 from aucdist.data.storage.retries import patient
-from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, Step, StoredBlock, Summary, info_of, load, merge, run
+from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, Step, StoredBlock, Summary, info_of, load
+from aucdist.engine.merge import MergeTree, Node
 from aucdist.engine.spans import in_one_span, let_go
+from aucdist.engine.steps import run_step
 from aucdist.errors import ClusterLost, InputError, RunError
 
 SMALL_ARGUMENTS = 2**18
@@ -104,12 +106,7 @@ class DaskBlocks(Blocks):
             futures = self._client.get(graph, states + summaries, sync=False)
         told = _gather(self._client, futures[len(states) :], step.__name__)
         self._states = futures[: len(states)]  # but what they were, if the step failed
-        by_block = {
-            i: summary
-            for part, summaries in zip(self._indices, told, strict=True)
-            for i, summary in zip(part, summaries, strict=True)
-        }
-        return merge([by_block[i] for i in range(self.n_blocks)])
+        return MergeTree(node for nodes in told for node in nodes).total()
 
     @in_one_span()
     def exchange(self, cut: Step, join: Callable[..., Block], n_blocks: int) -> "DaskBlocks":
@@ -131,11 +128,10 @@ class _Part:
 
 
 class _State:
-    """What a step left of a part: each block's memory, which stays, and its summary, which goes to the client."""
+    """What a step left of a part: each block's memory, which stays, and the merged summaries, which go to the client."""
 
-    def __init__(self, outcomes: Sequence[tuple[Any, Summary]]):
-        self.memory = [memory for memory, _ in outcomes]
-        self.summaries = [summary for _, summary in outcomes]
+    def __init__(self, memory: list[Any], nodes: list[Node]):
+        self.memory, self.nodes = memory, nodes
 
 
 def _lying_together(client: Client, blocks: Sequence[Future]) -> list[list[int]]:
@@ -349,14 +345,17 @@ def _make_block(
 
 def _run(step: Step, part: _Part, state: _State | None, shared: tuple[Any, ...]) -> _State:
     memory = [None] * len(part.blocks) if state is None else state.memory
-    return _State(list(run(step, part.blocks, memory, shared, part.numbers)))
+    after, tree = run_step(step, part.blocks, memory, shared, part.numbers)
+    return _State(after, tree.nodes())
 
 
 def _cut(cut: Step, part: _Part, n_blocks: int) -> list[list[Any]]:
-    return [
-        summary["pieces"][0]
-        for _, summary in run(cut, part.blocks, [None] * len(part.blocks), (n_blocks,), part.numbers)
-    ]
+    nothing = [None] * len(part.blocks)
+    return run_step(_keep_pieces, part.blocks, nothing, (cut, n_blocks), part.numbers)[0]
+
+
+def _keep_pieces(block: Block, memory: None, cut: Step, n_blocks: int) -> tuple[list[Any], Summary]:
+    return cut(block, memory, n_blocks)[1]["pieces"][0], {}
 
 
 def _pieces(cuts: list[list[Any]], index: int) -> list[Any]:
@@ -370,8 +369,8 @@ def _join(join: Callable[..., Block], indices: list[list[int]], index: int, n_bl
     return join([by_block[i] for i in range(len(by_block))], index, n_blocks)
 
 
-def _summaries(state: _State) -> list[Summary]:
-    return state.summaries
+def _summaries(state: _State) -> list[Node]:
+    return state.nodes
 
 
 def _nbytes(thing: Any) -> int:

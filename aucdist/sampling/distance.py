@@ -130,8 +130,9 @@ class DistanceUnderSampler(BaseEstimator):
         Only for ``u2``: number of rows to sample from, per row of the minority class.
     svm : object or None, default=None
         The model that measures the distance: a classifier with `decision_function`, linear or with a kernel, fitted or not.
-        None means a linear support vector machine with C = 1, or less where that takes too long, and the same total weight for
-        both classes (`aucdist.solvers.hinge.dual`). Scale the features first; for a fitted model, scale them as for its fit.
+        None means a linear support vector machine with C = 1, or less where that takes too long, and the same total
+        weight for both classes (`aucdist.solvers.hinge.dual`).
+        Scale the features first; for a fitted model, scale them as for its fit.
     random_state : int, RandomState or None, default=None
 
     Attributes

@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 
 from aucdist.data.block import Block, partition
-from aucdist.engine.blocks import LocalBlocks, block_seed, merge
+from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import InputError
 
 
@@ -28,11 +28,6 @@ def test_memory_stays_and_summaries_merge_in_block_order():
     assert sorted(np.concatenate(again["ids"])) == list(range(20))
     assert blocks.without_memory().reduce(remember, 1)["memory"] == [1, 1, 1]
     assert blocks.reduce(remember, 0)["memory"] == [7, 7, 7]
-
-
-def test_merge_adds_from_left_to_right():
-    tiny = [1e16, 1.0, -1e16, 1.0]
-    assert merge([{"x": v} for v in tiny])["x"] == ((1e16 + 1.0) - 1e16) + 1.0
 
 
 def test_every_block_gets_its_share_of_positives():

@@ -10,8 +10,9 @@ import pytest
 from distributed import wait
 
 from aucdist.data.block import Block, partition
-from aucdist.engine.blocks import LocalBlocks, StoredBlock, run, without_rows
+from aucdist.engine.blocks import LocalBlocks, StoredBlock, without_rows
 from aucdist.engine.dask import DaskBlocks, local_client
+from aucdist.engine.steps import run_step
 from aucdist.errors import InputError
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import all_pairs
@@ -101,7 +102,7 @@ def test_the_next_block_is_read_while_one_is_worked_on():
         return None, {"overlap": [block.index == 2 or asked[block.index + 1].wait(10)]}
 
     stored = [StoredBlock(loader, i, None) for i in range(3)]
-    assert [told["overlap"] for _, told in run(step, stored, [None] * 3, (), range(3))] == [[True]] * 3
+    assert run_step(step, stored, [None] * 3, (), range(3))[1].total() == {"overlap": [True] * 3}
 
 
 def failing(index):
@@ -116,16 +117,9 @@ def test_what_is_wrong_with_a_block_shows_before_the_work():
 
 
 def test_errors_of_later_reads_and_of_steps_arrive():
+    stored = [StoredBlock(failing, i, None) for i in range(N_BLOCKS)]
     with pytest.raises(InputError, match="shard 4 is altered"):
-        list(
-            run(
-                count_rows,
-                [StoredBlock(failing, i, None) for i in range(N_BLOCKS)],
-                [None] * N_BLOCKS,
-                (1,),
-                range(N_BLOCKS),
-            )
-        )
+        run_step(count_rows, stored, [None] * N_BLOCKS, (1,), range(N_BLOCKS))
     with pytest.raises(TypeError, match="argument"):
         LocalBlocks.load(load, N_BLOCKS, stream=True).reduce(count_rows)
 

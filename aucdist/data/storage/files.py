@@ -2,8 +2,8 @@
 
 import os
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -268,6 +268,42 @@ def remove(url: str) -> None:
         fs, path = open_fs(url)
         if retried(lambda: fs.exists(path)):
             retried(lambda: fs.rm(path, recursive=True))
+
+
+def remove_files(folder: str, names: Sequence[str]) -> None:
+    """Remove some files of a folder, as far as they are there, and then the folder if it is empty.
+
+    Folders and links are not followed: what is in another folder stays.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be removed, or the folder cannot be reached.
+    """
+    with explained(folder, "write"):
+        fs, path = open_fs(folder)
+        if "file" in fs.protocol:
+            for name in names:
+                file = Path(path, name)
+                if file.is_symlink() or not file.is_dir():
+                    file.unlink(missing_ok=True)
+            with suppress(OSError):  # something else is in it, or another run has removed it
+                Path(path).rmdir()
+        elif names:
+            retried(lambda: fs.rm([f"{path}/{name}" for name in names]))
+
+
+def refuse_link(folder: str) -> None:
+    """Do nothing unless a folder is a link to another one, in which nothing should be written or removed.
+
+    Raises
+    ------
+    InputError
+        If it is.
+    """
+    fs, path = open_fs(folder)
+    if "file" in fs.protocol and Path(path).is_symlink():
+        raise InputError(f"{shown(folder)} is a link to another folder: remove it")
 
 
 @contextmanager

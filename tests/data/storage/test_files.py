@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from aucdist.data.formats.readers import read
-from aucdist.data.source import Source
+from aucdist.data.sources.source import Source
 from aucdist.data.storage import files
 from aucdist.errors import InputError
 
