@@ -67,6 +67,10 @@ class FittedMap(ABC):
     def names(self, features: Sequence[str]) -> list[str]:
         """Return a name for each basis function, given those of the features."""
 
+    @abstractmethod
+    def check(self) -> None:
+        """Raise an InputError, or any ValueError, TypeError or IndexError, if the parts do not fit together: see `state`."""
+
     def check_width(self, block: Block) -> None:
         """Raise an InputError if the block has another number of features than the training rows."""
         if block.n_features != self.n_features_in:
