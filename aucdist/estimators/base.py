@@ -18,9 +18,8 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, LocalBlocks
 from aucdist.errors import InputError, unknown
 from aucdist.estimators.conditioning import Shift, diagnosis, shifted
-from aucdist.estimators.scores import count_scores, count_scores_of_few, scores_of
+from aucdist.estimators.scores import count_scores, scores_of
 from aucdist.metrics.auc import auc, best_threshold
-from aucdist.metrics.counts import ScoreCounts
 from aucdist.objectives.probability_maps import ProbabilityMap
 from aucdist.solvers.base import REACHED, Callback, Solution, Solver, Status, as_table, solve
 
@@ -143,7 +142,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         self.threshold_ = best_threshold(counts)
         self.intercept_ = np.array([-self.threshold_])
         self._warn_unless_converged()
-        self._warn_if_worse_than_chance(blocks, counts)
+        self._warn_if_worse_than_chance(auc(counts))
         if self.calibration is not None:
             from aucdist.estimators.calibration import calibrated  # it fits estimators itself
 
@@ -320,18 +319,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
             stacklevel=4,
         )
 
-    def _warn_if_worse_than_chance(self, blocks: Blocks, counts: ScoreCounts | None = None) -> None:
-        """Warn where the scores rank the training rows worse than chance would.
-
-        Where the scores have not been counted yet, a part of the rows is looked at first, and tells it in nearly all cases.
-        """
-        if counts is None:
-            few = count_scores_of_few(blocks, self.coef_[0])
-            # An AUC of m and n rows has a standard deviation of at most 1 / (2 sqrt(min(m, n))).
-            if min(few.n_pos, few.n_neg) > 0 and auc(few) > 0.5 + 3.0 / np.sqrt(min(few.n_pos, few.n_neg)):
-                return
-            counts = count_scores(blocks, self.coef_[0])
-        area = auc(counts)
+    def _warn_if_worse_than_chance(self, area: float) -> None:
+        """Warn where the scores rank the training rows worse than chance would, by their AUC."""
         if area < 0.5:
             warnings.warn(
                 f"the AUC of the training rows is {area:.3g}, worse than chance: the scores rank negative rows above positive "

@@ -11,6 +11,8 @@ from sklearn.base import clone
 from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError, unknown
 from aucdist.estimators.base import LinearClassifier, _check_number
+from aucdist.estimators.conditioning import with_rounded_intercept
+from aucdist.estimators.scores import auc_of_rows
 from aucdist.objectives.hinge import EQUAL, PENALTIES, ClassWeight
 from aucdist.solvers.base import Callback, Round, Solution, Solver, solve
 from aucdist.solvers.hinge.columns import hinge_scd
@@ -180,7 +182,9 @@ class HingeClassifier(LinearClassifier):
         solution = solve(noted, tol=self.tol, max_passes=self.max_passes, callback=callback)
         for record, zero in zip(solution.records, zeros, strict=False):  # a round that diverged has no record
             record["zeros"] = zero
-        self._take(solution if shift is None else replace(solution, w=shift.undone(solution.w)), blocks)
+        if shift is not None:
+            solution = replace(with_rounded_intercept(solution, shift, self.tol), w=shift.undone(solution.w))
+        self._take(solution, blocks)
         return self
 
     @property
@@ -198,7 +202,7 @@ class HingeClassifier(LinearClassifier):
         self.coef_, self.intercept_ = w[np.newaxis, :-1], w[-1:]
         self.threshold_ = -float(w[-1])
         self._warn_unless_converged()
-        self._warn_if_worse_than_chance(blocks)
+        self._warn_if_worse_than_chance(auc_of_rows(blocks, self.coef_[0]))
 
     def _start(self, n_features: int) -> Any:
         start = super()._start(n_features)

@@ -14,7 +14,8 @@ from sklearn.utils import check_random_state
 from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError, unknown
 from aucdist.estimators.base import LinearClassifier, _check_number
-from aucdist.estimators.scores import separates
+from aucdist.estimators.conditioning import with_rounded_intercept
+from aucdist.estimators.scores import auc_of_rows, separates
 from aucdist.objectives.links import LINKS, Link, LinkLoss, check_shape
 from aucdist.objectives.probability_maps import LinkMap
 from aucdist.solvers.base import Callback, Solution, Solver, solve
@@ -201,8 +202,8 @@ class LinkClassifier(LinearClassifier):
         solution = solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=callback)
         if shift is not None:
             assert isinstance(solution.last, LinkRound)
-            intercept = solution.last.intercept - shift.along(solution.w)
-            solution = replace(solution, last=replace(solution.last, intercept=intercept))
+            last = replace(solution.last, intercept=solution.last.intercept - shift.along(solution.w))
+            solution = replace(with_rounded_intercept(solution, shift, self.tol), last=last)
         self._take(solution, blocks)
         return self
 
@@ -309,7 +310,7 @@ class LinkClassifier(LinearClassifier):
         self.probability_ = whole.shifted(self.threshold_)
         self._warn_unless_converged()
         self._warn_if_separated(blocks)
-        self._warn_if_worse_than_chance(blocks)
+        self._warn_if_worse_than_chance(auc_of_rows(blocks, self.coef_[0]))
 
     @property
     def decision_intercept(self) -> float:

@@ -1,6 +1,7 @@
 """The margin-mean support vector machine on a sample, by values of its loss alone: U-ZOVR, and its first-order yardstick."""
 
 import numbers
+import warnings
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,7 +16,7 @@ from aucdist.data.split import scrambled
 from aucdist.engine.blocks import Blocks, LocalBlocks
 from aucdist.engine.mapped import MappedBlocks
 from aucdist.errors import InputError, unknown
-from aucdist.estimators.base import ROWS, LinearClassifier, _check_number, _is_dask
+from aucdist.estimators.base import ROWS, LinearClassifier, RankingWarning, _check_number, _is_dask
 from aucdist.estimators.kernel_rows import (
     NO_SCALING,
     GramRows,
@@ -28,9 +29,9 @@ from aucdist.estimators.kernel_rows import (
     standard_scaling,
 )
 from aucdist.estimators.scores import count_scores
-from aucdist.metrics.auc import best_threshold
+from aucdist.metrics.auc import auc, best_threshold
 from aucdist.objectives.margin_mean import median_distance
-from aucdist.sampling.distance import DistanceUnderSampler
+from aucdist.sampling.distance import DistanceUnderSampler, Hyperplane
 from aucdist.solvers.base import Callback, Solution, Solver, solve
 from aucdist.solvers.margin_mean.svrg import svrg
 from aucdist.solvers.margin_mean.zovr import zo_sgd, zovr
@@ -38,6 +39,8 @@ from aucdist.solvers.margin_mean.zovr import zo_sgd, zovr
 KERNELS = ("linear", "rbf")
 SCALES = ("standard", None)
 GRAM_BYTES = 2**30
+LOSS = 0.02
+"""The AUC by which a sample's fit may fall behind the sampler's hyperplane before all rows are taken."""
 FEW = 1000
 """So many rows tell the median distance."""
 
@@ -59,9 +62,10 @@ class MarginMeanClassifier(LinearClassifier):
         ``zovr``: variance-reduced steps by values of the loss, ``zo-sgd``: plain ones, see `aucdist.solvers.margin_mean.zovr`.
         ``svrg``: along gradients, `aucdist.solvers.margin_mean.svrg`, and so the fastest: the loss here does have one.
     sampler : "auto", None or object, default="auto"
-        What picks the rows of the fit, after scaling. ``"auto"`` is a `DistanceUnderSampler` of the default parameters; None
-        takes all rows. Another object needs `fit_resample`, and unless it is a `DistanceUnderSampler` rows in one block and no
-        weights.
+        What picks the rows of the fit, after scaling. ``"auto"`` is a `DistanceUnderSampler` of the default parameters, unless
+        the fit then ranks all training rows worse than the sampler's hyperplane does, by an AUC of 0.02 or more: then all rows
+        are taken, with a RankingWarning (``linear`` only). None takes all rows. Another object needs `fit_resample`, and
+        unless it is a `DistanceUnderSampler` rows in one block and no weights.
     lam1, lam2 : float, default=1.0, 10.0
         Weights of the margin mean, at least 0, and of the loss, above 0. A larger lam1 finds more of the positives.
     tol : float, default=1e-3
@@ -192,7 +196,46 @@ class MarginMeanClassifier(LinearClassifier):
         blocks = self._prepare(X, y, sample_weight)
         seeds = check_random_state(self.random_state).randint(2**31, size=2).tolist()
         scaling = standard_scaling(blocks) if self.scale == "standard" else NO_SCALING
-        sample = self._sample(blocks, scaling, seeds[0])
+        sample, plane = self._sample(blocks, scaling, seeds[0])
+        area = self._fit_sample(blocks, sample, scaling, seeds, callback)
+        if self.sampler == "auto" and self.kernel == "linear" and plane is not None:
+            by_plane = auc(count_scores(MappedBlocks(blocks, Prepare(scaling)), plane.w))
+            if area < by_plane - LOSS:
+                area = self._fit_all_rows(blocks, scaling, seeds, callback, area, by_plane)
+        self._warn_unless_converged()
+        self._warn_if_worse_than_chance(area)
+        return self
+
+    def _fit_all_rows(
+        self,
+        blocks: Blocks,
+        scaling: Preprocessor,
+        seeds: list[int],
+        callback: Callback | None,
+        area: float,
+        by_plane: float,
+    ) -> float:
+        """Fit all rows in place of the sample, unless that ranks them even worse; return the AUC."""
+        before = dict(self.__dict__)
+        sample = MappedBlocks(blocks, Prepare(scaling))
+        found = self._fit_sample(blocks, sample, scaling, seeds, callback)
+        if found < area:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            return area
+        warnings.warn(
+            f"the rows nearest to the sampler's hyperplane led to an AUC of {area:.3g} on all training rows, where the "
+            f"hyperplane itself has {by_plane:.3g}: the fit is of all rows, whose AUC is {found:.3g}. sampler=None says so "
+            "without a try",
+            RankingWarning,
+            stacklevel=4,
+        )
+        return found
+
+    def _fit_sample(
+        self, blocks: Blocks, sample: Blocks, scaling: Preprocessor, seeds: list[int], callback: Callback | None
+    ) -> float:
+        """Fit the rows of the sample, and return the AUC of all rows."""
         self.sample_counts_ = (sample.n_neg, sample.n_pos)
         if 0 in self.sample_counts_:
             raise InputError(
@@ -212,8 +255,7 @@ class MarginMeanClassifier(LinearClassifier):
             n_inner=self.n_inner, **options,
         )  # fmt: skip
         self._scaling = scaling
-        self._take(solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=callback), blocks)
-        return self
+        return self._take(solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=callback), blocks)
 
     def decision_function(self, X: Any) -> Any:
         """Return scores: positive means the positive class.
@@ -262,23 +304,25 @@ class MarginMeanClassifier(LinearClassifier):
             if getattr(self, name) is not None:
                 _check_number(name, getattr(self, name), numbers.Integral, "at least 1", lambda v: v >= 1)
 
-    def _sample(self, blocks: Blocks, scaling: Preprocessor, seed: int) -> Blocks:
-        """Return the rows of the fit, scaled."""
+    def _sample(self, blocks: Blocks, scaling: Preprocessor, seed: int) -> tuple[Blocks, Hyperplane | None]:
+        """Return the rows of the fit, scaled, and the default hyperplane if that picked them."""
         if self.sampler is None:
-            return MappedBlocks(blocks, Prepare(scaling))
+            return MappedBlocks(blocks, Prepare(scaling)), None
         sampler = DistanceUnderSampler(random_state=seed) if self.sampler == "auto" else self.sampler
         scaled = MappedBlocks(blocks, Prepare(scaling))
         if isinstance(sampler, DistanceUnderSampler):
             sampler.check_parameters()
             # Not a clone, whose `svm` would no longer be fitted; a rule leaves the sampler as it is.
-            return MappedBlocks(blocks, Prepare(scaling, sampler.rule(scaled)))
+            rule = sampler.rule(scaled)
+            plane = rule.model if isinstance(rule.model, Hyperplane) else None
+            return MappedBlocks(blocks, Prepare(scaling, rule)), plane
         if scaled.n_blocks > 1 or scaled.has_weights:
             raise InputError(
                 f"sampler {type(sampler).__name__} needs rows in one block and without weights; a DistanceUnderSampler does not"
             )
         told = scaled.reduce(rows_of)
         X, y = clone(sampler, safe=False).fit_resample(told["X"][0], self.classes_[(told["y"][0] > 0).astype(int)])
-        return LocalBlocks([Block.of(X, np.where(y == self.classes_[1], 1, -1))])
+        return LocalBlocks([Block.of(X, np.where(y == self.classes_[1], 1, -1))]), None
 
     def _in_feature_space(self, sample: Blocks, seed: int) -> Blocks:
         """Gather the rows of the fit, and return the Gram matrix's."""
@@ -295,22 +339,23 @@ class MarginMeanClassifier(LinearClassifier):
             self.sigma_ = float(self.sigma)
         return MappedBlocks(sample, GramRows(self.support_vectors_, self.sigma_, at_once))
 
-    def _take(self, solution: Solution, blocks: Blocks) -> None:
+    def _take(self, solution: Solution, blocks: Blocks) -> float:  # type: ignore[override]
+        """Set the fitted attributes, and return the AUC of all rows."""
         self._note(solution)
         if self.kernel == "rbf":
             self.dual_coef_ = solution.w[np.newaxis, :]
-            self.threshold_ = best_threshold(
-                blocks.without_memory().reduce(count_machine_scores, self._machine())["counts"]
-            )
+            counts = blocks.without_memory().reduce(count_machine_scores, self._machine())["counts"]
+            self.threshold_ = best_threshold(counts)
             self.margin_threshold_ = self.threshold_
         else:
             w = solution.w if self._scaling.factor is None else solution.w * self._scaling.factor
             offset = 0.0 if self._scaling.shift is None else -float(w @ self._scaling.shift)
             self.coef_ = w[np.newaxis, :]
-            self.threshold_ = best_threshold(count_scores(blocks, w))
+            counts = count_scores(blocks, w)
+            self.threshold_ = best_threshold(counts)
             self.margin_threshold_ = self.threshold_ + offset
         self.intercept_ = np.array([-self.threshold_])
-        self._warn_unless_converged()
+        return auc(counts)
 
     def _machine(self) -> Machine:
         return Machine(self._scaling, self.support_vectors_, self.sigma_, self.dual_coef_[0])

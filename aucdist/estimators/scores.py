@@ -7,6 +7,7 @@ import numpy as np
 from aucdist.data.block import Block, as_rows, rows_at
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.kernels.rows import project
+from aucdist.metrics.auc import auc
 from aucdist.metrics.counts import ScoreCounts
 
 FEW = 4096
@@ -43,15 +44,19 @@ def count_scores(blocks: Blocks, w: np.ndarray, intercept: float = 0.0) -> Score
     return blocks.without_memory().reduce(_count, w, intercept)["counts"]
 
 
-def count_scores_of_few(blocks: Blocks, w: np.ndarray) -> ScoreCounts:
-    """Return the same for some rows of each block, which lie evenly over those of either class; weights do not count.
+def auc_of_rows(blocks: Blocks, w: np.ndarray) -> float:
+    """Return the AUC of the scores; where a part of the rows tells that it is above 1/2, the AUC of that part.
 
     Parameters
     ----------
     blocks : Blocks
     w : ndarray of shape (n_features,), float64
     """
-    return blocks.without_memory().reduce(_count_few, w)["counts"]
+    few = blocks.without_memory().reduce(_count_few, w)["counts"]
+    # An AUC of m and n rows has a standard deviation of at most 1 / (2 sqrt(min(m, n))).
+    if min(few.n_pos, few.n_neg) > 0 and auc(few) > 0.5 + 3.0 / np.sqrt(min(few.n_pos, few.n_neg)):
+        return auc(few)
+    return auc(count_scores(blocks, w))
 
 
 def separates(blocks: Blocks, w: np.ndarray) -> bool:
