@@ -97,9 +97,13 @@ class Encoded:
 
 def encoded(blocks: Blocks, fitted: FittedMap) -> Blocks:
     """Return the rows encoded, where they lie: kept beside rows in memory, made anew of rows that are read for each step."""
+    found: Blocks
     if blocks.lasting or blocks.same_rows.lasting:  # codes of a fold are kept too: they are small
-        return MappedBlocks(blocks, Encoded(fitted))
-    return PassingBlocks(blocks, Encoded(fitted), same_columns=False)
+        found = MappedBlocks(blocks, Encoded(fitted))
+    else:
+        found = PassingBlocks(blocks, Encoded(fitted), same_columns=False)
+    found._unmapped = blocks
+    return found
 
 
 class Expander(TransformerMixin, BaseEstimator):
