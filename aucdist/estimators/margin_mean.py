@@ -1,5 +1,6 @@
 """The margin-mean support vector machine on a sample, by values of its loss alone: U-ZOVR, and its first-order yardstick."""
 
+import warnings
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +14,7 @@ from aucdist.data.split import scrambled
 from aucdist.engine.blocks import Blocks, LocalBlocks
 from aucdist.engine.mapped import MappedBlocks
 from aucdist.errors import InputError
-from aucdist.estimators.base import BlockClassifier
+from aucdist.estimators.base import BlockClassifier, RankingWarning
 from aucdist.estimators.kernel_rows import (
     NO_SCALING,
     GramRows,
@@ -27,15 +28,17 @@ from aucdist.estimators.kernel_rows import (
 )
 from aucdist.estimators.parameters import Constraints, OneOf, above_0, at_least_0, count
 from aucdist.estimators.scores import count_scores, scores_of
-from aucdist.metrics.auc import best_threshold
+from aucdist.metrics.auc import auc, best_threshold
 from aucdist.objectives.margin_mean import median_distance
-from aucdist.sampling.distance import DistanceUnderSampler
+from aucdist.sampling.distance import DistanceUnderSampler, Hyperplane
 from aucdist.solvers.base import Callback, Solution, Solver, solve
 from aucdist.solvers.margin_mean.svrg import svrg
 from aucdist.solvers.margin_mean.zovr import zo_sgd, zovr
 
 KERNELS = ("linear", "rbf")
 GRAM_BYTES = 2**30
+LOSS = 0.02
+"""The AUC by which a sample's fit may fall behind the sampler's hyperplane before all rows are taken."""
 FEW = 1000
 """So many rows tell the median distance."""
 
@@ -57,9 +60,10 @@ class MarginMeanClassifier(BlockClassifier):
         ``zovr``: variance-reduced steps by values of the loss, ``zo-sgd``: plain ones, see `aucdist.solvers.margin_mean.zovr`.
         ``svrg``: along gradients, `aucdist.solvers.margin_mean.svrg`, and so the fastest: the loss here does have one.
     sampler : "auto", None or object, default="auto"
-        What picks the rows of the fit, after scaling. ``"auto"`` is a `DistanceUnderSampler` of the default parameters; None
-        takes all rows. Another object needs `fit_resample`, and unless it is a `DistanceUnderSampler` rows in one block and no
-        weights.
+        What picks the rows of the fit, after scaling. ``"auto"`` is a `DistanceUnderSampler` of the default parameters, unless
+        the fit then ranks all training rows worse than the sampler's hyperplane does, by an AUC of 0.02 or more: then all rows
+        are taken, with a RankingWarning (``linear`` only). None takes all rows. Another object needs `fit_resample`, and
+        unless it is a `DistanceUnderSampler` rows in one block and no weights.
     lam1, lam2 : float, default=1.0, 10.0
         Weights of the margin mean, at least 0, and of the loss, above 0. A larger lam1 finds more of the positives.
     tol : float, default=1e-3
@@ -85,6 +89,9 @@ class MarginMeanClassifier(BlockClassifier):
         leaves them, as the paper does. Sparse rows are not centred.
     random_state : int, RandomState or None, default=None
         Of the sampler ``"auto"``, the directions, and the rows drawn.
+    features : str, dict, map or None, default=None
+        A feature map that is fitted to the training rows before anything else and makes dense rows: ``"nystroem"``, with its
+        parameters in a dict, or a transformer of `aucdist.maps`.
 
     Attributes
     ----------
@@ -110,6 +117,8 @@ class MarginMeanClassifier(BlockClassifier):
     history_ : DataFrame
         A row per round: round, passes, seconds, primal, dual, relative_gap.
     n_passes_ : int
+    feature_map_ : FittedMap
+        With `features`.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Where X has column names.
@@ -165,6 +174,7 @@ class MarginMeanClassifier(BlockClassifier):
         gram_bytes: int | None = None,
         scale: str | None = "standard",
         random_state: int | np.random.RandomState | None = None,
+        features: Any = None,
     ):
         self.kernel = kernel
         self.solver = solver
@@ -181,6 +191,10 @@ class MarginMeanClassifier(BlockClassifier):
         self.gram_bytes = gram_bytes
         self.scale = scale
         self.random_state = random_state
+        self.features = features
+
+    _scaling: Preprocessor
+    sample_counts_: tuple[int, int]
 
     @property
     def decision_intercept(self) -> float:
@@ -205,7 +219,47 @@ class MarginMeanClassifier(BlockClassifier):
     def _solve(self, blocks: Blocks, callback: Callback | None) -> Solution:
         seeds = check_random_state(self.random_state).randint(2**31, size=2).tolist()
         scaling = standard_scaling(blocks) if self.scale == "standard" else NO_SCALING
-        sample = self._sample(blocks, scaling, seeds[0])
+        sample, plane = self._sample(blocks, scaling, seeds[0])
+        solution = self._solve_sample(sample, scaling, seeds, callback)
+        if self.sampler == "auto" and self.kernel == "linear" and plane is not None:
+            by_plane = auc(count_scores(MappedBlocks(blocks, Prepare(scaling)), plane.w))
+            area = self._auc_of_all_rows(blocks, solution)
+            if area < by_plane - LOSS:
+                return self._solve_all_rows(blocks, scaling, seeds, callback, solution, (area, by_plane))
+        return solution
+
+    def _auc_of_all_rows(self, blocks: Blocks, solution: Solution) -> float:
+        return auc(count_scores(MappedBlocks(blocks, Prepare(self._scaling)), solution.w))
+
+    def _solve_all_rows(
+        self,
+        blocks: Blocks,
+        scaling: Preprocessor,
+        seeds: list[int],
+        callback: Callback | None,
+        of_sample: Solution,
+        areas: tuple[float, float],
+    ) -> Solution:
+        """Fit all rows in place of the sample, unless that ranks them even worse."""
+        before = self._scaling, self.sample_counts_
+        solution = self._solve_sample(MappedBlocks(blocks, Prepare(scaling)), scaling, seeds, callback)
+        area = self._auc_of_all_rows(blocks, solution)
+        if area < areas[0]:
+            self._scaling, self.sample_counts_ = before
+            return of_sample
+        warnings.warn(
+            f"the rows nearest to the sampler's hyperplane led to an AUC of {areas[0]:.3g} on all training rows, where the "
+            f"hyperplane itself has {areas[1]:.3g}: the fit is of all rows, whose AUC is {area:.3g}. sampler=None fits all rows "
+            "at once",
+            RankingWarning,
+            stacklevel=5,  # the caller of `fit`
+        )
+        return solution
+
+    def _solve_sample(
+        self, sample: Blocks, scaling: Preprocessor, seeds: list[int], callback: Callback | None
+    ) -> Solution:
+        """Fit the rows of the sample."""
         self.sample_counts_ = (sample.n_neg, sample.n_pos)
         if 0 in self.sample_counts_:
             raise InputError(
@@ -225,16 +279,18 @@ class MarginMeanClassifier(BlockClassifier):
         )  # fmt: skip
         return solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=callback)
 
-    def _sample(self, blocks: Blocks, scaling: Preprocessor, seed: int) -> Blocks:
-        """Return the rows of the fit, scaled."""
+    def _sample(self, blocks: Blocks, scaling: Preprocessor, seed: int) -> tuple[Blocks, Hyperplane | None]:
+        """Return the rows of the fit, scaled, and the default hyperplane if that picked them."""
         if self.sampler is None:
-            return MappedBlocks(blocks, Prepare(scaling))
+            return MappedBlocks(blocks, Prepare(scaling)), None
         sampler = DistanceUnderSampler(random_state=seed) if self.sampler == "auto" else self.sampler
         scaled = MappedBlocks(blocks, Prepare(scaling))
         if isinstance(sampler, DistanceUnderSampler):
             sampler.check_parameters()
             # Not a clone, whose `svm` would no longer be fitted; a rule leaves the sampler as it is.
-            return MappedBlocks(blocks, Prepare(scaling, sampler.rule(scaled)))
+            rule = sampler.rule(scaled)
+            plane = rule.model if isinstance(rule.model, Hyperplane) else None
+            return MappedBlocks(blocks, Prepare(scaling, rule)), plane
         if scaled.n_blocks > 1 or scaled.has_weights:
             raise InputError(
                 f"sampler {type(sampler).__name__} needs rows in one block and without weights; a DistanceUnderSampler does not"
@@ -242,7 +298,7 @@ class MarginMeanClassifier(BlockClassifier):
         rows = scaled.reduce(rows_of)
         labels = self.classes_[(rows["y"][0] > 0).astype(int)]
         X, y = clone(sampler, safe=False).fit_resample(rows["X"][0], labels)
-        return LocalBlocks([Block.of(X, np.where(y == self.classes_[1], 1, -1))])
+        return LocalBlocks([Block.of(X, np.where(y == self.classes_[1], 1, -1))]), None
 
     def _in_feature_space(self, sample: Blocks, seed: int) -> Blocks:
         """Gather the rows of the fit, and return the Gram matrix's."""
@@ -263,19 +319,23 @@ class MarginMeanClassifier(BlockClassifier):
         self._set_certificate(solution)
         if self.kernel == "rbf":
             self.dual_coef_ = solution.w[np.newaxis, :]
-            self.threshold_ = best_threshold(
-                blocks.without_memory().reduce(count_machine_scores, self._machine())["counts"]
-            )
-            self.margin_threshold_ = self.threshold_
+            counts = blocks.without_memory().reduce(count_machine_scores, self._machine())["counts"]
+            self.margin_threshold_ = self.threshold_ = best_threshold(counts)
         else:
             w = solution.w if self._scaling.factor is None else solution.w * self._scaling.factor
             offset = 0.0 if self._scaling.shift is None else -float(w @ self._scaling.shift)
             self.coef_ = w[np.newaxis, :]
-            self.threshold_ = best_threshold(count_scores(blocks, w))
+            counts = count_scores(blocks, w)
+            self.threshold_ = best_threshold(counts)
             self.margin_threshold_ = self.threshold_ + offset
-        self.intercept_ = np.array([-self.threshold_])
+        self.intercept_, self._auc = np.array([-self.threshold_]), auc(counts)
+
+    def _training_auc(self, blocks: Blocks) -> float:
+        return self._auc
 
     def _scores(self, X: Any) -> np.ndarray:
+        if hasattr(self, "feature_map_"):
+            X = self.feature_map_.encode(Block.of(X, np.ones(X.shape[0], dtype=np.int8))).X
         if hasattr(self, "coef_"):
             return scores_of(X, self.coef_[0], self.decision_intercept)
         return self._machine().scores(Block.of(X, np.ones(X.shape[0]))) + self.decision_intercept
