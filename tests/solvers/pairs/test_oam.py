@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from support.oracle import pairwise_objective
+from support.rounds import last
 from support.small_sets import blocks_of
 
 from aucdist.data.block import Block, partition
@@ -26,10 +27,6 @@ def rows_of(n=60, d=5, seed=0, share=0.3):
     y = np.where(r.random(n) < share, 1, -1)
     X = r.normal(size=(n, d)) * (r.random((n, d)) < 0.7) + 0.5 * (y[:, None] > 0)
     return X.astype(np.float32).astype(np.float64), y
-
-
-def last(rounds):
-    return list(rounds)[-1]
 
 
 def twin(solver, X, y, lam, *, seed=7, capacity=4, weight=None, w=None):
