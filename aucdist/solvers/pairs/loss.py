@@ -4,8 +4,8 @@ The anchors are the rows of the smaller class (`aucdist.solvers.pairs.anchors`).
 a pair's positive row minus that of its negative one; scores are mirrored where the negatives are the anchors, so that a margin is
 always an anchor's score minus the score of a row of the larger class.
 
-A new loss is a file with a subclass of `PairLoss`, and a row ``Solver(partial(pair_lbfgs, loss=...), takes_tol=True)`` in the file
-of an estimator (`aucdist.solvers.pairs.smooth`). A convex loss with corners, whose minimum is found by cutting planes, is a
+A new loss is a file with a subclass of `PairLoss`, and a row ``Solver(partial(pair_lbfgs, loss=...), takes_tol=True)`` in the
+file of an estimator (`aucdist.solvers.pairs.smooth`). A convex loss with corners, whose minimum is found by cutting planes, is a
 `CutPairLoss` (`aucdist.solvers.pairs.all_pairs`). Losses are sent to the blocks: they are frozen dataclasses without fields, or
 with plain values as fields.
 """
@@ -41,7 +41,7 @@ class PairLoss(ABC):
 
     @abstractmethod
     def new_tally(self, n_anchors: int) -> np.ndarray:
-        """Return zeros for `sweep` to add to: sums from which `anchor_slopes` is computed. The tallies of all blocks are added."""
+        """Return zeros for `sweep` to add to: the sums that `anchor_slopes` takes. The tallies of all blocks are added."""
 
     @abstractmethod
     def sweep(
