@@ -280,17 +280,59 @@ def recall_at_fpr_interval(y_true: Any, y_score: Any, *, max_fpr: float, **optio
 
 
 def fpr_at_recall_interval(y_true: Any, y_score: Any, *, min_recall: float, **options: Any) -> Estimate:
-    """Return `fpr_at_recall` with its stratified bootstrap interval; options as in `recall_at_fpr_interval`."""
+    """Return `fpr_at_recall` with its stratified bootstrap interval.
+
+    Parameters
+    ----------
+    y_true, y_score : array-like of shape (n_samples,)
+        As in `recall_at_fpr_interval`.
+    min_recall : float
+        As in `fpr_at_recall`.
+    **options
+        As in `recall_at_fpr_interval`.
+
+    Returns
+    -------
+    Estimate
+    """
     return _interval(y_true, y_score, lambda counts: of_top.fpr_at_recall(counts, min_recall), **options)
 
 
 def recall_at_k_interval(y_true: Any, y_score: Any, *, k: float, **options: Any) -> Estimate:
-    """Return `recall_at_k` with its stratified bootstrap interval; options as in `recall_at_fpr_interval`."""
+    """Return `recall_at_k` with its stratified bootstrap interval.
+
+    Parameters
+    ----------
+    y_true, y_score : array-like of shape (n_samples,)
+        As in `recall_at_fpr_interval`.
+    k : float
+        As in `recall_at_k`.
+    **options
+        As in `recall_at_fpr_interval`.
+
+    Returns
+    -------
+    Estimate
+    """
     return _interval(y_true, y_score, lambda counts: of_top.recall_at_k(counts, k), **options)
 
 
 def precision_at_k_interval(y_true: Any, y_score: Any, *, k: float, **options: Any) -> Estimate:
-    """Return `precision_at_k` with its stratified bootstrap interval; options as in `recall_at_fpr_interval`."""
+    """Return `precision_at_k` with its stratified bootstrap interval.
+
+    Parameters
+    ----------
+    y_true, y_score : array-like of shape (n_samples,)
+        As in `recall_at_fpr_interval`.
+    k : float
+        As in `precision_at_k`.
+    **options
+        As in `recall_at_fpr_interval`.
+
+    Returns
+    -------
+    Estimate
+    """
     return _interval(y_true, y_score, lambda counts: of_top.precision_at_k(counts, k), **options)
 
 

@@ -201,7 +201,7 @@ def test_a_block_that_loses_its_duals_leaves_a_feasible_dual_and_the_right_w(com
     rounds = sdcd(blocks, 0.1, seed=2, combine=combine)
     before = last(itertools.islice(rounds, 5))
     memory = made[0].blocks._memory
-    memory[1] = replace(memory[1], own=None)
+    memory[1] = replace(memory[1], state=None)
     best = optimum(X, y, 0.1)
     for state in itertools.islice(rounds, 400):
         duals = state.resume().duals
