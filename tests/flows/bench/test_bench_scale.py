@@ -53,7 +53,7 @@ def test_expected_work_is_counted_work(simulation):
     anchors = min(blocks.n_pos, blocks.n_neg)
     prediction = expected_work(simulation.rows, simulation.features, workload.blocks, workload.passes, anchors, anchors)
     assert workload.passes == suite.PASSES
-    assert workload.reductions == 1 + 3 + REDUCTIONS_PER_PASS * (workload.passes - 1)
+    assert workload.reductions == 1 + 2 + REDUCTIONS_PER_PASS * (workload.passes - 1)
     assert replace(workload, client=0.0) == prediction
 
 
