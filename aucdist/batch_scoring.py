@@ -1,7 +1,8 @@
-"""Scores of any data set by a model that was saved: Parquet files with a row for each row, made one by one.
+"""Scores of any data set by a saved model: Parquet files, one for each part of the rows.
 
-A part that is there is not made again, so a run that was ended goes on where it was. A folder belongs to one model and one
-version of the data, which ``_scoring.json`` names; ``_scores.json`` is written last, and says that all is there.
+A part that is there is not scored again, so that the same command resumes a run that was ended. A folder belongs to one model
+and one version of the data, which ``_scoring.json`` names; ``_scores.json`` is written last, when all scores are there. The
+folders of the model and of the scores come from the command alone, never from a file of the folder, which may have been copied.
 """
 
 import functools
@@ -10,23 +11,25 @@ import io
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from aucdist.data.checked import CHECKED, Sha256, parse_any, parse_checked
 from aucdist.data.dataset import Schema
-from aucdist.data.redaction import secret_urls, unveiled, veiled
-from aucdist.data.shards.block_reader import BlockReader, ParallelMap, fingerprint_of, open_reader
+from aucdist.data.shards.block_reader import BlockReader, ParallelMap, fingerprint_of, open_reader, parse_reader
 from aucdist.data.shards.manifest import below, read_manifest
-from aucdist.data.source import Source
+from aucdist.data.sources.redaction import redacted, restored, secret_urls
+from aucdist.data.sources.source import Source
 from aucdist.data.storage import files
 from aucdist.data.storage.arrow_files import absolute, opened
 from aucdist.errors import InputError
 from aucdist.model import ABOUT, WEIGHTS, LinearModel, load_model
 
 BEGUN, DONE = "_scoring.json", "_scores.json"
+COLUMNS = {"row_id": pa.int64(), "score": pa.float64(), "prediction": pa.int8()}
 
 
 @dataclass(frozen=True)
@@ -38,22 +41,22 @@ class Scoring:
     model, output : str
         The folders of the model and of the scores.
     key : str
-        What tells this model and this version of the data from others.
-    opening : Opening
+        SHA-256 that identifies this model and this version of the data.
+    reader : BlockReader
         The rows.
     urls : tuple of str
-        Those with passwords, which are no part of the file: see `aucdist.data.redaction`.
+        Those with passwords, which are not in the file: see `aucdist.data.sources.redaction`.
     """
 
     model: str
     output: str
     key: str
-    opening: BlockReader
+    reader: BlockReader
     urls: tuple[str, ...] = ()
 
     @property
     def url(self) -> str:
-        """Where it lies for the workers."""
+        """The file from which workers read it."""
         return below(self.output, BEGUN)
 
     def part(self, index: int) -> str:
@@ -61,17 +64,28 @@ class Scoring:
         return below(self.output, f"part-{index:05d}.parquet")
 
 
+@dataclass(frozen=True)
+class _ScoringFile:
+    """What is in the file of a scoring; before the survey its key alone."""
+
+    __pydantic_config__: ClassVar = CHECKED
+
+    key: Sha256
+    model: str = ""
+    reader: dict[str, Any] | None = None
+
+
 def begin(
     model: str, source: Source, output: str, *, each: ParallelMap = map, n_parts: int | None = None, name: str = ""
 ) -> Scoring:
-    """Check that the rows have the features of the model, and number them; or take up what was begun before.
+    """Check that the rows have the features of the model, and number them; or resume an earlier run.
 
     Parameters
     ----------
     model : str
         The folder of the model: a path or an fsspec URL.
     source : Source
-        The rows. They need no label; columns that the model does not know are left on disk.
+        The rows. They need no label; columns that the model does not have are not read.
     output : str
         The folder of the scores.
     each, n_parts, name
@@ -81,35 +95,33 @@ def begin(
     ------
     InputError
         If there is no such model or data set, if its features are not those of the model, or if `output` cannot be written to
-        or holds something else.
+        or has other files.
     """
     model, output = absolute(model), absolute(output)
     loaded = load_model(model)
     source = to_score(source, loaded.schema)
     digests = [hashlib.sha256(files.read_bytes(below(model, file))).hexdigest() for file in (WEIGHTS, ABOUT)]
-    place = read_manifest(files.locate(str(source.source))).url if source.format_of().is_sharded else None
-    key = hashlib.sha256(json.dumps([digests, fingerprint_of(source), place, n_parts]).encode()).hexdigest()
-    urls = secret_urls(source, model, place or "")
-    begun = json.loads(files.read_bytes(below(output, BEGUN))) if files.exists(below(output, BEGUN)) else {}
-    if begun.get("key") == key and "opening" in begun:
-        return _scoring(begun, urls)
-    if "opening" in begun or not (begun or files.is_vacant(output)):
+    manifest = read_manifest(files.locate(str(source.source))).url if source.format_of().is_sharded else None
+    key = hashlib.sha256(json.dumps([digests, fingerprint_of(source), manifest, n_parts]).encode()).hexdigest()
+    urls = secret_urls(source, model, manifest or "")
+    url = below(output, BEGUN)
+    earlier = _read_scoring(url, urls) if files.exists(url) else None
+    if earlier and earlier.key == key and earlier.reader:
+        reader = _same_files(parse_reader(earlier.reader, files.shown(url)), source, manifest)
+        if reader is not None:
+            return _written(Scoring(model, output, key, reader, urls), unless=earlier)
+    elif (earlier and earlier.reader) or not (earlier or files.is_vacant(output)):
         raise InputError(
-            f"{files.shown(output)} is not empty, and what is in it are not scores of this model for this version of the data; "
+            f"{files.shown(output)} is not empty, and its files are not scores of this model for this version of the data; "
             "name another folder"
         )
-    files.write_bytes(
-        below(output, BEGUN), json.dumps({"key": key}).encode()
-    )  # before the long way: may it be written?
-    opening = open_reader(source, each=each, n_parts=n_parts, schema=loaded.schema, labelled=False, name=name)
-    made = Scoring(model, output, key, opening, urls)
-    content = {"model": model, "output": output, "key": key, "opening": opening.to_json()}
-    files.write_bytes(made.url, json.dumps(veiled(content, urls)).encode())
-    return made
+    files.write_bytes(url, json.dumps({"key": key}).encode())  # before the long survey: can it be written?
+    reader = open_reader(source, each=each, n_parts=n_parts, schema=loaded.schema, labelled=False, name=name)
+    return _written(Scoring(model, output, key, reader, urls))
 
 
 def to_score(source: Source, schema: Schema) -> Source:
-    """Return the source without its label, and with the columns of the model only where columns are told apart by name.
+    """Return the source without its label, and with the columns of the model where the format has named columns.
 
     Raises
     ------
@@ -120,15 +132,33 @@ def to_score(source: Source, schema: Schema) -> Source:
     return source.model_copy(update={"classes": None, "features": None} | changes)
 
 
-def _scoring(content: dict[str, Any], urls: tuple[str, ...]) -> Scoring:
-    known = unveiled(content, urls)
-    return Scoring(**known | {"opening": BlockReader.from_json(known["opening"]), "urls": urls})
+def _same_files(reader: BlockReader, source: Source, manifest: str | None) -> BlockReader | None:
+    """Return a reader of an earlier run unless it reads other files than the source has."""
+    elsewhere = {part.url for part in reader.parts} - set(source.format_of().part_urls(source))
+    return None if elsewhere or reader.manifest != (manifest or "") else reader
+
+
+def _written(scoring: Scoring, unless: _ScoringFile | None = None) -> Scoring:
+    """Write the file that workers read, unless it is there."""
+    content = _ScoringFile(scoring.key, scoring.model, scoring.reader.to_json())
+    if unless != content:
+        files.write_bytes(scoring.url, json.dumps(redacted(vars(content), scoring.urls)).encode())
+    return scoring
+
+
+def _read_scoring(url: str, urls: tuple[str, ...]) -> _ScoringFile:
+    where = files.shown(url)
+    content = restored(parse_any(files.read_bytes(url), where), urls)
+    return parse_checked(json.dumps(content).encode(), _ScoringFile, where)
 
 
 @functools.lru_cache(maxsize=2)
-def _at(url: str, key: str, urls: tuple[str, ...]) -> tuple[Scoring, LinearModel]:
-    begun = _scoring(json.loads(files.read_bytes(url)), urls)
-    return begun, load_model(begun.model)
+def _scoring_at(url: str, key: str, urls: tuple[str, ...]) -> tuple[Scoring, LinearModel]:
+    known = _read_scoring(url, urls)
+    if known.key != key or known.reader is None:
+        raise InputError(f"{files.shown(url)} belongs to another run: it was replaced since this one began")
+    reader = parse_reader(known.reader, files.shown(url))
+    return Scoring(known.model, url.rpartition("/")[0], key, reader, urls), load_model(known.model)
 
 
 def score_part(url: str, key: str, index: int, urls: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -148,15 +178,27 @@ def score_part(url: str, key: str, index: int, urls: tuple[str, ...] = ()) -> di
     dict
         ``file`` and ``rows``.
     """
-    scoring, model = _at(url, key, urls)
-    place = scoring.part(index)
-    if not files.exists(place):
-        block = scoring.opening.read(index)
+    scoring, model = _scoring_at(url, key, urls)
+    part, rows = scoring.part(index), scoring.reader.rows[index]
+    if not _is_complete(part, rows):
+        block = scoring.reader.read(index)
         out = io.BytesIO()
         pq.write_table(_scores(model, block.X, block.row_id), out, compression="zstd")
-        files.write_bytes(place, out.getvalue())
-    with opened(place) as file:
-        return {"file": place.rpartition("/")[2], "rows": pq.ParquetFile(file).metadata.num_rows}
+        files.write_bytes(part, out.getvalue())
+    return {"file": part.rpartition("/")[2], "rows": rows}
+
+
+def _is_complete(url: str, rows: int) -> bool:
+    """Tell whether a file has scores of so many rows; a damaged one has not, and is written again."""
+    if not files.exists(url):
+        return False
+    try:
+        with opened(url) as file:
+            parquet = pq.ParquetFile(file)
+            columns = {field.name: field.type for field in parquet.schema_arrow}
+            return parquet.metadata.num_rows == rows and COLUMNS.items() <= columns.items()
+    except (InputError, pa.ArrowException, OSError):
+        return False
 
 
 def _scores(model: LinearModel, X: Any, row_id: np.ndarray) -> pa.Table:
@@ -168,7 +210,7 @@ def _scores(model: LinearModel, X: Any, row_id: np.ndarray) -> pa.Table:
 
 
 def finish(scoring: Scoring, parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Say that all scores are there, and return what is.
+    """Write the summary that marks the scores as complete, and return it.
 
     Parameters
     ----------

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
 
 from aucdist.data.block import Block, as_rows, n_rows
+from aucdist.data.checked import CHECKED, Sha256, parse_checked
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.storage.files import read_bytes, shown, write_bytes
@@ -60,14 +62,18 @@ class LinearModel:
         Raises
         ------
         InputError
-            If X has another number of features.
+            If X has another number of features, or if a score is not finite.
         """
         rows = as_rows(X)
         block = Block.of(X, np.ones(n_rows(rows), dtype=np.int8))
         if block.n_features != len(self.coef):
             raise InputError(f"X has {block.n_features} features, but the model was fitted on {len(self.coef)}")
-        scores: np.ndarray = self.preprocessor.transform(block).X @ self.coef
-        return scores + self.intercept
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores: np.ndarray = self.preprocessor.transform(block).X @ self.coef + self.intercept
+        if not np.isfinite(scores).all():
+            row = int(np.argmin(np.isfinite(scores)))
+            raise InputError(f"the score of row {row} (from 0) is not finite: a value of it is missing, or too large")
+        return scores
 
     def predict(self, X: Any) -> np.ndarray:
         """Return -1 or +1 for each row, int8 of shape (n_samples,); parameters and errors as `decision_function`."""
@@ -137,7 +143,8 @@ def load_model(url: str) -> LinearModel:
     Raises
     ------
     InputError
-        If there is no model, if it is damaged, or if a newer version of aucdist wrote it.
+        If there is no model, if it is damaged (weights that are not finite, another number of weights than of features, ...), or
+        if a newer version of aucdist wrote it.
 
     Examples
     --------
@@ -154,28 +161,68 @@ def load_model(url: str) -> LinearModel:
     >>> model.decision_function(np.array([[1.0, 1.0], [3.0, 1.0]])).tolist()
     [-0.5, 1.5]
     """
+    where, about = shown(url), f"{shown(url)}/{ABOUT}"
     try:
-        content = json.loads(read_bytes(f"{url}/{ABOUT}"))
-        weights = read_bytes(f"{url}/{WEIGHTS}")
-    except ValueError as e:  # an InputError is one
-        raise InputError(f"no model can be read from {shown(url)} ({ABOUT} and {WEIGHTS} are needed): {e}") from None
-    found = content.get("format") if isinstance(content, dict) else None
-    if not isinstance(found, int) or found < 1:
-        raise InputError(f"{shown(url)}/{ABOUT} is not a model of aucdist")
-    if found > FORMAT:
+        data, weights = read_bytes(f"{url}/{ABOUT}"), read_bytes(f"{url}/{WEIGHTS}")
+        found = parse_checked(data, _Version, about)
+    except InputError as e:
+        raise InputError(f"no model can be read from {where} ({ABOUT} and {WEIGHTS} are needed): {e}") from None
+    if found.format is None or found.format < 1:
+        raise InputError(f"{about} is not a model of aucdist")
+    if found.format > FORMAT:
         raise InputError(
-            f"{shown(url)} has model format {found}; this aucdist reads up to {FORMAT}. Install a newer one"
+            f"{where} has model format {found.format}; this aucdist reads up to {FORMAT}. Install a newer one"
         )
-    if hashlib.sha256(weights).hexdigest() != content.get("weights_sha256"):
-        raise InputError(f"{shown(url)}/{WEIGHTS} is damaged: its checksum is not the one in {ABOUT}")
+    if hashlib.sha256(weights).hexdigest() != found.weights_sha256:
+        raise InputError(f"{where}/{WEIGHTS} is damaged: its checksum is not the one in {ABOUT}")
+    content = parse_checked(data, _ModelFile, about)
     try:
-        return LinearModel(
-            np.load(io.BytesIO(weights), allow_pickle=False),
-            content["intercept"],
-            Schema.from_json(content["schema"]),
-            Preprocessor.from_json(content["preprocessor"]),
-            content["about"],
-            None if content.get("probability") is None else map_from_json(content["probability"]),
-        )
-    except (KeyError, TypeError, ValueError, MemoryError) as e:  # an array may say that it is endless
-        raise InputError(f"{shown(url)}/{ABOUT} is damaged: {type(e).__name__}: {e}") from None
+        preprocessor = Preprocessor.from_json(content.preprocessor)
+        n_features = len(content.schema_.feature_names)
+        preprocessor.check_width(n_features)
+        probability = None if content.probability is None else map_from_json(content.probability)
+        coef = _read_weights(weights, n_features)
+    except (KeyError, TypeError, ValueError, AttributeError) as e:
+        reason = str(e) if isinstance(e, InputError) else f"{type(e).__name__}: {e}"
+        raise InputError(f"{about} is damaged: {reason}") from None
+    return LinearModel(coef, content.intercept, content.schema_, preprocessor, content.about, probability)
+
+
+class _Version(BaseModel):
+    """What is read of a model first; a newer format may have other keys."""
+
+    model_config = ConfigDict(strict=True)
+
+    format: int | None = None
+    weights_sha256: str = ""
+
+
+class _ModelFile(BaseModel):
+    """A model in JSON."""
+
+    model_config = CHECKED
+
+    format: int
+    weights_sha256: Sha256
+    intercept: float
+    schema_: Schema = Field(alias="schema")
+    preprocessor: dict[str, Any]
+    about: dict[str, Any]
+    probability: dict[str, Any] | None = None
+
+
+def _read_weights(data: bytes, n_features: int) -> np.ndarray:
+    """Return the weights in a ``.npy`` file, of shape (n_features,). Its header is checked before any memory is taken."""
+    file = io.BytesIO(data)
+    version = np.lib.format.read_magic(file)
+    if version != (1, 0):
+        raise InputError(f"{WEIGHTS} has version {version} of the npy format")
+    shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+    if shape != (n_features,) or dtype != np.float64 or dtype.hasobject:
+        raise InputError(f"{WEIGHTS} has {dtype} of shape {shape}; float64 of shape ({n_features},) is needed")
+    if len(data) - file.tell() != 8 * n_features:
+        raise InputError(f"{WEIGHTS} has {len(data) - file.tell()} bytes of weights; {8 * n_features} are needed")
+    coef = np.frombuffer(data, np.float64, n_features, file.tell()).copy()
+    if not np.isfinite(coef).all():
+        raise InputError(f"{WEIGHTS}: weight {int(np.argmin(np.isfinite(coef)))} (from 0) is not finite")
+    return coef

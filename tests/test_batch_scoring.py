@@ -14,7 +14,7 @@ from aucdist.batch_scoring import begin, finish, score_part
 from aucdist.data.formats.readers import read
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.data.shards.sharding import request, shard_data
-from aucdist.data.source import Source
+from aucdist.data.sources.source import Source
 from aucdist.errors import InputError
 from aucdist.model import load_model, save_model
 from aucdist.objectives.links import Link
@@ -61,7 +61,7 @@ def table(tmp_path):
 
 def run(folder, source, **options):
     begun = begin(str(folder / "model"), source, str(folder / "scores"), **options)
-    parts = [score_part(begun.url, begun.key, i) for i in range(begun.opening.n_blocks)]
+    parts = [score_part(begun.url, begun.key, i) for i in range(begun.reader.n_blocks)]
     done = finish(begun, parts)
     found = pa.concat_tables([pq.read_table(folder / "scores" / part["file"]) for part in parts])
     assert done["rows"] == found.num_rows
@@ -80,7 +80,7 @@ def test_the_training_file_gets_the_scores_of_the_model(tmp_path, table, n_parts
     source, scores = table
     begun, found = run(tmp_path, source, n_parts=n_parts)
     check(found, scores)
-    assert (begun.opening.n_blocks > 1) == (n_parts > 1)
+    assert (begun.reader.n_blocks > 1) == (n_parts > 1)
 
 
 def test_rows_need_no_label_and_columns_may_come_in_any_order(tmp_path, table):
@@ -97,7 +97,7 @@ def test_a_parquet_table_is_scored_by_its_columns_alone(tmp_path, table):
     pq.write_table(pa.table(columns), tmp_path / "new.parquet", row_group_size=2)
     source = Source(source=str(tmp_path / "new.parquet"), format="parquet", label=0)
     begun, found = run(tmp_path, source, n_parts=10)
-    assert begun.opening.n_blocks == 4
+    assert begun.reader.n_blocks == 4
     check(found, scores)
 
 
@@ -105,7 +105,7 @@ def test_shards_are_scored_one_by_one(tmp_path, table):
     source, scores = table
     shard_data(request(source, str(tmp_path / "shards"), rows_per_shard=3))
     begun, found = run(tmp_path, Source(source=str(tmp_path / "shards"), format="shards"))
-    assert begun.opening.n_blocks == 3
+    assert begun.reader.n_blocks == 3
     ids = found["row_id"].to_numpy()
     assert sorted(ids) == list(range(7))
     check(found, scores[ids], ids)
@@ -155,7 +155,7 @@ def test_a_folder_belongs_to_one_model_and_one_version_of_the_data(tmp_path, tab
     run(tmp_path, source)
     path = tmp_path / "train.csv"
     path.write_text(path.read_text() + "1,tcp,1,no\n")
-    with pytest.raises(InputError, match="is not empty, and what is in it are not scores of this model"):
+    with pytest.raises(InputError, match="is not empty, and its files are not scores of this model"):
         run(tmp_path, source)
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "letters.txt").write_text("dear")

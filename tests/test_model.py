@@ -86,7 +86,7 @@ def change(folder: Path, **changes: Any) -> None:
     ("changes", "message"),
     [
         ({"format": 2}, "model format 2; this aucdist reads up to 1"),
-        ({"format": "x"}, "not a model"),
+        ({"format": "x"}, "`format`: Input should be a valid integer"),
         ({"format": None}, "not a model"),
         ({"schema": None}, "damaged"),
         ({"preprocessor": {}}, "damaged"),

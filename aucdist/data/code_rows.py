@@ -39,7 +39,9 @@ def matrix_of(rows: BinRows) -> sp.csr_matrix:
     n, m = rows.codes.shape
     cells = (rows.codes + rows.basis.starts[:-1]).ravel()
     ones = sp.csr_matrix((np.ones(n * m), cells, np.arange(n + 1) * m), (n, len(rows.basis.offsets) - 1))
-    return sp.csr_matrix(ones @ basis_matrix(rows.basis))
+    matrix = sp.csr_matrix(ones @ basis_matrix(rows.basis))
+    matrix.sort_indices()
+    return matrix
 
 
 def elementwise(rows: Rows, function: Callable[[np.ndarray], np.ndarray]) -> Rows:

@@ -1,14 +1,15 @@
-"""A data set in memory, and what its features and classes are called."""
+"""A data set in memory, and the names of its features and classes."""
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from aucdist.data.block import Block
+from aucdist.data.checked import CHECKED, Positive
 
 
 @dataclass(frozen=True)
 class Schema:
-    """The names behind the numbers, enough to encode new rows like the training rows.
+    """The names of columns, categories and classes: enough to encode new rows like the training rows.
 
     Attributes
     ----------
@@ -24,15 +25,17 @@ class Schema:
         For each hashed column the number of its features, which are called ``column#number``.
     """
 
+    __pydantic_config__: ClassVar = CHECKED
+
     feature_names: tuple[str, ...]
     label: str
     positive: tuple[str, ...]
     negative: tuple[str, ...]
     categories: dict[str, tuple[str, ...]]
-    hashed: dict[str, int] = field(default_factory=dict)
+    hashed: dict[str, Positive] = field(default_factory=dict)
 
     def columns(self) -> list[str]:
-        """Return the columns that the features were made of, in their order."""
+        """Return the columns that the features are made of, in their order."""
         made = {f"{name}={value}": name for name, values in self.categories.items() for value in values}
         made |= {f"{name}#{i}": name for name, n in self.hashed.items() for i in range(n)}
         return list(dict.fromkeys(made.get(name, name) for name in self.feature_names))
@@ -40,24 +43,6 @@ class Schema:
     def to_json(self) -> dict[str, Any]:
         """Return the schema in types of JSON."""
         return asdict(self)
-
-    @classmethod
-    def from_json(cls, content: dict[str, Any]) -> "Schema":
-        """Make a schema from what `to_json` returned.
-
-        Raises
-        ------
-        KeyError, TypeError
-            If the content is not that of a schema.
-        """
-        return cls(
-            feature_names=tuple(content["feature_names"]),
-            label=content["label"],
-            positive=tuple(content["positive"]),
-            negative=tuple(content["negative"]),
-            categories={name: tuple(values) for name, values in content["categories"].items()},
-            hashed={name: int(n) for name, n in content.get("hashed", {}).items()},
-        )
 
 
 @dataclass(frozen=True, eq=False)

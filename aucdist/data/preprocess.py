@@ -1,15 +1,18 @@
 """Scaling of features, fitted on the training rows by statistics that merge over blocks."""
 
 import functools
+import json
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
+from pydantic import BaseModel, Field
 
 from aucdist.data.block import Block, n_rows
+from aucdist.data.checked import CHECKED, Count, parse_checked
 from aucdist.data.missing import IMPUTES, STATISTICS, Means, Medians, filled, refuse_missing
 from aucdist.errors import InputError, unknown
 from aucdist.kernels.rows import CsrRows, Rows
@@ -162,21 +165,53 @@ class Preprocessor:
         Raises
         ------
         InputError
-            If the scaling, or what is done with missing values, is none that is known.
-        KeyError, TypeError, ValueError
-            If the content is not that of a preprocessor.
+            If the scaling or the imputation is unknown, or if the content is not that of a preprocessor: if a number is not
+            finite, or an array is missing that the scaling needs.
         """
-        if content["scale"] not in SCALES:
-            raise unknown("scale", content["scale"], SCALES)
-        impute = content.get("impute", "refuse")  # models of before had no say in it
-        if impute not in IMPUTES:
-            raise unknown("impute", impute, IMPUTES)
+        known = parse_checked(json.dumps(content).encode(), _Fields, "the preprocessor")
+        if known.scale not in SCALES:
+            raise unknown("scale", known.scale, SCALES)
+        if known.impute not in IMPUTES:
+            raise unknown("impute", known.impute, IMPUTES)
+        if (known.factor is None) != (known.scale in ("none", "unit-row")) or (known.shift is None) != (
+            known.scale not in CENTRING
+        ):
+            raise InputError(
+                f"the preprocessor is damaged: scale {known.scale!r} does not go with its shift and factor"
+            )
+        if (known.fill is None) != (known.impute == "refuse"):
+            raise InputError("the preprocessor is damaged: the imputation does not go with the values to fill in")
         shift, factor, fill = (
-            None if content.get(key) is None else np.array(content[key], dtype=np.float64)
-            for key in ("shift", "factor", "fill")
+            None if values is None else np.array(values, dtype=np.float64)
+            for values in (known.shift, known.factor, known.fill)
         )
-        log1p = tuple(int(i) for i in content["log1p"])
-        return cls(log1p, content["scale"], shift, factor, impute, fill, float(content.get("fill_error", 0.0)))
+        return cls(tuple(known.log1p), known.scale, shift, factor, known.impute, fill, known.fill_error)
+
+    def check_width(self, n_features: int) -> None:
+        """Do nothing if the preprocessor fits rows of so many features.
+
+        Raises
+        ------
+        InputError
+            If it does not.
+        """
+        arrays = [array for array in (self.shift, self.factor, self.fill) if array is not None]
+        if any(len(array) != n_features for array in arrays) or any(i >= n_features for i in self.log1p):
+            raise InputError(f"the preprocessor is not one of {n_features} features")
+
+
+class _Fields(BaseModel):
+    """A preprocessor in JSON."""
+
+    model_config = CHECKED
+
+    log1p: list[Count]
+    scale: str
+    shift: list[float] | None
+    factor: list[float] | None
+    impute: str = "refuse"  # older models do not state it
+    fill: list[float] | None = None
+    fill_error: Annotated[float, Field(ge=0.0)] = 0.0
 
 
 def fit_preprocessor(
@@ -336,8 +371,8 @@ def _no_logarithm(block: Block, which: list[int], names: Sequence[str] | None) -
         k = np.flatnonzero(np.isin(rows.indices, which) & (rows.values <= -1))[0]
         i, j, value = np.searchsorted(rows.offsets, k, "right") - 1, rows.indices[k], rows.values[k]
     else:
-        i, place = np.argwhere(rows.values[:, which] <= -1)[0]
-        j, value = which[place], rows.values[i, which[place]]
+        i, k = np.argwhere(rows.values[:, which] <= -1)[0]
+        j, value = which[k], rows.values[i, which[k]]
     return InputError(
         f"feature {names[j] if names else j} of row {block.row_id[i]} (from 0) is {value:g}, but log1p needs values above -1; "
         "name the features that have them, or leave log1p out"

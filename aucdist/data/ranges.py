@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from aucdist.data.block import Block
+from aucdist.kernels.codes import BinRows
 from aucdist.kernels.column_ranges import csr_ranges, dense_ranges
 from aucdist.kernels.rows import CsrRows
 
@@ -33,6 +34,8 @@ class ColumnRanges:
     def of(cls, block: Block) -> "ColumnRanges":
         """Return the ranges of a block's columns; one reading of its rows."""
         rows, d = block.rows, block.n_features
+        if isinstance(rows, BinRows):
+            return cls._of_cells(rows, d)
         there = np.ones(block.n_samples, dtype=bool) if block.weight is None else block.weight > 0
         low, high = np.full(d, np.inf, rows.values.dtype), np.full(d, -np.inf, rows.values.dtype)
         width = d
@@ -44,6 +47,13 @@ class ColumnRanges:
         else:
             dense_ranges(rows.values, there, low, high)
         return cls(low.astype(np.float64), high.astype(np.float64), width)
+
+    @classmethod
+    def _of_cells(cls, rows: BinRows, n_features: int) -> "ColumnRanges":
+        """Return ranges that hold for any codes: a value is a sum over some of the cells that the column occurs in."""
+        basis = rows.basis
+        parts = [np.bincount(basis.columns, np.maximum(sign * basis.values, 0.0), n_features) for sign in (-1.0, 1.0)]
+        return cls(-parts[0], parts[1], len(basis.offsets) - 1 + rows.codes.shape[1])
 
     @property
     def largest(self) -> np.ndarray:

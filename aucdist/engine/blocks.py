@@ -120,6 +120,8 @@ class Blocks(ABC):
     another worker.
     """
 
+    _unmapped: "Blocks | None" = None
+
     def __init__(self, infos: Sequence[BlockInfo]):
         if not infos:
             raise InputError("no blocks: the data set has no part to read")
@@ -127,7 +129,7 @@ class Blocks(ABC):
         if len(widths) > 1:
             raise InputError(f"blocks with different numbers of features: {', '.join(map(str, widths))}")
         self.infos = list(infos)
-        self._ranges: ColumnRanges | None = None
+        self._ranges: Any = None  # ColumnRanges, once they are asked for
 
     @property
     def n_blocks(self) -> int:
@@ -195,6 +197,11 @@ class Blocks(ABC):
     def same_rows(self) -> "Blocks":
         """The blocks that hold these rows, whatever the rows weigh: what is made of the rows alone is made of those once."""
         return self
+
+    @property
+    def unmapped(self) -> "Blocks":
+        """The blocks of the rows as they came, before a feature map."""
+        return self if self._unmapped is None else self._unmapped
 
     @abstractmethod
     def without_memory(self) -> Self:
@@ -286,6 +293,10 @@ class LocalBlocks(Blocks):
         numbers = range(self.n_blocks)
         self._memory, tree = run_step(step, self._blocks, self._memory, args, numbers, threads=self._threads)
         return tree.total()
+
+
+def _joined(parts: Sequence[ColumnRanges]) -> ColumnRanges:
+    return functools.reduce(ColumnRanges.__add__, parts)
 
 
 def find_ranges(block: Block, memory: Any) -> tuple[Any, Summary]:

@@ -321,7 +321,9 @@ class JournalledBlocks(Blocks):
 
     def without_memory(self) -> "JournalledBlocks":
         """Return the same blocks with empty memory."""
-        return JournalledBlocks(self._journal, self._inner.without_memory())
+        other = JournalledBlocks(self._journal, self._inner.without_memory())
+        other._ranges = self._ranges
+        return other
 
     def fork(self) -> "JournalledBlocks":
         """Return the same blocks with the memory they have now."""

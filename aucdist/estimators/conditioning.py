@@ -21,6 +21,8 @@ from aucdist.data.ranges import ColumnRanges
 from aucdist.engine.blocks import Blocks
 from aucdist.engine.mapped import MappedBlocks, PassingBlocks
 from aucdist.kernels.rows import CsrRows, DenseRows
+from aucdist.solvers.base import Solution, Status
+from aucdist.solvers.rounding import EPS
 
 FAR = 2.0**10
 """A column whose values are so many times its half range away from 0 loses three of sixteen digits; that is not yet felt."""
@@ -65,6 +67,25 @@ class Shift:
         """Return by how much a score with weights w of shape (n_features,) falls with the shift."""
         return float(w[self.columns] @ self.values)
 
+    def with_intercept(self, w: np.ndarray) -> np.ndarray:
+        """Return weights with their intercept last that score the rows shifted as `w` scores the rows."""
+        return np.append(w[:-1], w[-1] + self.along(w[:-1]))
+
+    def undone(self, w: np.ndarray) -> np.ndarray:
+        """Return weights with their intercept last that score the rows as `w` scores the rows shifted."""
+        return np.append(w[:-1], w[-1] - self.along(w[:-1]))
+
+
+def with_rounded_intercept(solution: Solution, shift: Shift, tol: float) -> Solution:
+    """Return the solution with the rounding of the intercept that undoes the shift in its certificate."""
+    c = solution.certificate
+    error = 4.0 * EPS * float(np.abs(solution.w[shift.columns]) @ np.abs(shift.values))
+    gap = min(1.0, c.relative_gap + error / c.primal) if c.primal > 0.0 else 1.0
+    status = Status.ROUNDING if c.status == Status.CONVERGED and gap > tol else c.status
+    return replace(
+        solution, certificate=replace(c, rounding=c.rounding + error, relative_gap=gap, status=status)
+    )  # fmt: skip
+
 
 def shift_of(ranges: ColumnRanges) -> Shift | None:
     """Return the shift of the columns that are far from 0; None if there are none."""
@@ -75,8 +96,11 @@ def shift_of(ranges: ColumnRanges) -> Shift | None:
     columns = np.flatnonzero(far)
     if len(columns) == 0:
         return None
-    # A value of the column itself is representable in its type, whatever that is.
-    return Shift(columns, ranges.low[columns])
+    low, high = ranges.low[columns], ranges.high[columns]
+    middle = low + 0.5 * (high - low)
+    # Representable in the type of the column, and not outside its range.
+    single = (low.astype(np.float32) == low) & (high.astype(np.float32) == high)
+    return Shift(columns, np.where(single, middle.astype(np.float32).astype(np.float64), middle))
 
 
 def shifted(blocks: Blocks) -> tuple[Blocks, Shift | None]:
@@ -103,7 +127,7 @@ def diagnosis(ranges: ColumnRanges, names: np.ndarray | None = None) -> str | No
         return None
 
     def called(column: int) -> str:
-        return f"column {column}" if names is None else f"column {names[column]!r}"
+        return f"column {column}" if names is None else f"column {str(names[column])!r}"
 
     largest = int(np.argmax(np.where(varies, ranges.largest, -1.0)))
     smallest = int(np.argmin(np.where(varies, half, np.inf)))

@@ -1,7 +1,7 @@
 """Numba kernels: arrays in, arrays out; no Python objects, no allocation in the loop, float64 sums.
 
-Compiled kernels are kept in ``<cache>/aucdist/<digest of these files>``: Numba by itself does not notice that a function
-called from another file has changed. Set ``NUMBA_CACHE_DIR`` to choose the place.
+Compiled kernels are cached in ``<cache>/aucdist/kernels/<digest of these files>``, because Numba by itself does not notice when a
+function called from another file has changed. Set ``NUMBA_CACHE_DIR`` to choose another folder.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ def _cache_folder() -> Path:
             return wanted
     except OSError:
         pass
-    # A read-only home, as in a container. Compiled code is executed, so the folder must be nobody else's.
+    # The home folder is read-only, as in a container. Compiled code is executed, so no other user may own the folder.
     own = Path(tempfile.gettempdir()) / f"aucdist-kernels-{os.getuid()}"
     own.mkdir(mode=0o700, exist_ok=True)
     if own.stat().st_uid != os.getuid() or own.stat().st_mode & 0o022:

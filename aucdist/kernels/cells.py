@@ -1,4 +1,4 @@
-"""Cells between separators in bytes: numbers to a matrix, texts to the places where they stand."""
+"""Parse the cells of delimited text: numbers into a matrix, texts into their positions in the data."""
 
 import numpy as np
 from numba import njit
@@ -8,7 +8,7 @@ from aucdist.kernels.decimals import FINE, HARD, INLINED, NO_NUMBER, UNCOUNTED, 
 SOUND, OTHER_LENGTH, BAD_NUMBER, OPEN_QUOTE, STRAY = 0, 1, 2, 3, 4
 SKIPPED, FIRST_TEXT = -1, -2
 BLANKS = -1
-"""The separator that is any run of blanks."""
+"""Separator code for any run of blanks."""
 NEW_LINE, SPACE, QUOTE = 10, 32, 34
 MORE, END, NEITHER = 0, 1, 2
 
@@ -20,30 +20,32 @@ def parse_cells(data, separator, slots, most, keep_missing, numbers, spans, hard
     Parameters
     ----------
     data : ndarray of uint8
-        Whole lines; the last byte is a line break. Lines of blanks do not count.
+        Whole lines; the last byte is a line break. Blank lines are ignored.
     separator : int
-        A byte, or `BLANKS`. Cells may stand in quotes, and then hold separators, line breaks, and quotes written twice.
+        A byte, or `BLANKS`. A quoted cell may contain separators, line breaks, and doubled quotes.
     slots : ndarray of shape (n_columns,), int64
-        For each column its place in `numbers`; or `SKIPPED`; or `FIRST_TEXT` less its place in `spans`.
+        For each column its index in `numbers`, or `SKIPPED`, or `FIRST_TEXT` minus its index in `spans`.
     most : float
-        The greatest size of a number.
+        The largest absolute value allowed.
     keep_missing : bool
-        Whether a number that is missing becomes nan.
+        Whether a missing number becomes nan.
     numbers : ndarray of shape (rows, n_numbers), float32 or float64
+        Written: the numbers.
     spans : ndarray of shape (n_texts, rows, 2), int64
-        Written: where each text starts and stops, its quotes included. There are at most as many rows as line breaks.
+        Written: start and stop of each text, quotes included. There are at most as many rows as line breaks.
     hard : ndarray of shape (any, 4), int64
-        Written: row and column in `numbers`, start and stop of each number that Python must read; one for 20 bytes is enough.
+        Written: row and column in `numbers`, and start and stop, of each number that Python must parse. One entry for every 20
+        bytes is enough.
 
     Returns
     -------
     n_rows, n_hard : int
     fault : int
-        `SOUND`, or what is wrong.
+        `SOUND`, or the kind of error.
     start, stop : int
-        The faulty cell, or row.
+        Position of the invalid cell or row.
     column : int
-        The column; for rows of another length the number of their cells.
+        The column of the invalid cell; for a row of another length, its number of cells.
     """
     i, row, n_hard = 0, 0, 0
     while i < data.shape[0]:
@@ -81,7 +83,7 @@ def parse_cells(data, separator, slots, most, keep_missing, numbers, spans, hard
 
 @njit(**UNCOUNTED)
 def _count_cells(data, i, separator, end):
-    """Return the number of cells up to the end of the row."""
+    """Return the number of cells from here to the end of the row."""
     n = 0
     while end == MORE:
         _, i, end = _text_cell(data, _after_blanks(data, i, separator), separator)
@@ -91,7 +93,7 @@ def _count_cells(data, i, separator, end):
 
 @njit(**UNCOUNTED)
 def find_texts(data, separator, keep_missing, is_text):
-    """Set ``is_text[j]`` for each column with a cell that is not a number; stop at a line of another length than that."""
+    """Set ``is_text[j]`` for each column with a cell that is not a number; stop at the first row of another length."""
     i = 0
     while i < data.shape[0]:
         i = _after_blanks(data, i, separator)
@@ -113,8 +115,10 @@ def find_texts(data, separator, keep_missing, is_text):
 
 @njit(**INLINED)
 def _number_cell(data, start, separator, most, keep_missing):
-    """Return a number, where it stops, where the next cell is, whether there is one in its row (`NEITHER`: it is no number), and
-    its kind."""
+    """Return a number, its stop, the start of the next cell, whether the row goes on, and the kind of the number.
+
+    The row goes on (`MORE`), ends (`END`), or the cell is not a number (`NEITHER`).
+    """
     i, quoted = start, byte_at(data, start) == QUOTE
     if quoted:
         i = _after_blanks(data, i + 1, separator)
@@ -138,8 +142,10 @@ def _number_cell(data, start, separator, most, keep_missing):
 
 @njit(**UNCOUNTED)
 def _text_cell(data, start, separator):
-    """Return where a cell stops (-1: never), where the next one is, and whether there is one in the row (`NEITHER`: something
-    stands between the cell and its end)."""
+    """Return the stop of a cell, the start of the next cell, and whether the row goes on.
+
+    The stop is -1 if a quote is not closed. The row goes on (`MORE`), ends (`END`), or text follows a closing quote (`NEITHER`).
+    """
     i, last = start, data.shape[0] - 1
     if byte_at(data, i) == QUOTE:
         i += 1
@@ -163,7 +169,7 @@ def _text_cell(data, start, separator):
 
 @njit(**INLINED)
 def _after_cell(data, i, separator):
-    """Return the place after what ends a cell, and whether this is the end of its row too."""
+    """Return the position after the end of a cell, and whether its row goes on."""
     if byte_at(data, i) == separator:
         return i + 1, MORE
     stop = _after_blanks(data, i, separator)
@@ -182,7 +188,7 @@ def _is_blank(c, separator):
 
 @njit(**INLINED)
 def _after_blanks(data, i, separator):
-    """Return the next place that is no blank; a line break or a separator is none."""
+    """Return the next position that is not blank; line breaks and separators are not blank."""
     c = byte_at(data, i)
     while c <= SPACE and _is_blank(c, separator):
         i += 1
@@ -192,7 +198,7 @@ def _after_blanks(data, i, separator):
 
 @njit(**UNCOUNTED)
 def _is_missing(data, start, stop):
-    """Tell whether there is nothing between two places, or ?, na, nan, null or <null> in letters of any size."""
+    """Return whether a cell is empty, or ?, na, nan, null or <null> in upper or lower case."""
     if stop - start >= 2 and byte_at(data, start) == QUOTE:
         start, stop = start + 1, stop - 1
     n = stop - start

@@ -1,10 +1,10 @@
-"""Decimal numbers in bytes to float64, to the last bit.
+"""Parse decimal numbers in bytes to float64, correctly rounded.
 
-Numbers of at most 19 digits are exact: where digits and power of ten are floats themselves, one product or quotient rounds
-correctly (Clinger, "How to read floating point numbers accurately", PLDI 1990); else the upper 128 bits of digits times power
-of five decide (Lemire, "Number parsing at a gigabyte per second", 2021, algorithm 1; that nothing is left undecided is shown by
-Mushtak & Lemire, "Fast number parsing without fallback", 2023). Of more digits the first 19 decide where the last of them, one
-higher, gives the same float; the others are for the caller, with Python's `float`.
+Numbers of at most 19 digits are exact. If digits and power of ten are floats themselves, one product or quotient rounds
+correctly (Clinger, "How to read floating point numbers accurately", PLDI 1990). Otherwise the upper 128 bits of digits times
+power of five decide (Lemire, "Number parsing at a gigabyte per second", 2021, algorithm 1; Mushtak & Lemire, "Fast number
+parsing without fallback", 2023, prove that this always decides). Of a number with more digits, the first 19 decide if these
+digits plus one give the same float. Otherwise the caller must parse the number with Python's `float`.
 """
 
 import math
@@ -14,19 +14,19 @@ from numba import njit
 
 from aucdist.kernels.random import high_product, i64, u64
 
-# These kernels only read and write given arrays, so references to arrays need no counting, which costs more than the bytes
-# wherever a helper is called; and LLVM is told to put small helpers where they are called. Together four times the speed.
+# These kernels only read and write given arrays, so they need no reference counting, which would cost more than the bytes at
+# every call of a helper. Small helpers are inlined by LLVM. Both together make the kernels four times as fast.
 UNCOUNTED = {"nogil": True, "cache": True, "_nrt": False}
 INLINED = UNCOUNTED | {"forceinline": True}
 FINE, NO_NUMBER, HARD = 0, 1, 2
 MOST_DIGITS = 19
 EXACT_POWERS = np.array([10.0**e for e in range(23)])
 LOWEST, HIGHEST = -342, 308
-"""Below and above these powers of ten every number of 19 digits is 0 or infinite."""
+"""The smallest and the largest power of ten; beyond these every number of 19 digits is 0 or infinite."""
 
 
 def _powers_of_five() -> np.ndarray:
-    """Return the first 128 bits of 5**q, rounded down, but up from -27 to -1, as two columns for each q from `LOWEST`."""
+    """Return the first 128 bits of 5**q in two columns, for each q from `LOWEST`; rounded up for q from -27 to -1, else down."""
     table = np.empty((HIGHEST - LOWEST + 1, 2), dtype=np.uint64)
     for row, q in enumerate(range(LOWEST, HIGHEST + 1)):
         power = 5 ** abs(q)
@@ -46,12 +46,12 @@ FIVES = _powers_of_five()
 @njit(**INLINED)
 def byte_at(data, i):
     """Return a byte as an integer."""
-    return int(data[np.uint64(i)])  # unsigned, so that Numba need not ask whether a place counts from the end
+    return int(data[np.uint64(i)])  # unsigned, so that Numba does not check for negative indices
 
 
 @njit(**UNCOUNTED)
 def scaled(digits, q):
-    """Return digits times 10**q, correctly rounded; infinite where it is too large.
+    """Return digits times 10**q, correctly rounded, or infinity if it is too large.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def scaled(digits, q):
     five = u64(FIVES[q - LOWEST, 0])
     high, low = high_product(w, five), u64(w * five)
     if high & u64(0x1FF) == u64(0x1FF):
-        # Only now can the lower half of the power still change the bits that count.
+        # Only in this case the lower half of the power can change the bits that count.
         more = high_product(w, u64(FIVES[q - LOWEST, 1]))
         low = u64(low + more)
         if low < more:
@@ -78,7 +78,7 @@ def scaled(digits, q):
     upper = i64(high >> u64(63))
     shift = upper + 9
     mantissa = i64(high >> u64(shift))  # 54 bits: one more than a float has
-    # The number is mantissa / 2 * 2**power; 217706 / 2**16 is log2(10) as precisely as needed.
+    # The number is mantissa / 2 * 2**power. 217706 / 2**16 approximates log2(10) accurately enough.
     power = ((217706 * q) >> 16) + upper - n_zeros + 11
     too_small = -1074 - power
     if too_small > 0:
@@ -87,7 +87,7 @@ def scaled(digits, q):
         mantissa >>= too_small
         power = -1074
     elif -4 <= q <= 23 and low <= u64(1) and mantissa & 3 == 1 and u64(u64(mantissa) << u64(shift)) == high:
-        mantissa -= 1  # halfway between two floats: to the even one
+        mantissa -= 1  # halfway between two floats: round to the even one
     mantissa = (mantissa + (mantissa & 1)) >> 1
     if power > 971 or (power == 971 and mantissa >= 9007199254740992):
         return np.inf
@@ -103,12 +103,13 @@ def _number_of(digits, n_digits, q):
 
 @njit(**UNCOUNTED)
 def long_number(data, start, q):
-    """Return a number of more than 19 digits, which start at a place of the data, and whether it is `FINE` or `HARD`.
+    """Return a number of more than 19 digits, and whether it is `FINE` or `HARD`.
 
     Parameters
     ----------
     data : ndarray of uint8
     start : int
+        Position of the first digit.
     q : int
         The power of ten of the last digit.
     """
@@ -134,19 +135,19 @@ def long_number(data, start, q):
 
 @njit(**INLINED)
 def number_at(data, start):
-    """Read the number that starts at a place of the data.
+    """Return the number that starts at a position of the data.
 
     Parameters
     ----------
     data : ndarray of uint8
-        It must go on after the number; what follows is the caller's to look at.
+        At least one byte must follow the number; the caller checks what follows.
     start : int
 
     Returns
     -------
     value : float
     stop : int
-        The place after its last byte.
+        The position after its last byte.
     fault : int
         `FINE`, `NO_NUMBER` or `HARD`.
     """

@@ -1,7 +1,7 @@
 """Dual coordinate descent on the hinge of single rows.
 
-What a step needs to know of a row lies together in a table, half a cache line a row, in the columns `SQUARE`, `UPPER`, `DUAL`
-and `LABEL`: the row's squared length, the upper end of its dual variable, the variable, and -1 or 1.
+The numbers that a step needs of a row are together in a table, half a cache line per row. Its columns are `SQUARE`, the squared
+length of the row, `UPPER`, the upper end of its dual variable, `DUAL`, the variable, and `LABEL`, -1 or 1.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ SQUARE, UPPER, DUAL, LABEL = 0, 1, 2, 3
 N_COLUMNS = 4
 
 AHEAD = 4
-"""So many steps before its own a row is fetched from memory."""
+"""How many steps ahead a row is prefetched from memory."""
 
 
 @register_jitable(fastmath=SUM_IN_ANY_ORDER)
@@ -50,9 +50,9 @@ def square_rows(rows, out):
 
 @njit(nogil=True, cache=True)
 def find_slopes(rows, table, one, w, slopes):
-    """Write ``label * (w.x + one * w[-1]) - 1`` of each row into slopes; return the sum of ``UPPER`` times what they lack to 0.
+    """Write ``label * (w.x + one * w[-1]) - 1`` of each row into slopes; return the sum of ``UPPER * max(-slope, 0)``.
 
-    The others as in `dual_sweeps`.
+    The other parameters are those of `dual_sweeps`.
     """
     loss, last = 0.0, w.shape[0] - 1
     for i in range(slopes.shape[0]):
@@ -63,38 +63,39 @@ def find_slopes(rows, table, one, w, slopes):
 
 @njit(nogil=True, cache=True)
 def dual_sweeps(rows, table, order, n_active, seed, n_steps, cyclic, one, sigma, high, low, w):
-    """Sweep over the active rows, until at least `n_steps` steps were taken or a sweep changed nothing.
+    """Sweep over the active rows until at least `n_steps` steps have been taken, or a sweep changes nothing.
 
-    A step maximises the dual over one row's variable and moves w along. Rows come in a new random order in each sweep, and
-    one whose variable is at an end, and whose slope presses it there harder than any did in the sweep before, becomes idle.
-    If cyclic, they come as `order` has them and none becomes idle.
+    A step maximises the dual over the variable of one row and updates w. Each sweep takes the rows in a new random order. A row
+    is set aside (shrinking) if its variable is at an end of its range, and its slope pushes it there more strongly than any
+    slope of the previous sweep did. If `cyclic`, the rows are taken in the order of `order`, and none is set aside.
 
     Parameters
     ----------
     rows : DenseRows or CsrRows
     table : ndarray of shape (n_samples, N_COLUMNS), float64
-        `DUAL` is changed.
+        The column `DUAL` is updated.
     order : ndarray of shape (n_samples,), int32
-        The rows, the active ones first; changed.
+        Positions of the rows, the active ones first; updated.
     n_active : int
     seed : int
     n_steps : int
     cyclic : bool
     one : float
-        The value of the column that stands for the intercept; 0 for none. It belongs to ``w[-1]``, and is in the squares.
+        The value of the column for the intercept, whose weight is ``w[-1]``; 0 for no intercept. The squares include it.
     sigma : float
-        By how much a step overstates its effect on w, so that blocks may add up theirs; 1 for the sequential algorithm.
+        Factor by which a step overstates its effect on w, so that several blocks can add their changes; 1 for the sequential
+        algorithm.
     high, low : float
-        The largest and the smallest slope that moved a variable in the sweep before; inf and -inf where there was none.
+        The largest and the smallest slope that moved a variable in the previous sweep; inf and -inf if there was none.
     w : ndarray of shape (n_features + 1,), float64
-        Changed by ``sigma * change * label * row``.
+        Updated by ``sigma * change * label * row``.
 
     Returns
     -------
     n_active : int
     high, low : float
     taken : int
-        Steps taken.
+        Number of steps taken.
     """
     state, taken, last = u64(seed), 0, w.shape[0] - 1
     while taken < n_steps and n_active > 0:

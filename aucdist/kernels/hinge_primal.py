@@ -1,4 +1,4 @@
-"""Steps of the primal solvers of the hinge: along columns, along single rows, and onto the L1 ball."""
+"""Steps of the primal solvers of the hinge: coordinate steps, single-row steps, and projection on the L1 ball."""
 
 import numpy as np
 from numba import njit
@@ -9,10 +9,10 @@ from aucdist.kernels.random import below, u64
 from aucdist.kernels.rows import SUM_IN_ANY_ORDER, CsrRows, _is_csr, row_axpy, row_dot
 
 AHEAD = 4
-"""So many steps before its own a row is fetched from memory."""
+"""How many steps ahead a row is prefetched from memory."""
 
 SMALLEST_SCALE = 1e-100
-"""Below it the scale is multiplied into the weights, long before it is rounded to 0."""
+"""A smaller scale is multiplied into the weights, long before it would underflow."""
 
 
 # ---- along columns ----------------------------------------------------------------------------------------------------
@@ -53,7 +53,7 @@ def _active_sum_by_type(columns, j, shares, margins):
 
 @njit(nogil=True, cache=True)
 def soften(value, width):
-    """Return the value moved by the width towards 0, and not beyond."""
+    """Return the value after soft thresholding: moved towards 0 by the width, but not beyond 0."""
     if value > width:
         return value - width
     return value + width if value < -width else 0.0
@@ -61,7 +61,7 @@ def soften(value, width):
 
 @njit(nogil=True, cache=True)
 def column_steps(columns, labels, shares, seed, lasso, lam, eta, eta_free, margins, w):
-    """Take as many steps of Non-smooth SCD as there are weights, each along a column drawn evenly from all of them.
+    """Take n_weights steps of non-smooth stochastic coordinate descent, each along a column drawn uniformly.
 
     With g the derivative of the loss along the column: ``w <- soften(w - eta g / 2, eta lam / 2)`` with an L1 penalty,
     ``w <- (w - eta g / 2) / (1 + eta lam)`` with an L2 penalty, ``w <- w - eta_free g / 2`` for the intercept.
@@ -71,17 +71,17 @@ def column_steps(columns, labels, shares, seed, lasso, lam, eta, eta_free, margi
     columns : DenseRows or CsrRows
         The columns of X, each value multiplied by the label of its row.
     labels : ndarray of shape (n_samples,) or (0,), float64
-        -1 or 1; none where there is no intercept.
+        -1 or 1; empty if there is no intercept.
     shares : ndarray of shape (n_samples,), float64
-        The rows' shares of the whole weight.
+        The weight of each row divided by the total weight.
     seed : int
     lasso : bool
         Whether the penalty is L1.
     lam, eta, eta_free : float
     margins : ndarray of shape (n_samples,), float64
-        Moved along with the weights.
+        Updated with the weights.
     w : ndarray of shape (n_weights,), float64
-        Changed; the last one is the intercept, if there is one.
+        Updated; the last entry is the intercept, if there is one.
     """
     state, n_weights = u64(seed), w.shape[0]
     intercept = n_weights - 1 if labels.shape[0] > 0 else n_weights
@@ -109,28 +109,28 @@ def column_steps(columns, labels, shares, seed, lasso, lam, eta, eta_free, margi
 
 @njit(nogil=True, cache=True)
 def pegasos_steps(rows, y, factors, squares, seed, n_steps, lam, time, free, radius, w):
-    """Take steps of Pegasos, each along a row drawn evenly from all of them.
+    """Take Pegasos steps, each along a row drawn uniformly.
 
-    With ``s = 1 / (2 lam t)``: ``w <- (1 - 2 lam s) w``, plus ``s factor y x`` if the margin is below 1; then w is shortened to
-    the radius. The intercept moves by ``factor y / (2 sqrt(t))``.
+    With ``s = 1 / (2 lam t)``: ``w <- (1 - 2 lam s) w``, plus ``s factor y x`` if the margin is below 1; then w is projected
+    onto the ball of this radius. The intercept moves by ``factor y / (2 sqrt(t))``.
 
     Parameters
     ----------
     rows : DenseRows or CsrRows
     y : ndarray of shape (n_samples,), int8
     factors : ndarray of shape (n_samples,), float64
-        Of the rows' losses, 1 on average.
+        Factors of the rows' losses, with mean 1.
     squares : ndarray of shape (n_samples,), float64
         The rows' squared lengths.
     seed, n_steps : int
     lam : float
     time : int
-        Steps before these.
+        Number of steps taken before.
     free : float
         1 if there is an intercept, else 0.
     radius : float
     w : ndarray of shape (n_features + 1,), float64
-        Changed; the last one is the intercept.
+        Updated; the last entry is the intercept.
     """
     state, last = u64(seed), w.shape[0] - 1
     scale, square, intercept = 1.0, 0.0, w[last]
@@ -169,10 +169,10 @@ def pegasos_steps(rows, y, factors, squares, seed, n_steps, lam, time, free, rad
 
 @njit(nogil=True, cache=True)
 def ball_width(sizes, radius, seed):
-    """Return the width by which all weights have to be softened so that their sizes add up to the radius.
+    """Return the threshold for which the soft-thresholded weights have an L1 norm equal to the radius.
 
-    The search for the width of Duchi, Shalev-Shwartz, Singer & Chandra, "Efficient projections onto the l1-ball for learning in
-    high dimensions" (ICML 2008), figure 2: linear in the expected number of steps. Equal sizes are taken or left together.
+    This is the randomised search of Duchi, Shalev-Shwartz, Singer & Chandra, "Efficient projections onto the l1-ball for
+    learning in high dimensions" (ICML 2008), figure 2, in linear expected time. Equal sizes are treated together.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ def ball_width(sizes, radius, seed):
     while first < end:
         state, place = below(state, end - first)
         pivot = sizes[first + place]
-        # Larger ones to the left, equal ones after them, smaller ones to the right.
+        # Partition: larger sizes to the left, then equal ones, smaller ones to the right.
         equal, smaller, k, more = first, end, first, 0.0
         while k < smaller:
             size = sizes[k]

@@ -12,7 +12,7 @@ from aucdist.kernels.rows import row_dot
 
 @njit(nogil=True, cache=True)
 def log_likelihood(rows, y, weight, w, bias, xi):
-    """Return the log-likelihood of all rows; minus infinity where a label cannot be."""
+    """Return the log-likelihood of all rows; minus infinity if a label has probability 0."""
     total = 0.0
     for i in range(y.shape[0]):
         if weight[i] == 0.0:
@@ -25,7 +25,7 @@ def log_likelihood(rows, y, weight, w, bias, xi):
 
 @njit(nogil=True, cache=True)
 def standard_normals(state, out):
-    """Write independent standard normal numbers, by Box and Muller's formula, and return the generator's next state."""
+    """Write independent standard normal numbers by the Box-Muller transform, and return the next state of the generator."""
     for k in range(0, out.shape[0], 2):
         state, u = uniform01(state)
         state, v = uniform01(state)
@@ -40,33 +40,33 @@ def standard_normals(state, out):
 def metropolis(
     rows, y, weight, means, precision, factor, least_xi, most_xi, seed, n_skipped, position, total, shapes, levels
 ):
-    """Run a random walk whose steps are ``factor @ z``, z standard normal.
+    """Run a Metropolis-Hastings chain whose proposals are ``position + factor @ z``, z standard normal.
 
     Parameters
     ----------
     rows, y, weight
         All rows of the data set.
     means, precision : ndarray of shape (n_features + 2,), float64
-        Of the normal prior of weights, intercept and xi; precision 0 is a flat one.
+        Mean and precision of the normal prior of weights, intercept and xi; precision 0 means a flat prior.
     factor : ndarray of shape (n_features + 2, n_features + 2), float64
-        Lower triangle; a row of zeros keeps a place as it is.
+        Lower triangular; a row of zeros keeps the entry fixed.
     least_xi, most_xi : float
-        The walk stays between.
+        Limits of xi.
     seed : int
-        From `engine.blocks.block_seed`.
+        Result of `engine.blocks.block_seed`.
     n_skipped : int
-        Steps before the first sample.
+        Burn-in: steps before the first sample.
     position : ndarray of shape (n_features + 2,), float64
-        Where the walk starts; updated to where it ends.
+        The start of the chain; updated to its end.
     total : ndarray of shape (n_features + 2,), float64
-        The samples are added to it.
+        The sum of the samples is added to it.
     shapes, levels : ndarray of shape (n_samples,), float64
         Written: xi and the log-likelihood of each sample.
 
     Returns
     -------
     int
-        Steps that were accepted, those before the first sample included.
+        Number of accepted steps, burn-in included.
     """
     size = position.shape[0]
     n_accepted, d = 0, size - 2
@@ -96,10 +96,10 @@ def metropolis(
 
 @njit(nogil=True, cache=True)
 def information_rows(rows, y, weight, w, bias, xi, of_score, of_shape):
-    """Write for each row the two factors whose products are its expected information on score and shape."""
+    """Write two factors for each row; their products are the row's expected information on score and shape."""
     for i in range(y.shape[0]):
         score = row_dot(rows, i, w) + bias
-        # The slopes of a negative row times sqrt(exp(t) - 1), t from the likelihood of a positive one.
+        # The slopes of a negative row times sqrt(exp(t) - 1), where t is the loss of a positive row.
         t = gev_likelihood(xi, score, True)[0]
         root = math.sqrt(weight[i] * math.expm1(t)) if t < 700.0 else 0.0
         of_score[i] = root * gev_likelihood(xi, score, False)[1]

@@ -1,11 +1,11 @@
 """Link functions, row by row: probability, loss, slope and curvature of one score.
 
-Three links are here: the generalized extreme value distribution (of shape xi, location 0, scale 1), the logistic and the normal
-one. The complementary log-log link is the first with xi = 0, looked at from the other side: score and label change sign.
+There are three links: the generalized extreme value distribution (shape xi, location 0, scale 1), the logistic and the normal
+distribution. The complementary log-log link is the first with xi = 0 and the signs of score and label changed.
 
-The generalized extreme value distribution has the value ``exp(-t)`` at the score u, where ``a = 1 + xi u`` and
-``t = a ** (-1 / xi)``, or ``exp(-u)`` at xi = 0. Where a is 0 or less its support ends: t is infinite below it, which there is
-for xi > 0, and 0 above it, which there is for xi < 0.
+The generalized extreme value distribution function is ``exp(-t)`` at the score u, where ``a = 1 + xi u`` and ``t = a ** (-1 /
+xi)``, or ``t = exp(-u)`` at xi = 0. If a is 0 or less, u is outside of the support: t is infinite below it (for xi > 0), and 0
+above it (for xi < 0).
 """
 
 import math
@@ -16,35 +16,34 @@ from numba import njit
 
 GEV, LOGIT, PROBIT = 0, 1, 2
 NO_SHAPE = 1e-200
-"""Below it xi moves no score's t by a unit in the last place; the products of smaller ones would lose digits."""
+"""A smaller xi counts as 0: it does not change any t by a unit in the last place, and products with it would lose digits."""
 NEAR, FAR_OFF = (0.0, 0.5, 5), (0.875, 1.0, 6)
 """The intervals of the tables for GEV's calibrated loss: start, width and number, in t and in log t."""
 DEGREE = 13
-"""Of the polynomial on each interval; with it the tables are exact to a few units in the last place."""
+"""Degree of the polynomial on each interval, with which the tables are accurate to a few units in the last place."""
 FAR = 4.0
-"""From this many standard deviations on the normal tail comes from a continued fraction."""
+"""From this many standard deviations on, the normal tail is computed by a continued fraction."""
 ROOT_HALF = math.sqrt(0.5)
 LOG_ROOT_TAU = 0.5 * math.log(2.0 * math.pi)
 
 
 class Terms(NamedTuple):
-    """A link and a loss, as the kernels take them.
+    """A link and its loss in the form that the kernels take.
 
     Attributes
     ----------
     kind : int
         GEV, LOGIT or PROBIT.
     sign : float
-        -1 where the link is looked at from the other side, else 1.
+        -1 if score and label change sign, else 1.
     xi : float
-        Shape; 0 but for GEV.
+        Shape of GEV; 0 for the other links.
     mean : float
-        Of the distribution.
+        Mean of the distribution.
     near, far : ndarray of shape (n_intervals, DEGREE + 1), float64
-        For GEV: the tables of `near_part` and `far_part`, a polynomial for each interval that has 0 in its middle and runs from
-        -1 to 1.
+        Only for GEV: the tables of `near_part` and `far_part`, one polynomial per interval in a variable from -1 to 1.
     likelihood : bool
-        The loss is minus the log-likelihood, else the calibrated one.
+        Whether the loss is minus the log-likelihood; otherwise it is the calibrated loss.
     """
 
     kind: int
@@ -57,13 +56,15 @@ class Terms(NamedTuple):
 
 
 inlined = njit(nogil=True, cache=True, inline="always")
-"""Compiled into the loop that calls: as a call it would count references to the arrays of `Terms` on every row, and the loop
-could not be compiled for each link apart. Value and gradient take 0.5 to 0.9 of the time so, slopes along a move 0.2 to 0.7."""
+"""Decorator that inlines a function into its caller's loop. A call would count references to the arrays of `Terms` on every row,
+and the loop could not be specialised for each link. Inlined, value and gradient take 0.5 to 0.9 of the time, slopes along a
+move 0.2
+to 0.7."""
 
 
 @inlined
 def gev_place(xi, u):
-    """Return a, t and -log t of a score; at the support's ends and beyond a is 0, t infinite or 0."""
+    """Return a, t and -log t of a score; outside of the support a is 0, and t is infinite or 0."""
     if abs(xi) < NO_SHAPE:
         return 1.0, math.exp(-u) if u > -709.0 else math.inf, u
     z = xi * u
@@ -75,7 +76,7 @@ def gev_place(xi, u):
 
 @inlined
 def normal_tail(x):
-    """Return 1/M - x and M, which is the normal tail over the density at x >= FAR (Mills' ratio), by its continued fraction."""
+    """Return 1/M - x and M, where M is Mills' ratio (normal tail over density) at x >= FAR, by its continued fraction."""
     n = int(200.0 / x) + 10
     rest = x
     for k in range(n, 1, -1):
@@ -101,7 +102,7 @@ def probability(terms, u):
 
 @inlined
 def loss_and_slope(terms, u, positive):
-    """Return the loss of a row with score u, and its derivative by u. A loss that is infinite has the slope 0."""
+    """Return the loss of a row with score u, and its derivative by u. An infinite loss has derivative 0."""
     s = terms.sign * u
     one = positive == (terms.sign > 0.0)
     if terms.kind == GEV:
@@ -121,7 +122,7 @@ def loss_and_slope(terms, u, positive):
 
 @inlined
 def slope_of(terms, u, positive):
-    """Return the derivative of the loss alone, which for the calibrated one is g - y."""
+    """Return the derivative of the loss; for the calibrated loss it is g - y."""
     if terms.likelihood:
         return loss_and_slope(terms, u, positive)[1]
     above, below = probability(terms, u)
@@ -130,7 +131,7 @@ def slope_of(terms, u, positive):
 
 @inlined
 def curvature(terms, u, positive):
-    """Return the second derivative of the loss; for the likelihood of GEV with xi > 0, which is not convex, its expectation."""
+    """Return the second derivative of the loss, or its expectation for the likelihood of GEV with xi > 0, which is not convex."""
     s = terms.sign * u
     one = positive == (terms.sign > 0.0)
     if terms.kind == LOGIT:
@@ -178,8 +179,8 @@ def gev_loss(terms, u, one):
     """Return the calibrated loss and its slope.
 
     With X of the link's distribution the loss is the mean of ``max(0, u - X)`` for a negative row and of ``max(0, X - u)`` for a
-    positive one, and the two differ by u minus the mean of X. In terms of t the first is the incomplete gamma function
-    ``Gamma(-xi, t)``, the second its complement, which a series gives; each is taken where it has no cancellation, from a table.
+    positive one, and the two differ by u minus the mean of X. In terms of t, the first is the incomplete gamma function
+    ``Gamma(-xi, t)``, and a series gives its complement, the second. Each is used where it has no cancellation, from a table.
     """
     a, t, minus_log_t = gev_place(terms.xi, u)
     if t < NEAR[1] * NEAR[2]:
@@ -194,7 +195,7 @@ def gev_loss(terms, u, one):
 
 @inlined
 def tabulated(table, place):
-    """Return the value of a table at a place, in units of its intervals."""
+    """Return the value of a table at a position, in units of its intervals."""
     k = int(place)
     x, coefs = 2.0 * (place - k) - 1.0, table[k]
     total = coefs[DEGREE]
@@ -205,7 +206,7 @@ def tabulated(table, place):
 
 @njit(nogil=True, cache=True)
 def near_part(xi, t):
-    """Return the loss of a positive row over a t: the sum over k >= 1 of ``(-1)^(k+1) t^(k-1) / (k! (k - xi))``; t up to 2.5."""
+    """Return the loss of a positive row over a t, for t up to 2.5: the sum of ``(-1)^(k+1) t^(k-1) / (k! (k - xi))``, k >= 1."""
     total, power = 0.0, 1.0
     for k in range(1, 31):
         total += power / (k - xi)
@@ -215,7 +216,7 @@ def near_part(xi, t):
 
 @njit(nogil=True, cache=True)
 def far_part(xi, t):
-    """Return the loss of a negative row times exp(t) t / a: ``Gamma(-xi, t) exp(t) t^(1 + xi)`` by a fraction of Legendre."""
+    """Return the loss of a negative row times exp(t) t / a: ``Gamma(-xi, t) exp(t) t^(1 + xi)``, by Legendre's fraction."""
     n = int(110.0 / t) + 4
     rest = t + xi + (2 * n + 1)
     for k in range(n, 0, -1):
@@ -225,7 +226,7 @@ def far_part(xi, t):
 
 @inlined
 def gev_likelihood(xi, u, one):
-    """Return minus the log-likelihood of a row and its slope."""
+    """Return minus the log-likelihood of a row, and its derivative by the score."""
     a, t, minus_log_t = gev_place(xi, u)
     if one:
         return (t, -t / a) if t < math.inf and a > 0.0 else (t, 0.0)
@@ -249,26 +250,26 @@ def gev_curvature(xi, u, one, likelihood):
         return t * math.exp(-t) / a
     if one and xi <= 0.0:
         return (1.0 + xi) * t / (a * a) if t < math.inf else 0.0
-    # t / (exp(t) - 1), with its limit 1 where t has become 0.
+    # t / (exp(t) - 1), with its limit 1 at t = 0.
     ratio = t / math.expm1(t) if t > 0.0 else 1.0
     if xi > 0.0:
         return t * ratio / (a * a)
-    # The difference of two terms that nearly cancel where t is small: by its series, t/2 - t^2/6, there.
+    # Two terms that nearly cancel if t is small; then the series t/2 - t^2/6 replaces their difference.
     less_one = t / -math.expm1(-t) - 1.0 if t > 1e-4 else t * (0.5 + t / 12.0)
     return ratio * (less_one - xi) / (a * a)
 
 
 @njit(nogil=True, cache=True)
 def shape_terms(xi, u, positive):
-    """Return the derivative by xi of a row's minus log-likelihood, and the second ones by xi twice and by xi and the score.
+    """Return the derivative of a row's minus log-likelihood by xi, its second one by xi, and the mixed one by xi and the score.
 
-    As with `gev_curvature` the second ones are expectations where xi > 0.
+    As in `gev_curvature`, the second derivatives are expectations if xi > 0.
     """
     a, t, _ = gev_place(xi, u)
     if a == 0.0 or (t > 700.0 and not positive):
         return 0.0, 0.0, 0.0
     m, bend = log_t_by_shape(xi, u, a)
-    # t / (exp(t) - 1), with its limit 1 where t has become 0.
+    # t / (exp(t) - 1), with its limit 1 at t = 0.
     ratio = t / math.expm1(t) if 0.0 < t < 700.0 else (1.0 if t == 0.0 else 0.0)
     if xi > 0.0:
         return (t * m if positive else -ratio * m), t * ratio * m * m, -t * ratio * m / a

@@ -1,4 +1,4 @@
-"""Passes over rows for link functions: value and gradient in one reading, curvatures, second moments, slopes along a move."""
+"""Passes over rows for link functions: value and gradient in one pass, curvatures, second moments, slopes along a move."""
 
 import numpy as np
 from numba import njit
@@ -16,25 +16,25 @@ def probabilities(terms, scores, above, below):
 
 @njit(nogil=True, cache=True)
 def evaluate_rows(rows, y, weight, w, bias, terms, picked, coefs, gradients, sums):
-    """Add up losses and gradients of all rows, each class on its own, in one reading of the rows.
+    """Sum losses and gradients of all rows, separately for each class, in one pass over the rows.
 
     Parameters
     ----------
     rows : DenseRows, CsrRows or BinRows
     y : ndarray of shape (n_rows,), int8
     weight : ndarray of shape (n_rows,), float64
-        Rows of weight 0 count for nothing, even where their loss is infinite.
+        Rows of weight 0 are ignored, even if their loss is infinite.
     w : ndarray of shape (n_features,), float64
     bias : float
     terms : Terms
     picked : ndarray of shape (2, n_at_a_time), int64
-        Space to work in: so many rows are scored, then added while they are still in the cache.
+        Workspace. So many rows are scored at a time, and then added while they are still in the cache.
     coefs : ndarray of shape (2, n_at_a_time), float64
-        Space to work in.
+        Workspace.
     gradients : ndarray of shape (2, n_features), float64
-        Added to: the negative rows', the positive rows'.
+        The gradients of the negative and of the positive rows are added to it.
     sums : ndarray of shape (2, 3), float64
-        Added to for each class: losses, slopes, slopes times scores.
+        For each class the sums of losses, slopes, and slopes times scores are added to it.
     """
     n, step, table, totals = y.shape[0], picked.shape[1], table_of(rows, w), sums_for(rows, gradients)
     for first in range(0, n, step):
@@ -59,7 +59,7 @@ def evaluate_rows(rows, y, weight, w, bias, terms, picked, coefs, gradients, sum
 
 @njit(nogil=True, cache=True)
 def curvatures(rows, y, weight, w, bias, terms, out):
-    """Write each row's weight times the curvature of its loss."""
+    """Write each row's weight times the curvature of its loss into out, float64 of shape (n_rows,)."""
     table = table_of(rows, w)
     for i in range(out.shape[0]):
         out[i] = weight[i] * curvature(terms, table_dot(rows, i, table) + bias, y[i] > 0)
@@ -69,17 +69,17 @@ def curvatures(rows, y, weight, w, bias, terms, out):
 def sparse_moments(rows, coefs, out):
     """Add the sum of ``coefs[i] x_i x_i'`` over CSR rows to the lower triangle of out."""
     for i in range(coefs.shape[0]):
-        begin, end = rows.offsets[i], rows.offsets[i + 1]
-        for j in range(begin, end):
+        start, end = rows.offsets[i], rows.offsets[i + 1]
+        for j in range(start, end):
             a = coefs[i] * rows.values[j]
             row = out[rows.indices[j]]
-            for k in range(begin, j + 1):
+            for k in range(start, j + 1):
                 row[rows.indices[k]] += a * rows.values[k]
 
 
 @njit(nogil=True, cache=True)
-def along(scores, moves, y, weight, terms, steps, out):
-    """Add the derivative of the loss along the moves, at several steps: to out, float64 of shape (n_steps,)."""
+def slopes_along_move(scores, moves, y, weight, terms, steps, out):
+    """Add the derivative of the loss along a move, at several steps, to out, float64 of shape (n_steps,)."""
     for i in range(scores.shape[0]):
         if weight[i] != 0.0 and moves[i] != 0.0:
             for k in range(steps.shape[0]):
@@ -87,32 +87,32 @@ def along(scores, moves, y, weight, terms, steps, out):
 
 
 @njit(nogil=True, cache=True)
-def shape_rows(rows, y, weight, w, bias, xi, both):
-    """Add up what the rows tell of the shape by their likelihood.
+def shape_rows(rows, y, weight, w, bias, xi, mixed):
+    """Sum the derivatives of minus the log-likelihood by the shape over the rows.
 
     Parameters
     ----------
     rows, y, weight, w, bias, xi
-    both : ndarray of shape (n_features + 1,), float64
-        Added to: the expected second derivative by xi and by each weight and the intercept.
+    mixed : ndarray of shape (n_features + 1,), float64
+        The expected second derivatives by xi and each weight, and by xi and the intercept, are added to it.
 
     Returns
     -------
     slope, information : float
         The derivative of minus the log-likelihood by xi, and its expected second derivative.
     """
-    slope, information, last = 0.0, 0.0, both.shape[0] - 1
-    table, sums = table_of(rows, w), sums_for(rows, both[:last])
+    slope, information, last = 0.0, 0.0, mixed.shape[0] - 1
+    table, sums = table_of(rows, w), sums_for(rows, mixed[:last])
     one_row, one_value = np.empty(1, np.int64), np.empty(1)
     for i in range(y.shape[0]):
         if weight[i] == 0.0:
             continue
         score = table_dot(rows, i, table) + bias
-        first, own, mixed = shape_terms(xi, score, y[i] > 0)
+        first, second, both = shape_terms(xi, score, y[i] > 0)
         slope += weight[i] * first
-        information += weight[i] * own
-        both[last] += weight[i] * mixed
-        one_row[0], one_value[0] = i, weight[i] * mixed
+        information += weight[i] * second
+        mixed[last] += weight[i] * both
+        one_row[0], one_value[0] = i, weight[i] * both
         table_axpys(rows, one_row, one_value, 1, sums)
-    add_sums(rows, sums, both[:last])
+    add_sums(rows, sums, mixed[:last])
     return slope, information

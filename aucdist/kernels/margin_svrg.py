@@ -1,4 +1,4 @@
-"""First-order steps on the margin-mean objective, at the cost of one inner product each."""
+"""Variance-reduced gradient steps on the margin-mean objective, at the cost of one inner product each."""
 
 from numba import njit
 
@@ -7,8 +7,8 @@ from aucdist.kernels.rows import row_axpy, row_dot
 
 
 @njit(nogil=True, cache=True)
-def draw(seed, n, out):
-    """Write independent integers from 0, ..., n - 1 into out, int64 of shape (n_steps,)."""
+def draw_integers(seed, n, out):
+    """Write independent uniform integers from 0, ..., n - 1 into out, int64 of shape (n_steps,)."""
     state = u64(seed)
     for k in range(out.shape[0]):
         state, out[k] = below(state, n)
@@ -20,30 +20,30 @@ def svrg_steps(rows, places, drawn, own, scores, along, y, weight, lam2, before,
 
         w + (z - n_steps v) / (before + n_steps + 1),    v the gradient at w.
 
-    That is so because the function is a square of curvature 1 but for the loss: by then each step has shrunk to that same
-    factor. A step only adds to z where its row's loss has another slope than at w.
+    All steps have the same factor at the end, because apart from the loss the function is a quadratic of curvature 1, which
+    shrinks the earlier steps. A step only adds to z if the slope of its row's loss differs from the slope at w.
 
     Parameters
     ----------
     rows : DenseRows or CsrRows
     places : ndarray of shape (n,), int64
-        Where in `rows` the row of each step is.
+        Position in `rows` of the row of each step.
     drawn : ndarray of shape (n,), int64
-        Which row of the block that is.
+        Position in the block of the row of each step.
     own : int
-        For rows of inner products with all rows (a Gram matrix): the place of the first of them among all, so that z holds
-        the rows' coefficients. -1 for plain rows.
+        For rows of a Gram matrix: the position of the block's first row among all rows, so that z holds coefficients of rows.
+        -1 for plain rows.
     scores, along : ndarray of shape (n_rows,), float64
-        The rows' products with w and with v.
+        Inner products of the rows with w and with v.
     y : ndarray of shape (n_rows,), int8
     weight : ndarray of shape (n_rows,), float64
-        Of the rows, 1 in the mean.
+        Weights of the rows, with mean 1.
     lam2 : float
     before : int
     done : int
-        Steps from w taken already; the steps may come in parts.
+        Number of steps from w taken before, as the steps may be taken in parts.
     z : ndarray of shape (n_features,), float64
-        0 at first; changed.
+        Updated; 0 before the first step.
     """
     for t in range(drawn.shape[0]):
         i, k = drawn[t], done + t

@@ -1,10 +1,10 @@
-"""One-pass learning of the pairwise square with the statistics of the rows seen, whole or sketched.
+"""One-pass steps for the pairwise square with full or sketched statistics of the rows so far.
 
-An arriving row x of label y meets all earlier rows of the other class at once, by their mean c and covariance S::
+A new row x of label y is paired with all earlier rows of the other class by their mean c and covariance S::
 
     w <- w - eta (lam w + 2 weight ((w.(x - c) - y) (x - c) + S w))
 
-and then counts in the statistics of its own class. Class 0 is -1, class 1 is +1.
+and then enters the statistics of its own class. Class 0 is -1, class 1 is +1.
 """
 
 import numpy as np
@@ -17,8 +17,8 @@ from aucdist.kernels.square_epochs import SMALLEST_SCALE
 
 
 @njit(nogil=True, cache=True)
-def learn_dense(rows, order, y, weights, eta, lam, counts, sums, squares, w):
-    """Learn rows with whole second moments: n_features^2 operations each.
+def opauc_full(rows, order, y, weights, eta, lam, counts, sums, squares, w):
+    """Take one step per row with full second moments; a step costs n_features^2 operations.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def learn_dense(rows, order, y, weights, eta, lam, counts, sums, squares, w):
     weights : ndarray of shape (n_rows,), float64
     eta, lam : float
     counts : ndarray of shape (2,), float64
-        Updated: what the rows seen of each class weigh.
+        Updated: total weight of the rows so far of each class.
     sums : ndarray of shape (2, n_features), float64
         Updated: their weighted sums.
     squares : ndarray of shape (2, n_features, n_features), float64
@@ -55,7 +55,7 @@ def learn_dense(rows, order, y, weights, eta, lam, counts, sums, squares, w):
             miss = row_dot(rows, i, w) - mean_w - y[i]
             a = 2.0 * eta * weights[i]
             for j in range(d):
-                # S w is the second moment's product less the mean's, and c enters with both: mean_w + miss in all.
+                # S w is the product with the second moments minus that with the mean, so c has the coefficient mean_w + miss.
                 own_part = miss * x[j] + (spread_w[j] - sums[other, j] * (mean_w + miss)) / counts[other]
                 w[j] = (1.0 - eta * lam) * w[j] - a * own_part
         counts[own] += weights[i]
@@ -127,17 +127,18 @@ def _row_spread_by_type(rows, i, r, matrix):
 
 
 @njit(nogil=True, cache=True)
-def learn_sketched(rows, order, y, weights, lengths, eta, lam, draws, sketch, totals, gram, w):
-    """Learn rows with sketched second moments: a step costs the row's non-zeros times m, and m^2, whatever n_features is.
+def opauc_sketched(rows, order, y, weights, lengths, eta, lam, draws, sketch, totals, gram, w):
+    """Take one step per row with sketched second moments; a step costs m operations per non-zero of the row, and m^2.
 
-    Every row of class k has m numbers r, drawn once: its weight, then m - 1 times plus or minus the weight's root. Kept are the
-    sums over the rows seen of ``x r'`` and of r; the first column is the sum of the rows. The covariance is that of the sketch,
-    on average the true one. As in `square_epochs` the weights are ``scale * v + sum over classes of sketch[k] @ places[k]``.
+    Every row has a vector r of m numbers, drawn once: its weight, then m - 1 times plus or minus the root of the weight. The
+    sketch holds the sums of ``x r'`` and of r over the rows so far; its first column is the sum of the rows. The covariance of
+    the sketch is the true covariance in expectation. As in `square_epochs`, the weights are kept as ``scale * v`` plus the sum
+    over both classes of ``sketch[k] @ places[k]``.
 
     Parameters
     ----------
     rows, order, y, weights, eta, lam
-        As in `learn_dense`.
+        As in `opauc_full`.
     lengths : ndarray of shape (n_rows,), float64
         The rows' squared Euclidean lengths.
     draws : ndarray of shape (1,), uint64
@@ -192,7 +193,7 @@ def learn_sketched(rows, order, y, weights, lengths, eta, lam, draws, sketch, to
                 with_v *= scale
                 along_v, scale = along_v * scale, 1.0
             along_v += _add_row(rows, i, -a * miss / scale, lengths[i], products, w, with_v)
-        # The row enters the sketch of its class; what that does to the weights is taken out of v again.
+        # The row enters the sketch of its class. The weights must not change by this, so its effect is subtracted from v.
         r[0] = weights[i]
         moved = r[0] * places[own, 0]
         for c in range(1, m):
@@ -217,7 +218,7 @@ def learn_sketched(rows, order, y, weights, lengths, eta, lam, draws, sketch, to
 
 @register_jitable
 def _add_row(rows, i, a, length, products, v, with_v):
-    """Add a times row i to v; return how much the row's product with v rises."""
+    """Add a times row i to v; return the increase of the row's inner product with v."""
     row_axpy(rows, i, a, v)
     for k in range(2):
         for c in range(products.shape[1]):

@@ -1,4 +1,4 @@
-"""Pieces of text out of bytes."""
+"""Copy pieces of text out of bytes."""
 
 from numba import njit
 
@@ -7,17 +7,17 @@ from aucdist.kernels.decimals import UNCOUNTED
 
 @njit(**UNCOUNTED)
 def gather(data, spans, offsets, out):
-    """Put pieces of the data one behind the other.
+    """Copy pieces of the data into one contiguous array.
 
     Parameters
     ----------
     data : ndarray of uint8
     spans : ndarray of shape (n, 2), int64
-        Where each piece starts and stops.
+        Start and stop of each piece.
     offsets : ndarray of shape (n + 1,), int64
-        Where each piece starts in `out`, and the end of the last.
+        Start of each piece in `out`, and the end of the last one.
     out : ndarray of uint8
-        Written.
+        Written: the pieces.
     """
     for r in range(spans.shape[0]):
         at = offsets[r]

@@ -1,22 +1,23 @@
 """Random numbers for kernels: the splitmix64 generator, unbiased integers, and permutations that are not stored.
 
-A draw takes the generator's state and returns the next one, so that a kernel owns its randomness and the same seed gives the
-same draws everywhere::
+Each function takes the state of the generator and returns the next one. So a kernel keeps its own state, and the same seed
+gives the same numbers everywhere::
 
     state = u64(seed)                       # from `engine.blocks.block_seed`
     state, i = below(state, n)              # int64, 0 <= i < n
     state, u = uniform01(state)             # float64, 0 <= u < 1
     fill_normal(seed, out)                  # float64, standard normal
 
-Where the t-th draw is wanted without those before it, ``stream(seed, t)`` is a state of its own for every t. The t-th place of a
-random order of n things, which may be far too many to store, is ``permuted(order, t, n)`` after ``new_order(key, n, order)``.
+``stream(seed, t)`` is a separate state for every t, for random numbers that belong to step t whatever was drawn before. The t-th
+element of a random permutation of n elements, which may be too many to store, is ``permuted(order, t, n)`` after
+``new_order(key, n, order)``.
 
-The generator and its constants are those of Steele, Lea & Flood, "Fast splittable pseudorandom number generators" (OOPSLA
-2014); integers come by the multiplication of Lemire, "Fast random integer generation in an interval" (2019).
+The generator and its constants are those of Steele, Lea & Flood, "Fast splittable pseudorandom number generators" (OOPSLA 2014).
+Integers are drawn by the multiplication of Lemire, "Fast random integer generation in an interval" (2019).
 
-Numba makes a float64 of a uint64 and an int64 added up, and NumPy warns of every overflow. So inside this file every integer is
-a ``u64(...)``: a uint64 that wraps around when compiled, a masked Python integer with ``NUMBA_DISABLE_JIT=1``. What a kernel
-gets back to count and index with is signed.
+In Numba the sum of a uint64 and an int64 is a float64, and NumPy warns of every overflow. So inside this file every integer is
+a ``u64(...)``: a uint64 that wraps around when compiled, and a masked Python integer with ``NUMBA_DISABLE_JIT=1``. Integers
+returned to kernels are signed.
 """
 
 import numpy as np
@@ -27,16 +28,16 @@ GOLDEN = 0x9E3779B97F4A7C15
 HALF = 32
 LOW_HALF = 0xFFFFFFFF
 ORDER_SIZE = 2 + 8
-"""Two numbers that belong to the length, and one for each round; after 6 rounds short orders are not equally frequent yet."""
+"""Two numbers that depend on the length, and one for each of 8 rounds; after 6 rounds short permutations are not yet uniform."""
 
 
 def u64(value):
-    """Return the integer modulo 2**64, as the draws want it: a uint64 when compiled, an int in plain Python."""
+    """Return the integer modulo 2**64: a uint64 when compiled, an int in plain Python."""
     return int(value) & 0xFFFFFFFFFFFFFFFF
 
 
 def i64(value):
-    """Return a u64 below 2**63 as an integer to count and index with."""
+    """Return a u64 below 2**63 as a signed integer for counting and indexing."""
     return int(value)
 
 
@@ -52,7 +53,7 @@ def _i64_compiled(value):
 
 @njit(nogil=True, cache=True)
 def mix(value):
-    """Return 64 bits that look random: a bijection of the u64s."""
+    """Return 64 pseudorandom bits from a u64, by a bijection."""
     value = u64(value)
     value = u64((value ^ (value >> u64(30))) * u64(0xBF58476D1CE4E5B9))
     value = u64((value ^ (value >> u64(27))) * u64(0x94D049BB133111EB))
@@ -61,26 +62,26 @@ def mix(value):
 
 @njit(nogil=True, cache=True)
 def next_state(state):
-    """Return the state after this one; ``mix(next_state(state))`` is the generator's next 64 bits."""
+    """Return the next state; ``mix(next_state(state))`` are the next 64 bits of the generator."""
     return u64(u64(state) + u64(GOLDEN))
 
 
 @njit(nogil=True, cache=True)
 def stream(seed, t):
-    """Return a state that depends on the seed and on t alone, for draws that belong to step t."""
+    """Return the state of step t, which depends on the seed and t only."""
     return mix(u64(seed) + u64(u64(t) * u64(GOLDEN)))
 
 
 @njit(nogil=True, cache=True)
 def uniform01(state):
-    """Return the next state and a float64 from [0, 1), a multiple of 2**-53."""
+    """Return the next state and a uniform float64 in [0, 1), a multiple of 2**-53."""
     state = next_state(state)
     return state, i64(mix(state) >> u64(11)) * 2.0**-53
 
 
 @njit(nogil=True, cache=True)
 def fill_normal(seed, out):
-    """Fill out, float64 of shape (n,), with independent standard normal numbers: Box & Muller's, two from two uniform ones."""
+    """Fill out, float64 of shape (n,), with independent standard normal numbers by the Box-Muller transform."""
     state = u64(seed)
     n = out.shape[0]
     for k in range(0, n, 2):
@@ -94,7 +95,7 @@ def fill_normal(seed, out):
 
 @njit(nogil=True, cache=True)
 def high_product(a, b):
-    """Return the upper 64 bits of the 128 of a times b, both u64."""
+    """Return the upper 64 bits of the 128-bit product of a and b, both u64."""
     a, b = u64(a), u64(b)
     a_low, a_high = a & u64(LOW_HALF), a >> u64(HALF)
     b_low, b_high = b & u64(LOW_HALF), b >> u64(HALF)
@@ -105,7 +106,7 @@ def high_product(a, b):
 
 @njit(nogil=True, cache=True)
 def below(state, n):
-    """Return the next state and an integer from 0, ..., n - 1, each equally likely to the last bit.
+    """Return the next state and an integer from 0, ..., n - 1, exactly uniform.
 
     Parameters
     ----------
@@ -117,7 +118,7 @@ def below(state, n):
     state = next_state(state)
     bits = mix(state)
     if u64(bits * n) < n:
-        # The values that would come up once too often: 2**64 mod n of them.
+        # 2**64 mod n values would be drawn once too often.
         surplus = u64(u64(0) - n) % n
         while u64(bits * n) < surplus:
             state = next_state(state)
@@ -127,16 +128,16 @@ def below(state, n):
 
 @njit(nogil=True, cache=True)
 def new_order(key, n, order):
-    """Write down the random order of 0, ..., n - 1 that belongs to the key, for `permuted`.
+    """Prepare the random permutation of 0, ..., n - 1 that belongs to the key, for `permuted`.
 
     Parameters
     ----------
     key : int
-        Any integer; different keys give different orders.
+        Any integer; different keys give different permutations.
     n : int
         1 to 2**63 - 1.
     order : ndarray of shape (ORDER_SIZE,), uint64
-        Written: as many ones as n - 1 has bits, half that number of bits, and the multiplier of each round.
+        Written: a mask of as many ones as n - 1 has bits, half that number of bits, and the multiplier of each round.
     """
     last, mask, n_bits = u64(n) - u64(1), u64(0), u64(0)
     while mask < last:
@@ -151,16 +152,16 @@ def new_order(key, n, order):
 
 @njit(nogil=True, cache=True)
 def permuted(order, t, n):
-    """Return what stands at place t of a random order.
+    """Return element t of a random permutation.
 
-    A bijection of the integers of as many bits as n - 1 has, each step of which can be undone (add, multiply by an odd number,
-    xor with the upper half of the bits), is applied until it lands below n. It runs through the same cycle whatever lies
-    above n, so it is a bijection of 0, ..., n - 1; fewer than two applications are needed on average.
+    The function is a bijection of the integers with as many bits as n - 1, because each of its steps is invertible: adding,
+    multiplying by an odd number, xor with the upper half of the bits. It is repeated until the result is below n (cycle
+    walking), which makes it a bijection of 0, ..., n - 1. Fewer than two repetitions are needed on average.
 
     Parameters
     ----------
     order : ndarray of shape (ORDER_SIZE,), uint64
-        From `new_order` with the same n.
+        Result of `new_order` with the same n.
     t : int
         0 to n - 1.
     n : int

@@ -3,6 +3,9 @@
 import numpy as np
 from numba import njit
 
+RIDGE = 1e-12
+"""Of the mean of the diagonal, added to it: points that nearly coincide make the system singular."""
+
 
 @njit(nogil=True, cache=True)
 def maximise(H, a, group, n_groups, b):
@@ -29,8 +32,8 @@ def maximise(H, a, group, n_groups, b):
         if b[i] > 0:
             free[n_free] = i
             n_free += 1
-    # Points that nearly coincide make the system singular; this much is lost to rounding in H anyhow. H may be 0.
-    ridge = 1e-12 * (trace if trace > 0.0 else 1.0) / n
+    # This much is lost to rounding in H anyhow. H may be 0.
+    ridge = RIDGE * (trace if trace > 0.0 else 1.0) / n
     for _ in range(10 * n + 100):
         solution = _stationary(H, a, group, free[:n_free], n_groups, ridge)
         if (solution[:n_free] >= 0).all():
@@ -60,7 +63,39 @@ def _stationary(H, a, group, free, n_groups, ridge):
         system[i, n + group[free[i]]] = 1.0
         system[n + group[free[i]], i] = 1.0
         right[i] = a[free[i]]
-    return np.linalg.solve(system, right)
+    _solve_in_place(system, right)
+    return right
+
+
+@njit(nogil=True, cache=True)
+def _solve_in_place(A, x):
+    """Solve ``A y = x`` by Gaussian elimination with row pivots; both are overwritten, x by the solution.
+
+    In plain loops: `np.linalg.solve` inside a kernel takes several seconds to compile, which is most of a first fit. The inner
+    loop runs along a row, so that it is vectorised.
+    """
+    n = len(x)
+    for k in range(n):
+        pivot = k
+        for i in range(k + 1, n):
+            if abs(A[i, k]) > abs(A[pivot, k]):
+                pivot = i
+        if pivot != k:
+            for j in range(k, n):
+                A[k, j], A[pivot, j] = A[pivot, j], A[k, j]
+            x[k], x[pivot] = x[pivot], x[k]
+        if A[k, k] == 0.0:
+            raise ZeroDivisionError("singular system")
+        for i in range(k + 1, n):
+            factor = A[i, k] / A[k, k]
+            if factor != 0.0:
+                for j in range(k + 1, n):
+                    A[i, j] -= factor * A[k, j]
+                x[i] -= factor * x[k]
+    for k in range(n - 1, -1, -1):
+        for j in range(k + 1, n):
+            x[k] -= A[k, j] * x[j]
+        x[k] /= A[k, k]
 
 
 @njit(nogil=True, cache=True)

@@ -1,8 +1,9 @@
-"""Epochs over rows for the pairwise square, where a step costs the row's non-zeros although every step moves all the weights.
+"""Epochs of stochastic gradient steps for the pairwise square; a step costs the row's non-zeros although it moves all weights.
 
-Each step adds multiples of one row and of a few dense vectors: the class means, the full gradient. So the weights are kept as
-``u = scale * v + places @ basis`` (the rows go into v, the dense vectors stay numbers), and the products of u with the means,
-which each step needs, are carried along by way of the rows' own. Only the end of an epoch makes u dense.
+Each step adds multiples of one row and of a few dense vectors: the class means and the full gradient. So the weights are kept
+as ``u = scale * v + coefs @ basis``, where the rows are added to v, and the dense vectors only change the coefficients. The
+inner products of u with the means, which each step needs, are updated from the rows' inner products. Only the end of an epoch
+makes u dense.
 """
 
 import numpy as np
@@ -13,17 +14,17 @@ from aucdist.kernels.random import below, u64, uniform01
 from aucdist.kernels.rows import row_axpy, row_dot
 
 AHEAD = 4
-"""So many steps before its own a row is fetched from memory."""
+"""How many steps ahead a row is prefetched from memory."""
 
 SMALLEST_SCALE = 1e-100
-"""Below it the scale is multiplied into v, long before it is rounded to 0."""
+"""A smaller scale is multiplied into v, long before it would underflow."""
 
 
 @njit(nogil=True, cache=True)
 def square_epoch(rows, order, y, factors, products, basis, gram, eta, lam, v, average_from, out):
     """Take one step per entry of `order`, and write the last weights, or their average over the last steps, into out.
 
-    With x the row less the mean m of its class, c the positive mean less the negative one, and g the last vector of the basis::
+    With x the row minus the mean of its class, c the positive mean minus the negative mean, and g the last vector of the basis::
 
         u <- u - eta (lam u + 2 (c.u) c + g + factor (x.u) x)
 
@@ -31,29 +32,29 @@ def square_epoch(rows, order, y, factors, products, basis, gram, eta, lam, v, av
     ----------
     rows : DenseRows or CsrRows
     order : ndarray of shape (n_steps,), int64
-        The rows to step along.
+        The row of each step.
     y : ndarray of shape (n_rows,), int8
         Labels, -1 or +1.
     factors : ndarray of shape (n_rows,), float64
-        Of the rows' own term.
+        Factors of the rows' own terms.
     products : ndarray of shape (n_rows, 3), float64
-        Each row's inner products with the basis.
+        Inner products of the rows with the basis vectors.
     basis : ndarray of shape (3, n_features), float64
         The negative mean, the positive mean, g.
     gram : ndarray of shape (3, 3), float64
-        Inner products of the basis.
+        Inner products of the basis vectors with each other.
     eta, lam : float
     v : ndarray of shape (n_features,), float64
         The weights to start from; overwritten.
     average_from : int
-        The average is over the steps from this one on, and needs ``eta * lam < 1``; n_steps gives the last weights.
+        The average is taken over the steps from this one on, and needs ``eta * lam < 1``; n_steps gives the last weights.
     out : ndarray of shape (n_features,), float64
-        Written.
+        Written: the weights.
     """
     n_steps = order.shape[0]
     scale, shrink = 1.0, 1.0 - eta * lam
     n0, n1, n2, sum0, sum1, sum2 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    # The products of u with both means.
+    # The inner products of u with the two means.
     negative, positive = 0.0, 0.0
     for j in range(v.shape[0]):
         negative += basis[0, j] * v[j]
@@ -65,7 +66,7 @@ def square_epoch(rows, order, y, factors, products, basis, gram, eta, lam, v, av
         if t + AHEAD < n_steps:
             prefetch_row(rows, order[t + AHEAD])
         if t >= average_from:
-            # What is put in now counts once in this step's weights, and shrunk in all that are left.
+            # A row added now counts in this step's weights, and shrunk in the weights of all later steps.
             left = -np.expm1((n_steps - t) * np.log1p(-eta * lam)) / (eta * lam)
             if t == average_from:
                 for j in range(v.shape[0]):
@@ -105,20 +106,20 @@ def square_epoch(rows, order, y, factors, products, basis, gram, eta, lam, v, av
 
 @njit(nogil=True, cache=True)
 def alias_table(weights, accept, other):
-    """Prepare draws with probabilities in proportion to the weights, by the alias method of Walker and Vose.
+    """Build the alias table (Walker, Vose) for sampling with probabilities proportional to the weights.
 
     Parameters
     ----------
     weights : ndarray of shape (n,), float64
-        At least 0; their sum is above 0.
+        At least 0, with a sum above 0.
     accept : ndarray of shape (n,), float64
-        Written: the chance that a place drawn evenly is kept.
+        Written: the probability to accept an index that is drawn uniformly.
     other : ndarray of shape (n,), int64
-        Written: the place taken in its stead.
+        Written: the index taken if it is not accepted.
     """
     n = weights.shape[0]
     mean = weights.sum() / n
-    # Places below the mean from the left, the others from the right.
+    # Indices below the mean are listed from the left, the others from the right.
     waiting = np.empty(n, dtype=np.int64)
     low, high = 0, n
     for i in range(n):
@@ -139,7 +140,7 @@ def alias_table(weights, accept, other):
             waiting[low] = large
             low += 1
             high += 1
-    # What is left over is 1 but for rounding.
+    # The remaining probabilities are 1 up to rounding.
     for k in range(low):
         accept[waiting[k]] = 1.0
     for k in range(high, n):
@@ -148,7 +149,7 @@ def alias_table(weights, accept, other):
 
 @njit(nogil=True, cache=True)
 def draw_rows(seed, accept, other, out):
-    """Write as many draws from the alias table as out, int64, is long."""
+    """Fill out, int64 of shape (n_draws,), with independent draws from the alias table."""
     state = u64(seed)
     n = accept.shape[0]
     for t in range(out.shape[0]):
@@ -159,7 +160,7 @@ def draw_rows(seed, accept, other, out):
 
 @njit(nogil=True, cache=True)
 def shuffle(seed, out):
-    """Write a random order of 0, ..., n - 1 into out, int64 of shape (n,)."""
+    """Write a random permutation of 0, ..., n - 1 into out, int64 of shape (n,)."""
     state = u64(seed)
     for t in range(out.shape[0]):
         state, place = below(state, t + 1)

@@ -1,4 +1,4 @@
-"""svmlight rows in bytes to the arrays of CSR: one pass over the bytes, after one that counts what there can be at most."""
+"""Parse svmlight rows into CSR arrays, by one pass that counts line breaks and colons and one that parses."""
 
 from numba import njit
 
@@ -10,7 +10,7 @@ SPACE, NEW_LINE, COLON, HASH, ZERO = 32, 10, 58, 35, 48
 
 @njit(**UNCOUNTED)
 def count_at_most(data):
-    """Return upper bounds of the numbers of rows and of values: the line breaks and the colons."""
+    """Return upper bounds on the numbers of rows and values: the numbers of line breaks and of colons."""
     rows, values = 0, 0
     for c in data:
         rows += c == NEW_LINE
@@ -20,38 +20,39 @@ def count_at_most(data):
 
 @njit(**UNCOUNTED)
 def parse_rows(data, first, last, most, topics, ignore_queries, labels, offsets, indices, values, hard):
-    """Read rows.
+    """Parse svmlight rows into labels and CSR arrays.
 
     Parameters
     ----------
     data : ndarray of uint8
         Whole lines; the last byte is a line break.
     first, last : int
-        The file's number of the first feature (0 or 1), and the last number allowed.
+        The number of the first feature in the file (0 or 1), and the largest number allowed.
     most : float
-        The greatest size of a value.
+        The largest absolute value allowed.
     topics : bool
         Whether a row without a label is allowed.
     ignore_queries : bool
-        Whether ``qid:...`` is passed over.
+        Whether ``qid:...`` is ignored.
     labels : ndarray of shape (rows, 2), int64
-        Written: where the label of each row starts and stops.
+        Written: start and stop of the label of each row.
     offsets : ndarray of shape (rows + 1,), int64
     indices : ndarray of shape (values,), int32
     values : ndarray of shape (values,), float32 or float64
-        Written: the rows in CSR form, without zeros. `rows` and `values` are those of `count_at_most`.
+        Written: the rows in CSR form, without zeros. The numbers of rows and values are those of `count_at_most`.
     hard : ndarray of shape (any, 3), int64
-        Written: position in `values`, start and stop of each number that Python must read. One for every 20 bytes is enough.
+        Written: position in `values`, and start and stop, of each number that Python must parse. One entry for every 20 bytes is
+        enough.
 
     Returns
     -------
     n_rows, n_values, n_hard : int
     width : int
-        Features up to the last that is named.
+        Number of features up to the last one that occurs.
     fault : int
-        `SOUND`, or what is wrong.
-    place : int
-        Where the next row starts, or the faulty pair.
+        `SOUND`, or the kind of error.
+    position : int
+        Start of the next row, or of the invalid pair.
     """
     i, row, k, n_hard, width, fault = 0, 0, 0, 0, 0, SOUND
     offsets[0] = 0
@@ -77,7 +78,7 @@ def parse_rows(data, first, last, most, topics, ignore_queries, labels, offsets,
 
 @njit(**INLINED)
 def _pairs(data, i, first, last, most, ignore_queries, k, n_hard, indices, values, hard):
-    """Read what follows a label; return the place after it (or the faulty pair), k, n_hard, the row's width and its fault."""
+    """Parse the pairs of a row; return the position after it (or of the invalid pair), k, n_hard, the row's width and fault."""
     before = first - 1
     while True:
         token = _after_blanks(data, i)
@@ -122,7 +123,7 @@ def _ends_token(c):
 
 @njit(**INLINED)
 def _after_blanks(data, i):
-    """Return the next place that is no blank; a line break is none."""
+    """Return the next position that is not blank; a line break is not blank."""
     c = byte_at(data, i)
     while c == SPACE or (9 <= c <= 13 and c != NEW_LINE):
         i += 1
@@ -132,7 +133,7 @@ def _after_blanks(data, i):
 
 @njit(**UNCOUNTED)
 def _after_token(data, i):
-    """Return the next place that is a blank, a line break or the start of a comment."""
+    """Return the next position of a blank, a line break or the start of a comment."""
     while not _ends_token(byte_at(data, i)):
         i += 1
     return i
@@ -154,6 +155,6 @@ def _has_colon(data, start, stop):
 
 @njit(**UNCOUNTED)
 def _is_query(data, i):
-    """Tell whether ``qid:`` starts here. Never beyond the data, since a line break ends the comparison."""
+    """Return whether ``qid:`` starts here. A line break ends the comparison, so it never reads beyond the data."""
     found = byte_at(data, i) == 113 and byte_at(data, i + 1) == 105
     return found and byte_at(data, i + 2) == 100 and byte_at(data, i + 3) == COLON

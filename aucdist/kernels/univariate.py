@@ -1,4 +1,4 @@
-"""Epochs over single rows for the class-weighted exponential and square losses; a step costs the row's non-zeros."""
+"""Epochs of stochastic gradient steps for the univariate exponential and square losses; a step costs the row's non-zeros."""
 
 import numpy as np
 from numba import njit
@@ -18,7 +18,7 @@ def univariate_epoch(rows, order, y, factors, exponential, eta, lam, w, bias):
     y : ndarray of shape (n_rows,), int8
     factors : ndarray of shape (n_rows,), float64
     exponential : bool
-        The loss of a margin m is ``exp(-m)``, else ``(1 - m)^2``.
+        Whether the loss of a margin m is ``exp(-m)``; otherwise it is ``(1 - m)^2``.
     eta, lam : float
     w : ndarray of shape (n_features,), float64
         Updated.

@@ -1,8 +1,8 @@
-"""Steps by function values alone: along a few random directions, a loss at a margin a little above and a little below.
+"""Zeroth-order steps, which only use values of the loss, along a few random directions.
 
-Within a round all rows share the directions. So the weights stay in the plane that these span, a point of it is a few
-coordinates c, and a row's score there is ``scores[i] + moves[i] @ c``, where ``moves[i]`` are its inner products with the
-directions: one for each direction and round, however many steps are taken.
+Within a round all rows share the directions. So the weights stay in the subspace that these span and have a few coordinates c
+there. A row's score is ``scores[i] + moves[i] @ c``, where ``moves[i]`` are its inner products with the directions. They are
+computed once per round, however many steps are taken.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from aucdist.kernels.random import below, fill_normal, stream, u64
 from aucdist.kernels.rows import SUM_IN_ANY_ORDER
 
 HINGE, ZERO_ONE = 0, 1
-"""The losses of a margin m: max(0, 1 - m), and 1 where m <= 0. The second has no gradient to descend along."""
+"""The losses of a margin m: max(0, 1 - m), and 1 if m <= 0, else 0. The gradient of the second is 0."""
 
 
 @njit(nogil=True, cache=True)
@@ -33,7 +33,7 @@ def losses_at(loss, margins, out):
 
 @njit(nogil=True, cache=True)
 def unit_vectors(seed, out):
-    """Write independent vectors, uniform on the unit sphere, into the rows of out, float64 of shape (n_directions, n)."""
+    """Write independent uniform points of the unit sphere into the rows of out, float64 of shape (n_directions, n)."""
     for a in range(out.shape[0]):
         fill_normal(stream(seed, a), out[a])
         total = 0.0
@@ -45,13 +45,13 @@ def unit_vectors(seed, out):
 
 @njit(nogil=True, cache=True)
 def slope_at(loss, margin, move, mu):
-    """Return the loss's slope along a direction that moves the margin so far, by values at mu times it on either side."""
+    """Return the central difference of the loss along a direction that changes the margin by `move`, with step mu."""
     return (loss_at(loss, margin + mu * move) - loss_at(loss, margin - mu * move)) / (2.0 * mu)
 
 
 @njit(nogil=True, cache=True)
 def slopes_along(loss, moves, scores, y, mu, out):
-    """Write the slope of each row's loss along each direction into out, float64 of shape (n_rows, n_directions).
+    """Write the central difference of each row's loss along each direction into out, float64 of shape (n_rows, n_directions).
 
     Parameters
     ----------
@@ -80,35 +80,35 @@ def _dot(x, y):
 def steps_along(
     loss, moves, scores, y, weight, pull, lam2, mu, gram, at_start, slopes, own, before, n_steps, seed, step, c
 ):
-    """Take steps in the plane of the directions, each by the estimate at one row drawn at random.
+    """Take steps in the subspace of the directions, each by the gradient estimate of one random row.
 
-    With s_a the slope of a row's function along direction a, the estimate moves coordinate a by s_a / n_directions. With `own`
-    it is the estimate at c less the row's own at 0, plus that of all rows at 0. The step's length is 1 / (k + 1) for
-    k = before + 1, before + 2, ...
+    With s_a the slope of a row's function along direction a, the estimate changes coordinate a by s_a / n_directions. With
+    `own` (variance reduction) it is the row's estimate at c minus the row's estimate at 0, plus that of all rows at 0. The
+    length of a step is 1 / (k + 1) for k = before + 1, before + 2, ...
 
     Parameters
     ----------
     loss, moves, scores, y, mu
         As in `slopes_along`.
     weight : ndarray of shape (n_rows,), float64
-        Of the rows, 1 in the mean.
+        Weights of the rows, with mean 1.
     pull : ndarray of shape (n_rows,), float64
-        What the margin mean adds: y times lam1 times the class's factor.
+        The contribution of the margin mean: y times lam1 times the factor of the class.
     lam2 : float
     gram : ndarray of shape (n_directions, n_directions), float64
         Inner products of the directions.
     at_start : ndarray of shape (n_directions,), float64
         Inner products of the directions with the weights at c = 0.
     slopes : ndarray of shape (n_directions,), float64
-        Of the whole function at c = 0; only read with `own`.
+        Slopes of the whole function at c = 0; only read with variance reduction.
     own : ndarray of shape (n_rows, n_directions) or (0, 0), float64
-        From `slopes_along`; without entries the estimates are plain ones.
+        Result of `slopes_along`; if it is empty, there is no variance reduction.
     before, n_steps : int
     seed : int
     step : ndarray of shape (n_directions,), float64
-        Room to work in.
+        Workspace.
     c : ndarray of shape (n_directions,), float64
-        Where to begin, 0; overwritten.
+        Updated; 0 before the first step.
     """
     n_directions = c.shape[0]
     reduced = own.shape[0] > 0

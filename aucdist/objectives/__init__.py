@@ -1,1 +1,1 @@
-"""Objectives: value, gradient and what a certificate needs."""
+"""Objectives: their values, gradients and lower bounds."""

@@ -1,4 +1,4 @@
-"""Rows of a Gram matrix that is too large to keep: their values are found when they are needed, some rows at a time."""
+"""Rows of a Gram matrix that is too large to store; their values are computed when they are needed, some rows at a time."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,15 +12,16 @@ from aucdist.objectives.margin_mean import gaussian_kernel
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class KernelBlock(Block):
-    """A block that stands for its rows of a Gaussian kernel's Gram matrix; `rows` are those that the kernel takes.
+    """A block of rows of the Gram matrix of a Gaussian kernel; its attribute `rows` holds the arguments of the kernel.
 
     Attributes
     ----------
     vectors : ndarray or csr_matrix of shape (n_vectors, n_features)
         All rows of the fit, in the order of the Gram matrix.
     sigma : float
+        Width of the kernel, as in `gaussian_kernel`.
     at_once : int
-        Of how many rows values are held.
+        How many rows of the Gram matrix are computed at a time.
     """
 
     vectors: Any
@@ -28,7 +29,7 @@ class KernelBlock(Block):
     at_once: int
 
     def chunks(self, which: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield parts of `which`, and the kernel values of the rows there, float64 of shape (n_part, n_vectors).
+        """Yield slices of `which` with the kernel values of these rows, float64 of shape (n_slice, n_vectors).
 
         Parameters
         ----------
@@ -40,7 +41,7 @@ class KernelBlock(Block):
             yield part, gaussian_kernel(self.X[which[part]], self.vectors, self.sigma)
 
     def times(self, vectors: np.ndarray) -> np.ndarray:
-        """Return the products of the Gram matrix's rows with vectors, float64 of shape (n_samples, ...).
+        """Return the products of the rows of the Gram matrix with vectors, float64 of shape (n_samples, ...).
 
         Parameters
         ----------

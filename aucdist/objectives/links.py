@@ -1,13 +1,14 @@
-"""Link functions and the losses that go with them: what a linear score says about the probability of the positive class.
+"""Link functions, which map linear scores to probabilities of the positive class, and the losses that fit them.
 
-Fu & Liu (2018) call the inverse link g, the score u = beta.x, the shape xi and the label y in {0, 1}. Their calibrated loss (4)
-is ``G(u) - y u`` with G' = g; it is convex for every link, as g rises. G is given but for a constant. Here the constant is
-chosen for each class so that the least value of the loss is 0: then the loss of a negative row is the integral of g up to u, that
-of a positive row the integral of 1 - g from u on. With X distributed as g they are the means of ``max(0, u - X)`` and
-``max(0, X - u)``. Neither gradient nor minimiser depends on that choice, and a value that is never negative can be held
-against a bound. For GEV it needs xi < 1, for from there on X has no mean, and the loss of a positive row no least value.
+Fu & Liu (2018) write g for the inverse link, u = beta.x for the score, xi for the shape and y in {0, 1} for the label. Their
+calibrated loss (4) is ``G(u) - y u`` with G' = g. It is convex for every link, because g rises. G is determined up to a
+constant. Here the constant of each class is chosen so that the minimum of the loss is 0. Then the loss of a negative row is the
+integral of g up to u, and that of a positive row is the integral of 1 - g from u on. With X distributed as g these are the
+means of ``max(0, u - X)`` and ``max(0, X - u)``. The choice changes neither gradient nor minimiser, and a value that is never
+negative can be compared with a lower bound. For GEV this needs xi < 1: from xi = 1 on, X has no mean and the loss of a positive
+row has no minimum.
 
-The other loss is the likelihood (3), minus its logarithm: convex but for GEV with xi > 0.
+The other loss is minus the logarithm of the likelihood (3). It is convex, except for GEV with xi > 0.
 """
 
 import math
@@ -38,9 +39,9 @@ from aucdist.kernels.link_rows import probabilities
 LINKS = ("gev", "logit", "probit", "cloglog")
 LOSSES = ("calibrated", "likelihood")
 LEAST_XI = -1.0
-"""Below it the slope of g has no bound."""
+"""The smallest shape. Below it the slope of g has no bound."""
 NO_MEAN_XI = 1.0
-"""From here on the distribution has no mean, hence the calibrated loss no least value."""
+"""From this shape on the distribution has no mean, so the calibrated loss has no minimum."""
 KINDS = {"gev": (GEV, 1.0), "cloglog": (GEV, -1.0), "logit": (LOGIT, 1.0), "probit": (PROBIT, 1.0)}
 NO_TABLE = np.zeros((1, DEGREE + 1))
 STEEPEST = {"logit": 0.25, "probit": 1.0 / math.sqrt(2.0 * math.pi)}
@@ -61,7 +62,7 @@ class Link:
     Raises
     ------
     InputError
-        For another name, or a shape that is out of range.
+        If the name is unknown, or the shape is out of range.
     """
 
     name: str
@@ -75,7 +76,7 @@ class Link:
             raise InputError(f"xi is {self.xi!r}; only the link gev has a shape")
 
     def probabilities(self, scores: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return g and 1 - g at each score, both to full relative precision, and exactly 0 or 1 beyond the support's ends.
+        """Return g and 1 - g at each score, both to full relative precision; outside of the support they are exactly 0 or 1.
 
         Parameters
         ----------
@@ -87,7 +88,7 @@ class Link:
         return above, below
 
     def score(self, probability: float) -> float:
-        """Return the score that has this probability, above 0 and below 1."""
+        """Return the score whose probability is this one, which must be above 0 and below 1."""
         p = probability
         if self.name == "logit":
             return math.log(p / (1.0 - p))
@@ -107,13 +108,13 @@ class Link:
 
     @property
     def mean(self) -> float:
-        """The mean of the distribution that g is; xi below 1."""
+        """The mean of the distribution with distribution function g; xi must be below 1."""
         if self.name in STEEPEST:
             return 0.0
         return _gev_mean(self.xi)
 
     def terms(self, *, likelihood: bool) -> Terms:
-        """Return the link as the kernels take it, with the loss."""
+        """Return the link and its loss in the form that the kernels take."""
         kind, sign = KINDS[self.name]
         mean, near, far = 0.0, NO_TABLE, NO_TABLE
         if kind == GEV and not likelihood:
@@ -124,7 +125,7 @@ class Link:
 
 
 def check_shape(xi: float) -> None:
-    """Refuse a shape that is below -1 or not finite."""
+    """Raise an InputError for a shape that is below -1 or not finite."""
     if not LEAST_XI <= xi < math.inf:
         raise InputError(
             f"xi is {xi!r}; it must be at least -1 and finite: below -1 the slope of the link has no bound"
@@ -132,19 +133,19 @@ def check_shape(xi: float) -> None:
 
 
 def _table(function: Callable[[float], float], intervals: tuple[float, float, int]) -> np.ndarray:
-    """Return a polynomial through the Chebyshev points of each interval, in powers of a variable that runs from -1 to 1."""
+    """Return polynomials that interpolate a function, one per interval, as coefficients of a variable from -1 to 1."""
     start, width, n = intervals
     table = np.zeros((n, DEGREE + 1))
     for k in range(n):
         middle = start + width * (k + 0.5)
         values = np.vectorize(lambda x, middle=middle: function(middle + 0.5 * width * x))
-        coefs = cheb2poly(chebinterpolate(values, DEGREE))  # without the last ones where they are 0
+        coefs = cheb2poly(chebinterpolate(values, DEGREE))  # trailing coefficients that are 0 are left out
         table[k, : len(coefs)] = coefs
     return table
 
 
 def _gev_mean(xi: float) -> float:
-    """Return ``(Gamma(1 - xi) - 1) / xi``, at 0 Euler's constant."""
+    """Return ``(Gamma(1 - xi) - 1) / xi``, which is Euler's constant at xi = 0."""
     if abs(xi) > 0.1:
         return math.expm1(math.lgamma(1.0 - xi)) / xi
     k = np.arange(2, 20)
@@ -164,7 +165,7 @@ class LinkLoss:
     Raises
     ------
     InputError
-        For another name, or a shape for which the loss has no least value.
+        If the name is unknown, or the loss has no minimum for the shape.
     """
 
     link: Link
@@ -186,18 +187,18 @@ class LinkLoss:
 
     @property
     def convex(self) -> bool:
-        """Whether the loss is convex in the score, so that a lower bound can be had from a gradient."""
+        """Whether the loss is convex in the score, so that a gradient gives a lower bound."""
         return not (self.likelihood and self.link.name == "gev" and self.link.xi > 0.0)
 
     @property
     def largest_curvature(self) -> float | None:
-        """A bound on the second derivative of the loss by the score; None where there is none."""
+        """An upper bound on the second derivative of the loss by the score; None if there is no bound."""
         if not self.likelihood:
             return self.link.steepest
-        # The logit's two losses are one. The normal distribution's is bounded by the variance of the truncated normal.
+        # The two losses of logit are the same. That of probit is bounded by the variance of a truncated normal variable.
         return {"logit": STEEPEST["logit"], "probit": 1.0}.get(self.link.name)
 
     @cached_property
     def terms(self) -> Terms:
-        """The loss as the kernels take it."""
+        """The loss in the form that the kernels take."""
         return self.link.terms(likelihood=self.likelihood)

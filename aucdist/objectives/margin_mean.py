@@ -1,4 +1,4 @@
-"""The margin-mean support vector machine: its terms, its gradient by function values, and the Gaussian kernel.
+"""The margin-mean support vector machine: its objective, its zeroth-order gradient estimate, and the Gaussian kernel.
 
 After Lu, Zhang & Cai, "Zeroth order optimization algorithm based on undersampling" (Journal of Nanjing University of
 Aeronautics & Astronautics 51(5), 2019), equations (5), (6), (9) and (11)::
@@ -9,12 +9,12 @@ with D_i = n_neg / n_pos for positives and n_pos / n_neg for negatives. With c t
 
     F(w) = |w - lam1 c|^2 / 2 + lam2 mean of loss(y_i w.x_i) - lam1^2 |c|^2 / 2,
 
-an ordinary support vector machine but that it shrinks towards lam1 c, not towards 0. The last term is the same for all w; the
-solvers leave it out, so that what is minimised is never negative. It is strongly convex, and for any a_i from [0, 1]
+a support vector machine that shrinks its weights towards lam1 c instead of 0. The last term is the same for all w. The solvers
+leave it out, so that the objective is never negative. The objective is strongly convex, and for any a_i in [0, 1]
 
     lam2 mean of a_i (1 - lam1 y_i c.x_i) - lam2^2 |mean of a_i y_i x_i|^2 / 2
 
-is a lower bound on it. With a kernel, w = sum of alpha_j phi(x_j), and inner products are read off the Gram matrix.
+is a lower bound on it. With a kernel, w = sum of alpha_j phi(x_j), and inner products are entries of the Gram matrix.
 """
 
 from collections.abc import Callable
@@ -29,18 +29,18 @@ LOSSES = {"hinge": HINGE, "zero-one": ZERO_ONE}
 
 
 def class_factors(weight_neg: float, weight_pos: float) -> tuple[float, float]:
-    """Return D for a negative and for a positive row, of what the classes weigh."""
+    """Return the factor D of a negative and of a positive row, given the total weights of the classes."""
     return weight_pos / weight_neg, weight_neg / weight_pos
 
 
 def zeroth_order_estimate(
     function: Callable[[np.ndarray], float], w: np.ndarray, directions: np.ndarray, mu: float
 ) -> np.ndarray:
-    """Return the gradient of a function as estimated by its values alone, equation (6) averaged over the directions.
+    """Return the zeroth-order estimate of a gradient from values of the function: equation (6), averaged over the directions.
 
-    For u uniform on the unit sphere its mean is 1/n_features times the gradient of the function's mean over the ball of
-    radius mu around w. The factor n_features is not in print, and none of the solvers puts it in: with it, steps of
-    length 1 / (k + 1) would be longer than the curvature along u allows.
+    For u uniform on the unit sphere, the mean of the estimate is 1/n_features times the gradient of the function's mean over
+    the ball of radius mu around w. The paper has no factor n_features, and neither have the solvers: with it, steps of length 1
+    / (k + 1) would be longer than the curvature along u allows.
 
     Parameters
     ----------
@@ -78,13 +78,13 @@ def gaussian_kernel(X: Any, Z: Any, sigma: float) -> np.ndarray:
     exponents *= -2.0
     exponents += _squares(X)[:, np.newaxis]
     exponents += _squares(Z)
-    np.maximum(exponents, 0.0, out=exponents)  # rounding: no distance is below 0
+    np.maximum(exponents, 0.0, out=exponents)  # rounding can make a distance slightly negative
     exponents *= -1.0 / sigma**2
     return np.exp(exponents, out=exponents)
 
 
 def median_distance(X: Any) -> float:
-    """Return the median distance between rows of X, of shape (n, n_features), that are not equal; nan if there are none."""
+    """Return the median distance between unequal rows of X, of shape (n, n_features); nan if all rows are equal."""
     X = X.astype(np.float64, copy=False)
     products = X @ X.T
     squares = _squares(X)

@@ -1,13 +1,13 @@
-"""The mean square over all positive-negative pairs, through the moments of the two classes.
+"""The pairwise square, the mean squared loss over all positive-negative pairs, computed from the moments of the two classes.
 
-For c the difference of the class means (positive minus negative) and S the sum of the two class covariances, each centred and
-divided by its class's weight, the mean over all pairs of ``(1 - w.(x_i - x_j))^2`` is ``(1 - w.c)^2 + w'S w``. So
-value, gradient and minimiser of ``P(w) = lam/2 |w|^2 + mean`` need no pairs. P is strongly convex, hence above its minimum by
-at most ``|gradient|^2 / (2 lam)``.
+Let c be the difference of the class means (positive minus negative), and S the sum of the two class covariances, each divided by
+its class's weight. Then the mean over all pairs of ``(1 - w.(x_i - x_j))^2`` equals ``(1 - w.c)^2 + w'S w``. So value, gradient
+and minimiser of ``P(w) = lam/2 |w|^2 + mean`` need no pairs. P is strongly convex, so it exceeds its minimum by at most
+``|gradient|^2 / (2 lam)``.
 
-P is the mean over all rows of ``P_t(w) = (1 - w.c)^2 + r_t (w.(x_t - own mean))^2 + lam/2 |w|^2``, where r_t is the number of
-rows over the size of the row's class. That is Luan & Gao's split (2018) but for two slips of its print: r_t is 1 over the
-class's size there, and the linear term of negative rows has the wrong sign.
+P is also the mean over all rows of ``P_t(w) = (1 - w.c)^2 + r_t (w.(x_t - class mean))^2 + lam/2 |w|^2``, where r_t is n_samples
+divided by the size of the row's class. This is the split of Luan & Gao (2018) with two misprints corrected: the paper prints r_t
+as 1 over the size of the class, and the linear term of negative rows with the wrong sign.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,22 +21,25 @@ from aucdist.kernels.codes import BinRows
 from aucdist.kernels.rows import CsrRows
 
 VALUE_AT_ZERO = 1.0
-"""Of the objective where all weights are 0."""
+"""The objective at w = 0."""
+
+ENOUGH = 1e-9
+"""A closed form whose relative gap is larger than this has lost digits."""
 
 CHUNK = 2**18
-"""Values that are centred at a time: what fits into a core's second-level cache."""
+"""How many values are centred at a time, so that they fit into the second-level cache of a core."""
 
 
 @dataclass(frozen=True, eq=False)
 class ClassMoments:
-    """Weight, mean and scatter of the rows of one class; they merge by ``+``.
+    """Weight, mean and scatter of the rows of one class; ``+`` merges two of them.
 
     Attributes
     ----------
     weight : float
     mean : ndarray of shape (n_features,), float64
     scatter : ndarray of shape (n_features, n_features) or (n_features,), float64
-        Weighted sum of the outer products of the centred rows, or its diagonal alone.
+        Weighted sum of the outer products of the centred rows, or only its diagonal.
     """
 
     weight: float
@@ -48,11 +51,11 @@ class ClassMoments:
         if 0.0 in (self.weight, other.weight):
             return self if other.weight == 0.0 else other
         weight = self.weight + other.weight
-        way = other.mean - self.mean
-        squares = np.outer(way, way) if self.scatter.ndim == 2 else way * way
+        shift = other.mean - self.mean
+        squares = np.outer(shift, shift) if self.scatter.ndim == 2 else shift * shift
         scatter = self.scatter + other.scatter
         scatter += squares * (self.weight * other.weight / weight)
-        return ClassMoments(weight, self.mean + way * (other.weight / weight), scatter)
+        return ClassMoments(weight, self.mean + shift * (other.weight / weight), scatter)
 
 
 def class_moments(block: Block, label: int, *, full: bool) -> ClassMoments:
@@ -64,7 +67,7 @@ def class_moments(block: Block, label: int, *, full: bool) -> ClassMoments:
     label : int
         -1 or +1.
     full : bool
-        The whole scatter matrix, for which sparse rows are made dense a few at a time; or its diagonal.
+        Whether to return the full scatter matrix, for which sparse rows are made dense a few at a time, or its diagonal.
     """
     d = block.n_features
     total = ClassMoments(0.0, np.zeros(d), np.zeros((d, d) if full else d))
@@ -84,7 +87,7 @@ def class_moments(block: Block, label: int, *, full: bool) -> ClassMoments:
 
 
 def _dense_moments(x: np.ndarray, weight: np.ndarray | None, *, full: bool) -> ClassMoments:
-    """Moments of rows that nobody else holds: they are centred where they are."""
+    """Return the moments of rows x; x is centred in place."""
     total = float(len(x)) if weight is None else float(weight.sum())
     if total == 0.0:
         return ClassMoments(0.0, x[:0].sum(axis=0), x[:0].sum(axis=0))
@@ -96,7 +99,10 @@ def _dense_moments(x: np.ndarray, weight: np.ndarray | None, *, full: bool) -> C
 
 
 def _sparse_moments(block: Block, label: int) -> ClassMoments:
-    """Moments of sparse rows without making them dense: a value that is not stored is at the distance of the mean."""
+    """Return the moments of sparse rows without making them dense.
+
+    A value that is not stored is 0, so its squared distance to the mean is the squared mean.
+    """
     mine = block.take(np.flatnonzero(block.y == label))
     rows, d = mine.rows, block.n_features
     weight = np.repeat(mine.weights(), np.diff(rows.offsets))
@@ -128,7 +134,7 @@ def _code_moments(block: Block, label: int, *, full: bool) -> ClassMoments:
 
 @dataclass(frozen=True, eq=False)
 class PairwiseSquare:
-    """The objective of two classes whose moments are known.
+    """The objective as a function of the moments of both classes.
 
     Attributes
     ----------
@@ -140,47 +146,67 @@ class PairwiseSquare:
 
     @property
     def difference(self) -> np.ndarray:
-        """The positive mean minus the negative one, of shape (n_features,)."""
+        """The mean of the positives minus the mean of the negatives, of shape (n_features,)."""
         return self.pos.mean - self.neg.mean
 
     @property
-    def spread(self) -> np.ndarray:
-        """The sum of the two covariances, or its diagonal: of the shape of the scatters."""
+    def covariance(self) -> np.ndarray:
+        """S, the sum of the two class covariances, or its diagonal: of the shape of the scatters."""
         return self.pos.scatter / self.pos.weight + self.neg.scatter / self.neg.weight
 
     def minimisers(self, lams: Sequence[float]) -> Iterator[tuple[np.ndarray, float, np.ndarray]]:
-        """Yield the minimiser for each lam, the value and the gradient there; all of them from one eigendecomposition.
+        """Yield the minimiser for each lam with its value and gradient, all from one eigendecomposition.
 
-        The minimiser solves ``(S + c c' + lam/2 I) w = c``; it is parallel to ``(S + lam/2 I)^-1 c``. Full scatters are needed.
+        The minimiser solves ``(S + c c' + lam/2 I) w = c`` and is parallel to ``(S + lam/2 I)^-1 c``. The moments must hold full
+        scatter matrices.
 
         Parameters
         ----------
         lams : sequence of float
             Above 0.
         """
-        c, spread = self.difference, self.spread
-        sizes, axes = np.linalg.eigh(spread)
-        # Rounding may leave the zeros of a singular matrix just below zero.
-        sizes, along = np.maximum(sizes, 0.0), axes.T @ c
+        c, covariance = self.difference, self.covariance
+        eigenvalues, eigenvectors = np.linalg.eigh(covariance)
+        # Rounding can make the zero eigenvalues of a singular matrix slightly negative.
+        eigenvalues, coefs = np.maximum(eigenvalues, 0.0), eigenvectors.T @ c
         for lam in lams:
-            u = axes @ (along / (sizes + 0.5 * lam))
-            w = u / (1.0 + c @ u)
-            spread_w = spread @ w
-            yield w, value(w, c, float(w @ spread_w), lam), gradient(w, c, spread_w, lam)
+            u = eigenvectors @ (coefs / (eigenvalues + 0.5 * lam))
+            found = self._at(u / (1.0 + c @ u), covariance, lam)
+            if lower_bound(found[1], found[2], lam) < (1.0 - ENOUGH) * found[1]:
+                # Columns of very different scales: every eigenvector is as inexact as the one of the largest eigenvalue.
+                u = _solved_at_one_scale(covariance + np.diag(np.full(len(c), 0.5 * lam)), c)
+                found = min(found, self._at(u / (1.0 + c @ u), covariance, lam), key=lambda outcome: outcome[1])
+            yield found
+
+    def _at(self, w: np.ndarray, covariance: np.ndarray, lam: float) -> tuple[np.ndarray, float, np.ndarray]:
+        c, covariance_w = self.difference, covariance @ w
+        return w, value(w, c, float(w @ covariance_w), lam), gradient(w, c, covariance_w, lam)
+
+
+def _solved_at_one_scale(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Solve a positive definite system whose unknowns are brought to one scale first, with two steps of refinement."""
+    scale = 1.0 / np.sqrt(np.diag(matrix))
+    system = matrix * np.outer(scale, scale)
+    # Least squares, since rounding may have left the system not quite definite.
+    inverse = np.linalg.pinv(system, rcond=1e-15, hermitian=True)
+    u = np.zeros(len(right))
+    for _ in range(3):
+        u = u + scale * (inverse @ (scale * (right - matrix @ u)))
+    return u
 
 
 def value(w: np.ndarray, difference: np.ndarray, variance: float, lam: float) -> float:
-    """Return P(w), where `variance` is w'S w: the scores' variance within the positives plus that within the negatives."""
+    """Return P(w), given `variance` = w'S w, the variance of the scores within the positives plus that within the negatives."""
     return float((1.0 - w @ difference) ** 2 + variance + 0.5 * lam * (w @ w))
 
 
-def gradient(w: np.ndarray, difference: np.ndarray, spread_w: np.ndarray, lam: float) -> np.ndarray:
-    """Return the gradient of P at w, where `spread_w` is S w."""
-    return lam * w + 2.0 * (spread_w - (1.0 - w @ difference) * difference)
+def gradient(w: np.ndarray, difference: np.ndarray, covariance_w: np.ndarray, lam: float) -> np.ndarray:
+    """Return the gradient of P at w, given `covariance_w` = S w."""
+    return lam * w + 2.0 * (covariance_w - (1.0 - w @ difference) * difference)
 
 
 def lower_bound(primal: float, gradient: np.ndarray, lam: float) -> float:
-    """Return a bound that no weights can get below, from the value and the gradient at any one point."""
+    """Return a lower bound on the minimum of P, from the value and the gradient at any one point."""
     return max(0.0, float(primal - gradient @ gradient / (2.0 * lam)))
 
 
@@ -190,7 +216,7 @@ FACTORS = ("corrected", "print")
 def row_factors(
     y: np.ndarray, weight: np.ndarray, weight_neg: float, weight_pos: float, n_samples: int, factor: str = "corrected"
 ) -> np.ndarray:
-    """Return r_t for each row: n over the size of the row's class (``"corrected"``), or 1 over it (``"print"``).
+    """Return r_t for each row: n_samples (``"corrected"``) or 1 (``"print"``) over the size of the row's class.
 
     Parameters
     ----------
@@ -198,9 +224,9 @@ def row_factors(
         Labels, -1 or +1.
     weight : ndarray of shape (n_rows,), float64
     weight_neg, weight_pos : float
-        What all rows of each class weigh, wherever they are.
+        Total weight of each class over all blocks.
     n_samples : int
-        Number of all rows.
+        Number of rows in all blocks.
     factor : {"corrected", "print"}
     """
     share = weight / np.where(y > 0, weight_pos, weight_neg)

@@ -1,4 +1,4 @@
-"""Maps from a model's scores to probabilities, which travel and are saved as plain numbers."""
+"""Maps from a model's scores to probabilities. They are saved as plain numbers."""
 
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, replace
@@ -17,7 +17,7 @@ class ProbabilityMap(ABC):
     Attributes
     ----------
     odds : float
-        What the odds are multiplied with: see `corrected`.
+        Factor for the odds of the positive class, see `corrected`.
     """
 
     odds: float
@@ -35,17 +35,17 @@ class ProbabilityMap(ABC):
         return np.column_stack([negative / whole, weighted / whole])
 
     def corrected(self, share: float, prior: float | None) -> Self:
-        """Return the map for rows of which another share is positive, the rows of each class being the same.
+        """Return the map for data with another share of positives, but the same distribution within each class.
 
-        Then Bayes' rule multiplies the odds of every row by the ratio of the two shares' odds. That is exact where training rows
-        were left out by chance within a class, as undersampling does.
+        By Bayes' rule, the odds of every row are multiplied by the ratio of the odds of the two shares. This is exact if training
+        rows were left out at random within a class, as by undersampling.
 
         Parameters
         ----------
         share : float
-            Of the positive rows among those that the map was fitted to.
+            Share of positives among the rows that the map was fitted to.
         prior : float or None
-            Of the positive rows among those to come; None for the same.
+            Share of positives among the rows to predict; None for the same share.
         """
         if prior is None:
             return self
@@ -53,20 +53,20 @@ class ProbabilityMap(ABC):
 
     @abstractmethod
     def _both(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the probability of either class, the positive one first, before the correction."""
+        """Return the probabilities of the positive and of the negative class, before the correction of the odds."""
 
     @abstractmethod
     def shifted(self, by: float) -> Self:
-        """Return the same map for scores from which a number was taken away."""
+        """Return the same map for scores from which `by` has been subtracted."""
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
-        """Return the map in types of JSON."""
+        """Return the map as a dict of JSON types."""
 
 
 @dataclass(frozen=True, eq=False)
 class LinkMap(ProbabilityMap):
-    """The link's probability at ``slope * score + offset``."""
+    """The map to the link's probability at ``slope * score + offset``."""
 
     link: Link
     slope: float
@@ -76,11 +76,11 @@ class LinkMap(ProbabilityMap):
         return self.link.probabilities(self.slope * scores + self.offset)
 
     def shifted(self, by: float) -> "LinkMap":
-        """Return the same map for scores from which a number was taken away."""
+        """Return the same map for scores from which `by` has been subtracted."""
         return replace(self, offset=self.offset + self.slope * by)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the map in types of JSON."""
+        """Return the map as a dict of JSON types."""
         return {
             "kind": "link",
             "odds": self.odds,
@@ -92,12 +92,12 @@ class LinkMap(ProbabilityMap):
 
 @dataclass(frozen=True, eq=False)
 class IsotonicMap(ProbabilityMap):
-    """A rising line through points; the first and the last probability hold beyond them.
+    """The map that interpolates linearly between points, and is constant beyond the first and the last point.
 
     Attributes
     ----------
     scores, probabilities : ndarray of shape (n_points,), float64
-        Both ascending.
+        The points, both ascending.
     """
 
     scores: np.ndarray
@@ -108,22 +108,22 @@ class IsotonicMap(ProbabilityMap):
         return positive, 1.0 - positive
 
     def shifted(self, by: float) -> "IsotonicMap":
-        """Return the same map for scores from which a number was taken away."""
+        """Return the same map for scores from which `by` has been subtracted."""
         return replace(self, scores=self.scores - by)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the map in types of JSON."""
+        """Return the map as a dict of JSON types."""
         points = {"scores": self.scores.tolist(), "probabilities": self.probabilities.tolist()}
         return {"kind": "isotonic", "odds": self.odds} | points
 
 
 def map_from_json(content: dict[str, Any]) -> ProbabilityMap:
-    """Return the map that `to_json` described.
+    """Return the map from the dict that `to_json` returned.
 
     Raises
     ------
     InputError
-        If it is of a kind that is not known.
+        If the kind of the map is unknown.
     """
     if content["kind"] == "link":
         link = Link(content["link"]["name"], content["link"]["xi"])

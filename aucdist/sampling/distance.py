@@ -1,15 +1,18 @@
-"""Undersampling by the distance to a separating hyperplane: the nearer a row of the larger class, the likelier it stays.
+"""Undersampling by the distance to a separating hyperplane: the nearer a row of the majority class, the more likely it is kept.
 
 After Lu, Zhang & Cai, "Zeroth order optimization algorithm based on undersampling" (Journal of Nanjing University of
-Aeronautics & Astronautics 51(5), 2019), algorithms 1 and 2 (U1, U2). The print measures the bins of (4) from 0; here they
-begin at the least distance, else there could be no row in the nearest, and a rate of 0 or less for the farthest. U2 keeps the
-rows nearest the hyperplane (the print sorts in descending order, but wants the near ones) and samples them by (4) as well.
-The print's hyperplane is that of a support vector machine whose classes weigh as much as they have rows; on lopsided
-classes that one is often w = 0, from which all rows are equally far. By default ours weighs both classes alike.
+Aeronautics & Astronautics 51(5), 2019), algorithms 1 and 2 (U1, U2). Differences from the paper:
 
-Whether a row stays is decided by its distance and by a random number from its ``row_id`` and the seed. So for a given
-hyperplane the sample depends neither on the workers nor on how the rows lie in blocks; and the default hyperplane, found to a
-gap of 1 %, depends on the blocks alone.
+* The paper measures the bins of (4) from 0. Here they start at the smallest distance. Otherwise the nearest bin could be empty,
+  and the sampling probability of the farthest rows could be 0 or negative.
+* U2 selects the rows nearest to the hyperplane and samples them by (4). The paper sorts in descending order, but means the near
+  rows.
+* The paper's hyperplane is that of a support vector machine with equal weights for all rows. With very unequal classes its
+  weights are often 0, and then all rows have the same distance. By default both classes have the same total weight here.
+
+Whether a row is kept depends on its distance, and on a random number from its ``row_id`` and the seed. So the sample for a
+given hyperplane depends neither on the workers nor on the blocks. The default hyperplane, which is fitted to a gap of 1 %,
+depends on the blocks only.
 """
 
 import numbers
@@ -17,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -28,19 +31,23 @@ from aucdist.engine.blocks import Blocks, LocalBlocks, Summary, block_seed, with
 from aucdist.engine.mapped import MappedBlocks
 from aucdist.errors import InputError, unknown
 from aucdist.kernels.rows import project
-from aucdist.sampling.classes import checked
+from aucdist.sampling.base import Sampler
 from aucdist.solvers.base import solve
 from aucdist.solvers.hinge.dual import hinge_sdcd
 
 METHODS = ("auto", "u1", "u2")
 LOPSIDED = 10.0
-"""From this imbalance on `auto` takes u2: the paper's border."""
+"""From this imbalance ratio on `auto` takes u2, as in the paper."""
+
+POOR, MOST_TRIES = 0.1, 5
+"""A default hyperplane whose relative gap is still larger than this is nowhere: on many rows of classes that overlap, dual
+coordinate descent takes a thousand passes at C = 1. A tenth of C is tried then, and so on, so many times at most."""
 
 COST = 1.0
-"""The lam2 of (1) for the default hyperplane."""
+"""The paper's lam2 in (1), for the default hyperplane."""
 
 TOL, MAX_PASSES = 1e-2, 100
-"""Of the default hyperplane: rates change little with it."""
+"""Stopping criteria of the default hyperplane; the sampling probabilities hardly depend on them."""
 
 DIGIT = 8
 N_DIGITS = 2**DIGIT
@@ -62,19 +69,20 @@ class Hyperplane:
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """Which rows stay.
+    """The rule that decides which rows are kept.
 
     Attributes
     ----------
     model : object
-        With `decision_function`; distances are its sizes, for a common factor changes nothing.
+        A model with `decision_function`, whose absolute values are the distances; a common factor has no effect.
     majority : int
-        The larger class, -1 or 1.
+        The majority class, -1 or 1.
     low, high : float
-        The least and the greatest distance among the rows to be sampled.
+        The smallest and the largest distance of the rows that are sampled.
     last_lot : int
-        Of the rows at the greatest distance those with a lot up to this take part.
+        Ties at the largest distance: the rows whose random number is at most this are sampled, the others are left out.
     n_bins : int
+        Number of bins between the smallest and the largest distance.
     seed : int
     """
 
@@ -87,51 +95,61 @@ class Rule:
     seed: int
 
     def rates(self, distances: np.ndarray) -> np.ndarray:
-        """Return the chance of each row to stay, equation (4), without regard to `high`."""
+        """Return the probability to keep each row, by equation (4) alone, whatever `high` is."""
         width = (self.high - self.low) / self.n_bins
         number = np.ceil((distances - self.low) / width)
         return 1.0 - (np.clip(number, 1, self.n_bins) - 1) / self.n_bins
 
     def stays(self, block: Block) -> np.ndarray:
-        """Return which rows stay, bool of shape (n_samples,); rows of weight 0 never do."""
-        there = block.weights() > 0
-        which, near, lots = _majority(block, self.model, self.majority, self.seed)
+        """Return which rows are kept, bool of shape (n_samples,); rows of weight 0 are not."""
+        kept = block.weights() > 0
+        which, near, lots = _majority_rows(block, self.model, self.majority, self.seed)
         near_enough = (near < self.high) | ((near == self.high) & (lots <= np.uint64(self.last_lot)))
         chance = (scrambled(block.row_id[which], block_seed(self.seed, 1, 0)) >> np.uint64(11)) * 2.0**-53
-        there[which] = near_enough & (chance < self.rates(near))
-        return there
+        kept[which] = near_enough & (chance < self.rates(near))
+        return kept
 
     def __call__(self, block: Block) -> Block:
-        """Return the block of the rows that stay."""
+        """Return the block of the rows that are kept."""
         return block.take(np.flatnonzero(self.stays(block)), index=block.index)
 
 
-class DistanceUnderSampler(BaseEstimator):
-    """Leave out rows of the larger class, the farther from a hyperplane the likelier.
+class DistanceUnderSampler(Sampler):
+    """Undersample the majority class by the distance to a hyperplane; rows near the hyperplane are more likely to be kept.
+
+    The smallest class is kept whole. If there are more than two classes, each other class is sampled by its own hyperplane, which
+    separates it from the smallest class.
 
     Parameters
     ----------
     method : {"auto", "u1", "u2"}, default="auto"
-        ``u1``: cut the range of distances into `n_bins` equal parts; a row in the j-th stays with the chance
-        1 - (j - 1) / n_bins. ``u2``: the same among the `ratio` times n_minority rows nearest the hyperplane; the others go.
-        ``auto``: u1 where the larger class has less than 10 times the rows of the smaller, else u2.
+        ``u1`` divides the range of distances into `n_bins` bins of equal width and keeps a row in the j-th bin with probability
+        1 - (j - 1) / n_bins. ``u2`` does the same among the `ratio` times n_minority rows nearest to the hyperplane, and
+        removes the others. ``auto`` takes u1 if the majority class has less than 10 times the rows of the minority class, else
+        u2.
     n_bins : int, default=10
-        The paper's m, which it does not tell; at least 2, for with one every row would stay.
+        Number of bins, the paper's m, for which it gives no value. At least 2, because with one bin every row would be kept.
     ratio : float, default=10
-        ``u2``: rows to sample from for each row of the smaller class.
+        Only for ``u2``: number of rows to sample from, per row of the minority class.
     svm : object or None, default=None
-        What tells the distance: a classifier with `decision_function`, linear or with a kernel, fitted or not. None is a
-        linear support vector machine with C = 1 whose classes weigh alike, by `aucdist.solvers.hinge.dual`. Scale the features
-        first, and for a fitted one as they were for its fit.
+        The model that measures the distance: a classifier with `decision_function`, linear or with a kernel, fitted or not.
+        None means a linear support vector machine with C = 1, or less where that takes too long, and the same total weight for
+        both classes (`aucdist.solvers.hinge.dual`). Scale the features first; for a fitted model, scale them as for its fit.
     random_state : int, RandomState or None, default=None
 
     Attributes
     ----------
     sample_indices_ : ndarray of shape (n_kept,), int64
-        Positions of the rows that stay, ascending.
+        Positions of the rows that are kept, ascending.
+    sampling_strategy_ : dict
+        For each class that is sampled, the number of its rows that are kept.
+    rules_ : dict
+        For each class that is sampled, the `Rule` that decides which of its rows are kept.
     rule_ : Rule
-        Which rows stay.
+        The same for two classes: the rule of the majority class.
     n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        If X has column names.
 
     Examples
     --------
@@ -141,9 +159,11 @@ class DistanceUnderSampler(BaseEstimator):
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> X = (X - X.mean(axis=0)) / X.std(axis=0)
     >>> X_kept, y_kept = DistanceUnderSampler(random_state=0).fit_resample(X, y)
-    >>> int(np.sum(y == 0)), int(np.sum(y_kept == 0)), len(y_kept) < len(y)  # all of the smaller class stay
+    >>> int(np.sum(y == 0)), int(np.sum(y_kept == 0)), len(y_kept) < len(y)  # the whole minority class is kept
     (212, 212, True)
     """
+
+    returns_rows_of_input = True
 
     def __init__(
         self,
@@ -160,38 +180,34 @@ class DistanceUnderSampler(BaseEstimator):
         self.svm = svm
         self.random_state = random_state
 
-    def fit_resample(self, X: Any, y: Any) -> tuple[Any, Any]:
-        """Return the rows that stay, and their labels, in the order and the type they came in.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or array, or DataFrame of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Two classes.
-
-        Raises
-        ------
-        InputError
-            A ValueError: for a parameter outside its range, or rows that are all equally far.
-        """
-        self.check_parameters()
-        rows, labels, (minority, _) = checked(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
-        block = Block.of(rows, np.where(labels == minority, 1, -1))
-        self.rule_ = self.rule(LocalBlocks([block]))
-        self.sample_indices_ = np.flatnonzero(self.rule_.stays(block))
+    def _resample(self, X: Any, y: Any, rows: Any, labels: np.ndarray, classes: np.ndarray) -> tuple[Any, Any]:
+        smallest, others = classes[0], classes[1:]
+        self.rules_, self.sampling_strategy_ = {}, {}
+        kept = labels == smallest
+        for label in others:
+            which = np.flatnonzero((labels == smallest) | (labels == label))
+            block = Block.of(rows if len(others) == 1 else rows[which], np.where(labels[which] == smallest, 1, -1))
+            rule = self.rule(LocalBlocks([block]))
+            stays = rule.stays(block)
+            kept[which] |= stays
+            key = label.item() if hasattr(label, "item") else label
+            self.rules_[key], self.sampling_strategy_[key] = rule, int((stays & (block.y < 0)).sum())
+        if len(others) == 1:
+            self.rule_ = rule
+        self.sample_indices_ = np.flatnonzero(kept)
         return _safe_indexing(X, self.sample_indices_), _safe_indexing(y, self.sample_indices_)
 
     def resample_blocks(self, blocks: Blocks) -> Blocks:
-        """Return the rows that stay, where they are; each row must have a ``row_id`` of its own.
+        """Return the rows that are kept as blocks on the same workers; each row must have its own ``row_id``.
 
-        From a given hyperplane this takes two passes, one for the distances and one for the sample, and up to sixteen
-        reductions of 256 counts that read no row.
+        Given the hyperplane, this takes two passes, one for the distances and one for the sample, and up to sixteen reductions of
+        256 counts that read no rows.
         """
         self.check_parameters()
         return MappedBlocks(blocks, self.rule(blocks))
 
     def rule(self, blocks: Blocks) -> Rule:
-        """Return which rows of the blocks stay."""
+        """Return the rule that decides which rows of the blocks are kept."""
         n_minority, n_majority = sorted((blocks.n_pos, blocks.n_neg))
         if n_minority == 0:
             raise InputError("all rows are of one class: there is no hyperplane, and nothing to sample")
@@ -199,14 +215,14 @@ class DistanceUnderSampler(BaseEstimator):
         seed = int(check_random_state(self.random_state).randint(2**31))
         model = self._model(blocks)
         blocks = blocks.without_memory()
-        told = blocks.reduce(measure, model, majority, seed)
-        low, high, last_lot = min(told["low"]), max(told["high"]), 2**64 - 1
+        found = blocks.reduce(measure_distances, model, majority, seed)
+        low, high, last_lot = min(found["low"]), max(found["high"]), 2**64 - 1
         if not np.isfinite([low, high]).all():
             raise InputError("the distances to the hyperplane are not all finite")
         wanted = int(self.ratio * n_minority)
         lopsided = n_majority >= LOPSIDED * n_minority
         if (self.method == "u2" or (self.method == "auto" and lopsided)) and wanted < n_majority:
-            high, last_lot = _cut(blocks, wanted)
+            high, last_lot = _distance_of_rank(blocks, wanted)
         if not high > low:
             raise InputError(
                 f"all rows of the larger class are equally far from the hyperplane ({low:g}), so that distance cannot "
@@ -234,62 +250,66 @@ class DistanceUnderSampler(BaseEstimator):
             raise InputError(f"svm is {self.svm!r}; None or a classifier with decision_function is needed")
 
     def _model(self, blocks: Blocks) -> Any:
-        """Return what tells distances, fitted."""
+        """Return the fitted model that measures the distances."""
         if self.svm is None:
-            return _hyperplane(blocks)
+            return _default_hyperplane(blocks)
         if not _is_fitted(self.svm):
             if blocks.n_blocks > 1:
                 raise InputError(
                     "svm is not fitted, and the rows are in several blocks: fit it first, or use None"
                 ) from None
-            told = blocks.without_memory().reduce(_rows)
-            return clone(self.svm).fit(told["X"][0], told["y"][0])
+            found = blocks.without_memory().reduce(_send_rows)
+            return clone(self.svm).fit(found["X"][0], found["y"][0])
         return self.svm
 
 
 @dataclass(frozen=True, eq=False)
 class Distances:
-    """What a block keeps of its rows of the larger class: their distances' bits, which are ordered as they are, and lots."""
+    """The distances of a block's majority rows, as bits, which have the same order, and a random number for each row."""
 
     bits: np.ndarray
     lots: np.ndarray
 
 
-def measure(block: Block, memory: None, model: Any, majority: int, seed: int) -> tuple[Distances, Summary]:
-    """Find the distances, and the least and the greatest of them."""
-    _, near, lots = _majority(block, model, majority, seed)
+def measure_distances(block: Block, memory: None, model: Any, majority: int, seed: int) -> tuple[Distances, Summary]:
+    """Keep the distances of the block's majority rows, and return the smallest and the largest."""
+    _, near, lots = _majority_rows(block, model, majority, seed)
     low, high = (float(near.min()), float(near.max())) if len(near) else (np.inf, -np.inf)
     return Distances(near.view(np.uint64), lots), {"low": [low], "high": [high]}
 
 
 @without_rows
 def count_digits(block: int, memory: Distances, tied: int | None, prefix: int, shift: int) -> tuple[Distances, Summary]:
-    """Count the next digit of the numbers that begin with the prefix: of distances, or of the lots at one of them."""
+    """Return counts of the next digit of all numbers with this prefix: distances, or the random numbers at distance `tied`."""
     keys = memory.bits if tied is None else memory.lots[memory.bits == np.uint64(tied)]
     digits = keys >> np.uint64(shift)
     mine = digits[digits >> np.uint64(DIGIT) == np.uint64(prefix)] & np.uint64(N_DIGITS - 1)
     return memory, {"counts": np.bincount(mine.astype(np.int64), minlength=N_DIGITS)}
 
 
-def _majority(block: Block, model: Any, majority: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the positions of the rows of the larger class, their distances, and a lot for each."""
+def _majority_rows(block: Block, model: Any, majority: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the positions of the majority rows, their distances, and a random number for each."""
     which = np.flatnonzero((block.y == majority) & (block.weights() > 0))
     if len(which) == 0:
         return which, np.zeros(0), np.zeros(0, dtype=np.uint64)
-    # Of the whole block, so that what is found twice has the same bits.
+    # All rows of the block are scored, so that scoring them again gives the same bits.
     scores = np.asarray(model.decision_function(block.X), dtype=np.float64)
+    if scores.ndim != 1:
+        raise InputError(
+            "svm has more than one hyperplane: give one fitted to two classes, one that is not fitted, or None"
+        )
     return which, np.abs(scores[which]), scrambled(block.row_id[which], block_seed(seed, 0, 0))
 
 
-def _cut(blocks: Blocks, wanted: int) -> tuple[float, int]:
-    """Return the distance of the row that is the so many-th nearest, and the last lot that takes part at that distance."""
-    bits, left, n_tied = _nth(blocks, None, wanted)
-    last_lot = 2**64 - 1 if left == n_tied else _nth(blocks, bits, left)[0]
+def _distance_of_rank(blocks: Blocks, wanted: int) -> tuple[float, int]:
+    """Return the `wanted`-th smallest distance, and the largest random number that is sampled at that distance."""
+    bits, left, n_tied = _nth_smallest(blocks, None, wanted)
+    last_lot = 2**64 - 1 if left == n_tied else _nth_smallest(blocks, bits, left)[0]
     return float(np.uint64(bits).view(np.float64)), last_lot
 
 
-def _nth(blocks: Blocks, tied: int | None, n: int) -> tuple[int, int, int]:
-    """Return the n-th smallest number digit by digit, its place among those equal to it, and how many these are."""
+def _nth_smallest(blocks: Blocks, tied: int | None, n: int) -> tuple[int, int, int]:
+    """Return the n-th smallest number, found digit by digit, its rank among equal numbers, and how many are equal."""
     prefix = 0
     for shift in range(64 - DIGIT, -1, -DIGIT):
         counts = blocks.reduce(count_digits, tied, prefix, shift)["counts"]
@@ -300,16 +320,21 @@ def _nth(blocks: Blocks, tied: int | None, n: int) -> tuple[int, int, int]:
     return prefix, n, int(counts[digit])
 
 
-def _hyperplane(blocks: Blocks) -> Hyperplane:
-    """Return the hyperplane of a support vector machine whose classes weigh alike."""
+def _default_hyperplane(blocks: Blocks) -> Hyperplane:
+    """Return the hyperplane of a support vector machine with the same total weight for both classes."""
     class_weight = (0.5 * blocks.n_samples / blocks.weight_neg, 0.5 * blocks.n_samples / blocks.weight_pos)
     lam = 0.5 / (COST * blocks.n_samples)
-    found = solve(hinge_sdcd(blocks, lam, intercept=True, class_weight=class_weight), tol=TOL, max_passes=MAX_PASSES)
+    for _ in range(MOST_TRIES):
+        rounds = hinge_sdcd(blocks, lam, intercept=True, class_weight=class_weight)
+        found = solve(rounds, tol=TOL, max_passes=MAX_PASSES)
+        if found.certificate.relative_gap <= POOR:
+            break
+        lam *= 10.0
     return Hyperplane(found.w[:-1], float(found.w[-1]))
 
 
 def _is_fitted(model: Any) -> bool:
-    if not hasattr(model, "fit"):  # it can do nothing but tell distances
+    if not hasattr(model, "fit"):  # it has no fit and can only measure distances
         return True
     try:
         check_is_fitted(model)
@@ -318,5 +343,5 @@ def _is_fitted(model: Any) -> bool:
     return True
 
 
-def _rows(block: Block, memory: None) -> tuple[None, Summary]:
+def _send_rows(block: Block, memory: None) -> tuple[None, Summary]:
     return None, {"X": [block.X], "y": [block.y]}

@@ -1,48 +1,55 @@
-"""MWMOTE: new rows of the smaller class, made where it is hard to tell from the larger one.
+"""MWMOTE: oversampling with synthetic rows of the minority class where it is hard to separate from the majority class.
 
 After Barua, Islam, Yao & Murase, "MWMOTE: majority weighted minority oversampling technique for imbalanced data set learning"
-(IEEE Transactions on Knowledge and Data Engineering 26(2), 2014), algorithm 1 with its parameters; the steps of the code are
-numbered like those of the algorithm.
+(IEEE Transactions on Knowledge and Data Engineering 26(2), 2014), algorithm 1 with its parameters. Comments in the code
+number the steps as the algorithm does.
 """
 
 import numbers
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import pdist
-from sklearn.base import BaseEstimator
 from sklearn.neighbors import NearestNeighbors
-from sklearn.utils import check_random_state
+from sklearn.utils import _safe_indexing, check_random_state
 
 from aucdist.errors import InputError
-from aucdist.sampling.classes import checked
+from aucdist.sampling.base import Sampler, appended, appended_labels
 
 
-class MWMOTE(BaseEstimator):
-    """Make up rows of the smaller class, each between two rows of one cluster of it.
+class MWMOTE(Sampler):
+    """Oversample the minority class with synthetic rows, each between two rows of the same minority cluster.
+
+    If there are more than two classes, each class but the largest is oversampled in turn, and all other classes together count
+    as the majority. Distances are Euclidean, so scale the features. Sparse rows are made dense inside.
 
     Parameters
     ----------
     sampling_strategy : "auto" or float, default="auto"
-        Rows of the smaller class, old and new, for each row of the larger one; ``"auto"`` is 1.
+        Ratio of minority rows (original and synthetic) to the rows of the largest class after sampling; ``"auto"`` means 1.
     k1 : int, default=5
-        A row of the smaller class with none of its own among so many nearest neighbours counts as noise.
+        A minority row without another minority row among its k1 nearest neighbours counts as noise.
     k2 : int, default=3
-        The border of the larger class are the so many rows nearest to each row that is no noise.
+        The border consists of the k2 majority rows nearest to each minority row that is not noise.
     k3 : int or None, default=None
-        New rows start from the so many rows of the smaller class nearest to each of the border; None is half of them.
+        Synthetic rows start from the k3 minority rows nearest to each border row; None means half of the minority rows.
     c_f_th : float, default=5
-        The paper's C_f(th): closeness, the number of features over the distance, counts up to this.
+        Upper limit of the closeness (the number of features over the distance), the paper's C_f(th).
     c_max : float, default=2
-        The weight of the greatest closeness, the paper's CMAX.
+        The weight of the largest closeness, the paper's CMAX.
     c_p : float, default=3
-        Clusters are not merged that are farther apart than this times the mean distance of nearest neighbours.
+        Clusters are merged if their distance is at most this times the mean nearest-neighbour distance.
     random_state : int, RandomState or None, default=None
 
     Attributes
     ----------
+    sampling_strategy_ : dict
+        For each class that is oversampled, the number of synthetic rows.
     n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        If X has column names.
 
     Examples
     --------
@@ -77,38 +84,22 @@ class MWMOTE(BaseEstimator):
         self.c_p = c_p
         self.random_state = random_state
 
-    def fit_resample(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
-        """Return the rows as they came with the new ones below them, and their labels.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n_samples, n_features)
-            Distances are Euclidean: scale the features.
-        y : array-like of shape (n_samples,)
-            Two classes.
-
-        Returns
-        -------
-        X : ndarray or DataFrame of shape (n_samples + n_new, n_features)
-        y : ndarray of shape (n_samples + n_new,)
-
-        Raises
-        ------
-        InputError
-            A ValueError: for a parameter outside its range, fewer rows than neighbours, or a smaller class that is all noise.
-        """
-        self.check_parameters()
-        rows, labels, (minority, _) = checked(self, X, y, dtype=np.float64)
-        small = np.flatnonzero(labels == minority)
+    def _resample(self, X: Any, y: Any, rows: Any, labels: np.ndarray, classes: np.ndarray) -> tuple[Any, Any]:
+        dense = (rows.toarray() if sp.issparse(rows) else rows).astype(np.float64, copy=False)
+        largest = int((labels == classes[-1]).sum())
         share = 1.0 if isinstance(self.sampling_strategy, str) else self.sampling_strategy
-        n_new = max(0, round(share * (len(labels) - len(small))) - len(small))
-        made = self._made(rows, small, n_new) if n_new else rows[:0]
-        if hasattr(X, "columns"):
-            import pandas as pd
-
-            made = pd.DataFrame(made, columns=X.columns)
-            return pd.concat([X, made], ignore_index=True), np.append(labels, np.full(n_new, minority))
-        return np.vstack([rows, made]), np.append(labels, np.full(n_new, minority))
+        random = check_random_state(self.random_state)
+        self.sampling_strategy_, made, sources = {}, [dense[:0]], [np.zeros(0, dtype=np.int64)]
+        for label in classes[:-1]:
+            small = np.flatnonzero(labels == label)
+            n_new = max(0, round(share * largest) - len(small))
+            self.sampling_strategy_[label.item() if hasattr(label, "item") else label] = n_new
+            if n_new:
+                made.append(self._made(dense, small, n_new, random))
+                sources.append(np.full(n_new, small[0]))
+        # A label, or a one-hot row, is that of a row of the class.
+        new_labels = _safe_indexing(np.asarray(y), np.concatenate(sources))
+        return appended(X, np.vstack(made).astype(rows.dtype, copy=False)), appended_labels(y, new_labels)
 
     def check_parameters(self) -> None:
         """Check every parameter.
@@ -131,12 +122,11 @@ class MWMOTE(BaseEstimator):
         if share != "auto" and not (_is_number(share) and 0 < float(share) <= 1):
             raise InputError(f"sampling_strategy is {share!r}; 'auto' or a number above 0 and up to 1 is needed")
 
-    def _made(self, rows: np.ndarray, small: np.ndarray, n_new: int) -> np.ndarray:
-        """Return the new rows; `small` are the positions of the smaller class."""
+    def _made(self, rows: np.ndarray, small: np.ndarray, n_new: int, random: np.random.RandomState) -> np.ndarray:
+        """Return the synthetic rows; `small` holds the positions of the minority rows."""
         ours = rows[small]
         weights, kept = self._weights(rows, small)
         cluster = self._clusters(ours, kept)  # 10
-        random = check_random_state(self.random_state)
         starts = random.choice(len(small), size=n_new, p=weights / weights.sum())  # 9, 11
         members = [np.flatnonzero(cluster == number) for number in range(cluster.max() + 1)]
         ends = [members[cluster[start]][random.randint(len(members[cluster[start]]))] for start in starts]
@@ -144,7 +134,7 @@ class MWMOTE(BaseEstimator):
         return ours[starts] + shares * (ours[ends] - ours[starts])
 
     def _weights(self, rows: np.ndarray, small: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return each row's weight as a start, 0 where it is none, and which rows of the smaller class are no noise."""
+        """Return each minority row's weight as a start, and which minority rows are not noise."""
         ours, others = rows[small], np.delete(rows, small, axis=0)
         k3 = len(small) // 2 if self.k3 is None else self.k3
         _enough("neighbours (k1) and itself", self.k1 + 1, len(rows), "")
@@ -162,7 +152,7 @@ class MWMOTE(BaseEstimator):
         return weights, kept
 
     def _no_noise(self, rows: np.ndarray, small: np.ndarray) -> np.ndarray:
-        """Return which rows of the smaller class have one of their own among their neighbours."""
+        """Return which minority rows have another minority row among their nearest neighbours."""
         around = NearestNeighbors(n_neighbors=self.k1 + 1).fit(rows).kneighbors(rows[small], return_distance=False)
         other = around != small[:, np.newaxis]
         other[other.all(axis=1), -1] = False  # among equal rows a row need not be its own neighbour
@@ -179,7 +169,7 @@ class MWMOTE(BaseEstimator):
         if len(ours) == 1:
             return np.zeros(1, dtype=np.int64)
         clean = ours[kept]
-        mean = 0.0  # a single row has no neighbour to measure by: then nothing is merged
+        mean = 0.0  # a single row has no neighbour; then no clusters are merged
         if len(clean) > 1:
             mean = float(NearestNeighbors(n_neighbors=1).fit(clean).kneighbors()[0].mean())
         found: np.ndarray = fcluster(linkage(pdist(ours), "average"), self.c_p * mean, criterion="distance")

@@ -5,9 +5,12 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
+
+from aucdist.data.block import Block
 
 
 class Status(StrEnum):
@@ -24,8 +27,7 @@ class Status(StrEnum):
     DIVERGED = "diverged"
     """The objective is no longer finite: the steps are too long. The weights are those of the round before."""
     ROUNDING = "rounding"
-    """What is left of the gap cannot be told from rounding errors, or values contradict each other: nothing below it is
-    proved."""
+    """Rounding errors are as large as what is left of the gap, or hide where to go on, or values contradict each other."""
 
 
 REACHED = (Status.CONVERGED, Status.STATIONARY)
@@ -77,6 +79,8 @@ class Round:
         Whether an objective that is not convex has no slope left here, as far as the tolerance asks.
     primal_error, dual_error : float
         Bounds on the rounding errors of `primal` and `dual`.
+    stuck : bool
+        Whether rounding hides from the solver where to go on.
     """
 
     w: np.ndarray
@@ -86,6 +90,7 @@ class Round:
     stationary: bool = field(default=False, kw_only=True)
     primal_error: float = field(default=0.0, kw_only=True)
     dual_error: float = field(default=0.0, kw_only=True)
+    stuck: bool = field(default=False, kw_only=True)
 
     @property
     def rounding(self) -> float:
@@ -106,7 +111,7 @@ class Round:
     def impossible(self) -> bool:
         """Whether a value contradicts what is known of all objectives and bounds, by more than rounding can explain."""
         error = self.rounding
-        return not (self.primal >= -error and self.dual <= self.primal + error and error < math.inf)
+        return not (-error <= self.primal < math.inf and self.dual <= self.primal + error and error < math.inf)
 
 
 Record = dict[str, float]
@@ -134,23 +139,62 @@ def as_table(records: list[Record]) -> pd.DataFrame:
     return pd.DataFrame({name: np.array([record[name] for record in records]) for name in records[0]})
 
 
+class LamPath(Protocol):
+    """A problem whose solution for one lam helps with the next: what `Solver.path` returns."""
+
+    def rounds(self, lam: float) -> Iterator[Round]:
+        """Solve for lam, from what was found for those before."""
+
+
 @dataclass(frozen=True)
 class Solver:
-    """A row of an estimator's table of solvers.
+    """A row of an estimator's table of solvers: the function, and what it is able to do.
 
     Attributes
     ----------
     rounds : callable
-        ``rounds(blocks, lam, start, **options)``, a generator of `Round`; `start` is None or weights to start from. A random
-        solver gets the keyword ``seed`` as well.
+        ``rounds(blocks, lam, start, **options)``, a generator of `Round`; `start` is None or weights to start from.
     options : tuple of str
-        The estimator's parameters that this solver takes besides the shared ones; None stands for the solver's default.
+        The estimator's parameters that only this solver and some others take; None stands for the solver's default.
     random : bool
+        It draws at random, and takes the keyword ``seed``.
+    takes_tol : bool
+        It takes the keyword ``tol``, because it decides itself when there is no slope left.
+    sample_weight : bool
+        It can weigh rows.
+    ignores_zero_weight : bool
+        A row of weight 0 is as good as absent, to the last bit: a fold can mask its rows instead of copying them.
+    takes_codes : bool
+        It sees rows through the row kernels only, so that they may be codes of a feature map.
+    penalties : tuple of str
+        Those it can minimise with, of the values of the estimator's parameter ``penalty``; where there are several it takes the
+        keyword ``penalty``.
+    resumes : bool
+        Its `start` is what the last round's ``resume()`` returned: weights alone are not enough to go on from.
+    penalises_intercept : bool
+        It fits the intercept as the weight of a column of ones.
+    path : callable or None
+        ``path(blocks, **options)`` returns a `LamPath`: fits for several lam one after the other are faster than each alone.
+    learn : callable or None
+        ``learn(estimator, stream, block)`` returns what is remembered after a batch of rows, with its weights as ``.w``, and
+        the threshold of the scores. `stream` is what the last call returned, or weights. For `partial_fit`.
+    check : callable or None
+        ``check(estimator)`` raises an InputError for a combination of parameters that this solver cannot work with.
     """
 
     rounds: Callable[..., Iterator[Round]]
     options: tuple[str, ...] = ()
     random: bool = False
+    takes_tol: bool = False
+    sample_weight: bool = True
+    ignores_zero_weight: bool = False
+    takes_codes: bool = False
+    penalties: tuple[str, ...] = ()
+    resumes: bool = False
+    penalises_intercept: bool = False
+    path: Callable[..., LamPath] | None = None
+    learn: Callable[[Any, Any, Block], tuple[Any, float]] | None = None
+    check: Callable[[Any], None] | None = None
 
 
 def solve(rounds: Iterator[Round], *, tol: float, max_passes: int, callback: Callback | None = None) -> Solution:
@@ -199,7 +243,7 @@ def solve(rounds: Iterator[Round], *, tol: float, max_passes: int, callback: Cal
         if gap <= tol:
             status = Status.CONVERGED
             break
-        if state.dual > 0.0 and state.primal - state.dual <= max(state.rounding, tol * state.primal):
+        if state.stuck or (state.dual > 0.0 and state.primal - state.dual <= max(state.rounding, tol * state.primal)):
             status = Status.ROUNDING
             break
         if state.stationary:

@@ -16,6 +16,9 @@ from aucdist.engine.blocks import Blocks
 EPS = float(np.finfo(np.float64).eps)
 """2 u."""
 
+MOST_CELLS = 256
+"""Of a code."""
+
 SLACK = 16
 """Operations beside those of the sums, which are a handful."""
 
@@ -47,8 +50,13 @@ class Rounding:
             Where the rows' coefficients are sums themselves: of so many terms.
         """
         ranges = blocks.ranges
-        depth = max(info.n_samples for info in blocks.infos) + blocks.n_blocks + running + SLACK
-        return cls(ranges.largest, 0.5 * EPS * (ranges.width + SLACK), 0.5 * EPS * depth)
+        return cls(ranges.largest, 0.5 * EPS * (ranges.width + SLACK), 0.5 * EPS * (_depth(blocks) + running))
+
+    @classmethod
+    def of_ones(cls, blocks: Blocks) -> "Rounding":
+        """Return the same for rows of a square matrix whose values are at most 1."""
+        n = blocks.n_samples
+        return cls(np.ones(n), 0.5 * EPS * (n + SLACK), 0.5 * EPS * _depth(blocks))
 
     def reach(self, w: np.ndarray) -> float:
         """Return a bound on the absolute value of any row's score with weights w."""
@@ -61,6 +69,20 @@ class Rounding:
     def penalty(self, w: np.ndarray, penalty: float) -> float:
         """Return a bound on the error of a penalty of this size."""
         return 0.5 * EPS * (len(w) + SLACK) * penalty
+
+    def pair_hinge(self, w: np.ndarray, hinge: float, score_error: float | None = None) -> float:
+        """Return a bound on the error of a mean of hinges over pairs, the difference of two running sums for each row.
+
+        Parameters
+        ----------
+        w : ndarray of shape (n_features,)
+        hinge : float
+            The mean.
+        score_error : float, optional
+            Of any row's score; by default of scores taken at w itself.
+        """
+        error = self.score(w) if score_error is None else score_error
+        return 2.0 * error + self.over_rows * (1.0 + hinge + 2.0 * self.reach(w))
 
     def combination(self, total: float, extra: int = 0) -> np.ndarray:
         """Return bounds on the errors of the entries of a weighted sum of rows.
@@ -77,3 +99,14 @@ class Rounding:
     def half_square(self, v: np.ndarray, error: np.ndarray) -> float:
         """Return a bound on the error of ``v.v / 2`` where the entries of v are off by at most `error`."""
         return float(np.abs(v) @ error + 0.5 * (error @ error)) + 0.5 * EPS * (len(v) + SLACK) * float(v @ v)
+
+
+def _depth(blocks: Blocks) -> int:
+    """Return how many terms a sum over rows has: those of a block, then those of all blocks."""
+    cells = MOST_CELLS if blocks.has_codes else 0  # rows are added up in cells, and those along a code
+    return max(info.n_samples for info in blocks.infos) + blocks.n_blocks + cells + SLACK
+
+
+def higher(known: tuple[float, float], found: tuple[float, float]) -> tuple[float, float]:
+    """Return which of two lower bounds says more where each is lower by its own error: bound and error."""
+    return found if found[0] - found[1] > known[0] - known[1] else known

@@ -4,8 +4,8 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from aucdist.data.catalog import find
-from aucdist.data.source import ClassName, Source
+from aucdist.data.sources.catalog import find
+from aucdist.data.sources.source import ClassName, Source
 from aucdist.errors import InputError
 from flows.config.base import Strict
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, get_args
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from aucdist.data.catalog import catalog_folder
+from aucdist.data.sources.catalog import catalog_folder
 from aucdist.data.storage.files import shown
 from aucdist.errors import InputError, unknown
 

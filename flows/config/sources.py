@@ -7,10 +7,10 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from aucdist.data.catalog import catalog
 from aucdist.data.formats.registry import keys_by_suffix
 from aucdist.data.shards.manifest import CURRENT, GENERATION, below
-from aucdist.data.source import Source, parse_source
+from aucdist.data.sources.catalog import catalog
+from aucdist.data.sources.source import Source, parse_source
 from aucdist.data.storage import files
 from aucdist.data.storage.compression import is_packed
 from aucdist.errors import InputError, unknown

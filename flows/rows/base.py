@@ -10,7 +10,7 @@ from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.shards.block_reader import ParallelMap
-from aucdist.data.source import Source
+from aucdist.data.sources.source import Source
 from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
 from flows.compute.stages import StageRunner

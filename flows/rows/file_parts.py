@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from aucdist.data.block import Block
 from aucdist.data.formats.parts import split_source
 from aucdist.data.shards.block_reader import BlockReader, ParallelMap, default_parts, open_reader
-from aucdist.data.source import Source
+from aucdist.data.sources.source import Source
 from aucdist.data.storage.files import shown
 from aucdist.errors import InputError
 from flows.compute.stages import StageRunner

@@ -54,4 +54,4 @@ def survey(config: ScoreConfig, parallel_map: ParallelMap) -> batch_scoring.Scor
 def score_parts(scoring: batch_scoring.Scoring, parallel_map: ParallelMap) -> list[dict[str, Any]]:
     """Write the scores, part by part."""
     score_part = functools.partial(batch_scoring.score_part, scoring.url, scoring.key, urls=scoring.urls)
-    return list(parallel_map(score_part, range(scoring.opening.n_blocks)))
+    return list(parallel_map(score_part, range(scoring.reader.n_blocks)))

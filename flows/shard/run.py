@@ -62,7 +62,7 @@ def survey(request: sharding.Request, parallel_map: ParallelMap, name: str) -> s
 def route(job: sharding.Job, parallel_map: ParallelMap) -> list[list[int]]:
     """Write the rows of every part to a temporary file, sorted by shard."""
     route_part = functools.partial(sharding.route, job.url, urls=job.urls)
-    return list(parallel_map(route_part, range(job.opening.n_blocks)))
+    return list(parallel_map(route_part, range(job.reader.n_blocks)))
 
 
 def gather(job: sharding.Job, starts: list[list[int]], parallel_map: ParallelMap) -> list[Any]:

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from aucdist.data.block import as_rows
-from aucdist.kernels.oam import learn_at_once, learn_in_turn, remember
+from aucdist.kernels.oam import add_to_reservoir, learn_at_once, learn_in_turn
 
 
 def empty(capacity, seed=0):
@@ -18,7 +18,7 @@ def test_every_row_is_equally_likely_in_the_reservoir():
     for seed in range(4000):
         held, filled, seen, draws = empty(5, seed * 2**40 + 1)
         for t in range(20):
-            remember(t, 1, held, filled, seen, draws)
+            add_to_reservoir(t, 1, held, filled, seen, draws)
         assert (filled.tolist(), seen.tolist()) == ([0, 5], [0, 20])
         assert len(set(held[1])) == 5
         counts[held[1]] += 1

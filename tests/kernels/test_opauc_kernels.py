@@ -4,7 +4,7 @@ import scipy.sparse as sp
 from support.square_twins import FORMS, opauc_steps, problem
 
 from aucdist.data.block import Block
-from aucdist.kernels.opauc import learn_dense, learn_sketched
+from aucdist.kernels.opauc import opauc_full, opauc_sketched
 
 
 def nothing(d, m, seed):
@@ -22,7 +22,7 @@ def test_whole_statistics_are_the_rows_seen(form):
     )
     statistics = np.zeros(2), np.zeros((2, 6)), np.zeros((2, 6, 6))
     for part in (order[:11], order[11:]):
-        learn_dense(block.rows, part, block.y, weight, 0.03, 0.2, *statistics, w)
+        opauc_full(block.rows, part, block.y, weight, 0.03, 0.2, *statistics, w)
     np.testing.assert_allclose(w, opauc_steps(X, y, weight, order, 0.03, 0.2), rtol=1e-12)
     np.testing.assert_allclose(statistics[0], [weight[y < 0].sum(), weight[y > 0].sum()])
 
@@ -38,7 +38,7 @@ def test_sketched_statistics_are_the_rows_seen(form):
     )
     statistics, lengths = nothing(6, 1 + 4, 3), (X**2).sum(axis=1)
     for part in (order[:11], order[11:]):
-        learn_sketched(block.rows, part, block.y, weight, lengths, 0.03, 0.2, *statistics, w)
+        opauc_sketched(block.rows, part, block.y, weight, lengths, 0.03, 0.2, *statistics, w)
     np.testing.assert_allclose(w, opauc_steps(X, y, weight, order, 0.03, 0.2, rank=4, seed=3), rtol=1e-11)
     _, sketch, totals, gram = statistics
     np.testing.assert_allclose(gram[0, 1], sketch[0].T @ sketch[1], rtol=1e-11, atol=1e-12)
@@ -53,7 +53,7 @@ def test_a_scale_that_vanishes_is_not_lost(eta):
     X = 1e-3 * X
     order = np.tile(np.arange(len(y)), 4)
     block, w = Block.of(X, y), np.zeros(6)
-    learn_sketched(block.rows, order, block.y, weight, (X**2).sum(axis=1), eta, 0.2, *nothing(6, 5, 3), w)
+    opauc_sketched(block.rows, order, block.y, weight, (X**2).sum(axis=1), eta, 0.2, *nothing(6, 5, 3), w)
     np.testing.assert_allclose(w, opauc_steps(X, y, weight, order, eta, 0.2, rank=4, seed=3), rtol=1e-9)
 
 
@@ -64,7 +64,7 @@ def test_the_sketch_is_right_on_average():
     for seed in range(200):
         _, sketch, totals, gram = nothing(3, 11, seed)
         draws = np.array([seed], dtype=np.uint64)
-        learn_sketched(
+        opauc_sketched(
             block.rows, np.arange(100), block.y, weight, (X**2).sum(axis=1), 1e-6, 1.0, draws, sketch, totals, gram,
             np.zeros(3),
         )  # fmt: skip
@@ -84,7 +84,7 @@ def test_a_sketched_step_costs_its_non_zeros():
     y = np.where(r.random(n) < 0.2, 1, -1)
     block, w = Block.of(X, y), np.zeros(d)
     lengths = np.asarray(X.power(2).sum(axis=1)).ravel()
-    learn_sketched(
+    opauc_sketched(
         block.rows, r.integers(0, n, 100_000), block.y, np.ones(n), lengths, 1e-3, 1e-2, *nothing(d, 3, 0), w
     )
     assert (X[y > 0] @ w).mean() > (X[y < 0] @ w).mean()

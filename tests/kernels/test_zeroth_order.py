@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from support.margin_twins import drawn, factors, hinge, problem, row_functions, zero_one
 
-from aucdist.kernels.margin_svrg import draw, svrg_steps
+from aucdist.kernels.margin_svrg import draw_integers, svrg_steps
 from aucdist.kernels.random import fill_normal, stream
 from aucdist.kernels.rows import DenseRows
 from aucdist.kernels.zeroth_order import HINGE, ZERO_ONE, losses_at, slopes_along, steps_along, unit_vectors
@@ -101,7 +101,7 @@ def test_first_order_steps_are_those_written_out(gram, before):
         wk = wk - (wk - w - lam2 * change * y[i] * X[i] + slope) / (before + k + 1)
     z = np.zeros(15 if gram else 3)
     found = np.empty(n_steps, dtype=np.int64)
-    draw(4, 15, found)
+    draw_integers(4, 15, found)
     assert found.tolist() == list(drawn(4, 15, n_steps))
     # In two parts: the rows where they are, then those that are read for the steps.
     for part, read, places in ((slice(0, 23), rows, found[:23]), (slice(23, n_steps), rows[found[23:]], np.arange(17))):

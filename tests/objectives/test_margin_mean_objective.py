@@ -9,7 +9,7 @@ from support.margin_twins import factors, problem
 from aucdist.data.block import Block
 from aucdist.objectives.kernel_block import KernelBlock
 from aucdist.objectives.margin_mean import class_factors, gaussian_kernel, median_distance, zeroth_order_estimate
-from aucdist.solvers.margin_mean.zovr import directions
+from aucdist.solvers.margin_mean.zovr import random_directions
 
 pytestmark = pytest.mark.nojit
 
@@ -33,7 +33,7 @@ def test_the_estimate_is_the_gradient_of_the_smoothed_function_over_n_features(d
         return max(0.0, 1.0 - float(x @ v))
 
     n = 20_000 if d > 2 else 8_000
-    ways = directions((n, d), 3)
+    ways = random_directions((n, d), 3)
     each = np.array([zeroth_order_estimate(loss, w, u[np.newaxis], mu) for u in ways])
     error = each.std(axis=0, ddof=1) / np.sqrt(n)
     np.testing.assert_array_less(np.abs(each.mean(axis=0) - smoothed_gradient / d), 4 * error + 1e-12)
@@ -50,7 +50,7 @@ def test_the_estimate_needs_values_only():
         return float(np.mean(y * (X @ v) <= 0))
 
     w = np.array([0.5, -1.0, 0.2])
-    slope = zeroth_order_estimate(mistakes, w, directions((200, 3), 0), 0.3)
+    slope = zeroth_order_estimate(mistakes, w, random_directions((200, 3), 0), 0.3)
     assert len(calls) == 400
     assert mistakes(w - 2 * slope / np.linalg.norm(slope)) < mistakes(w)
 

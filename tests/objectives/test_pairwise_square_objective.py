@@ -57,7 +57,7 @@ def test_moments_of_a_class_that_is_not_there(form):
 def test_moments_far_from_zero_keep_their_digits():
     X, y, _ = problem()
     near, far = known([Block.of(X, y)]), known(partition(Block.of(X + 1e7, y), 3))
-    np.testing.assert_allclose(far.spread, near.spread, rtol=1e-7, atol=1e-8)
+    np.testing.assert_allclose(far.covariance, near.covariance, rtol=1e-7, atol=1e-8)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -65,10 +65,12 @@ def test_value_and_gradient_are_those_of_all_pairs(weighted):
     X, y, weight = problem(weighted=weighted)
     both = known([Block.of(X, y, weight=weight)])
     w = np.random.default_rng(3).normal(size=4)
-    spread_w = both.spread @ w
-    assert value(w, both.difference, w @ spread_w, 0.3) == pytest.approx(square_value(w, X, y, 0.3, weight), rel=1e-13)
+    covariance_w = both.covariance @ w
+    assert value(w, both.difference, w @ covariance_w, 0.3) == pytest.approx(
+        square_value(w, X, y, 0.3, weight), rel=1e-13
+    )
     np.testing.assert_allclose(
-        gradient(w, both.difference, spread_w, 0.3), square_gradient(w, X, y, 0.3, weight), rtol=1e-11
+        gradient(w, both.difference, covariance_w, 0.3), square_gradient(w, X, y, 0.3, weight), rtol=1e-11
     )
 
 

@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 from aucdist.engine.blocks import block_seed
 from aucdist.kernels.random import below, u64
 from aucdist.objectives.margin_mean import zeroth_order_estimate
-from aucdist.solvers.margin_mean.zovr import directions
+from aucdist.solvers.margin_mean.zovr import random_directions
 
 
 def problem(n=40, d=4, share=0.25, seed=0):
@@ -76,7 +76,7 @@ def zeroth_order_twin(X, y, lam1, lam2, *, seed, n_outer, n_inner, mu, n_directi
     rows = row_functions(X, y, lam1, lam2, loss, gram)
     w = np.zeros(X.shape[1])
     for t in range(1, n_outer + 1):
-        u = directions((n_directions, len(w)), block_seed(seed, t, 1))
+        u = random_directions((n_directions, len(w)), block_seed(seed, t, 1))
         at_w = [zeroth_order_estimate(f, w, u, mu) for f in rows]
         wk = w
         for k, i in enumerate(drawn(block_seed(seed, t, 0), len(y), n_inner), start=1):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from aucdist.data.formats.part import FilePart
-from aucdist.data.source_fields import SourceFields
+from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.storage import files
 from aucdist.data.storage.compression import unpacked
 from aucdist.errors import InputError
@@ -74,6 +74,10 @@ class Format(ABC):
     def n_bytes(self, source: SourceFields) -> int:
         """Return the bytes that `split` divides; 0 where that is not known before reading."""
 
+    def part_urls(self, source: SourceFields) -> list[str]:
+        """Return the URLs that parts of a source may have."""
+        return source.urls()
+
     @abstractmethod
     def split(self, source: SourceFields, n: int) -> list[FilePart]:
         """Split a source into about `n` parts of about the same size, in the order of its rows, each of one file."""
@@ -117,6 +121,10 @@ class FileFormat(Format):
     def describe_files(self, source: SourceFields) -> list[dict[str, Any]]:
         """Return URL, size and ETag of each file; of a file of the web the URL alone."""
         return described(source)
+
+    def part_urls(self, source: SourceFields) -> list[str]:
+        """Return the URLs of the files."""
+        return files.expand(source.source)
 
     def n_bytes(self, source: SourceFields) -> int:
         """Return the size of all files but those of the web."""

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from aucdist.data.formats.base import OF_TABLES, TableFormat
 from aucdist.data.formats.lines import LineFormat, first_line_with_text
-from aucdist.data.source_fields import SourceFields
+from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.storage import files
 from aucdist.errors import InputError
 

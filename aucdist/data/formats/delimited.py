@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from aucdist.data.dataset import Schema
+from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.formats.tables import (
     BLANKS,
     MISSING_CATEGORY,
@@ -16,7 +17,6 @@ from aucdist.data.formats.tables import (
     pick,
     unique,
 )
-from aucdist.data.source_fields import SourceFields
 from aucdist.errors import InputError
 
 SEPARATORS = {"space": BLANKS, "tab": "\t"}

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from aucdist.data.formats.base import UNSHARDED, Format
 from aucdist.data.formats.part import FilePart
-from aucdist.data.source_fields import SourceFields
+from aucdist.data.formats.source_fields import SourceFields
 
 if TYPE_CHECKING:
     from aucdist.data.dataset import Schema

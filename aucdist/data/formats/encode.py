@@ -10,10 +10,10 @@ import scipy.sparse as sp
 
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
+from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.formats.survey import feature_names
 from aucdist.data.formats.svmlight import SparseRows
 from aucdist.data.formats.tables import Table
-from aucdist.data.source_fields import SourceFields
 from aucdist.errors import InputError
 
 Parsed = Table | SparseRows
@@ -113,7 +113,8 @@ def _hash(text: str) -> int:
 
 
 def _missing(names: Sequence[str], schema: Schema) -> str:
-    missing = [name for name in schema.feature_names if name not in set(names)]
-    added = [name for name in names if name not in set(schema.feature_names)]
+    here, trained = set(names), set(schema.feature_names)
+    missing = [name for name in schema.feature_names if name not in here]
+    added = [name for name in names if name not in trained]
     parts = [f"{kind} {', '.join(which[:5])}" for kind, which in (("missing", missing), ("added", added)) if which]
     return "; ".join(parts) or "they have another order"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from aucdist.data.formats.base import OF_TABLES, FileFormat
-from aucdist.data.source_fields import SourceFields
+from aucdist.data.formats.source_fields import SourceFields
 
 if TYPE_CHECKING:
     from aucdist.data.dataset import Schema

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from aucdist.data.formats.base import FileFormat, whole_file
 from aucdist.data.formats.part import FilePart
-from aucdist.data.source_fields import SourceFields
+from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.storage import files
 from aucdist.data.storage.compression import BOM, is_packed
 from aucdist.errors import InputError

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.delimited import categorical_in, hashed_in
+from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.formats.tables import (
     MISSING_CATEGORY,
     REMEDY,
@@ -24,7 +25,6 @@ from aucdist.data.formats.tables import (
     unique,
     unlabelled,
 )
-from aucdist.data.source_fields import SourceFields
 from aucdist.data.storage import files
 from aucdist.data.storage.arrow_files import opened
 from aucdist.data.storage.compression import ALWAYS_ALLOWED

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from aucdist.data.formats.base import OF_TABLES, TableFormat, whole_file
 from aucdist.data.formats.part import FilePart
-from aucdist.data.source_fields import SourceFields
+from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.storage import files
 
 if TYPE_CHECKING:

@@ -1,7 +1,9 @@
 """A part of a data set: a file, or a range of one."""
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar
+
+from aucdist.data.checked import CHECKED, Count
 
 
 @dataclass(frozen=True)
@@ -22,19 +24,12 @@ class FilePart:
         Identifies this version of the file (`aucdist.data.storage.files.Stat`); empty for one of the web.
     """
 
+    __pydantic_config__: ClassVar = CHECKED
+
     url: str
-    start: int = 0
-    stop: int | None = None
+    start: Count = 0
+    stop: Count | None = None
     columns: tuple[str, ...] = ()
-    row: int | None = None
-    line: int | None = None
+    row: Count | None = None
+    line: Count | None = None
     version: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the part in types of JSON."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, content: dict[str, Any]) -> "FilePart":
-        """Make a part from what `to_json` returned."""
-        return cls(**content | {"columns": tuple(content["columns"])})

@@ -14,25 +14,27 @@ import functools
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Generic
 
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.encode import encode
 from aucdist.data.formats.part import FilePart
+from aucdist.data.formats.registry import FORMATS
+from aucdist.data.formats.source_fields import AnySource, SourceFields
 from aucdist.data.formats.survey import Survey, check_expectations, schema_of, survey_of, with_layout_and_dtype
 from aucdist.data.labels import choose_positive
-from aucdist.data.source import Source
 from aucdist.data.storage import files
 from aucdist.errors import InputError
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Generic[AnySource]):
     """Parts whose rows are numbered, and what is needed to encode them alike.
 
     Attributes
     ----------
-    source : Source
+    source : SourceFields
         As it was given, with the layout and the type of the values decided.
     parts : tuple of FilePart
     schema : Schema
@@ -40,20 +42,20 @@ class Plan:
         That of all parts: rows, classes, ...
     """
 
-    source: Source
+    source: AnySource
     parts: tuple[FilePart, ...]
     schema: Schema
     survey: Survey
 
 
-def split_source(source: Source, n: int) -> list[FilePart]:
+def split_source(source: SourceFields, n: int) -> list[FilePart]:
     """Split a source into about so many parts of about the same size, in the order of its rows.
 
     A part never holds more than one file. Only svmlight, CSV and Parquet files are split; see their formats.
 
     Parameters
     ----------
-    source : Source
+    source : SourceFields
     n : int
         At least 1. There are fewer parts where lines are long, and more where there are more files.
 
@@ -64,15 +66,15 @@ def split_source(source: Source, n: int) -> list[FilePart]:
     """
     if n < 1:
         raise InputError(f"{n} parts; at least 1 is needed")
-    return source.format_of().split(source, n)
+    return FORMATS[source.format].split(source, n)
 
 
-def survey_part(source: Source, part: FilePart, schema: Schema | None = None) -> Survey:
+def survey_part(source: SourceFields, part: FilePart, schema: Schema | None = None) -> Survey:
     """Read a part and return what must be known of it.
 
     Parameters
     ----------
-    source : Source
+    source : SourceFields
     part : FilePart
     schema : Schema, optional
         That of the training data, for rows that are to be encoded like them.
@@ -82,24 +84,24 @@ def survey_part(source: Source, part: FilePart, schema: Schema | None = None) ->
     InputError
         If the part cannot be read or is malformed.
     """
-    parsed, lines = source.format_of().read_part(source, part, schema)
+    parsed, lines = FORMATS[source.format].read_part(source, part, schema)
     return survey_of(parsed, files.shown(part.url), lines)
 
 
 def plan_parts(
-    source: Source,
+    source: AnySource,
     parts: Sequence[FilePart],
     surveys: Sequence[Survey],
     *,
     schema: Schema | None = None,
     labelled: bool = True,
     name: str = "",
-) -> Plan:
+) -> Plan[AnySource]:
     """Number the rows, and decide how all parts are encoded.
 
     Parameters
     ----------
-    source : Source
+    source : SourceFields
     parts : sequence of FilePart
         As `split_source` returned them.
     surveys : sequence of Survey
@@ -117,7 +119,7 @@ def plan_parts(
         If the parts do not go together, if there is only one class, or if rows, features or classes are not the expected ones.
     """
     name = name or files.shown(str(source.source))
-    of = source.format_of()
+    of = FORMATS[source.format]
     total = functools.reduce(operator.add, surveys)
     if schema is None:
         schema = schema_of(source, of, total, name)
@@ -140,7 +142,7 @@ def plan_parts(
     return Plan(complete, tuple(numbered), schema, total)
 
 
-def read_part(source: Source, part: FilePart, schema: Schema) -> Block:
+def read_part(source: SourceFields, part: FilePart, schema: Schema) -> Block:
     """Read a part of a plan as a block.
 
     Parameters
@@ -160,5 +162,5 @@ def read_part(source: Source, part: FilePart, schema: Schema) -> Block:
     """
     if part.row is None or source.dtype is None or source.layout == "auto":
         raise InputError(f"{files.shown(part.url)}: its rows are not numbered; take the parts and the source of a plan")
-    parsed, _ = source.format_of().read_part(source, part, schema)
+    parsed, _ = FORMATS[source.format].read_part(source, part, schema)
     return encode(parsed, files.shown(part.url), source, schema, part.row)

@@ -13,19 +13,20 @@ from aucdist.data.block import stacked
 from aucdist.data.dataset import Dataset, Schema
 from aucdist.data.formats.base import FileFormat
 from aucdist.data.formats.encode import Parsed, encode
+from aucdist.data.formats.registry import FORMATS
+from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.formats.survey import check_expectations, schema_of, survey_of, with_layout_and_dtype
 from aucdist.data.labels import choose_positive
-from aucdist.data.source import Source
 from aucdist.data.storage import files
 from aucdist.errors import InputError
 
 
-def read(source: Source, *, schema: Schema | None = None, name: str = "") -> Dataset:
+def read(source: SourceFields, *, schema: Schema | None = None, name: str = "") -> Dataset:
     """Read a data set.
 
     Parameters
     ----------
-    source : Source
+    source : SourceFields
         What to read and how.
     schema : Schema, optional
         That of the training data: the rows are then encoded like them, with the same features and classes.
@@ -45,7 +46,7 @@ def read(source: Source, *, schema: Schema | None = None, name: str = "") -> Dat
         or if rows, features, classes or checksum are not the expected ones. Shards are refused: they are read block by block.
     """
     name = name or files.shown(str(source.source))
-    of = source.format_of()
+    of = FORMATS[source.format]
     parsed, digest = of.read_all(source, schema)
     if len(parsed) == 1 and not isinstance(of, FileFormat):
         parsed = [(name, parsed[0][1])]
@@ -64,10 +65,16 @@ def read(source: Source, *, schema: Schema | None = None, name: str = "") -> Dat
 
 
 def parse(
-    data: bytes, where: str, source: Source, schema: Schema | None, *, columns: Sequence[str] = (), first_line: int = 1
+    data: bytes,
+    where: str,
+    source: SourceFields,
+    schema: Schema | None,
+    *,
+    columns: Sequence[str] = (),
+    first_line: int = 1,
 ) -> Parsed:
     """Return the rows in bytes; parameters and errors as `aucdist.data.formats.base.FileFormat.parse`."""
-    of = source.format_of()
+    of = FORMATS[source.format]
     if not isinstance(of, FileFormat):
         raise InputError(f"format {of.name!r} has no files")
     return of.parse(data, where, source, schema, columns=columns, first_line=first_line)

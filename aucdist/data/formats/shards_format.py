@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from aucdist.data.formats.base import Format, are_local, described
 from aucdist.data.formats.part import FilePart
-from aucdist.data.source_fields import SourceFields
+from aucdist.data.formats.source_fields import SourceFields
 from aucdist.errors import InputError
 
 if TYPE_CHECKING:

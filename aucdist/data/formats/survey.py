@@ -2,19 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 import numpy as np
 
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.base import Format
+from aucdist.data.formats.source_fields import AnySource, SourceFields
 from aucdist.data.formats.svmlight import SparseRows
 from aucdist.data.formats.tables import Table, unique
 from aucdist.data.labels import choose_positive
-from aucdist.data.source_fields import SourceFields
 from aucdist.errors import InputError
-
-AnySource = TypeVar("AnySource", bound=SourceFields)
 
 # A column with more categories than this is an identifier, and its 0/1 features would fill the memory.
 MAX_CATEGORIES = 10_000

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from aucdist.data.formats.base import UNSHARDED
 from aucdist.data.formats.lines import LineFormat
-from aucdist.data.source_fields import SourceFields
+from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.storage import files
 from aucdist.errors import InputError
 

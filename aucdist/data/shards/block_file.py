@@ -1,17 +1,20 @@
 """A block as bytes: Parquet for shards, Arrow's stream for what is on its way to one.
 
-Dense values that compression would hardly shrink are stored as they lie in memory, in one run of bytes whose place is kept
-beside the file, so that opening them is one copy; to everybody else the file is plain Parquet.
+Dense values that compression would hardly shrink are stored as they are in memory, in one run of bytes whose offset is written in
+the manifest, so that reading them is one copy. Every other program reads the file as plain Parquet.
 """
 
 import io
 from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pydantic import Field
 
 from aucdist.data.block import Block
+from aucdist.data.checked import CHECKED
 from aucdist.errors import InputError
 from aucdist.kernels.rows import CsrRows, DenseRows, Rows
 
@@ -36,9 +39,11 @@ class Form:
         Whether rows have weights.
     """
 
-    layout: str
-    dtype: str
-    n_features: int
+    __pydantic_config__: ClassVar = CHECKED
+
+    layout: Annotated[str, Field(pattern="^(dense|csr)$")]
+    dtype: Annotated[str, Field(pattern="^float(32|64)$")]
+    n_features: Annotated[int, Field(ge=1, le=2**31 - 1)]
     weighted: bool
 
     @classmethod
@@ -106,7 +111,7 @@ def to_parquet(block: Block) -> tuple[bytes, int | None]:
         **({"max_rows_per_page": n, "data_page_size": 2 * LARGEST_RUN - 1} if run else {}),
     )  # fmt: skip
     data = out.getvalue()
-    return data, _place_of(values, data) if run else None
+    return data, _offset_of(values, data) if run else None
 
 
 def _shrinks(values: np.ndarray) -> bool:
@@ -114,7 +119,7 @@ def _shrinks(values: np.ndarray) -> bool:
     return len(pa.compress(sample, codec="lz4", asbytes=True)) < WORTHWHILE * len(sample)
 
 
-def _place_of(values: np.ndarray, data: bytes) -> int | None:
+def _offset_of(values: np.ndarray, data: bytes) -> int | None:
     """Return where the values lie in a file: at the end of their column's only page, if there is one only."""
     group = pq.read_metadata(pa.BufferReader(data)).row_group(0)
     column = group.column(group.num_columns - 1)
@@ -132,7 +137,7 @@ def from_parquet(data: pa.Buffer, form: Form, index: int, values_at: int | None 
     data : Buffer
     form : Form
     index : int
-        The block's place in its data set.
+        The block's number in its data set.
     values_at : int, optional
         Where the dense values lie in one run.
 
@@ -188,8 +193,9 @@ def _csr_rows(table: pa.Table, n_features: int) -> Rows:
     offsets = indices.offsets.to_numpy().astype(np.int64)
     features = indices.flatten().to_numpy(zero_copy_only=False)
     stored = values.flatten().to_numpy(zero_copy_only=False)
-    # The kernels do not look where they write.
-    if len(features) != len(stored) or (len(features) and not 0 <= features.min() <= features.max() < n_features):
+    same_lengths = np.array_equal(np.diff(offsets), np.diff(values.offsets.to_numpy().astype(np.int64)))
+    # The kernels do not check where they write.
+    if not same_lengths or (len(features) and not 0 <= features.min() <= features.max() < n_features):
         raise InputError(f"its indices do not go with {len(stored)} values of {n_features} features")
     return CsrRows(stored, features, offsets - offsets[0], n_features)
 

@@ -1,7 +1,7 @@
-"""Any data set as blocks that are read one at a time, by whoever works on them: no row goes through the process that asks.
+"""Any data set as blocks that are read one at a time, by the process that works on them.
 
-Sharded data sets know their blocks. Other files are cut into parts, and read once before to number the rows and to learn what
-classes, features and categories there are.
+Sharded data sets know their blocks. Other files are split into parts, and read once before to number the rows and to learn the
+classes, features and categories.
 """
 
 import functools
@@ -10,38 +10,39 @@ import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
 from aucdist.data.block import Block
+from aucdist.data.checked import CHECKED, Count, Sha256, parse_any, parse_checked, to_jsonable
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.part import FilePart
 from aucdist.data.formats.parts import Plan, plan_parts, read_part, split_source, survey_part
 from aucdist.data.formats.survey import Survey
-from aucdist.data.redaction import secret_urls, unveiled, veiled
 from aucdist.data.shards.block_file import Form
 from aucdist.data.shards.manifest import Manifest, below, read_manifest, read_schema
 from aucdist.data.shards.shard import n_pos, read_shard
-from aucdist.data.source import Source
+from aucdist.data.sources.redaction import redacted, restored, secret_urls
+from aucdist.data.sources.source import UNLABELLED, Source
 from aucdist.data.storage import files
 from aucdist.errors import InputError
 
 PART_BYTES = 64 * 2**20
-"""Files are cut into parts of about this size. It decides the blocks, so it depends on nothing."""
+"""Files are split into parts of about this size. Fixed, so that the same data always gives the same blocks and the same bits."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
 class ParallelMap(Protocol):
-    """Whoever calls a function on many things, here or on workers: like `map`, the results in order.
+    """A `map`, in this process or on workers, whose results come in order.
 
-    Functions and things travel, and a function may run again where a worker was lost.
+    Functions and items are sent to workers, and a function may run again where a worker was lost.
     """
 
     def __call__(self, function: Callable[[Item], Result], items: Sequence[Item], /) -> Iterable[Result]:
-        """Call the function on each of the things."""
+        """Call the function on each of the items."""
 
 
 @dataclass(frozen=True)
@@ -62,22 +63,24 @@ class BlockReader:
     classes : dict of str to int
         Rows of each class; empty for shards, which know positives and negatives only.
     fingerprint : str
-        SHA-256 (hexadecimal) of what tells this version of the data from another: of shards the manifest, else the places,
-        sizes and ETags of the files, and the options of reading.
+        SHA-256 (hexadecimal) that identifies this version of the data: of shards that of the manifest, else of the URLs, sizes
+        and ETags of the files and of the options of reading.
     parts : tuple of FilePart
         Of files.
     manifest : str
         Of shards: the URL of their generation.
     """
 
+    __pydantic_config__: ClassVar = CHECKED
+
     source: Source
     schema: Schema
     form: Form
-    rows: tuple[int, ...]
-    positives: tuple[int, ...]
-    memory: int
-    classes: dict[str, int]
-    fingerprint: str
+    rows: tuple[Count, ...]
+    positives: tuple[Count, ...]
+    memory: Count
+    classes: dict[str, Count]
+    fingerprint: Sha256
     parts: tuple[FilePart, ...] = ()
     manifest: str = ""
 
@@ -108,65 +111,61 @@ class BlockReader:
             return read_shard(self.manifest, index)
         return replace(read_part(self.source, self.parts[index], self.schema), index=index)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the opening in types of JSON."""
-        return {
-            "source": self.source.model_dump(mode="json", exclude_defaults=True),
-            "schema": self.schema.to_json(),
-            "form": vars(self.form),
-            "rows": self.rows,
-            "positives": self.positives,
-            "memory": self.memory,
-            "classes": self.classes,
-            "fingerprint": self.fingerprint,
-            "parts": [part.to_json() for part in self.parts],
-            "manifest": self.manifest,
-        }
+    def to_json(self) -> Any:
+        """Return the reader in types of JSON."""
+        return to_jsonable(self, BlockReader)
 
-    @classmethod
-    def from_json(cls, content: dict[str, Any]) -> "BlockReader":
-        """Make an opening from what `to_json` returned."""
-        source = Source.model_construct(**content["source"])  # not checked again: rows to be scored have no label
-        return cls(
-            source, Schema.from_json(content["schema"]), Form(**content["form"]),
-            tuple(content["rows"]), tuple(content["positives"]), content["memory"], content["classes"],
-            content["fingerprint"], tuple(FilePart.from_json(part) for part in content["parts"]), content["manifest"],
-        )  # fmt: skip
-
-    def saved(self, folder: str) -> "Saved":
-        """Put the opening into a folder that every worker can read, and return what reads blocks by way of it.
+    def saved(self, folder: str) -> "SavedReader":
+        """Write the reader into a folder that every worker can read, and return what reads blocks by way of the file.
 
         A description of thousands of parts would otherwise travel with the task of each of them.
         """
         urls = secret_urls(self.source, self.manifest)
-        data = json.dumps(veiled(self.to_json(), urls)).encode()
-        url = below(folder, f"opening-{hashlib.sha256(data).hexdigest()[:16]}.json")
+        data = json.dumps(redacted(self.to_json(), urls)).encode()
+        url = below(folder, f"reader-{hashlib.sha256(data).hexdigest()[:16]}.json")
         files.write_bytes(url, data)
-        return Saved(url, urls, self)
+        return SavedReader(url, urls, self)
+
+
+def parse_reader(content: Any, where: str) -> BlockReader:
+    """Return the reader that `BlockReader.to_json` described.
+
+    Raises
+    ------
+    InputError
+        If the content is not that of a reader.
+    """
+    reader = parse_checked(json.dumps(content).encode(), BlockReader, where, context=UNLABELLED)
+    if len(reader.rows) != len(reader.positives) or (reader.parts and len(reader.parts) != len(reader.rows)):
+        raise InputError(
+            f"{where} is damaged: it has {len(reader.rows)} blocks, but other numbers of parts or of positives"
+        )
+    return reader
 
 
 @dataclass(frozen=True)
-class Saved:
-    """Reads the blocks of an opening: ``saved(index) -> Block``. Where it was sent to, it finds the opening in a file."""
+class SavedReader:
+    """Reads the blocks of a reader: ``saved(index) -> Block``. On a worker it reads the file first."""
 
     url: str
     secret_urls: tuple[str, ...] = ()
-    opening: BlockReader | None = None
+    reader: BlockReader | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"url": self.url, "secret_urls": self.secret_urls, "opening": None}
+        return {"url": self.url, "secret_urls": self.secret_urls, "reader": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
 
     def __call__(self, index: int) -> Block:
         """Read a block; see `BlockReader.read`."""
-        return (self.opening or _saved(self.url, self.secret_urls)).read(index)
+        return (self.reader or _reader_at(self.url, self.secret_urls)).read(index)
 
 
 @functools.lru_cache(maxsize=4)  # the file is named after its content
-def _saved(url: str, urls: tuple[str, ...]) -> BlockReader:
-    return BlockReader.from_json(unveiled(json.loads(files.read_bytes(url)), urls))
+def _reader_at(url: str, urls: tuple[str, ...]) -> BlockReader:
+    where = files.shown(url)
+    return parse_reader(restored(parse_any(files.read_bytes(url), where), urls), where)
 
 
 def open_reader(
@@ -183,15 +182,15 @@ def open_reader(
     Parameters
     ----------
     source : Source
-    each : Each
+    each : ParallelMap
         Makes the surveys of the parts; by default this process does, one after the other.
     n_parts : int, optional
-        About how many parts to cut files into, by default one for every 64 MiB (of Parquet files: uncompressed). Shards are
+        About how many parts to split files into, by default one for every 64 MiB (of Parquet files: uncompressed). Shards are
         the blocks that they are.
     schema : Schema, optional
         That of the training data, for rows that are to be encoded like them.
     labelled : bool, default=True
-        False for rows that are only scored, whose labels mean nothing.
+        False for rows that are only scored, whose labels are not used.
     name : str
         What to call the data set in errors; by default its source.
 
@@ -230,7 +229,7 @@ def _survey(source: Source, schema: Schema | None, part: FilePart) -> Survey:
     return survey_part(source, part, schema)
 
 
-def _positives(plan: Plan, surveys: Sequence[Survey], each: ParallelMap) -> tuple[int, ...]:
+def _positives(plan: Plan[Source], surveys: Sequence[Survey], each: ParallelMap) -> tuple[int, ...]:
     positive = plan.schema.positive
     if plan.source.labels == "topics" and len(positive) > 1:  # a row of two of them is still one row
         return tuple(each(functools.partial(_count_positives, plan.source, plan.schema), plan.parts))
@@ -242,7 +241,7 @@ def _count_positives(source: Source, schema: Schema, part: FilePart) -> int:
 
 
 def default_parts(source: Source) -> int:
-    """Return the number of parts to cut files into: it depends on the data alone, never on the workers."""
+    """Return the number of parts to split files into: it depends on the data alone, never on the workers."""
     return max(1, math.ceil(source.format_of().n_bytes(source) / PART_BYTES))
 
 
@@ -256,7 +255,7 @@ def _memory(form: Form, total: Survey) -> int:
 
 
 def fingerprint_of(source: Source) -> str:
-    """Return what tells this version of a data set from another, and this way of reading it; see `BlockReader`."""
+    """Return what identifies this version of a data set and this way of reading it; see `BlockReader`."""
     if source.format_of().is_sharded:
         return digest_of(read_manifest(files.locate(str(source.source))))
     content = json.dumps([source.format_of().describe_files(source), source.reading()], sort_keys=True)
@@ -283,7 +282,7 @@ def _of_shards(source: Source, schema: Schema | None, labelled: bool, name: str)
 
 
 def digest_of(manifest: Manifest) -> str:
-    """Return what tells one sharded data set from another: the SHA-256 of its rows' and features' checksums."""
+    """Return what identifies a sharded data set: the SHA-256 of its rows' and features' checksums."""
     content = json.dumps([manifest.features.sha256, *(shard.sha256 for shard in manifest.shards)])
     return hashlib.sha256(content.encode()).hexdigest()
 
@@ -291,8 +290,9 @@ def digest_of(manifest: Manifest) -> str:
 def _compare(found: Schema, schema: Schema, labelled: bool, name: str) -> None:
     """Refuse shards that were encoded in another way than the training data."""
     if found.feature_names != schema.feature_names:
-        differing = [a for a in schema.feature_names if a not in set(found.feature_names)]
-        differing += [a for a in found.feature_names if a not in set(schema.feature_names)]
+        here, trained = set(found.feature_names), set(schema.feature_names)
+        differing = [a for a in schema.feature_names if a not in here]
+        differing += [a for a in found.feature_names if a not in trained]
         shown = ", ".join(differing[:5]) or "they have another order"
         raise InputError(f"{name}: its features are not those of the training data: {shown}")
     if labelled and (found.positive, found.negative) != (schema.positive, schema.negative):

@@ -1,9 +1,9 @@
-"""The manifest of a sharded data set: what it consists of, and how a new one takes the place of the old.
+"""The manifest of a sharded data set: its files with their checksums, and how a new data set replaces an old one.
 
-In the folder of a data set lie
+The folder of a data set has
 
 * ``shard-00000-<digest>.parquet``, ...: the rows;
-* ``features-<digest>.parquet``: a row for each feature, with its name and its statistics within either class;
+* ``features-<digest>.parquet``: a row for each feature, with its name and its statistics;
 * ``manifest-<digest>.json``: a generation of the data set, with the checksums of the files above;
 * ``CURRENT``: the name of the manifest that counts.
 
@@ -17,40 +17,43 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pydantic import BaseModel, Field
 
+from aucdist.data.checked import CHECKED, Count, FileName, Positive, Sha256, parse_checked
 from aucdist.data.dataset import Schema
 from aucdist.data.shards.block_file import Form
-from aucdist.data.shards.statistics import Statistics, from_table, to_parquet
+from aucdist.data.shards.statistics import ColumnStatistics, from_table, to_parquet
 from aucdist.data.storage import files
 from aucdist.errors import InputError
 
 FORMAT = 2
 CURRENT = "CURRENT"
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 GENERATION = re.compile(r"manifest-([0-9a-f]{16})\.json")
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredFile:
     """A file of a data set: its name in the folder, its size in bytes, and its SHA-256."""
 
-    file: str
-    size: int
-    sha256: str
+    __pydantic_config__: ClassVar = CHECKED
+
+    file: FileName
+    size: Count
+    sha256: Sha256
 
     @classmethod
-    def of(cls, data: bytes, stem: str, suffix: str = "parquet") -> "Stored":
+    def of(cls, data: bytes, stem: str, suffix: str = "parquet") -> "StoredFile":
         """Name a file after its content."""
         digest = hashlib.sha256(data).hexdigest()
         return cls(f"{stem}-{digest[:16]}.{suffix}", len(data), digest)
 
 
 @dataclass(frozen=True)
-class Shard(Stored):
+class Shard(StoredFile):
     """A file of rows.
 
     Attributes
@@ -59,16 +62,16 @@ class Shard(Stored):
     memory : int
         Bytes of its block in memory.
     crc32 : int
-        A checksum that is quick enough to be compared each time the shard is opened.
+        A checksum that is quick enough to be compared each time the shard is read.
     values_at : int or None
-        Where its dense values lie in one run of bytes, if they do.
+        The offset of its dense values, if they are one run of bytes.
     """
 
-    rows: int
-    positives: int
-    memory: int
-    crc32: int
-    values_at: int | None = None
+    rows: Count
+    positives: Count
+    memory: Count
+    crc32: Count
+    values_at: Count | None = None
 
 
 @dataclass(frozen=True)
@@ -93,30 +96,32 @@ class Manifest:
         As in `Schema`.
     origin : dict
         Where the rows come from, in types of JSON: sources with their sizes and ETags, options of reading, seed, ...
-    features : Stored
+    features : StoredFile
         The file with the names of the features, and their statistics.
     shards : tuple of Shard
         In the order of the blocks.
     url : str
-        Where this generation lies. It is no part of the file.
+        The URL of this generation. It is not in the file.
     """
 
+    __pydantic_config__: ClassVar = CHECKED
+
     format: int
-    layout: str
-    dtype: str
+    layout: Annotated[str, Field(pattern="^(dense|csr)$")]
+    dtype: Annotated[str, Field(pattern="^float(32|64)$")]
     weighted: bool
-    n_samples: int
-    n_features: int
-    n_pos: int
-    n_neg: int
+    n_samples: Count
+    n_features: Positive
+    n_pos: Count
+    n_neg: Count
     label: str
     positive: tuple[str, ...]
     negative: tuple[str, ...]
     categories: dict[str, tuple[str, ...]]
     origin: dict[str, Any]
-    features: Stored
+    features: StoredFile
     shards: tuple[Shard, ...]
-    hashed: dict[str, int] = field(default_factory=dict)
+    hashed: dict[str, Positive] = field(default_factory=dict)
     url: str = field(default="", compare=False)
 
     @property
@@ -126,10 +131,10 @@ class Manifest:
 
     @property
     def folder(self) -> str:
-        """The folder that it lies in."""
+        """The folder of the data set."""
         return self.url.rpartition("/")[0]
 
-    def url_of(self, stored: Stored) -> str:
+    def url_of(self, stored: StoredFile) -> str:
         """Return the URL of one of its files."""
         return below(self.folder, stored.file)
 
@@ -145,10 +150,10 @@ def commit(
     form: Form,
     shards: Sequence[Shard],
     *,
-    statistics: Statistics | None = None,
+    statistics: ColumnStatistics | None = None,
     origin: dict[str, Any] | None = None,
 ) -> Manifest:
-    """Make shards that are written already the data set at a place.
+    """Make shards that are written already the data set of a folder.
 
     Parameters
     ----------
@@ -157,7 +162,7 @@ def commit(
     schema : Schema
     form : Form
     shards : sequence of Shard
-    statistics : Statistics, optional
+    statistics : ColumnStatistics, optional
         Of all rows.
     origin : dict, optional
         As in `Manifest`.
@@ -165,10 +170,10 @@ def commit(
     Raises
     ------
     InputError
-        If the place is not writable or cannot be reached.
+        If the folder is not writable or cannot be reached.
     """
     data = to_parquet(schema.feature_names, statistics)
-    features = Stored.of(data, "features")
+    features = StoredFile.of(data, "features")
     files.write_bytes(below(url, features.file), data)
     n_samples, n_pos = (sum(getattr(shard, key) for shard in shards) for key in ("rows", "positives"))
     manifest = Manifest(
@@ -179,7 +184,7 @@ def commit(
     content = asdict(manifest)
     del content["url"]
     data = json.dumps(content, indent=1).encode()
-    name = Stored.of(data, "manifest", "json").file
+    name = StoredFile.of(data, "manifest", "json").file
     if not files.create_bytes(below(url, name), data):
         raise InputError(f"{files.shown(below(url, name))} is damaged; remove it, and start again")
     files.write_bytes(below(url, CURRENT), f"{name}\n".encode())
@@ -197,7 +202,7 @@ def read_manifest(url: str) -> Manifest:
     Raises
     ------
     InputError
-        If there is none, or if it is damaged, of a newer version, or names files outside its folder.
+        If there is none, or if it is damaged, of another version, or names files outside its folder.
     """
     if GENERATION.fullmatch(url.rpartition("/")[2]):
         return _generation(url)
@@ -215,42 +220,23 @@ def _generation(url: str) -> Manifest:
     data = files.read_bytes(url)
     if GENERATION.fullmatch(url.rpartition("/")[2])[1] != hashlib.sha256(data).hexdigest()[:16]:  # type: ignore[index]
         raise InputError(f"{where} is damaged: its checksum is not the one in its name")
-    try:
-        content = json.loads(data)
-        version = content["format"]
-        if isinstance(version, int) and version > FORMAT:
-            raise InputError(f"{where} has format {version}; this aucdist reads up to {FORMAT}. Install a newer one")
-        if version != FORMAT:
-            raise ValueError(f"{version!r} is no format that can be read; shard the data again")
-        manifest = replace(_from_json(content), url=url)
-    except InputError:
-        raise
-    except (ValueError, KeyError, TypeError, AttributeError) as e:
-        raise InputError(f"{where} is damaged: {type(e).__name__}: {e}") from None
-    for stored in (manifest.features, *manifest.shards):
-        if not NAME.fullmatch(stored.file):
-            raise InputError(f"{where}: {stored.file!r} is not the name of a file in its folder")
-    return manifest
-
-
-def _from_json(content: dict[str, Any]) -> Manifest:
-    shards = tuple(Shard(**shard) for shard in content["shards"])
-    manifest = Manifest(
-        **content
-        | {
-            "shards": shards,
-            "features": Stored(**content["features"]),
-            "positive": tuple(content["positive"]),
-            "negative": tuple(content["negative"]),
-            "categories": {name: tuple(values) for name, values in content["categories"].items()},
-        }
-    )
-    totals = (sum(s.rows for s in shards), sum(s.positives for s in shards))
+    version = parse_checked(data, _Version, where).format
+    if version > FORMAT:
+        raise InputError(f"{where} has format {version}; this aucdist reads up to {FORMAT}. Install a newer one")
+    if version != FORMAT:
+        raise InputError(f"{where} has format {version}, which is too old to be read; shard the data again")
+    manifest = replace(parse_checked(data, Manifest, where), url=url)
+    shards = manifest.shards
+    totals = (sum(shard.rows for shard in shards), sum(shard.positives for shard in shards))
     if totals != (manifest.n_samples, manifest.n_pos) or manifest.n_neg != manifest.n_samples - manifest.n_pos:
-        raise ValueError("the totals are not the sums over the shards")
-    if manifest.layout not in ("dense", "csr") or manifest.dtype not in ("float32", "float64"):
-        raise ValueError("layout or type is none that is known")
+        raise InputError(f"{where} is damaged: the totals are not the sums over the shards")
+    if not shards:
+        raise InputError(f"{where} is damaged: it has no shards")
     return manifest
+
+
+class _Version(BaseModel):
+    format: int
 
 
 def _features_of(manifest: Manifest) -> pa.Table:
@@ -258,30 +244,38 @@ def _features_of(manifest: Manifest) -> pa.Table:
     data = files.read_bytes(url)
     if hashlib.sha256(data).hexdigest() != manifest.features.sha256:
         raise InputError(f"{files.shown(url)} is truncated or altered: its checksum is not the one in the manifest")
-    table = pq.read_table(pa.BufferReader(data))
+    try:
+        table = pq.read_table(pa.BufferReader(data))
+    except (pa.ArrowException, OSError) as e:
+        raise InputError(f"{files.shown(url)} is not a sound Parquet file: {e}") from None
     if table.num_rows != manifest.n_features:
         raise InputError(f"{files.shown(url)} has {table.num_rows} features; {manifest.n_features} are expected")
     return table
 
 
 def read_schema(manifest: Manifest) -> Schema:
-    """Read what the features and classes of a data set are called.
+    """Read the names of the features and classes of a data set.
 
     Raises
     ------
     InputError
-        If the file with the features is missing or altered.
+        If the file with the features is missing or altered, or if its names are damaged.
     """
-    names = tuple(_features_of(manifest)["name"].to_pylist())
+    table, where = _features_of(manifest), files.shown(manifest.url_of(manifest.features))
+    if "name" not in table.column_names or table["name"].type != pa.string() or table["name"].null_count:
+        raise InputError(f"{where} is damaged: it has no column of names")
+    names = tuple(table["name"].to_pylist())
+    if len(set(names)) < len(names) or "" in names:
+        raise InputError(f"{where} is damaged: two features have the same name, or one has none")
     return Schema(names, manifest.label, manifest.positive, manifest.negative, manifest.categories, manifest.hashed)
 
 
-def read_statistics(manifest: Manifest) -> Statistics | None:
-    """Read the statistics of the features within either class; None where a data set has none.
+def read_statistics(manifest: Manifest) -> ColumnStatistics | None:
+    """Read the statistics of the features; None where a data set has none.
 
     Raises
     ------
     InputError
         If the file with the features is missing or altered.
     """
-    return from_table(_features_of(manifest), manifest.n_neg, manifest.n_pos)
+    return from_table(_features_of(manifest))

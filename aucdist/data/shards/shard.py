@@ -10,10 +10,12 @@ import pyarrow as pa
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
 from aucdist.data.shards.block_file import Form, from_parquet, nbytes, to_parquet
-from aucdist.data.shards.manifest import Manifest, Shard, Stored, below, commit, read_manifest
+from aucdist.data.shards.manifest import Manifest, Shard, StoredFile, below, commit, read_manifest, read_statistics
+from aucdist.data.shards.statistics import ColumnStatistics
 from aucdist.data.storage import files
 from aucdist.data.storage.arrow_files import read_buffer
 from aucdist.errors import InputError
+from aucdist.kernels.rows import CsrRows
 
 
 def write_shards(blocks: Sequence[Block], schema: Schema, url: str) -> list[str]:
@@ -25,7 +27,7 @@ def write_shards(blocks: Sequence[Block], schema: Schema, url: str) -> list[str]
         Of one layout, type and number of features. A block without rows is legal.
     schema : Schema
     url : str
-        A folder: a path or an fsspec URL. A data set that is there already is replaced; its shards stay behind.
+        A folder: a path or an fsspec URL. A data set that is there already is replaced; its shards are not removed.
 
     Returns
     -------
@@ -35,7 +37,7 @@ def write_shards(blocks: Sequence[Block], schema: Schema, url: str) -> list[str]
     Raises
     ------
     InputError
-        If the blocks do not go together, or if the place is not writable or cannot be reached.
+        If the blocks do not go together, or if the folder is not writable or cannot be reached.
     """
     if not blocks:
         raise InputError("there are no blocks to write")
@@ -57,15 +59,15 @@ def write_shard(block: Block, url: str, index: int) -> Shard:
     url : str
         The folder.
     index : int
-        The shard's place among the others.
+        The shard's number among the others.
 
     Raises
     ------
     InputError
-        If the place is not writable or cannot be reached.
+        If the folder is not writable or cannot be reached.
     """
     data, values_at = to_parquet(block)
-    stored = Stored.of(data, f"shard-{index:05d}")
+    stored = StoredFile.of(data, f"shard-{index:05d}")
     files.write_bytes(below(url, stored.file), data)
     return Shard(
         stored.file, stored.size, stored.sha256, block.n_samples, n_pos(block), nbytes(block), zlib.crc32(data), values_at,
@@ -81,7 +83,7 @@ def read_shard(url: str, index: int) -> Block:
         The folder of the data set, or one generation of it: `Manifest.url`. A fit reads shards more than once, and must
         name the generation, for the data set may be replaced meanwhile.
     index : int
-        The shard's place in it, which becomes the block's.
+        The shard's number, which becomes the block's.
 
     Returns
     -------
@@ -101,7 +103,11 @@ def read_shard(url: str, index: int) -> Block:
 
 
 def verify_shard(url: str, index: int) -> str | None:
-    """Read one shard, compare all that the manifest says of it, and return what is wrong, if anything.
+    """Read one shard, check it against all that the manifest states, and return what is wrong, if anything.
+
+    Size, CRC-32 and SHA-256 are compared. Labels, weights, row ids and values must be possible ones, and the indices of CSR rows
+    in order. Rows, positives, memory and the offset of the values must be those of the manifest, and the values must lie within
+    the ranges of their columns.
 
     Parameters
     ----------
@@ -111,16 +117,51 @@ def verify_shard(url: str, index: int) -> str | None:
     try:
         manifest = read_manifest(url)
         shard, data = _stored(manifest, index)
-        if hashlib.sha256(data).hexdigest() != shard.sha256:
+        if (len(data), zlib.crc32(data)) != (shard.size, shard.crc32) or (
+            hashlib.sha256(data).hexdigest() != shard.sha256
+        ):
             raise _altered(manifest, shard)
         block = _decoded(data, manifest, shard, index)
-        if not np.isin(block.y, (-1, 1)).all() or np.isinf(block.rows.values).any():
-            raise InputError(
-                f"{files.shown(manifest.url_of(shard))}: a label is neither -1 nor +1, or a value is not finite"
-            )
+        fault = _fault(block, shard) or _fault_of_run(data, block, manifest, shard, index)
+        statistics = read_statistics(manifest)
+        if not fault and statistics is not None and not statistics.include(ColumnStatistics.of(block)):
+            fault = "a value lies beyond the range of its column in the manifest"
+        if fault:
+            raise InputError(f"{files.shown(manifest.url_of(shard))}: {fault}")
     except InputError as e:
         return str(e)
     return None
+
+
+def _fault(block: Block, shard: Shard) -> str | None:
+    """Return what is wrong with the rows of a block, if anything."""
+    rows = block.rows
+    if not np.isin(block.y, (-1, 1)).all():
+        return "a label is neither -1 nor +1"
+    if np.isinf(rows.values).any():
+        return "a value is not finite"
+    if block.weight is not None and not (np.isfinite(block.weight) & (block.weight >= 0)).all():
+        return "a weight is negative or not finite"
+    if (block.row_id < 0).any() or len(np.unique(block.row_id)) < block.n_samples:
+        return "row ids are negative, or two rows have the same"
+    if nbytes(block) != shard.memory:
+        return f"its rows take {nbytes(block)} bytes of memory, but the manifest states {shard.memory}"
+    if isinstance(rows, CsrRows):
+        step = np.diff(rows.indices.astype(np.int64))
+        starts = rows.offsets[1:-1][(rows.offsets[1:-1] > 0) & (rows.offsets[1:-1] < len(rows.indices))]
+        step[starts - 1] = 1
+        if (step <= 0).any():
+            return "the indices of a row do not ascend"
+    return None
+
+
+def _fault_of_run(data: pa.Buffer, block: Block, manifest: Manifest, shard: Shard, index: int) -> str | None:
+    """Compare values that were read as one run of bytes with those that Parquet decodes."""
+    if shard.values_at is None:
+        return None
+    decoded = from_parquet(data, manifest.form, index)
+    same = np.array_equal(decoded.rows.values, block.rows.values, equal_nan=True)
+    return None if same else f"the values at byte {shard.values_at} are not those of the column"
 
 
 def n_pos(block: Block) -> int:
@@ -142,7 +183,7 @@ def _decoded(data: pa.Buffer, manifest: Manifest, shard: Shard, index: int) -> B
         block = from_parquet(data, manifest.form, index, shard.values_at)
     except InputError as e:
         raise InputError(f"{where}: {e}") from None
-    except (pa.ArrowException, OSError, ValueError, KeyError) as e:
+    except (pa.ArrowException, OSError, ValueError, KeyError, MemoryError) as e:
         raise InputError(f"{where} cannot be read: {type(e).__name__}: {e}") from None
     if (block.n_samples, n_pos(block)) != (shard.rows, shard.positives):
         raise InputError(f"{where}: its rows or positives are not those in the manifest")

@@ -1,17 +1,19 @@
 """From any data set to shards: rows in random order, each shard with its share of the positives, in bounded memory.
 
 The rows of each class are numbered in the order of the source, and a permutation (`aucdist.data.shards.permutation`)
-gives each its place among the rows of its class. The places of both classes, one after the other, are dealt out to the
-shards in turn. So every worker knows where its rows belong, and the bytes of a shard depend on the source, the options
+gives each its position among the rows of its class. The positions of both classes, one class after the other, are dealt out to
+the shards in turn. So every worker knows where its rows belong, and the bytes of a shard depend on the source, the options
 and the seed, not on parts or workers.
 
 1. `survey` has every part read once and makes the job.
-2. `route` reads one part again, sorts its rows by shard and writes them aside: one file for each part.
+2. `route` reads one part again, sorts its rows by shard and writes them to the work folder: one file for each part.
 3. `gather` takes the rows of one shard out of all of these files, and writes the shard.
-4. `finish` merges the statistics, commits the manifest and removes what lay aside.
+4. `finish` merges the statistics, commits the manifest and removes the files of the work folder.
 
-What each step has done lies in a folder beside the shards, named after everything that decides the result, so that a run that
-was killed goes on where it was.
+The work folder is beside the shards and is named after everything that decides the result, so that the same command resumes a
+run that was killed. Its files say how far a run has come, and never where anything is read, written or removed: that comes from
+the command alone, so a work folder that was copied or planted leads nowhere else. Of several equal runs at once each does
+all of the work, and those that end later find the shards of the first.
 """
 
 import functools
@@ -21,31 +23,43 @@ import itertools
 import json
 import math
 import operator
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet as pq
+from pydantic import Field
 
 from aucdist.data.block import Block
-from aucdist.data.redaction import secret_urls, unveiled, veiled
+from aucdist.data.checked import CHECKED, Count, Sha256, T, parse_any, parse_checked
 from aucdist.data.shards.block_file import from_table as block_from_table
 from aucdist.data.shards.block_file import to_table
-from aucdist.data.shards.block_reader import PART_BYTES, BlockReader, ParallelMap, fingerprint_of, open_reader
+from aucdist.data.shards.block_reader import (
+    PART_BYTES,
+    BlockReader,
+    ParallelMap,
+    fingerprint_of,
+    open_reader,
+    parse_reader,
+)
 from aucdist.data.shards.manifest import CURRENT, FORMAT, Manifest, Shard, below, commit, read_manifest
 from aucdist.data.shards.permutation import permuted
 from aucdist.data.shards.shard import verify_shard, write_shard
-from aucdist.data.shards.statistics import Statistics, from_table, to_parquet
-from aucdist.data.source import Dtype, Source
+from aucdist.data.shards.statistics import ColumnStatistics, from_table, to_parquet
+from aucdist.data.sources.redaction import redacted, restored, secret_urls
+from aucdist.data.sources.source import Dtype, Source
 from aucdist.data.split import scrambled
 from aucdist.data.storage import files
 from aucdist.data.storage.arrow_files import absolute
 from aucdist.errors import InputError
 
-ASIDE, JOB = "_sharding-", "job.json"
+WORK, JOB, BEGUN = "_sharding-", "job.json", "begun"
+OURS = re.compile(r"begun|job\.json|part-\d{5,}\.(arrow|json)|(shard|statistics)-\d{5,}\.(json|parquet)")
+"""The names of all files that a run writes into its work folder: no others are removed."""
 
 
 @dataclass(frozen=True)
@@ -54,29 +68,33 @@ class Job:
 
     Attributes
     ----------
-    target, aside : str
-        The folders of the shards, and of what is in the making.
-    opening : Opening
+    work : str
+        The work folder, which is in the folder of the shards.
+    reader : BlockReader
         The data set.
     n_shards, seed : int
     origin : dict
-        What the manifest will say of the rows' origin.
+        What the manifest will state of the rows' origin.
     urls : tuple of str
-        Those with passwords, which are no part of the file: see `aucdist.data.redaction`.
+        Those with passwords, which are not in the file of the job: see `aucdist.data.sources.redaction`.
     """
 
-    target: str
-    aside: str
-    opening: BlockReader
+    work: str
+    reader: BlockReader
     n_shards: int
     seed: int
     origin: dict[str, Any]
     urls: tuple[str, ...] = ()
 
     @property
+    def target(self) -> str:
+        """The folder of the shards."""
+        return self.work.rpartition("/")[0]
+
+    @property
     def url(self) -> str:
-        """Where it lies for the workers."""
-        return below(self.aside, JOB)
+        """The file from which workers read the job."""
+        return below(self.work, JOB)
 
     def shards_of(self, block: Block, index: int) -> np.ndarray:
         """Return the shard of each row of a part.
@@ -92,12 +110,12 @@ class Job:
         -------
         ndarray of shape (n_samples,), int64
         """
-        opening, n_neg = self.opening, self.opening.n_samples - self.opening.n_pos
-        pos_before = sum(opening.positives[:index])
+        reader, n_neg = self.reader, self.reader.n_samples - self.reader.n_pos
+        pos_before = sum(reader.positives[:index])
         shards = np.empty(block.n_samples, dtype=np.int64)
         for label, n, before, first in (
-            (-1, n_neg, sum(opening.rows[:index]) - pos_before, 0),
-            (1, opening.n_pos, pos_before, n_neg),
+            (-1, n_neg, sum(reader.rows[:index]) - pos_before, 0),
+            (1, reader.n_pos, pos_before, n_neg),
         ):
             of_class = np.flatnonzero(block.y == label)
             numbers = before + np.arange(len(of_class))
@@ -107,7 +125,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be sharded, and how.
+    """A data set to shard, with the options.
 
     Attributes
     ----------
@@ -119,7 +137,7 @@ class Request:
     seed : int
         Of the order of the rows.
     key : str
-        What tells this version of the source and these options from others.
+        SHA-256 that identifies this version of the source and these options.
     """
 
     source: Source
@@ -129,15 +147,15 @@ class Request:
     key: str
 
     @property
-    def aside(self) -> str:
-        """The folder of what is in the making."""
-        return below(self.target, f"{ASIDE}{self.key[:16]}")
+    def work(self) -> str:
+        """The work folder."""
+        return below(self.target, f"{WORK}{self.key[:16]}")
 
 
 def request(
     source: Source, target: str, *, rows_per_shard: int | None = None, dtype: Dtype | None = None, seed: int = 0
 ) -> Request:
-    """Check what is asked for.
+    """Check the options of sharding, and whether the target can be written to.
 
     Parameters
     ----------
@@ -160,31 +178,44 @@ def request(
     key = json.dumps([FORMAT, fingerprint_of(source), rows_per_shard, seed])
     target = absolute(target)
     made = Request(source, target, rows_per_shard, seed, hashlib.sha256(key.encode()).hexdigest())
-    files.write_bytes(below(made.aside, "begun"), b"what lies here belongs to a run that has not ended\n")
+    files.refuse_link(made.work)
+    files.write_bytes(below(made.work, BEGUN), b"these files belong to a run that has not ended\n")
     return made
 
 
 def leftovers(asked: Request) -> list[str]:
-    """Return the folders of other runs to the same target that have not ended: they were killed, or are still running."""
+    """Return the work folders of other runs to the same target that have not ended: they were killed, or are still running."""
     names = files.names_in(asked.target)
-    return [name for name in names if name.startswith(ASIDE) and not asked.aside.endswith(name)]
+    return [name for name in names if name.startswith(WORK) and not asked.work.endswith(name)]
 
 
 def finished(asked: Request, each: ParallelMap = map) -> Manifest | None:
-    """Return the manifest if an earlier run has done all that is asked, and every shard still has its checksum."""
-    if not files.exists(below(asked.target, CURRENT)):
-        return None
-    manifest = read_manifest(asked.target)
-    if manifest.origin.get("key") != asked.key:
+    """Return the manifest if an earlier run has done all of this request, and every shard still has its checksum."""
+    manifest = _committed(asked.target, asked.key)
+    if manifest is None:
         return None
     if any(list(each(functools.partial(verify_shard, manifest.url), range(len(manifest.shards))))):
         return None
-    files.remove(asked.aside)
+    _remove_work(asked.work)
     return manifest
 
 
+def _committed(target: str, key: str) -> Manifest | None:
+    """Return the manifest that counts if it has this key or one that begins so."""
+    if not files.exists(below(target, CURRENT)):
+        return None
+    manifest = read_manifest(target)
+    return manifest if str(manifest.origin.get("key", "")).startswith(key) else None
+
+
+def _committed_beside(work: str) -> Manifest | None:
+    """Return the manifest of an equal run that has ended meanwhile, if there is one."""
+    target, _, name = work.rpartition("/")
+    return _committed(target, name.removeprefix(WORK))
+
+
 def survey(asked: Request, *, each: ParallelMap = map, n_parts: int | None = None, name: str = "") -> Job:
-    """Survey the data set and make the job, or take up the one that an earlier run has made.
+    """Survey the data set and make the job, or resume the one that an earlier run has made.
 
     Parameters
     ----------
@@ -197,42 +228,72 @@ def survey(asked: Request, *, each: ParallelMap = map, n_parts: int | None = Non
     InputError
         As `open_reader`.
     """
-    of_shards = asked.source.format_of().is_sharded
-    urls = secret_urls(asked.source, read_manifest(files.locate(str(asked.source.source))).url if of_shards else "")
-    if known := _read_json(below(asked.aside, JOB)):
-        return _job(known, urls)
-    opening = open_reader(asked.source, each=each, n_parts=n_parts, name=name)
-    rows = opening.n_samples
-    n_shards = math.ceil(rows / asked.rows_per_shard if asked.rows_per_shard else opening.memory / PART_BYTES)
+    source = asked.source
+    manifest = read_manifest(files.locate(str(source.source))).url if source.format_of().is_sharded else ""
+    urls = secret_urls(source, manifest)
+    if known := _resumed(asked, urls, manifest):
+        return known
+    reader = open_reader(source, each=each, n_parts=n_parts, name=name)
+    rows = reader.n_samples
+    n_shards = math.ceil(rows / asked.rows_per_shard if asked.rows_per_shard else reader.memory / PART_BYTES)
     origin = {
-        "sources": asked.source.format_of().describe_files(asked.source), "reading": asked.source.reading(),
-        "classes": opening.classes,
+        "sources": source.format_of().describe_files(source), "reading": source.reading(), "classes": reader.classes,
         "rows_per_shard": asked.rows_per_shard, "seed": asked.seed, "key": asked.key,
     }  # fmt: skip
-    job = Job(asked.target, asked.aside, opening, max(1, min(n_shards, rows)), asked.seed, origin, urls)
-    content = vars(job) | {"opening": opening.to_json()}
-    del content["urls"]
-    files.write_bytes(job.url, json.dumps(veiled(content, urls)).encode())
+    job = Job(asked.work, reader, max(1, min(n_shards, rows)), asked.seed, origin, urls)
+    content = _JobFile(job.reader.to_json(), job.n_shards, job.seed, job.origin, asked.key)
+    files.write_bytes(job.url, json.dumps(redacted(vars(content), urls)).encode())
     return job
 
 
-def _job(content: dict[str, Any], urls: tuple[str, ...]) -> Job:
-    known = unveiled(content, urls)
-    return Job(**known | {"opening": BlockReader.from_json(known["opening"]), "urls": urls})
+@dataclass(frozen=True)
+class _JobFile:
+    """What is in the file of a job."""
+
+    __pydantic_config__: ClassVar = CHECKED
+
+    reader: dict[str, Any]
+    n_shards: Annotated[int, Field(ge=1, le=10**6)]
+    seed: int
+    origin: dict[str, Any]
+    key: Sha256
+
+
+def _resumed(asked: Request, urls: tuple[str, ...], manifest: str) -> Job | None:
+    """Return the job of an earlier run of the same request; None if there is none that is sound and reads the same files."""
+    try:
+        job, key = _read_job(below(asked.work, JOB), urls)
+        elsewhere = {part.url for part in job.reader.parts} - set(asked.source.format_of().part_urls(asked.source))
+    except InputError:
+        return None
+    if key != asked.key or job.seed != asked.seed or job.reader.manifest != manifest or elsewhere:
+        return None
+    return job
+
+
+def _read_job(url: str, urls: tuple[str, ...]) -> tuple[Job, str]:
+    where = files.shown(url)
+    content = restored(parse_any(files.read_bytes(url), where), urls)
+    known = parse_checked(json.dumps(content).encode(), _JobFile, where)
+    reader = parse_reader(known.reader, where)
+    return Job(url.rpartition("/")[0], reader, known.n_shards, known.seed, known.origin, urls), known.key
 
 
 @functools.lru_cache(maxsize=2)  # its folder is named after what decides it
 def _job_at(url: str, urls: tuple[str, ...] = ()) -> Job:
-    return _job(json.loads(files.read_bytes(url)), urls)
+    return _read_job(url, urls)[0]
 
 
-def _read_json(url: str) -> Any:
-    """Return what is in a file, or None where there is none."""
-    return json.loads(files.read_bytes(url)) if files.exists(url) else None
+def _read_record(url: str, kind: type[T]) -> T | None:
+    """Return what an earlier run has written of a step; None if that is missing or damaged, so that the step is done again."""
+    try:
+        return parse_checked(files.read_bytes(url), kind, files.shown(url)) if files.exists(url) else None
+    except InputError:
+        return None
 
 
 def route(url: str, index: int, urls: tuple[str, ...] = ()) -> list[int]:
-    """Write the rows of one part aside, sorted by shard.
+    """Write the rows of one part to the work folder, sorted by shard.
 
     Parameters
     ----------
@@ -246,13 +307,23 @@ def route(url: str, index: int, urls: tuple[str, ...] = ()) -> list[int]:
     Returns
     -------
     list of int, n_shards + 1 of them
-        Where the rows of each shard start in the file: an Arrow stream for each.
+        Where the rows of each shard start in the file: an Arrow stream for each. Empty if an equal run has ended meanwhile.
     """
-    job = _job_at(url, urls)
-    record = below(job.aside, f"part-{index:05d}.json")
-    if known := _read_json(record):
-        return list(known)
-    block = job.opening.read(index)
+    try:
+        return _routed(_job_at(url, urls), index)
+    except InputError:
+        if _committed_beside(url.rpartition("/")[0]) is None:
+            raise
+        return []
+
+
+def _routed(job: Job, index: int) -> list[int]:
+    record, file = below(job.work, f"part-{index:05d}.json"), _part(job, index)
+    known = _read_record(record, list[Count])
+    known = known if known and len(known) == job.n_shards + 1 and known == sorted(known) else None
+    if known and files.exists(file) and files.stat(file).size == known[-1]:
+        return known
+    block = job.reader.read(index)
     shards = job.shards_of(block, index)
     order = np.argsort(shards, kind="stable")
     table = to_table(block.take(order))
@@ -263,13 +334,13 @@ def route(url: str, index: int, urls: tuple[str, ...] = ()) -> list[int]:
             with pa.ipc.new_stream(out, table.schema) as stream:
                 stream.write_table(table.slice(first, last - first))
         starts.append(out.tell())
-    files.write_bytes(_part(job, index), out.getvalue())
+    files.write_bytes(file, out.getvalue())
     files.write_bytes(record, json.dumps(starts).encode())
     return starts
 
 
 def _part(job: Job, index: int) -> str:
-    return below(job.aside, f"part-{index:05d}.arrow")
+    return below(job.work, f"part-{index:05d}.arrow")
 
 
 def gather(url: str, item: tuple[int, Sequence[Sequence[int]]]) -> Shard:
@@ -282,44 +353,71 @@ def gather(url: str, item: tuple[int, Sequence[Sequence[int]]]) -> Shard:
     item : tuple
         The shard's number, and of each part's file the first byte of its rows and the one after the last.
     """
-    job, (index, ranges) = _job_at(url), item
-    record = below(job.aside, f"shard-{index:05d}.json")
-    if known := _read_json(record):
-        shard = Shard(**known)
-        place = below(job.target, shard.file)
-        if files.exists(place) and hashlib.sha256(files.read_bytes(place)).hexdigest() == shard.sha256:
-            return shard
-    tables = [
-        pa.ipc.open_stream(files.read_range(_part(job, i), first, stop)).read_all()
-        for i, (first, stop) in enumerate(ranges)
-        if stop > first
-    ]
-    block = block_from_table(pa.concat_tables(tables), job.opening.form, index)
+    try:
+        return _gathered(_job_at(url), item)
+    except InputError:
+        manifest = _committed_beside(url.rpartition("/")[0])
+        if manifest is None or item[0] >= len(manifest.shards):
+            raise
+        return manifest.shards[item[0]]
+
+
+def _gathered(job: Job, item: tuple[int, Sequence[Sequence[int]]]) -> Shard:
+    index, ranges = item
+    record = below(job.work, f"shard-{index:05d}.json")
+    known = _read_record(record, Shard)
+    if known and _has_checksum(below(job.target, known.file), known.sha256) and files.exists(_statistics(job, index)):
+        return known
+    tables = [_rows_of(_part(job, i), first, stop) for i, (first, stop) in enumerate(ranges) if stop > first]
+    if sum(table.num_rows for table in tables) != len(range(index, job.reader.n_samples, job.n_shards)):
+        raise InputError(
+            f"{files.shown(job.work)}: rows of shard {index} are missing; remove the folder and start again"
+        )
+    block = block_from_table(pa.concat_tables(tables), job.reader.form, index)
     del tables
     block = block.take(np.argsort(scrambled(block.row_id, job.seed)), index=index)
     shard = write_shard(block, job.target, index)
-    files.write_bytes(_statistics(job, index), to_parquet(None, Statistics.of(block)))
+    files.write_bytes(_statistics(job, index), to_parquet(None, ColumnStatistics.of(block)))
     files.write_bytes(record, json.dumps(asdict(shard)).encode())
     return shard
 
 
+def _has_checksum(url: str, sha256: str) -> bool:
+    return files.exists(url) and hashlib.sha256(files.read_bytes(url)).hexdigest() == sha256
+
+
+def _rows_of(url: str, first: int, stop: int) -> pa.Table:
+    try:
+        return pa.ipc.open_stream(files.read_range(url, first, stop)).read_all()
+    except (pa.ArrowException, OSError) as e:
+        raise InputError(f"{files.shown(url)} is damaged: remove its folder and start again ({e})") from None
+
+
 def items_of(job: Job, starts: Sequence[Sequence[int]]) -> list[tuple[int, list[tuple[int, int]]]]:
-    """Return what `gather` must be told of each shard, from what `route` returned of each part."""
+    """Return the items that `gather` takes, one for each shard, from what `route` returned of each part."""
+    if not all(starts):  # an equal run has ended meanwhile: every shard is there
+        return [(k, []) for k in range(job.n_shards)]
     return [(k, [(of_part[k], of_part[k + 1]) for of_part in starts]) for k in range(job.n_shards)]
 
 
 def _statistics(job: Job, index: int) -> str:
-    return below(job.aside, f"statistics-{index:05d}.parquet")
+    return below(job.work, f"statistics-{index:05d}.parquet")
 
 
-def _statistics_of(job: Job, shards: Sequence[Shard]) -> Iterator[Statistics]:
-    for index, shard in enumerate(shards):
-        table = pq.read_table(pa.BufferReader(files.read_bytes(_statistics(job, index))))
-        yield from_table(table, shard.rows - shard.positives, shard.positives)  # type: ignore[misc]  # never None
+def _statistics_of(job: Job, n_shards: int) -> Iterator[ColumnStatistics]:
+    for index in range(n_shards):
+        url = _statistics(job, index)
+        try:
+            found = from_table(pq.read_table(pa.BufferReader(files.read_bytes(url))))
+        except (pa.ArrowException, OSError) as e:
+            raise InputError(f"{files.shown(url)} is damaged: remove its folder and start again ({e})") from None
+        if found is None or len(found.mean) != job.reader.form.n_features:
+            raise InputError(f"{files.shown(url)} is damaged: remove its folder and start again")
+        yield found
 
 
 def finish(job: Job, shards: Sequence[Shard]) -> Manifest:
-    """Make the shards the data set at the target, and remove what lay aside.
+    """Make the shards the data set of the target, and remove the files of the work folder.
 
     Parameters
     ----------
@@ -327,12 +425,26 @@ def finish(job: Job, shards: Sequence[Shard]) -> Manifest:
     shards : sequence of Shard
         All of them, in order.
     """
-    statistics = functools.reduce(operator.add, _statistics_of(job, shards))
-    manifest = commit(
-        job.target, job.opening.schema, job.opening.form, shards, statistics=statistics, origin=job.origin
-    )
-    files.remove(job.aside)
+    manifest = _committed(job.target, job.origin["key"])
+    if manifest is None or list(manifest.shards) != list(shards):
+        try:
+            statistics = functools.reduce(operator.add, _statistics_of(job, len(shards)))
+        except InputError:
+            manifest = _committed(job.target, job.origin["key"])  # an equal run has ended, and removed the files
+            if manifest is None:
+                raise
+        else:
+            manifest = commit(
+                job.target, job.reader.schema, job.reader.form, shards, statistics=statistics, origin=job.origin
+            )
+    _remove_work(job.work)
     return manifest
+
+
+def _remove_work(work: str) -> None:
+    """Remove the files of a work folder, and the folder itself if nothing else is in it."""
+    files.refuse_link(work)
+    files.remove_files(work, [name for name in files.names_in(work) if OURS.fullmatch(name)])
 
 
 def shard_data(asked: Request, *, each: ParallelMap = map, n_parts: int | None = None) -> Manifest:
@@ -340,5 +452,5 @@ def shard_data(asked: Request, *, each: ParallelMap = map, n_parts: int | None =
     if known := finished(asked, each):
         return known
     job = survey(asked, each=each, n_parts=n_parts)
-    starts = list(each(functools.partial(route, job.url, urls=job.urls), range(job.opening.n_blocks)))
+    starts = list(each(functools.partial(route, job.url, urls=job.urls), range(job.reader.n_blocks)))
     return finish(job, list(each(functools.partial(gather, job.url), items_of(job, starts))))

@@ -1,4 +1,7 @@
-"""Statistics of the features within either class: they merge, and lie in a file with a row for each feature."""
+"""Statistics of the columns of a sharded data set, which merge over its shards: a sharded data set states them beside the names.
+
+They are the ranges that ``aucdist data verify`` holds the values of each shard against.
+"""
 
 import io
 from collections.abc import Sequence
@@ -8,56 +11,111 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from aucdist.data.block import Block
-from aucdist.data.preprocess import Moments, moments
+from aucdist.data.block import Block, n_rows
+from aucdist.errors import InputError
+from aucdist.kernels.rows import CsrRows
 
-COLUMNS = ("mean", "variance", "low", "high")
+COLUMNS = ("count", "mean", "low", "high")
+CHUNK = 4096  # rows that are turned into float64 at a time
 
 
 @dataclass(frozen=True, eq=False)
-class Statistics:
-    """Statistics of the features within either class, which merge by ``+``."""
+class ColumnStatistics:
+    """Statistics of the values of each column that are not missing, which merge by ``+``.
 
-    negative: Moments
-    positive: Moments
+    Attributes
+    ----------
+    count : ndarray of shape (n_features,), int64
+        Values that are not missing; zeros that CSR rows do not store are values.
+    mean, low, high : ndarray of shape (n_features,), float64
+        The mean, the least and the greatest value; 0, inf and -inf where there is no value.
+    """
 
-    def __add__(self, other: "Statistics") -> "Statistics":
-        return Statistics(self.negative + other.negative, self.positive + other.positive)
+    count: np.ndarray
+    mean: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+    def __add__(self, other: "ColumnStatistics") -> "ColumnStatistics":
+        count = self.count + other.count
+        share = other.count / np.maximum(count, 1)
+        return ColumnStatistics(
+            count,
+            self.mean * (1.0 - share) + other.mean * share,  # no difference of the means, which may overflow
+            np.minimum(self.low, other.low),
+            np.maximum(self.high, other.high),
+        )
 
     @classmethod
-    def of(cls, block: Block) -> "Statistics":
+    def of(cls, block: Block) -> "ColumnStatistics":
         """Return the statistics of a block."""
-        return cls(moments(block.take(block.y == -1).rows), moments(block.take(block.y == 1).rows))
+        rows = block.rows
+        if isinstance(rows, CsrRows):
+            return _of_csr(rows)
+        found = _nothing(block.n_features)
+        for start in range(0, block.n_samples, CHUNK):
+            found += _of_dense(rows.values[start : start + CHUNK])
+        return found
+
+    def include(self, other: "ColumnStatistics") -> bool:
+        """Tell whether all values of `other`, which are some of these, lie within the ranges."""
+        some = other.count > 0
+        return bool(
+            (other.count <= self.count).all()
+            and (other.low >= self.low)[some].all()
+            and (other.high <= self.high)[some].all()
+        )
 
 
-def to_parquet(names: Sequence[str] | None, statistics: Statistics | None) -> bytes:
-    """Return a file with a row for each feature: its name, and its statistics within either class.
+def _nothing(d: int) -> ColumnStatistics:
+    return ColumnStatistics(np.zeros(d, dtype=np.int64), np.zeros(d), np.full(d, np.inf), np.full(d, -np.inf))
 
-    Parameters
-    ----------
-    names : sequence of str or None
-    statistics : Statistics or None
-        What is None is left out.
-    """
+
+def _of_dense(part: np.ndarray) -> ColumnStatistics:
+    x = part.astype(np.float64)
+    there = ~np.isnan(x)
+    count = there.sum(axis=0)
+    # Each value is divided before they are added, so that the largest floats have a mean.
+    mean = (np.where(there, x, 0.0) / np.maximum(count, 1)).sum(axis=0)
+    low, high = np.where(there, x, np.inf).min(axis=0), np.where(there, x, -np.inf).max(axis=0)
+    return ColumnStatistics(count, mean, low, high)
+
+
+def _of_csr(rows: CsrRows) -> ColumnStatistics:
+    n, d = n_rows(rows), rows.n_features
+    there = ~np.isnan(rows.values)
+    x, column = rows.values[there].astype(np.float64), rows.indices[there]
+    zeros = n - np.bincount(rows.indices, minlength=d)
+    count = zeros + np.bincount(column, minlength=d)
+    mean = np.bincount(column, x / np.maximum(count, 1)[column], minlength=d).astype(np.float64)  # int64 without values
+    low, high = np.where(zeros > 0, 0.0, np.inf), np.where(zeros > 0, 0.0, -np.inf)
+    np.minimum.at(low, column, x)
+    np.maximum.at(high, column, x)
+    return ColumnStatistics(count, mean, low, high)
+
+
+def to_parquet(names: Sequence[str] | None, statistics: ColumnStatistics | None) -> bytes:
+    """Return a Parquet file with a row for each feature: its name and its statistics, as far as they are given."""
     columns: dict[str, pa.Array] = {} if names is None else {"name": pa.array(names, pa.string())}
-    for kind in ("negative", "positive") if statistics else ():
-        part: Moments = getattr(statistics, kind)
-        variance = part.m2 / max(1, part.count)
-        for name, values in zip(COLUMNS, (part.mean, variance, part.low, part.high), strict=True):
-            columns[f"{kind}_{name}"] = pa.array(values)
+    if statistics is not None:
+        columns |= {name: pa.array(getattr(statistics, name)) for name in COLUMNS}
     out = io.BytesIO()
     # Compressed well: most features of a wide sparse shard do not occur in it.
     pq.write_table(pa.table(columns), out, compression="zstd")
     return out.getvalue()
 
 
-def from_table(table: pa.Table, n_neg: int, n_pos: int) -> Statistics | None:
-    """Return the statistics in such a file, which are those of so many rows of either class; None where it has none."""
-    if f"negative_{COLUMNS[0]}" not in table.column_names:
+def from_table(table: pa.Table) -> ColumnStatistics | None:
+    """Return the statistics in such a file; None where it has none.
+
+    Raises
+    ------
+    InputError
+        If they are not numbers.
+    """
+    if not set(COLUMNS) <= set(table.column_names):
         return None
-
-    def part(kind: str, count: int) -> Moments:
-        mean, variance, low, high = (np.asarray(table[f"{kind}_{name}"]) for name in COLUMNS)
-        return Moments(count, mean, variance * count, low, high)
-
-    return Statistics(part("negative", n_neg), part("positive", n_pos))
+    count, *rest = (table[name] for name in COLUMNS)
+    if count.type != pa.int64() or any(column.type != pa.float64() or column.null_count for column in rest):
+        raise InputError("the statistics of the features are damaged")
+    return ColumnStatistics(np.asarray(count), *(np.asarray(column) for column in rest))

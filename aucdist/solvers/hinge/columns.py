@@ -1,20 +1,25 @@
 """Non-smooth stochastic coordinate descent on the hinge with an L1 or an L2 penalty.
 
 After Tao, Zhu, Luo & Kong, "A new Comid-based stochastic coordinate descent method for non-smooth losses" (Acta Electronica
-Sinica 41(4), 2013), algorithm 3. A step draws a weight, takes the derivative g of the loss along it at the margins as they are
-now, and minimises (8): ``w <- soften(w - eta_t g / 2, eta_t lam / 2)`` for L1, ``w <- (w - eta_t g / 2) / (1 + eta_t lam)`` for
-L2. Only the rows in which the feature is not 0 are touched, because the margins y (Xw) are kept and moved along.
+Sinica 41(4), 2013), algorithm 3. A step draws a feature, computes the derivative g of the loss by its weight at the current
+margins, and minimises (8): ``w <- soften(w - eta_t g / 2, eta_t lam / 2)`` for L1, ``w <- (w - eta_t g / 2) / (1 + eta_t lam)``
+for L2. The margins y (Xw) are kept and updated, so a step touches only the rows in which the feature is not 0.
 
-What differs from the print: its appendix multiplies by eta_t where it has to divide. Its text has the steps for L1 grow like
-sqrt(t), they fall like 1 / sqrt(t). And t counts sweeps of as many steps as there are weights, not single steps: a weight is
-drawn once a sweep, and its steps would shrink before it takes them. The published step for L2, 1 / (lam t), is ``eta = 1 / lam``;
-a smaller first step spares dense data the way back from where it leads. The objective comes from the margins that are
-moved along, which stay as good as new ones to a relative 1e-12 or so.
+Differences from the paper:
 
-One block is the published algorithm. With K, each owns every K-th feature (`aucdist.engine.columns`) and sweeps over its own
-from the same margins; the moves are added, or half of them, a quarter, ... down to 1/K, whatever gives the least objective: with
-1/K it is at most the mean of what the blocks reached. A round sends the margins to every block and gets a vector of them from
-each, one reduction of n_samples floats: meant for up to a million rows or so, and many features.
+* The paper's appendix multiplies by eta_t where it has to divide.
+* The paper's text lets the steps for L1 grow like sqrt(t); here they fall like 1 / sqrt(t).
+* Here t counts sweeps of n_features steps, not single steps. A feature is drawn about once per sweep, so its steps would
+  otherwise shrink before it takes them.
+* The published step for L2, 1 / (lam t), is ``eta = 1 / lam``. On dense data a smaller first step avoids a large overshoot.
+
+The objective is computed from the updated margins, which agree with recomputed ones to a relative 1e-12 or so.
+
+With one block this is the published algorithm. With K blocks, each owns every K-th feature (`aucdist.engine.columns`) and sweeps
+over its own features from the same margins. The moves are added in full, or by 1/2, 1/4, ..., 1/K, whichever gives the lowest
+objective; with 1/K the objective is at most the mean of the blocks' objectives. A round sends the margins to every block and
+gets a vector of margins from each, n_samples floats in one reduction. The solver is meant for up to about a million rows and many
+features.
 """
 
 from collections.abc import Iterator
@@ -31,20 +36,21 @@ from aucdist.kernels.rows import accumulate, project
 from aucdist.objectives.hinge import EQUAL, ClassWeight, DualPoint
 from aucdist.solvers.base import Round
 from aucdist.solvers.hinge.primal_state import PrimalState, mean_hinge, row_shares
+from aucdist.solvers.rounding import EPS
 
 FACTOR = 4.0
-"""Of `PrimalState.usual_eta`: one weight moves at a time, and the next one sees it."""
+"""Factor for `PrimalState.usual_eta`. It is large because one weight moves at a time and the next step uses its new value."""
 
 
 @dataclass(frozen=True, eq=False)
-class Samples:
-    """What a block of columns knows of the rows.
+class LabelsAndShares:
+    """The labels and the weights of all rows, which a block of columns keeps.
 
     Attributes
     ----------
     labels : ndarray of shape (n_samples,), float64
     shares : ndarray of shape (n_samples,), float64
-        Of the whole weight.
+        The weight of each row, divided by the total weight.
     """
 
     labels: np.ndarray
@@ -52,8 +58,8 @@ class Samples:
 
 
 @dataclass(frozen=True)
-class Sweeps:
-    """What stays the same from round to round."""
+class SweepSettings:
+    """The parameters of a sweep that stay the same from round to round; `alone` is true for a single block."""
 
     seed: int
     lasso: bool
@@ -65,18 +71,18 @@ class Sweeps:
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
 
-def describe(block: Block, memory: None, shares: ClassWeight) -> tuple[None, Summary]:
-    """Send the labels of a block of rows, and their shares."""
+def send_labels(block: Block, memory: None, shares: ClassWeight) -> tuple[None, Summary]:
+    """Return the labels and the shares of a block of rows."""
     return None, {"labels": [block.y.astype(np.float64)], "shares": [row_shares(block, shares)]}
 
 
-def remember(block: Block, memory: None, labels: np.ndarray, shares: np.ndarray) -> tuple[Samples, Summary]:
-    """Keep what a block of columns needs to know of the rows."""
-    return Samples(labels, shares), {}
+def keep_labels(block: Block, memory: None, labels: np.ndarray, shares: np.ndarray) -> tuple[LabelsAndShares, Summary]:
+    """Keep the labels and the shares of all rows with a block of columns."""
+    return LabelsAndShares(labels, shares), {}
 
 
-def add_up(block: Block, memory: Samples, w: np.ndarray) -> tuple[Samples, Summary]:
-    """Find the margins that come from the block's features."""
+def margins_of_features(block: Block, memory: LabelsAndShares, w: np.ndarray) -> tuple[LabelsAndShares, Summary]:
+    """Return the part of the margins that comes from the block's features."""
     margins = np.zeros(len(memory.labels))
     accumulate(block.rows, np.arange(block.n_samples), w[block.row_id], margins)
     return memory, {"margins": margins}
@@ -84,32 +90,32 @@ def add_up(block: Block, memory: Samples, w: np.ndarray) -> tuple[Samples, Summa
 
 def sweep(
     block: Block,
-    memory: Samples,
+    memory: LabelsAndShares,
     w: np.ndarray,
     margins: np.ndarray,
-    sweeps: Sweeps,
+    settings: SweepSettings,
     number: int,
     steps: tuple[float, float],
-) -> tuple[Samples, Summary]:
-    """Find the gradient over the block's features at these margins, and then sweep over them.
+) -> tuple[LabelsAndShares, Summary]:
+    """Return the gradient by the block's weights at these margins, and the weights and margins after a sweep over them.
 
-    `steps` is the length of the step for a feature and for the intercept, which the first block owns.
+    `steps` holds the step length of a feature and that of the intercept. The first block owns the intercept.
     """
-    owns_intercept = sweeps.intercept and block.index == 0
+    owns_intercept = settings.intercept and block.index == 0
     own = np.append(w[block.row_id], w[-1:] if owns_intercept else [])
     active = np.where(margins < 1.0, memory.shares, 0.0)
     sums = np.zeros((2, block.n_samples))
-    if sweeps.intercept:
+    if settings.intercept:
         for k, label in enumerate((-1.0, 1.0)):
             project(block.rows, np.where(memory.labels == label, label * active, 0.0), sums[k])
     else:
-        project(block.rows, active, sums[1])  # the bound needs no more than the difference of the classes' sums
+        project(block.rows, active, sums[1])  # the bound only needs the difference of the classes' sums
     local = margins.copy()
     column_steps(
         block.rows, memory.labels if owns_intercept else np.zeros(0), memory.shares,
-        block_seed(sweeps.seed, number, block.index), sweeps.lasso, sweeps.lam, *steps, local, own,
+        block_seed(settings.seed, number, block.index), settings.lasso, settings.lam, *steps, local, own,
     )  # fmt: skip
-    return memory, {"sums": [sums], "w": [own], "margins": local if sweeps.alone else local - margins}
+    return memory, {"sums": [sums], "w": [own], "margins": local if settings.alone else local - margins}
 
 
 # ---- rounds: run by the client ----------------------------------------------------------------------------------------
@@ -127,12 +133,12 @@ def hinge_scd(
     eta: float | None = None,
     average: bool = False,
 ) -> Iterator[Round]:
-    """Solve by Non-smooth SCD, algorithm 3.
+    """Minimise the hinge by non-smooth stochastic coordinate descent, algorithm 3.
 
     Parameters
     ----------
     blocks : Blocks
-        Of rows. Their columns are made once for each object `blocks`, and take as much memory again.
+        Blocks of rows. Their columns are built once for each object `blocks`, and need as much memory again.
     lam : float
         Above 0.
     start : ndarray of shape (n_features,), or (n_features + 1,) with an intercept, optional
@@ -140,58 +146,62 @@ def hinge_scd(
     seed : int
     penalty : {"l1", "l2"}
     intercept : bool
-        Not penalised; one more weight to be drawn, whose steps are 4 / sqrt(t).
+        Whether to fit an intercept. It is not penalised, is drawn like a weight, and takes steps of 4 / sqrt(t).
     class_weight : tuple of float
-        What the weights of the negative and of the positive rows are multiplied with.
+        Factors for the sample weights of the negative and of the positive rows.
     eta : float, optional
-        The length of the first step; by default `PrimalState.usual_eta`.
+        The length of the first step; `PrimalState.usual_eta` by default.
     average : bool
-        Show the average of the weights, those of round t counting t times.
+        Whether to return the average of the weights, in which round t counts t times.
 
     Yields
     ------
     Round
-        The best weights so far, of shape (n_features,), or (n_features + 1,) with the intercept last; their exact objective; the
-        best bound so far. A round is one and a half passes: one for the sweep and a half for the bound.
+        The best weights so far, of shape (n_features,), or (n_features + 1,) with the intercept last, their exact objective, and
+        the best lower bound so far. A round takes one and a half passes: one for the sweep and half a pass for the bound.
     """
     state = PrimalState(blocks, lam, start, penalty, intercept, class_weight, average)
     eta = state.usual_eta(FACTOR) if eta is None else eta
-    told = blocks.without_memory().reduce(describe, state.shares)
-    labels, shares = np.concatenate(told["labels"]), np.concatenate(told["shares"])
+    found = blocks.without_memory().reduce(send_labels, state.shares)
+    labels, shares = np.concatenate(found["labels"]), np.concatenate(found["shares"])
     columns = columns_of(blocks)
-    columns.reduce(remember, labels, shares)
-    sweeps = Sweeps(seed, penalty == "l1", lam, intercept, columns.n_blocks == 1)
-    yield from _rounds(state, columns, sweeps, eta, labels, shares)
+    columns.reduce(keep_labels, labels, shares)
+    settings = SweepSettings(seed, penalty == "l1", lam, intercept, columns.n_blocks == 1)
+    yield from _sweep_rounds(state, columns, settings, eta, labels, shares)
 
 
-def _rounds(
-    state: PrimalState, columns: Blocks, sweeps: Sweeps, eta: float, labels: np.ndarray, shares: np.ndarray
+def _sweep_rounds(
+    state: PrimalState, columns: Blocks, settings: SweepSettings, eta: float, labels: np.ndarray, shares: np.ndarray
 ) -> Iterator[Round]:
+    """Yield a round for each sweep, without end."""
+
     def loss_of(margins: np.ndarray) -> float:
         return mean_hinge(shares, margins)
 
-    margins = labels * state.w[-1] + columns.reduce(add_up, state.w)["margins"]
+    margins = labels * state.w[-1] + columns.reduce(margins_of_features, state.w)["margins"]
     mean = np.zeros_like(margins)
+    # A weight is drawn once a sweep, more or less; each move of it is one of the margins it touches.
+    per_sweep = 4 * round(2.0 * state.rounding.over_columns / EPS)
     for t in count(1):
         share = state.next_round()
         mean += share * (margins - mean)
         steps = state.step(eta, t), FACTOR / np.sqrt(t)
-        told = columns.reduce(sweep, state.w, margins, sweeps, t, steps)
-        state.passes += 1.5
-        point = _point(told["sums"], labels, np.where(margins < 1.0, shares, 0.0), columns.n_blocks)
+        swept = columns.reduce(sweep, state.w, margins, settings, t, steps)
+        state.passes, state.moves = state.passes + 1.5, state.moves + per_sweep
+        point = _dual_point(swept["sums"], labels, np.where(margins < 1.0, shares, 0.0), columns.n_blocks)
         yield state.end_round(loss_of(mean if state.average else margins), point, share)
-        reached, moved = _gathered(told["w"], state.w, columns.n_blocks), told["margins"]
-        if sweeps.alone:
+        reached, moved = _in_feature_order(swept["w"], state.w, columns.n_blocks), swept["margins"]
+        if settings.alone:
             state.w, margins = reached, moved
             continue
-        along = reached - state.w
+        move = reached - state.w
         parts = [2.0**-k for k in range(columns.n_blocks.bit_length())] + [1.0 / columns.n_blocks]
-        values = [state.value(loss_of(margins + part * moved), state.w + part * along) for part in parts]
+        values = [state.value(loss_of(margins + part * moved), state.w + part * move) for part in parts]
         part = parts[int(np.argmin(values))]
-        state.w, margins = state.w + part * along, margins + part * moved
+        state.w, margins = state.w + part * move, margins + part * moved
 
 
-def _gathered(found: list[np.ndarray], w: np.ndarray, n_blocks: int) -> np.ndarray:
+def _in_feature_order(found: list[np.ndarray], w: np.ndarray, n_blocks: int) -> np.ndarray:
     """Return the weights that the blocks reached, in the order of the features, the intercept last."""
     whole = w.copy()
     for b, own in enumerate(found):
@@ -202,8 +212,8 @@ def _gathered(found: list[np.ndarray], w: np.ndarray, n_blocks: int) -> np.ndarr
     return whole
 
 
-def _point(sums: list[np.ndarray], labels: np.ndarray, active: np.ndarray, n_blocks: int) -> DualPoint:
-    """Return the dual point of the active rows, given the blocks' sums over them."""
+def _dual_point(sums: list[np.ndarray], labels: np.ndarray, active: np.ndarray, n_blocks: int) -> DualPoint:
+    """Return the dual point of the rows with a margin below 1, from the blocks' sums over these rows."""
     whole = np.empty((2, sum(own.shape[1] for own in sums)))
     for b, own in enumerate(sums):
         whole[:, b::n_blocks] = own

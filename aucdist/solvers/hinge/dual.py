@@ -1,21 +1,24 @@
 """Dual coordinate descent on the hinge with an L2 penalty: SDCD and CDCD.
 
-After Hsieh, Chang, Lin, Keerthi & Sundararajan, "A dual coordinate descent method for large-scale linear SVM" (ICML 2008): two
-of the rivals in Tao, Zhu, Luo & Kong, "A new Comid-based stochastic coordinate descent method for non-smooth losses" (Acta
-Electronica Sinica 41(4), 2013). With the rows' shares m of the whole weight, the objective and its dual are
+After Hsieh, Chang, Lin, Keerthi & Sundararajan, "A dual coordinate descent method for large-scale linear SVM" (ICML 2008). Tao,
+Zhu, Luo & Kong, "A new Comid-based stochastic coordinate descent method for non-smooth losses" (Acta Electronica Sinica 41(4),
+2013), compare their method with both. With m_i the weight of row i divided by the total weight, the objective and its dual are
 
     P(w) = sum of m_i max(0, 1 - y_i w.x_i) + lam |w|^2,
     D(b) = 2 lam (sum of b_i - |w(b)|^2 / 2),    w(b) = sum of b_i y_i x_i,    0 <= b_i <= m_i / (2 lam).
 
-Hsieh's C is 1 / (2 lam n). A step takes a row and maximises D over its variable, and w follows. An intercept is the weight of
-a column of ones and is penalised like the others: one that is not would tie the variables to each other.
+Hsieh's C is 1 / (2 lam n). A step maximises D over the dual variable of one row and updates w. An intercept is the weight of a
+column of ones and is penalised like the other weights. An intercept without a penalty would add a constraint that couples all
+dual variables.
 
-One block is the published algorithm, but for when an idle row wakes: at each look at the objective, if its variable could
-move then; in print all of them wake when the others have settled. With K blocks each owns the variables of its rows, which never
-travel, and sweeps over them from the same w; what comes back is its contribution to w(b), and w is the sum of the
-contributions. All changes count in full, and so that they cannot overshoot together, a block reckons with K times the effect
-of its own (sigma' = K in Ma et al., "Adding vs. averaging in distributed primal-dual optimization", ICML 2015). The dual value
-never falls, up to rounding.
+With one block this is the published algorithm, except for the rows that shrinking has set aside. Here such a row becomes active
+again as soon as an evaluation of the objective shows that its variable could move. In the paper all rows become active again once
+the others have converged.
+
+With K blocks, each owns the variables of its rows, which stay with the block, and sweeps over them from the same w. Each
+returns its contribution to w(b), and w is the sum of the contributions. All changes are added in full. So that they cannot
+overshoot together, each block multiplies the effect of its own changes by K (sigma' = K in Ma et al., "Adding vs. averaging in
+distributed primal-dual optimization", ICML 2015). The dual value never falls, up to rounding.
 """
 
 import math
@@ -33,23 +36,25 @@ from aucdist.kernels.rows import accumulate
 from aucdist.objectives.hinge import EQUAL, ClassWeight, shares_of
 from aucdist.solvers.base import Round
 from aucdist.solvers.pairs.sampling import ResumableRound
+from aucdist.solvers.rounding import EPS, Rounding, higher
 
 
 @dataclass(frozen=True, eq=False)
 class Duals:
-    """What a block keeps.
+    """The dual variables of a block's rows, with what their updates need.
 
     Attributes
     ----------
     table : ndarray of shape (n_samples, N_COLUMNS), float64
         As in `aucdist.kernels.hinge_dual`.
     order : ndarray of shape (n_samples,), int32
-        Its rows, those that are not idle first.
+        Positions of the rows, the active ones first; the others are set aside by shrinking.
     n_active : int
+        Number of active rows.
     high, low : float
         The largest and the smallest slope that moved a variable in the last sweep.
     w : ndarray of shape (n_features + 1,), float64
-        Its contribution to w(b).
+        The block's contribution to w(b).
     """
 
     table: np.ndarray
@@ -61,8 +66,8 @@ class Duals:
 
 
 @dataclass(frozen=True)
-class Ascent:
-    """What stays the same from round to round; `one` and `sigma` as in `aucdist.kernels.hinge_dual.dual_sweeps`."""
+class AscentSettings:
+    """The parameters that stay the same from round to round; `one` and `sigma` as in `aucdist.kernels.hinge_dual.dual_sweeps`."""
 
     seed: int
     cyclic: bool
@@ -73,10 +78,10 @@ class Ascent:
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
 
-def begin(
+def set_up_duals(
     block: Block, memory: None, shares: ClassWeight, lam: float, start: "HingeStart | None", one: float
 ) -> tuple[Duals, Summary]:
-    """Set the variables to those of the start, where they may be so large."""
+    """Set up the dual variables from the start, clipped to their upper ends, and return the block's contribution to w."""
     n = block.n_samples
     before = np.zeros(n) if start is None else start.duals[block.index]
     if before.shape != (n,):
@@ -87,7 +92,7 @@ def begin(
     table[:, UPPER] = block.weights() * np.where(block.y > 0, shares[1], shares[0]) / (2.0 * lam)
     table[:, LABEL] = block.y
     table[:, DUAL] = np.minimum(before, table[:, UPPER])
-    # A row of zeros loses 1 whatever w is: its variable is at the upper end, and no step divides by its length.
+    # A row of zeros has loss 1 for every w. Its variable is at the upper end, so that no step divides by its length.
     table[:, DUAL] = np.where(table[:, SQUARE] > 0.0, table[:, DUAL], table[:, UPPER])
     signed, w = table[:, DUAL] * table[:, LABEL], np.zeros(block.n_features + 1)
     accumulate(block.rows, np.arange(n), signed, w[:-1])
@@ -95,30 +100,32 @@ def begin(
     return Duals(table, np.arange(n, dtype=np.int32), n, np.inf, -np.inf, w), {"w": w}
 
 
-def ascend(block: Block, memory: Duals, w: np.ndarray, ascent: Ascent, number: int) -> tuple[Duals, Summary]:
-    """Take about as many steps as there are rows, from w on. With few rows active that is several sweeps."""
+def dual_ascent(
+    block: Block, memory: Duals, w: np.ndarray, settings: AscentSettings, number: int
+) -> tuple[Duals, Summary]:
+    """Take about n_samples steps from w, which is several sweeps if few rows are active."""
     table, order, local = memory.table.copy(), memory.order.copy(), w.copy()
-    seed = block_seed(ascent.seed, number, block.index)
+    seed = block_seed(settings.seed, number, block.index)
     n_active, high, low, taken = dual_sweeps(
-        block.rows, table, order, memory.n_active, seed, block.n_samples, ascent.cyclic, ascent.one, ascent.sigma,
+        block.rows, table, order, memory.n_active, seed, block.n_samples, settings.cyclic, settings.one, settings.sigma,
         memory.high, memory.low, local,
     )  # fmt: skip
-    own = local if ascent.sigma == 1.0 else memory.w + (local - w) / ascent.sigma
+    own = local if settings.sigma == 1.0 else memory.w + (local - w) / settings.sigma
     return Duals(table, order, n_active, high, low, own), {"w": own, "total": table[:, DUAL].sum(), "taken": taken}
 
 
-def look(block: Block, memory: Duals, w: np.ndarray, one: float) -> tuple[Duals, Summary]:
-    """Find the loss at w, in units of the dual variables, and wake the idle rows whose variable could move."""
+def loss_and_active_rows(block: Block, memory: Duals, w: np.ndarray, one: float) -> tuple[Duals, Summary]:
+    """Return the loss at w, in units of the dual variables, and activate the rows whose variable could move."""
     slopes = np.empty(block.n_samples)
     loss = find_slopes(block.rows, memory.table, one, w, slopes)
     active, idle = memory.order[: memory.n_active], memory.order[memory.n_active :]
-    wakes = np.where(memory.table[idle, DUAL] == 0.0, slopes[idle] < 0.0, slopes[idle] > 0.0)
-    order = np.concatenate([active, idle[wakes], idle[~wakes]])
-    return replace(memory, order=order, n_active=len(active) + int(wakes.sum())), {"loss": loss}
+    can_move = np.where(memory.table[idle, DUAL] == 0.0, slopes[idle] < 0.0, slopes[idle] > 0.0)
+    order = np.concatenate([active, idle[can_move], idle[~can_move]])
+    return replace(memory, order=order, n_active=len(active) + int(can_move.sum())), {"loss": loss}
 
 
-def tell(block: Block, memory: Duals) -> tuple[Duals, Summary]:
-    """Send the dual variables."""
+def send_duals(block: Block, memory: Duals) -> tuple[Duals, Summary]:
+    """Return the dual variables of the block's rows."""
     return memory, {"duals": [memory.table[:, DUAL].copy()]}
 
 
@@ -127,13 +134,13 @@ def tell(block: Block, memory: Duals) -> tuple[Duals, Summary]:
 
 @dataclass(frozen=True, eq=False)
 class HingeStart:
-    """Where to go on.
+    """Dual variables to start from.
 
     Attributes
     ----------
     duals : tuple of ndarray of shape (n_samples of the block,), float64
-        The dual variables b of each block's rows, at least 0. For another lam, and so another upper end, they stay as they are as
-        far as they may, and w with them.
+        The dual variables b of each block's rows, at least 0. With another lam their upper ends differ: a variable is clipped to
+        its new upper end and otherwise keeps its value.
     """
 
     duals: tuple[np.ndarray, ...]
@@ -148,7 +155,7 @@ def hinge_sdcd(
     intercept: bool = False,
     class_weight: ClassWeight = EQUAL,
 ) -> Iterator[Round]:
-    """Solve by dual coordinate descent in a random order, leaving out rows that have settled: SDCD, Hsieh's algorithm 3.
+    """Minimise the hinge with an L2 penalty by dual coordinate descent in random order with shrinking: SDCD, algorithm 3.
 
     Parameters
     ----------
@@ -156,26 +163,26 @@ def hinge_sdcd(
     lam : float
         Above 0.
     start : HingeStart, optional
-        What `resume` of a round returned, for the same lam or another.
+        The result of `resume` of a round, for the same or another lam.
     seed : int
     intercept : bool
-        Add a column of ones, whose weight is penalised like the others.
+        Whether to add a column of ones, whose weight is penalised like the others.
     class_weight : tuple of float
-        What the weights of the negative and of the positive rows are multiplied with.
+        Factors for the sample weights of the negative and of the positive rows.
 
     Yields
     ------
     ResumableRound
-        The newest weights, of shape (n_features,), or (n_features + 1,) with the intercept last; their exact objective; and
-        their dual value, which is the best so far. A round takes about n_samples steps, each counted as a whole reading of its
-        row, and half a pass to look at the objective.
+        The newest weights, of shape (n_features,), or (n_features + 1,) with the intercept last, their exact objective, and the
+        best dual value so far. A round takes about n_samples steps, each counted as one reading of its row, and half a pass to
+        evaluate the objective.
 
     Raises
     ------
     InputError
-        For a start that does not fit the blocks.
+        If the start does not fit the blocks.
     """
-    return _rounds(blocks, lam, _checked(start, blocks), seed, False, intercept, class_weight)
+    return _ascent_rounds(blocks, lam, _checked(start, blocks), seed, False, intercept, class_weight)
 
 
 def hinge_cdcd(
@@ -186,14 +193,14 @@ def hinge_cdcd(
     intercept: bool = False,
     class_weight: ClassWeight = EQUAL,
 ) -> Iterator[Round]:
-    """Solve by dual coordinate descent in the order of the rows, all of them in each sweep: CDCD, Hsieh's algorithm 1.
+    """Minimise the hinge with an L2 penalty by dual coordinate descent over all rows in their order: CDCD, algorithm 1.
 
-    Parameters and rounds as in `hinge_sdcd`.
+    Parameters and rounds are those of `hinge_sdcd`.
     """
-    return _rounds(blocks, lam, _checked(start, blocks), 0, True, intercept, class_weight)
+    return _ascent_rounds(blocks, lam, _checked(start, blocks), 0, True, intercept, class_weight)
 
 
-def _rounds(
+def _ascent_rounds(
     blocks: Blocks,
     lam: float,
     start: HingeStart | None,
@@ -202,28 +209,37 @@ def _rounds(
     intercept: bool,
     class_weight: ClassWeight,
 ) -> Iterator[Round]:
-    blocks, one = blocks.without_memory(), 1.0 if intercept else 0.0
-    ascent = Ascent(seed, cyclic, one, float(blocks.n_blocks))
+    rounding, blocks, one = Rounding.of(blocks), blocks.without_memory(), 1.0 if intercept else 0.0
+    settings = AscentSettings(seed, cyclic, one, float(blocks.n_blocks))
     shares = shares_of(blocks.weight_neg, blocks.weight_pos, class_weight)
-    w = blocks.reduce(begin, shares, lam, start, one)["w"]
-    number, taken, bound = 0, 0, 0.0
+    w = blocks.reduce(set_up_duals, shares, lam, start, one)["w"]
+    number, taken, bound = 0, 0, (0.0, 0.0)
     while True:
         number += 1
-        told = blocks.reduce(ascend, w, ascent, number)
-        w, taken = told["w"], taken + told["taken"]
+        ascended = blocks.reduce(dual_ascent, w, settings, number)
+        w, taken = ascended["w"], taken + ascended["taken"]
         half_square = 0.5 * float(w @ w)
-        primal = 2.0 * lam * (blocks.reduce(look, w, one)["loss"] + half_square)
-        bound = max(bound, 2.0 * lam * (float(told["total"]) - half_square))
+        primal = 2.0 * lam * (blocks.reduce(loss_and_active_rows, w, one)["loss"] + half_square)
+        active = 2.0 * lam * float(ascended["total"])
+        # The steps have added w up; each may have rounded an entry, which is no larger than the variables allow.
+        share = EPS * (taken + blocks.n_samples + len(w))
+        away = (share * active / lam) * np.append(rounding.largest, one)
+        error = share * active + 2.0 * lam * rounding.half_square(w, away)
+        bound = higher(bound, (active - 2.0 * lam * half_square, error))
+        scores = rounding.score(w[:-1]) + EPS * abs(float(w[-1]))
         passes = math.ceil(taken / blocks.n_samples + 0.5 * number)
-        yield ResumableRound(w if intercept else w[:-1], primal, bound, passes, partial(_told, blocks))
+        yield ResumableRound(
+            w if intercept else w[:-1], primal, bound[0], passes, partial(_current_duals, blocks),
+            primal_error=scores + 2.0 * rounding.over_rows * primal, dual_error=bound[1],
+        )  # fmt: skip
 
 
-def _told(blocks: Blocks) -> HingeStart:
-    return HingeStart(tuple(blocks.reduce(tell)["duals"]))
+def _current_duals(blocks: Blocks) -> HingeStart:
+    return HingeStart(tuple(blocks.reduce(send_duals)["duals"]))
 
 
 def _checked(start: HingeStart | None, blocks: Blocks) -> HingeStart | None:
-    """Return the start, if it can be one."""
+    """Return the start, after checking that it fits the blocks."""
     if start is None:
         return None
     if not isinstance(start, HingeStart):

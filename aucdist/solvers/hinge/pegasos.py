@@ -1,11 +1,11 @@
-"""Pegasos: steps along single rows for the hinge with an L2 penalty.
+"""Pegasos: stochastic subgradient steps for the hinge with an L2 penalty.
 
 After Shalev-Shwartz, Singer & Srebro, "Pegasos: primal estimated sub-gradient solver for SVM" (ICML 2007), figure 1 with k = 1
-and its projection onto the ball that holds the minimum; their lambda is 2 `lam`. A rival of Non-smooth SCD in Tao, Zhu, Luo &
-Kong (2013). An intercept is not penalised and takes steps of 1 / (2 sqrt(t)).
+and the projection onto the ball that contains the minimum. The paper's lambda is 2 `lam`. Tao, Zhu, Luo & Kong (2013) compare
+their Non-smooth SCD with it. An intercept is not penalised and takes steps of 1 / (2 sqrt(t)).
 
-One block is the published algorithm, a round being as many steps as there are rows. With several, each block takes its steps
-from the same weights, and the outcomes are averaged, each block counting by its rows.
+With one block this is the published algorithm, and a round takes n_samples steps. With several, each block takes its steps from
+the same weights, and the resulting weights are averaged in proportion to the blocks' numbers of rows.
 """
 
 from collections.abc import Iterator
@@ -24,10 +24,10 @@ from aucdist.solvers.hinge.primal_state import PrimalState, row_shares
 
 
 @dataclass(frozen=True)
-class Descent:
-    """What stays the same from round to round; `free` is 1 if there is an intercept, else 0.
+class PegasosSettings:
+    """The parameters that stay the same from round to round; `free` is 1 if there is an intercept, else 0.
 
-    `n_rows` counts the rows that are drawn from, rows of weight 0 among them: a mask leaves those in their blocks.
+    `n_rows` is the number of rows that steps are drawn from. It includes rows of weight 0, which a mask leaves in the blocks.
     """
 
     seed: int
@@ -46,7 +46,7 @@ def hinge_pegasos(
     class_weight: ClassWeight = EQUAL,
     average: bool = False,
 ) -> Iterator[Round]:
-    """Solve by Pegasos.
+    """Minimise the hinge with an L2 penalty by Pegasos.
 
     Parameters
     ----------
@@ -54,51 +54,51 @@ def hinge_pegasos(
     lam : float
         Above 0.
     start : ndarray of shape (n_features,), or (n_features + 1,) with an intercept, optional
-        Of it nothing is left after the first step but the intercept and that row's margin: that is how long the step is.
+        The weights to start from. The first step is so long that only the intercept and the first row's margin matter.
     seed : int
     intercept : bool
-        Not penalised.
+        Whether to fit an intercept, which is not penalised.
     class_weight : tuple of float
-        What the weights of the negative and of the positive rows are multiplied with.
+        Factors for the sample weights of the negative and of the positive rows.
     average : bool
-        Show the average of the weights at the ends of the rounds, those of round t counting t times.
+        Whether to return the average of the weights at the ends of the rounds, in which round t counts t times.
 
     Yields
     ------
     Round
-        The best weights so far, of shape (n_features,), or (n_features + 1,) with the intercept last; their exact objective; the
-        best bound so far. A round is two passes, one for the steps and one for the objective and the bound; with `average` half
-        a pass more.
+        The best weights so far, of shape (n_features,), or (n_features + 1,) with the intercept last, their exact objective, and
+        the best lower bound so far. A round takes two passes, one for the steps and one for the objective and the bound; with
+        `average` it takes half a pass more.
     """
     state = PrimalState(blocks, lam, start, "l2", intercept, class_weight, average)
     n_rows = blocks.without_memory().reduce(count_rows)["rows"]
-    yield from _rounds(state, Descent(seed, lam, float(intercept), n_rows))
-
-
-def _rounds(state: PrimalState, descent: Descent) -> Iterator[Round]:
+    settings = PegasosSettings(seed, lam, float(intercept), n_rows)
     for number in count(1):
-        shown, _ = state.evaluate()
-        yield shown
-        state.w = state.blocks.reduce(descend, state.w, state.shares, descent, number)["w"]
+        newest, _ = state.evaluate()
+        yield newest
+        state.w = state.blocks.reduce(pegasos_round, state.w, state.shares, settings, number)["w"]
         state.passes += 1.0
 
 
 def count_rows(block: Block, memory: None) -> tuple[None, Summary]:
-    """Count the rows."""
+    """Return the number of rows, those of weight 0 included."""
     return None, {"rows": block.n_samples}
 
 
-def descend(
-    block: Block, memory: None, w: np.ndarray, shares: ClassWeight, descent: Descent, number: int
+def pegasos_round(
+    block: Block, memory: None, w: np.ndarray, shares: ClassWeight, settings: PegasosSettings, number: int
 ) -> tuple[None, Summary]:
-    """Take as many steps as there are rows. The number of a block's steps so far is that of its own."""
+    """Take n_samples steps over the block's rows, and return the block's part of the averaged weights.
+
+    The step length depends on how many steps this block has taken, whatever the other blocks do.
+    """
     n = block.n_samples
     squares, w = np.empty(n), w.copy()
     square_rows(block.rows, squares)
     if n:
         pegasos_steps(
-            block.rows, block.y, descent.n_rows * row_shares(block, shares), squares,
-            block_seed(descent.seed, number, block.index), n, descent.lam, (number - 1) * n, descent.free,
-            np.sqrt(0.5 / descent.lam), w,
+            block.rows, block.y, settings.n_rows * row_shares(block, shares), squares,
+            block_seed(settings.seed, number, block.index), n, settings.lam, (number - 1) * n, settings.free,
+            np.sqrt(0.5 / settings.lam), w,
         )  # fmt: skip
-    return None, {"w": n / descent.n_rows * w}
+    return None, {"w": n / settings.n_rows * w}

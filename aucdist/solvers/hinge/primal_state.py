@@ -1,9 +1,9 @@
-"""What the primal solvers of the hinge have in common: the loss and its gradient on the blocks, and what is kept of a course.
+"""The state that the primal solvers of the hinge share: weights, best objective and lower bound, and the loss on the blocks.
 
-Weights are held in one vector, the intercept last: it stays 0 where there is none. These solvers step along subgradients, so
-the objective goes up and down, and the best weights so far count, or the best average so far. The rows whose margin is below 1
-make a dual point in each round; the average of the points, the t-th counting t times, gives a bound that rises slowly, and with
-an L1 penalty very slowly.
+The weights are one vector with the intercept last; it stays 0 if there is no intercept. These solvers step along subgradients,
+so the objective can rise from round to round. They return the best weights so far, or the best average so far. The rows whose
+margin is below 1 are a dual point in each round. The average of these points, in which the t-th counts t times, gives the lower
+bound. It rises slowly, and with an L1 penalty very slowly.
 """
 
 import math
@@ -18,12 +18,13 @@ from aucdist.kernels.codes import BinRows
 from aucdist.kernels.rows import CsrRows, accumulate, project
 from aucdist.objectives.hinge import PENALTIES, ClassWeight, DualPoint, penalty_of, shares_of
 from aucdist.solvers.base import Round
+from aucdist.solvers.rounding import EPS, SLACK, Rounding, higher
 
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
 
 def row_shares(block: Block, shares: ClassWeight) -> np.ndarray:
-    """Return the rows' shares of the whole weight, given those of rows of weight 1 of both classes."""
+    """Return each row's share of the total weight, given the share of a row of weight 1 of either class."""
     return block.weights() * np.where(block.y > 0, shares[1], shares[0])
 
 
@@ -35,17 +36,20 @@ def margins_of(block: Block, w: np.ndarray) -> np.ndarray:
 
 
 def mean_hinge(shares: np.ndarray, margins: np.ndarray) -> float:
-    """Return the sum of the rows' losses, each times its share. A BLAS product would depend on how many threads it has."""
+    """Return the sum of the rows' losses times their shares.
+
+    This is no BLAS product, because the bits of a BLAS product depend on the number of its threads.
+    """
     return float((shares * np.maximum(1.0 - margins, 0.0)).sum())
 
 
-def loss_at(block: Block, memory: None, w: np.ndarray, shares: ClassWeight) -> tuple[None, Summary]:
-    """Find the loss."""
+def hinge_loss(block: Block, memory: None, w: np.ndarray, shares: ClassWeight) -> tuple[None, Summary]:
+    """Return the mean hinge at w."""
     return None, {"loss": mean_hinge(row_shares(block, shares), margins_of(block, w))}
 
 
-def measure(block: Block, memory: None, w: np.ndarray, shares: ClassWeight) -> tuple[None, Summary]:
-    """Find the loss and the dual point of the rows whose margin is below 1."""
+def loss_and_dual_point(block: Block, memory: None, w: np.ndarray, shares: ClassWeight) -> tuple[None, Summary]:
+    """Return the mean hinge at w, and the dual point of the rows whose margin is below 1."""
     margins, active = margins_of(block, w), row_shares(block, shares)
     loss = mean_hinge(active, margins)
     active[margins >= 1.0] = 0.0
@@ -58,7 +62,7 @@ def measure(block: Block, memory: None, w: np.ndarray, shares: ClassWeight) -> t
 
 
 def mean_squares(block: Block, memory: None, shares: ClassWeight) -> tuple[None, Summary]:
-    """Find the features' mean squares."""
+    """Return the mean square of each feature."""
     rows, own = block.rows, row_shares(block, shares)
     if isinstance(rows, CsrRows):
         squares = np.repeat(own, np.diff(rows.offsets)) * rows.values.astype(np.float64) ** 2
@@ -68,11 +72,11 @@ def mean_squares(block: Block, memory: None, shares: ClassWeight) -> tuple[None,
     return None, {"squares": np.einsum("i,ij,ij->j", own, rows.values, rows.values, dtype=np.float64)}
 
 
-# ---- the course: kept by the client -----------------------------------------------------------------------------------
+# ---- the state: kept by the client ------------------------------------------------------------------------------------
 
 
 class PrimalState:
-    """Where a primal solver stands, and the best it has seen.
+    """The current weights of a primal solver, and its best weights and lower bound so far.
 
     Parameters
     ----------
@@ -80,23 +84,25 @@ class PrimalState:
     lam : float
         Above 0.
     start : ndarray of shape (n_features,), or (n_features + 1,) with an intercept, or None
-        None is zero.
+        The weights to start from; None means zero.
     penalty : {"l1", "l2"}
     intercept : bool
-        Not penalised.
+        Whether there is an intercept, which is not penalised.
     class_weight : tuple of float
-        What the weights of the negative and of the positive rows are multiplied with.
+        Factors for the sample weights of the negative and of the positive rows.
     average : bool
-        Whether the average of the weights so far, those of round t counting t times, takes their place in what is shown.
+        Whether rounds show the average of the weights, in which round t counts t times, instead of the weights.
 
     Attributes
     ----------
     w : ndarray of shape (n_features + 1,), float64
-        Where the solver stands; the solver sets it.
+        The current weights; the solver updates them.
     shares : tuple of float
-        The share of the whole weight of a negative and of a positive row of weight 1.
+        The share of the total weight of a negative and of a positive row of weight 1.
     passes : float
-        Over the data, so far; the solver adds its own.
+        Passes over the data so far; the solver adds those of its steps.
+    moves : int
+        The number of moves that the margins are a sum of, where a solver moves them along; the solver counts them.
     """
 
     def __init__(
@@ -108,32 +114,38 @@ class PrimalState:
         n_weights = blocks.n_features + intercept
         if start is not None and np.shape(start) != (n_weights,):
             raise InputError(f"weights of shape {np.shape(start)} to start from; ({n_weights},) is needed")
+        self.rounding = Rounding.of(blocks)
         self.blocks, self.lam = blocks.without_memory(), lam
         self.penalty, self.intercept, self.average = penalty, intercept, average
         self.shares = shares_of(blocks.weight_neg, blocks.weight_pos, class_weight)
         self.w = np.zeros(blocks.n_features + 1)
         if start is not None:
             self.w[:n_weights] = start
-        self.passes = 0.0
-        self._round, self._bound, self._best, self._best_w = 0, 0.0, math.inf, self.w
+        self.passes, self.moves, self._reach = 0.0, 0, 0.0
+        self._round, self._bound, self._best, self._best_w = 0, (0.0, 0.0), math.inf, self.w
+        self._best_error = 0.0
         self._mean = np.zeros_like(self.w)
         self._point = DualPoint(np.zeros(2), np.zeros((2, blocks.n_features)))
         if intercept and start is None:
-            self._consider_no_features()
+            self._start_with_best_intercept()
 
-    def _consider_no_features(self) -> None:
-        """Without features the best intercept is 1 for the heavier class, whose loss is 0 then; the other rows' is 2."""
+    def _start_with_best_intercept(self) -> None:
+        """Make the best intercept without features the best weights so far.
+
+        It predicts the heavier class. That class then has loss 0, and the rows of the other class have loss 2.
+        """
         neg, pos = self.shares[0] * self.blocks.weight_neg, self.shares[1] * self.blocks.weight_pos
-        alone = np.zeros_like(self.w)
-        alone[-1] = 1.0 if pos >= neg else -1.0
-        self._best, self._best_w = 2.0 * min(neg, pos), alone
+        intercept_only = np.zeros_like(self.w)
+        intercept_only[-1] = 1.0 if pos >= neg else -1.0
+        self._best, self._best_w = 2.0 * min(neg, pos), intercept_only
+        self._best_error = 2.0 * EPS * self._best
 
     def value(self, loss: float, w: np.ndarray) -> float:
-        """Return the objective at w, whose loss is given."""
+        """Return the objective at w, given the loss at w."""
         return loss + penalty_of(w[:-1], self.penalty, self.lam)
 
     def next_round(self) -> float:
-        """Begin a round at `w`; return the weight of its place in averages: 2 / (t + 1), with which place t counts t times."""
+        """Start round t at `w`, and return 2 / (t + 1), its weight in running averages in which round t counts t times."""
         self._round += 1
         share = 2.0 / (self._round + 1)
         if self.average:
@@ -141,41 +153,59 @@ class PrimalState:
         return share
 
     def end_round(self, loss: float, point: DualPoint, share: float) -> Round:
-        """Return what the solver yields.
+        """Return the round with the best weights and the best lower bound so far.
 
         Parameters
         ----------
         loss : float
-            At `w`, or with `average` at the average.
+            The loss at `w`, or with `average` at the average.
         point : DualPoint
-            At `w`.
+            The dual point at `w`.
         share : float
-            From `next_round`.
+            The result of `next_round`.
         """
         self._point = self._point.towards(point, share)
         bound = self._point.lower_bound(self.penalty, self.lam, intercept=self.intercept)
-        self._bound = max(self._bound, bound)
+        self._bound = higher(self._bound, (bound, self._bound_error(bound)))
         shown = self._mean if self.average else self.w
+        self._reach = max(self._reach, self.rounding.reach(shown[:-1]) + abs(float(shown[-1])))
         if self.value(loss, shown) < self._best:
             self._best, self._best_w = self.value(loss, shown), shown.copy()
+            self._best_error = self._primal_error(self._best)
         w = self._best_w if self.intercept else self._best_w[:-1]
-        return Round(w, self._best, self._bound, math.ceil(self.passes))
+        passes = math.ceil(self.passes)
+        return Round(w, self._best, self._bound[0], passes, primal_error=self._best_error, dual_error=self._bound[1])
+
+    def _primal_error(self, value: float) -> float:
+        """Return a bound on the rounding error of the objective: that of the scores, of those moved along, and of the sums."""
+        moved = EPS * self.moves * (1.0 + self._reach)
+        return self.rounding.over_columns * self._reach + moved + 2.0 * (self.rounding.over_rows + EPS * SLACK) * value
+
+    def _bound_error(self, bound: float) -> float:
+        """Return a bound on the rounding error of the last lower bound."""
+        total, v = self._point.balanced(intercept=self.intercept)
+        share = 3.0 * self.rounding.over_rows + EPS * self._round
+        error = (share * total) * self.rounding.largest
+        if self.penalty == "l1":
+            return bound * (share + float(error.max(initial=0.0)) / self.lam)
+        return share * total + self.rounding.half_square(v, error) / (2.0 * self.lam)
 
     def evaluate(self) -> tuple[Round, np.ndarray]:
-        """Do a round at `w` by looking at the blocks, one pass or with an average one and a half; return the gradient, too."""
+        """Return the round at `w` and the gradient of the loss there; one pass, or one and a half with an average."""
         share = self.next_round()
-        told = self.blocks.reduce(measure, self.w, self.shares)
-        loss, point = float(told["loss"]), told["point"]
+        found = self.blocks.reduce(loss_and_dual_point, self.w, self.shares)
+        loss, point = float(found["loss"]), found["point"]
         if self.average:
-            loss = float(self.blocks.reduce(loss_at, self._mean, self.shares)["loss"])
+            loss = float(self.blocks.reduce(hinge_loss, self._mean, self.shares)["loss"])
         self.passes += 1.5 if self.average else 1.0
         return self.end_round(loss, point, share), point.gradient()
 
     def usual_eta(self, factor: float) -> float:
-        """Return the factor over the mean of the features' mean squares, each counting by itself; at most 1/lam for L2.
+        """Return the default length of the first step: the factor over an average of the features' mean squares.
 
-        A feature's mean square is how much the loss may bend along it. On five data sets, sparse and dense, the factors in use
-        came within four times of the best step.
+        The mean square of a feature stands for the curvature of the loss along it, and the average is weighted by the mean
+        squares themselves. For L2 the result is at most 1/lam. On five data sets, sparse and dense, the factors in use came
+        within four times of the best step.
         """
         squares = self.blocks.reduce(mean_squares, self.shares)["squares"]
         total = float(squares @ squares)

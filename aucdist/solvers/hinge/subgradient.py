@@ -1,22 +1,23 @@
 """Batch subgradient methods for the hinge: COMID, RDA and PSA.
 
-The rivals of Non-smooth SCD in Tao, Zhu, Luo & Kong (2013; `aucdist.solvers.hinge.columns`). A round is one step along the
-subgradient g of the loss over all rows, and one reduction. With eta_t of `PrimalState.step`:
+Tao, Zhu, Luo & Kong (2013) compare their Non-smooth SCD (`aucdist.solvers.hinge.columns`) with these methods. A round is one step
+along the subgradient g of the loss over all rows, and one reduction. With eta_t of `PrimalState.step`:
 
 ``comid``
     Algorithm 2, with the closed forms of (8): ``w <- soften(w - eta_t g / 2, eta_t lam / 2)`` for L1, ``w <- (w - eta_t g / 2) /
-    (1 + eta_t lam)`` for L2. The print's appendix multiplies where it has to divide by eta.
+    (1 + eta_t lam)`` for L2. The paper's appendix multiplies by eta where it has to divide.
 ``rda``
     Xiao, "Dual averaging methods for regularized stochastic learning and online optimization" (JMLR 11, 2010), with h =
     |w|^2 / 2. With the mean G of all subgradients so far: ``w <- -(eta sqrt(t) / 2) soften(G, lam)`` for L1, his gamma being 2 /
     eta; ``w <- -t G / (2 lam t + 2 / eta - 2 lam)`` for L2, where eta = 1 / lam makes it his, without h.
 ``psa``
     ``w <- the point of the L1 ball nearest to w - eta_t g / 2``, after Duchi et al., "Efficient projections onto the l1-ball for
-    learning in high dimensions" (ICML 2008). It minimises the loss alone within the ball; what is shown is the objective with the
-    L1 penalty, whose minimum it finds if the radius is the L1 norm there.
+    learning in high dimensions" (ICML 2008). It minimises the loss within the ball. Rounds report the objective with the L1
+    penalty, whose minimum it finds if the radius equals the L1 norm of the minimiser.
 
-The published steps for L2 are those with eta = 1 / lam; on dense data they need very many rounds to come down from where the
-first ones lead. The intercept moves against its own subgradient by 2 / sqrt(t) of it; RDA's is that part of the sum of all.
+The published steps for L2 are those with eta = 1 / lam. On dense data their first steps overshoot so far that the method needs
+very many rounds to come back. The intercept moves against its own subgradient times 2 / sqrt(t); in RDA, against the sum of its
+subgradients times 2 / sqrt(t).
 """
 
 import math
@@ -32,13 +33,13 @@ from aucdist.solvers.base import Round
 from aucdist.solvers.hinge.primal_state import PrimalState
 
 FACTOR = 1.0
-"""Of `PrimalState.usual_eta`: all weights move at once."""
+"""Factor for `PrimalState.usual_eta`, where all weights move at once."""
 
 FACTOR_OF_MEANS = 4.0
-"""The same for RDA with L1, where the mean of all subgradients goes up and down less than each of them."""
+"""The factor for RDA with L1, which can be larger because the mean of all subgradients varies less than a single one."""
 
 Rule = Callable[[np.ndarray, np.ndarray, int], np.ndarray]
-"""``rule(w, g, t)`` returns the weights after step t = 1, 2, ...; the last of them, and of g, belongs to the intercept."""
+"""``rule(w, g, t)`` returns the weights after step t = 1, 2, ...; the last entries of w and g belong to the intercept."""
 
 
 def hinge_comid(
@@ -52,7 +53,7 @@ def hinge_comid(
     eta: float | None = None,
     average: bool = False,
 ) -> Iterator[Round]:
-    """Solve by batch COMID, algorithm 2.
+    """Minimise the hinge by batch COMID, algorithm 2.
 
     Parameters
     ----------
@@ -63,19 +64,19 @@ def hinge_comid(
         Zero by default.
     penalty : {"l1", "l2"}
     intercept : bool
-        Not penalised.
+        Whether to fit an intercept, which is not penalised.
     class_weight : tuple of float
-        What the weights of the negative and of the positive rows are multiplied with.
+        Factors for the sample weights of the negative and of the positive rows.
     eta : float, optional
-        The length of the first step; by default `PrimalState.usual_eta`.
+        The length of the first step; `PrimalState.usual_eta` by default.
     average : bool
-        Show the average of the weights, those of round t counting t times.
+        Whether to return the average of the weights, in which round t counts t times.
 
     Yields
     ------
     Round
-        The best weights so far, of shape (n_features,), or (n_features + 1,) with the intercept last; their exact objective; the
-        best bound so far. A round is one pass; with `average` half a pass more.
+        The best weights so far, of shape (n_features,), or (n_features + 1,) with the intercept last, their exact objective, and
+        the best lower bound so far. A round takes one pass; with `average` half a pass more.
     """
     state = PrimalState(blocks, lam, start, penalty, intercept, class_weight, average)
     eta = state.usual_eta(FACTOR) if eta is None else eta
@@ -86,7 +87,7 @@ def hinge_comid(
         features = soften(reached[:-1], 0.5 * step * lam) if penalty == "l1" else reached[:-1] / (1.0 + step * lam)
         return np.append(features, w[-1] - free_step(t) * g[-1])
 
-    yield from _rounds(state, rule)
+    yield from _subgradient_rounds(state, rule)
 
 
 def hinge_rda(
@@ -100,9 +101,9 @@ def hinge_rda(
     eta: float | None = None,
     average: bool = False,
 ) -> Iterator[Round]:
-    """Solve by batch regularised dual averaging.
+    """Minimise the hinge by batch regularised dual averaging.
 
-    Of the start nothing but its subgradient counts. Parameters and rounds as in `hinge_comid`.
+    The start only enters by its subgradient. Parameters and rounds are those of `hinge_comid`.
     """
     state = PrimalState(blocks, lam, start, penalty, intercept, class_weight, average)
     if eta is None:
@@ -118,7 +119,7 @@ def hinge_rda(
             features = total[:-1] / (2.0 * lam * t + 2.0 / eta - 2.0 * lam)
         return -np.append(features, free_step(t) * total[-1])
 
-    yield from _rounds(state, rule)
+    yield from _subgradient_rounds(state, rule)
 
 
 def hinge_psa(
@@ -132,12 +133,14 @@ def hinge_psa(
     eta: float | None = None,
     average: bool = False,
 ) -> Iterator[Round]:
-    """Solve by projected subgradients on the L1 ball; what is not told here is as in `hinge_comid`.
+    """Minimise the hinge by subgradient steps projected onto the L1 ball.
+
+    The other parameters and the rounds are those of `hinge_comid`.
 
     Parameters
     ----------
     radius : float
-        Above 0: the largest ``|w|_1`` allowed.
+        The largest ``|w|_1`` allowed, above 0.
     """
     state = PrimalState(blocks, lam, start, "l1", intercept, class_weight, average)
     eta = state.usual_eta(FACTOR) if eta is None else eta
@@ -146,28 +149,29 @@ def hinge_psa(
         features = onto_ball((w - 0.5 * state.step(eta, t) * g)[:-1], radius)
         return np.append(features, w[-1] - free_step(t) * g[-1])
 
-    yield from _rounds(state, rule)
+    yield from _subgradient_rounds(state, rule)
 
 
-def _rounds(state: PrimalState, rule: Rule) -> Iterator[Round]:
+def _subgradient_rounds(state: PrimalState, rule: Rule) -> Iterator[Round]:
+    """Yield a round for each step of the rule, without end."""
     for t in count(1):
-        shown, g = state.evaluate()
-        yield shown
+        newest, g = state.evaluate()
+        yield newest
         g[-1] *= state.intercept
         state.w = rule(state.w, g, t)
 
 
 def free_step(t: int) -> float:
-    """Return the factor of the intercept's subgradient in step t."""
+    """Return the step length of the intercept in step t."""
     return 2.0 / math.sqrt(t)
 
 
 def soften(w: np.ndarray, width: float) -> np.ndarray:
-    """Return the weights, each moved by the width towards 0 and not beyond."""
+    """Return the weights after soft thresholding: each moved towards 0 by the width, but not beyond 0."""
     return np.sign(w) * np.maximum(np.abs(w) - width, 0.0)
 
 
 def onto_ball(w: np.ndarray, radius: float) -> np.ndarray:
-    """Return the point of the L1 ball of this radius that is nearest to w."""
+    """Return the projection of w onto the L1 ball of this radius."""
     sizes = np.abs(w)
     return soften(w, ball_width(sizes, radius, 0)) if sizes.sum() > radius else w

@@ -1,13 +1,16 @@
-"""The shape xi of the GEV link by empirical Bayes: section 2.2 of Fu & Liu (2018).
+"""Estimate the shape xi of the GEV link by empirical Bayes: section 2.2 of Fu & Liu (2018).
 
-Weights and shape have normal priors of variance 1, whose means are found by the EM algorithm: given the means, chains of
-Metropolis and Hastings sample weights and shape from the posterior; the means of the samples are the next means. The mean of xi
-is the answer, the weights' mean a by-product. As in the paper there are 10 rounds, of 10 000 samples first and 20 000 last.
+Weights and shape have normal priors of variance 1, whose means the EM algorithm estimates. Given the means, Metropolis-Hastings
+chains sample weights and shape from the posterior, and the means of the samples are the next means. The result is the mean of
+xi; the mean of the weights is a by-product. As in the paper there are 10 rounds, with 10 000 samples in the first and 20 000 in
+the last.
 
-Choices of ours: the samples of a round come from several chains, each with a seed of its own, which go on from round to round;
-steps have the shape of the inverse information at the mode (`gev_shape`), times 2.38^2 over the number of unknowns (Roberts,
-Gelman & Gilks, 1997). A chain needs all rows, so they are gathered and sent to every block once; then each block runs its share
-of the chains, so that on a cluster they run side by side. That is for small data: see `MOST_VALUES` and `MOST_FEATURES`.
+Differences from the paper: the samples of a round come from several chains, each with its own seed, which continue from round
+to round. The covariance of the proposals is the inverse information at the mode (`gev_shape`), times 2.38^2 over the number of
+unknowns (Roberts, Gelman & Gilks, 1997).
+
+A chain needs all rows, so all rows are gathered and sent to every block once. Each block then runs its share of the chains, so
+that the chains run in parallel on a cluster. The method is meant for small data; see `MOST_VALUES` and `MOST_FEATURES`.
 """
 
 from collections.abc import Iterator
@@ -28,14 +31,14 @@ N_CHAINS = 4
 N_ROUNDS = 10
 N_SAMPLES = 10_000
 SKIPPED = 0.1
-"""Share of a chain's samples that come on top, before the first one that counts."""
+"""Burn-in: additional samples at the start of each round that are discarded, as a share of a chain's samples."""
 MOST_FEATURES = 100
 MOST_VALUES = 5_000_000
 
 
 @dataclass(frozen=True, eq=False)
 class BayesShape:
-    """What is known of the shape after a round of EM.
+    """The estimate of the shape after a round of EM.
 
     Attributes
     ----------
@@ -43,11 +46,11 @@ class BayesShape:
     theta : ndarray of shape (n_features + 1,), float64
         The means of weights and intercept.
     log_likelihood : float
-        Mean over the samples.
+        Mean log-likelihood of the samples.
     acceptance : float
-        Share of the steps that were taken.
+        Share of the proposals that were accepted.
     effective_samples : float
-        So many independent samples of xi would tell its mean as well.
+        Effective sample size for the mean of xi, as in `effective_size`.
     """
 
     xi: float
@@ -57,13 +60,13 @@ class BayesShape:
     effective_samples: float
 
     def row(self) -> dict[str, float]:
-        """Return the numbers of a trace."""
+        """Return all attributes except theta as a row of the trace."""
         return {name: value for name, value in vars(self).items() if name != "theta"}
 
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """What a chain found in a round: its number, where it is now, the sum of its samples, xi and log-likelihood of each."""
+    """The result of a chain in a round: its position, the sum of its samples, and xi and log-likelihood of each sample."""
 
     number: int
     position: np.ndarray
@@ -77,44 +80,44 @@ def bayes_shape(
     blocks: Blocks, mode: np.ndarray, *, fit_intercept: bool, penalise_intercept: bool, most_xi: float, seed: int,
     n_rounds: int = N_ROUNDS, n_samples: int = N_SAMPLES,
 ) -> Iterator[BayesShape]:  # fmt: skip
-    """Look for the means of the priors that make the labels most likely.
+    """Estimate the means of the priors by maximum marginal likelihood.
 
     Parameters
     ----------
     blocks : Blocks
     mode : ndarray of shape (n_features + 2,), float64
-        Weights, intercept and xi to start from: the mode of the posterior with means 0.
+        Weights, intercept and xi to start from: the mode of the posterior with prior means 0.
     fit_intercept, penalise_intercept : bool
         An intercept that is not penalised has a flat prior.
     most_xi : float
-        The samples' xi stay from -1 to here.
+        Upper limit of xi in the samples; the lower limit is -1.
     seed : int
     n_rounds : int
     n_samples : int
-        Samples of the first round; the last has twice as many.
+        Number of samples in the first round; the last round has twice as many.
 
     Yields
     ------
     BayesShape
-        After each round.
+        The estimate after each round.
 
     Raises
     ------
     InputError
         If there are too many features or rows.
     """
-    data = gather(blocks)
+    data = gather_rows(blocks)
     precision = np.ones(blocks.n_features + 2)
     precision[-2] = fit_intercept and penalise_intercept
     means = np.zeros(len(precision))
     factor = _step_factor(data, mode, precision, fit_intercept=fit_intercept)
     positions = [mode] * N_CHAINS
-    holders = blocks.without_memory()
-    holders.reduce(receive, data)
+    workers = blocks.without_memory()
+    workers.reduce(keep_all_rows, data)
     for number, size in enumerate(np.linspace(n_samples, 2 * n_samples, n_rounds)):
         task = (means, precision, factor, most_xi, max(1, round(size / N_CHAINS)))
         seeds = [block_seed(seed, number, chain) for chain in range(N_CHAINS)]
-        chains = sorted(holders.reduce(run_chains, task, positions, seeds, blocks.n_blocks)["chains"], key=_number)
+        chains = sorted(workers.reduce(run_chains, task, positions, seeds, blocks.n_blocks)["chains"], key=_number)
         taken = N_CHAINS * task[-1]
         means = np.sum([chain.total for chain in chains], axis=0) / taken
         positions = [chain.position for chain in chains]
@@ -125,13 +128,13 @@ def bayes_shape(
         )  # fmt: skip
 
 
-def gather(blocks: Blocks) -> Block:
-    """Return all rows as one block, here.
+def gather_rows(blocks: Blocks) -> Block:
+    """Return all rows as one block in this process.
 
     Raises
     ------
     InputError
-        If they are too many, or have too many features.
+        If there are too many rows or features.
     """
     n, d = blocks.n_samples, blocks.n_features
     if d > MOST_FEATURES or n * (d + 2) > MOST_VALUES:
@@ -139,16 +142,16 @@ def gather(blocks: Blocks) -> Block:
             f"xi='bayes' samples every weight with all rows in one place: it takes up to {MOST_FEATURES} features and "
             f"{MOST_VALUES:,} values, not {n:,} rows of {d} features; xi='map' takes any number"
         )
-    return stacked(blocks.reduce(send)["parts"])
+    return stacked(blocks.reduce(send_rows)["parts"])
 
 
 def effective_size(samples: np.ndarray) -> float:
-    """Return how many independent samples tell the mean as well: Geyer's initial positive sequence (1992).
+    """Return the effective sample size of a chain, by Geyer's initial positive sequence (1992).
 
     Parameters
     ----------
     samples : ndarray of shape (n_samples,), float64
-        Of one chain.
+        The samples of one chain, in their order.
     """
     n = len(samples)
     centred = samples - samples.mean()
@@ -163,23 +166,23 @@ def effective_size(samples: np.ndarray) -> float:
 
 
 def _step_factor(data: Block, mode: np.ndarray, precision: np.ndarray, *, fit_intercept: bool) -> np.ndarray:
-    """Return a factor of the steps' covariance: that of the posterior's normal approximation at the mode, scaled."""
+    """Return a factor of the proposals' covariance, the scaled covariance of the normal approximation at the mode."""
     of_score, of_shape = np.empty(data.n_samples), np.empty(data.n_samples)
     w, bias, xi = np.ascontiguousarray(mode[:-2]), float(mode[-2]), float(mode[-1])
     information_rows(data.rows, data.y, data.weights(), w, bias, xi, of_score, of_shape)
     X: Any = data.X
     X = X.toarray() if sp.issparse(X) else X
-    ways = np.column_stack([X * of_score[:, np.newaxis], of_score, of_shape])
-    # A little on the diagonal for an intercept with a flat prior and no information.
-    information = ways.T @ ways + np.diag(precision + 1e-3)
-    keeps = np.ones(len(precision), dtype=bool)
-    keeps[-2] = fit_intercept
-    size = int(keeps.sum())
-    upper = cho_factor(information[np.ix_(keeps, keeps)][::-1, ::-1], lower=True)[0]
-    # With the unknowns in reverse order the inverse of the factor comes out as a lower triangle again.
+    scores = np.column_stack([X * of_score[:, np.newaxis], of_score, of_shape])
+    # A small diagonal, in case the intercept has a flat prior and no information.
+    information = scores.T @ scores + np.diag(precision + 1e-3)
+    fitted = np.ones(len(precision), dtype=bool)
+    fitted[-2] = fit_intercept
+    size = int(fitted.sum())
+    upper = cho_factor(information[np.ix_(fitted, fitted)][::-1, ::-1], lower=True)[0]
+    # With the unknowns in reverse order, the inverse of the factor is lower triangular again.
     inverse = solve_triangular(np.tril(upper), np.eye(size), lower=True).T[::-1, ::-1]
     factor = np.zeros((len(precision), len(precision)))
-    factor[np.ix_(keeps, keeps)] = 2.38 / np.sqrt(size) * inverse
+    factor[np.ix_(fitted, fitted)] = 2.38 / np.sqrt(size) * inverse
     return factor
 
 
@@ -194,30 +197,30 @@ def _skipped(n_samples: int) -> int:
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
 
-def send(block: Block, memory: object) -> tuple[object, Summary]:
-    """The rows themselves."""
+def send_rows(block: Block, memory: object) -> tuple[object, Summary]:
+    """Return the rows of the block."""
     return memory, {"parts": [block]}
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
-    """What a block keeps: its index, and the rows of all blocks."""
+class ChainMemory:
+    """The index of the block, and the rows of all blocks, which its chains sample with."""
 
     index: int
     data: Block
 
 
-def receive(block: Block, memory: object, data: Block) -> tuple[Held, Summary]:
-    """Keep the rows of all blocks."""
-    return Held(block.index, data), {}
+def keep_all_rows(block: Block, memory: object, data: Block) -> tuple[ChainMemory, Summary]:
+    """Keep the rows of all blocks with this block."""
+    return ChainMemory(block.index, data), {}
 
 
 @without_rows
 def run_chains(
-    block: int, memory: Held, task: tuple[np.ndarray, np.ndarray, np.ndarray, float, int], positions: list[np.ndarray],
+    block: int, memory: ChainMemory, task: tuple[np.ndarray, np.ndarray, np.ndarray, float, int], positions: list[np.ndarray],
     seeds: list[int], n_blocks: int,
-) -> tuple[Held, Summary]:  # fmt: skip
-    """Go on with the chains that are this block's."""
+) -> tuple[ChainMemory, Summary]:  # fmt: skip
+    """Continue the block's share of the chains, and return their results."""
     means, precision, factor, most_xi, n_samples = task
     data, found = memory.data, []
     for number in range(memory.index % n_blocks, len(positions), n_blocks):

@@ -1,24 +1,25 @@
-"""What the solvers of link functions share: value, gradient and bound of the objective, and second moments of the rows.
+"""The objective of the link solvers: value, gradient and lower bound, and the second moments of the rows.
 
-The objective is ``P(w, b) = mean over rows of loss(w.x + b) + lam/2 |w|^2``, means weighted by sample weights; where the
-intercept is penalised, b^2 joins |w|^2. Fu & Liu (2018) have sums in place of the mean, so their lambda is n_samples times `lam`,
-and an intercept that is penalised like a weight, as their x carries a 1.
+The objective is ``P(w, b) = mean over rows of loss(w.x + b) + lam/2 |w|^2``, where sample weights weight the mean. If the
+intercept is penalised, b^2 is added to |w|^2. Fu & Liu (2018) take sums in place of the mean, so their lambda is n_samples
+times `lam`, and they penalise the intercept like a weight, because their x contains a 1.
 
-Weights and intercept go as one vector ``theta``, the intercept last, and 0 where there is none.
+Weights and intercept are one vector ``theta`` with the intercept last; it is 0 if there is no intercept.
 
-**The bound.** Where the loss is convex, any slopes a_i between the loss's limits give a lower bound, Fenchel's: with v the mean
-of a_i x_i it is ``-mean of loss*(a_i) - |v|^2 / (2 lam)``, provided that the mean of the a_i is 0 where an intercept is not
-penalised. The slopes at theta give the largest bound nearby, and loss*(a_i) is there a_i s_i - loss(s_i). Their mean is not
-quite 0; it becomes so by taking the slopes of one class, the heavier one, c times. That costs nothing to compute: loss* is
-convex, and 0 at 0 (the least value of each loss is 0), so that loss*(c a) is at most c loss*(a). Without an intercept that needs
-it this is ``P - |gradient|^2 / (2 lam)``. In the end all slopes are taken by the share that gives the largest bound.
+**The bound.** If the loss is convex, any slopes a_i in the range of the loss's derivative give a lower bound by Fenchel
+duality. With v the mean of a_i x_i it is ``-mean of loss*(a_i) - |v|^2 / (2 lam)``. If the intercept is not penalised, the mean
+of the a_i must be 0. The slopes at theta are used; for these loss*(a_i) is a_i s_i - loss(s_i), with s_i the score. Their mean
+is not exactly 0, so the slopes of the class with the larger sum are multiplied by a c < 1 that makes it 0. The bound stays easy
+to compute: loss* is convex and 0 at 0 (the minimum of each loss is 0), so loss*(c a) is at most c loss*(a). If the mean need
+not be 0, the bound is ``P - |gradient|^2 / (2 lam)``. Finally all slopes are multiplied by the factor in [0, 1] that gives the
+largest bound.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from aucdist.data.block import Block
 from aucdist.data.code_rows import second_moments as second_moments_of_codes
@@ -28,24 +29,25 @@ from aucdist.kernels.link_rows import curvatures, evaluate_rows, sparse_moments
 from aucdist.kernels.rows import CsrRows, DenseRows, accumulate
 from aucdist.objectives.links import LinkLoss
 from aucdist.solvers.base import Round
+from aucdist.solvers.rounding import EPS, Rounding
 
 MOST_FEATURES = 2000
-"""Up to so many, matrices of second moments are taken: 32 MB each."""
+"""Matrices of second moments are used up to this many features; they take 32 MB each."""
 CHUNK = 2**17
-"""Bytes of rows that are worked on at a time: what stays in a core's cache between two uses."""
+"""Bytes of rows that are processed at a time, so that they stay in the cache of a core between two uses."""
 
 Solve = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
 class LinkRound(Round):
-    """A round with what the link solvers report besides.
+    """A round of a link solver, with the intercept and the length of the gradient.
 
     Attributes
     ----------
     intercept : float
     gradient_norm : float
-        Euclidean length of the objective's gradient by weights and intercept, at these.
+        Euclidean length of the gradient of the objective by weights and intercept.
     """
 
     intercept: float
@@ -54,21 +56,25 @@ class LinkRound(Round):
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """The objective at one theta.
+    """Value, lower bound and gradient of the objective at one theta.
 
     Attributes
     ----------
     theta : ndarray of shape (n_features + 1,), float64
     primal, dual : float
-        Value, and the lower bound on all values that is known from here.
+        The objective at theta, and the lower bound on its minimum that the slopes at theta give.
     gradient : ndarray of shape (n_features + 1,), float64
-        0 in its last place where there is no intercept.
+        The last entry is 0 if there is no intercept.
+    primal_error, dual_error : float
+        Bounds on the rounding errors of `primal` and `dual`.
     """
 
     theta: np.ndarray
     primal: float
     dual: float
     gradient: np.ndarray
+    primal_error: float = 0.0
+    dual_error: float = 0.0
 
     @property
     def gradient_norm(self) -> float:
@@ -78,12 +84,12 @@ class Point:
 
 @dataclass(frozen=True, eq=False)
 class LinkProblem:
-    """A link to be fitted to blocks.
+    """The objective of a link over the rows of some blocks.
 
     Attributes
     ----------
     blocks : Blocks
-        Its memories are left alone by all methods.
+        No method changes the blocks' memories.
     loss : LinkLoss
     lam : float
     fit_intercept, penalise_intercept : bool
@@ -96,34 +102,46 @@ class LinkProblem:
     penalise_intercept: bool = False
 
     @property
+    def rounding(self) -> Rounding:
+        """What bounds on rounding need to know of the rows."""
+        return Rounding.of(self.blocks)
+
+    @property
     def weight(self) -> float:
         """Total weight of the rows."""
         return self.blocks.weight_pos + self.blocks.weight_neg
 
     @property
     def penalty(self) -> np.ndarray:
-        """What each place of theta is penalised by; 0 for an intercept that is not."""
+        """The penalty of each entry of theta; 0 for an intercept that is not penalised."""
         penalty = np.full(self.blocks.n_features + 1, self.lam)
         penalty[-1] *= self.fit_intercept and self.penalise_intercept
         return penalty
 
     def origin(self) -> np.ndarray:
-        """Return the theta to begin at: no weights, and with an intercept the probability that is the share of positives."""
+        """Return the initial theta: zero weights, and an intercept whose probability is the share of positives."""
         theta = np.zeros(self.blocks.n_features + 1)
         if self.fit_intercept:
             theta[-1] = self.loss.link.score(self.blocks.weight_pos / self.weight)
         return theta
 
     def evaluate(self, theta: np.ndarray) -> Point:
-        """Return the objective at theta; one pass."""
+        """Return value, lower bound and gradient of the objective at theta, by one pass."""
         found = self.blocks.reduce(evaluate, theta[:-1], float(theta[-1]), self.loss)
         gradients, sums, penalty = found["gradients"] / self.weight, found["sums"] / self.weight, self.penalty
         primal = float(sums[:, 0].sum() + 0.5 * (penalty * theta) @ theta)
         gradient = np.append(gradients.sum(axis=0), sums[:, 1].sum() * self.fit_intercept) + penalty * theta
-        dual = self._bound(gradients, sums) if self.loss.convex and np.isfinite(primal) else 0.0
-        return Point(theta, primal, dual, gradient)
+        dual, error = self._bound(gradients, sums, theta) if self.loss.convex and np.isfinite(primal) else (0.0, 0.0)
+        rounding, steepness = self.rounding, float(np.abs(sums[:, 1]).sum())
+        score_error = rounding.score(theta[:-1]) + EPS * abs(float(theta[-1]))
+        of_primal = steepness * score_error + 2.0 * rounding.over_rows * abs(primal)
+        return Point(theta, primal, dual, gradient, of_primal, error)
 
-    def _bound(self, gradients: np.ndarray, sums: np.ndarray) -> float:
+    def _bound(self, gradients: np.ndarray, sums: np.ndarray, theta: np.ndarray) -> tuple[float, float]:
+        """Return the lower bound from the classes' gradients and sums of losses, slopes and slopes times scores, and its error.
+
+        The slopes are what was computed, however the scores are rounded, for any slopes give a bound. What counts is their sums.
+        """
         share = np.ones(2)
         if self.fit_intercept and not self.penalise_intercept:
             slopes = np.abs(sums[:, 1])
@@ -135,34 +153,60 @@ class LinkProblem:
             square += float(sums[:, 1].sum() ** 2)
         # The largest of part * (-conjugate) - part^2 * square / (2 lam) for parts from 0 to 1.
         part = min(1.0, max(0.0, -conjugate * self.lam / square)) if square > 0.0 else 1.0
-        return max(0.0, -part * conjugate - part * part * square / (2.0 * self.lam))
+        bound = max(0.0, -part * conjugate - part * part * square / (2.0 * self.lam))
+        rounding, steepness = self.rounding, float(np.abs(sums[:, 1]).sum())
+        reach = rounding.reach(theta[:-1]) + abs(float(theta[-1]))
+        of_sums = 3.0 * rounding.over_rows * (float(sums[:, 0].sum()) + steepness * (1.0 + reach))
+        of_slopes = 3.0 * rounding.combination(part * steepness)
+        return bound, of_sums + rounding.half_square(part * v, of_slopes) / self.lam
 
     def second_moments(self, theta: np.ndarray | None) -> np.ndarray:
-        """Return the mean of ``c_i x_i x_i'``, where x carries a 1 for the intercept; a pass, of n_features^2 operations a row.
+        """Return the mean of ``c_i x_i x_i'``, where x ends with a 1 for the intercept.
+
+        This takes one pass, with n_features^2 operations per row.
 
         Parameters
         ----------
         theta : ndarray of shape (n_features + 1,), or None
-            c_i is the curvature of the row's loss there; with None it is 1.
+            c_i is the curvature of the row's loss at theta, or 1 if theta is None.
         """
         total: np.ndarray = self.blocks.reduce(second_moments, theta, self.loss)["moments"] / self.weight
         return total
 
     def solver(self, moments: np.ndarray, damping: float = 0.0) -> Solve:
-        """Return the function that solves ``(moments + penalty) step = gradient``, by one Cholesky factor."""
+        """Return a function that solves ``(moments + penalty) step = gradient`` with one Cholesky factor."""
         matrix = moments + np.diag(self.penalty + damping)
         if not self.fit_intercept:
             matrix[-1] = matrix[:, -1] = 0.0
             matrix[-1, -1] = 1.0
-        factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+        try:
+            factor = cho_factor(matrix, lower=True, check_finite=False)
+        except LinAlgError:
+            return _solve_at_one_scale(matrix)
         return lambda gradient: np.asarray(cho_solve(factor, gradient, check_finite=False))
+
+
+def _solve_at_one_scale(matrix: np.ndarray) -> Solve:
+    """Return the function that solves a system which rounding left indefinite: at one scale, with as little added as it takes.
+
+    What is added makes steps shorter and never turns them round, so they go down as before.
+    """
+    scale = 1.0 / np.sqrt(np.maximum(np.diag(matrix), np.finfo(float).tiny))
+    system, more = matrix * np.outer(scale, scale), 1e-15
+    while True:
+        try:
+            factor = cho_factor(system + more * np.eye(len(system)), lower=True)
+        except LinAlgError:
+            more *= 10.0
+        else:
+            return lambda gradient: np.asarray(scale * cho_solve(factor, scale * gradient, check_finite=False))
 
 
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
 
 def evaluate(block: Block, memory: object, w: np.ndarray, bias: float, loss: LinkLoss) -> tuple[object, Summary]:
-    """Add up losses, slopes, slopes times scores, and gradients, of each class."""
+    """Return the sums of losses, slopes, slopes times scores, and gradients of each class."""
     d = block.n_features
     gradients, sums = np.zeros((2, d)), np.zeros((2, 3))
     at_a_time = _rows_at_a_time(d) if isinstance(block.rows, DenseRows) else 256
@@ -174,12 +218,12 @@ def evaluate(block: Block, memory: object, w: np.ndarray, bias: float, loss: Lin
 
 
 def second_moments(block: Block, memory: object, theta: np.ndarray | None, loss: LinkLoss) -> tuple[object, Summary]:
-    """Add up the rows' products with themselves, each by its weight and its curvature at theta."""
+    """Return the sum of the rows' outer products, each times its weight and its curvature at theta."""
     return memory, {"moments": weighted_moments(block, curvature_of(block, theta, loss))}
 
 
 def curvature_of(block: Block, theta: np.ndarray | None, loss: LinkLoss) -> np.ndarray:
-    """Return each row's weight times the curvature of its loss at theta, or its weight where theta is None."""
+    """Return each row's weight times the curvature of its loss at theta, or its weight if theta is None."""
     if theta is None:
         return block.weights()
     out = np.empty(block.n_samples)
@@ -189,7 +233,7 @@ def curvature_of(block: Block, theta: np.ndarray | None, loss: LinkLoss) -> np.n
 
 
 def weighted_moments(block: Block, coefs: np.ndarray) -> np.ndarray:
-    """Return the sum of ``coefs[i] x_i x_i'``, where x carries a 1 in its last place; no coefficient is negative."""
+    """Return the sum of ``coefs[i] x_i x_i'``, where x ends with a 1 and the coefficients are at least 0."""
     d = block.n_features
     total = np.zeros((d + 1, d + 1))
     if isinstance(block.rows, CsrRows):
@@ -211,7 +255,7 @@ def weighted_moments(block: Block, coefs: np.ndarray) -> np.ndarray:
         n = len(x)
         np.multiply(x, root[first : first + n, np.newaxis], out=part[:n, :d])
         part[:n, d] = root[first : first + n]
-        total += part[:n].T @ part[:n]  # one matrix with itself: half the work
+        total += part[:n].T @ part[:n]  # BLAS computes half of a product of a matrix with itself
     return total
 
 

@@ -1,4 +1,4 @@
-"""Solvers of link functions: Lipschitz steps, Newton's method, and gradient descent with a bisection for the step."""
+"""Solvers for link functions: Lipschitz steps, Newton's method, and gradient descent with a bisection for the step length."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from aucdist.data.code_rows import column_squares, elementwise
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary, without_rows
 from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows
-from aucdist.kernels.link_rows import along
+from aucdist.kernels.link_rows import slopes_along_move
 from aucdist.kernels.rows import accumulate, project
 from aucdist.objectives.links import LinkLoss
 from aucdist.solvers import sample
@@ -23,51 +23,52 @@ from aucdist.solvers.links.problem import (
     curvature_of,
 )
 
-NEAR = 1e-2
-"""The gap to which a sample is solved."""
+SAMPLE_GAP = 1e-2
+"""The relative gap to which the fit on a sample is solved."""
 ABOVE_NOISE = 3.0
-"""The sample's lam, in units of `sample.noise`, at least."""
+"""The smallest lam for the fit on a sample, in units of `sample.noise`."""
 MOST_HALVINGS = 40
 LEAST_CURVATURE = 1e-12
-"""Of an intercept without a penalty, where no row has any curvature left."""
-LOOKS = 3
-"""Trips of the bisection; each takes seven steps at once, which is three halvings."""
+"""Curvature added for an intercept without a penalty, in case no row has any curvature left."""
+N_BISECTIONS = 3
+"""Reductions of the bisection; each evaluates seven steps at once, which is worth three halvings."""
 
-Counted = Callable[[np.ndarray], tuple[np.ndarray, int]]
+CountedSolve = Callable[[np.ndarray], tuple[np.ndarray, int]]
+"""Solves a linear system, and returns the solution and the passes that this took."""
 
 
 def lipschitz(
     blocks: Blocks, lam: float, start: np.ndarray | None = None, *, loss: LinkLoss, fit_intercept: bool = True,
     penalise_intercept: bool = False, momentum: bool = True, gradient_tol: float = 0.0,
 ) -> Iterator[LinkRound]:  # fmt: skip
-    """Step by the inverse of one fixed matrix, which bounds all Hessians: algorithm 1 of Fu & Liu (2018).
+    """Minimise the objective with steps by the inverse of one fixed upper bound on all Hessians: algorithm 1 of Fu & Liu (2018).
 
-    The matrix is L times the second moments of the rows, plus the penalty, where L bounds the curvature of the loss: no step
-    can raise the objective. The moments take one reduction, its Cholesky factor is taken once, and from then on
-    a round is one reduction of n_features numbers. Beyond `MOST_FEATURES` features the moments are bounded in turn by the
-    diagonal matrix of ``sum over rows of |x_ij| sum over k of |x_ik|``: a true bound as well, but shorter steps.
+    The matrix is L times the second moments of the rows, plus the penalty, where L bounds the curvature of the loss. No step
+    can raise the objective. The moments take one reduction and are factorised once; after that, each round is one reduction of
+    n_features numbers. Beyond `MOST_FEATURES` features, the diagonal matrix of ``sum over rows of |x_ij| sum over k of |x_ik|``
+    replaces the moments. It is also an upper bound, but gives shorter steps.
 
     Parameters
     ----------
     blocks : Blocks
     lam : float
-        The paper's lambda over n_samples.
+        The paper's lambda divided by n_samples.
     start : ndarray of shape (n_features + 1,), optional
-        Weights and intercept. By default no weights, and the intercept that fits best without any.
+        Weights and intercept to start from. By default the weights are 0, with the best intercept for these.
     loss : LinkLoss
-        With a bound on its curvature: any calibrated loss, and the likelihoods of logit and probit.
+        A loss whose curvature has a bound: any calibrated loss, and the likelihoods of logit and probit.
     fit_intercept, penalise_intercept : bool
-        The paper's x carries a 1 that is penalised like the others.
+        The paper penalises the intercept like a weight.
     momentum : bool
-        Steps are taken from a point farther on, by Nesterov's rule, which begins anew when a step turns back (O'Donoghue and
-        Candes, 2015): at the same cost a third to a fifth of the rounds. Without it this is the algorithm as published.
+        Whether to add Nesterov momentum, restarted when a step turns back (O'Donoghue and Candes, 2015). A round costs the
+        same, and a third to a fifth of the rounds are needed. Without momentum this is the published algorithm.
     gradient_tol : float
-        A gradient at most so long is none: for a loss that is not convex.
+        For a loss that is not convex: a point with a gradient of at most this length is stationary.
 
     Yields
     ------
     LinkRound
-        The best weights so far. The moments count as a pass, then each round.
+        The best weights so far. The moments count as one pass, and each round as one.
 
     Raises
     ------
@@ -85,12 +86,12 @@ def lipschitz(
     before = problem.origin() if start is None else start.astype(np.float64)
     here, age, passes = before, 1.0, 1
     best: Point | None = None
-    dual = 0.0
+    bound: Point | None = None
     while True:
         point, passes = problem.evaluate(here), passes + 1
         best = point if best is None or point.primal < best.primal else best
-        dual = max(dual, point.dual)
-        yield _round(best, dual, passes, gradient_tol)
+        bound = point if bound is None else _higher(bound, point)
+        yield _link_round(best, bound, passes, gradient_tol)
         after = here - step(point.gradient)
         if np.array_equal(after, here):
             return
@@ -105,45 +106,45 @@ def newton(
     blocks: Blocks, lam: float, start: np.ndarray | None = None, *, loss: LinkLoss, fit_intercept: bool = True,
     penalise_intercept: bool = False, gradient_tol: float = 0.0,
 ) -> Iterator[LinkRound]:  # fmt: skip
-    """Newton's method; a step that would not lower the objective enough is halved until it does.
+    """Minimise the objective by Newton's method with a backtracking line search.
 
-    Up to `MOST_FEATURES` features a round takes the Hessian and its Cholesky factor. Beyond, conjugate gradients solve for the
-    step, a pass each, as exactly as the length of the gradient deserves. Where the loss is convex and the data are large, the
-    start is the solution over a sample (`aucdist.solvers.sample`). The likelihood of GEV with xi > 0 is not convex: there
-    the Hessian's expectation takes its place (Fisher scoring), and the outcome is a stationary point.
+    Up to `MOST_FEATURES` features a round computes the Hessian and its Cholesky factor. Beyond, conjugate gradients solve for
+    the step, one pass per iteration; the shorter the gradient, the more accurately. If the loss is convex and the data are
+    large, the solution over a sample is the start (`aucdist.solvers.sample`). The likelihood of GEV with xi > 0 is not convex.
+    For it the expected Hessian replaces the Hessian (Fisher scoring), and the result is a stationary point.
 
     Parameters
     ----------
     blocks, lam, start, loss, fit_intercept, penalise_intercept, gradient_tol
-        As in `lipschitz`; any loss.
+        As in `lipschitz`, with any loss.
 
     Yields
     ------
     LinkRound
-        A pass for value and gradient, and one for the Hessian.
+        The weights after each step. A round takes one pass for value and gradient, and one for the Hessian.
     """
     problem = LinkProblem(blocks.without_memory(), loss, lam, fit_intercept, penalise_intercept)
     passes_before = 0
     if start is None and loss.convex:
-        start, passes_before = _near(problem)
-    point, passes = _first(problem, start)
-    dual, passes = point.dual, passes + passes_before
+        start, passes_before = _sample_start(problem)
+    point, passes = _start_point(problem, start)
+    bound, passes = point, passes + passes_before
     while True:
-        yield _round(point, dual, passes, gradient_tol)
-        solver, cost = hessian_solver(problem, point)
-        move, more = solver(-point.gradient)
-        found = descend(problem, point, move)
+        yield _link_round(point, bound, passes, gradient_tol)
+        solver, setup_passes = hessian_solver(problem, point)
+        move, solve_passes = solver(-point.gradient)
+        found = backtrack(problem, point, move)
         if found is None:
             return
         point, n_tries = found
-        passes, dual = passes + cost + more + n_tries, max(dual, point.dual)
+        passes, bound = passes + setup_passes + solve_passes + n_tries, _higher(bound, point)
 
 
-def _near(problem: LinkProblem) -> tuple[np.ndarray | None, int]:
-    """Return where to begin on large data, and the passes it took to find: the solution over a sample.
+def _sample_start(problem: LinkProblem) -> tuple[np.ndarray | None, int]:
+    """Return the solution over a sample of large data, or None, and the passes that this took.
 
-    The sample gets a larger lam where this one is so small that weights would follow its chance: from there Newton's steps
-    would have to be halved again and again.
+    If lam is so small that the weights would fit the noise of the sample, the sample gets a larger lam. Otherwise Newton's
+    steps from its solution would have to be halved many times.
     """
 
     def rounds(drawn: Block) -> Iterator[LinkRound]:
@@ -152,7 +153,7 @@ def _near(problem: LinkProblem) -> tuple[np.ndarray | None, int]:
             fit_intercept=problem.fit_intercept, penalise_intercept=problem.penalise_intercept,
         )  # fmt: skip
 
-    known, passes = sample.begin(problem.blocks, rounds, NEAR)
+    known, passes = sample.solve_on_sample(problem.blocks, rounds, SAMPLE_GAP)
     return np.append(known.w, known.intercept) if isinstance(known, LinkRound) else None, passes
 
 
@@ -160,36 +161,37 @@ def gradient(
     blocks: Blocks, lam: float, start: np.ndarray | None = None, *, loss: LinkLoss, fit_intercept: bool = True,
     penalise_intercept: bool = False, gradient_tol: float = 0.0,
 ) -> Iterator[LinkRound]:  # fmt: skip
-    """Steepest descent; where the objective turns up again along the gradient is found by bisection.
+    """Minimise the objective by steepest descent; a bisection finds the minimum along the gradient.
 
-    The paper's rival. The steps that are tried need the scores alone, and seven are tried in one reduction.
+    Fu & Liu (2018) compare their method with this one. The bisection only needs the scores, and evaluates seven steps in one
+    reduction.
 
     Parameters
     ----------
     blocks, lam, start, loss, fit_intercept, penalise_intercept, gradient_tol
-        As in `lipschitz`; any loss.
+        As in `lipschitz`, with any loss.
 
     Yields
     ------
     LinkRound
-        Two passes: for the scores and how they move, and for value and gradient.
+        The weights after each step. A round takes two passes: one for the scores and their change, one for value and gradient.
     """
     problem = LinkProblem(blocks.without_memory(), loss, lam, fit_intercept, penalise_intercept)
-    point, passes = _first(problem, start)
-    dual, length = point.dual, 1.0
+    point, passes = _start_point(problem, start)
+    bound, length = point, 1.0
     while True:
-        yield _round(point, dual, passes, gradient_tol)
+        yield _link_round(point, bound, passes, gradient_tol)
         move = -point.gradient
-        length = _bisected(problem, point, move, length)
-        found = descend(problem, point, move * length)
+        length = _bisect_length(problem, point, move, length)
+        found = backtrack(problem, point, move * length)
         if found is None:
             return
         point, n_tries = found
-        passes, dual = passes + 1 + n_tries, max(dual, point.dual)
+        passes, bound = passes + 1 + n_tries, _higher(bound, point)
 
 
-def _first(problem: LinkProblem, start: np.ndarray | None) -> tuple[Point, int]:
-    """Return where to begin, and the passes it took: at the start, unless the loss is infinite there."""
+def _start_point(problem: LinkProblem, start: np.ndarray | None) -> tuple[Point, int]:
+    """Return the point to start from, and the passes that this took: the start, or the origin if the loss is infinite there."""
     if start is not None:
         point = problem.evaluate(start.astype(np.float64))
         if np.isfinite(point.primal):
@@ -197,17 +199,23 @@ def _first(problem: LinkProblem, start: np.ndarray | None) -> tuple[Point, int]:
     return problem.evaluate(problem.origin()), 1 if start is None else 2
 
 
-def _round(point: Point, dual: float, passes: int, gradient_tol: float) -> LinkRound:
+def _link_round(point: Point, lowest: Point, passes: int, gradient_tol: float) -> LinkRound:
     theta, slope = point.theta, point.gradient_norm
     return LinkRound(
-        theta[:-1].copy(), point.primal, dual, passes, float(theta[-1]), slope, stationary=slope <= gradient_tol
-    )
+        theta[:-1].copy(), point.primal, lowest.dual, passes, float(theta[-1]), slope, stationary=slope <= gradient_tol,
+        primal_error=point.primal_error, dual_error=lowest.dual_error,
+    )  # fmt: skip
 
 
-def descend(problem: LinkProblem, point: Point, move: np.ndarray) -> tuple[Point, int] | None:
-    """Return the first of the points at 1, 1/2, 1/4, ... of a move that is lower, and how many were tried; None if none is.
+def _higher(known: Point, found: Point) -> Point:
+    """Return the point whose lower bound says more."""
+    return found if found.dual - found.dual_error > known.dual - known.dual_error else known
 
-    Where the values can no longer be told apart, a shorter gradient is what counts.
+
+def backtrack(problem: LinkProblem, point: Point, move: np.ndarray) -> tuple[Point, int] | None:
+    """Return the first lower point at 1, 1/2, 1/4, ... of a move and how many points were tried; None if no point is lower.
+
+    If rounding makes the values equal, a shorter gradient counts as lower.
     """
     slope = float(point.gradient @ move)
     for n_tries in range(1, MOST_HALVINGS + 1):
@@ -227,15 +235,16 @@ def descend(problem: LinkProblem, point: Point, move: np.ndarray) -> tuple[Point
 
 
 def _fixed_step(problem: LinkProblem, curvature: float) -> Solve:
+    """Return the function that divides a gradient by the upper bound on all Hessians."""
     if problem.blocks.n_features <= MOST_FEATURES:
         return problem.solver(curvature * problem.second_moments(None))
     bound = problem.blocks.reduce(absolute_moments)["bound"] / problem.weight
     diagonal = curvature * bound + problem.penalty
-    return lambda slope: slope / diagonal
+    return lambda gradient: gradient / diagonal
 
 
 def absolute_moments(block: Block, memory: object) -> tuple[object, Summary]:
-    """Add up the diagonal that bounds the second moments: each row's absolute values, and a 1, times their sum."""
+    """Return the diagonal matrix that bounds the second moments: the sum of each row's absolute values times their sum."""
     if isinstance(block.rows, BinRows):
         return memory, {"bound": _absolute_moments_of_codes(block)}
     size = abs(block.X)
@@ -255,11 +264,11 @@ def _absolute_moments_of_codes(block: Block) -> np.ndarray:
 # ---- Newton's steps ---------------------------------------------------------------------------------------------------
 
 
-def hessian_solver(problem: LinkProblem, point: Point) -> tuple[Counted, int]:
-    """Return the function that solves ``Hessian x = b`` at a point, and the passes it took to make it.
+def hessian_solver(problem: LinkProblem, point: Point) -> tuple[CountedSolve, int]:
+    """Return a function that solves ``Hessian x = b`` at a point, and the passes that its setup took.
 
-    What it returns is x and the passes that took. Up to `MOST_FEATURES` features a Cholesky factor gives x, beyond that
-    conjugate gradients, the less exactly the longer the point's gradient is.
+    Up to `MOST_FEATURES` features it uses a Cholesky factor. Beyond, it uses conjugate gradients, which are more accurate the
+    shorter the gradient at the point is.
     """
     if problem.blocks.n_features <= MOST_FEATURES:
         moments = problem.second_moments(point.theta)
@@ -267,33 +276,36 @@ def hessian_solver(problem: LinkProblem, point: Point) -> tuple[Counted, int]:
         solve = problem.solver(moments)
         return lambda b: (solve(b), 0), 1
     blocks, penalty = problem.blocks.without_memory(), problem.penalty
-    diagonal = blocks.reduce(remember_curvature, point.theta, problem.loss)["diagonal"] / problem.weight + penalty
+    diagonal = blocks.reduce(keep_curvatures, point.theta, problem.loss)["diagonal"] / problem.weight + penalty
     diagonal[-1] += LEAST_CURVATURE
-    share = min(0.1, np.sqrt(point.gradient_norm))
-    return lambda b: _conjugate_gradients(problem, blocks, diagonal, b, share), 1
+    tolerance = min(0.1, np.sqrt(point.gradient_norm))
+    return lambda b: _conjugate_gradients(problem, blocks, diagonal, b, tolerance), 1
 
 
 def _conjugate_gradients(
-    problem: LinkProblem, blocks: Blocks, diagonal: np.ndarray, b: np.ndarray, share: float, most: int = 100
+    problem: LinkProblem, blocks: Blocks, diagonal: np.ndarray, b: np.ndarray, tolerance: float, most: int = 100
 ) -> tuple[np.ndarray, int]:
-    """Solve until the rest is at most that share of b; the blocks hold the curvatures."""
-    x, rest, n_products = np.zeros_like(b), b, 0
-    z = rest / diagonal
-    way, old = z, float(rest @ z)
-    while n_products < most and np.linalg.norm(rest) > share * np.linalg.norm(b):
-        product = blocks.reduce(curved_product, way)["product"] / problem.weight + problem.penalty * way
+    """Return x with a residual of at most `tolerance` times the length of b, and the number of Hessian products.
+
+    The blocks hold the curvatures.
+    """
+    x, residual, n_products = np.zeros_like(b), b, 0
+    z = residual / diagonal
+    direction, old = z, float(residual @ z)
+    while n_products < most and np.linalg.norm(residual) > tolerance * np.linalg.norm(b):
+        product = blocks.reduce(hessian_product, direction)["product"] / problem.weight + problem.penalty * direction
         product[-1] *= problem.fit_intercept
         n_products += 1
-        step = old / float(way @ product)
-        x, rest = x + step * way, rest - step * product
-        z = rest / diagonal
-        new = float(rest @ z)
-        way, old = z + new / old * way, new
+        step = old / float(direction @ product)
+        x, residual = x + step * direction, residual - step * product
+        z = residual / diagonal
+        new = float(residual @ z)
+        direction, old = z + new / old * direction, new
     return x, n_products
 
 
-def remember_curvature(block: Block, memory: object, theta: np.ndarray, loss: LinkLoss) -> tuple[np.ndarray, Summary]:
-    """Keep the rows' curvatures; the diagonal of their second moments."""
+def keep_curvatures(block: Block, memory: object, theta: np.ndarray, loss: LinkLoss) -> tuple[np.ndarray, Summary]:
+    """Keep the rows' curvatures at theta, and return the diagonal of the Hessian of the losses."""
     curved = curvature_of(block, theta, loss)
     if isinstance(block.rows, BinRows):
         return curved, {"diagonal": np.append(column_squares(block.rows, curved), curved.sum())}
@@ -302,11 +314,11 @@ def remember_curvature(block: Block, memory: object, theta: np.ndarray, loss: Li
     return curved, {"diagonal": np.append(squares, curved.sum())}
 
 
-def curved_product(block: Block, memory: np.ndarray, way: np.ndarray) -> tuple[np.ndarray, Summary]:
-    """The second moments times a vector."""
+def hessian_product(block: Block, memory: np.ndarray, direction: np.ndarray) -> tuple[np.ndarray, Summary]:
+    """Return the product of the Hessian of the losses and a vector."""
     scores, product = np.empty(block.n_samples), np.zeros(block.n_features)
-    project(block.rows, np.ascontiguousarray(way[:-1]), scores)
-    coefs = memory * (scores + way[-1])
+    project(block.rows, np.ascontiguousarray(direction[:-1]), scores)
+    coefs = memory * (scores + direction[-1])
     accumulate(block.rows, np.arange(block.n_samples), coefs, product)
     return memory, {"product": np.append(product, coefs.sum())}
 
@@ -314,13 +326,13 @@ def curved_product(block: Block, memory: np.ndarray, way: np.ndarray) -> tuple[n
 # ---- bisection --------------------------------------------------------------------------------------------------------
 
 
-def _bisected(problem: LinkProblem, point: Point, move: np.ndarray, length: float) -> float:
-    """Return the length of a move at which the objective begins to rise, found from a guess."""
-    problem.blocks.reduce(look, point.theta, move)
+def _bisect_length(problem: LinkProblem, point: Point, move: np.ndarray, length: float) -> float:
+    """Return the multiple of a move at which the objective starts to rise; `length` is a first guess."""
+    problem.blocks.reduce(keep_scores_along, point.theta, move)
     penalty = problem.penalty
 
     def slopes(steps: np.ndarray) -> np.ndarray:
-        of_loss = problem.blocks.reduce(slopes_along, steps, problem.loss)["slopes"] / problem.weight
+        of_loss = problem.blocks.reduce(loss_slopes, steps, problem.loss)["slopes"] / problem.weight
         of_penalty: np.ndarray = (penalty * point.theta) @ move + steps * float((penalty * move) @ move)
         return of_loss + of_penalty
 
@@ -331,7 +343,7 @@ def _bisected(problem: LinkProblem, point: Point, move: np.ndarray, length: floa
         rises = np.flatnonzero(slopes(doubled) >= 0.0)
     high = float(doubled[rises[0]])
     low = float(doubled[rises[0] - 1]) if rises[0] > 0 else 0.0
-    for _ in range(LOOKS):
+    for _ in range(N_BISECTIONS):
         inside = np.linspace(low, high, 9)
         rises = np.flatnonzero(slopes(inside[1:-1]) >= 0.0)
         first = int(rises[0]) if len(rises) else 7
@@ -340,8 +352,8 @@ def _bisected(problem: LinkProblem, point: Point, move: np.ndarray, length: floa
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
-    """What a block keeps while steps are tried: scores, how they move, labels and weights of its rows."""
+class ScoresAlong:
+    """The scores of a block's rows and their change along a move, with labels and weights."""
 
     scores: np.ndarray
     moves: np.ndarray
@@ -349,18 +361,18 @@ class Seen:
     weight: np.ndarray
 
 
-def look(block: Block, memory: object, theta: np.ndarray, move: np.ndarray) -> tuple[Seen, Summary]:
-    """Keep the scores, and how they move."""
-    kept = np.empty((2, block.n_samples))
+def keep_scores_along(block: Block, memory: object, theta: np.ndarray, move: np.ndarray) -> tuple[ScoresAlong, Summary]:
+    """Keep the scores at theta and their change along the move."""
+    scores = np.empty((2, block.n_samples))
     for k, vector in enumerate((theta, move)):
-        project(block.rows, np.ascontiguousarray(vector[:-1]), kept[k])
-        kept[k] += vector[-1]
-    return Seen(kept[0], kept[1], block.y, block.weights()), {}
+        project(block.rows, np.ascontiguousarray(vector[:-1]), scores[k])
+        scores[k] += vector[-1]
+    return ScoresAlong(scores[0], scores[1], block.y, block.weights()), {}
 
 
 @without_rows
-def slopes_along(block: int, memory: Seen, steps: np.ndarray, loss: LinkLoss) -> tuple[Seen, Summary]:
-    """The derivative of the loss along the move, at several steps."""
+def loss_slopes(block: int, memory: ScoresAlong, steps: np.ndarray, loss: LinkLoss) -> tuple[ScoresAlong, Summary]:
+    """Return the derivative of the loss along the move, at several steps."""
     out = np.zeros(len(steps))
-    along(memory.scores, memory.moves, memory.y, memory.weight, loss.terms, steps, out)
+    slopes_along_move(memory.scores, memory.moves, memory.y, memory.weight, loss.terms, steps, out)
     return memory, {"slopes": out}

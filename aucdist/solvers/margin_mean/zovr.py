@@ -1,21 +1,22 @@
-"""Zeroth-order variance-reduced descent on the margin-mean objective, U-ZOVR without its sampling; and zeroth-order SGD.
+"""Zeroth-order variance-reduced descent on the margin-mean objective (U-ZOVR without its sampling), and zeroth-order SGD.
 
 After Lu, Zhang & Cai, "Zeroth order optimization algorithm based on undersampling" (Journal of Nanjing University of
-Aeronautics & Astronautics 51(5), 2019), algorithms 3 and 4: each outer round draws directions u uniform on the unit sphere and
-estimates the gradient of all rows by the function's values at w +- mu u; each inner step takes a row at random, the
-difference of its estimates at w_k and at the round's w along the same directions, adds the estimate of all rows, and has
-length 1 / (k + 1), k = 1, 2, ... (the print's loop over k = 1, ..., K - 1 has n_inner = K - 1 steps). The print has
-no factor n_features in the estimate, and neither have we. Symbols: T is `n_outer`, w_t the round's weights.
+Aeronautics & Astronautics 51(5), 2019), algorithms 3 and 4. Each outer round draws directions u uniformly on the unit sphere,
+and estimates the gradient of the objective by its values at w +- mu u. Each inner step draws a row, takes the difference of the
+row's estimates at w_k and at the round's w along the same directions, and adds the estimate over all rows. Its length is 1 / (k
++ 1), k = 1, 2, ... (the paper's loop over k = 1, ..., K - 1 has n_inner = K - 1 steps). As in the paper, the estimate has no
+factor n_features. The paper's T is `n_outer`, and its w_t are the weights after a round.
 
-The print draws a set of directions and picks one in each outer round; it may mean one for each row. Here all rows share it: with
-one for each row the objective rose from round to round in trials with a kernel. With `n_directions` above 1 an estimate is
-the mean over several directions. A row's difference along a direction costs one inner product, whatever the number of steps
-(`aucdist.kernels.zeroth_order`), and the weights' square needs none.
+The paper draws a set of directions and picks one in each outer round, perhaps another one for each row. Here all rows share the
+direction: with one for each row, the objective rose from round to round in trials with a kernel. With `n_directions` above 1 an
+estimate is the mean over several directions. A row's difference along a direction costs one inner product, whatever the number of
+steps (`aucdist.kernels.zeroth_order`); the penalty needs none.
 
-The rivals of the paper are trained by `zo_sgd`: the same steps without reduction, their length falling on from round to round.
+The paper trains the methods it compares with by what is `zo_sgd` here: the same steps without variance reduction, whose length
+keeps falling from round to round.
 
-One block is the algorithm. With several, directions come from the seed alone, estimates of all rows are one reduction,
-and each block takes steps over its own rows; the outcomes are averaged, each block counting by its rows' weight.
+With one block this is the published algorithm. With several, the directions depend on the seed only, the estimate over all rows
+is one reduction, and each block takes steps over its own rows. The results are averaged in proportion to the blocks' weights.
 """
 
 from collections.abc import Iterator
@@ -30,58 +31,64 @@ from aucdist.kernels.zeroth_order import slopes_along, steps_along, unit_vectors
 from aucdist.objectives.kernel_block import KernelBlock
 from aucdist.objectives.margin_mean import LOSSES
 from aucdist.solvers.base import Round
-from aucdist.solvers.margin_mean.problem import Memory, Problem, place, tell
+from aucdist.solvers.margin_mean.problem import MarginMeanProblem, MarginMemory, evaluate_margins, score_and_evaluate
 
 MU = 0.1
-"""The paper's."""
+"""The default mu, as in the paper."""
 
 N_DIRECTIONS = 30
-"""Unless the weights have fewer entries: more would only span what is spanned already."""
+"""The default number of directions. There are never more directions than weights, which they span already."""
 
 
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
 
-def look(
-    block: Block, memory: Memory, loss: int, shape: tuple[int, int], seed: int, mu: float, reduced: bool
-) -> tuple[Memory, Summary]:
-    """Take the rows' products with the round's directions; with reduction the slopes along each, of rows and in the mean."""
-    ways = directions(shape, seed)
-    found = block.times(ways.T) if isinstance(block, KernelBlock) else block.X @ ways.T
+def project_on_directions(
+    block: Block, memory: MarginMemory, loss: int, shape: tuple[int, int], seed: int, mu: float, reduced: bool
+) -> tuple[MarginMemory, Summary]:
+    """Keep the inner products of the rows with the round's directions.
+
+    With variance reduction the slopes of each row's loss along the directions are kept, too, and their means returned.
+    """
+    directions = random_directions(shape, seed)
+    found = block.times(directions.T) if isinstance(block, KernelBlock) else block.X @ directions.T
     moves = np.ascontiguousarray(found, dtype=np.float64)
     slopes = np.empty(moves.shape if reduced else (0, 0))
-    told: Summary = {}
+    summary: Summary = {}
     if reduced:
         slopes_along(loss, moves, memory.scores, memory.y, mu, slopes)
-        told = {"slopes": memory.share @ slopes, "pull": (memory.share * memory.pull) @ moves}
+        summary = {"slopes": memory.share @ slopes, "pull": (memory.share * memory.pull) @ moves}
     if memory.first is not None:
-        mine = ways[:, memory.own]
-        told |= {"gram": mine @ moves, "at_start": mine @ memory.scores}
-    return replace(memory, moves=moves, slopes=slopes), told
+        own = directions[:, memory.own]
+        summary |= {"gram": own @ moves, "at_start": own @ memory.scores}
+    return replace(memory, moves=moves, slopes=slopes), summary
 
 
 @without_rows
-def descend(
-    block: int, memory: Memory, loss: int, lams: tuple[float, float], mu: float, plane: tuple[np.ndarray, ...],
+def inner_steps(
+    block: int, memory: MarginMemory, loss: int, lams: tuple[float, float], mu: float, plane: tuple[np.ndarray, ...],
     reduced: bool, n_inner: int | None, seeds: tuple[int, int],
-) -> tuple[Memory, Summary]:  # fmt: skip
-    """Take the round's steps over the block's rows: how far they lead along each direction, by the rows' share of the weight."""
+) -> tuple[MarginMemory, Summary]:  # fmt: skip
+    """Take the steps of a round over the block's rows, and return the move along each direction times the block's weight."""
     c = np.zeros(len(plane[0]))
     n_steps = len(memory.share) if n_inner is None else n_inner
     if len(memory.share):
         seed, number = seeds
-        # With reduction each round begins anew; without, nothing but shorter and shorter steps calms the noise.
+        # With variance reduction the step lengths start anew in each round. Without, only ever shorter steps reduce the noise.
         before = 0 if reduced else (number - 1) * n_steps
         steps_along(
             loss, memory.moves, memory.scores, memory.y, memory.weight, lams[0] * memory.pull, lams[1], mu, *plane,
             memory.slopes, before, n_steps, block_seed(seed, number, memory.index), np.empty_like(c), c,
         )  # fmt: skip
-    return memory, {"way": memory.share.sum() * c}
+    return memory, {"move": memory.share.sum() * c}
 
 
-def advance(block: Block, memory: Memory, way: np.ndarray, *asked: Any) -> tuple[Memory, Summary]:
-    """Move along the directions, and `tell` about the weights there."""
-    return tell(block, replace(memory, scores=memory.scores + memory.moves @ way, moves=None, slopes=None), *asked)
+def move_and_evaluate(
+    block: Block, memory: MarginMemory, move: np.ndarray, *evaluation: Any
+) -> tuple[MarginMemory, Summary]:
+    """Move the scores along the directions, and return what `evaluate_margins` returns."""
+    moved = replace(memory, scores=memory.scores + memory.moves @ move, moves=None, slopes=None)
+    return evaluate_margins(block, moved, *evaluation)
 
 
 # ---- rounds: run by the client ----------------------------------------------------------------------------------------
@@ -91,35 +98,42 @@ def zovr(
     blocks: Blocks, lam1: float, lam2: float, *, seed: int, gram: bool = False, loss: str = "hinge", n_outer: int = 100,
     n_inner: int | None = None, mu: float = MU, n_directions: int | None = None,
 ) -> Iterator[Round]:  # fmt: skip
-    """Descend by variance-reduced steps, with nothing but values of the loss.
+    """Minimise the margin-mean objective by zeroth-order variance-reduced steps, which only use values of the loss.
 
     Parameters
     ----------
     blocks : Blocks
-        Both classes must be there. With `gram` rows of a Gram matrix, see `aucdist.solvers.margin_mean.problem`.
+        They must hold both classes.
     lam1, lam2 : float
         Weights of the margin mean, at least 0, and of the loss, above 0.
     seed : int
     gram : bool
+        Whether the rows are those of a Gram matrix, see `aucdist.solvers.margin_mean.problem`.
     loss : {"hinge", "zero-one"}
-        With the second, which has no gradient, the bound stays 0.
+        The zero-one loss has no gradient, so its lower bound stays 0.
     n_outer : int
-        Rounds.
+        Number of rounds.
     n_inner : int, optional
-        Steps of a block in each round; as many as it has rows by default.
+        Steps of a block in each round; its number of rows by default.
     mu : float
-        How far from the weights the function is looked at.
+        Distance from the weights at which the function is evaluated.
     n_directions : int, optional
-        Directions of a round, the paper's 1; by default `N_DIRECTIONS`, or the number of weights if that is less.
+        Number of directions in a round, 1 in the paper; by default `N_DIRECTIONS`, or the number of weights if that is smaller.
 
     Yields
     ------
     Round
-        The start, 0, then the weights after each round; their exact objective and its bound. A round counts as half a pass for
-        each direction, and half for the bound.
+        The start, which is 0, then the weights after each round, with their exact objective and its lower bound. A round takes
+        half a pass for each direction, and half a pass for the bound.
     """
-    return _rounds(
-        Problem(blocks, lam1, lam2, loss=LOSSES[loss], gram=gram), seed, n_outer, n_inner, mu, n_directions, True
+    return _zeroth_order_rounds(
+        MarginMeanProblem(blocks, lam1, lam2, loss=LOSSES[loss], gram=gram),
+        seed,
+        n_outer,
+        n_inner,
+        mu,
+        n_directions,
+        True,
     )
 
 
@@ -127,39 +141,54 @@ def zo_sgd(
     blocks: Blocks, lam1: float, lam2: float, *, seed: int, gram: bool = False, loss: str = "hinge", n_outer: int = 100,
     n_inner: int | None = None, mu: float = MU, n_directions: int | None = None,
 ) -> Iterator[Round]:  # fmt: skip
-    """Descend by plain steps, each along a row's own estimate; parameters and rounds as in `zovr`.
+    """Minimise the margin-mean objective by zeroth-order SGD, whose steps use the estimate of a single row.
 
-    Directions are drawn once a round here as well, so that a step need not read rows.
+    The directions are drawn once per round, so that a step need not read rows. Parameters and rounds are those of `zovr`.
     """
-    return _rounds(
-        Problem(blocks, lam1, lam2, loss=LOSSES[loss], gram=gram), seed, n_outer, n_inner, mu, n_directions, False
+    return _zeroth_order_rounds(
+        MarginMeanProblem(blocks, lam1, lam2, loss=LOSSES[loss], gram=gram),
+        seed,
+        n_outer,
+        n_inner,
+        mu,
+        n_directions,
+        False,
     )
 
 
-def _rounds(
-    problem: Problem, seed: int, n_outer: int, n_inner: int | None, mu: float, n_directions: int | None, reduced: bool
+def _zeroth_order_rounds(
+    problem: MarginMeanProblem,
+    seed: int,
+    n_outer: int,
+    n_inner: int | None,
+    mu: float,
+    n_directions: int | None,
+    reduced: bool,
 ) -> Iterator[Round]:
+    """Yield the rounds of `zovr`, or without variance reduction those of `zo_sgd`."""
     blocks, lams, size = problem.blocks, (problem.lam1, problem.lam2), len(problem.w)
     shape = (min(N_DIRECTIONS, size) if n_directions is None else n_directions, size)
-    yield problem.round(blocks.reduce(place, problem.w, *problem.asked()), 1.0)
+    yield problem.round(blocks.reduce(score_and_evaluate, problem.w, *problem.evaluation()), 1.0)
     for number in range(1, n_outer + 1):
-        # One seed beyond those of the blocks.
+        # The seed after those of the blocks.
         common = block_seed(seed, number, blocks.n_blocks)
-        ways = directions(shape, common)
-        seen = blocks.reduce(look, problem.loss, shape, common, mu, reduced)
-        gram = seen["gram"] if problem.gram else ways @ ways.T
-        at_start = seen["at_start"] if problem.gram else ways @ problem.w
+        directions = random_directions(shape, common)
+        seen = blocks.reduce(project_on_directions, problem.loss, shape, common, mu, reduced)
+        gram = seen["gram"] if problem.gram else directions @ directions.T
+        at_start = seen["at_start"] if problem.gram else directions @ problem.w
         slopes = at_start
         if reduced:
             slopes = slopes + problem.lam2 * seen["slopes"] - problem.lam1 * seen["pull"]
         plane = (gram, at_start, slopes)
-        way = blocks.reduce(descend, problem.loss, lams, mu, plane, reduced, n_inner, (seed, number))["way"]
-        problem.w = problem.w + way @ ways
-        yield problem.round(blocks.reduce(advance, way, *problem.asked()), 1.0 + number * (shape[0] + 1) / 2)
+        move = blocks.reduce(inner_steps, problem.loss, lams, mu, plane, reduced, n_inner, (seed, number))["move"]
+        problem.w = problem.w + move @ directions
+        yield problem.round(
+            blocks.reduce(move_and_evaluate, move, *problem.evaluation()), 1.0 + number * (shape[0] + 1) / 2
+        )
 
 
-def directions(shape: tuple[int, int], seed: int) -> np.ndarray:
-    """Return the directions of a round, unit vectors as rows, float64 of shape (n_directions, size)."""
-    ways = np.empty(shape)
-    unit_vectors(seed, ways)
-    return ways
+def random_directions(shape: tuple[int, int], seed: int) -> np.ndarray:
+    """Return the directions of a round, random unit vectors as rows, float64 of shape (n_directions, size)."""
+    directions = np.empty(shape)
+    unit_vectors(seed, directions)
+    return directions

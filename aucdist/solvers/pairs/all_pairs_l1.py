@@ -17,8 +17,8 @@ import numpy as np
 
 from aucdist.engine.blocks import Blocks
 from aucdist.solvers.base import Round
-from aucdist.solvers.pairs.all_pairs import AllPairs, higher
-from aucdist.solvers.rounding import EPS
+from aucdist.solvers.pairs.all_pairs import AllPairs
+from aucdist.solvers.rounding import EPS, higher
 
 FORETOLD = 0.5
 """Where at least this share of the decrease foretold came true, the next point may lie farther off."""
@@ -57,7 +57,7 @@ class AllPairsL1(AllPairs):
         return self.lam * float(np.abs(w).sum())
 
     def bound_error(self, bound: float) -> float:
-        """Bound the rounding error of the bundle's bound, which is scaled by lam over the gradient's largest entry."""
+        """Return a bound on the rounding error of the bundle's bound, which the gradient's largest entry scales."""
         n_points = self.bundle.n_points
         slope_error = self.rounding.combination(2.0 * self.bundle.active, extra=2 * n_points)
         share = self.rounding.over_rows + EPS * n_points
@@ -68,7 +68,7 @@ class AllPairsL1(AllPairs):
         self.lam = lam
         dual, error, passes, vain = 0.0, 0.0, 0, 0
         if self.bundle.n_points == 0:
-            self.take_cut(0.0, self.anchors, self.w)
+            self.take_cuts(0.0, self.best_scores, self.w)
             passes = 1
         mu = self._first_weight()
         while True:
@@ -77,7 +77,7 @@ class AllPairsL1(AllPairs):
             yield Round(self.w.copy(), self.primal, dual, passes, primal_error=self.primal_error, dual_error=error)
             before = self.primal
             foretold = before - model
-            decrease = before - self.take_cut(1.0, self.look_at(target), target)
+            decrease = before - self.take_cuts(1.0, self.score(target), target)
             vain = vain + 1 if decrease < 0.1 * FORETOLD * foretold else 0
             if decrease >= FORETOLD * foretold or foretold < CLOSE * (before - dual):
                 mu *= 0.5

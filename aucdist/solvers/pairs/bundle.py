@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from aucdist.kernels.simplex import RIDGE
 from aucdist.kernels.simplex import maximise as kernel
 
 MOST_SIGNS = 30
@@ -68,6 +69,10 @@ class Bundle:
     def active(self) -> float:
         """The weight of the active pairs in the best combination found last."""
         return float(self.b @ self._active)
+
+    def resolution(self, lam: float) -> float:
+        """Return how far apart two values of the dual have to be for `maximise` to tell them apart."""
+        return 0.5 * RIDGE * float(np.diag(self._gram).max()) / lam
 
     @property
     def n_points(self) -> int:

@@ -40,7 +40,7 @@ from aucdist.kernels.pair_epochs import ENTRY, draw_any, draw_in_order, dual_ste
 from aucdist.kernels.rows import accumulate
 from aucdist.solvers.base import Round
 from aucdist.solvers.pairs.dual_table import Table
-from aucdist.solvers.pairs.objective import pairwise_objective
+from aucdist.solvers.pairs.objective import dual_error, objective_error, pairwise_objective, rounding_of_pairs
 from aucdist.solvers.pairs.sampling import (
     COMBINATIONS,
     MINORITY_BYTES,
@@ -52,6 +52,7 @@ from aucdist.solvers.pairs.sampling import (
     key_of,
     plan,
 )
+from aucdist.solvers.rounding import higher
 
 
 @dataclass(frozen=True)
@@ -283,10 +284,10 @@ def _rounds(
     minority_bytes: int, shuffled: bool,
 ) -> Iterator[Round]:  # fmt: skip
     before = 0 if start is None else start.steps
-    pairing = Pairing(blocks, minority_bytes, before)
+    rounding, pairing = rounding_of_pairs(blocks), Pairing(blocks, minority_bytes, before)
     how = Combination.of(combine, pairing)
     ascent = Ascent(seed, shuffled, pairing.sign, lam * pairing.n_pairs, how, average)
-    w, best, taken = np.zeros(blocks.n_features), 0.0, 0
+    w, best, best_error, taken = np.zeros(blocks.n_features), 0.0, 0.0, 0
     if start is not None:
         w = _adopted(pairing, start.duals, ascent)
     for number, size in enumerate(rounds, start=1):
@@ -296,10 +297,15 @@ def _rounds(
         told = pairing.reduce(ascend, w, ascent, pairing.shares(size), part, restart)
         w, dual, taken = told["w"], told["dual"], taken + size
         shown, its_dual = (told["mean_w"], told["mean_dual"]) if average else (w, dual)
-        best = max(best, float(its_dual / pairing.n_pairs - 0.5 * lam * (shown @ shown)))
+        active = float(its_dual / pairing.n_pairs)
+        error = dual_error(rounding, shown, active, lam, before + taken)
+        best, best_error = higher((best, best_error), (active - 0.5 * lam * float(shown @ shown), error))
         primal = pairwise_objective(pairing.blocks, shown, lam)
         passes = math.ceil(2 * taken / blocks.n_samples + 0.5 * number)
-        yield ResumableRound(shown.copy(), primal, best, passes, partial(_told, pairing, lam, before + taken))
+        yield ResumableRound(
+            shown.copy(), primal, best, passes, partial(_told, pairing, lam, before + taken),
+            primal_error=objective_error(rounding, shown, primal), dual_error=best_error,
+        )  # fmt: skip
 
 
 def _checked(start: DualStart | None, blocks: Blocks, lam: float) -> DualStart | None:

@@ -25,7 +25,7 @@ from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
 from aucdist.kernels.pair_epochs import draw_any, gradient_steps
 from aucdist.solvers.base import Round
-from aucdist.solvers.pairs.objective import pairwise_objective
+from aucdist.solvers.pairs.objective import objective_error, pairwise_objective, rounding_of_pairs
 from aucdist.solvers.pairs.sampling import (
     MINORITY_BYTES,
     Combination,
@@ -126,7 +126,7 @@ def _rounds(
     minority_bytes: int,
 ) -> Iterator[Round]:
     time, total = (0, np.zeros(blocks.n_features)) if start is None else (start.steps, lam * start.steps * start.w)
-    pairing = Pairing(blocks, minority_bytes, time)
+    rounding, pairing = rounding_of_pairs(blocks), Pairing(blocks, minority_bytes, time)
     how, taken = Combination.of("add", pairing), 0
     for number, size in enumerate(rounds, start=1):
         part = (number - 1) % pairing.n_parts
@@ -135,4 +135,6 @@ def _rounds(
         total, time, taken = terms if how.alone else total + terms, time + size, taken + size
         w = total / (lam * time)
         passes = math.ceil(2 * taken / blocks.n_samples + 0.5 * number)
-        yield ResumableRound(w, pairwise_objective(pairing.blocks, w, lam), 0.0, passes, partial(Progress, w, time))
+        primal = pairwise_objective(pairing.blocks, w, lam)
+        error = objective_error(rounding, w, primal)
+        yield ResumableRound(w, primal, 0.0, passes, partial(Progress, w, time), primal_error=error)

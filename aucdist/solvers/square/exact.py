@@ -1,4 +1,4 @@
-"""The minimum of the pairwise square itself: from the moments of the classes, or by conjugate gradients over passes."""
+"""The exact minimiser of the pairwise square: in closed form from the class moments, or by conjugate gradients."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,45 +8,48 @@ from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
 from aucdist.objectives.pairwise_square import PairwiseSquare, lower_bound
 from aucdist.solvers.base import Round
-from aucdist.solvers.square.descent import Descent, moments, moments_of
+from aucdist.solvers.rounding import Rounding
+from aucdist.solvers.square.descent import SubspaceDescent, errors_of_square, moments_of, moments_of_both_classes
 
 MOST_FEATURES = 1000
-"""Up to so many, the classes' scatter matrices are taken: 8 MB each, and a pass of n_features^2 operations a row."""
+"""The closed form is used up to this many features. Each class then has a scatter matrix of 8 MB, and a row costs n_features^2
+operations."""
 
 
 def exact(blocks: Blocks, lam: float, start: np.ndarray | None = None) -> Iterator[Round]:
-    """Solve the linear system that the minimum is.
+    """Minimise the pairwise square exactly, by solving its linear system.
 
-    Up to `MOST_FEATURES` features by one reduction of the classes' moments, which counts as a pass, and one
-    eigendecomposition. Beyond, by conjugate gradients, a pass per step, preconditioned by the diagonal.
+    Up to `MOST_FEATURES` features the class moments are summed by one reduction, which counts as a pass, and one
+    eigendecomposition solves the system. Beyond, conjugate gradients with a diagonal preconditioner take one pass per step.
 
     Parameters
     ----------
     blocks : Blocks
     lam : float
     start : ndarray of shape (n_features,), optional
-        Where conjugate gradients begin; zero by default. The closed form needs none.
+        The weights that conjugate gradients start from; zero by default. The closed form ignores them.
 
     Yields
     ------
     Round
-        The weights, their exact objective and the bound of its gradient.
+        The weights, their exact objective, and the lower bound from its gradient.
     """
     if blocks.n_features <= MOST_FEATURES:
         yield from exact_path(blocks, [lam])
         return
-    known = moments_of(blocks)
-    diagonal = known.spread + known.difference**2 + 0.5 * lam
+    moments = moments_of(blocks)
+    diagonal = moments.covariance + moments.difference**2 + 0.5 * lam
     w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)
-    yield from Descent(blocks, known, lam, w).rounds(lambda g: g / diagonal, passes=2, per_round=1)
+    yield from SubspaceDescent(blocks, moments, lam, w).rounds(lambda g: g / diagonal, passes=2, per_round=1)
 
 
 def exact_path(blocks: Blocks, lams: Sequence[float]) -> Iterator[Round]:
-    """Solve for several lam from the same moments, one round for each; at most `MOST_FEATURES` features.
+    """Minimise the pairwise square for several lam from the same class moments, one round for each lam.
 
     Parameters
     ----------
     blocks : Blocks
+        With at most `MOST_FEATURES` features.
     lams : sequence of float
 
     Yields
@@ -64,6 +67,9 @@ def exact_path(blocks: Blocks, lams: Sequence[float]) -> Iterator[Round]:
             f"several lam from the same moments take matrices of {blocks.n_features} x {blocks.n_features} numbers; that is for "
             f"up to {MOST_FEATURES} features. Fit one lam after the other with solver='exact', largest first, with warm_start"
         )
-    found = blocks.without_memory().reduce(moments, True)
-    for lam, (w, primal, slope) in zip(lams, PairwiseSquare(found["neg"], found["pos"]).minimisers(lams), strict=True):
-        yield Round(w, primal, lower_bound(primal, slope, lam), 1)
+    rounding, found = Rounding.of(blocks), blocks.without_memory().reduce(moments_of_both_classes, True)
+    moments = PairwiseSquare(found["neg"], found["pos"])
+    for lam, (w, primal, slope) in zip(lams, moments.minimisers(lams), strict=True):
+        of_primal, of_dual = errors_of_square(rounding, w, lam, primal, slope, moments, full=True)
+        bound = lower_bound(primal, slope, lam)
+        yield Round(w, primal, bound, 1, primal_error=of_primal, dual_error=of_dual)

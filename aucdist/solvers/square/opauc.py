@@ -1,12 +1,13 @@
-"""OPAUC: one pass over the rows, each meeting all earlier rows of the other class through their mean and covariance.
+"""OPAUC: one pass over the rows; each row is paired with all earlier rows of the other class by their mean and covariance.
 
-After Gao, Jin, Zhu & Zhou, "One-pass AUC optimization" (ICML 2013), for ``lam/2 |w|^2 + mean pairwise square``; they halve the
-square, so a step of theirs with eta and lam is one of ours with eta/2 and 2 lam. The covariances are whole up to
-`MOST_FEATURES` features. Beyond, they are sketched by random projections: theirs of Gaussian numbers, ours of signs, which
-have the same mean and a smaller variance.
+After Gao, Jin, Zhu & Zhou, "One-pass AUC optimization" (ICML 2013), for ``lam/2 |w|^2 + mean pairwise square``. The paper halves
+the square, so its step with eta and lam is the step here with eta/2 and 2 lam. Up to `MOST_FEATURES` features the covariances are
+full matrices. Beyond, random projections sketch them; the paper projects on Gaussian vectors, this module on random signs, which
+give the same mean and a smaller variance.
 
-One block is the published algorithm, in an order drawn anew for each epoch; further epochs go on with the statistics of the
-first. With several blocks each keeps statistics of its own rows, and the weights are averaged, each block counting by its rows.
+With one block this is the published algorithm, in an order drawn anew for each epoch; further epochs keep the statistics of the
+first. With several, each block keeps the statistics of its own rows, and the weights are averaged in proportion to the blocks'
+numbers of rows.
 """
 
 import copy
@@ -18,87 +19,88 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary, block_seed
 from aucdist.errors import InputError
-from aucdist.kernels.opauc import learn_dense, learn_sketched
+from aucdist.kernels.opauc import opauc_full, opauc_sketched
 from aucdist.kernels.square_epochs import shuffle
 from aucdist.objectives.pairwise_square import VALUE_AT_ZERO
 from aucdist.solvers.base import Round
-from aucdist.solvers.square.descent import measured, moments_of
+from aucdist.solvers.rounding import Rounding
+from aucdist.solvers.square.descent import certified_round, moments_of
 from aucdist.solvers.square.exact import MOST_FEATURES
 from aucdist.solvers.square.rows import squared_lengths
 
 RANK = 50
-"""Of the sketch, as in the paper."""
+"""Default rank of the sketch, as in the paper."""
 
 
 @dataclass(frozen=True, eq=False)
-class Whole:
-    """Statistics of the rows seen, class -1 first: what they weigh, their sums, the sums of their outer products."""
+class FullStatistics:
+    """Weight, sum and sum of outer products of the rows so far, class -1 first."""
 
     counts: np.ndarray
     sums: np.ndarray
     squares: np.ndarray
 
-    def learn(self, block: Block, order: np.ndarray, w: np.ndarray, eta: float, lam: float) -> None:
-        """Learn the rows in this order; w and the statistics are updated."""
+    def step(self, block: Block, order: np.ndarray, w: np.ndarray, eta: float, lam: float) -> None:
+        """Take one gradient step for each row, in this order; w and the statistics are updated in place."""
         weights = block.weights()
-        learn_dense(block.rows, order, block.y, weights, eta, lam, self.counts, self.sums, self.squares, w)
+        opauc_full(block.rows, order, block.y, weights, eta, lam, self.counts, self.sums, self.squares, w)
 
     def means(self) -> np.ndarray:
-        """Return the class means, of shape (2, n_features); 0 for a class not seen."""
+        """Return the class means, of shape (2, n_features); 0 for a class without rows so far."""
         return self.sums / np.where(self.counts > 0.0, self.counts, 1.0)[:, np.newaxis]
 
 
 @dataclass(frozen=True, eq=False)
-class Sketched:
-    """Statistics of the rows seen, as in `learn_sketched`: state of the draws, sketches, sums of the signs, Gram matrices."""
+class SketchedStatistics:
+    """Sketches of the rows so far, as in `opauc_sketched`: random state, sketches, sums of the signs, Gram matrices."""
 
     draws: np.ndarray
     sketch: np.ndarray
     totals: np.ndarray
     gram: np.ndarray
 
-    def learn(self, block: Block, order: np.ndarray, w: np.ndarray, eta: float, lam: float) -> None:
-        """Learn the rows in this order; w and the statistics are updated."""
-        learn_sketched(
+    def step(self, block: Block, order: np.ndarray, w: np.ndarray, eta: float, lam: float) -> None:
+        """Take one gradient step for each row, in this order; w and the statistics are updated in place."""
+        opauc_sketched(
             block.rows, order, block.y, block.weights(), squared_lengths(block), eta, lam,
             self.draws, self.sketch, self.totals, self.gram, w,
         )  # fmt: skip
 
     def means(self) -> np.ndarray:
-        """Return the class means, of shape (2, n_features); 0 for a class not seen."""
+        """Return the class means, of shape (2, n_features); 0 for a class without rows so far."""
         counts = self.totals[:, 0]
         return self.sketch[:, :, 0] / np.where(counts > 0.0, counts, 1.0)[:, np.newaxis]
 
 
-def nothing_seen(n_features: int, rank: int | str | None, seed: int) -> Whole | Sketched:
-    """Return the statistics of no rows.
+def empty_statistics(n_features: int, rank: int | str | None, seed: int) -> FullStatistics | SketchedStatistics:
+    """Return the statistics before the first row.
 
     Parameters
     ----------
     n_features : int
     rank : int, "full" or None
-        Of the sketch; ``"full"`` for whole covariances; None for these up to `MOST_FEATURES` features, else `RANK`.
+        The rank of the sketch, or ``"full"`` for full covariances. None means full covariances up to `MOST_FEATURES` features,
+        and a sketch of rank `RANK` beyond.
     seed : int
-        Of the sketch.
-
+        Seed of the sketch.
     """
     if rank is None:
         rank = "full" if n_features <= MOST_FEATURES else RANK
     if isinstance(rank, str):
         d = n_features
-        return Whole(np.zeros(2), np.zeros((2, d)), np.zeros((2, d, d)))
+        return FullStatistics(np.zeros(2), np.zeros((2, d)), np.zeros((2, d, d)))
     m = 1 + rank
     draws = np.array([seed], dtype=np.uint64)
-    return Sketched(draws, np.zeros((2, n_features, m)), np.zeros((2, m)), np.zeros((2, 2, m, m)))
+    return SketchedStatistics(draws, np.zeros((2, n_features, m)), np.zeros((2, m)), np.zeros((2, 2, m, m)))
 
 
 def check_rank(rank: int | str | None, n_features: int) -> None:
-    """Refuse whole covariances of too many features.
+    """Raise an error for full covariances of more than `MOST_FEATURES` features.
 
     Raises
     ------
     InputError
-        It names what works.
+        The message names the alternatives.
     """
     if isinstance(rank, str) and n_features > MOST_FEATURES:
         raise InputError(
@@ -111,7 +113,7 @@ def opauc(
     blocks: Blocks, lam: float, start: np.ndarray | None = None, *,
     seed: int, eta: float | None = None, epochs: int = 1, rank: int | str | None = None,
 ) -> Iterator[Round]:  # fmt: skip
-    """Learn every row once per epoch.
+    """Minimise the pairwise square by OPAUC: one gradient step per row and epoch.
 
     Parameters
     ----------
@@ -120,81 +122,85 @@ def opauc(
     start : ndarray of shape (n_features,), optional
         Zero by default.
     seed : int
-        Of the order of the rows and of the sketch.
+        Seed of the order of the rows and of the sketch.
     eta : float, optional
-        The steps' length; by default `longest_step`.
+        Length of the steps; `longest_step` by default.
     epochs : int
+        How often each row takes a step.
     rank : int, "full" or None
-        As in `nothing_seen`.
+        As in `empty_statistics`.
 
     Yields
     ------
     Round
-        The start, then the weights after each epoch; their exact objective and its bound. The passes are the algorithm's own;
-        those that evaluate come on top.
+        The start, then the weights after each epoch, with their exact objective and its lower bound. Only the passes of the
+        algorithm are counted; evaluating the objective takes additional passes.
     """
     check_rank(rank, blocks.n_features)
-    known = moments_of(blocks)
+    moments, rounding = moments_of(blocks), Rounding.of(blocks)
     w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)
-    yield Round(w, VALUE_AT_ZERO, 0.0, 0) if start is None else measured(blocks, known, w, lam, 0)
+    yield Round(w, VALUE_AT_ZERO, 0.0, 0) if start is None else certified_round(blocks, moments, w, lam, rounding, 0)
     own = blocks.without_memory()
     if eta is None:
         eta = longest_step(max(own.reduce(longest_row)["longest"]), lam)
     for number in range(1, epochs + 1):
-        w = own.reduce(epoch, w, eta, lam, rank, (seed, number), blocks.n_samples)["w"]
-        yield measured(blocks, known, w, lam, number)
+        w = own.reduce(opauc_epoch, w, eta, lam, rank, (seed, number), blocks.n_samples)["w"]
+        yield certified_round(blocks, moments, w, lam, rounding, number)
 
 
 def longest_step(longest: float, lam: float) -> float:
-    """Return a step that is sure not to diverge, for rows of squared length up to `longest`.
+    """Return a step length that is certain not to diverge, for rows of squared length up to `longest`.
 
-    A row is at most twice their length from a mean, and a covariance is at most their square.
+    The distance of a row to a class mean is at most twice the longest row, and a covariance is at most its squared length.
     """
     return 1.0 / (10.0 * longest + lam)
 
 
 def longest_row(block: Block, memory: None) -> tuple[None, Summary]:
-    """Find the longest row: weight times squared length."""
+    """Return the largest weight times squared length of a row."""
     return None, {"longest": [float((block.weights() * squared_lengths(block)).max(initial=0.0))]}
 
 
-def epoch(
-    block: Block, memory: Whole | Sketched | None, w: np.ndarray, eta: float, lam: float, rank: int | str | None,
-    seeds: tuple[int, int], n_samples: int,
-) -> tuple[Whole | Sketched, Summary]:  # fmt: skip
-    """Go through the block's rows once, in an order of the epoch's own."""
-    fresh = block_seed(seeds[0], 0, block.index)
-    seen = nothing_seen(block.n_features, rank, fresh) if memory is None else copy.deepcopy(memory)
+def opauc_epoch(
+    block: Block, memory: FullStatistics | SketchedStatistics | None, w: np.ndarray, eta: float, lam: float,
+    rank: int | str | None, seeds: tuple[int, int], n_samples: int,
+) -> tuple[FullStatistics | SketchedStatistics, Summary]:  # fmt: skip
+    """Take one step for each of the block's rows, in a random order, and return the block's part of the averaged weights."""
+    sketch_seed = block_seed(seeds[0], 0, block.index)
+    statistics = empty_statistics(block.n_features, rank, sketch_seed) if memory is None else copy.deepcopy(memory)
     order, w = np.empty(block.n_samples, dtype=np.int64), w.copy()
     shuffle(block_seed(*seeds, block.index), order)
-    seen.learn(block, order, w, eta, lam)
-    return seen, {"w": block.n_samples / n_samples * w}
+    statistics.step(block, order, w, eta, lam)
+    return statistics, {"w": block.n_samples / n_samples * w}
 
 
 @dataclass(frozen=True, eq=False)
-class Stream:
-    """What is remembered of rows that come in batches.
+class OnePassState:
+    """The state of OPAUC between two batches of rows.
 
     Attributes
     ----------
     w : ndarray of shape (n_features,), float64
-    seen : Whole or Sketched
+    statistics : FullStatistics or SketchedStatistics
+        Of the rows so far.
     longest : float
-        Of the rows so far: weight times squared length.
+        The largest weight times squared length of a row so far.
     """
 
     w: np.ndarray
-    seen: Whole | Sketched
+    statistics: FullStatistics | SketchedStatistics
     longest: float = 0.0
 
     @property
     def threshold(self) -> float:
-        """Midway between the class means' scores."""
-        return float(self.seen.means().mean(axis=0) @ self.w)
+        """The midpoint between the scores of the two class means."""
+        return float(self.statistics.means().mean(axis=0) @ self.w)
 
 
-def begin(w: np.ndarray, rank: int | str | None, seed: int) -> Stream:
-    """Return what is remembered of no rows, at weights w, float64 of shape (n_features,); `rank` as in `nothing_seen`.
+def opauc_start(w: np.ndarray, rank: int | str | None, seed: int) -> OnePassState:
+    """Return the state before the first batch, at weights w, float64 of shape (n_features,).
+
+    `rank` and `seed` are those of `empty_statistics`.
 
     Raises
     ------
@@ -202,21 +208,23 @@ def begin(w: np.ndarray, rank: int | str | None, seed: int) -> Stream:
         As in `check_rank`.
     """
     check_rank(rank, len(w))
-    return Stream(w, nothing_seen(len(w), rank, seed))
+    return OnePassState(w, empty_statistics(len(w), rank, seed))
 
 
-def learn(stream: Stream, block: Block, lam: float, *, eta: float | None = None) -> Stream:
-    """Learn the rows of a batch in their order. The statistics of `stream` go over to the stream returned.
+def opauc_update(state: OnePassState, block: Block, lam: float, *, eta: float | None = None) -> OnePassState:
+    """Return the state after one gradient step for each row of a batch, in the order of the rows.
 
     Parameters
     ----------
-    stream : Stream
+    state : OnePassState
+        The state before the batch. Its statistics are updated in place and belong to the returned state.
     block : Block
+        The batch.
     lam, eta
-        As in `opauc`; the default eta is of all rows so far.
+        As in `opauc`; the default eta comes from all rows so far.
     """
-    longest = max(stream.longest, *longest_row(block, None)[1]["longest"])
+    longest = max(state.longest, *longest_row(block, None)[1]["longest"])
     eta = longest_step(longest, lam) if eta is None else eta
-    w = stream.w.copy()
-    stream.seen.learn(block, np.arange(block.n_samples), w, eta, lam)
-    return replace(stream, w=w, longest=longest)
+    w = state.w.copy()
+    state.statistics.step(block, np.arange(block.n_samples), w, eta, lam)
+    return replace(state, w=w, longest=longest)

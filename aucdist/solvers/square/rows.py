@@ -1,4 +1,4 @@
-"""What the solvers of the pairwise square ask of a block's rows."""
+"""Inner products, lengths and distances of a block's rows, for the solvers of the pairwise square."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from aucdist.kernels.rows import project
 
 
 def products_with(block: Block, vectors: np.ndarray) -> np.ndarray:
-    """Return the rows' inner products with some vectors.
+    """Return the inner products of the rows with several vectors.
 
     Parameters
     ----------
@@ -39,11 +39,11 @@ def squared_distances(block: Block, means: np.ndarray, products: np.ndarray) -> 
     ----------
     block : Block
     means : ndarray of shape (2, n_features), float64
-        Negative, positive.
+        The negative class first.
     products : ndarray of shape (n_rows, 2 or more), float64
-        The rows' products with them in the first columns.
+        Inner products of the rows with the two means, in the first two columns.
     """
     own = (block.y > 0).astype(np.int64)
     with_own = products[np.arange(block.n_samples), own]
-    # Rounding may leave a row that is its class's mean just below zero.
+    # Rounding can make the distance of a row that equals its class mean slightly negative.
     return np.maximum(squared_lengths(block) - 2.0 * with_own + (means**2).sum(axis=1)[own], 0.0)

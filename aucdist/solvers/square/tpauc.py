@@ -1,12 +1,11 @@
-"""TPAUC: two passes, one for the class means and one of stochastic gradient steps with them.
+"""TPAUC: one pass for the class means, and one pass of stochastic gradient steps that use them.
 
-After Luan & Gao, "Two-pass AUC optimization" (2018), for ``lam/2 |w|^2 + mean pairwise square``: each row takes one step along
-its own part of the objective, in the form and with the corrections of `aucdist.objectives.pairwise_square`. The print has 1
-over the class's size where the number of rows over it belongs, which all but drops the rows' own terms; ``factor="print"``
-keeps it.
+After Luan & Gao, "Two-pass AUC optimization" (2018), for ``lam/2 |w|^2 + mean pairwise square``. Each row takes one gradient step
+along its own part of the objective, as written and corrected in `aucdist.objectives.pairwise_square`. The paper prints the factor
+1 / n_class in place of n_samples / n_class, which almost removes the rows' own terms; ``factor="print"`` keeps the printed one.
 
-One block is the published algorithm, in an order drawn anew for each epoch. With several, each block goes through its own rows
-from the same weights, and the outcomes are averaged, each block counting by its rows.
+With one block this is the published algorithm, in an order drawn anew for each epoch. With several, each block goes through its
+own rows from the same weights, and the resulting weights are averaged in proportion to the blocks' numbers of rows.
 """
 
 from collections.abc import Iterator
@@ -21,25 +20,27 @@ from aucdist.errors import InputError
 from aucdist.kernels.square_epochs import shuffle, square_epoch
 from aucdist.objectives.pairwise_square import VALUE_AT_ZERO, ClassMoments, class_moments, row_factors
 from aucdist.solvers.base import Round
-from aucdist.solvers.square.descent import measured, moments_of
+from aucdist.solvers.rounding import Rounding
+from aucdist.solvers.square.descent import certified_round, moments_of
 from aucdist.solvers.square.rows import products_with, squared_distances
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
-    """What a row's step needs once the means are known.
+class TwoPassSteps:
+    """What the gradient steps of a block's rows need, once the class means are known.
 
     Attributes
     ----------
     basis : ndarray of shape (3, n_features), float64
-        Both means, negative first, and the part of the gradient that no weights change.
+        Both class means, negative first, and the part of the gradient that does not depend on the weights.
     gram : ndarray of shape (3, 3), float64
-        Inner products of the basis.
+        Inner products of the basis vectors with each other.
     factors : ndarray of shape (n_rows,), float64
+        Twice the factor r_t of `aucdist.objectives.pairwise_square`.
     products : ndarray of shape (n_rows, 3), float64
-        The rows' products with the basis.
+        Inner products of the rows with the basis vectors.
     highest : float
-        The highest curvature of a row's own term.
+        The largest curvature of a row's own term.
     """
 
     basis: np.ndarray
@@ -49,8 +50,10 @@ class Known:
     highest: float
 
     @classmethod
-    def of(cls, block: Block, means: np.ndarray, weights: tuple[float, float], n_samples: int, factor: str) -> "Known":
-        """Prepare the steps of a block's rows. `weights` and `n_samples` are those of all rows."""
+    def of(
+        cls, block: Block, means: np.ndarray, weights: tuple[float, float], n_samples: int, factor: str
+    ) -> "TwoPassSteps":
+        """Return the steps of a block's rows, given the total weights of both classes and the number of all rows."""
         difference = means[1] - means[0]
         products = products_with(block, means)
         products = np.column_stack([products, -2.0 * (products[:, 1] - products[:, 0])])
@@ -60,7 +63,7 @@ class Known:
         return cls(basis, basis @ basis.T, factors, products, float(curvature.max(initial=0.0)))
 
     def run(self, block: Block, order: np.ndarray, w: np.ndarray, eta: float, lam: float) -> np.ndarray:
-        """Return the weights after steps along the rows in this order."""
+        """Return the weights after one gradient step for each row, in this order."""
         out = np.empty_like(w)
         square_epoch(
             block.rows, order, block.y, self.factors, self.products, self.basis, self.gram, eta, lam, w.copy(), len(order), out
@@ -69,13 +72,13 @@ class Known:
 
 
 def longest_step(means: np.ndarray, highest: float, lam: float) -> float:
-    """Return 1 over the largest curvature of a row's part of the objective: no longer step is sure not to diverge."""
+    """Return the longest step that is certain not to diverge: 1 over the largest curvature of a row's part of the objective."""
     difference = means[1] - means[0]
     return 1.0 / (highest + 2.0 * float(difference @ difference) + lam)
 
 
 def checked_means(means: Any, n_features: int) -> np.ndarray | None:
-    """Return class means as float64; None stays.
+    """Return the class means as float64, or None for None.
 
     Raises
     ------
@@ -96,7 +99,7 @@ def tpauc(
     blocks: Blocks, lam: float, start: np.ndarray | None = None, *,
     seed: int, eta: float | None = None, epochs: int = 1, factor: str = "corrected", class_means: np.ndarray | None = None,
 ) -> Iterator[Round]:  # fmt: skip
-    """Take the class means, then one step per row and epoch.
+    """Minimise the pairwise square by TPAUC: one pass for the class means, then one gradient step per row and epoch.
 
     Parameters
     ----------
@@ -105,19 +108,20 @@ def tpauc(
     start : ndarray of shape (n_features,), optional
         Zero by default.
     seed : int
-        Of the order of the rows.
+        Seed of the order of the rows.
     eta : float, optional
-        The steps' length; by default `longest_step`.
+        Length of the steps; `longest_step` by default.
     epochs : int
+        How often each row takes a step.
     factor : {"corrected", "print"}
     class_means : ndarray of shape (2, n_features), optional
-        To step with, negative class first; by default those of the rows.
+        The class means that the steps use, negative class first; by default those of the rows.
 
     Yields
     ------
     Round
-        The start, then the weights after each epoch; their exact objective and its bound. The passes are the algorithm's own,
-        the first for the means; those that evaluate come on top.
+        The start, then the weights after each epoch, with their exact objective and its lower bound. Only the passes of the
+        algorithm are counted, the first for the means; evaluating the objective takes additional passes.
 
     Raises
     ------
@@ -125,49 +129,49 @@ def tpauc(
         As in `checked_means`.
     """
     given = checked_means(class_means, blocks.n_features)
-    known = moments_of(blocks)
+    moments, rounding = moments_of(blocks), Rounding.of(blocks)
     w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)
-    yield Round(w, VALUE_AT_ZERO, 0.0, 1) if start is None else measured(blocks, known, w, lam, 1)
-    means = np.stack([known.neg.mean, known.pos.mean]) if given is None else given
-    weights = (known.neg.weight, known.pos.weight)
+    yield Round(w, VALUE_AT_ZERO, 0.0, 1) if start is None else certified_round(blocks, moments, w, lam, rounding, 1)
+    means = np.stack([moments.neg.mean, moments.pos.mean]) if given is None else given
+    weights = (moments.neg.weight, moments.pos.weight)
     own = blocks.without_memory()
-    highest = max(own.reduce(prepare, means, weights, blocks.n_samples, factor)["highest"])
+    highest = max(own.reduce(prepare_steps, means, weights, blocks.n_samples, factor)["highest"])
     eta = longest_step(means, highest, lam) if eta is None else eta
     for number in range(1, epochs + 1):
-        w = own.reduce(epoch, w, eta, lam, (seed, number), blocks.n_samples)["w"]
-        yield measured(blocks, known, w, lam, 1 + number)
+        w = own.reduce(tpauc_epoch, w, eta, lam, (seed, number), blocks.n_samples)["w"]
+        yield certified_round(blocks, moments, w, lam, rounding, 1 + number)
 
 
-def prepare(
+def prepare_steps(
     block: Block, memory: None, means: np.ndarray, weights: tuple[float, float], n_samples: int, factor: str
-) -> tuple[Known, Summary]:
-    """Get ready for the second pass."""
-    known = Known.of(block, means, weights, n_samples, factor)
-    return known, {"highest": [known.highest]}
+) -> tuple[TwoPassSteps, Summary]:
+    """Prepare the gradient steps of the block's rows, and return the largest curvature of a row's own term."""
+    steps = TwoPassSteps.of(block, means, weights, n_samples, factor)
+    return steps, {"highest": [steps.highest]}
 
 
-def epoch(
-    block: Block, memory: Known, w: np.ndarray, eta: float, lam: float, seeds: tuple[int, int], n_samples: int
-) -> tuple[Known, Summary]:
-    """Go through the block's rows once, in an order of the epoch's own."""
+def tpauc_epoch(
+    block: Block, memory: TwoPassSteps, w: np.ndarray, eta: float, lam: float, seeds: tuple[int, int], n_samples: int
+) -> tuple[TwoPassSteps, Summary]:
+    """Take one step for each of the block's rows, in a random order, and return the block's part of the averaged weights."""
     order = np.empty(block.n_samples, dtype=np.int64)
     shuffle(block_seed(*seeds, block.index), order)
     return memory, {"w": block.n_samples / n_samples * memory.run(block, order, w, eta, lam)}
 
 
 @dataclass(frozen=True, eq=False)
-class Stream:
-    """What is remembered of rows that come in batches.
+class TwoPassState:
+    """The state of TPAUC between two batches of rows.
 
     Attributes
     ----------
     w : ndarray of shape (n_features,), float64
     neg, pos : ClassMoments
-        Of the rows so far.
+        Moments of the rows of each class so far.
     n_samples : int
-        Rows so far.
+        Number of rows so far.
     highest : float
-        The highest curvature of a row's own term so far.
+        The largest curvature of a row's own term so far.
     """
 
     w: np.ndarray
@@ -178,32 +182,34 @@ class Stream:
 
     @property
     def threshold(self) -> float:
-        """Midway between the class means' scores."""
+        """The midpoint between the scores of the two class means."""
         return float(0.5 * (self.neg.mean + self.pos.mean) @ self.w)
 
 
-def begin(w: np.ndarray) -> Stream:
-    """Return what is remembered of no rows, at weights w, float64 of shape (n_features,)."""
+def tpauc_start(w: np.ndarray) -> TwoPassState:
+    """Return the state before the first batch, at weights w, float64 of shape (n_features,)."""
     none = ClassMoments(0.0, np.zeros_like(w), np.zeros_like(w))
-    return Stream(w, none, none)
+    return TwoPassState(w, none, none)
 
 
-def learn(
-    stream: Stream, block: Block, lam: float, *,
+def tpauc_update(
+    state: TwoPassState, block: Block, lam: float, *,
     eta: float | None = None, factor: str = "corrected", class_means: np.ndarray | None = None,
-) -> Stream:  # fmt: skip
-    """Take one step along each row of a batch, in their order. Until both classes were seen the weights stay as they are.
+) -> TwoPassState:  # fmt: skip
+    """Return the state after one gradient step for each row of a batch, in the order of the rows.
+
+    The weights do not change until rows of both classes have been seen.
 
     Parameters
     ----------
-    stream : Stream
-        Left as it is.
+    state : TwoPassState
+        The state before the batch; it is not changed.
     block : Block
-        The batch. Its rows count in the moments and the class sizes first, so that these are of all rows so far.
+        The batch. Its rows enter the moments and the class sizes before the first step.
     lam, eta, factor
-        As in `tpauc`; the default eta is of all rows so far.
+        As in `tpauc`; the default eta comes from all rows so far.
     class_means : ndarray of shape (2, n_features), optional
-        Where they are known, negative class first; by default those of the rows so far.
+        The class means if they are known, negative class first; by default those of the rows so far.
 
     Raises
     ------
@@ -211,13 +217,13 @@ def learn(
         As in `checked_means`.
     """
     given = checked_means(class_means, block.n_features)
-    neg, pos = stream.neg + class_moments(block, -1, full=False), stream.pos + class_moments(block, 1, full=False)
-    stream = replace(stream, neg=neg, pos=pos, n_samples=stream.n_samples + block.n_samples)
+    neg, pos = state.neg + class_moments(block, -1, full=False), state.pos + class_moments(block, 1, full=False)
+    state = replace(state, neg=neg, pos=pos, n_samples=state.n_samples + block.n_samples)
     if 0.0 in (neg.weight, pos.weight):
-        return stream
+        return state
     means = np.stack([neg.mean, pos.mean]) if given is None else given
-    known = Known.of(block, means, (neg.weight, pos.weight), stream.n_samples, factor)
-    highest = max(stream.highest, known.highest)
+    steps = TwoPassSteps.of(block, means, (neg.weight, pos.weight), state.n_samples, factor)
+    highest = max(state.highest, steps.highest)
     eta = longest_step(means, highest, lam) if eta is None else eta
-    w = known.run(block, np.arange(block.n_samples), stream.w, eta, lam)
-    return replace(stream, w=w, highest=highest)
+    w = steps.run(block, np.arange(block.n_samples), state.w, eta, lam)
+    return replace(state, w=w, highest=highest)

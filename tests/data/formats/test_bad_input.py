@@ -22,7 +22,7 @@ from aucdist.data.formats.readers import read
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.data.shards.manifest import CURRENT, read_manifest
 from aucdist.data.shards.shard import read_shard, write_shards
-from aucdist.data.source import Source
+from aucdist.data.sources.source import Source
 from aucdist.errors import InputError
 
 SVM = b"1 1:1 3:2\n-1 2:1\n"
@@ -234,7 +234,9 @@ SHARD_CASES = {
     ),
     "a manifest altered by one byte": (lambda f: altered(f / (f / CURRENT).read_text().strip()), "manifest-", "checksum"),
     "a manifest of a newer version": (lambda f: rewritten(f, lambda c: c.update(format=99)), "manifest-", "has format 99"),
-    "a manifest that lacks a key": (lambda f: rewritten(f, lambda c: c.pop("shards")), "manifest-", "is damaged: KeyError"),
+    "a manifest that lacks a key": (
+        lambda f: rewritten(f, lambda c: c.pop("shards")), "manifest-", "is damaged: `shards`: Field required",
+    ),
     "totals that are not the sums": (lambda f: rewritten(f, lambda c: c.update(n_samples=9, n_neg=5)), "manifest-", "totals"),
     "a path out of the folder": (
         lambda f: rewritten(f, lambda c: c["shards"][1].update(file="../secret.parquet")),

@@ -8,13 +8,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from aucdist.data.dataset import Schema
 from aucdist.data.formats import parquet
 from aucdist.data.formats.readers import read
+from aucdist.data.preprocess import Preprocessor
 from aucdist.data.shards.block_reader import open_reader
-from aucdist.data.source import Source
+from aucdist.data.sources.source import Source
 from aucdist.data.storage import compression as packed
 from aucdist.errors import InputError
-from aucdist.model import load_model
+from aucdist.model import load_model, save_model
 
 ROWS = 10_000
 
@@ -79,15 +81,24 @@ def test_a_feature_with_an_endless_number_is_refused(tmp_path):
     assert read(source).block.n_features == 100_000
 
 
+def write_about(folder, digest):
+    schema = Schema(("a",), "", ("1",), ("0",), {})
+    save_model(
+        str(folder / "sound"), coef=np.ones(1), intercept=0.0, schema=schema,
+        preprocessor=Preprocessor((), "none", None, None), about={},
+    )  # fmt: skip
+    about = json.loads((folder / "sound" / "model.json").read_text())
+    (folder / "model.json").write_text(json.dumps(about | {"weights_sha256": digest}))
+
+
 def test_weights_that_say_to_be_endless_are_refused(tmp_path):
     import hashlib
 
     header = "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000000,), }"
     weights = b"\x93NUMPY\x01\x00" + (len(header) + 1).to_bytes(2, "little") + header.encode() + b"\n" + bytes(80)
     (tmp_path / "weights.npy").write_bytes(weights)
-    about = {"format": 1, "weights_sha256": hashlib.sha256(weights).hexdigest(), "intercept": 0.0}
-    (tmp_path / "model.json").write_text(json.dumps(about))
-    with pytest.raises(InputError, match=r"model.json is damaged"):
+    write_about(tmp_path, hashlib.sha256(weights).hexdigest())
+    with pytest.raises(InputError, match=r"weights\.npy has float64 of shape \(1000000000000000,\)"):
         load_model(str(tmp_path))
 
 
@@ -100,8 +111,8 @@ def test_weights_that_are_pickled_are_not_read(tmp_path):
 
     np.save(tmp_path / "weights.npy", np.array([Evil()], dtype=object), allow_pickle=True)
     digest = hashlib.sha256((tmp_path / "weights.npy").read_bytes()).hexdigest()
-    (tmp_path / "model.json").write_text(json.dumps({"format": 1, "weights_sha256": digest, "intercept": 0.0}))
-    with pytest.raises(InputError, match="allow_pickle=False"):
+    write_about(tmp_path, digest)
+    with pytest.raises(InputError, match=r"weights\.npy has object of shape \(1,\); float64"):
         load_model(str(tmp_path))
     assert not (tmp_path / "ran").exists()
 

@@ -10,9 +10,10 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from aucdist.data.checked import parse_checked
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.readers import read
-from aucdist.data.source import Source
+from aucdist.data.sources.source import Source
 from aucdist.errors import InputError
 
 CELL = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1, max_size=6).map(str.strip)
@@ -157,7 +158,7 @@ def test_hashed_columns_have_as_many_features_as_asked_for(load, layout):
 
 def test_new_rows_are_hashed_like_the_training_rows_and_may_hold_new_categories(load):
     train = load("k,y\na,0\nb,1\n", hashed={"k": 8})
-    schema = Schema.from_json(json.loads(json.dumps(train.schema.to_json())))
+    schema = parse_checked(json.dumps(train.schema.to_json()).encode(), Schema, "f")
     assert schema == train.schema
     test = load("k,y\nnew,0\na,1\n", schema=schema)
     assert np.array_equal(test.block.X.toarray()[1], train.block.X.toarray()[0])

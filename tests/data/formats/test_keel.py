@@ -3,7 +3,7 @@
 import pytest
 
 from aucdist.data.formats.readers import read
-from aucdist.data.source import Source
+from aucdist.data.sources.source import Source
 from aucdist.errors import InputError
 
 HEAD = """@relation small

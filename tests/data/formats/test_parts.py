@@ -10,12 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aucdist.data.catalog import find
+from aucdist.data.checked import parse_checked, to_jsonable
 from aucdist.data.formats import lines as line_format
 from aucdist.data.formats.part import FilePart
 from aucdist.data.formats.parts import plan_parts, read_part, split_source, survey_part
 from aucdist.data.formats.readers import read
-from aucdist.data.source import Source
+from aucdist.data.sources.catalog import find
+from aucdist.data.sources.source import Source
 from aucdist.errors import InputError
 
 SVM = "\ufeff# first\n+1 1:1 3:2\n\n-1 2:1e-3 # mine\r\n-1 1:4\n+1 4:7.25\n   \n-1 3:1"
@@ -93,7 +94,7 @@ def test_parts_are_whole_lines_of_about_the_same_size(source):
     assert len(found) == 10
     assert sum(sizes) == 1000 * len(line)
     assert max(sizes) - min(sizes) <= 2 * len(line)
-    assert all(part == FilePart.from_json(json.loads(json.dumps(part.to_json()))) for part in found)
+    assert all(part == parse_checked(json.dumps(to_jsonable(part, FilePart)).encode(), FilePart, "f") for part in found)
 
 
 def test_files_of_a_folder_share_the_parts_by_their_size(tmp_path):

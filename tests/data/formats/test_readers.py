@@ -10,7 +10,7 @@ import pytest
 
 from aucdist.data.block import partition
 from aucdist.data.formats.readers import read
-from aucdist.data.source import Source
+from aucdist.data.sources.source import Source
 from aucdist.errors import InputError
 from aucdist.kernels.rows import CsrRows, DenseRows
 

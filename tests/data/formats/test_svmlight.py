@@ -12,7 +12,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from aucdist.data.formats.readers import read
 from aucdist.data.formats.svmlight import parse_svmlight
-from aucdist.data.source import Source
+from aucdist.data.sources.source import Source
 from aucdist.errors import InputError
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)

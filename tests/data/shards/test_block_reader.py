@@ -11,9 +11,9 @@ import pytest
 
 from aucdist.data.formats.readers import read
 from aucdist.data.shards.block_file import Form, nbytes
-from aucdist.data.shards.block_reader import BlockReader, open_reader
+from aucdist.data.shards.block_reader import open_reader, parse_reader
 from aucdist.data.shards.shard import write_shards
-from aucdist.data.source import Source
+from aucdist.data.sources.source import Source
 from aucdist.errors import InputError
 
 SVM = "\n".join(f"{1 if i % 3 == 0 else -1} {i % 5 + 1}:{i + 1} {i % 7 + 6}:0.5" for i in range(40)) + "\n"
@@ -100,7 +100,7 @@ def test_shards_are_opened_as_they_are(source):
 @pytest.mark.parametrize("name", [*NAMES, "shards"])
 def test_what_was_saved_reads_the_same_blocks(tmp_path, source, name):
     opening = open_reader(source(name), n_parts=3)
-    assert BlockReader.from_json(json.loads(json.dumps(opening.to_json()))) == opening
+    assert parse_reader(json.loads(json.dumps(opening.to_json())), "f") == opening
     saved = pickle.loads(pickle.dumps(opening.saved(str(tmp_path / "aside"))))
     for i in range(opening.n_blocks):
         a, b = saved(i), opening.read(i)

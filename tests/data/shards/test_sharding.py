@@ -6,18 +6,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import scipy.sparse as sp
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aucdist.data.block import Block
 from aucdist.data.formats.readers import read
-from aucdist.data.preprocess import moments
 from aucdist.data.shards import sharding
 from aucdist.data.shards.manifest import read_manifest, read_schema, read_statistics
 from aucdist.data.shards.permutation import permuted
 from aucdist.data.shards.shard import read_shard, write_shards
 from aucdist.data.shards.sharding import request, shard_data
-from aucdist.data.source import Source
+from aucdist.data.shards.statistics import ColumnStatistics
+from aucdist.data.sources.source import Source
 from aucdist.data.split import scrambled
 from aucdist.data.storage import files
 from aucdist.engine.dask import local_client
@@ -111,19 +112,27 @@ def test_workers_write_the_same_bytes(tmp_path):
     assert contents(tmp_path / "here") == contents(tmp_path / "there")
 
 
-def test_statistics_are_those_of_each_class(tmp_path):
+def test_statistics_are_those_of_all_rows(tmp_path):
     for source in (svmlight(tmp_path), Source(source="wine", format="embedded", positive="class_2")):
         manifest = shard_data(request(source, str(tmp_path / source.format), rows_per_shard=11))
-        found, whole = read_statistics(manifest), read(source).block
-        for part, label in ((found.negative, -1), (found.positive, 1)):
-            X = dense(whole.take(whole.y == label))
-            assert part.count == len(X)
-            assert np.allclose(part.mean, X.mean(axis=0), atol=1e-12)
-            assert np.allclose(part.m2 / part.count, X.var(axis=0), atol=1e-12)
-            assert np.array_equal(part.low, X.min(axis=0))
-            assert np.array_equal(part.high, X.max(axis=0))
-        both = found.negative + found.positive
-        assert np.allclose(both.m2, moments(whole.rows).m2)
+        found, X = read_statistics(manifest), dense(read(source).block)
+        assert found.count.tolist() == [len(X)] * X.shape[1]
+        assert np.allclose(found.mean, X.mean(axis=0), atol=1e-12)
+        assert np.array_equal(found.low, X.min(axis=0))
+        assert np.array_equal(found.high, X.max(axis=0))
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_statistics_leave_missing_values_out_and_stand_the_largest_floats(form):
+    X = np.array([[np.nan, 1e308, 0.0], [2.0, 1.7e308, np.nan], [4.0, 1e308, -3.0]])
+    found = ColumnStatistics.of(Block.of(form(X), np.array([1, -1, 1])))
+    assert found.count.tolist() == [2, 3, 2]
+    assert np.allclose(found.mean, [3.0, 1.2333333333333334e308, -1.5])
+    assert found.low.tolist() == [2.0, 1e308, -3.0]
+    assert found.high.tolist() == [4.0, 1.7e308, 0.0]
+    nothing = ColumnStatistics.of(Block.of(form(np.full((2, 1), np.nan)), np.array([1, -1])))
+    assert (nothing.count.tolist(), nothing.low.tolist(), nothing.high.tolist()) == ([0], [np.inf], [-np.inf])
+    assert (nothing + nothing).mean.tolist() == [0.0]
 
 
 class Killed(BaseException):
@@ -140,7 +149,7 @@ def kill_after(monkeypatch, n_writes):
             raise Killed
         return write(*args)
 
-    for name in ("write_bytes", "create_bytes", "remove"):
+    for name in ("write_bytes", "create_bytes", "remove_files"):
         write = getattr(files, name)
         monkeypatch.setattr(files, name, lambda *args, write=write: one_less(write, *args))
 

@@ -7,8 +7,8 @@ import pytest
 import yaml
 from support.command_line import run
 
-from aucdist.data.catalog import catalog
 from aucdist.data.shards.manifest import read_manifest
+from aucdist.data.sources.catalog import catalog
 
 
 @pytest.fixture

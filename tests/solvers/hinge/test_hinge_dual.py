@@ -13,7 +13,7 @@ from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import InputError
 from aucdist.kernels.hinge_dual import DUAL, dual_sweeps
 from aucdist.solvers.base import Status, solve
-from aucdist.solvers.hinge.dual import HingeStart, begin, hinge_cdcd, hinge_sdcd
+from aucdist.solvers.hinge.dual import HingeStart, hinge_cdcd, hinge_sdcd, set_up_duals
 
 pytestmark = pytest.mark.nojit
 
@@ -56,7 +56,7 @@ def test_one_block_is_the_kernel_to_the_bit(solver):
     X, y, _ = problem(20, 60)
     block, lam, n = Block.of(X, y), 1e-3, 80
     cyclic = solver is hinge_cdcd
-    memory, _ = begin(block, None, (1 / n, 1 / n), lam, None, 0.0)
+    memory, _ = set_up_duals(block, None, (1 / n, 1 / n), lam, None, 0.0)
     table, order, w, n_active, high, low = memory.table, memory.order, memory.w, n, np.inf, -np.inf
     options = {} if cyclic else {"seed": 5}
     for number, state in enumerate(itertools.islice(solver(LocalBlocks([block]), lam, **options), 12), start=1):

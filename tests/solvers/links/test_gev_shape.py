@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from support import link_twins as twin
+from support.rounds import last
 from support.small_sets import blocks_of
 
 from aucdist.data.block import Block
@@ -36,11 +37,6 @@ def log_posterior(unknowns, X, y, flat_intercept=False):
         p = twin.gev(xi, float(score))[0 if label > 0 else 1]
         total += float(twin.mp.log(p)) if p > 0 else -math.inf
     return total
-
-
-def last(rounds):
-    *_, state = rounds
-    return state
 
 
 @pytest.mark.parametrize("flat", [True, False])
@@ -192,7 +188,7 @@ def test_an_intercept_that_is_not_there_stays_0():
 def test_gathered_rows_are_all_rows():
     X, y = drawn(50, 0.0, 8)
     weight = np.arange(50.0)
-    whole = bayes.gather(blocks_of(X, y, 4, weight))
+    whole = bayes.gather_rows(blocks_of(X, y, 4, weight))
     order = np.argsort(whole.weights())
     np.testing.assert_array_equal(whole.X[order], X)
     np.testing.assert_array_equal(whole.y[order], y)

@@ -17,6 +17,7 @@ from support.margin_twins import (
     zero_one,
     zeroth_order_twin,
 )
+from support.rounds import last
 from support.small_sets import blocks_of
 from threadpoolctl import threadpool_limits
 
@@ -25,10 +26,9 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.objectives.margin_mean import zeroth_order_estimate
 from aucdist.solvers.base import Status, solve
-from aucdist.solvers.margin_mean.problem import Problem
-from aucdist.solvers.margin_mean.problem import place as place_at
+from aucdist.solvers.margin_mean.problem import MarginMeanProblem, score_and_evaluate
 from aucdist.solvers.margin_mean.svrg import svrg
-from aucdist.solvers.margin_mean.zovr import directions, zo_sgd, zovr
+from aucdist.solvers.margin_mean.zovr import random_directions, zo_sgd, zovr
 
 SOLVERS = [zovr, zo_sgd, svrg]
 N_BLOCKS = 3
@@ -39,11 +39,6 @@ def gram_blocks(X, y, n_blocks=1):
     parts = partition(Block.of(X, y), n_blocks)
     order = np.concatenate([part.row_id for part in parts])
     return LocalBlocks([part.with_X(part.X @ X[order].T) for part in parts]), order
-
-
-def last(rounds):
-    *_, found = rounds
-    return found
 
 
 @pytest.mark.nojit
@@ -125,9 +120,9 @@ def test_the_minimum_of_a_quadratic_programme(solver, within, n_blocks):
 def test_an_optimum_of_zero_is_no_division_by_zero():
     """Where all margins are beyond 1 at lam1 c itself."""
     X, y = problem()
-    state = Problem(blocks_of(X + 9.0 * y[:, None], y), 9.0, 1.0)
+    state = MarginMeanProblem(blocks_of(X + 9.0 * y[:, None], y), 9.0, 1.0)
     state.w = 9.0 * state.centre
-    found = state.round(state.blocks.reduce(place_at, state.w, *state.asked()), 1.0)
+    found = state.round(state.blocks.reduce(score_and_evaluate, state.w, *state.evaluation()), 1.0)
     assert solve(iter([found]), tol=1e-3, max_passes=9).certificate.status == Status.CONVERGED
     assert found.primal < 1e-300
 
@@ -154,7 +149,7 @@ def spread(X, y, w, ways, start):
 def test_the_variance_falls_along_the_rounds():
     X, y = problem(80, 4)
     points = [state.w for state in zovr(blocks_of(X, y), 0.5, 10.0, seed=2, n_outer=24)]
-    ways = directions((8, 4), 7)
+    ways = random_directions((8, 4), 7)
     found = [spread(X, y, w, ways, start) for start, w in itertools.pairwise(points)]
     plain, reduced = np.array(found).T
     assert reduced[-8:].mean() < 0.05 * reduced[0]

@@ -112,8 +112,8 @@ def test_estimator_and_path():
 
 
 def test_a9a(data_dir):
-    from aucdist.data.catalog import find
     from aucdist.data.formats.readers import read
+    from aucdist.data.sources.catalog import find
 
     block = read(find("a9a")).block
     found = solve(all_pairs_l1(LocalBlocks([block]), 1e-2), tol=1e-3, max_passes=200)

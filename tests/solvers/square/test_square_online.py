@@ -10,10 +10,10 @@ from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import InputError
 from aucdist.kernels.square_epochs import shuffle
-from aucdist.solvers import univariate as uni
 from aucdist.solvers.square import opauc as op
 from aucdist.solvers.square import tpauc as tp
-from aucdist.solvers.univariate import uni_exp, uni_squ
+from aucdist.solvers.square import univariate as uni
+from aucdist.solvers.square.univariate import uni_exp, uni_squ
 
 pytestmark = pytest.mark.nojit
 SEED, ETA, LAM = 7, 0.03, 0.2
@@ -94,11 +94,11 @@ def test_many_epochs_of_tpauc_go_near_the_minimum():
 
 def test_tpauc_by_batches_counts_all_rows_so_far():
     X, y, weight = problem(weighted=True)
-    stream, w = tp.begin(np.zeros(4)), np.zeros(4)
+    stream, w = tp.tpauc_start(np.zeros(4)), np.zeros(4)
     for until in (10, 11, 32):
         first = 0 if until == 10 else (10 if until == 11 else 11)
         here = slice(first, until)
-        stream = tp.learn(stream, Block.of(X[here], y[here], weight=weight[here]), LAM, eta=ETA)
+        stream = tp.tpauc_update(stream, Block.of(X[here], y[here], weight=weight[here]), LAM, eta=ETA)
         means, mass = class_means(X[:until], y[:until], weight[:until])
         c = means[1] - means[0]
         for i in range(first, until):
@@ -113,10 +113,10 @@ def test_tpauc_by_batches_counts_all_rows_so_far():
 def test_tpauc_by_batches_with_known_means_uses_them():
     X, y, weight = problem()
     means = class_means(X, y, weight)[0]
-    running = tp.learn(tp.begin(np.zeros(4)), Block.of(X[:9], y[:9]), LAM, eta=ETA)
-    known = tp.learn(tp.begin(np.zeros(4)), Block.of(X[:9], y[:9]), LAM, eta=ETA, class_means=means)
+    running = tp.tpauc_update(tp.tpauc_start(np.zeros(4)), Block.of(X[:9], y[:9]), LAM, eta=ETA)
+    known = tp.tpauc_update(tp.tpauc_start(np.zeros(4)), Block.of(X[:9], y[:9]), LAM, eta=ETA, class_means=means)
     own = class_means(X[:9], y[:9], weight[:9])[0]
-    same = tp.learn(tp.begin(np.zeros(4)), Block.of(X[:9], y[:9]), LAM, eta=ETA, class_means=own)
+    same = tp.tpauc_update(tp.tpauc_start(np.zeros(4)), Block.of(X[:9], y[:9]), LAM, eta=ETA, class_means=own)
     np.testing.assert_allclose(same.w, running.w, rtol=1e-12)
     assert np.abs(known.w - running.w).max() > 1e-3
 
@@ -125,8 +125,8 @@ def test_batches_of_one_class_move_nothing():
     X, y, _ = problem()
     block = Block.of(X[y < 0], y[y < 0])
     for learnt in (
-        tp.learn(tp.begin(np.ones(4)), block, LAM),
-        op.learn(op.begin(np.ones(4), None, 0), block, LAM),
+        tp.tpauc_update(tp.tpauc_start(np.ones(4)), block, LAM),
+        op.opauc_update(op.opauc_start(np.ones(4), None, 0), block, LAM),
         uni.learn(uni.Stream(np.ones(4)), block, LAM, "square"),
     ):
         np.testing.assert_array_equal(learnt.w, np.ones(4))
@@ -147,9 +147,9 @@ def test_opauc_is_the_published_algorithm(form, rank):
 def test_opauc_by_batches_is_opauc_of_all_rows():
     X, y, weight = problem(d=6)
     for rank in ("full", 4):
-        stream = op.begin(np.zeros(6), rank, 11)
+        stream = op.opauc_start(np.zeros(6), rank, 11)
         for here in (slice(0, 1), slice(1, 30), slice(30, 32)):
-            stream = op.learn(stream, Block.of(X[here], y[here]), LAM, eta=ETA)
+            stream = op.opauc_update(stream, Block.of(X[here], y[here]), LAM, eta=ETA)
         sketch = {} if rank == "full" else {"rank": rank, "seed": 11}
         np.testing.assert_allclose(stream.w, twin.opauc_steps(X, y, weight, range(32), ETA, LAM, **sketch), rtol=1e-10)
         assert stream.threshold == pytest.approx(class_means(X, y, weight)[0].mean(axis=0) @ stream.w)
@@ -157,9 +157,9 @@ def test_opauc_by_batches_is_opauc_of_all_rows():
 
 def test_opauc_sketches_where_whole_statistics_do_not_fit(monkeypatch):
     monkeypatch.setattr(op, "MOST_FEATURES", 5)
-    assert isinstance(op.nothing_seen(5, None, 0), op.Whole)
-    assert op.nothing_seen(6, None, 0).totals.shape == (2, 1 + op.RANK)
-    assert op.nothing_seen(5, 2, 0).totals.shape == (2, 3)
+    assert isinstance(op.empty_statistics(5, None, 0), op.FullStatistics)
+    assert op.empty_statistics(6, None, 0).totals.shape == (2, 1 + op.RANK)
+    assert op.empty_statistics(5, 2, 0).totals.shape == (2, 3)
     X, y, _ = problem(d=6)
     with pytest.raises(InputError, match=r"6 x 6.*up to 5 features.*solver='tpauc' or 'exact'"):
         next(op.opauc(one_block(X, y), LAM, seed=0, rank="full"))

@@ -13,12 +13,12 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.errors import InputError
 from aucdist.solvers.base import Status, solve
-from aucdist.solvers.square.descent import Descent, moments_of
+from aucdist.solvers.square.descent import SubspaceDescent, moments_of
 from aucdist.solvers.square.exact import exact, exact_path
 from aucdist.solvers.square.opauc import opauc
 from aucdist.solvers.square.svrg import svrg
 from aucdist.solvers.square.tpauc import tpauc
-from aucdist.solvers.univariate import uni_exp, uni_squ
+from aucdist.solvers.square.univariate import uni_exp, uni_squ
 
 N_BLOCKS = 5
 
@@ -85,7 +85,7 @@ def test_what_is_kept_of_the_scores_does_not_drift(n_moves):
     X, y, weight = problem(60, 540, 30, shift=0.2, weighted=True)
     X = X * np.logspace(0, 3, 30)
     blocks = blocks_of(X, y, 5, weight)
-    descent = Descent(blocks, moments_of(blocks), 1e-4, np.zeros(30), n_moves)
+    descent = SubspaceDescent(blocks, moments_of(blocks), 1e-4, np.zeros(30), n_moves)
     rounds = list(itertools.islice(descent.rounds(lambda g: g, passes=0, per_round=1), 80))
     assert rounds[-1].primal < 0.9 * rounds[0].primal
     assert descent.primal == pytest.approx(square_value(descent.w, X, y, 1e-4, weight), rel=1e-12)

@@ -1,0 +1,117 @@
+"""The keys of a source: what a YAML file may say of a data set, whatever its format."""
+
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from aucdist.data.labels import class_name
+
+AnySource = TypeVar("AnySource", bound="SourceFields")
+Layout = Literal["auto", "dense", "csr"]
+Separator = Literal[",", ";", "space", "tab"]
+Dtype = Literal["float32", "float64"]
+ClassName = str | int | float
+Condition = tuple[str, Literal["=", "!=", "<", "<=", ">", ">=", "in", "not in"], Any]
+
+# What changes the numbers that are read, and so belongs to the fingerprint of the data.
+READING = (
+    "format",
+    "layout",
+    "positive",
+    "label",
+    "categorical",
+    "header",
+    "columns",
+    "separator",
+    "n_features",
+    "zero_based",
+)
+# Keys that are newer count only where they are given, so that older fingerprints still hold.
+READING_WHERE_GIVEN = ("labels", "qid", "dtype", "keep", "where", "hashed", "missing")
+
+
+class SourceFields(BaseModel):
+    """The keys of a source, each of the right type. `aucdist.data.sources.source.Source` checks that they go together."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    source: str | list[str] = Field(
+        description="File, folder, pattern or URL (file:// s3:// https://), or several of them that are one data set. "
+        "Relative paths lie below AUCDIST_DATA. The name of a bundled set for the format `embedded`"
+    )
+    format: str = Field(description="Format of the files")
+    label: str | int | None = Field(
+        None, description="Label column by name, or by position from 0 (-1 is the last). KEEL files name it themselves"
+    )
+    positive: ClassName | list[ClassName] = Field(
+        "minority", description="Positive class, several of them, or `minority`: the rarest class. The rest is negative"
+    )
+    layout: Layout = Field(
+        "auto",
+        description="`auto`: dense, but CSR for svmlight files of which at most half of the entries are non-zero, and for tables "
+        "with hashed columns",
+    )
+    categorical: list[str | int] | Literal["auto"] = Field(
+        [],
+        description="Columns that become one 0/1 feature for each category. `auto`: those with a cell that is not a "
+        "number. The nominal attributes of KEEL files always do",
+    )
+    hashed: dict[str | int, int] = Field(
+        {},
+        description="Columns of categories too many to list, and the number of 0/1 features of each: a category belongs to the "
+        "one that a hash of it says",
+    )
+    missing: Literal["refuse", "keep"] = Field(
+        "refuse",
+        description="What to do with missing values of features. `keep`: a missing category is one of its own, a missing number "
+        "waits for `impute`",
+    )
+    header: bool = Field(True, description="csv: the first line holds the column names")
+    columns: list[str] | None = Field(None, description="csv without a header: the column names")
+    separator: Separator = Field(",", description="csv: what stands between cells; `space` is any run of blanks")
+    keep: list[str] | None = Field(
+        None,
+        min_length=1,
+        description="csv and parquet: the columns that become features, in this order. By default all",
+    )
+    where: list[Condition] | None = Field(
+        None,
+        min_length=1,
+        description='parquet: conditions such as [year, ">=", 2020] that all must hold for a row to be read. Row groups that '
+        "cannot hold such a row, by their statistics, stay on disk",
+    )
+    n_features: int | None = Field(None, ge=1, description="svmlight: the width, where the file does not show it")
+    zero_based: bool = Field(False, description="svmlight: the first feature is number 0 and not 1")
+    labels: Literal["numbers", "topics"] = Field(
+        "numbers",
+        description="svmlight: `numbers`, one a row, or `topics`: none, one or several classes a row, words or numbers with "
+        "commas between them, of which one in `positive` makes the row positive",
+    )
+    qid: Literal["refuse", "ignore"] = Field(
+        "refuse", description="svmlight: what to do with query ids. Pairs are taken over all rows, never within a query"
+    )
+    dtype: Dtype | None = Field(
+        None, description="Type of the values. By default float64, but float32 where a table's numbers all are"
+    )
+    sha256: str | None = Field(None, pattern="^[0-9a-f]{64}$", description="Checksum of the one file as it is stored")
+    rows: int | None = Field(None, ge=1, description="Expected number of rows")
+    features: int | None = Field(None, ge=1, description="Expected number of features, after one-hot encoding")
+    classes: dict[str, int] | None = Field(None, description="Expected number of rows of each class")
+    title: str | None = None
+    origin: str | None = Field(None, description="Where the file was taken from")
+    licence: str | None = None
+    note: str | None = None
+
+    @field_validator("classes", mode="before")
+    @classmethod
+    def _one_spelling(cls, classes: Any) -> Any:
+        return {class_name(c): n for c, n in classes.items()} if isinstance(classes, dict) else classes
+
+    def urls(self) -> list[str]:
+        """Return the files, folders, patterns and URLs as a list."""
+        return [self.source] if isinstance(self.source, str) else self.source
+
+    def reading(self) -> dict[str, Any]:
+        """Return the keys that decide how the bytes are read, in types of JSON."""
+        given = {key for key in READING_WHERE_GIVEN if getattr(self, key) != SourceFields.model_fields[key].default}
+        return self.model_dump(mode="json", include={*READING, *given})

@@ -1,0 +1,1 @@
+"""Data sets by name or description, and their URLs in files that others may read."""

@@ -1,0 +1,217 @@
+"""What every feature map has in common: fitted state that travels, and a scikit-learn transformer that fits it."""
+
+import numbers
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import ClassifierTags, Tags
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from aucdist.data.block import Block
+from aucdist.data.code_rows import matrix_of
+from aucdist.engine.blocks import Blocks, LocalBlocks
+from aucdist.engine.mapped import MappedBlocks, PassingBlocks
+from aucdist.errors import InputError
+from aucdist.kernels.codes import BinRows
+
+
+def check_integer(name: str, value: Any, least: int, most: int) -> None:
+    """Raise an InputError unless the value is an integer within these bounds."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not least <= int(value) <= most:
+        raise InputError(f"{name} is {value!r}; an integer from {least} to {most} is needed")
+
+
+def check_positive(name: str, value: Any, most: float = np.inf) -> None:
+    """Raise an InputError unless the value is a number above 0, finite, and at most `most`."""
+    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not number or not 0 < float(value) <= most or not np.isfinite(float(value)):
+        bound = "and finite" if most == np.inf else f"and at most {most:g}"
+        raise InputError(f"{name} is {value!r}; a number above 0 {bound} is needed")
+
+
+LINEAR = ("keep", "drop")
+"""Whether the features themselves are columns too."""
+
+ROWS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+
+
+class FittedMap(ABC):
+    """A feature map that has been fitted: what it needs of the training rows, and how it encodes rows. It is pickled to workers.
+
+    A subclass is a frozen dataclass of plain values, strings, arrays, and lists and tuples of those.
+    """
+
+    n_features_in: int
+
+    @property
+    @abstractmethod
+    def n_features_out(self) -> int:
+        """Number of basis functions, which is the number of weights of a model."""
+
+    @abstractmethod
+    def encode(self, block: Block) -> Block:
+        """Return the block with its features mapped: codes, or dense rows.
+
+        Raises
+        ------
+        InputError
+            If it has another number of features, or a value that the map has no place for.
+        """
+
+    @abstractmethod
+    def names(self, features: Sequence[str]) -> list[str]:
+        """Return a name for each basis function, given those of the features."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Raise an InputError, or any ValueError, TypeError or IndexError, if the parts do not fit together: see `state`."""
+
+    def check_width(self, block: Block) -> None:
+        """Raise an InputError if the block has another number of features than the training rows."""
+        if block.n_features != self.n_features_in:
+            raise InputError(f"{block.n_features} features, but the feature map was fitted on {self.n_features_in}")
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """Encodes the rows of a block; rows of weight 0, as those outside a fold, are left out."""
+
+    fitted: FittedMap
+
+    def __call__(self, block: Block) -> Block:
+        """Return the block of the encoded rows."""
+        if block.weight is not None:
+            there = block.weight > 0
+            if not there.all():
+                block = block.take(np.flatnonzero(there), index=block.index)
+            # Where rows outside a fold weighed 0, those that are left weigh 1 each: those are no weights.
+            if (block.weights() == 1.0).all():
+                block = replace(block, weight=None)
+        return self.fitted.encode(block)
+
+
+def encoded(blocks: Blocks, fitted: FittedMap) -> Blocks:
+    """Return the rows encoded, where they lie: kept beside rows in memory, made anew of rows that are read for each step."""
+    found: Blocks
+    if blocks.lasting or blocks.same_rows.lasting:  # codes of a fold are kept too: they are small
+        found = MappedBlocks(blocks, Encoded(fitted))
+    else:
+        found = PassingBlocks(blocks, Encoded(fitted), same_columns=False)
+    found._unmapped = blocks
+    return found
+
+
+class Expander(TransformerMixin, BaseEstimator):
+    """A scikit-learn transformer that fits a feature map. A subclass is its docstring, its parameters and `fit_blocks`."""
+
+    needs_classes: ClassVar[bool] = False
+    """Whether `y` is needed."""
+    allows_missing: ClassVar[bool] = False
+    map_: FittedMap
+
+    @abstractmethod
+    def fit_blocks(self, blocks: Blocks) -> FittedMap:
+        """Return the map fitted to blocks of rows; rows of weight 0 are ignored.
+
+        Raises
+        ------
+        InputError
+            For a parameter outside its range, or data that cannot be mapped.
+        """
+
+    @abstractmethod
+    def check_parameters(self) -> None:
+        """Raise an InputError for a parameter outside its range."""
+
+    def supervised(self) -> bool:
+        """Return whether these parameters make the map depend on the classes."""
+        return self.needs_classes
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the map.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,), optional
+            Two classes, the larger label positive; only where the map depends on them.
+        sample_weight : array-like of shape (n_samples,), optional
+            Rows of weight 0 are ignored.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError
+            A ValueError: for a parameter outside its range, or data that cannot be mapped.
+        """
+        self.check_parameters()
+        finite: Any = "allow-nan" if self.allows_missing else True
+        if self.supervised():
+            if y is None:
+                raise InputError(
+                    f"{type(self).__name__} with these parameters requires y to be passed, but the target y is None"
+                )
+            X, y = validate_data(self, X, y, ensure_all_finite=finite, **ROWS)
+            classes = np.unique(y)
+            if len(classes) != 2:
+                raise InputError(f"Only binary classification is supported: y has {len(classes)} classes")
+            labels = np.where(y == classes[1], 1, -1)
+        else:
+            X = validate_data(self, X, ensure_all_finite=finite, **ROWS)
+            labels = np.full(X.shape[0], -1)
+        weight = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
+        self.map_ = self.fit_blocks(LocalBlocks([Block.of(X, labels, weight=weight)]))
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return the basis functions' values.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        csr_matrix or ndarray of shape (n_samples, n_features_out), float64
+            Sparse rows where the map has codes and `sparse_output` is True.
+        """
+        check_is_fitted(self)
+        finite: Any = "allow-nan" if self.allows_missing else True
+        X = validate_data(self, X, reset=False, ensure_all_finite=finite, **ROWS)
+        block = self.map_.encode(Block.of(X, np.ones(X.shape[0], dtype=np.int8)))
+        if not isinstance(block.rows, BinRows):
+            return block.X
+        matrix = matrix_of(block.rows)
+        return matrix if getattr(self, "sparse_output", False) else np.asarray(sp.csr_matrix(matrix).toarray())
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return a name for each column of `transform`, ndarray of str."""
+        check_is_fitted(self)
+        known = getattr(self, "feature_names_in_", None)
+        if input_features is None:
+            names = [f"x{j}" for j in range(self.n_features_in_)] if known is None else list(known)
+        else:
+            names = [str(name) for name in input_features]
+            if len(names) != self.n_features_in_:
+                raise InputError(f"input_features should have length equal to {self.n_features_in_}, got {len(names)}")
+            if known is not None and names != list(known):
+                raise InputError("input_features is not equal to feature_names_in_")
+        return np.asarray(self.map_.names(names), dtype=object)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.allows_missing
+        tags.target_tags.required = self.supervised()
+        if self.supervised():
+            tags.classifier_tags = ClassifierTags(multi_class=False)
+        tags.requires_fit = True
+        return tags

@@ -1,0 +1,276 @@
+"""Features in bins, with the interactions of chosen pairs of them: an additive model is linear in these."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from aucdist.data.block import Block
+from aucdist.engine.blocks import Blocks
+from aucdist.errors import InputError, unknown
+from aucdist.kernels.codes import BinRows, CodeBasis, encode_column
+from aucdist.kernels.rows import CsrRows
+from aucdist.maps.base import LINEAR, Expander, FittedMap, check_integer, check_positive
+from aucdist.maps.basis import BASES, LINEAR_SCALE, Part, feature_part, joined, pair_part
+from aucdist.maps.edges import Bins, bins_of, column_of, draw_rows, missing_columns
+from aucdist.maps.pairs import GRID, choose_pairs, coarse
+
+MOST_BINS = 255
+"""A code is a byte, and missing values have one of its values."""
+MOST_PAIRS = 10_000
+MOST_COLUMNS = 20_000
+"""Codes are dense: a byte for each row and feature."""
+
+
+@dataclass(frozen=True, eq=False)
+class BinMap(FittedMap):
+    """Bins of features, and the pairs of features whose interaction is modelled.
+
+    Attributes
+    ----------
+    n_features_in : int
+    bins : tuple of Bins
+        Of each feature.
+    missing : ndarray of shape (n_features_in,), bool
+        Whether each feature had missing values.
+    basis, linear : str
+    strength, pair_strength : float
+    pairs : ndarray of shape (n_pairs, 2), int64
+        Features.
+    """
+
+    n_features_in: int
+    bins: tuple[Bins, ...]
+    missing: np.ndarray
+    basis: str
+    linear: str
+    strength: float
+    pair_strength: float
+    pairs: np.ndarray
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Travel without what is made of the fields again."""
+        made = ("used", "parts", "code_basis")
+        return {name: value for name, value in self.__dict__.items() if name not in made}
+
+    @cached_property
+    def used(self) -> np.ndarray:
+        """The features that have a code: those whose training rows had more than one value."""
+        n_cells = [len(b.means) + int(m) for b, m in zip(self.bins, self.missing, strict=True)]
+        return np.flatnonzero(np.array(n_cells) > 1)
+
+    @cached_property
+    def parts(self) -> list[Part]:
+        """The basis functions of each code: those of the used features, then those of the pairs."""
+        own = [
+            feature_part(
+                self.bins[j].edges, LINEAR_SCALE * standardised(self.bins[j]), bool(self.missing[j]), self.basis, self.strength,
+                linear=self.linear == "keep",
+            )
+            for j in self.used
+        ]  # fmt: skip
+        grids = [pair_part(self.grid_size(a), self.grid_size(b), self.pair_strength) for a, b in self.pairs]
+        return own + grids
+
+    @cached_property
+    def code_basis(self) -> CodeBasis:
+        """The basis functions as the kernels take them."""
+        return joined(self.parts)
+
+    def grid(self, j: int) -> np.ndarray:
+        """Return the row or column of a pair's grid that each cell of a feature lies in, ndarray of uint8."""
+        return coarse(self.bins[j].shares, bool(self.missing[j]), GRID)
+
+    def grid_size(self, j: int) -> int:
+        """Return the number of rows or columns that a feature has in a pair's grid."""
+        return int(self.grid(j).max()) + 1
+
+    @property
+    def n_features_out(self) -> int:
+        """Number of basis functions."""
+        return int(self.code_basis.n_features)
+
+    def encode(self, block: Block) -> Block:
+        """Return the block with its features as codes."""
+        self.check_width(block)
+        return replace(block, rows=BinRows(self.codes(block), self.code_basis))
+
+    def codes(self, block: Block) -> np.ndarray:
+        """Return the codes of the rows, uint8 of shape (n_samples, n_codes)."""
+        out = np.empty((block.n_samples, len(self.used) + len(self.pairs)), dtype=np.uint8)
+        values = _Columns(block)
+        cells: dict[int, np.ndarray] = {}
+        for k, j in enumerate(self.used):
+            column = np.empty(block.n_samples, dtype=np.uint8)
+            x = values.column(j)
+            if not self.missing[j] and np.isnan(x).any():
+                raise InputError(
+                    f"feature {j} (from 0) has a missing value, and had none in the training rows: there is nothing to say "
+                    "about it"
+                )
+            encode_column(x, self.bins[j].edges, int(self.missing[j]), column)
+            out[:, k] = column
+            if j in self.pairs:
+                cells[j] = self.grid(j)[column]
+        for k, (a, b) in enumerate(self.pairs):
+            out[:, len(self.used) + k] = cells[a] * np.uint8(self.grid_size(b)) + cells[b]
+        return out
+
+    def check(self) -> None:
+        """Raise an InputError if the parts do not fit together; the kernels do not look at what codes say."""
+        d, basis_known = self.n_features_in, self.basis in BASES and self.linear in LINEAR
+        if not basis_known or len(self.bins) != d or self.missing.shape != (d,) or self.missing.dtype != bool:
+            raise InputError("the bins are not those of all features")
+        for bins in self.bins:
+            edges, means, shares = bins.edges, bins.means, bins.shares
+            if not len(edges) + 1 == len(means) == len(shares) <= MOST_BINS or not (np.diff(edges) > 0).all():
+                raise InputError("the edges of a feature do not ascend, or are not those of its bins")
+            if any(a.dtype != np.float64 or a.ndim != 1 or not np.isfinite(a).all() for a in (edges, means, shares)):
+                raise InputError("an edge, a mean or a share of a feature's bins is not a finite float64")
+        check_positive("strength", self.strength)
+        check_positive("pair_strength", self.pair_strength)
+        if self.pairs.dtype != np.int64 or self.pairs.ndim != 2 or self.pairs.shape[1] != 2:
+            raise InputError("the pairs are not pairs of features")
+        if not np.isin(self.pairs, self.used).all():
+            raise InputError("a pair has a feature that is not there, or has one value")
+
+    def names(self, features: Sequence[str]) -> list[str]:
+        """Return a name for each basis function."""
+        names = [features[j] + tail for j, part in zip(self.used, self.parts, strict=False) for tail in part.names]
+        for (a, b), part in zip(self.pairs, self.parts[len(self.used) :], strict=True):
+            names += [f"{features[a]} & {features[b]}{tail}" for tail in part.names]
+        return names
+
+
+class _Columns:
+    """The columns of a block, one at a time."""
+
+    def __init__(self, block: Block):
+        rows = block.rows
+        if isinstance(rows, BinRows):
+            raise InputError("these rows are codes of a feature map already")
+        self._sparse = sp.csc_matrix(block.X) if isinstance(rows, CsrRows) else None
+        self._block = block
+
+    def column(self, j: int) -> np.ndarray:
+        """Return a column, float32 or float64 of shape (n_samples,)."""
+        if self._sparse is None:
+            return np.ascontiguousarray(self._block.X[:, j])
+        out = np.zeros(self._block.n_samples, dtype=self._sparse.dtype)
+        here = slice(self._sparse.indptr[j], self._sparse.indptr[j + 1])
+        out[self._sparse.indices[here]] = self._sparse.data[here]
+        return out
+
+
+def standardised(bins: Bins) -> np.ndarray:
+    """Return the value of each bin with mean 0 and variance 1 over the training rows; 0 where there is one bin."""
+    if len(bins.means) < 2:
+        return np.zeros(len(bins.means))
+    size = np.abs(bins.means).max()  # squares of values beyond 1e154 are not finite
+    means = bins.means / size if size > 0 else bins.means
+    centred = means - bins.shares @ means
+    spread = np.sqrt(bins.shares @ centred**2)
+    return np.asarray(centred / spread)
+
+
+class BinExpander(Expander):
+    """Expand each feature into basis functions of its bins, so that a linear model of them is an additive model.
+
+    The edges of the bins are quantiles of the training rows. Missing values get a cell of their own. Our estimators take it as
+    ``features=BinExpander()`` or ``features="bins"`` and work on codes of one byte a value; `transform` makes the matrix for
+    others.
+
+    Parameters
+    ----------
+    bins : int, default=64
+        Bins of a feature, at most 255; fewer where it has fewer values. A feature of two values stays one column.
+    basis : {"cumulative", "one-hot", "hat"}, default="cumulative"
+        ``cumulative``: a step at each edge, so that the penalty is on jumps and neighbouring bins get like values.
+        ``one-hot``: an indicator of each bin. ``hat``: piecewise linear between at most 16 knots, evaluated at the bins' means.
+    linear : {"keep", "drop"}, default="keep"
+        Whether the feature itself, standardised and as the mean of its bin, is a column too.
+    pairs : int, default=0
+        So many pairs of features get a grid of 16 x 16 cells of their own, cumulative in both directions. They are chosen by FAST
+        (Lou, Caruana, Gehrke & Hooker, KDD 2013) on what the additive model without pairs leaves; then `y` is needed. Below some
+        hundred rows of each class they hurt, and a warning says so.
+    strength, pair_strength : float, default=1.0
+        The prior's scale of steps, cells and hats, and of the corners of pairs (`aucdist.maps.basis`).
+    sparse_output : bool, default=True
+        Whether `transform` returns a csr_matrix.
+
+    Attributes
+    ----------
+    map_ : BinMap
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Where X has column names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucdist.maps import BinExpander
+    >>> expander = BinExpander(bins=3).fit([[1.0], [2.0], [3.0]])
+    >>> expander.get_feature_names_out().tolist()
+    ['x0', 'x0 > 1.5', 'x0 > 2.5']
+    >>> np.round(expander.transform([[0.0], [2.2], [9.0]]).toarray(), 3).tolist()
+    [[-0.306, 0.0, 0.0], [0.0, 0.707, 0.0], [0.306, 0.707, 0.707]]
+    """
+
+    allows_missing = True
+
+    def __init__(
+        self,
+        *,
+        bins: int = 64,
+        basis: str = "cumulative",
+        linear: str = "keep",
+        pairs: int = 0,
+        strength: float = 1.0,
+        pair_strength: float = 1.0,
+        sparse_output: bool = True,
+    ):
+        self.bins = bins
+        self.basis = basis
+        self.linear = linear
+        self.pairs = pairs
+        self.strength = strength
+        self.pair_strength = pair_strength
+        self.sparse_output = sparse_output
+
+    def supervised(self) -> bool:
+        """Return whether pairs have to be chosen."""
+        return self.pairs > 0
+
+    def check_parameters(self) -> None:
+        """Raise an InputError for a parameter outside its range."""
+        check_integer("bins", self.bins, 2, MOST_BINS)
+        check_integer("pairs", self.pairs, 0, MOST_PAIRS)
+        for name, value, allowed in (("basis", self.basis, BASES), ("linear", self.linear, LINEAR)):
+            if value not in allowed:
+                raise unknown(name, value, allowed)
+        check_positive("strength", self.strength)
+        check_positive("pair_strength", self.pair_strength)
+
+    def fit_blocks(self, blocks: Blocks) -> BinMap:
+        """Return the map fitted to blocks of rows; two reductions, and a rough fit where pairs are chosen."""
+        self.check_parameters()
+        if blocks.n_features > MOST_COLUMNS:
+            raise InputError(
+                f"bins take a byte for each row and feature, and there are {blocks.n_features} features; at most "
+                f"{MOST_COLUMNS} are binned. Leave such sparse features as they are, or choose among them first"
+            )
+        drawn = draw_rows(blocks)
+        weight = drawn.weights()
+        found = tuple(bins_of(column_of(drawn, j), weight, self.bins) for j in range(drawn.n_features))
+        nothing = np.zeros((0, 2), dtype=np.int64)
+        fitted = BinMap(
+            blocks.n_features, found, missing_columns(blocks), self.basis, self.linear, float(self.strength),
+            float(self.pair_strength),
+            nothing,
+        )  # fmt: skip
+        if self.pairs == 0:
+            return fitted
+        return replace(fitted, pairs=choose_pairs(blocks, fitted, int(self.pairs)))

@@ -1,0 +1,224 @@
+"""A Gaussian kernel by landmarks: what is not additive, for data that are small or whose positives are rare."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from aucdist.data.block import Block, stacked
+from aucdist.data.preprocess import Moments, moments
+from aucdist.data.split import scrambled
+from aucdist.engine.blocks import Blocks, Summary
+from aucdist.errors import InputError, unknown
+from aucdist.maps.base import LINEAR, Expander, FittedMap, check_integer, check_positive
+from aucdist.objectives.margin_mean import gaussian_kernel, median_distance
+
+SEED = 2
+"""Of the landmarks, so that they are not the rows of a sample that a fit begins at."""
+LINEAR_SCALE = 0.1
+"""Of the standardised features, which stay columns beside those of the kernel."""
+KERNEL_SCALE = 3.0
+"""Of the kernel's columns: a row's kernel part has about this length."""
+LEAST_SHARE = 1e-5
+"""Directions of the landmarks' kernel matrix whose eigenvalue is below this share of the largest are left out."""
+FEW = 2000
+"""So many landmarks tell the median distance."""
+CHUNK = 2**22
+"""Kernel values at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class NystroemFeatures(FittedMap):
+    """Landmarks and the matrix that makes features of the kernel values with them.
+
+    Attributes
+    ----------
+    n_features_in : int
+    shift, factor : ndarray of shape (n_features_in,), float64
+        Features are scaled as ``(x - shift) * factor``.
+    landmarks : ndarray of shape (n_landmarks, n_features_in), float64
+        Scaled.
+    sigma : float
+        Width of the kernel ``exp(-|x - x'|^2 / sigma^2)``.
+    directions : ndarray of shape (n_landmarks, n_directions), float64
+    linear : str
+        "keep" or "drop".
+    """
+
+    n_features_in: int
+    shift: np.ndarray
+    factor: np.ndarray
+    landmarks: np.ndarray
+    sigma: float
+    directions: np.ndarray
+    linear: str
+
+    @property
+    def n_features_out(self) -> int:
+        """Number of columns."""
+        return self.directions.shape[1] + (self.n_features_in if self.linear == "keep" else 0)
+
+    def encode(self, block: Block) -> Block:
+        """Return the block with dense rows; float32 stays float32."""
+        self.check_width(block)
+        out = np.empty((block.n_samples, self.n_features_out), dtype=block.rows.values.dtype)
+        step, first = max(1, CHUNK // max(len(self.landmarks), self.n_features_in)), self.directions.shape[1]
+        for i in range(0, block.n_samples, step):
+            x = self.scaled(dense(block.take(np.arange(i, min(i + step, block.n_samples)))))
+            part = out[i : i + step]
+            part[:, :first] = gaussian_kernel(x, self.landmarks, self.sigma) @ self.directions
+            if self.linear == "keep":
+                part[:, first:] = LINEAR_SCALE * x
+        return block.with_X(out)
+
+    def check(self) -> None:
+        """Raise an InputError if the parts do not fit together."""
+        m, d = self.landmarks.shape
+        shapes = (self.shift.shape, self.factor.shape, self.directions.shape[:1])
+        if d != self.n_features_in or shapes != ((d,), (d,), (m,)) or self.linear not in LINEAR:
+            raise InputError("landmarks, scaling and directions are not of one size")
+        check_positive("sigma", self.sigma)
+        for array in (self.shift, self.factor, self.landmarks, self.directions):
+            if array.dtype != np.float64 or not np.isfinite(array).all():
+                raise InputError("a number is not a finite float64")
+
+    def scaled(self, X: np.ndarray) -> np.ndarray:
+        """Return scaled features."""
+        return np.asarray((X - self.shift) * self.factor)
+
+    def names(self, features: Sequence[str]) -> list[str]:
+        """Return a name for each column."""
+        kernel = [f"direction {k}" for k in range(self.directions.shape[1])]
+        return kernel + (list(features) if self.linear == "keep" else [])
+
+
+def dense(block: Block) -> np.ndarray:
+    """Return the rows as float64 of shape (n_samples, n_features).
+
+    Raises
+    ------
+    InputError
+        If a value is missing.
+    """
+    X = block.X
+    X = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
+    if np.isnan(X).any():
+        raise InputError("a kernel has no place for missing values: fill them in first, or take bins")
+    return X
+
+
+class NystroemMap(Expander):
+    """Map rows to features whose inner products are those of a Gaussian kernel, as far as landmarks tell.
+
+    The landmarks are training rows, half of them of each class as far as there are so many, drawn by a hash of their row ids, so
+    that they depend on the data alone. After Williams & Seeger, "Using the Nystroem method to speed up kernel machines"
+    (NIPS 2000). It suits data of up to some tens of thousands of rows, few positives, and interactions of many features; it costs
+    ``landmarks`` products with a row, and as many weights.
+
+    Parameters
+    ----------
+    landmarks : int, default=512
+        At most half of the rows.
+    sigma : float or "median", default="median"
+        Width of the kernel ``exp(-|x - x'|^2 / sigma^2)`` of standardised features; ``"median"`` is sqrt(2) times the median
+        distance of landmarks.
+    linear : {"keep", "drop"}, default="keep"
+        Whether the standardised features are columns too, at a tenth of their size.
+
+    Attributes
+    ----------
+    map_ : NystroemFeatures
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Where X has column names.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from aucdist.maps import NystroemMap
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> NystroemMap(landmarks=20, linear="drop").fit(X, y).transform(X).shape
+    (569, 20)
+    """
+
+    needs_classes = True
+
+    def __init__(self, *, landmarks: int = 512, sigma: float | str = "median", linear: str = "keep"):
+        self.landmarks = landmarks
+        self.sigma = sigma
+        self.linear = linear
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]
+        """Fit the map to rows X, of shape (n_samples, n_features), of the classes y; landmarks have no weights."""
+        return super().fit(X, y)
+
+    def check_parameters(self) -> None:
+        """Raise an InputError for a parameter outside its range."""
+        check_integer("landmarks", self.landmarks, 2, 20_000)
+        if self.linear not in LINEAR:
+            raise unknown("linear", self.linear, LINEAR)
+        if self.sigma != "median":
+            check_positive("sigma (a number, or 'median')", self.sigma)
+
+    def fit_blocks(self, blocks: Blocks) -> NystroemFeatures:
+        """Return the map fitted to blocks of rows; two reductions."""
+        self.check_parameters()
+        with np.errstate(over="ignore", invalid="ignore"):
+            found: Moments = blocks.without_memory().reduce(_moments)["moments"]
+            spread = np.sqrt(found.m2 / max(found.count, 1))
+        # By the values themselves: rounding leaves a constant column a variance just above zero.
+        constant = found.low == found.high
+        factor = np.where(constant, 0.0, 1.0 / np.where(constant | (spread == 0), 1.0, spread))
+        if not (np.isfinite(found.mean) & np.isfinite(factor)).all():
+            raise InputError("a feature is missing or too large to scale; fill in or scale the features first")
+        rows = landmark_rows(blocks, int(self.landmarks))
+        scaled = (dense(rows) - found.mean) * factor
+        if isinstance(self.sigma, str):
+            sigma = np.sqrt(2.0) * median_distance(scaled[:FEW])
+            if not sigma > 0:
+                raise InputError("all landmarks are equal: there is no median distance to take as sigma")
+        else:
+            sigma = float(self.sigma)
+        values, vectors = np.linalg.eigh(gaussian_kernel(scaled, scaled, sigma))
+        kept = np.flatnonzero(values > LEAST_SHARE * values[-1])[::-1]
+        directions = KERNEL_SCALE * vectors[:, kept] / np.sqrt(values[kept])
+        return NystroemFeatures(
+            blocks.n_features, found.mean, factor, scaled, float(sigma), np.ascontiguousarray(directions), self.linear
+        )
+
+
+def _moments(block: Block, memory: Any) -> tuple[Any, Summary]:
+    if block.weight is not None and not (block.weight > 0).all():
+        block = block.take(np.flatnonzero(block.weight > 0))
+    return memory, {"moments": moments(block.rows)}
+
+
+def landmark_rows(blocks: Blocks, most: int) -> Block:
+    """Return rows of both classes, those with the least hashes of their ids, in the order of the hashes.
+
+    Parameters
+    ----------
+    blocks : Blocks
+    most : int
+        So many at most, and no more than half of all rows: half of each class, or all of the smaller one.
+    """
+    n = max(2, min(most, blocks.n_samples // 2))
+    of_pos = min(blocks.n_pos, max(n // 2, n - blocks.n_neg))
+    wanted = (n - of_pos, of_pos)
+    drawn = stacked(blocks.without_memory().reduce(_least_hashes, wanted)["parts"])
+    return drawn.take(_of_least_hashes(drawn, wanted))
+
+
+def _least_hashes(block: Block, memory: Any, wanted: tuple[int, int]) -> tuple[Any, Summary]:
+    return memory, {"parts": [replace(block.take(_of_least_hashes(block, wanted)), weight=None)]}
+
+
+def _of_least_hashes(block: Block, wanted: tuple[int, int]) -> np.ndarray:
+    number, there = scrambled(block.row_id, SEED), block.weights() > 0
+    chosen = []
+    for label, n in zip((-1, 1), wanted, strict=True):
+        mine = np.flatnonzero(there & (block.y == label))
+        chosen.append(mine[np.argsort(number[mine], kind="stable")[:n]])
+    both = np.concatenate(chosen)
+    return both[np.argsort(number[both], kind="stable")]

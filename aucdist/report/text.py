@@ -1,0 +1,149 @@
+"""Numbers and results formatted as text, for the terminal, Prefect and the pages."""
+
+import math
+from typing import Any
+
+
+def summary_rows(run: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return (label, value) for the summary table of a run.
+
+    Parameters
+    ----------
+    run : dict
+        The object that ``aucdist train --json`` prints.
+    """
+    metrics, certificate, seconds = run["metrics"], run["certificate"], run["seconds"]
+    share = run["n_pos"] / (run["n_pos"] + run["n_neg"])
+    return [
+        ("Run", str(run["run"])),
+        ("Estimator", f"{run['estimator']}, solver {run['solver']}"),
+        ("Training data", f"{run['n_samples']:,} rows, {run['n_features']:,} features"),
+        ("Positive rows", f"{run['n_pos']:,} ({percent_text(share)})"),
+        ("Train AUC", auc_text(metrics["train_auc"])),
+        ("Test AUC", _test_auc(metrics)),
+        ("Objective", f"{number_text(certificate['primal'], 5)} (dual {number_text(certificate['dual'], 5)})"),
+        ("Certificate", certificate_text(certificate)),
+        ("Status", f"{certificate['status']} after {number_text(run['passes'], 6)} passes"),
+        ("Time", ", ".join(f"{stage} {seconds_text(value)}" for stage, value in seconds.items())),
+    ]
+
+
+def search_verdict(search: dict[str, Any]) -> str:
+    """Return the result of a search as a sentence.
+
+    Parameters
+    ----------
+    search : dict
+        The object that ``aucdist cv --json`` prints.
+    """
+    best = ", ".join(f"{name} {value_text(value)}" for name, value in search["best"].items())
+    score, spread = search["score"], search["interval"]
+    if score is None:
+        return f"Chosen: {best}; no score, because a fold failed."
+    texts = [auc_text(v, score, *(spread or ())) for v in (score, *(spread or ()))]
+    between = f" (95 % interval {texts[1]} to {texts[2]})" if spread else ""
+    folds = "of choosing by inner folds" if search["nested"] else f"over {len(search['table'][0]['folds'])} folds"
+    return f"Chosen: {best}; mean {search['metric']} {folds} {texts[0]}{between}."
+
+
+def value_text(value: Any) -> str:
+    """Return the value of a parameter as text."""
+    return number_text(value, 4) if isinstance(value, float) else str(value)
+
+
+def certificate_text(certificate: dict[str, Any], over: str = "") -> str:
+    """Return what the certificate proves, as a predicate after "the objective is".
+
+    Parameters
+    ----------
+    certificate : dict
+        With ``primal`` and ``dual``.
+    over : str, optional
+        What the objective is a mean over, as in ``"over all 12 pairs"``.
+    """
+    over = over and f", {over}"
+    excess = proved_excess(certificate)
+    if excess is None:
+        return "without a bound: no positive dual value is known"
+    if excess == 0:
+        return f"the minimum, to the last digit{over}"
+    return f"at most {rounded_up_text(100 * excess)} % above the minimum{over}"
+
+
+def proved_excess(certificate: dict[str, Any]) -> float | None:
+    """Return the largest possible excess of the objective over its minimum, relatively, or None without a positive dual value.
+
+    The minimum is at least the dual value, so this is ``primal / dual - 1``, slightly more than the relative gap, which is
+    relative to the primal value.
+    """
+    primal, dual = certificate["primal"], certificate["dual"]
+    if primal is None or dual is None or not math.isfinite(primal) or not dual >= 0:
+        return None
+    if primal <= dual:
+        return 0.0
+    return primal / dual - 1 if dual > 1e-9 * primal else None
+
+
+def number_text(value: float | None, digits: int = 3) -> str:
+    """Return a number with significant digits, and an exponent only if it is very large or small."""
+    if value is None or not math.isfinite(value):
+        return "unknown"
+    text = f"{value:.{digits}g}"
+    if "e" not in text:
+        return text
+    if 1 <= abs(value) < 1e7:
+        return f"{value:.0f}"
+    mantissa, exponent = text.split("e")
+    return f"{mantissa}e{int(exponent)}"
+
+
+def rounded_up_text(value: float) -> str:
+    """Return a positive number rounded up to two significant digits, because a bound must not be rounded down."""
+    unit = 10.0 ** (math.floor(math.log10(value)) - 1)
+    return number_text(math.ceil(value / unit - 1e-9) * unit, 2 if value < 99 else 3)
+
+
+def count_text(number: float) -> str:
+    """Return a count: in full below ten million, with two digits and an exponent above."""
+    return f"{number:,.0f}" if number < 1e7 else number_text(number, 2)
+
+
+def auc_text(value: float | None, *beside: float) -> str:
+    """Return an AUC with four decimals, or with as many as show two significant digits of its distance to 1.
+
+    Values `beside` it in a text are taken into account, so that all of them get the same decimals.
+    """
+    if value is None:
+        return "not measured"
+    missing = min((1 - v for v in (value, *beside) if v < 1), default=1.0)
+    decimals = 4 if missing >= 0.001 else min(1 - math.floor(math.log10(missing)), 12)
+    return f"{value:.{decimals}f}"
+
+
+def percent_text(share: float) -> str:
+    """Return a share as percent with one decimal, or with as many as show two digits of its distance to 0 or 1."""
+    rest = 100 * min(share, 1 - share)
+    decimals = 1 if rest <= 0 or rest >= 1 else min(1 - math.floor(math.log10(rest)), 12)
+    return f"{100 * share:.{decimals}f} %"
+
+
+def seconds_text(value: float) -> str:
+    """Return a duration in milliseconds, seconds, minutes or hours."""
+    if value < 0.001:
+        return "below 1 ms"
+    if value < 1:
+        return f"{number_text(1000 * value, 2)} ms"
+    if value < 100:
+        return f"{number_text(value)} s"
+    minutes, rest = divmod(round(value), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def _test_auc(metrics: dict[str, Any]) -> str:
+    area, interval = metrics["test_auc"], metrics["test_auc_interval"]
+    if interval is None:
+        return auc_text(area)
+    low, high = interval
+    texts = [auc_text(v, area, low, high) for v in (area, low, high)]
+    return "{} (95 % interval {} to {})".format(*texts)

@@ -1,0 +1,114 @@
+"""The catalog, and every data set of it that is here."""
+
+import numpy as np
+import pytest
+
+from aucdist.data.formats.readers import read
+from aucdist.data.sources.catalog import catalog, catalog_folder, data_root, find, is_present
+from aucdist.errors import InputError
+from aucdist.kernels.rows import CsrRows
+
+REFUSED = {"cleveland-0_vs_4": "line 62, column 'thal': the value is missing"}
+ENTRIES = catalog()
+
+
+@pytest.mark.parametrize("name", [name for name, source in ENTRIES.items() if source.format != "embedded"])
+def test_every_data_set_that_is_here_is_what_its_entry_says(name, data_dir, monkeypatch):
+    monkeypatch.setenv("AUCDIST_DATA", str(data_dir))
+    source = find(name)
+    if not is_present(source):
+        pytest.skip(f"{name} is not in the data folder")
+    if name in REFUSED:
+        with pytest.raises(InputError, match=REFUSED[name]):
+            read(source, name=name)
+        return
+    assert source.rows
+    assert source.features
+    assert source.classes
+    data = read(source, name=name)
+    block = data.block
+    positives = sum(source.classes[c] for c in data.schema.positive)
+    assert (block.n_samples, block.n_features) == (source.rows, source.features)
+    assert int((block.y == 1).sum()) == positives
+    assert len(data.schema.feature_names) == len(set(data.schema.feature_names)) == source.features
+    assert np.isfinite(block.rows.values).all()
+    assert block.rows.values.dtype == np.float64
+
+
+@pytest.mark.parametrize("name", ["breast_cancer", "digits", "iris", "wine"])
+def test_every_embedded_set_is_what_its_entry_says(name):
+    source = find(name)
+    data = read(source, name=name)
+    assert int((data.block.y == 1).sum()) == source.classes[str(source.positive)]
+
+
+def test_all_of_the_collections_are_listed(data_dir, monkeypatch):
+    monkeypatch.setenv("AUCDIST_DATA", str(data_dir))
+    listed = {part for s in ENTRIES.values() for part in ([s.source] if isinstance(s.source, str) else s.source)}
+    stored = {str(p.relative_to(data_dir)) for p in data_dir.rglob("*") if p.is_file()}
+    left_out = {p for p in stored if p == "MANIFEST.csv" or "/5fold/" in p or p.endswith(".arff.xz")}
+    assert stored - left_out <= listed
+
+
+@pytest.mark.parametrize(
+    ("name", "n_pos"),
+    [("dna.scale", 464), ("pendigits", 779), ("vowel", 48), ("letter.scale", 594), ("svmguide4", 44), ("a9a", 7841),
+     ("diabetes", 268), ("splice", 483), ("magic04", 6688), ("skin_nonskin", 50859), ("digits", 174)],
+)  # fmt: skip
+def test_positive_classes_are_those_of_the_papers(name, n_pos):
+    source = find(name)
+    assert source.classes[str(source.positive)] == n_pos
+
+
+def test_kdd_cup_99_has_the_rare_attacks_and_its_symbols_as_features(data_dir, monkeypatch):
+    monkeypatch.setenv("AUCDIST_DATA", str(data_dir))
+    source = find("kddcup99")
+    assert sum(source.classes[name] for name in source.positive) == 5285
+    assert len(source.columns) == 42
+    assert (source.rows, source.features) == (494_021, 118)
+
+
+def test_wide_text_is_sparse(data_dir, monkeypatch):
+    monkeypatch.setenv("AUCDIST_DATA", str(data_dir))
+    assert isinstance(read(find("news20")).block.rows, CsrRows)
+
+
+def test_absent_sets_say_so(data_dir, monkeypatch):
+    monkeypatch.setenv("AUCDIST_DATA", str(data_dir))
+    for name in ("covtype.binary", "ccat", "astro-physics", "sector"):
+        assert not is_present(find(name))
+        assert "Not in the data folder" in find(name).note
+    with pytest.raises(InputError, match=r"cannot read .*absent/ccat\.train\.svmlight: no such file"):
+        read(find("ccat"))
+
+
+def test_an_unknown_name_is_refused_with_the_nearest():
+    with pytest.raises(InputError, match=r"unknown data set 'kddcup9'\. Did you mean 'kddcup99'"):
+        find("kddcup9")
+
+
+def test_the_data_root_is_set_by_the_environment(monkeypatch, tmp_path):
+    monkeypatch.setenv("AUCDIST_DATA", str(tmp_path))
+    assert data_root() == tmp_path
+    monkeypatch.delenv("AUCDIST_DATA")
+    assert data_root().parts[-2:] == ("shared", "data")
+    assert catalog_folder().parts[-2:] == ("configs", "data")
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({}, "no data catalog in"),
+        ({"a.yaml": "x: {source: f, format: svmlight, postive: 1}"}, "a.yaml, x: unknown key 'postive'"),
+        ({"a.yaml": "x: {source: f, format: svmlight}", "b.yaml": "x: {source: g, format: svmlight}"}, "twice"),
+        ({"a.yaml": "x: {source: f"}, "a.yaml is not valid YAML"),
+        ({"a.yaml": "- x"}, "names of data sets with their sources are expected"),
+        ({"a.yaml": "x: 3"}, "a.yaml, x: keys with values are expected"),
+    ],
+)
+def test_a_wrong_catalog_is_refused(tmp_path, files, said):
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    with pytest.raises(InputError) as caught:
+        catalog(tmp_path)
+    assert said in str(caught.value)

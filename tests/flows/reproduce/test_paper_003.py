@@ -1,0 +1,221 @@
+"""The kinds of paper 003, compared with the same steps done one by one, and the paper itself."""
+
+import csv
+import json
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import genextreme, wilcoxon
+from sklearn.metrics import brier_score_loss, roc_auc_score
+from support.small_paper import run, write
+
+from aucdist import LinkClassifier
+from aucdist.data.formats.readers import read
+from aucdist.data.preprocess import fit_preprocessor
+from aucdist.data.sources.catalog import catalog, find
+from aucdist.data.split import split
+from aucdist.engine.blocks import LocalBlocks, block_seed
+from aucdist.errors import InputError
+from flows.reproduce.config import load_paper
+from flows.reproduce.kind import TaskKey
+from flows.reproduce.links import gev_density, gev_distribution
+from flows.reproduce.probabilities import Probabilities, p_value
+from flows.reproduce.shapes import simulate_rows
+from flows.reproduce.splits import oversample
+
+LINK = {"estimator": "LinkClassifier", "solver": "newton"}
+
+
+def paper(**experiments: Any) -> dict[str, Any]:
+    return {"paper": "x", "title": "A paper", "experiments": experiments, "quick": {}}
+
+
+KEEL = {
+    "kind": "probabilities",
+    "title": "digits",
+    "tables": {"auc": "Table 4", "brier": "Table 5"},
+    "claim": {"system": "logit", "texts": {"auc": "logit has most of the best results"}},
+    "systems": {
+        "logit": {"model": LINK | {"link": "logit"}},
+        "smote": {"model": LINK | {"link": "logit"}, "smote": True},
+    },
+    "datasets": {"eight": {"name": "digits"}, "absent": {"name": "astro-physics"}},
+    "protocol": {"test": 0.5, "repeats": 3, "penalty": 2.0},
+}
+
+
+def by_hand(smote: bool) -> list[tuple[float, float]]:
+    data, found = read(find("digits")), []
+    for repeat in range(3):
+        train, test = split(data.block, 0.5, block_seed(0, repeat, 0))
+        names = data.schema.feature_names
+        prepare = fit_preprocessor([data.block.take(train)], names, log1p=None, scale="standard", categories={})
+        rows, validation = (prepare.transform(data.block.take(part)) for part in (train, test))
+        if smote:
+            rows = oversample(rows, block_seed(0, repeat, 1) % 2**31)
+            assert (rows.y > 0).mean() == 0.5
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = LinkClassifier(link="logit", solver="newton", lam=2.0 / rows.n_samples).fit(LocalBlocks([rows]))
+        p = model.predict_proba(validation.X)[:, 1]
+        found.append((roc_auc_score(validation.y, p), brier_score_loss(validation.y, p)))
+    return found
+
+
+def test_a_cell_is_the_mean_over_splits(tmp_path: Path) -> None:
+    result = run(write(tmp_path, paper(keel=KEEL)))
+    plain, smote = by_hand(False), by_hand(True)
+    with (Path(result["run"]) / "keel.csv").open() as file:
+        rows = {(row["measure"], row["system"]): row for row in csv.DictReader(file)}
+    for system, values in (("logit", plain), ("smote", smote)):
+        for i, measure in enumerate(("auc", "brier")):
+            assert float(rows[measure, system]["mean"]) == pytest.approx(np.mean(values, axis=0)[i], rel=1e-4)
+    tally = result["tables"]["keel"]
+    assert sorted(tally["auc"]["mean_rank"].values()) == [1.0, 2.0]
+    assert sum(tally["brier"]["best_alone"].values()) == 1
+    page = (Path(result["run"]) / "report.html").read_text()
+    assert "The paper states that logit has most of the best results; the figures of its table are lost." in page
+    assert "not run here" in page
+
+
+def test_ranks_marks_and_conclusions() -> None:
+    kind = Probabilities.model_validate(KEEL | {"protocol": {"repeats": 10}})
+    r = np.random.default_rng(0)
+    results = {}
+    for repeat in range(10):
+        for system, shift in (("logit", 0.0), ("smote", 0.1)):
+            value = {"auc": 0.8 - shift + 0.01 * r.normal(), "brier": 0.2 + shift}
+            results[TaskKey("eight", system, repeat)] = value
+    cells = {(c.measure, c.system): c for c in kind.cells(results)}
+    assert (cells["auc", "logit"].best, cells["auc", "smote"].best) == (True, False)
+    assert (cells["auc", "logit"].mark, cells["auc", "smote"].mark) == ("", "**")
+    assert kind.mean_ranks("brier", list(cells.values())) == {"logit": 1.0, "smote": 2.0}
+    text = " ".join(kind.page_sections("keel", results)[0].paragraphs)
+    assert "Mean rank over 1 data sets (1 is best, ties share their mean rank): logit 1.00, smote 2.00." in text
+    assert "Here logit is the best on 1 of 1 data sets, so it is the best on most of them." in text
+
+
+def test_p_values() -> None:
+    r = np.random.default_rng(0)
+    one, other = r.normal(size=10), r.normal(size=10)
+    assert p_value(one, one) == 1.0
+    assert p_value(one, other) == wilcoxon(one, other).pvalue
+    tied = np.append(one[:-1], other[-1])
+    assert 0.0 < p_value(tied, other) <= 1.0
+
+
+def test_synthetic_data_follow_the_link_and_their_seed() -> None:
+    task = {"n": 20_000, "xi": 0.2, "weights": [1.0, 1.0]}
+    block = simulate_rows(task, 3)
+    scores = block.X @ [1.0, 1.0]
+    near = (scores > 0.4) & (scores < 0.6)
+    assert (block.y[near] > 0).mean() == pytest.approx(gev_distribution(0.2, np.array([0.5]))[0], abs=0.03)
+    np.testing.assert_array_equal(simulate_rows(task, 3).X, block.X)
+    assert (simulate_rows(task, 4).X != block.X).all()
+
+
+def test_shapes(tmp_path: Path) -> None:
+    model = LINK | {"loss": "likelihood", "fit_intercept": False, "tol": 1e-3}
+    experiment = {
+        "kind": "shapes", "title": "shape", "weights": [1, 1], "sizes": [60, 200], "shapes": [0.2],
+        "systems": {
+            "map": {"model": model, "table": "Table 2", "sets": 3},
+            "bayes": {
+                "model": model | {"xi": "bayes", "shape_rounds": 2, "shape_samples": 80}, "table": "Table 3", "sets": 2,
+            },
+        },
+    }  # fmt: skip
+    result = run(write(tmp_path, paper(shapes=experiment)))
+    with (Path(result["run"]) / "shapes.csv").open() as file:
+        rows = {(row["system"], row["n"]): row for row in csv.DictReader(file)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = [
+            LinkClassifier(**{k: v for k, v in model.items() if k != "estimator"})
+            .fit(LocalBlocks([simulate_rows({"n": 200, "xi": 0.2, "weights": [1, 1]}, seed)]))
+            .xi_
+            for seed in range(3)
+        ]
+    assert float(rows["map", "200"]["mean"]) == pytest.approx(np.mean(found), abs=1e-3)
+    assert float(rows["map", "200"]["first"]) == pytest.approx(found[0], abs=1e-3)
+    assert rows["map", "60"]["acceptance"] == ""
+    assert 0 < float(rows["bayes", "60"]["acceptance"]) < 1
+    assert (rows["bayes", "60"]["rounds"], rows["bayes", "60"]["sets"]) == ("2", "2")
+    page = (Path(result["run"]) / "report.html").read_text()
+    assert re.search(r"200 rows: the mean is within 0.1 of the true shape for [01] of 1", page)
+    assert page.count("Mean log-likelihood per row") >= 1
+
+
+def test_optimisers(tmp_path: Path) -> None:
+    experiment = {
+        "kind": "optimisers", "title": "digits", "figure": "Figure 4", "table": "Table 7",
+        "datasets": {"eight": {"name": "digits"}, "absent": {"name": "astro-physics"}}, "drawn": ["eight"],
+        "iterations": 4, "timed": 3, "times": 1, "shape_rounds": 2,
+    }  # fmt: skip
+    result = run(write(tmp_path, paper(fast=experiment)))
+    (task,) = Path(result["run"]).glob("tasks/fast/eight/*.json")
+    found = json.loads(task.read_text())
+    assert found["log_loss"].keys() == {"lipschitz", "gradient", "newton"}
+    starts = {values[0] for values in found["log_loss"].values()}
+    assert len(starts) == 1
+    for values in found["log_loss"].values():
+        assert len(values) == 5
+        assert values[-1] < values[0]
+    assert sum(result["tables"]["fast"]["fastest"].values()) == 1
+    with (Path(result["run"]) / "fast.csv").open() as file:
+        assert [row["dataset"] for row in csv.DictReader(file)] == ["eight"]
+    assert "an iteration of lipschitz takes the least time" in (Path(result["run"]) / "report.html").read_text()
+
+
+def test_figure_one() -> None:
+    u = np.linspace(-3, 3, 61)
+    for xi in (-0.5, 0.0, 0.5):
+        np.testing.assert_allclose(gev_distribution(xi, u), genextreme.cdf(u, -xi), atol=1e-12)
+        np.testing.assert_allclose(gev_density(xi, u), genextreme.pdf(u, -xi), atol=1e-9)
+    sections = load_paper("003").experiments["figure1"].page_sections("figure1", {})
+    assert [d.heading for d in sections[0].figures] == ["Distribution function", "Density"]
+
+
+def test_seventeen_sets_are_chosen_by_the_stated_rule() -> None:
+    """In the order of rising imbalance, the first set of each family with 20 minority rows."""
+    entries = {n: s for n, s in catalog().items() if str(s.source).startswith("keel/")}
+    sizes = {n: sorted(s.classes.values()) for n, s in entries.items()}
+    order = sorted((n for n in entries if sizes[n][0] >= 20), key=lambda n: sizes[n][1] / sizes[n][0])
+    families: dict[str, str] = {}
+    for name in order:
+        family = re.match(r"new-thyroid|page-blocks|kr-vs-k|winequality-\w+|[a-z]+?(?=\d|-|$)|led7digit", name)
+        assert family is not None
+        families.setdefault("led7digit" if name.startswith("led7") else family.group(), name)
+    wanted = list(families.values())[:17]
+    paper = load_paper("003")
+    for experiment in ("keel", "optimisers"):
+        assert sorted(d.name for d in paper.experiments[experiment].datasets.values()) == sorted(wanted)
+
+
+def test_quick_paper_runs(tmp_path: Path) -> None:
+    quick = load_paper("003", quick=True)
+    assert set(quick.experiments) == {"figure1", "shapes", "keel", "optimisers"}
+    assert quick.experiments["shapes"].sizes == [100]
+
+
+@pytest.mark.parametrize(
+    ("experiment", "message"),
+    [
+        (KEEL | {"systems": {"p": {"model": {"estimator": "PairwiseHingeClassifier"}}}}, "gives no probabilities"),
+        (KEEL | {"claim": {"system": "loggit", "texts": {}}}, "unknown system of a claim 'loggit'"),
+        (
+            {
+                "kind": "shapes", "title": "t", "weights": [1], "sizes": [10], "shapes": [0.1],
+                "systems": {"s": {"table": "T", "model": LINK | {"xi": 0.1}}},
+            },
+            "a LinkClassifier that estimates xi",
+        ),
+    ],
+)  # fmt: skip
+def test_refused(experiment: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        load_paper(str(write(tmp_path, paper(one=experiment))))

@@ -1,0 +1,171 @@
+"""The kind `g-mean`: its figures against folds computed step by step, its page, and paper 004."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.small_paper import LineObserver, reproduce, run, write
+
+from aucdist import MarginMeanClassifier
+from aucdist.data.formats.readers import read
+from aucdist.data.sources.catalog import find
+from aucdist.engine.blocks import LocalBlocks, block_seed
+from aucdist.errors import InputError
+from aucdist.metrics import g_mean_score
+from aucdist.sampling import DistanceUnderSampler
+from aucdist.selection.folds import arrival, fold_numbers
+from flows.reproduce.config import load_paper
+from flows.reproduce.gmean_cells import Cell
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+PRINTED = """dataset,system,measure,value
+eight,ours,test,50
+eight,ours,train,99.9
+eight,ours,seconds,1000
+eight,plain,test,100
+"""
+LAM1 = [0.1, 1.0]
+
+
+def small(**changes: Any) -> dict[str, Any]:
+    model = {"estimator": "MarginMeanClassifier", "solver": "svrg", "n_outer": 3}
+    experiment = {
+        "kind": "g-mean",
+        "title": "digits",
+        "accuracy": "Table 3",
+        "times": "Table 7",
+        "figures": "Figures 1 and 2",
+        "targets": "table.csv",
+        "systems": {
+            "ours": {"model": model, "samplers": ["u"], "grid": {"lam1": LAM1}, "rule": "zero"},
+            "plain": {"model": {"estimator": "PairwiseHingeClassifier", "tol": 0.05}},
+        },
+        "datasets": {"eight": {"name": "digits"}, "absent": {"name": "astro-physics"}},
+        "protocol": {"folds": 2, "repeats": 1, "inner_folds": 2},
+    }
+    return {"paper": "x", "title": "A paper", "experiments": {"one": experiment | changes}, "quick": {}}
+
+
+def fitted(block, train, lam1, fold):
+    """Return the fit of a fold, computed step by step."""
+    sampler = DistanceUnderSampler(random_state=block_seed(0, 0, 100 + fold) % 2**31)
+    model = MarginMeanClassifier(
+        solver="svrg", n_outer=3, lam1=lam1, sampler=sampler, random_state=block_seed(0, 0, fold) % 2**31
+    )
+    return model.fit(LocalBlocks([block.take(train)]))  # the sample depends on the rows' ids
+
+
+def scored(model, block, rows):
+    sign = np.where(model.decision_function(block.X[rows]) + model.margin_threshold_ > 0, 1, -1)
+    return 100 * g_mean_score(block.y[rows], sign)
+
+
+def test_a_cell_is_the_mean_over_the_folds_at_what_the_first_part_chose(tmp_path: Path) -> None:
+    result = run(write(tmp_path, small(), PRINTED))
+    block = read(find("digits")).block
+    number = fold_numbers(block.row_id, block.y, 2, block_seed(0, 0, 0))
+    order = arrival(block.row_id, block_seed(0, 0, 1))
+    trains = [order[number[order] != fold] for fold in range(2)]
+    first = block.take(trains[0])
+    inner = fold_numbers(first.row_id, first.y, 2, block_seed(0, 0, 2))
+    means = [
+        np.mean([scored(fitted(first, inner != k, lam1, 0), first, inner == k) for k in range(2)]) for lam1 in LAM1
+    ]
+    chosen = LAM1[int(np.argmax(means))]
+    models = [fitted(block, train, chosen, fold) for fold, train in enumerate(trains)]
+    test = np.mean([scored(model, block, number == fold) for fold, model in enumerate(models)])
+    train = np.mean([scored(model, block, rows) for model, rows in zip(models, trains, strict=True)])
+    with (Path(result["run"]) / "one.csv").open(encoding="utf-8") as file:
+        cells = {(c["dataset"], c["system"], c["measure"]): c for c in csv.DictReader(file)}
+    ours = cells["eight", "ours", "test"]
+    assert float(ours["here"]) == pytest.approx(test, rel=1e-4)
+    assert float(cells["eight", "ours", "train"]["here"]) == pytest.approx(train, rel=1e-4)
+    assert (ours["chosen"], ours["paper"]) == (f"lam1 {chosen:g}", "50")
+    assert float(ours["difference"]) == pytest.approx(test - 50, rel=1e-4)
+    assert 0 < float(cells["eight", "ours", "seconds"]["here"]) < 1000
+    assert cells["absent", "ours", "test"]["here"] == ""
+    assert result["tables"]["one"]["against_print"]["ours"] == {"compared": 1, "at_least_the_papers": 1, "below": []}
+    (miss,) = result["tables"]["one"]["against_print"]["plain"]["below"]
+    assert (miss["dataset"], miss["paper"]) == ("eight", 100.0)
+    assert miss["best_here"] >= miss["here"]
+
+
+def test_the_page(tmp_path: Path) -> None:
+    result = run(write(tmp_path, small(), PRINTED))
+    page = Path(result["run"], "report.html").read_text()
+    for text in (
+        "Table 3: digits", "Table 7: digits, seconds", "Figures 1 and 2", "not run here", "at least the paper",
+        "ours: test G-mean at least the paper&#39;s on 1 of 1", "eight (paper 100.0", "Highest test G-mean in this run",
+    ):  # fmt: skip
+        assert text in page, text
+    assert page.count("<svg") == 2
+
+
+@pytest.mark.parametrize(
+    ("measure", "paper", "here", "reached"),
+    [
+        ("test", 50.0, 50.0, True),
+        ("test", 50.0, 49.9, False),
+        ("seconds", 1.0, 0.9, True),
+        ("seconds", 1.0, 1.1, False),
+        ("test", None, 50.0, False),
+        ("test", 50.0, None, False),
+    ],
+)
+def test_which_cells_reach_the_paper(measure, paper, here, reached):
+    assert Cell("a", "b", measure, paper, here).reached is reached
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"systems": {"ours": {"model": {"estimator": "MarginMeanClassifier"}, "samplers": ["smote"]}}}, "smote"),
+        ({"systems": {"ours": {"model": {}, "grid": {"lam1": [1]}}}}, "lam1"),
+        ({"targets": [{"dataset": "nine", "system": "ours", "measure": "test", "value": 1}]}, "nine"),
+        ({"targets": [{"dataset": "eight", "system": "theirs", "measure": "test", "value": 1}]}, "theirs"),
+        ({"targets": [{"dataset": "eight", "system": "ours", "measure": "auc", "value": 1}]}, "auc"),
+        (
+            {"claims": [{"text": "", "system": "ours", "than": ["theirs"], "measures": ["test"], "holds_on": "all"}]},
+            "unknown system of a claim 'theirs'",
+        ),
+    ],
+)
+def test_bad_configurations(tmp_path, changes, message):
+    with pytest.raises(InputError, match=message):
+        load_paper(str(write(tmp_path, small(**changes), PRINTED)))
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_each_printed_figure_of_004_has_its_cell(kernel):
+    paper = load_paper("004")
+    seen = set()
+    for group in ("low", "high"):
+        experiment = paper.experiments[f"{group}-{kernel}"]
+        assert len(experiment.targets) == 8 * 3 * 3
+        assert {t.system for t in experiment.targets} == {"svm", "u-zovr", "mwmote"}
+        assert {t.dataset for t in experiment.targets} == set(experiment.datasets)
+        # The verdict of the page: against both rivals of the paper, in the same run, in accuracy and in time.
+        compared = {
+            (m, rival) for c in experiment.claims for m in c.measures for rival in c.than if c.system == "u-zovr"
+        }
+        assert compared == {(m, rival) for m in ("train", "test", "seconds") for rival in ("svm", "mwmote")}
+        for name in ("svm", "u-zovr", "mwmote"):
+            assert experiment.systems[name].rule == "zero"
+        seen |= set(experiment.datasets)
+    assert len(seen) == 16
+
+
+def test_004_on_a_small_set(data_dir, tmp_path):
+    config = load_paper("004", quick=True, output=str(tmp_path))
+    small = config.experiments["low-linear"]
+    small = small.model_copy(
+        update={
+            "datasets": {"Newthyroid": small.datasets["Newthyroid"]},
+            "systems": {"u-zovr": small.systems["u-zovr"].model_copy(update={"grid": {"lam1": [1.0]}})},
+        }
+    )
+    config = config.model_copy(update={"experiments": {"low-linear": small}})
+    found = reproduce(config, LineObserver(lambda line: None))
+    assert found["tables"]["low-linear"]["against_print"]["u-zovr"]["at_least_the_papers"] == 1

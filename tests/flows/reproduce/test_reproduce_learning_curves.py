@@ -1,0 +1,59 @@
+"""The kind `learning-curves`: its points against fits with fewer steps."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.small_paper import only, run, write
+
+from aucdist import PairwiseHingeClassifier
+from aucdist.data.formats.readers import read
+from aucdist.data.sources.catalog import find
+from aucdist.engine.blocks import LocalBlocks, block_seed
+from aucdist.selection.folds import arrival, fold_numbers
+from aucdist.solvers.pairs.objective import pairwise_objective
+from flows.reproduce.config import load_paper
+from flows.reproduce.datasets import read_version
+from flows.reproduce.kind import TaskKey
+from flows.reproduce.learning_curves import LearningCurves
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def test_each_point_is_a_fit_with_fewer_steps(tmp_path: Path) -> None:
+    config = load_paper(str(write(tmp_path, only("ten"))))
+    versions = {"eight": read_version(config.experiments["ten"].datasets["eight"])}
+    tasks = dict(config.experiments["ten"].tasks(versions))
+    assert len(tasks) == 4
+    block = read(find("digits")).block
+    train = block.take(arrival(block.row_id, block_seed(0, 0, 1)))
+    train = train.take(fold_numbers(train.row_id, train.y, 2, block_seed(0, 0, 0)) != 1)
+    n_pos, n_neg = (train.y > 0).sum(), (train.y < 0).sum()
+    for system in ("rows", "steps"):
+        found = LearningCurves.run_task(tasks[TaskKey("eight", system, 0, 1)])
+        assert found["steps"] == [50, 100, 150, 200]
+        assert found["optimum"]["relative_gap"] <= 1e-4
+        assert min(found["objective"]) >= found["optimum"]["dual"]
+        if system == "rows":
+            pairs = np.cumsum(train.y > 0) * np.cumsum(train.y < 0)
+            part = train.take(np.arange(np.flatnonzero(pairs <= 150)[-1] + 1))
+            model = PairwiseHingeClassifier(lam=0.1, solver="oam-inf", n_pairs=n_pos * n_neg).fit(LocalBlocks([part]))
+        else:
+            seed = block_seed(0, 0, 1) % 2**31
+            model = PairwiseHingeClassifier(lam=0.1, solver="msgd", steps=150, random_state=seed).fit(
+                LocalBlocks([train])
+            )
+        assert found["objective"][2] == pytest.approx(pairwise_objective(LocalBlocks([train]), model.coef_[0], 0.1))
+
+
+def test_the_page_of_learning_curves(tmp_path: Path) -> None:
+    result = run(write(tmp_path, only("ten")))
+    page = Path(result["run"], "report.html").read_text()
+    assert result["tables"] == {}
+    for words in (
+        "Figure 10: learning curves",
+        "eight: 1 - AUC",
+        "eight: Relative function value difference",
+        "lam 0.1",
+    ):
+        assert words in page

@@ -1,0 +1,128 @@
+"""Runs of `aucdist reproduce`: stored results, changed tasks, errors, the cluster, and kinds of any shape."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.small_paper import only, rows, run, write
+from typer.testing import CliRunner
+
+from aucdist.errors import RunError
+from flows.cli import app
+from flows.progress.console import LineObserver
+from flows.reproduce import run as engine
+from flows.reproduce.config import Paper
+from flows.reproduce.kind import Kind, TaskKey
+from flows.reproduce.page import PageSection
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def test_an_interrupted_run_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, done = write(tmp_path, only("nine")), []
+
+    def interrupted(task: Any) -> Any:
+        if len(done) == 4:
+            raise KeyboardInterrupt
+        done.append(task)
+        return real(task)
+
+    real = engine.run_task
+    monkeypatch.setattr(engine, "run_task", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(path)
+    stored = sorted(p for p in (path.parent / "out").rglob("*") if p.is_file())
+    assert [p.suffix for p in stored] == [".json"] * 4
+    monkeypatch.setattr(engine, "run_task", lambda task: done.append(task) or real(task))
+    whole = run(path)
+    assert len(done) == len({json.dumps(task) for task in done}) == 6
+    monkeypatch.setattr(engine, "run_task", None)
+    assert run(path) == whole  # nothing is left to run
+
+
+def test_a_change_runs_only_the_affected_tasks_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(write(tmp_path, only("nine")))
+    done: list[Any] = []
+    real = engine.run_task
+    monkeypatch.setattr(engine, "run_task", lambda task: done.append(task) or real(task))
+    config = only("nine")
+    config["experiments"]["nine"]["datasets"]["eight"]["note"] = "another note"
+    config["experiments"]["nine"]["protocol"]["repeats"] = 3
+    run(write(tmp_path, config))
+    assert [(task["repeat"], task["fold"]) for task in done] == [(2, 0), (2, 1), (2, 2)]
+
+
+def test_a_failed_task_is_named_and_the_other_results_are_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(task: Any) -> Any:
+        if task["fold"] == 2:
+            raise ZeroDivisionError("oops")
+        return real(task)
+
+    real = engine.run_task
+    monkeypatch.setattr(engine, "run_task", fail)
+    path = write(tmp_path, only("nine"))
+    with pytest.raises(RunError, match="nine, eight, all-pairs, repeat 0, fold 2: ZeroDivisionError: oops"):
+        run(path)
+    assert len([p for p in (path.parent / "out").rglob("*.json")]) == 2
+
+
+def test_a_cluster_gives_the_same_table(tmp_path: Path) -> None:
+    path = write(tmp_path, only("nine"))
+    here = rows(run(path)["run"], "nine")
+    result = run(path, cluster="local", output=str(path.parent / "there"))
+    assert rows(result["run"], "nine") == here
+
+
+def test_quick_000_agrees_with_the_paper(data_dir: Path, tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["reproduce", "000", "--quick", "--json", "--output", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert found["tables"]["table2"]["compared"] == 8
+    assert found["tables"]["table2"]["below_by_more_than_2"] == 0
+    assert Path(found["run"], "report.html").is_file()
+
+
+class Squares(Kind):
+    """A kind without data sets and folds."""
+
+    @staticmethod
+    def run_task(task: Any) -> Any:
+        return {"square": task["number"] ** 2}
+
+    def tasks(self, versions: Any) -> Any:
+        yield from ((TaskKey("numbers", str(n)), {"number": n}) for n in range(3))
+
+    def page_sections(self, name: str, results: Any) -> list[PageSection]:
+        return [PageSection(self.title, [f"{name}: " + ", ".join(str(r["square"]) for r in results.values())])]
+
+    def csv_files(self, name: str, results: Any) -> dict[str, bytes]:
+        return {f"{name}-squares.csv": b"squares"}
+
+    def summary(self, results: Any) -> dict[str, Any]:
+        return {"sum": sum(r["square"] for r in results.values())}
+
+
+class Words(Kind):
+    """A kind without tasks."""
+
+    def page_sections(self, name: str, results: Any) -> list[PageSection]:
+        return [PageSection(self.title, ["nothing <to> run"])]
+
+
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # these kinds are not in the table of kinds
+def test_the_engine_knows_no_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(engine.KINDS, "squares", Squares)
+    kinds = {"a": Squares(kind="squares", title="Squares"), "b": Words(kind="words", title="Words")}
+    config = Paper(paper="x", title="A paper", experiments={}, quick={}, output=str(tmp_path))
+    found = engine.reproduce(config.model_copy(update={"experiments": kinds}), LineObserver(lambda text: None))
+    assert found["tables"] == {"a": {"sum": 5}}
+    folder = Path(found["run"])
+    assert (folder / "a-squares.csv").read_text() == "squares"
+    assert len(list((folder / "tasks" / "a" / "numbers").iterdir())) == 3
+    page = (folder / "report.html").read_text()
+    assert "a: 0, 1, 4" in page
+    assert "nothing &lt;to&gt; run" in page
+    assert "<h2>Data sets</h2>" not in page

@@ -1,0 +1,151 @@
+"""The kind `table`: its figures against folds computed step by step, and its page."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+from support.small_paper import GRID, only, rows, run, write
+
+from aucdist import PairwiseHingeClassifier
+from aucdist.data.formats.readers import read
+from aucdist.data.sources.catalog import find
+from aucdist.engine.blocks import block_seed
+from aucdist.selection.folds import arrival, fold_numbers
+from flows.reproduce.kind import TaskKey
+from flows.reproduce.table import Table
+from flows.reproduce.table_cells import Cell, Target, count_agreement
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def by_hand(lam: float, repeat: int, fold: int) -> float:
+    """The test AUC of one fold, step by step, scored by scikit-learn."""
+    block = read(find("digits")).block
+    number = fold_numbers(block.row_id, block.y, 3, block_seed(0, repeat, 0))
+    order = arrival(block.row_id, block_seed(0, repeat, 1))
+    train = order[number[order] != fold]
+    model = PairwiseHingeClassifier(lam=lam, tol=0.05).fit(block.X[train], block.y[train])
+    return float(roc_auc_score(block.y[number == fold], model.decision_function(block.X[number == fold])))
+
+
+def test_a_table_is_the_best_mean_over_the_folds(tmp_path: Path) -> None:
+    result = run(write(tmp_path, only("nine")))
+    areas = np.array([[[by_hand(lam, r, f) for lam in GRID] for f in range(3)] for r in range(2)]).reshape(6, 2)
+    best = int(np.argmax(areas.mean(axis=0)))
+    cell, absent = rows(result["run"], "nine")
+    assert float(cell["auc"]) == pytest.approx(areas[:, best].mean(), rel=1e-5)
+    assert float(cell["deviation"]) == pytest.approx(areas[:, best].std(ddof=1), rel=1e-5)
+    assert (cell["chosen"], cell["n_folds"]) == (f"lam={GRID[best]:g}", "6")
+    assert float(cell["in_deviations"]) == pytest.approx((areas[:, best].mean() - 0.9) / 0.01, rel=1e-3)
+    assert (absent["auc"], absent["n_folds"], absent["verdict"]) == ("", "0", "")
+    assert result["tables"]["nine"]["compared"] == 1
+    page = Path(result["run"], "report.html").read_text()
+    for words in (
+        "Table 9: digits",
+        "Figure 9: grid",
+        "not run here",
+        "the embedded ones",
+        f"{float(cell['auc']):.4f}",
+    ):
+        assert words in page
+    assert "<script" not in page
+
+
+def test_cv_chooses_without_the_test_rows(tmp_path: Path) -> None:
+    config = only("nine")
+    config["experiments"]["nine"]["protocol"] |= {"choose": "cv", "inner_folds": 2, "repeats": 1}
+    config["experiments"]["nine"]["figure"] = None
+    result = run(write(tmp_path, config))
+    (cell, _) = rows(result["run"], "nine")
+    block = read(find("digits")).block
+    number = fold_numbers(block.row_id, block.y, 3, block_seed(0, 0, 0))
+    order = arrival(block.row_id, block_seed(0, 0, 1))
+    chosen = []
+    for fold in range(3):
+        train = block.take(order[number[order] != fold])
+        inner = fold_numbers(train.row_id, train.y, 2, block_seed(0, 0, 2 + fold))
+        means = []
+        for lam in GRID:
+            scored = []
+            for validation in range(2):
+                model = PairwiseHingeClassifier(lam=lam, tol=0.05).fit(
+                    train.X[inner != validation], train.y[inner != validation]
+                )
+                part = inner == validation
+                scored.append(roc_auc_score(train.y[part], model.decision_function(train.X[part])))
+            means.append(np.mean(scored))
+        chosen.append(int(np.argmax(means)))
+    assert float(cell["auc"]) == pytest.approx(
+        np.mean([by_hand(GRID[c], 0, f) for f, c in enumerate(chosen)]), rel=1e-5
+    )
+
+
+def test_the_draws_of_a_data_set_have_a_row_of_their_mean() -> None:
+    draw = {"name": "digits", "group": "digit"}
+    table = Table.model_validate(
+        only("nine")["experiments"]["nine"]
+        | {"datasets": {"one": draw, "other": {"name": "digits"}, "two": draw, "three": draw}, "targets": []}
+        | {"grid": {"lam": [1]}, "protocol": {"folds": 2, "repeats": 1}, "figure": None}
+    )
+    table.targets.append(Target(dataset="one", system="all-pairs", value=0.8125))
+    areas = {"one": (0.5, 0.7), "other": (0.1, 0.1), "two": (0.8, 1.0)}
+    results = {
+        TaskKey(dataset, "all-pairs", 0, fold): {"auc": [value]}
+        for dataset, values in areas.items()
+        for fold, value in enumerate(values)
+    }
+    (section,) = table.page_sections("nine", results)
+    assert [name for name, _ in section.rows] == ["one", "other", "two", "three", "digit, all draws"]
+    (cell,) = section.rows[-1][1]
+    assert (cell.text, list(cell.details)) == ("mean 0.7500", ["0.6000 to 0.9000 in 2", "paper 0.8125"])
+    assert len(table.cells(results)) == 4  # the CSV has the draws alone
+
+
+@pytest.mark.parametrize(("auc", "reached"), [(0.80, True), (0.79, True), (0.7899, False), (0.85, True), (None, False)])
+def test_at_least_the_print_minus_the_tolerance(auc: float | None, reached: bool) -> None:
+    assert Cell("d", "s", 0.80, None, auc, 0.02).reaches(0.01) is reached
+    assert not Cell("d", "s", None, None, 0.9, 0.02).reaches(0.01)  # nothing is printed
+
+
+def test_the_tolerance_is_evaluated_for_each_cell() -> None:
+    table = Table.model_validate(
+        only("nine")["experiments"]["nine"]
+        | {
+            "datasets": {name: {"name": "digits"} for name in ("low", "near", "absent")},
+            "figure": None,
+            "tolerance": 0.01,
+        }
+        | {"targets": [{"dataset": name, "system": "all-pairs", "value": 0.8} for name in ("low", "near", "absent")]}
+        | {"grid": {"lam": [1]}, "protocol": {"folds": 2, "repeats": 1, "choose": "once"}}
+    )
+    results = {
+        TaskKey(dataset, "all-pairs", 0, fold): {"auc": [value]}
+        for dataset, value in (("low", 0.78), ("near", 0.795))
+        for fold in range(2)
+    }
+    assert table.summary(results)["at_least_print_minus_tolerance"] == {"tolerance": 0.01, "all-pairs": "1 of 2"}
+    lines = table.csv_files("nine", results)["nine.csv"].decode().splitlines()
+    assert [line.rpartition(",")[2] for line in lines] == ["at_least_print_minus_tolerance", "no", "yes", ""]
+    (section,) = table.page_sections("nine", results)
+    assert any("at least the printed AUC minus 0.01: all-pairs 1 of 2" in text for text in section.paragraphs)
+    assert any("inner folds of the first training part" in text for text in section.paragraphs)
+    assert ["below print - 0.01" in cell.details for _, (cell,) in section.rows] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("auc", "deviation", "printed", "verdict"),
+    [
+        (0.901, 0.02, (0.91, 0.01), "within 1"), (0.95, 0.02, (0.91, 0.01), "better"), (0.895, 0.02, (0.91, 0.01), "within 2"),
+        (0.88, 0.02, (0.91, 0.01), "miss"), (0.90, 0.02, (None, None), ""), (None, None, (0.91, 0.01), ""),
+        (0.88, 0.02, (0.91, None), "within 2"),
+    ],
+)  # fmt: skip
+def test_verdicts(auc: float | None, deviation: float | None, printed: Any, verdict: str) -> None:
+    cell = Cell("d", "s", *printed, auc, deviation, 20, "lam=1")
+    assert cell.verdict == verdict
+    counted = count_agreement([cell, cell])
+    assert counted["compared"] == (2 if verdict else 0)
+    assert len(counted["below"]) == (2 if verdict in ("miss", "within 2") else 0)
+    assert set(cell.row()) == set(Cell.COLUMNS)

@@ -1,0 +1,119 @@
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from aucdist.data.block import Block, partition
+from aucdist.data.code_rows import matrix_of
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.errors import InputError
+from aucdist.kernels.rows import project
+from aucdist.maps import LeafExpander, NystroemMap
+from aucdist.maps.base import encoded
+from aucdist.maps.nystroem import landmark_rows
+from aucdist.solvers.base import solve
+from aucdist.solvers.pairs.all_pairs import all_pairs
+
+
+@parametrize_with_checks([NystroemMap(), NystroemMap(landmarks=5, linear="drop")])
+def test_the_kernel_map_is_a_scikit_learn_transformer(estimator, check):
+    check(estimator)
+
+
+@parametrize_with_checks([LeafExpander(trees=5)])
+def test_the_leaves_are_a_scikit_learn_transformer(estimator, check):
+    pytest.importorskip("lightgbm")
+    check(estimator)
+
+
+def ring(n=600, seed=0):
+    r = np.random.default_rng(seed)
+    X = r.normal(size=(n, 3)) * [1.0, 2.0, 1.0] + [0.0, 5.0, 0.0]
+    return X, np.where(np.hypot(X[:, 0], (X[:, 1] - 5) / 2) > 1.6, 1, -1)
+
+
+def blocks_of(X, y, n_blocks=1, weight=None):
+    return LocalBlocks(partition(Block.of(X, y, weight=weight), n_blocks))
+
+
+def test_with_all_rows_as_landmarks_the_products_are_the_kernel():
+    X, y = ring(80)
+    expander = NystroemMap(landmarks=1000, linear="drop", sigma=1.3).fit(
+        np.vstack((X, X[::-1])), np.concatenate((y, y[::-1]))
+    )
+    fitted = expander.map_
+    # Landmarks are half of the rows: some of them twice, some not at all; among landmarks the products are exact.
+    landmarks = fitted.landmarks / fitted.factor + fitted.shift
+    Z = expander.transform(landmarks)
+    squares = ((fitted.landmarks[:, None] - fitted.landmarks[None]) ** 2).sum(axis=2)
+    np.testing.assert_allclose(Z @ Z.T / 9.0, np.exp(-squares / 1.3**2), atol=2e-3)
+
+
+def test_landmarks_are_of_both_classes_and_do_not_depend_on_the_blocks():
+    X, y = ring()
+    y[:] = -1
+    y[:30] = 1
+    for most, pos in ((20, 10), (100, 30), (1000, 30)):
+        found = landmark_rows(blocks_of(X, y, 1), most)
+        assert (found.y > 0).sum() == pos
+        assert found.n_samples == min(most, 300)
+        other = landmark_rows(blocks_of(X, y, 4), most)
+        np.testing.assert_array_equal(np.sort(found.row_id), np.sort(other.row_id))
+
+
+def test_rows_of_no_weight_are_no_landmarks():
+    X, y = ring()
+    weight = (np.arange(600) % 2).astype(float)
+    masked = NystroemMap(landmarks=40).fit_blocks(blocks_of(X, y, 2, weight))
+    assert not set(map(tuple, X[::2])) & set(map(tuple, masked.landmarks / masked.factor + masked.shift))
+
+
+@pytest.mark.parametrize("expander", [NystroemMap(landmarks=60), LeafExpander(trees=30)], ids=["nystroem", "leaves"])
+def test_a_model_of_it_parts_a_ring(expander):
+    if isinstance(expander, LeafExpander):
+        pytest.importorskip("lightgbm")
+    (X, y), (other, truth) = ring(), ring(seed=3)
+    blocks = blocks_of(X, y, 3)
+    fitted = expander.fit_blocks(blocks)
+    w = solve(all_pairs(encoded(blocks, fitted), 1e-3), tol=1e-2, max_passes=200).w
+    assert len(w) == fitted.n_features_out == len(fitted.names(["a", "b", "c"]))
+    out = np.empty(len(other))
+    project(pickle.loads(pickle.dumps(fitted)).encode(Block.of(other, truth)).rows, w, out)
+    assert roc_auc_score(truth, out) > 0.95
+
+
+def test_leaves_are_those_of_the_trees():
+    lightgbm = pytest.importorskip("lightgbm")
+    X, y = ring()
+    expander = LeafExpander(trees=7, leaves=9).fit(X, y)
+    Z = expander.transform(X)
+    leaves = lightgbm.Booster(model_str=expander.map_.model).predict(X, pred_leaf=True)
+    np.testing.assert_array_equal(expander.map_.encode(Block.of(X, y)).rows.codes, leaves)
+    np.testing.assert_allclose(Z.sum(axis=1), 7 * np.sqrt(10 / 7), rtol=1e-12)
+    names = expander.get_feature_names_out()
+    assert names[Z[0].nonzero()[1][2]] == f"tree 2 leaf {leaves[0, 2]}"
+
+
+def test_trees_that_never_split_have_no_code():
+    pytest.importorskip("lightgbm")
+    X, y = ring(30)
+    fitted = LeafExpander(trees=3, min_rows=20).fit_blocks(blocks_of(X, y))
+    assert fitted.n_features_out == 0
+    assert matrix_of(fitted.encode(Block.of(X, y)).rows).shape == (30, 0)
+
+
+@pytest.mark.parametrize(
+    ("expander", "message"),
+    [
+        (NystroemMap(landmarks=1), "landmarks is 1"),
+        (NystroemMap(sigma=0), "sigma .* is 0"),
+        (NystroemMap(linear="yes"), "unknown linear 'yes'"),
+        (LeafExpander(leaves=256), "leaves is 256; an integer from 2 to 255"),
+        (LeafExpander(learning_rate=2.0), "learning_rate is 2.0"),
+    ],
+)
+def test_what_is_out_of_range_is_refused(expander, message):
+    with pytest.raises(InputError, match=message):
+        expander.fit(*ring())

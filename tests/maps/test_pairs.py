@@ -1,0 +1,124 @@
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from aucdist.data.block import Block, partition
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.errors import InputError
+from aucdist.kernels.rows import project
+from aucdist.maps import BinExpander
+from aucdist.maps.base import encoded
+from aucdist.maps.pairs import CELLS, PRIOR, coarse, pair_scores
+from aucdist.solvers.base import solve
+from aucdist.solvers.pairs.all_pairs import all_pairs
+
+
+def checkerboard(n=1500, seed=0, rare=False):
+    r = np.random.default_rng(seed)
+    X = r.normal(size=(n, 5))
+    X[:, 4] = r.integers(0, 3, n)
+    score = np.sign(X[:, 1] * X[:, 3]) + 0.5 * X[:, 0] + 0.3 * r.normal(size=n)
+    return X, np.where(score > (1.2 if rare else 0.0), 1, -1)
+
+
+def blocks_of(X, y, n_blocks=1, weight=None):
+    return LocalBlocks(partition(Block.of(X, y, weight=weight), n_blocks))
+
+
+def slow_scores(X, y, weight, fitted, w, tables):
+    """Return each pair's score, by loops over pairs of rows and cells."""
+    block = fitted.encode(Block.of(X, y))
+    s = np.empty(len(y))
+    project(block.rows, w, s)
+    pos, neg = np.flatnonzero(y > 0), np.flatnonzero(y < 0)
+    coefs = np.zeros(len(y))
+    for i in pos:
+        for j in neg:
+            if s[i] - s[j] < 1.0:
+                coefs[i] += weight[i] * weight[j]
+                coefs[j] -= weight[i] * weight[j]
+    coefs /= weight[pos].sum() * weight[neg].sum()
+    h = weight * np.where(y > 0, 0.5 / weight[pos].sum(), 0.5 / weight[neg].sum())
+    found = []
+    for a in range(1, X.shape[1]):
+        for b in range(a):
+            G, H = np.zeros((CELLS, CELLS)), np.zeros((CELLS, CELLS))
+            for i, row in enumerate(block.rows.codes):
+                at = tables[a][row[a]], tables[b][row[b]]
+                G[at] += coefs[i]
+                H[at] += h[i]
+            prior = PRIOR / len(y)
+            own = sum((G.sum(axis=k) ** 2 / (H.sum(axis=k) + prior)).sum() for k in (0, 1))
+            found.append((G**2 / (H + prior)).sum() - own)
+    return np.array(found)
+
+
+@pytest.mark.parametrize("rare", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_scores_are_those_of_all_pairs_of_rows(rare, weighted):
+    X, y = checkerboard(150, rare=rare)
+    r = np.random.default_rng(1)
+    weight = r.integers(1, 4, 150).astype(float) if weighted else np.ones(150)
+    blocks = blocks_of(X, y, 3, weight if weighted else None)
+    fitted = BinExpander(bins=20).fit_blocks(blocks)
+    w = r.normal(size=fitted.n_features_out)
+    tables = tuple(coarse(bins.shares, False, CELLS) for bins in fitted.bins)
+    found = pair_scores(encoded(blocks, fitted), w, np.arange(5), tables)
+    np.testing.assert_allclose(found, slow_scores(X, y, weight, fitted, w, tables), rtol=1e-9, atol=1e-15)
+
+
+def test_the_pair_that_interacts_is_found_and_modelled():
+    (X, y), (other, truth) = checkerboard(), checkerboard(seed=5)
+    blocks = blocks_of(X, y, 2)
+    found = BinExpander(pairs=1).fit_blocks(blocks)
+    np.testing.assert_array_equal(found.pairs, [[1, 3]])
+    auc = {}
+    for pairs in (0, 1):
+        fitted = BinExpander(pairs=pairs).fit_blocks(blocks)
+        w = solve(all_pairs(encoded(blocks, fitted), 1e-3), tol=1e-2, max_passes=100).w
+        out = np.empty(len(other))
+        project(fitted.encode(Block.of(other, truth)).rows, w, out)
+        auc[pairs] = roc_auc_score(truth, out)
+    assert auc[0] < 0.8
+    assert auc[1] > 0.95
+
+
+def test_a_grid_counts_both_directions():
+    X, y = checkerboard()
+    X[:40, 1] = np.nan
+    expander = BinExpander(pairs=1, bins=40).fit(X, y)
+    fitted = expander.map_
+    assert fitted.pairs.tolist() == [[1, 3]]
+    names, Z = expander.get_feature_names_out(), expander.transform(X).toarray()
+    codes = fitted.codes(Block.of(X, y))
+    u, v = fitted.grid(1)[codes[:, 1]], fitted.grid(3)[codes[:, 3]]
+    assert (u[:40] == 0).all()  # missing values have the first row
+    assert (u[40:] > 0).all()
+    own = [k for k, name in enumerate(names) if "&" in name]
+    assert len(own) == 15 * 15
+    assert names[own[0]] == "x1 & x3 corner 1, 1"
+    expected = np.array([[(u >= a) & (v >= b) for b in range(1, 16)] for a in range(1, 16)]).reshape(225, -1).T / 15.0
+    np.testing.assert_allclose(Z[:, own], expected, rtol=1e-14)
+
+
+def test_coarse_cells_keep_neighbours_together():
+    shares = np.random.default_rng(0).random(64)
+    for missing in (False, True):
+        cells = coarse(shares / shares.sum(), missing, 16)
+        assert len(cells) == 64 + missing
+        assert cells.max() == 15
+        assert set(np.diff(cells.astype(int))) <= {0, 1}
+        assert (cells == 0).sum() == 1 or not missing
+    assert coarse(np.ones(3) / 3, True, 16).tolist() == [0, 1, 2, 3]
+
+
+def test_no_more_pairs_than_say_anything():
+    X, y = checkerboard(400)
+    with pytest.warns(UserWarning, match=r"pairs=50 with \d+ rows of the smaller class"):
+        fitted = BinExpander(pairs=50).fit_blocks(blocks_of(X, y))
+    assert 1 <= len(fitted.pairs) <= 10
+
+
+def test_one_class_is_refused():
+    with pytest.raises(InputError, match="both are needed"):
+        BinExpander(pairs=1).fit_blocks(blocks_of(np.eye(4), np.ones(4)))
