@@ -1,63 +1,52 @@
-"""Blocks on a Dask cluster. The only file that imports `distributed`."""
+"""Blocks on a Dask cluster, and clients of one. Only this file, `parts` and `calls` import `distributed`."""
 
 import copy
+import itertools
 import ssl
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import is_dataclass
 from typing import Any
 
 import dask
 import numpy as np
-from dask.core import literal
-from dask.sizeof import sizeof
-from distributed import Client, Future, KilledWorker, LocalCluster, Security, get_client
+from distributed import Client, Future, KilledWorker, LocalCluster, Security, get_client, get_worker, wait
 from distributed.client import FutureCancelledError
 from distributed.system import MEMORY_LIMIT
 
 from aucdist.data.block import Block
 from aucdist.data.storage.retries import patient
-from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, Step, StoredBlock, Summary, info_of, load
-from aucdist.engine.merge import MergeTree, Node
-from aucdist.engine.spans import in_one_span, let_go
-from aucdist.engine.steps import run_step
-from aucdist.errors import ClusterLost, InputError, RunError
-
-SMALL_ARGUMENTS = 2**18
-"""Arguments up to so many bytes in all go with each part's task; larger ones travel once to each worker."""
+from aucdist.engine.blocks import BlockInfo, Blocks, Loader, LocalBlocks, Step, StoredBlock, Summary, load
+from aucdist.engine.calls import Call, Held, Parts, died_again
+from aucdist.engine.parts import Part
+from aucdist.engine.steps import in_threads, run_step
+from aucdist.errors import ClusterLost, InputError
 
 
 class DaskBlocks(Blocks):
     """Blocks in the memory of a cluster's workers, or read there for each step.
 
-    Blocks that lie together are one part: a step runs as one task per part, which keeps (memory, summary) of its blocks on the
-    worker, and one more that sends the summaries. So a round costs the scheduler two tasks per worker, however many the
-    blocks. Dask keeps the chain of steps behind every part, so when a worker dies the survivors load its blocks again from
-    their source and repeat its steps: time is lost, not a bit of the answer.
+    Blocks that lie on one worker are one part. Dask places the parts, holds them and makes them again from their source where a
+    worker is lost. Steps are no tasks: the client calls a handler on each worker (`aucdist.engine.parts`), which runs the step on
+    its part with the worker's threads and sends the merged summaries. After a worker was lost its steps are repeated: that takes
+    time, and changes no bit of the answer.
 
     Parameters
     ----------
     client : distributed.Client
-    blocks : sequence of Future
-        Of `Block` or `StoredBlock`, each to be had again from its own task graph.
-    stream : bool, default=False
-        Whether they are stored, and so may be dealt out evenly wherever they were read first.
+    parts : sequence of Future
+        Of `Part`, each to be had again from its own task graph. Together they hold the blocks 0, 1, 2, ...
     """
 
-    @in_one_span()
-    def __init__(self, client: Client, blocks: Sequence[Future], *, stream: bool = False):
-        self._client = client
-        super().__init__(_gather(client, client.map(info_of, blocks, pure=False), "load"))
-        self._indices = _lying_together(client, blocks)
-        if stream:
-            _level(self._indices)
-        self._parts = [client.submit(_Part, part, *(blocks[i] for i in part), pure=False) for part in self._indices]
-        self._states: list[Future | None] = [None] * len(self._parts)
+    def __init__(self, client: Client, parts: Sequence[Future]):
+        infos = dict(itertools.chain(*_gather(client, client.map(_infos, parts, pure=False), "load")))
+        super().__init__([infos[number] for number in range(len(infos))])
+        self._parts = Parts(client, parts)
+        self._chain: list[Call] = []
+        self._held: Held | None = None
 
     @classmethod
     def load(cls, client: Client, loader: Loader, n_blocks: int, *, stream: bool = False) -> "DaskBlocks":
-        """Load block after block on the workers that will hold them, or with `stream` read them there for each step anew.
+        """Load the blocks on the workers, adjacent ones on the same, or with `stream` read them there for each step anew.
 
         The numbers are the same either way.
 
@@ -73,85 +62,74 @@ class DaskBlocks(Blocks):
         """
         # Not bound to workers by address: when all of them were lost at once, Dask would wait for the old addresses for ever,
         # even with allow_other_workers. It deals tasks of equal cost out evenly by itself.
-        first = StoredBlock.first_read if stream else load
-        with in_one_span():
-            futures = client.map(first, [loader] * n_blocks, range(n_blocks), pure=False)
-        return cls(client, futures, stream=stream)
+        n_parts = max(1, min(len(client.nthreads()), n_blocks))
+        bounds = [n_blocks * i // n_parts for i in range(n_parts + 1)]
+        numbers = [list(range(*ends)) for ends in itertools.pairwise(bounds)]
+        return cls(client, [client.submit(_load_part, loader, some, stream, pure=False) for some in numbers])
+
+    @classmethod
+    def of_futures(cls, client: Client, blocks: Sequence[Future]) -> "DaskBlocks":
+        """Make a part of the blocks that lie on one worker.
+
+        Parameters
+        ----------
+        client : distributed.Client
+        blocks : sequence of Future
+            Of `Block`, each to be had again from its own task graph.
+        """
+        wait(blocks)
+        holders, together = client.who_has(list(blocks)), dict[str, list[int]]()
+        for i, block in enumerate(blocks):
+            together.setdefault(min(holders[block.key], default=""), []).append(i)
+        parts = [client.submit(_make_part, some, *(blocks[i] for i in some), pure=False) for some in together.values()]
+        return cls(client, parts)
 
     def without_memory(self) -> "DaskBlocks":
         """Return the same blocks with empty memory."""
         other = copy.copy(self)
-        other._states = [None] * len(self._parts)
+        other._chain, other._held = [], None
         return other
 
-    @in_one_span()
+    def fork(self) -> "DaskBlocks":
+        """Return the same blocks with the memory they have now."""
+        other = copy.copy(self)
+        other._chain = list(self._chain)
+        return other
+
     def reduce(self, step: Step, *args: Any) -> Summary:
         """Run the step on the workers that hold the blocks."""
-        if self._client.status not in ("running", "connecting"):  # it would wait for ever
-            raise ClusterLost(f"the scheduler was lost before step '{step.__name__}'")
-        # One graph, one message: the client sends at most one every 10 ms.
-        name = f"aucdist-{step.__name__}-{uuid.uuid4().hex}"
-        large = _nbytes(args) * len(self._parts) > SMALL_ARGUMENTS
-        # Literally: what is a task by its look, a tuple with a function at its head, Dask would run.
-        as_they_are = (literal(args),)
-        graph: dict[Any, Any] = {(name, "args"): as_they_are} if large else {}
-        shared = (name, "args") if large else as_they_are
-        states, summaries = [], []
-        for i, (part, state) in enumerate(zip(self._parts, self._states, strict=True)):
-            states.append((name, "state", i))
-            summaries.append((name, "summary", i))
-            graph[states[-1]] = (_run, step, part, state, shared)
-            graph[summaries[-1]] = (_summaries, states[-1])
-        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "10GB"}):
-            futures = self._client.get(graph, states + summaries, sync=False)
-        told = _gather(self._client, futures[len(states) :], step.__name__)
-        self._states = futures[: len(states)]  # but what they were, if the step failed
-        return MergeTree(node for nodes in told for node in nodes).total()
+        chain = [*self._chain, Call.of(step, args)]
+        held = Held(self._parts, chain[-1].state)  # if the step fails, the workers forget what it left where it did not
+        total = self._parts.run(chain)
+        self._chain, self._held = chain, held
+        return total
 
-    @in_one_span()
     def exchange(self, cut: Step, join: Callable[..., Block], n_blocks: int) -> "DaskBlocks":
         """Return new blocks, each made of one piece of every block; the pieces go from worker to worker."""
-        client = self._client
-        cuts = [client.submit(_cut, cut, part, n_blocks, pure=False) for part in self._parts]
+        client = self._parts.client
+        cuts = [client.submit(_cut, cut, part, n_blocks, pure=False) for part in self._parts.futures]
         sent = [[client.submit(_pieces, pieces, b, pure=False) for pieces in cuts] for b in range(n_blocks)]
-        return DaskBlocks(
-            client,
-            [client.submit(_join, join, self._indices, b, n_blocks, *sent[b], pure=False) for b in range(n_blocks)],
+        return DaskBlocks.of_futures(
+            client, [client.submit(_join, join, b, n_blocks, *sent[b], pure=False) for b in range(n_blocks)]
         )
 
 
-class _Part:
-    """Blocks that one worker works on one after the other."""
+def _load_part(loader: Loader, numbers: list[int], stream: bool) -> Part:
+    blocks: list[Any] = [None] * len(numbers)
 
-    def __init__(self, numbers: Sequence[int], *blocks: Block | StoredBlock):
-        self.numbers, self.blocks = numbers, blocks
+    def load_block(i: int) -> None:
+        blocks[i] = (StoredBlock.first_read if stream else load)(loader, numbers[i])
 
-
-class _State:
-    """What a step left of a part: each block's memory, which stays, and the merged summaries, which go to the client."""
-
-    def __init__(self, memory: list[Any], nodes: list[Node]):
-        self.memory, self.nodes = memory, nodes
+    in_threads(load_block, len(numbers), get_worker().state.nthreads)
+    return Part(numbers, blocks)
 
 
-def _lying_together(client: Client, blocks: Sequence[Future]) -> list[list[int]]:
-    """Return the indices of the blocks by worker and, within it, by thread."""
-    holders = client.who_has(list(blocks))
-    threads = client.nthreads()
-    by_worker: dict[str, list[int]] = {}
-    for i, block in enumerate(blocks):
-        by_worker.setdefault(min(holders[block.key]), []).append(i)
-    parts = []
-    for worker, indices in sorted(by_worker.items()):
-        n = max(1, min(len(indices), threads.get(worker, 1)))
-        parts += [indices[k::n] for k in range(n)]
-    return parts
+def _make_part(numbers: list[int], *blocks: Block) -> Part:
+    return Part(numbers, blocks)
 
 
-def _level(parts: list[list[int]]) -> None:
-    """Move blocks from long parts to short ones, until they differ by one at most."""
-    while len(longest := max(parts, key=len)) > len(shortest := min(parts, key=len)) + 1:
-        shortest.append(longest.pop())
+def _infos(part: Part) -> list[tuple[int, BlockInfo]]:
+    return part.infos
 
 
 def blocks_from_collections(
@@ -178,7 +156,7 @@ def blocks_from_collections(
         client = get_client()
     except ValueError:
         return LocalBlocks(dask.compute(*made))
-    return DaskBlocks(client, client.compute(made))
+    return DaskBlocks.of_futures(client, client.compute(made))
 
 
 def dask_chunks(collection: Any, like: Any = None) -> list[Any]:
@@ -252,7 +230,6 @@ def local_client(workers: int = 2, threads: int = 1, memory_limit: str = "auto")
         Client(cluster) as client,
     ):  # fmt: skip
         client.wait_for_workers(workers)
-        _send_at_once(client)
         yield client
 
 
@@ -286,8 +263,6 @@ def connect(address: str, timeout: float = 10.0, tls: tuple[str, str, str] | Non
             raise InputError(f"{address}: no encrypted connection: {_reason(refused)}") from error
         raise InputError(f"no Dask scheduler answers at {address} within {timeout:g} s") from error
     with client:
-        let_go(client)
-        _send_at_once(client)
         yield client
 
 
@@ -301,8 +276,7 @@ def map_on_workers(client: Client, function: Callable[[Any], Any], items: Sequen
         Picklable; it runs again where a worker was lost. It may wait for a store that is out for a while.
     items : sequence
     """
-    with in_one_span():
-        futures = client.map(_patiently, [function] * len(items), list(items), pure=False)[::-1]
+    futures = client.map(_patiently, [function] * len(items), list(items), pure=False)[::-1]
     try:
         while futures:
             yield _gather(client, [futures.pop()], "map_on_workers")[0]
@@ -315,20 +289,13 @@ def _reason(error: ssl.SSLError) -> str:
     return str(error).split("] ")[-1].split(" (_ssl")[0]
 
 
-def _send_at_once(client: Client) -> None:
-    """Let the client send every millisecond rather than every ten: a round is a few short messages, each waited for."""
-    client.scheduler_comm.interval = 0.001
-
-
 def _gather(client: Client, futures: list[Future], what: str) -> list[Any]:
     try:
         return client.gather(futures)
     except FutureCancelledError as error:  # nobody here cancels what is waited for
         raise ClusterLost(f"the scheduler was lost in step '{what}'") from error
     except KilledWorker as error:
-        raise RunError(
-            f"workers died again and again in step '{what}'; the usual reason is memory: give each worker more"
-        ) from error
+        raise died_again(what) from error
 
 
 def _patiently(function: Callable[[Any], Any], item: Any) -> Any:
@@ -343,49 +310,21 @@ def _make_block(
     return Block.of(X, encode(np.asarray(y)), weight=weight, row_id=ids, index=index)
 
 
-def _run(step: Step, part: _Part, state: _State | None, shared: tuple[Any, ...]) -> _State:
-    memory = [None] * len(part.blocks) if state is None else state.memory
-    after, tree = run_step(step, part.blocks, memory, shared, part.numbers)
-    return _State(after, tree.nodes())
-
-
-def _cut(cut: Step, part: _Part, n_blocks: int) -> list[list[Any]]:
+def _cut(cut: Step, part: Part, n_blocks: int) -> dict[int, list[Any]]:
+    """Return the pieces of each block, by its number."""
     nothing = [None] * len(part.blocks)
-    return run_step(_keep_pieces, part.blocks, nothing, (cut, n_blocks), part.numbers)[0]
+    pieces, _ = run_step(_keep_pieces, part.blocks, nothing, (cut, n_blocks), part.numbers)
+    return dict(zip(part.numbers, pieces, strict=True))
 
 
 def _keep_pieces(block: Block, memory: None, cut: Step, n_blocks: int) -> tuple[list[Any], Summary]:
     return cut(block, memory, n_blocks)[1]["pieces"][0], {}
 
 
-def _pieces(cuts: list[list[Any]], index: int) -> list[Any]:
-    return [pieces[index] for pieces in cuts]
+def _pieces(cuts: dict[int, list[Any]], index: int) -> dict[int, Any]:
+    return {number: pieces[index] for number, pieces in cuts.items()}
 
 
-def _join(join: Callable[..., Block], indices: list[list[int]], index: int, n_blocks: int, *parts: list[Any]) -> Block:
-    by_block = {
-        i: piece for part, pieces in zip(indices, parts, strict=True) for i, piece in zip(part, pieces, strict=True)
-    }
+def _join(join: Callable[..., Block], index: int, n_blocks: int, *parts: dict[int, Any]) -> Block:
+    by_block = dict(itertools.chain(*(pieces.items() for pieces in parts)))
     return join([by_block[i] for i in range(len(by_block))], index, n_blocks)
-
-
-def _summaries(state: _State) -> list[Node]:
-    return state.nodes
-
-
-def _nbytes(thing: Any) -> int:
-    """Bytes of the arrays in a block, a dataclass, or nested lists, tuples and dicts of them."""
-    if isinstance(thing, np.ndarray):
-        return thing.nbytes
-    if isinstance(thing, dict):
-        return sum(map(_nbytes, thing.values()))
-    if isinstance(thing, list | tuple):
-        return sum(map(_nbytes, thing))
-    if is_dataclass(thing) or isinstance(thing, _Part | _State):
-        return sum(map(_nbytes, vars(thing).values()))
-    return 64
-
-
-# Dask would take each of these for a few bytes, and let a worker run out of memory.
-for _type in (Block, _Part, _State):
-    sizeof.register(_type)(_nbytes)

@@ -13,7 +13,8 @@ import pytest
 from aucdist import PairwiseHingeClassifier
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.engine.dask import SMALL_ARGUMENTS, DaskBlocks, connect, local_client
+from aucdist.engine.dask import DaskBlocks, connect, local_client
+from aucdist.engine.parts import FEW_BYTES
 from aucdist.errors import InputError, RunError
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import all_pairs
@@ -84,7 +85,7 @@ def count_bytes(block, memory, *args):
 
 def test_small_and_large_arguments(client):
     blocks = DaskBlocks.load(client, load, N_BLOCKS)
-    small, large = np.zeros(3), np.zeros(SMALL_ARGUMENTS)
+    small, large = np.zeros(3), np.zeros(FEW_BYTES)
     assert blocks.reduce(count_bytes, small) == {"bytes": [24] * N_BLOCKS, "index": list(range(N_BLOCKS))}
     assert blocks.reduce(count_bytes, small, large)["bytes"] == [48 + large.nbytes] * N_BLOCKS
 
@@ -93,7 +94,7 @@ def echo(block, memory, *args):
     return None, {"args": [args] if block.index == 0 else []}
 
 
-@pytest.mark.parametrize("size", [1, SMALL_ARGUMENTS])
+@pytest.mark.parametrize("size", [1, FEW_BYTES])
 def test_arguments_that_look_like_tasks_are_not_run(client, size):
     """A tuple with a function at its head is one in Dask's eyes, and a string may be the key of another task."""
     blocks = DaskBlocks.load(client, load, N_BLOCKS)
@@ -118,7 +119,6 @@ def die(block, memory):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-@pytest.mark.slow
 def count_up(block, memory, fails):
     if fails:
         raise ValueError("no more")

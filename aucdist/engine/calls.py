@@ -1,0 +1,305 @@
+"""The client's side of steps on workers: one call to each worker for a step, and what is done when a worker is lost."""
+
+import asyncio
+import itertools
+import time
+import warnings
+import weakref
+from collections.abc import Awaitable, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from distributed import Client, Future, KilledWorker
+
+from aucdist.engine.merge import MergeTree, Summary
+from aucdist.engine.parts import Answer, StepRunner, on_wire, pack, run_beside_scheduler, unpack
+from aucdist.engine.steps import Step
+from aucdist.errors import ClusterLost, RunError
+
+ALLOWED_LOSSES = 3
+"""So many workers may be lost in one step on one part, as Dask allows for a task: it may be the step that kills them."""
+
+SECONDS_TO_REACH = 5.0
+"""A worker that does not answer the client's first call for so long cannot be reached from here."""
+
+SECONDS_BETWEEN_LOOKS = 2.0
+"""How often it is looked whether a worker that works on a step is still there."""
+
+SECONDS_WITHOUT_WORKERS = 120.0
+"""A cluster that has no worker at all for so long is lost."""
+
+SECONDS_BETWEEN_SIGNS = 30.0
+"""How often the scheduler gets a task: it sees nothing of the steps, and one with an idle timeout would end the cluster."""
+
+_through_scheduler: weakref.WeakKeyDictionary[Client, bool] = weakref.WeakKeyDictionary()
+"""Whether the workers of a client cannot be reached by it."""
+
+_numbers = itertools.count()
+
+
+class Call(NamedTuple):
+    """A step with its arguments, packed, and the number of the state that it leaves on the workers."""
+
+    state: int
+    name: str
+    data: bytes
+
+    @classmethod
+    def of(cls, step: Step, args: tuple[Any, ...]) -> "Call":
+        """Pack a step with its arguments."""
+        return cls(next(_numbers), getattr(step, "__name__", type(step).__name__), pack((step, args)))
+
+
+class Held:
+    """A state that the workers keep for as long as this object lives."""
+
+    def __init__(self, parts: "Parts", state: int):
+        self._parts, self._state = parts, state
+        parts.held.add(state)
+
+    def __del__(self) -> None:
+        self._parts.held.discard(self._state)
+        self._parts.dropped.append(self._state)
+
+
+class Parts:
+    """The parts of a data set on the workers of a cluster.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    futures : sequence of Future
+        Of `Part`, each to be had again from its own task graph.
+
+    Attributes
+    ----------
+    held : set of int
+        States that the workers keep.
+    dropped : list of int
+        States that the workers are to forget with the next call.
+    """
+
+    def __init__(self, client: Client, futures: Sequence[Future]):
+        self.client, self.futures = client, list(futures)
+        self.held: set[int] = set()
+        self.dropped: list[int] = []
+        self._addresses: dict[Any, str] = {}
+        self._signed = time.monotonic()
+        self._sign: Future | None = None
+        self._task: asyncio.Task[Any] | None = None
+        install(client)
+
+    def run(self, chain: Sequence[Call]) -> Summary:
+        """Run the last call of a chain on every part, and return the sum of the summaries.
+
+        Where a part was lost, the whole chain runs again on it first.
+
+        Parameters
+        ----------
+        chain : sequence of Call
+            All calls since the memory was empty.
+
+        Raises
+        ------
+        ClusterLost
+            If the scheduler is gone, or all workers have been for a while.
+        RunError
+            If workers are lost again and again in this step.
+        """
+        if self.client.status != "running":
+            raise ClusterLost(f"the scheduler was lost before step '{chain[-1].name}'")
+        self._give_sign()
+        try:
+            answers = self.client.sync(self._run_everywhere, chain)
+        except BaseException:  # as Ctrl-C in this thread, of which the others know nothing
+            if self._task is not None and self.client.loop is not None:
+                self.client.loop.add_callback(self._task.cancel)
+            raise
+        return MergeTree(node for nodes in answers for node in unpack(nodes)).total()
+
+    async def _run_everywhere(self, chain: Sequence[Call]) -> list[bytes]:
+        self._task = asyncio.current_task()
+        forget, self.dropped = self.dropped, []
+        running = [asyncio.create_task(self._run_on(future, chain, forget)) for future in self.futures]
+        try:
+            return await asyncio.gather(*running)
+        except BaseException:
+            for task in running:
+                task.cancel()
+            self._stop(chain[-1])
+            raise
+
+    async def _run_on(self, future: Future, chain: Sequence[Call], forget: list[int]) -> bytes:
+        """Run the last call on one part, wherever it is, and return the merged summaries."""
+        call, before = chain[-1], chain[-2].state if len(chain) > 1 else None
+        forget = [
+            *forget,
+            *(old.state for old in chain[-3:-2] if old.state not in self.held),
+        ]  # it may have been made again
+        losses = 0
+        while True:
+            address = await self._find(future, call)
+            try:
+                answer = await self._ask(address, future, call, before, forget)
+                if "has" in answer:
+                    await self._repeat(address, future, chain, answer["has"])
+                    continue
+            except OSError as error:
+                self._addresses.pop(future.key, None)
+                losses += 1
+                if losses > ALLOWED_LOSSES:
+                    raise died_again(call.name) from error
+                continue
+            if "error" in answer:
+                raise unpack(answer["error"])
+            nodes: bytes = answer["nodes"]
+            return nodes
+
+    async def _repeat(self, address: str, future: Future, chain: Sequence[Call], has: list[int] | None) -> None:
+        """Repeat the calls before the last, from the newest state that is there; the part may be lost meanwhile."""
+        if has is None:  # it was moved, and the scheduler will know where to
+            self._addresses.pop(future.key, None)
+            await asyncio.sleep(0.1)
+            return
+        there = max((i for i, call in enumerate(chain) if call.state in has), default=-1)
+        for i in range(there + 1, len(chain) - 1):
+            before = chain[i - 1].state if i else None
+            forget = [] if i < 2 or chain[i - 2].state in self.held else [chain[i - 2].state]
+            answer = await self._ask(address, future, chain[i], before, forget)
+            if "error" in answer:
+                raise unpack(answer["error"])
+            if "has" in answer:
+                return
+
+    async def _ask(self, address: str, future: Future, call: Call, before: int | None, forget: list[int]) -> Answer:
+        """Have a worker run a step.
+
+        Raises
+        ------
+        OSError
+            If the worker is lost, or Dask has given it up.
+        """
+        request = {
+            "part": future.key, "before": before, "after": call.state, "call": on_wire(call.data), "forget": forget,
+        }  # fmt: skip
+        asked = asyncio.create_task(self._send(address, request))
+        try:
+            while not (await asyncio.wait({asked}, timeout=SECONDS_BETWEEN_LOOKS))[0]:
+                self._give_sign()
+                if address not in await self._holders(future):
+                    raise ConnectionError(f"{address} does not hold its part any more")
+        finally:
+            asked.cancel()
+        return asked.result()
+
+    async def _send(self, address: str, request: dict[str, Any]) -> Answer:
+        answer: Any
+        if _through_scheduler[self.client]:
+            answers = await self.client.run(run_beside_scheduler, request, workers=[address], on_error="return")
+            answer = answers.get(address)
+        else:
+            answer = await self.client.rpc(address).aucdist_run(**request)
+        if not isinstance(answer, dict):  # the worker, or its handler, was not there
+            raise ConnectionError(f"{address}: {answer!r}")
+        return answer
+
+    async def _find(self, future: Future, call: Call) -> str:
+        """Return the address of the worker that holds a part; wait while Dask makes it again.
+
+        Raises
+        ------
+        ClusterLost
+            If the scheduler is gone, or all workers have been for a while.
+        """
+        address = self._addresses.get(future.key)
+        empty_since = None
+        while address is None:
+            if future.status == "error":
+                try:
+                    await self.client.gather([future])
+                except KilledWorker as error:
+                    raise died_again(call.name) from error
+            if holders := await self._holders(future):
+                self._addresses[future.key] = address = holders[0]
+                break
+            if await _of_scheduler(self.client.nthreads()):
+                empty_since = None
+            else:
+                empty_since = empty_since or time.monotonic()
+                if time.monotonic() - empty_since > SECONDS_WITHOUT_WORKERS:
+                    raise ClusterLost(f"no worker was there for {SECONDS_WITHOUT_WORKERS:g} s in step '{call.name}'")
+            await asyncio.sleep(0.1)
+        return address
+
+    async def _holders(self, future: Future) -> list[str]:
+        """Return the addresses of the workers that hold a part."""
+        if future.status == "cancelled":  # nobody here cancels it
+            raise ClusterLost("the scheduler was lost")
+        found = await _of_scheduler(self.client.who_has([future]))
+        return sorted(found.get(future.key, ()))
+
+    def _stop(self, call: Call) -> None:
+        """Let the workers begin no more blocks of a step that nobody waits for; whether they hear it is not waited for either."""
+
+        async def tell(future: Future, address: str) -> None:
+            with suppress(Exception):
+                stop = self.client.rpc(address).aucdist_stop(part=future.key, after=call.state)
+                await asyncio.wait_for(stop, SECONDS_TO_REACH)
+
+        if not _through_scheduler[self.client]:
+            told = [tell(f, self._addresses[f.key]) for f in self.futures if f.key in self._addresses]
+            self._telling = asyncio.gather(*told)
+
+    def _give_sign(self) -> None:
+        """Give the scheduler something to do, if it is time."""
+        if time.monotonic() - self._signed > SECONDS_BETWEEN_SIGNS:
+            self._signed = time.monotonic()
+            self._sign = self.client.submit(int, pure=False)
+
+
+def install(client: Client) -> None:
+    """Install the handlers on all workers, present and future, and find out whether they can be called from here."""
+    client.register_plugin(StepRunner())
+    if client not in _through_scheduler:
+        reached = client.sync(_any_reached, client)
+        _through_scheduler[client] = not reached
+        if not reached:
+            warnings.warn(
+                "the workers cannot be reached from here, only their scheduler: each step goes through it, which is slower. Run "
+                "where the workers' addresses can be reached, or open their ports to here",
+                RuntimeWarning,
+                stacklevel=5,
+            )
+
+
+async def _any_reached(client: Client) -> bool:
+    """Tell whether any worker answers a call."""
+
+    async def reached(address: str) -> bool:
+        try:
+            await asyncio.wait_for(client.rpc(address).identity(), SECONDS_TO_REACH)
+        except OSError:
+            return False
+        return True
+
+    found = await asyncio.gather(*map(reached, await client.nthreads()))
+    return any(found) or not found
+
+
+async def _of_scheduler(answer: Awaitable[Any]) -> Any:
+    """Return what the scheduler answers.
+
+    Raises
+    ------
+    ClusterLost
+        If it does not.
+    """
+    try:
+        return await answer
+    except OSError as error:
+        raise ClusterLost(f"the scheduler was lost: {error}") from error
+
+
+def died_again(name: str) -> RunError:
+    """Return the error for a step in which one worker after the other was lost."""
+    return RunError(f"workers died again and again in step '{name}'; the usual reason is memory: give each worker more")

@@ -1,0 +1,181 @@
+"""The blocks that lie on one worker, and the handler there that runs steps on them. It is imported where `distributed` is.
+
+A handler is what Dask's own shuffle uses: a `WorkerPlugin` adds it to those of the worker, and whoever has the worker's address
+calls it. A call costs a tenth of the CPU time that a task costs, which the scheduler, the client and the worker all have to do
+with.
+"""
+
+import asyncio
+import threading
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import is_dataclass
+from typing import Any
+
+import numpy as np
+from dask.sizeof import sizeof
+from distributed import Worker, WorkerPlugin
+from distributed.protocol import to_serialize
+from distributed.protocol.pickle import dumps, loads
+
+from aucdist.data.block import Block
+from aucdist.engine.blocks import BlockInfo, StoredBlock, info_of
+from aucdist.engine.steps import run_step
+from aucdist.errors import RunError
+
+FEW_BYTES = 2**16
+"""Fewer bytes are quickest inside the message; more travel beside it, where they are not copied."""
+
+SECONDS_BETWEEN_LOOKS = 1.0
+"""A step whose rows nobody wants any more, as the client is gone, ends with a block after so long."""
+
+Answer = dict[str, Any]
+
+
+class Part:
+    """Blocks on one worker.
+
+    Dask holds a part as the result of a task, and makes it again elsewhere when the worker is lost. The blocks' memory is in the
+    part itself: it goes where the part goes, to disk or to another worker, and ends with it.
+
+    Parameters
+    ----------
+    numbers : sequence of int
+        Those of the blocks in the data set.
+    blocks : sequence of Block or StoredBlock
+    """
+
+    def __init__(self, numbers: Sequence[int], blocks: Sequence[Block | StoredBlock]):
+        self.numbers, self.blocks = list(numbers), list(blocks)
+        self.memories: dict[int, list[Any]] = {}
+        """The blocks' memory, by the number of the state that it belongs to."""
+
+    @property
+    def infos(self) -> list[tuple[int, BlockInfo]]:
+        """Describe the blocks, each with its number."""
+        return [(number, info_of(block)) for number, block in zip(self.numbers, self.blocks, strict=True)]
+
+
+class StepRunner(WorkerPlugin):
+    """Runs steps on the parts that a worker holds, each by the worker's threads, so that its event loop stays free."""
+
+    name = "aucdist-steps"
+    idempotent = True
+
+    def setup(self, worker: Worker) -> None:
+        """Add the handlers to those of the worker."""
+        self._worker = worker
+        self._running: dict[tuple[str, int], threading.Event] = {}
+        worker.handlers["aucdist_run"] = self.run
+        worker.handlers["aucdist_stop"] = self.stop
+
+    def teardown(self, worker: Worker) -> None:
+        """Let no more blocks be begun: the worker ends."""
+        for event in self._running.values():
+            event.set()
+
+    async def run(self, *, part: str, before: int | None, after: int, call: Any, forget: list[int]) -> Answer:
+        """Run a step on a part.
+
+        Parameters
+        ----------
+        part : str
+            The key of the part.
+        before, after : int
+            The numbers of the state that the step begins with (None: empty memory), and of the one that it leaves.
+        call : bytes
+            Step and arguments, as `pack` returned them.
+        forget : list of int
+            States that are not needed any more.
+
+        Returns
+        -------
+        dict
+            ``nodes``: the merged summaries, packed. Or ``error``: what the step raised, packed. Or ``has``, where the part or the
+            state is not here: the part's states that are (None: no part).
+        """
+        held: Any = self._worker.data.get(part)
+        if held is None:
+            return {"status": "OK", "has": None}
+        for state in forget:
+            held.memories.pop(state, None)
+        if before is not None and before not in held.memories:
+            return {"status": "OK", "has": list(held.memories)}
+        stop = self._running.setdefault((part, after), threading.Event())
+        work = asyncio.get_running_loop().run_in_executor(
+            self._worker.executors["default"], self._work, held, before, after, call, stop
+        )
+        try:
+            while not (await asyncio.wait({work}, timeout=SECONDS_BETWEEN_LOOKS))[0]:
+                if part not in self._worker.data:
+                    stop.set()
+        finally:
+            self._running.pop((part, after), None)
+        return {"status": "OK", **work.result()}
+
+    async def stop(self, *, part: str, after: int) -> Answer:
+        """Let a step begin no more blocks."""
+        if (event := self._running.get((part, after))) is not None:
+            event.set()
+        return {"status": "OK"}
+
+    def _work(self, part: Part, before: int | None, after: int, call: Any, stop: threading.Event) -> Answer:
+        try:
+            step, args = loads(call)
+            memory = [None] * len(part.blocks) if before is None else part.memories[before]
+            threads = self._worker.state.nthreads
+            left, tree = run_step(step, part.blocks, memory, args, part.numbers, threads=threads, stop=stop)
+            nodes = pack(tree.nodes())
+        except Exception as error:
+            return {"error": pack_error(error)}
+        part.memories[after] = left
+        return {"nodes": on_wire(nodes)}
+
+
+async def run_beside_scheduler(request: dict[str, Any], dask_worker: Worker) -> Answer:
+    """Call the handler from the worker itself: for clients that reach the scheduler alone, which relays this."""
+    runner: Any = dask_worker.plugins[StepRunner.name]
+    answer: Answer = await runner.run(**request)
+    return answer
+
+
+def pack(value: Any) -> bytes:
+    """Return a value as bytes: at once, so that whoever changes it later does not change what is sent."""
+    return bytes(dumps(value))
+
+
+def pack_error(error: Exception) -> bytes:
+    """Return an exception as bytes, with its traceback on the worker as a note."""
+    error.add_note("".join(traceback.format_exception(error)))
+    try:
+        data = pack(error)
+        loads(data)  # some can be written, but not read
+    except Exception:
+        return pack(RunError(f"{type(error).__name__}: {error}"))
+    return data
+
+
+def on_wire(data: bytes) -> Any:
+    """Return bytes in the form in which they travel fastest."""
+    return data if len(data) < FEW_BYTES else to_serialize(data)
+
+
+unpack: Callable[[bytes], Any] = loads
+
+
+def nbytes(thing: Any) -> int:
+    """Return the bytes of the arrays in a block, a dataclass, or nested lists, tuples and dicts of them."""
+    if isinstance(thing, np.ndarray):
+        return thing.nbytes
+    if isinstance(thing, dict):
+        return sum(map(nbytes, thing.values()))
+    if isinstance(thing, list | tuple):
+        return sum(map(nbytes, thing))
+    if is_dataclass(thing) or isinstance(thing, Part):
+        return sum(map(nbytes, vars(thing).values()))
+    return 64
+
+
+# Dask would take each of these for a few bytes, and let a worker run out of memory.
+for _type in (Block, Part):
+    sizeof.register(_type)(nbytes)

@@ -1,0 +1,387 @@
+"""What a fit on a cluster goes through: lost, hung and moved workers, clients that reach the scheduler alone, Ctrl-C."""
+
+import os
+import signal
+import threading
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from distributed import Client
+
+from aucdist.data.block import Block, partition
+from aucdist.engine import calls, parts
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.engine.calls import Call
+from aucdist.engine.dask import DaskBlocks, local_client
+from aucdist.errors import ClusterLost, RunError
+
+N_BLOCKS = 6
+
+
+def rows():
+    r = np.random.default_rng(0)
+    y = np.where(r.random(300) < 0.2, 1, -1)
+    return Block.of(r.normal(size=(300, 3)), y)
+
+
+def load(index):
+    return partition(rows(), N_BLOCKS)[index]
+
+
+def add(block, memory, value):
+    """Leave the sum of all values so far, to which 1e16 and 1 do not add up in any order."""
+    total = (0.0 if memory is None else memory) + value * (block.index + 1)
+    return total, {"totals": [total], "sum": total, "index": [block.index]}
+
+
+VALUES = (1e16, 1.0, -1e16, 0.1, 7.0)
+
+
+def chain_of(blocks, values=VALUES):
+    return [blocks.reduce(add, value) for value in values]
+
+
+EXPECTED = chain_of(LocalBlocks(partition(rows(), N_BLOCKS)))
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with local_client(2, threads=2, memory_limit="1GiB") as client:
+        yield client
+
+
+@pytest.fixture
+def client(cluster):
+    cluster.wait_for_workers(2)  # the test before may have killed some
+    return cluster
+
+
+def until(holds):
+    """Wait until something holds; it fails by the test's own time limit, if at all."""
+    while not holds():
+        time.sleep(0.02)
+
+
+def process_at(client, address):
+    return client.run(os.getpid, workers=[address])[address]
+
+
+def address_of(client, blocks, i):
+    (addresses,) = client.who_has([blocks._parts.futures[i]]).values()
+    return addresses[0]
+
+
+def kill(client, blocks, i=0):
+    os.kill(process_at(client, address_of(client, blocks, i)), signal.SIGKILL)
+
+
+def states(client, blocks):
+    """Return the numbers of the states that each part has on its worker."""
+
+    def found(dask_worker, keys=tuple(f.key for f in blocks._parts.futures)):
+        return {key: sorted(dask_worker.data[key].memories) for key in keys if key in dask_worker.data}
+
+    return {key: held for answer in client.run(found).values() for key, held in answer.items()}
+
+
+# ---- where blocks lie, and what is kept ----------------------------------------------------------------------------------
+
+
+def test_adjacent_blocks_lie_together_and_come_as_few_nodes(client):
+    blocks = DaskBlocks.load(client, load, N_BLOCKS)
+    numbers = client.gather([client.submit(lambda part: part.numbers, f) for f in blocks._parts.futures])
+    assert numbers == [[0, 1, 2], [3, 4, 5]]
+    assert len({address_of(client, blocks, i) for i in range(2)}) == 2
+    assert chain_of(blocks) == EXPECTED
+
+
+def test_blocks_wherever_they_lie_give_the_same_sums(client):
+    addresses = sorted(client.nthreads())
+    futures = [client.submit(load, i, workers=[addresses[i % 2]], pure=False) for i in range(N_BLOCKS)]
+    blocks = DaskBlocks.of_futures(client, futures)
+    assert [info.n_samples for info in blocks.infos] == [load(i).n_samples for i in range(N_BLOCKS)]
+    assert chain_of(blocks) == EXPECTED
+
+
+def test_workers_keep_what_is_needed_and_no_more(client):
+    blocks = DaskBlocks.load(client, load, N_BLOCKS)
+    for value in VALUES:
+        blocks.reduce(add, value)
+        assert all(len(held) <= 2 for held in states(client, blocks).values())
+    branch = blocks.fork()
+    assert branch.reduce(add, 1.0) == blocks.fork().reduce(add, 1.0)
+    empty = blocks.without_memory()
+    assert chain_of(empty) == EXPECTED
+    del branch, empty
+    blocks.reduce(add, 1.0)
+    blocks.reduce(add, 1.0)
+    assert all(len(held) == 2 for held in states(client, blocks).values())
+
+
+def test_a_part_ends_with_its_blocks(client):
+    blocks = DaskBlocks.load(client, load, N_BLOCKS)
+    blocks.reduce(add, 1.0)
+    keys = [f.key for f in blocks._parts.futures]
+    del blocks
+    until(lambda: not any(client.run(lambda dask_worker: any(key in dask_worker.data for key in keys)).values()))
+
+
+def test_a_worker_uses_its_threads(client, tmp_path):
+    def meet(block, memory, folder):
+        """Wait until two blocks of this worker were begun."""
+        mine = folder / str(os.getpid())
+        mine.mkdir(exist_ok=True)
+        (mine / str(block.index)).touch()
+        while len(list(mine.iterdir())) < 2:
+            time.sleep(0.01)
+        return None, {"n": 1}
+
+    assert DaskBlocks.load(client, load, N_BLOCKS).reduce(meet, tmp_path) == {"n": N_BLOCKS}
+
+
+# ---- losses --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_worker_killed_between_steps_costs_time_only(client):
+    blocks = DaskBlocks.load(client, load, N_BLOCKS)
+    found = [blocks.reduce(add, value) for value in VALUES[:3]]
+    kill(client, blocks)
+    assert found + [blocks.reduce(add, value) for value in VALUES[3:]] == EXPECTED
+
+
+def test_both_killed_at_once_with_a_branch_half_way(client):
+    blocks = DaskBlocks.load(client, load, N_BLOCKS)
+    found = [blocks.reduce(add, value) for value in VALUES[:2]]
+    branch = blocks.fork()
+    for pid in client.run(os.getpid).values():
+        os.kill(pid, signal.SIGKILL)
+    assert found + [blocks.reduce(add, value) for value in VALUES[2:]] == EXPECTED
+    assert found + [branch.reduce(add, value) for value in VALUES[2:]] == EXPECTED
+
+
+def die_once(block, memory, value, flag):
+    """Kill the worker in the middle of a step, but only while the file is there."""
+    if block.index == 4 and Path(flag).exists():
+        Path(flag).unlink()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return add(block, memory, value)
+
+
+def test_a_worker_killed_in_a_step_and_again_while_it_is_repeated(client, tmp_path):
+    blocks = DaskBlocks.load(client, load, N_BLOCKS)
+    found = []
+    for n, value in enumerate(VALUES):
+        flag = tmp_path / str(n)
+        if n in (2, 3):
+            flag.touch()
+        found.append(blocks.reduce(die_once, value, str(flag)))
+        if n == 2:  # when the third step is repeated for the loss in the fourth, it kills once more
+            flag.touch()
+    assert found == EXPECTED
+
+
+def test_a_part_that_was_moved_is_found(client):
+    blocks = DaskBlocks.load(client, load, N_BLOCKS)
+    found = [blocks.reduce(add, value) for value in VALUES[:2]]
+    key, here = blocks._parts.futures[0].key, address_of(client, blocks, 0)
+    client.replicate([blocks._parts.futures[0]], n=2)
+    # As Dask does when it retires a worker: the copy elsewhere stays, with the memory; the one here goes.
+    client.run_on_scheduler(
+        lambda dask_scheduler: dask_scheduler.request_remove_replicas(here, [key], stimulus_id="test")
+    )
+    until(lambda: here not in client.who_has([blocks._parts.futures[0]])[key])
+    assert found + [blocks.reduce(add, value) for value in VALUES[2:]] == EXPECTED
+
+
+def stop_myself(block, memory, value, flag):
+    if block.index == 0 and Path(flag).exists():
+        Path(flag).unlink()
+        os.kill(os.getpid(), signal.SIGSTOP)
+    return add(block, memory, value)
+
+
+async def give_up(dask_scheduler, address):
+    """Do what the scheduler does by itself when a worker has not been heard of for `worker-ttl`."""
+    await dask_scheduler.restart_workers([address], wait_for_workers=False, stimulus_id="test")
+
+
+def test_a_hung_worker_that_dask_gives_up_is_left(client, tmp_path, monkeypatch):
+    monkeypatch.setattr(calls, "SECONDS_BETWEEN_LOOKS", 0.1)
+    blocks = DaskBlocks.load(client, load, N_BLOCKS)
+    flag = tmp_path / "flag"
+    flag.touch()
+    address = address_of(client, blocks, 0)
+
+    def watch():
+        while flag.exists():
+            time.sleep(0.05)
+        client.run_on_scheduler(give_up, address=address)
+
+    helper = threading.Thread(target=watch)
+    helper.start()
+    found = [blocks.reduce(stop_myself, value, str(flag)) for value in VALUES]
+    helper.join()
+    assert found == EXPECTED
+
+
+def test_a_hung_worker_that_comes_back_goes_on(client, tmp_path):
+    blocks = DaskBlocks.load(client, load, N_BLOCKS)
+    flag = tmp_path / "flag"
+    flag.touch()
+    pid = process_at(client, address_of(client, blocks, 0))
+
+    def wake():
+        while flag.exists():
+            time.sleep(0.05)
+        time.sleep(0.3)
+        os.kill(pid, signal.SIGCONT)
+
+    helper = threading.Thread(target=wake)
+    helper.start()
+    assert [blocks.reduce(stop_myself, value, str(flag)) for value in VALUES] == EXPECTED
+    helper.join()
+
+
+def test_a_step_that_kills_each_worker_is_an_error_and_no_endless_loop(client):
+    def deadly(block, memory):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    with pytest.raises(RunError, match="again and again in step 'deadly'; the usual reason is memory"):
+        DaskBlocks.load(client, load, 1).reduce(deadly)
+
+
+def test_without_any_worker_the_cluster_is_lost_after_a_while(monkeypatch):
+    monkeypatch.setattr(calls, "SECONDS_WITHOUT_WORKERS", 0.5)
+    with local_client(1, memory_limit="1GiB") as alone:
+        blocks = DaskBlocks.load(alone, load, 2)
+        blocks.reduce(add, 1.0)
+        alone.cluster.scale(0)
+        until(lambda: not alone.nthreads())
+        with pytest.raises(ClusterLost, match=r"no worker was there for 0\.5 s in step 'add'"):
+            blocks.reduce(add, 1.0)
+
+
+def test_a_lost_scheduler_is_a_lost_cluster():
+    with local_client(1, memory_limit="1GiB") as other:
+        blocks = DaskBlocks.load(other, load, 2)
+        other.close()
+        with pytest.raises(ClusterLost, match="the scheduler was lost"):
+            blocks.reduce(add, 1.0)
+
+
+# ---- errors and ends -----------------------------------------------------------------------------------------------------
+
+
+class Strange(Exception):
+    def __init__(self, one, two):
+        super().__init__(f"{one} and {two}")
+
+
+def test_errors_arrive_with_their_place_and_those_that_cannot_travel_as_words(client):
+    def fails(block, memory):
+        raise OSError(f"block {block.index} cannot be read")  # which is no lost worker
+
+    def strange(block, memory):
+        raise Strange("this", "that")
+
+    blocks = DaskBlocks.load(client, load, 1)
+    with pytest.raises(OSError, match="block 0 cannot be read") as found:
+        blocks.reduce(fails)
+    assert "in fails" in found.value.__notes__[0]
+    with pytest.raises((RunError, Strange), match="this and that"):
+        blocks.reduce(strange)
+
+
+def wait_for(block, memory, folder, name):
+    """Say that the block was begun, and wait for the file."""
+    Path(folder, f"begun-{block.index}").touch()
+    for _ in range(1200):
+        if Path(folder, name).exists():
+            return memory, {"n": 1}
+        time.sleep(0.05)
+    raise AssertionError("nobody wrote the file")
+
+
+def stopped(dask_worker):
+    return [event.is_set() for event in dask_worker.plugins[parts.StepRunner.name]._running.values()]
+
+
+def begun(folder):
+    return sorted(int(p.name.partition("-")[2]) for p in folder.glob("begun-*"))
+
+
+def test_ctrl_c_ends_at_once_and_workers_begin_no_more_blocks(tmp_path):
+    with local_client(1, memory_limit="1GiB") as alone:
+        blocks = DaskBlocks.load(alone, load, N_BLOCKS)
+        before = blocks.reduce(add, 1.0)
+        main = threading.main_thread().ident
+
+        def interrupt():
+            while not begun(tmp_path):
+                time.sleep(0.05)
+            signal.pthread_kill(main, signal.SIGINT)
+
+        helper = threading.Thread(target=interrupt)
+        helper.start()
+        with pytest.raises(KeyboardInterrupt):
+            blocks.reduce(wait_for, str(tmp_path), "never")
+        helper.join()
+        assert begun(tmp_path) == [0]  # it came back while block 0 still waited
+        until(lambda: list(alone.run(stopped).values()) == [[True]])
+        (tmp_path / "never").touch()
+        # The blocks are as they were.
+        assert blocks.reduce(add, 0.0)["totals"] == before["totals"]
+        assert begun(tmp_path) == [0]
+
+
+def test_the_scheduler_sees_that_somebody_works(client, monkeypatch):
+    blocks = DaskBlocks.load(client, load, N_BLOCKS)
+    monkeypatch.setattr(calls, "SECONDS_BETWEEN_SIGNS", 0.0)
+    blocks.reduce(add, 1.0)
+    first = blocks._parts._sign
+    assert first is not None
+    monkeypatch.setattr(calls, "SECONDS_BETWEEN_SIGNS", 1e9)
+    blocks.reduce(add, 1.0)
+    assert blocks._parts._sign is first
+
+
+# ---- through the scheduler -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def far(client, monkeypatch):
+    """A client whose own calls to workers fail, as behind a firewall."""
+    with Client(client.scheduler.address, set_as_default=False) as far:
+        direct = far.rpc.connect
+        scheduler = far.scheduler.address
+
+        async def connect(addr, *args, **kwargs):
+            if addr != scheduler:
+                raise OSError(f"no way to {addr}")
+            return await direct(addr, *args, **kwargs)
+
+        monkeypatch.setattr(far.rpc, "connect", connect)
+        yield far
+
+
+def test_a_client_that_reaches_the_scheduler_alone_says_so_once_and_works(far, client):
+    with pytest.warns(RuntimeWarning, match="only their scheduler"):
+        blocks = DaskBlocks.load(far, load, N_BLOCKS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again = DaskBlocks.load(far, load, N_BLOCKS)
+        assert chain_of(blocks) == EXPECTED
+        found = [again.reduce(add, value) for value in VALUES[:3]]
+        kill(client, again, 1)
+        assert found + [again.reduce(add, value) for value in VALUES[3:]] == EXPECTED
+
+
+def test_calls_are_as_they_were_when_they_were_made():
+    w = np.zeros(3)
+    call = Call.of(add, (w,))
+    w += 1
+    (_, (sent,)) = parts.unpack(call.data)
+    assert sent.tolist() == [0, 0, 0]
