@@ -1,6 +1,7 @@
 """The suites `engine` and `workers`: the overhead of a reduction, and the speedup of a second worker."""
 
 import statistics
+import time
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -10,27 +11,87 @@ import numpy as np
 from aucdist.data.block import Block, partition
 from aucdist.data.shards.simulate import simulate
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
+from aucdist.errors import RunError
 from aucdist.kernels.rows import accumulate, project
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import all_pairs
-from flows.bench.common import Row, seconds_of
+from flows.bench.common import Row, real, seconds_of
 
 
 def engine(slow_peers: bool) -> Iterator[Row]:
-    """Time reductions with an empty step: 16 blocks in this process and on two worker processes."""
+    """Time reductions with an empty step on 16 blocks by carrier, and a fit on KDD Cup 99 on each."""
     from aucdist.engine.dask import DaskBlocks, local_client
 
-    def timed(name: str, blocks: Blocks, *args: Any) -> dict[str, Any]:
-        for _ in range(10):
-            blocks.reduce(_nothing, *args)
-        seconds = [seconds_of(lambda: blocks.reduce(_nothing, *args)) for _ in range(100)]
-        return {"engine": name, "ms per reduction (median of 100)": 1e3 * statistics.median(seconds)}
-
-    yield timed("LocalBlocks", LocalBlocks(partition(_small(), 16)))
+    kilobyte, megabyte = np.zeros(2**7), np.zeros(2**17)
+    small = partition(_small(), 16)
+    yield _timed("one process", "1 KB", LocalBlocks(small), kilobyte)
+    yield _timed("one process, two threads", "1 KB", LocalBlocks(small, n_jobs=2), kilobyte)
     with local_client(2) as client:
         blocks = DaskBlocks.load(client, partial(_small_block, 16), 16)
-        yield timed("DaskBlocks, no arguments", blocks)
-        yield timed("DaskBlocks, 1 MB of arguments", blocks, np.zeros(2**17))
+        for size, sent in (("1 KB", kilobyte), ("1 MB", megabyte)):
+            yield _timed("two workers", size, blocks, sent)
+            yield _timed("two workers, tasks in place of calls", size, _AsTasks(client, blocks), sent)
+    yield from _fits()
+
+
+def _timed(carrier: str, size: str, blocks: "Blocks | _AsTasks", sent: np.ndarray) -> Row:
+    """Time reductions whose arguments and, of each part, whose summary have a size."""
+    for _ in range(10):
+        blocks.reduce(_echo, sent)
+    cpu = time.process_time()
+    seconds = [seconds_of(lambda: blocks.reduce(_echo, sent)) for _ in range(100)]
+    return {
+        "carrier": carrier, "of": size, "ms (least of 100)": 1e3 * min(seconds),
+        "ms (median)": 1e3 * statistics.median(seconds), "CPU ms, client and scheduler": 10 * (time.process_time() - cpu),
+    }  # fmt: skip
+
+
+class _AsTasks:
+    """The cheapest reduction by tasks: one for each part, sent and gathered by the client."""
+
+    def __init__(self, client: Any, blocks: Any):
+        self._client, self._parts = client, blocks._parts.futures
+
+    def reduce(self, step: Any, sent: np.ndarray) -> None:
+        self._client.gather([self._client.submit(_add_to, part, sent, pure=False) for part in self._parts])
+
+
+def _add_to(part: Any, sent: np.ndarray) -> np.ndarray:
+    return sent + len(part.numbers)
+
+
+def _fits() -> Iterator[Row]:
+    """Fit KDD Cup 99 at lam 1e-3 in four blocks on each carrier: the weights are the same to the last bit."""
+    from aucdist.engine.dask import DaskBlocks, local_client
+
+    rows = partition(real("kddcup99")[0], 4)
+    found, base = set(), 0.0
+
+    def fitted(carrier: str, blocks: Blocks) -> Row:
+        nonlocal base
+        solve(all_pairs(blocks, 1e-3), tol=1.0, max_passes=1)
+        cpu, start = time.process_time(), time.perf_counter()
+        fit = solve(all_pairs(blocks, 1e-3), tol=1e-3, max_passes=100)
+        seconds = time.perf_counter() - start
+        base = base or seconds
+        found.add(fit.w.tobytes())
+        if len(found) > 1:
+            raise RunError(f"{carrier}: other weights than before")
+        return {
+            "carrier": carrier, "of": "KDD, lam 1e-3", "seconds": seconds, "over one process": seconds / base,
+            "passes": fit.passes, "CPU s of this process": time.process_time() - cpu,
+        }  # fmt: skip
+
+    for _ in range(3):
+        yield fitted("one process", LocalBlocks(rows))
+        yield fitted("one process, two threads", LocalBlocks(rows, n_jobs=2))
+        with local_client(2) as client:
+            futures = [client.submit(_as_it_is, f, pure=False) for f in client.scatter(rows, hash=False)]
+            yield fitted("two workers", DaskBlocks.of_futures(client, futures))
+
+
+def _as_it_is(block: Block) -> Block:
+    return block
 
 
 def workers(slow_peers: bool) -> Iterator[Row]:
@@ -84,5 +145,5 @@ def _small_block(n_blocks: int, index: int) -> Block:
     return partition(_small(), n_blocks)[index]
 
 
-def _nothing(block: Block, memory: None, *args: Any) -> tuple[None, Summary]:
-    return None, {"n": block.n_samples}
+def _echo(block: Block, memory: None, sent: np.ndarray) -> tuple[None, Summary]:
+    return None, {"sent": sent}

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from aucdist.engine.steps import number_of_threads
 from aucdist.errors import InputError
 from flows.config.data import CacheMode
 
@@ -61,6 +62,21 @@ def worker_memory(client: Any) -> list[tuple[int, int]]:
     from aucdist.engine.dask import memory_here, memory_of_workers
 
     return [(memory_here(), 1)] if client is None else memory_of_workers(client)
+
+
+def threads_that_fit(n_jobs: int, largest_block: int) -> int:
+    """Return the number of threads that `n_jobs` means, or as many fewer as this process has memory for while it streams.
+
+    Parameters
+    ----------
+    n_jobs : int
+    largest_block : int
+        Bytes.
+    """
+    from aucdist.engine.dask import memory_here
+
+    fit = int(SHARE_FOR_ROWS * memory_here() // (BLOCKS_WHILE_STREAMING * max(largest_block, 1)))
+    return max(1, min(number_of_threads(n_jobs), fit))
 
 
 def _size(n_bytes: int) -> str:

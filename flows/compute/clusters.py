@@ -9,11 +9,20 @@ from typing import Any
 from aucdist.data.storage.files import remove
 from aucdist.errors import InputError
 from flows.compute.workers import Workers
-from flows.config.cluster import Adaptive, AddressConfig, ClusterConfig, KubernetesConfig, LocalClusterConfig, NoCluster
+from flows.config.cluster import (
+    Adaptive,
+    AddressConfig,
+    ClusterConfig,
+    FitClusterConfig,
+    KubernetesConfig,
+    LocalClusterConfig,
+    NoCluster,
+    ThreadsHere,
+)
 
 
 @contextmanager
-def open_cluster(config: ClusterConfig, name: str) -> Iterator[Workers]:
+def open_cluster(config: ClusterConfig | FitClusterConfig, name: str) -> Iterator[Workers]:
     """Connect to a cluster, or start one, and yield its workers; afterwards the cluster and its scratch folder are released.
 
     Parameters
@@ -46,11 +55,11 @@ def open_cluster(config: ClusterConfig, name: str) -> Iterator[Workers]:
         with _scratch(config.scratch, name) as scratch, dask_cluster(config, name) as client:
             yield Workers(client, scratch)
     else:
-        yield Workers()
+        yield Workers(n_jobs=config.n_jobs if isinstance(config, ThreadsHere) else 1)
 
 
 @contextmanager
-def fixed_worker_set(config: ClusterConfig, workers: Workers, n_blocks: int) -> Iterator[None]:
+def fixed_worker_set(config: ClusterConfig | FitClusterConfig, workers: Workers, n_blocks: int) -> Iterator[None]:
     """Keep the number of workers constant while rows are partitioned and a model is fitted to them.
 
     A cluster that scales by its load is first scaled to one worker for each block, within its limits. Others stay as they are.

@@ -19,10 +19,13 @@ class Workers:
         None: this process does everything.
     scratch : str
         A folder or URL that every worker can read and write; empty without a client.
+    n_jobs : int
+        Threads that work on blocks in this process, where there is no client; -1: one for each core.
     """
 
     client: Any = None
     scratch: str = ""
+    n_jobs: int = 1
 
     def parallel_map(self, observer: RunObserver | None = None) -> ParallelMap:
         """Return a `map` over the workers (or in this process): results come in order.

@@ -2,9 +2,10 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from aucdist.engine.dashboard import has_bokeh, no_bokeh
+from aucdist.engine.steps import number_of_threads
 from aucdist.errors import InputError
 from flows.config.base import Strict
 
@@ -17,6 +18,21 @@ class NoCluster(Strict):
     """Everything in this process."""
 
     kind: Literal["none"] = "none"
+
+
+class ThreadsHere(NoCluster):
+    """Everything in this process; several threads share the work of a fit."""
+
+    n_jobs: int = Field(
+        default=-1,
+        description="Threads that work on the blocks of a fit, with the same results for any number; -1: one for each core",
+    )
+
+    @field_validator("n_jobs")
+    @classmethod
+    def _is_a_number_of_threads(cls, n_jobs: int) -> int:
+        number_of_threads(n_jobs)
+        return n_jobs
 
 
 class LocalClusterConfig(Strict):
@@ -107,6 +123,10 @@ class KubernetesConfig(Strict):
 
 ClusterConfig = Annotated[
     NoCluster | LocalClusterConfig | AddressConfig | KubernetesConfig, Field(discriminator="kind")
+]
+
+FitClusterConfig = Annotated[
+    ThreadsHere | LocalClusterConfig | AddressConfig | KubernetesConfig, Field(discriminator="kind")
 ]
 
 

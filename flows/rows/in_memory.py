@@ -107,7 +107,7 @@ class InMemoryRows:
                 raise InputError(
                     "cache: stream is for shards or for workers; here the rows are in this process already"
                 )
-            return LocalBlocks(partition(self.block, self.n_blocks))
+            return LocalBlocks(partition(self.block, self.n_blocks), n_jobs=workers.n_jobs)
         written = self.for_workers(schema, workers, part)
         stream, why = written.choose_cache(cache, workers)
         if stream:

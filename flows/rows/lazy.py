@@ -13,7 +13,7 @@ from aucdist.data.shards.block_reader import ParallelMap
 from aucdist.data.shards.manifest import Manifest
 from aucdist.data.shards.shard import read_shard
 from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, load
-from flows.compute.cache import choose_cache, worker_memory
+from flows.compute.cache import choose_cache, threads_that_fit, worker_memory
 from flows.compute.workers import Workers
 from flows.config.data import CacheMode
 from flows.progress.console import RunObserver
@@ -77,7 +77,8 @@ class LazyRows:
     def load(self, workers: Workers, *, stream: bool = False) -> Blocks:
         """Load the blocks on the workers, or with `stream` have them read for each step."""
         if workers.client is None:
-            return LocalBlocks.load(self.loader, self.n_blocks, stream=stream)
+            n_jobs = threads_that_fit(workers.n_jobs, self.largest_block) if stream else workers.n_jobs
+            return LocalBlocks.load(self.loader, self.n_blocks, stream=stream, n_jobs=n_jobs)
         from aucdist.engine.dask import DaskBlocks
 
         return DaskBlocks.load(workers.client, self.loader, self.n_blocks, stream=stream)

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from aucdist.errors import InputError
 from flows.config.base import NAME, Strict
 from flows.config.checkpoint import CheckpointConfig
-from flows.config.cluster import ClusterConfig, NoCluster, refuse_report
+from flows.config.cluster import FitClusterConfig, ThreadsHere, refuse_report
 from flows.config.data import CacheMode, DataConfig
 from flows.config.loading import load_config
 from flows.config.model import ModelConfig, refuse_nonlinear
@@ -23,7 +23,7 @@ class TrainConfig(Strict):
     name: str = Field(pattern=NAME, description="Names the run folder and the Prefect run")
     data: DataConfig
     model: ModelConfig = Field(default_factory=ModelConfig, description="What is fitted")
-    cluster: ClusterConfig = Field(default_factory=NoCluster, description="Where it runs")
+    cluster: FitClusterConfig = Field(default_factory=ThreadsHere, description="Where it runs")
     blocks: int | None = Field(
         default=None, ge=1, description="Blocks that the rows are partitioned into; by default one for each 64 MiB"
     )

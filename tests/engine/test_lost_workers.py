@@ -48,15 +48,16 @@ EXPECTED = chain_of(LocalBlocks(partition(rows(), N_BLOCKS)))
 
 
 @pytest.fixture(scope="module")
-def cluster():
+def client():
     with local_client(2, threads=2, memory_limit="1GiB") as client:
         yield client
 
 
 @pytest.fixture
-def client(cluster):
-    cluster.wait_for_workers(2)  # the test before may have killed some
-    return cluster
+def mortal():
+    """A client of workers that the test may kill: one that is killed while it starts is given up by its nanny."""
+    with local_client(2, threads=2, memory_limit="1GiB") as client:
+        yield client
 
 
 def until(holds):
@@ -145,18 +146,18 @@ def test_a_worker_uses_its_threads(client, tmp_path):
 # ---- losses --------------------------------------------------------------------------------------------------------------
 
 
-def test_a_worker_killed_between_steps_costs_time_only(client):
-    blocks = DaskBlocks.load(client, load, N_BLOCKS)
+def test_a_worker_killed_between_steps_costs_time_only(mortal):
+    blocks = DaskBlocks.load(mortal, load, N_BLOCKS)
     found = [blocks.reduce(add, value) for value in VALUES[:3]]
-    kill(client, blocks)
+    kill(mortal, blocks)
     assert found + [blocks.reduce(add, value) for value in VALUES[3:]] == EXPECTED
 
 
-def test_both_killed_at_once_with_a_branch_half_way(client):
-    blocks = DaskBlocks.load(client, load, N_BLOCKS)
+def test_both_killed_at_once_with_a_branch_half_way(mortal):
+    blocks = DaskBlocks.load(mortal, load, N_BLOCKS)
     found = [blocks.reduce(add, value) for value in VALUES[:2]]
     branch = blocks.fork()
-    for pid in client.run(os.getpid).values():
+    for pid in mortal.run(os.getpid).values():
         os.kill(pid, signal.SIGKILL)
     assert found + [blocks.reduce(add, value) for value in VALUES[2:]] == EXPECTED
     assert found + [branch.reduce(add, value) for value in VALUES[2:]] == EXPECTED
@@ -170,8 +171,8 @@ def die_once(block, memory, value, flag):
     return add(block, memory, value)
 
 
-def test_a_worker_killed_in_a_step_and_again_while_it_is_repeated(client, tmp_path):
-    blocks = DaskBlocks.load(client, load, N_BLOCKS)
+def test_a_worker_killed_in_a_step_and_again_while_it_is_repeated(mortal, tmp_path):
+    blocks = DaskBlocks.load(mortal, load, N_BLOCKS)
     found = []
     for n, value in enumerate(VALUES):
         flag = tmp_path / str(n)
@@ -208,17 +209,17 @@ async def give_up(dask_scheduler, address):
     await dask_scheduler.restart_workers([address], wait_for_workers=False, stimulus_id="test")
 
 
-def test_a_hung_worker_that_dask_gives_up_is_left(client, tmp_path, monkeypatch):
+def test_a_hung_worker_that_dask_gives_up_is_left(mortal, tmp_path, monkeypatch):
     monkeypatch.setattr(calls, "SECONDS_BETWEEN_LOOKS", 0.1)
-    blocks = DaskBlocks.load(client, load, N_BLOCKS)
+    blocks = DaskBlocks.load(mortal, load, N_BLOCKS)
     flag = tmp_path / "flag"
     flag.touch()
-    address = address_of(client, blocks, 0)
+    address = address_of(mortal, blocks, 0)
 
     def watch():
         while flag.exists():
             time.sleep(0.05)
-        client.run_on_scheduler(give_up, address=address)
+        mortal.run_on_scheduler(give_up, address=address)
 
     helper = threading.Thread(target=watch)
     helper.start()
@@ -227,11 +228,11 @@ def test_a_hung_worker_that_dask_gives_up_is_left(client, tmp_path, monkeypatch)
     assert found == EXPECTED
 
 
-def test_a_hung_worker_that_comes_back_goes_on(client, tmp_path):
-    blocks = DaskBlocks.load(client, load, N_BLOCKS)
+def test_a_hung_worker_that_comes_back_goes_on(mortal, tmp_path):
+    blocks = DaskBlocks.load(mortal, load, N_BLOCKS)
     flag = tmp_path / "flag"
     flag.touch()
-    pid = process_at(client, address_of(client, blocks, 0))
+    pid = process_at(mortal, address_of(mortal, blocks, 0))
 
     def wake():
         while flag.exists():
@@ -245,12 +246,12 @@ def test_a_hung_worker_that_comes_back_goes_on(client, tmp_path):
     helper.join()
 
 
-def test_a_step_that_kills_each_worker_is_an_error_and_no_endless_loop(client):
+def test_a_step_that_kills_each_worker_is_an_error_and_no_endless_loop(mortal):
     def deadly(block, memory):
         os.kill(os.getpid(), signal.SIGKILL)
 
     with pytest.raises(RunError, match="again and again in step 'deadly'; the usual reason is memory"):
-        DaskBlocks.load(client, load, 1).reduce(deadly)
+        DaskBlocks.load(mortal, load, 1).reduce(deadly)
 
 
 def test_without_any_worker_the_cluster_is_lost_after_a_while(monkeypatch):
@@ -352,9 +353,9 @@ def test_the_scheduler_sees_that_somebody_works(client, monkeypatch):
 
 
 @pytest.fixture
-def far(client, monkeypatch):
+def far(mortal, monkeypatch):
     """A client whose own calls to workers fail, as behind a firewall."""
-    with Client(client.scheduler.address, set_as_default=False) as far:
+    with Client(mortal.scheduler.address, set_as_default=False) as far:
         direct = far.rpc.connect
         scheduler = far.scheduler.address
 
@@ -367,7 +368,7 @@ def far(client, monkeypatch):
         yield far
 
 
-def test_a_client_that_reaches_the_scheduler_alone_says_so_once_and_works(far, client):
+def test_a_client_that_reaches_the_scheduler_alone_says_so_once_and_works(far, mortal):
     with pytest.warns(RuntimeWarning, match="only their scheduler"):
         blocks = DaskBlocks.load(far, load, N_BLOCKS)
     with warnings.catch_warnings():
@@ -375,7 +376,7 @@ def test_a_client_that_reaches_the_scheduler_alone_says_so_once_and_works(far, c
         again = DaskBlocks.load(far, load, N_BLOCKS)
         assert chain_of(blocks) == EXPECTED
         found = [again.reduce(add, value) for value in VALUES[:3]]
-        kill(client, again, 1)
+        kill(mortal, again, 1)
         assert found + [again.reduce(add, value) for value in VALUES[3:]] == EXPECTED
 
 

@@ -122,15 +122,52 @@ def both_workers_killed(data: str, folder: Path) -> np.ndarray:
     return run.weights()
 
 
+def worker_killed_in_a_step(data: str, folder: Path) -> np.ndarray:
+    """SIGKILL of one of two workers at five moments of a fit, whatever it is doing; its nanny starts it anew each time."""
+    run = Run(config(data, folder), folder)
+    for number in range(5):
+        run.wait_for_round(ROUNDS + 9 * number)
+        time.sleep(0.013 * number)  # the rounds are as long as they are: this falls into other steps of one
+        if len(workers := run.workers()) == 2:
+            os.kill(workers[number % 2], signal.SIGKILL)
+    return run.weights()
+
+
+def killed_while_made_again(data: str, folder: Path) -> np.ndarray:
+    """SIGKILL of one of two workers, and of the other while Dask makes the first one's blocks again there."""
+    run = Run(config(data, folder), folder)
+    run.wait_for_round()
+    first, second = run.workers()[:2]
+    os.kill(first, signal.SIGKILL)
+    time.sleep(0.1)
+    os.kill(second, signal.SIGKILL)
+    return run.weights()
+
+
+def worker_hangs(data: str, folder: Path) -> np.ndarray:
+    """SIGSTOP of one of two workers for a minute."""
+    return _stopped(data, folder, 60)
+
+
+def worker_never_wakes(data: str, folder: Path) -> np.ndarray:
+    """SIGSTOP of one of two workers for good: Dask gives it up after its time to live, here 30 s, and starts another."""
+    return _stopped(data, folder, None, DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL="30s")
+
+
 def worker_stopped(data: str, folder: Path) -> np.ndarray:
     """SIGSTOP of one of two workers for 30 s."""
-    run = Run(config(data, folder), folder)
+    return _stopped(data, folder, 30)
+
+
+def _stopped(data: str, folder: Path, seconds: float | None, **environment: str) -> np.ndarray:
+    run = Run(config(data, folder), folder, **environment)
     run.wait_for_round()
     pid = run.workers()[0]
     os.kill(pid, signal.SIGSTOP)
-    time.sleep(30)
-    with suppress(ProcessLookupError):  # whoever watches it may have replaced it
-        os.kill(pid, signal.SIGCONT)
+    if seconds is not None:
+        time.sleep(seconds)
+        with suppress(ProcessLookupError):  # whoever watches it may have replaced it
+            os.kill(pid, signal.SIGCONT)
     return run.weights()
 
 
@@ -246,7 +283,11 @@ def disk_full(data: str, folder: Path) -> np.ndarray:
 FAULTS: dict[str, Callable[[str, Path], np.ndarray]] = {
     "worker-killed": worker_killed,
     "both-workers-killed": both_workers_killed,
+    "worker-killed-in-a-step": worker_killed_in_a_step,
+    "killed-while-made-again": killed_while_made_again,
     "worker-stopped": worker_stopped,
+    "worker-hangs": worker_hangs,
+    "worker-never-wakes": worker_never_wakes,
     "scheduler-killed": scheduler_killed,
     "flow-killed": flow_killed,
     "flow-terminated": flow_terminated,

@@ -12,6 +12,7 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import roc_auc_score
 
 from aucdist.engine.dask import local_client
+from aucdist.errors import InputError
 from aucdist.model import load_model
 from flows.progress.console import LineObserver
 from flows.train import run as pipeline
@@ -112,3 +113,14 @@ def test_on_a_scheduler_that_is_running_already(tmp_path: Path) -> None:
         assert len(client.scheduler_info()["workers"]) == 1  # the cluster is not ours to end
     assert there["metrics"] == here["metrics"]
     assert list((tmp_path / "scratch").iterdir()) == []
+
+
+def test_threads_do_not_change_a_bit(tmp_path: Path) -> None:
+    done = [run(tmp_path / str(n), f"cluster={{kind: none, n_jobs: {n}}}") for n in (1, 3, -1)]
+    assert len({(Path(one["run"]) / "model/weights.npy").read_bytes() for one in done}) == 1
+    assert len({json.dumps(one["metrics"]) for one in done}) == 1
+
+
+def test_a_number_of_threads_that_means_nothing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="n_jobs is 0"):
+        run(tmp_path, "cluster={kind: none, n_jobs: 0}")
