@@ -1,4 +1,4 @@
-"""Prints the reference of all configurations, a table for each of the models that check them."""
+"""Prints the configuration reference: a table of keys for each configuration of a command, and for the models in it."""
 
 import types
 from collections.abc import Iterator
@@ -8,41 +8,36 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from flows.cv.config import CvConfig
-from flows.score.config import ScoreConfig
-from flows.shard.config import ShardConfig
-from flows.train.config import TrainConfig
+from flows.cli import COMMANDS
+from flows.command import Command
+from flows.config.loading import configs_folder
 
-TOP: dict[type[BaseModel], str] = {
-    TrainConfig: "`aucdist train` and the flow `train-auc`; files in `configs/train`.",
-    CvConfig: "`aucdist cv` and the flow `cross-validate`; files in `configs/cv`.",
-    ShardConfig: "The flow `shard-data`; `aucdist shard` makes one of its arguments.",
-    ScoreConfig: "The flow `score`; `aucdist score` makes one of its arguments.",
-}
 WORDS = {str: "text", int: "integer", float: "number", bool: "true or false", Any: "any value", dict: "mapping"}
-BOUNDS = {"ge": "at least {}", "gt": "above {}", "le": "at most {}", "lt": "below {}", "min_length": "at least {} long"}
+LIMITS = {"ge": "at least {}", "gt": "above {}", "le": "at most {}", "lt": "below {}", "min_length": "at least {} long"}
 
 INTRO = """\
 # Configuration
 
-Generated from the models in `flows/train/config.py` and its neighbours, which check every configuration before any work
-starts: a key that is not listed here is refused, with the nearest one that is. Files are YAML; `--set key.sub=value`
-changes one key, and its value is YAML too. In place of the keys of a `cluster` the name of a file in `configs/cluster`
-may stand, or its path. `model` takes, beyond the keys below, every parameter of the estimator it names.
+Generated from the models in `flows/<command>/config.py` and `flows/config`, which check every configuration before any work
+starts: a key that is not listed here is an error, which names the nearest one that is. Files are YAML; `--set key.sub=value`
+changes one key, and its value is YAML too. `cluster` is a mapping with the keys below, or the name or path of a file in
+`configs/cluster`. `model` takes, beyond the keys below, every parameter of the estimator that it names.
 """
 
 
 def main() -> None:
     """Print the page."""
     print(INTRO)
-    models = reachable(list(TOP))
+    top = {command.load("config", command.config): command for command in COMMANDS if command.config}
+    models = reachable(list(top))
     for model in models:
-        print(f"## {model.__name__}\n\n{TOP.get(model, '')} {sentences(model)}\n")
+        use = f"{use_of(top[model])} " if model in top else ""
+        print(f"## {model.__name__}\n\n{use}{description(model)}\n")
         print("| key | value | default | |\n|---|---|---|---|")
         for name, field in model.model_fields.items():
             cells = (
                 f"`{name}`",
-                spelled(field.annotation, models) + bounds(field),
+                type_text(field.annotation, models) + limits_of(field),
                 default(field),
                 field.description or "",
             )
@@ -50,13 +45,21 @@ def main() -> None:
         print()
 
 
-def sentences(model: type[BaseModel]) -> str:
-    """Return what a model says of itself."""
+def use_of(command: Command) -> str:
+    """Return a sentence on where the configuration of a command comes from."""
+    flow = command.flow.replace("_", "-")
+    if configs_folder(command.name).is_dir():
+        return f"`aucdist {command.name}` and the flow `{flow}`; files in `configs/{command.name}`."
+    return f"The flow `{flow}`; `aucdist {command.name}` makes one of its arguments."
+
+
+def description(model: type[BaseModel]) -> str:
+    """Return the docstring of a model."""
     return (model.__doc__ or "").strip()
 
 
 def reachable(models: list[type[BaseModel]]) -> list[type[BaseModel]]:
-    """Return the models and those of their fields, each once."""
+    """Return models and the models of their fields, each once."""
     found = list(models)
     for model in found:  # grows
         for field in model.model_fields.values():
@@ -72,37 +75,37 @@ def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
         yield from models_in(part)
 
 
-def spelled(annotation: Any, models: list[type[BaseModel]]) -> str:
-    """Return a type in words; models are links to their tables."""
+def type_text(annotation: Any, models: list[type[BaseModel]]) -> str:
+    """Return a type as text; models are links to their tables."""
     if annotation in models:
         return f"[{annotation.__name__}](#{annotation.__name__.lower()})"
     origin, parts = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        return spelled(parts[0], models)
+        return type_text(parts[0], models)
     if origin is Literal:
         return ", ".join(f"`{part}`" for part in parts)
     if origin in (Union, types.UnionType):
-        return " or ".join(spelled(part, models) for part in parts if part is not type(None))
+        return " or ".join(type_text(part, models) for part in parts if part is not type(None))
     if origin is list:
-        return f"list of {spelled(parts[0], models)}"
+        return f"list of {type_text(parts[0], models)}"
     if origin is tuple:
-        return "[" + ", ".join(spelled(part, models) for part in parts) + "]"
+        return "[" + ", ".join(type_text(part, models) for part in parts) + "]"
     if origin is dict:
-        return f"mapping of {spelled(parts[0], models)} to {spelled(parts[1], models)}"
+        return f"mapping of {type_text(parts[0], models)} to {type_text(parts[1], models)}"
     return WORDS[annotation]
 
 
-def bounds(field: FieldInfo) -> str:
-    """Return the limits of a value."""
-    told = [words.format(f"{value:g}") for part in field.metadata for key, words in BOUNDS.items()
+def limits_of(field: FieldInfo) -> str:
+    """Return the limits of a value, as text."""
+    limits = [words.format(f"{value:g}") for part in field.metadata for key, words in LIMITS.items()
             if (value := getattr(part, key, None)) is not None]  # fmt: skip
-    return f", {' and '.join(told)}" if told else ""
+    return f", {' and '.join(limits)}" if limits else ""
 
 
 def default(field: FieldInfo) -> str:
-    """Return what stands where nothing is given."""
+    """Return the default of a field, in Markdown."""
     if field.is_required():
-        return "*needed*"
+        return "*required*"
     value = field.default
     if value is PydanticUndefined or value is None or value in ([], {}, ""):
         return ""

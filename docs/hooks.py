@@ -1,6 +1,7 @@
-"""What is made when the documentation is built: the configuration reference, the gallery, and types as docstrings word them.
+"""Hooks of the documentation build: generated pages, and types of parameters as docstrings write them.
 
-The two pages come out of the package itself, which runs in another environment than MkDocs: AUCDIST_PYTHON names its interpreter.
+The configuration reference and the gallery are printed by the package itself, which runs in another environment than MkDocs:
+AUCDIST_PYTHON names its interpreter.
 """
 
 import ast
@@ -20,20 +21,20 @@ HERE = Path(__file__).resolve().parent
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the pages that are made."""
-    made = {
-        "reference/configuration.md": printed(HERE / "configuration.py"),
+    """Add the generated pages."""
+    generated = {
+        "reference/configuration.md": output_of(HERE / "configuration.py"),
         "gallery.md": gallery(sorted((HERE / "examples").glob("*.py"))),
         "internals/imports.md": imports(),
         "code.css": HtmlFormatter(style="default").get_style_defs(".codehilite"),
     }
-    for path, content in made.items():
+    for path, content in generated.items():
         files.append(File.generated(config, path, content=content))
     return files
 
 
-def printed(script: Path) -> str:
-    """Return what a script of ours prints; a warning of it is an error."""
+def output_of(script: Path) -> str:
+    """Return the standard output of a script of this project; a warning is an error."""
     python = os.environ.get("AUCDIST_PYTHON", str(HERE.parent / ".venv" / "bin" / "python"))
     environment = os.environ | {"PYTHONPATH": str(HERE.parent), "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "error"}
     return subprocess.run([python, script], env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
@@ -56,7 +57,7 @@ def gallery(examples: list[Path]) -> str:
     """Return a page with the text, the code and the output of each example."""
     parts = [
         "# Gallery",
-        "Each example is a file in `docs/examples`; what it prints is from the building of this page.",
+        "Each example is a file in `docs/examples`; its output is from the build of this page.",
     ]
     for file in examples:
         source = file.read_text(encoding="utf-8")
@@ -64,15 +65,15 @@ def gallery(examples: list[Path]) -> str:
         title, _, rest = text.partition("\n")
         code = source.split('"""', 2)[2].strip()
         parts += [f"## {title.rstrip('.')}", rest.strip(), f"`{file.name}`"]
-        parts += [f"```python\n{code}\n```", f"```text\n{printed(file).rstrip()}\n```"]
+        parts += [f"```python\n{code}\n```", f"```text\n{output_of(file).rstrip()}\n```"]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 class Plain(Extension):
-    """Types as numpydoc words them, and defaults as they are.
+    """Shows types as numpydoc writes them, and the defaults of the signature.
 
-    Of ``{"a", "b"} or None`` Griffe takes the first for the default and a dash for a minus, and of parameters described
-    together it takes default and annotation of one for all.
+    From ``{"a", "b"} or None`` Griffe takes the first value as the default, and a minus sign as a dash; from parameters that
+    are described together it takes default and annotation of one for all.
     """
 
     def on_object(self, *, obj: Object, loader: GriffeLoader, **kwargs: Any) -> None:

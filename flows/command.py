@@ -143,11 +143,14 @@ def report_errors(debug: bool) -> Iterator[None]:
         raise typer.Exit(INTERRUPTED) from None
     except Exception as e:
         from aucdist.errors import InputError, RunError
+        from aucdist.extras import EXTRAS, explain_missing
         from flows.config.prefect_api import explained
 
         if debug:
             typer.echo(_masked(traceback.format_exc()), err=True, nl=False)
         e = explained(e)
+        if isinstance(e, ModuleNotFoundError) and (e.name or "").partition(".")[0] in EXTRAS:
+            e = InputError(explain_missing(e))
         if isinstance(e, InputError):
             _print_error("error", str(e), WRONG_INPUT)
             raise typer.Exit(WRONG_INPUT) from None

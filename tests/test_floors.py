@@ -14,6 +14,10 @@ assert _spec is not None
 import_graph = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(import_graph)  # type: ignore[union-attr]
 
+USE_CASES = {
+    f"flows.{name}"
+    for name in ("train", "cv", "compare", "score", "shard", "simulate", "data", "up", "reproduce", "bench")
+}
 FLOORS = [
     {"aucdist.errors", "aucdist.extras"},
     {"aucdist.kernels", "aucdist.metrics"},
@@ -22,9 +26,26 @@ FLOORS = [
     {"aucdist.solvers", "aucdist.sampling", "aucdist.selection", "aucdist.maps"},
     {"aucdist.estimators"},
     {"aucdist.search", "aucdist.model", "aucdist.batch_scoring", "aucdist"},
-    {"flows"},
+    {"flows", "flows.json_values"},
+    {"flows.config", "flows.progress"},
+    {"flows.compute"},
+    {"flows.rows"},
+    {"flows.run_folder"},
+    {"flows.orchestration", "flows.command"},
+    USE_CASES,
+    {"flows.cli"},
+    {"flows.entry"},
 ]
 """From the ground up. Folds (selection) lie below the estimators, so that calibration can use them; samplers call solvers."""
+
+BETWEEN_USE_CASES = {
+    ("cv", "train"),  # a search ends with a training run of the chosen setting
+    ("simulate", "shard"),  # both describe the shards that they wrote
+    ("bench", "cv"),
+    ("bench", "train"),
+    ("bench", "reproduce"),  # its drawings
+}
+"""The use cases that another one is allowed to import."""
 
 FILES = import_graph.graph_of_files()
 
@@ -33,7 +54,7 @@ def floor_of(module: str) -> int:
     for i, names in enumerate(FLOORS):
         if any(module == name or (name.count(".") and module.startswith(f"{name}.")) for name in names):
             return i
-    return len(FLOORS) - 1 if module.startswith("flows") else pytest.fail(f"{module} has no floor")
+    return pytest.fail(f"{module} has no floor")
 
 
 @pytest.mark.parametrize("module", sorted(FILES))
@@ -41,6 +62,15 @@ def test_imports_run_down(module: str) -> None:
     above = {other for other in FILES[module] if floor_of(other) > floor_of(module)}
     # The package's lazy names are the way in for users, not an import that anything depends on.
     assert module == "aucdist" or above == set()
+
+
+@pytest.mark.parametrize("module", sorted(module for module in FILES if module.startswith("flows.")))
+def test_use_cases_stay_apart(module: str) -> None:
+    use_case = module.split(".")[1]
+    if f"flows.{use_case}" not in USE_CASES:
+        return
+    others = {other.split(".")[1] for other in FILES[module] if floor_of(other) == floor_of(module)} - {use_case}
+    assert {(use_case, other) for other in others} <= BETWEEN_USE_CASES
 
 
 @pytest.mark.parametrize("kind", ["files", "folders"])

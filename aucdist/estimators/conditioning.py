@@ -21,6 +21,8 @@ from aucdist.data.ranges import ColumnRanges
 from aucdist.engine.blocks import Blocks
 from aucdist.engine.mapped import MappedBlocks, PassingBlocks
 from aucdist.kernels.rows import CsrRows, DenseRows
+from aucdist.solvers.base import Solution, Status
+from aucdist.solvers.rounding import EPS
 
 FAR = 2.0**10
 """A column whose values are so many times its half range away from 0 loses three of sixteen digits; that is not yet felt."""
@@ -72,6 +74,17 @@ class Shift:
     def undone(self, w: np.ndarray) -> np.ndarray:
         """Return weights with their intercept last that score the rows as `w` scores the rows shifted."""
         return np.append(w[:-1], w[-1] - self.along(w[:-1]))
+
+
+def with_rounded_intercept(solution: Solution, shift: Shift, tol: float) -> Solution:
+    """Return the solution with the rounding of the intercept that undoes the shift in its certificate."""
+    c = solution.certificate
+    error = 4.0 * EPS * float(np.abs(solution.w[shift.columns]) @ np.abs(shift.values))
+    gap = min(1.0, c.relative_gap + error / c.primal) if c.primal > 0.0 else 1.0
+    status = Status.ROUNDING if c.status == Status.CONVERGED and gap > tol else c.status
+    return replace(
+        solution, certificate=replace(c, rounding=c.rounding + error, relative_gap=gap, status=status)
+    )  # fmt: skip
 
 
 def shift_of(ranges: ColumnRanges) -> Shift | None:

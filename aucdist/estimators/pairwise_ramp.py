@@ -5,12 +5,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from aucdist.engine.blocks import Blocks
-from aucdist.estimators.base import LinearClassifier
+from aucdist.estimators.ranking import RankingClassifier
 from aucdist.solvers.base import Solution, Solver
-from aucdist.solvers.pairs.ramp import RampRound, pair_ramp
+from aucdist.solvers.pairs.ramp import pair_ramp
+from aucdist.solvers.pairs.smooth import MajorantRound
 
 
-class PairwiseRampClassifier(LinearClassifier):
+class PairwiseRampClassifier(RankingClassifier):
     """Linear ranking by the smoothed AUC itself, over all positive-negative pairs.
 
     Minimises ``lam/2 |w|^2 + mean over pairs (i positive, j negative) of ramp(w.(x_i - x_j))``. The ramp of a margin m is 1 up to
@@ -40,6 +41,10 @@ class PairwiseRampClassifier(LinearClassifier):
     prior : float or None, default=None
         With `calibration`: the share of positives among the rows to come, where it is not that among the training rows, as after
         undersampling.
+    features : str, dict, map or None, default=None
+        A feature map that is fitted to the training rows, whose basis functions the weights are of: ``"bins"``, ``"nystroem"``,
+        ``"leaves"``, a dict such as ``{"map": "bins", "pairs": 20}``, or a transformer of `aucdist.maps`. Edges, landmarks and
+        trees are given to the certificate, not part of what it proves.
 
     Attributes
     ----------
@@ -60,6 +65,8 @@ class PairwiseRampClassifier(LinearClassifier):
     probability_ : ProbabilityMap
         With `calibration`: from `decision_function` to probabilities.
     n_passes_ : int
+    feature_map_ : FittedMap
+        With `features`.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Where X has column names.
@@ -79,7 +86,9 @@ class PairwiseRampClassifier(LinearClassifier):
     """
 
     of_pairs = True
-    solvers: ClassVar[dict[str, Solver]] = {"lbfgs": Solver(pair_ramp)}
+    solvers: ClassVar[dict[str, Solver]] = {
+        "lbfgs": Solver(pair_ramp, takes_tol=True, ignores_zero_weight=True, takes_codes=True)
+    }
 
     def __init__(
         self,
@@ -92,17 +101,16 @@ class PairwiseRampClassifier(LinearClassifier):
         warm_start: bool = False,
         calibration: str | None = None,
         prior: float | None = None,
+        features: Any = None,
     ):
         super().__init__(
             lam=lam, solver=solver, tol=tol, max_passes=max_passes, random_state=random_state, warm_start=warm_start
         )
+        self.features = features
         self.calibration = calibration
         self.prior = prior
 
-    def _solver_options(self) -> dict[str, Any]:
-        return super()._solver_options() | {"tol": self.tol}
-
-    def _take(self, solution: Solution, blocks: Blocks) -> None:
-        if isinstance(solution.last, RampRound):
+    def _set_fitted(self, solution: Solution, blocks: Blocks) -> None:
+        if isinstance(solution.last, MajorantRound):
             self.majorant_gap_ = solution.last.majorant_gap
-        super()._take(solution, blocks)
+        super()._set_fitted(solution, blocks)

@@ -1,16 +1,22 @@
 """Bipartite ranking by losses of single rows, weighted by class."""
 
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from aucdist.data.block import Block
-from aucdist.estimators.online import OnlineClassifier
-from aucdist.estimators.pairwise_square import check_steps, finite
+from aucdist.estimators.online import OnlineClassifier, finite
+from aucdist.estimators.parameters import Constraints, above_0, count
 from aucdist.solvers.base import Solver
-from aucdist.solvers.univariate import Stream, learn, uni_exp, uni_squ
+from aucdist.solvers.square.univariate import Stream, learn, uni_exp, uni_squ
 
-LOSSES = {"uni-exp": "exponential", "uni-squ": "square"}
+
+def _learn(model: Any, stream: Any, block: Block, *, loss: str) -> tuple[Stream, float]:
+    """Learn from a batch by `aucdist.solvers.square.univariate`."""
+    stream = stream if isinstance(stream, Stream) else Stream(getattr(stream, "w", stream))
+    stream = learn(stream, block, model.lam, loss, eta=model.eta)
+    return finite(stream, model.eta), stream.threshold
 
 
 class UnivariateRankingClassifier(OnlineClassifier):
@@ -25,8 +31,8 @@ class UnivariateRankingClassifier(OnlineClassifier):
     lam : float, default=1e-3
         Weight of the penalty.
     solver : {"uni-exp", "uni-squ"}, default="uni-exp"
-        The loss: exponential or square. Both are online gradient descent, see `aucdist.solvers.univariate`; they take a fixed
-        number of steps, and so may end above `tol`, with a ConvergenceWarning.
+        The loss: exponential or square. Both are online gradient descent, see `aucdist.solvers.square.univariate`; they take
+        a fixed number of steps, and so may end above `tol`, with a ConvergenceWarning.
     tol : float, default=1e-3
         The fit ends when ``(primal - dual) / primal`` is at most this.
     max_passes : int, default=1000
@@ -47,6 +53,10 @@ class UnivariateRankingClassifier(OnlineClassifier):
     prior : float or None, default=None
         With `calibration`: the share of positives among the rows to come, where it is not that among the training rows, as after
         undersampling.
+    features : str, dict, map or None, default=None
+        A feature map that is fitted to the training rows, whose basis functions the weights are of: ``"bins"``, ``"nystroem"``,
+        ``"leaves"``, a dict such as ``{"map": "bins", "pairs": 20}``, or a transformer of `aucdist.maps`. Edges, landmarks and
+        trees are given to the certificate, not part of what it proves.
 
     Attributes
     ----------
@@ -64,6 +74,8 @@ class UnivariateRankingClassifier(OnlineClassifier):
     probability_ : ProbabilityMap
         With `calibration`: from `decision_function` to probabilities.
     n_passes_ : int
+    feature_map_ : FittedMap
+        With `features`.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Where X has column names.
@@ -86,10 +98,14 @@ class UnivariateRankingClassifier(OnlineClassifier):
     """
 
     solvers: ClassVar[dict[str, Solver]] = {
-        "uni-exp": Solver(uni_exp, options=("eta", "epochs"), random=True),
-        "uni-squ": Solver(uni_squ, options=("eta", "epochs"), random=True),
+        "uni-exp": Solver(uni_exp, ("eta", "epochs"), random=True, learn=partial(_learn, loss="exponential")),
+        "uni-squ": Solver(uni_squ, ("eta", "epochs"), random=True, learn=partial(_learn, loss="square")),
     }
-    online_solvers = ("uni-exp", "uni-squ")
+    _parameter_constraints: ClassVar[Constraints] = {
+        **OnlineClassifier._parameter_constraints,
+        "eta": above_0(optional=True),
+        "epochs": count(optional=True),
+    }
 
     def __init__(
         self,
@@ -104,21 +120,13 @@ class UnivariateRankingClassifier(OnlineClassifier):
         epochs: int | None = None,
         calibration: str | None = None,
         prior: float | None = None,
+        features: Any = None,
     ):
         super().__init__(
             lam=lam, solver=solver, tol=tol, max_passes=max_passes, random_state=random_state, warm_start=warm_start
         )
+        self.features = features
         self.calibration = calibration
         self.prior = prior
         self.eta = eta
         self.epochs = epochs
-
-    def check_parameters(self) -> None:
-        """Check every parameter, as `fit` does first."""
-        super().check_parameters()
-        check_steps(self.eta, self.epochs)
-
-    def _learn(self, stream: Any, block: Block) -> tuple[Stream, float]:
-        stream = stream if isinstance(stream, Stream) else Stream(getattr(stream, "w", stream))
-        stream = learn(stream, block, self.lam, LOSSES[self.solver], eta=self.eta)
-        return finite(stream, self.eta), stream.threshold

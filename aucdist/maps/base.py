@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from aucdist.data.block import Block
 from aucdist.data.code_rows import matrix_of
 from aucdist.engine.blocks import Blocks, LocalBlocks
-from aucdist.engine.mapped import MappedBlocks
+from aucdist.engine.mapped import MappedBlocks, PassingBlocks
 from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows
 
@@ -67,6 +67,10 @@ class FittedMap(ABC):
     def names(self, features: Sequence[str]) -> list[str]:
         """Return a name for each basis function, given those of the features."""
 
+    @abstractmethod
+    def check(self) -> None:
+        """Raise an InputError, or any ValueError, TypeError or IndexError, if the parts do not fit together: see `state`."""
+
     def check_width(self, block: Block) -> None:
         """Raise an InputError if the block has another number of features than the training rows."""
         if block.n_features != self.n_features_in:
@@ -92,8 +96,14 @@ class Encoded:
 
 
 def encoded(blocks: Blocks, fitted: FittedMap) -> Blocks:
-    """Return the rows encoded, where they lie."""
-    return MappedBlocks(blocks, Encoded(fitted))
+    """Return the rows encoded, where they lie: kept beside rows in memory, made anew of rows that are read for each step."""
+    found: Blocks
+    if blocks.lasting or blocks.same_rows.lasting:  # codes of a fold are kept too: they are small
+        found = MappedBlocks(blocks, Encoded(fitted))
+    else:
+        found = PassingBlocks(blocks, Encoded(fitted), same_columns=False)
+    found._unmapped = blocks
+    return found
 
 
 class Expander(TransformerMixin, BaseEstimator):

@@ -55,13 +55,13 @@ def draw_rows(blocks: Blocks, most: int = MOST_ROWS) -> Block:
     """
     most = max(64, min(most, MOST_VALUES // (2 * max(blocks.n_features, 1))))
     shares = tuple(most / n if n > most else 2.0 for n in (blocks.n_neg, blocks.n_pos))
-    drawn = stacked(blocks.fresh().reduce(draw, shares)["parts"])
+    drawn = stacked(blocks.without_memory().reduce(draw, shares)["parts"])
     return drawn.take(np.argsort(drawn.row_id, kind="stable"))
 
 
 def missing_columns(blocks: Blocks) -> np.ndarray:
     """Return whether each column has a missing value in any row of a weight above 0, ndarray of bool."""
-    return np.asarray(blocks.fresh().reduce(_has_missing)["missing"].values)
+    return np.asarray(blocks.without_memory().reduce(_has_missing)["missing"].values)
 
 
 def _has_missing(block: Block, memory: Any) -> tuple[Any, Summary]:

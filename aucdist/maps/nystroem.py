@@ -72,6 +72,17 @@ class NystroemFeatures(FittedMap):
                 part[:, first:] = LINEAR_SCALE * x
         return block.with_X(out)
 
+    def check(self) -> None:
+        """Raise an InputError if the parts do not fit together."""
+        m, d = self.landmarks.shape
+        shapes = (self.shift.shape, self.factor.shape, self.directions.shape[:1])
+        if d != self.n_features_in or shapes != ((d,), (d,), (m,)) or self.linear not in LINEAR:
+            raise InputError("landmarks, scaling and directions are not of one size")
+        check_positive("sigma", self.sigma)
+        for array in (self.shift, self.factor, self.landmarks, self.directions):
+            if array.dtype != np.float64 or not np.isfinite(array).all():
+                raise InputError("a number is not a finite float64")
+
     def scaled(self, X: np.ndarray) -> np.ndarray:
         """Return scaled features."""
         return np.asarray((X - self.shift) * self.factor)
@@ -154,7 +165,7 @@ class NystroemMap(Expander):
         """Return the map fitted to blocks of rows; two reductions."""
         self.check_parameters()
         with np.errstate(over="ignore", invalid="ignore"):
-            found: Moments = blocks.fresh().reduce(_moments)["moments"]
+            found: Moments = blocks.without_memory().reduce(_moments)["moments"]
             spread = np.sqrt(found.m2 / max(found.count, 1))
         # By the values themselves: rounding leaves a constant column a variance just above zero.
         constant = found.low == found.high
@@ -195,7 +206,7 @@ def landmark_rows(blocks: Blocks, most: int) -> Block:
     n = max(2, min(most, blocks.n_samples // 2))
     of_pos = min(blocks.n_pos, max(n // 2, n - blocks.n_neg))
     wanted = (n - of_pos, of_pos)
-    drawn = stacked(blocks.fresh().reduce(_least_hashes, wanted)["parts"])
+    drawn = stacked(blocks.without_memory().reduce(_least_hashes, wanted)["parts"])
     return drawn.take(_of_least_hashes(drawn, wanted))
 
 

@@ -16,6 +16,9 @@ from aucdist.engine.blocks import Blocks
 EPS = float(np.finfo(np.float64).eps)
 """2 u."""
 
+MOST_CELLS = 256
+"""Of a code."""
+
 SLACK = 16
 """Operations beside those of the sums, which are a handful."""
 
@@ -100,7 +103,8 @@ class Rounding:
 
 def _depth(blocks: Blocks) -> int:
     """Return how many terms a sum over rows has: those of a block, then those of all blocks."""
-    return max(info.n_samples for info in blocks.infos) + blocks.n_blocks + SLACK
+    cells = MOST_CELLS if blocks.has_codes else 0  # rows are added up in cells, and those along a code
+    return max(info.n_samples for info in blocks.infos) + blocks.n_blocks + cells + SLACK
 
 
 def higher(known: tuple[float, float], found: tuple[float, float]) -> tuple[float, float]:

@@ -19,7 +19,8 @@ from aucdist.kernels.rows import CsrRows, Rows, accumulate, project
 from aucdist.kernels.square_epochs import square_epoch
 from aucdist.report import plots
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.all_pairs import Anchors, all_pairs
+from aucdist.solvers.pairs.all_pairs import all_pairs
+from aucdist.solvers.pairs.anchors import sorted_anchors
 from flows.bench.common import Row, fastest
 from flows.reproduce.figures import LINE_STYLES
 
@@ -63,11 +64,11 @@ def measure_products(form: str, block: Block) -> Iterator[Row]:
 def measure_pair_sweep(block: Block) -> Iterator[Row]:
     """Measure the sweep over all pairs, which reads score and weight of a row and writes a coefficient: five operations a row."""
     scores = np.asarray(block.X @ np.random.default_rng(0).normal(size=block.n_features) / block.n_features)
-    anchors = Anchors.at(scores[block.y > 0], np.ones(int((block.y > 0).sum())))
+    anchors, _ = sorted_anchors(scores[block.y > 0], np.ones(int((block.y > 0).sum())))
     others = np.ascontiguousarray(scores[block.y < 0])
     weights, coefs = np.ones(len(others)), np.empty(len(others))
     histogram = np.zeros(len(anchors.scores) + 1)
-    args = (others, weights, *anchors.search(), anchors.weight_below, anchors.score_below, coefs, histogram)
+    args = (others, weights, *anchors.search(), *anchors.below, coefs, histogram)
     size = others.nbytes + weights.nbytes + coefs.nbytes
     yield _row("pair sweep", fastest(lambda: cut(*args)), size, 5.0 * len(others), _copy_speed(others))
 

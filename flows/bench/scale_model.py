@@ -10,7 +10,8 @@ import numpy as np
 from scipy.optimize import nnls
 
 from aucdist.engine.blocks import Blocks, Step, Summary
-from aucdist.solvers.pairs.all_pairs import MAX_CELLS, STEPS, number_of_groups
+from aucdist.solvers.pairs.all_pairs import STEPS, number_of_groups
+from aucdist.solvers.pairs.anchors import MAX_CELLS
 
 REDUCTIONS_PER_PASS = 4
 
@@ -165,7 +166,7 @@ def expected_work(rows: int, features: int, blocks: int, passes: int, anchors: i
     cells = [min(2 * m, MAX_CELLS) + 1 for m in (anchors, searched)]
     seek = n * (features + 1)
     search = len(STEPS) * (n * (searched + 2 * (searched + 1) + 2) + 4 * cells[1] + n) + n
-    cut = n + n * (2 * anchors + 2 * (anchors + 1) + 2) + 4 * cells[0]
+    cut = n + n * (anchors + 2 * (anchors + 1) + 3) + 4 * cells[0]
     finish = n * (groups * anchors + blocks + 1 + 1)
     gradients = n * groups * features
     cut_summary = n * (groups * (anchors + 1) + groups + 2) + gradients

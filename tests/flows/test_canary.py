@@ -1,4 +1,4 @@
-"""Secrets that a run is given, by every way there is, appear in nothing that it says or leaves behind, however it ends."""
+"""Secrets that a run is given, by every way there is, appear in nothing that it writes, however it ends."""
 
 import contextlib
 import json
@@ -49,7 +49,7 @@ def endpoint():
 
 @pytest.fixture
 def place(endpoint, web, tmp_path, monkeypatch, caplog):
-    """A folder to work in, with everything secret that a run can be given, and a log of all that is said."""
+    """A folder to work in, with everything secret that a run can be given, and a log of all that is written."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("AUCDIST_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("AUCDIST_LOG", "")
@@ -114,10 +114,10 @@ def left_behind(folder):
     return found
 
 
-def check(said, caplog, folder):
+def check(written, caplog, folder):
     left = left_behind(folder)
     for what, secret in SECRETS.items():
-        assert secret not in said, what
+        assert secret not in written, what
         assert secret not in caplog.text, what
         for name, body in left.items():
             assert secret.encode() not in name + body, (what, name)
@@ -128,34 +128,36 @@ def check(said, caplog, folder):
     [("text", "s3://canary/runs", 0), ("json", "runs", 0), ("json", f"s3://AKIA:{PASSWORD}@canary/runs", 2)],
 )
 def test_train(place, web, caplog, form, output, wanted):
-    code, said = run("--log", form, "train", configuration(web), *sets(*QUICK), "--output", output, "--json", "--debug")
-    assert code == wanted, said
+    code, written = run(
+        "--log", form, "train", configuration(web), *sets(*QUICK), "--output", output, "--json", "--debug"
+    )
+    assert code == wanted, written
     assert wanted or any(name.endswith(b"report.html") for name in left_behind(place))
-    check(said, caplog, place)
+    check(written, caplog, place)
 
 
 def test_search_shards_and_scores_that_go_well(place, web, caplog):
-    code, said = run("cv", configuration(web), *sets(*QUICK_CV), "--output", "s3://canary/cv", "--json")
-    assert code == 0, said
-    model = json.loads(said[said.index('{"run"') :].splitlines()[0])["run"] + "/model"
+    code, written = run("cv", configuration(web), *sets(*QUICK_CV), "--output", "s3://canary/cv", "--json")
+    assert code == 0, written
+    model = json.loads(written[written.index('{"run"') :].splitlines()[0])["run"] + "/model"
     for target in ("shards", "s3://canary/shards"):
         code, more = run("shard", rows_at(web), target, "--json", "--debug")
         assert code == 0, more
-        said += more
+        written += more
     for data, target in ((rows_at(web), "scores"), ("s3://canary/shards", "s3://canary/scores")):
         code, more = run("score", model, data, target, "--debug")
         assert code == 0, more
-        said += more
-    check(said, caplog, place)
+        written += more
+    check(written, caplog, place)
 
 
 @pytest.mark.usefixtures("a_block")
 @pytest.mark.parametrize("block", ["secret/mine", "secret/broken"])
 def test_a_block(place, web, caplog, block):
     settings = sets(*QUICK, f"s3.block={block}")
-    code, said = run("train", configuration(web), *settings, "--output", "s3://canary/block", "--debug")
-    assert code == (0 if block == "secret/mine" else 2), said
-    check(said, caplog, place)
+    code, written = run("train", configuration(web), *settings, "--output", "s3://canary/block", "--debug")
+    assert code == (0 if block == "secret/mine" else 2), written
+    check(written, caplog, place)
 
 
 FAILURES = {  # what is changed, and what the message says
@@ -183,16 +185,16 @@ def test_what_fails(place, web, endpoint, caplog, monkeypatch, command, failure)
     if command in ("train", "cv"):
         config = configuration(web, data={"source": {"source": data} | form})
         settings = QUICK if command == "train" else QUICK_CV
-        code, said = run(command, config, *sets(*settings), "--output", output, "--debug")
+        code, written = run(command, config, *sets(*settings), "--output", output, "--debug")
     else:
         model = ["s3://canary/model"] if command == "score" else []
         settings = [f"{key}={value}" for key, value in form.items()]
-        code, said = run(command, *model, data, output, *sets(*settings), "--debug")
-    assert code in (1, 2), said
+        code, written = run(command, *model, data, output, *sets(*settings), "--debug")
+    assert code in (1, 2), written
     if command != "score":  # its model is looked for first
-        assert named in said
+        assert named in written
     monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
-    check(said, caplog, place)
+    check(written, caplog, place)
 
 
 MISTAKES = {
@@ -208,9 +210,9 @@ MISTAKES = {
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_mistakes_do_not_repeat_secrets(place, web, caplog, mistake):
-    code, said = run("train", configuration(web), *sets(*QUICK, MISTAKES[mistake]), "--debug")
-    assert code == 2, said
-    check(said, caplog, place)
+    code, written = run("train", configuration(web), *sets(*QUICK, MISTAKES[mistake]), "--debug")
+    assert code == 2, written
+    check(written, caplog, place)
 
 
 @pytest.fixture(scope="module")
@@ -229,8 +231,10 @@ def prefect_server(tmp_path_factory):
         "--port",
         str(port),
     ]
-    with (folder / "said").open("wb") as said:
-        running = subprocess.Popen(command, env=os.environ | {"PREFECT_HOME": str(folder)}, stdout=said, stderr=said)
+    with (folder / "output").open("wb") as written:
+        running = subprocess.Popen(
+            command, env=os.environ | {"PREFECT_HOME": str(folder)}, stdout=written, stderr=written
+        )
         try:
             url = f"http://127.0.0.1:{port}/api"
             wait_for(f"{url}/health")

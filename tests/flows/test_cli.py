@@ -62,21 +62,23 @@ def test_no_test_set(tmp_path: Path, quick: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "code", "said"),
+    ("error", "code", "message"),
     [
         (RunError("the cluster went away"), 1, "failed: the cluster went away"),
         (ZeroDivisionError("oops"), 1, "ZeroDivisionError: oops (--debug"),
         (KeyboardInterrupt(), 130, "interrupted"),
     ],
 )
-def test_failures(error: BaseException, code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failures(
+    error: BaseException, code: int, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*args: Any) -> None:
         raise error
 
     monkeypatch.setattr("flows.train.run.open_source", fail)
     result = CliRunner().invoke(app, ["train", "digits", "--output", str(tmp_path / "runs")])
     assert result.exit_code == code
-    assert said in result.stderr
+    assert message in result.stderr
     assert len(result.stderr.splitlines()) <= 3  # the stage, the error, and its hint
     assert "Traceback" not in result.stderr
     assert list(tmp_path.iterdir()) == []

@@ -13,6 +13,7 @@ from aucdist.data.code_rows import (
     row_squares,
     second_moments,
 )
+from aucdist.data.ranges import ColumnRanges
 from aucdist.errors import InputError
 from aucdist.kernels.codes import encode_column, expand, fold, pair_histograms
 from aucdist.kernels.rows import accumulate, accumulate_each, project
@@ -127,3 +128,12 @@ def test_pair_histograms_add_every_pair():
                 slow[codes[i, a], codes[i, b]] += coefs[k]
             np.testing.assert_allclose(sums[at].reshape(3, 3), slow, rtol=1e-13, atol=1e-14)
             at += 1
+
+
+def test_ranges_of_codes_hold_all_values(rows):
+    X, ranges = slow_matrix(rows), ColumnRanges.of(Block(rows, np.ones(n_rows(rows), np.int8), np.arange(n_rows(rows))))
+    assert (ranges.low <= X.min(axis=0)).all()
+    assert (ranges.high >= X.max(axis=0)).all()
+    assert (ranges.low <= 0.0).all()
+    assert (ranges.high >= 0.0).all()
+    assert ranges.width >= (X != 0.0).sum(axis=1).max()

@@ -99,7 +99,7 @@ def test_what_cannot_be_compared(tmp_path: Path) -> None:
     weighted = Path(make(tmp_path, "weighted", 1))
     table = pd.read_parquet(weighted / "scores.parquet")
     table.assign(weight=0.5).to_parquet(weighted / "scores.parquet", index=False)
-    for runs, said in (
+    for runs, message in (
         ((run,), "at least two runs"),
         ((run, run + "/"), "a run is given twice"),
         ((run, fewer), "have different test rows (100 and 200)"),
@@ -109,6 +109,6 @@ def test_what_cannot_be_compared(tmp_path: Path) -> None:
         ((run, str(tmp_path)), "is not the folder of a run"),
     ):
         result = CliRunner().invoke(app, ["compare", *runs, "--output", str(tmp_path / "out")])
-        assert result.exit_code == 2, said
-        assert said in result.stderr
+        assert result.exit_code == 2, message
+        assert message in result.stderr
     assert not (tmp_path / "out").exists()

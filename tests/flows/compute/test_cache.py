@@ -1,4 +1,4 @@
-"""Whether rows are kept or read again: the rule, and what it says."""
+"""Whether rows stay in memory or are read again: the rule, and its message."""
 
 import pytest
 

@@ -20,7 +20,7 @@ ADDRESS = {"kind": "address", "address": "tcp://host:1", "scratch": "/tmp"}
 
 
 @pytest.mark.parametrize(
-    ("config", "says"),
+    ("config", "message"),
     [
         ({"kind": "cloud"}, "none', 'local', 'address', 'kubernetes'"),
         (ADDRESS | {"address": "host:8786"}, "should match pattern"),
@@ -38,8 +38,8 @@ ADDRESS = {"kind": "address", "address": "tcp://host:1", "scratch": "/tmp"}
         (KUBERNETES | {"adaptive": True}, "Extra inputs are not permitted"),
     ],
 )
-def test_wrong_configuration_is_refused(config: dict[str, Any], says: str) -> None:
-    with pytest.raises(ValidationError, match=says):
+def test_wrong_configuration_is_refused(config: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
         CONFIG.validate_python(config)
 
 
@@ -141,7 +141,7 @@ def test_same_versions_are_let_in() -> None:
 
 
 @pytest.mark.parametrize(
-    ("client", "says"),
+    ("client", "message"),
     [
         (Versions(scheduler={"dask": "2.0"}), "dask is 1.0 here, 2.0 on the scheduler"),
         (Versions(worker={"numba": "0.9"}), "numba is 1.0 here, 0.9 on worker tcp://a:1 and 1 more"),
@@ -149,8 +149,8 @@ def test_same_versions_are_let_in() -> None:
         (Versions(worker={"python": "3.12.1.final.0"}), "Python is 3.11 here, 3.12 on worker"),
     ],
 )
-def test_other_versions_are_refused_before_work_starts(client: Versions, says: str) -> None:
-    with pytest.raises(InputError, match=says):
+def test_other_versions_are_refused_before_work_starts(client: Versions, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         workers.check_versions(client)
 
 

@@ -109,7 +109,7 @@ def pod(component: str, *, ready: bool = False, waiting: Any = None, ended: Any 
 
 
 class MakeBelieve:
-    """An API server with an operator that makes what the test says."""
+    """An API server with an operator that creates what the test gives."""
 
     def __init__(self, pods: list[Any], deployments: list[Any] | None = None) -> None:
         self.namespace = "aucdist"
@@ -141,7 +141,7 @@ def failure(message: str) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("pods", "deployments", "kind", "says"),
+    ("pods", "deployments", "kind", "message"),
     [
         ([], [], RunError, "no scheduler after 0.05 s: the Dask operator has created nothing: is it running"),
         ([], [failure("exceeded quota: aucdist")], RunError, "d: exceeded quota: aucdist"),
@@ -163,12 +163,12 @@ def failure(message: str) -> Any:
     ],
 )  # fmt: skip
 def test_cluster_that_does_not_start_says_why_and_is_removed(
-    pods: list[Any], deployments: list[Any] | None, kind: type[Exception], says: str, monkeypatch: pytest.MonkeyPatch
+    pods: list[Any], deployments: list[Any] | None, kind: type[Exception], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     api = MakeBelieve(pods, deployments)
     monkeypatch.setattr(running, "Api", lambda namespace: api)
     monkeypatch.setattr(running, "EVERY", 0.01)
-    with pytest.raises(kind, match=says), running.dask_cluster(config(), "run"):
+    with pytest.raises(kind, match=message), running.dask_cluster(config(), "run"):
         pass
     assert api.there == {}
 
@@ -211,8 +211,8 @@ def test_run_outside_the_cluster_is_told_so(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(running.socket, "getaddrinfo", unknown)
     monkeypatch.setattr(running, "PATIENCE", 0.01)
     monkeypatch.setattr(running, "EVERY", 0.01)
-    says = r"the name here-scheduler.aucdist does not resolve here: .*must itself be in"
-    with pytest.raises(InputError, match=says), running.dask_cluster(config(name="here"), "run"):
+    message = r"the name here-scheduler.aucdist does not resolve here: .*must itself be in"
+    with pytest.raises(InputError, match=message), running.dask_cluster(config(name="here"), "run"):
         pass
     assert api.there == {}
 
@@ -254,7 +254,7 @@ def test_removal_that_fails_does_not_hide_how_the_run_ended(
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "kind", "says"),
+    ("status", "body", "kind", "message"),
     [
         (401, '{"message": "Unauthorized"}', InputError, "rejects the credentials"),
         (
@@ -282,10 +282,10 @@ def test_removal_that_fails_does_not_hide_how_the_run_ended(
         (500, "", RunError, r"failed \(500\): reason"),
     ],
 )
-def test_answers_of_the_api_in_our_words(status: int, body: str, kind: type[Exception], says: str) -> None:
+def test_answers_of_the_api_in_our_words(status: int, body: str, kind: type[Exception], message: str) -> None:
     error = _error(thing(status=status, body=body, reason="reason"), "here", "KUBECONFIG=x")
     assert type(error) is kind
-    assert re.search(says, str(error))
+    assert re.search(message, str(error))
 
 
 @pytest.mark.parametrize(("patience", "calls"), [(60.0, 3), (0.0, 1)])
@@ -296,11 +296,11 @@ def test_a_quota_that_is_not_counted_yet_is_waited_for(
         body = '{"message": "forbidden: status unknown for quota: aucdist"}'
 
     monkeypatch.setattr("flows.compute.kubernetes.api.PATIENCE", patience)
-    said = []
+    calls_made = []
 
     def create() -> None:
-        said.append("created")
-        if len(said) < 3:
+        calls_made.append("created")
+        if len(calls_made) < 3:
             raise Refused
 
     if calls == 3:
@@ -308,7 +308,7 @@ def test_a_quota_that_is_not_counted_yet_is_waited_for(
     else:
         with pytest.raises(Refused):
             once_counted(create, pause=0.01)
-    assert len(said) == calls
+    assert len(calls_made) == calls
 
 
 def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

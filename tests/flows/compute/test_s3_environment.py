@@ -1,4 +1,4 @@
-"""How a configuration says to reach S3: what it sets, what it hides, and that no secret stays anywhere."""
+"""The environment of S3: what a configuration sets and unsets, and that no secret is stored."""
 
 import json
 import logging
@@ -106,17 +106,17 @@ def test_blocks_bring_credentials_for_as_long_as_the_run_lasts(monkeypatch):
 
 @pytest.mark.usefixtures("blocks")
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("secret/none", "has no such block"),
         ("secret/text", "no JSON object with the keys aws_access_key_id"),
         ("secret/other", "has no credentials: none of aws_access_key_id"),
     ],
 )
-def test_a_block_that_does_not_do_is_explained(name, said):
+def test_a_block_that_does_not_do_is_explained(name, message):
     with pytest.raises(InputError) as caught:
         environment_of(S3Config(block=name))
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert SECRET not in str(caught.value)
 
 
@@ -126,7 +126,7 @@ def test_a_block_needs_a_server():
 
 
 @pytest.mark.parametrize(
-    ("keys", "said"),
+    ("keys", "message"),
     [
         ({"profile": "a", "block": "secret/b"}, "either `profile` or `block`"),
         ({"block": "mine"}, "pattern"),
@@ -134,8 +134,8 @@ def test_a_block_needs_a_server():
         ({"aws_secret_access_key": "x"}, "Extra inputs"),
     ],
 )
-def test_what_is_not_accepted(keys, said):
-    with pytest.raises(ValueError, match=said):
+def test_what_is_not_accepted(keys, message):
+    with pytest.raises(ValueError, match=message):
         S3Config(**keys)
 
 

@@ -68,7 +68,7 @@ def test_does_not_import_prefect() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         (
             "Failed to reach API at http://127.0.0.1:1/api/",
@@ -81,10 +81,10 @@ def test_does_not_import_prefect() -> None:
         ("Client error '401 Unauthorized' for url", "does not accept PREFECT_API_AUTH_STRING"),
     ],
 )
-def test_errors_about_the_server_say_what_to_do(text: str, says: str) -> None:
+def test_errors_about_the_server_say_what_to_do(text: str, message: str) -> None:
     error = explained(RuntimeError(text))
     assert isinstance(error, InputError)
-    assert says in str(error)
+    assert message in str(error)
 
 
 def test_other_errors_stay_as_they_are() -> None:

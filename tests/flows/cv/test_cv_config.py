@@ -1,4 +1,4 @@
-"""What a search is told, and what is refused before anything runs."""
+"""The configuration of a search, and what it refuses before anything runs."""
 
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ def test_a_spread_is_even_on_a_log_scale() -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "said"),
+    ("setting", "message"),
     [
         ("grid={}", "the grid is empty"),
         ("grid.lam=[]", "the grid has no values for lam"),
@@ -47,23 +47,23 @@ def test_a_spread_is_even_on_a_log_scale() -> None:
         ("fold.number=3", "unknown key 'fold'. Did you mean 'folds'"),
     ],
 )
-def test_what_is_refused(setting: str, said: str) -> None:
+def test_what_is_refused(setting: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         load_cv("digits", [setting])
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert "digits.yaml" in str(caught.value)
 
 
 def test_masks_are_for_solvers_that_read_in_place() -> None:
     settings = ["placement=masks", "model={solver: sdcd}", "rule=best"]
-    with pytest.raises(InputError, match="placement `masks` is for the solver all-pairs"):
+    with pytest.raises(InputError, match=r"placement `masks` needs a solver .*PairwiseHingeClassifier: all-pairs\)"):
         load_cv("digits", settings)
     with pytest.raises(InputError, match="placement `masks`"):
         load_cv("digits", ["placement=masks", "grid.calibration=[null, logit]"])
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         (["folds.number=200"], "139 positive rows cannot be dealt out to 200 folds"),
         (["nested=130"], "111 positive rows cannot be dealt out to 130 folds"),
@@ -72,13 +72,15 @@ def test_masks_are_for_solvers_that_read_in_place() -> None:
         (["data.scale=none", "data.log1p=[nothing]"], "unknown feature in log1p 'nothing'"),
     ],
 )
-def test_cuts_that_cannot_be_made_end_with_2_and_leave_nothing(settings: list[str], said: str, tmp_path: Path) -> None:
+def test_folds_that_cannot_be_made_end_with_2_and_leave_nothing(
+    settings: list[str], message: str, tmp_path: Path
+) -> None:
     arguments: list[str] = ["cv", "digits", "--output", str(tmp_path / "runs")]
     for setting in ("cluster=none", *settings):
         arguments += ["--set", setting]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 2, result.output
-    assert said in result.stderr
+    assert message in result.stderr
     assert list(tmp_path.iterdir()) == []
 
 

@@ -34,9 +34,9 @@ def made(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     for module, kinds in ((flow, ("markdown", "table", "progress")), (artifacts, ("image",))):
         for kind in kinds:
             monkeypatch.setattr(module, f"create_{kind}_artifact", make)
-    told: list[Any] = []
-    found["told"] = told
-    monkeypatch.setattr(flow, "update_progress_artifact", lambda at, percent, description: told.append(percent))
+    updates: list[Any] = []
+    found["updates"] = updates
+    monkeypatch.setattr(flow, "update_progress_artifact", lambda at, percent, description: updates.append(percent))
     return found
 
 
@@ -48,7 +48,7 @@ def test_artifacts_of_a_search(made: dict[str, Any], tmp_path: Path) -> None:
     assert [row["lam"] for row in made["cross-validate-table"]] == [1.0, 0.1]
     assert made["cross-validate-table"][0]["fold 2"] == result["table"][0]["folds"][1]
     assert made["cross-validate-progress"] == 0.0
-    assert made["told"] == [50.0, 100.0]
+    assert made["updates"] == [50.0, 100.0]
     head, image = made["cross-validate-roc"].split(",")
     assert head == "data:image/svg+xml;base64"
     svg = base64.b64decode(image).decode()
@@ -63,9 +63,9 @@ def test_artifacts_of_a_search(made: dict[str, Any], tmp_path: Path) -> None:
 
 
 def test_progress_in_words(made: dict[str, Any]) -> None:
-    said: list[str] = []
-    artifact = flow.ArtifactObserver(LineObserver(said.append), "x")
+    lines: list[str] = []
+    artifact = flow.ArtifactObserver(LineObserver(lines.append), "x")
     artifact.tasks(Tasks(0, 4, 0, "", None))
     artifact.tasks(Tasks(4, 4, 1, "best so far auc 0.9 at lam 1", 0.0))
-    assert said == ["  0 of 4 tasks", "  4 of 4 tasks, 1 failed, best so far auc 0.9 at lam 1"]
-    assert made["told"] == [100.0]
+    assert lines == ["  0 of 4 tasks", "  4 of 4 tasks, 1 failed, best so far auc 0.9 at lam 1"]
+    assert made["updates"] == [100.0]

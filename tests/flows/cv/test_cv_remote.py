@@ -73,3 +73,15 @@ def test_what_needs_the_rows_here_is_refused(shards: str, tmp_path: Path) -> Non
     with pytest.raises(InputError, match="positive rows cannot be dealt out to 300 folds"):
         run({"source": shards, "format": "shards"}, tmp_path / "runs", folds={"number": 300})
     assert not (tmp_path / "runs").exists()
+
+
+def test_missing_values_of_rows_read_directly_are_imputed_in_each_fold(tmp_path: Path) -> None:
+    X, y = rows()
+    cells = pd.DataFrame(X, columns=list("abcd")).astype(object)
+    cells.iloc[::7, 2] = "?"
+    file = tmp_path / "rows.csv"
+    cells.assign(label=y).to_csv(file, index=False)
+    source = {"source": str(file), "format": "csv", "label": "label", "positive": "1", "missing": "keep"}
+    here = run(source, tmp_path / "here", data={"impute": "mean"})
+    direct = run(source, tmp_path / "direct", data={"impute": "mean", "direct": True}, blocks=1)
+    assert figures(direct) == figures(here)

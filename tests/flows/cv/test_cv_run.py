@@ -1,4 +1,4 @@
-"""A search from end to end: its table, what is kept, where it runs, and its run folder."""
+"""A search from end to end: its table, its cached results, where it runs, and its run folder."""
 
 import json
 import os
@@ -30,8 +30,8 @@ QUICK = [
 ]  # fmt: skip
 
 
-class Heard(LineObserver):
-    """Remembers what it hears."""
+class RecordingObserver(LineObserver):
+    """Records lines and progress."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -52,12 +52,12 @@ def figures(result: dict[str, Any]) -> list[Any]:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Heard]:
-    heard = Heard()
-    return cross_validate(config(tmp_path_factory.mktemp("runs")), heard), heard
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], RecordingObserver]:
+    observer = RecordingObserver()
+    return cross_validate(config(tmp_path_factory.mktemp("runs")), observer), observer
 
 
-def test_the_object_is_the_contract(whole: tuple[dict[str, Any], Heard]) -> None:
+def test_the_object_is_the_contract(whole: tuple[dict[str, Any], RecordingObserver]) -> None:
     result, _ = whole
     json.dumps(result, allow_nan=False)
     assert [row["parameters"] for row in result["table"]] == [{"lam": 1.0}, {"lam": 0.1}, {"lam": 0.01}]
@@ -72,14 +72,16 @@ def test_the_object_is_the_contract(whole: tuple[dict[str, Any], Heard]) -> None
     assert result["tasks"] == {"all": 3, "kept": 0, "failed": 0}
 
 
-def test_progress_is_told(whole: tuple[dict[str, Any], Heard]) -> None:
-    _, heard = whole
-    assert [(state.done, state.total) for state in heard.states] == [(0, 3), (1, 3), (2, 3), (3, 3)]
-    assert "best so far auc 0.9" in heard.states[-1].line()
-    assert any("placement: tasks, a task needs about" in line for line in heard.lines)
+def test_progress_is_reported(whole: tuple[dict[str, Any], RecordingObserver]) -> None:
+    _, observer = whole
+    assert [(state.done, state.total) for state in observer.states] == [(0, 3), (1, 3), (2, 3), (3, 3)]
+    assert "best so far auc 0.9" in observer.states[-1].line()
+    assert any("placement: tasks, a task needs about" in line for line in observer.lines)
 
 
-def test_the_model_is_of_all_training_rows_with_the_best_parameters(whole: tuple[dict[str, Any], Heard]) -> None:
+def test_the_model_is_of_all_training_rows_with_the_best_parameters(
+    whole: tuple[dict[str, Any], RecordingObserver],
+) -> None:
     result, _ = whole
     folder = Path(result["run"])
     model = load_model(str(folder / "model"))
@@ -97,35 +99,35 @@ def test_the_model_is_of_all_training_rows_with_the_best_parameters(whole: tuple
     assert "auc against lam" in page
 
 
-def test_a_second_search_does_nothing_again(whole: tuple[dict[str, Any], Heard]) -> None:
+def test_a_second_search_does_nothing_again(whole: tuple[dict[str, Any], RecordingObserver]) -> None:
     result, _ = whole
-    again = cross_validate(config(Path(result["run"]).parent), Heard())
+    again = cross_validate(config(Path(result["run"]).parent), RecordingObserver())
     assert again["tasks"] == {"all": 3, "kept": 3, "failed": 0}
     assert figures(again) == figures(result)
-    more = cross_validate(config(Path(result["run"]).parent, "folds.repeats=2", "blocks=1"), Heard())
+    more = cross_validate(config(Path(result["run"]).parent, "folds.repeats=2", "blocks=1"), RecordingObserver())
     assert more["tasks"] == {"all": 6, "kept": 3, "failed": 0}
-    other = cross_validate(config(Path(result["run"]).parent, "model.tol=0.06"), Heard())
+    other = cross_validate(config(Path(result["run"]).parent, "model.tol=0.06"), RecordingObserver())
     assert other["tasks"]["kept"] == 0
 
 
-def test_masks_give_the_same_table(whole: tuple[dict[str, Any], Heard], tmp_path: Path) -> None:
+def test_masks_give_the_same_table(whole: tuple[dict[str, Any], RecordingObserver], tmp_path: Path) -> None:
     result, _ = whole
-    masked = cross_validate(config(tmp_path, "placement=masks"), Heard())
+    masked = cross_validate(config(tmp_path, "placement=masks"), RecordingObserver())
     assert masked["placement"] == "masks"
     assert figures(masked) == figures(result)
 
 
 def test_the_size_decides(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(search, "_memory_per_task", lambda client: 4e6)
-    assert cross_validate(config(tmp_path), Heard())["placement"] == "masks"
+    assert cross_validate(config(tmp_path), RecordingObserver())["placement"] == "masks"
     other = "model={estimator: PairwiseSquareClassifier}"
-    assert cross_validate(config(tmp_path, other), Heard())["placement"] == "tasks"
+    assert cross_validate(config(tmp_path, other), RecordingObserver())["placement"] == "tasks"
 
 
 @pytest.mark.slow
 def test_nested_scores_are_those_of_choosing_by_inner_folds(tmp_path: Path) -> None:
-    heard = Heard()
-    result = cross_validate(config(tmp_path, "nested=2"), heard)
+    observer = RecordingObserver()
+    result = cross_validate(config(tmp_path, "nested=2"), observer)
     assert result["tasks"]["all"] == 3 + 3 * 2
     by_lam = {row["parameters"]["lam"]: row["folds"] for row in result["table"]}
     for k, choice in enumerate(result["nested"]):
@@ -136,8 +138,8 @@ def test_nested_scores_are_those_of_choosing_by_inner_folds(tmp_path: Path) -> N
 @pytest.mark.slow
 def test_halving_spends_fewer_passes(tmp_path: Path) -> None:
     settings = ("grid.lam=[1.0, 0.3, 0.1, 0.03, 0.01, 0.003]", "model.tol=1e-4")
-    plain = cross_validate(config(tmp_path, *settings), Heard())
-    halved = cross_validate(config(tmp_path, *settings, "halving={first_passes: 2, factor: 3}"), Heard())
+    plain = cross_validate(config(tmp_path, *settings), RecordingObserver())
+    halved = cross_validate(config(tmp_path, *settings, "halving={first_passes: 2, factor: 3}"), RecordingObserver())
     passes = [sum(row["passes"] for row in result["table"]) for result in (plain, halved)]
     assert passes[1] < passes[0]
     assert sorted({row["max_passes"] for row in halved["table"]}) == [2, 6, 1000]
@@ -155,9 +157,9 @@ def test_one_failure_does_not_lose_the_others(tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setattr(search, "fit_on_copies", fail_in_the_second_fold)
     with pytest.raises(RunError, match="every setting failed; the first error: ZeroDivisionError: oops"):
-        cross_validate(config(tmp_path), Heard())
+        cross_validate(config(tmp_path), RecordingObserver())
     monkeypatch.setattr(search, "fit_on_copies", score)
-    assert cross_validate(config(tmp_path), Heard())["tasks"] == {"all": 3, "kept": 2, "failed": 0}
+    assert cross_validate(config(tmp_path), RecordingObserver())["tasks"] == {"all": 3, "kept": 2, "failed": 0}
 
 
 def test_a_setting_that_fails_is_reported_in_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,13 +171,13 @@ def test_a_setting_that_fails_is_reported_in_the_table(tmp_path: Path, monkeypat
         return score(job, *args)
 
     monkeypatch.setattr(search, "fit_on_copies", fail_with_sdcd)
-    heard = Heard()
+    observer = RecordingObserver()
     settings = ["grid={solver: [all-pairs, sdcd]}"]
-    result = cross_validate(load_cv("digits", [*QUICK[:-1], *settings], str(tmp_path)), heard)
+    result = cross_validate(load_cv("digits", [*QUICK[:-1], *settings], str(tmp_path)), observer)
     assert result["best"] == {"solver": "all-pairs"}
     row = result["table"][1]
     assert (row["mean"], row["folds"], row["errors"]) == (None, [None] * 3, ["ZeroDivisionError: oops"])
-    assert sum("failed: fold" in line for line in heard.lines) == 3
+    assert sum("failed: fold" in line for line in observer.lines) == 3
     assert "ZeroDivisionError: oops" in (Path(result["run"]) / "report.html").read_text()
 
 
@@ -190,12 +192,12 @@ def client() -> Iterator[Any]:
 
 def same_on(tmp_path: Path, client: Any, name: str, *settings: str) -> dict[str, Any]:
     address = f"cluster={{kind: address, address: '{client.scheduler.address}', scratch: '{tmp_path}/scratch'}}"
-    return cross_validate(config(tmp_path / name, *settings, address), Heard())
+    return cross_validate(config(tmp_path / name, *settings, address), RecordingObserver())
 
 
 @pytest.mark.slow
 def test_the_same_table_with_more_workers_and_after_one_is_killed(
-    whole: tuple[dict[str, Any], Heard], tmp_path: Path, client: Any
+    whole: tuple[dict[str, Any], RecordingObserver], tmp_path: Path, client: Any
 ) -> None:
     result, _ = whole
     assert figures(same_on(tmp_path, client, "two")) == figures(result)
@@ -204,7 +206,7 @@ def test_the_same_table_with_more_workers_and_after_one_is_killed(
     settings = ("folds.number=4", "model.tol=0.02")
     killed = same_on(tmp_path, client, "killed", *settings)
     killer.wait()
-    here = cross_validate(config(tmp_path / "here", *settings), Heard())
+    here = cross_validate(config(tmp_path / "here", *settings), RecordingObserver())
     assert figures(killed) == figures(here)
 
 
@@ -231,7 +233,7 @@ def test_a_failed_task_is_tried_again_on_another_worker(client: Any) -> None:
     assert failed[0][0]["error"] == "always"
 
 
-def test_a_search_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_a_search_that_is_killed_resumes(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     settings = [*QUICK[:-2], "folds.number=6", "grid.lam=[1.0, 1e-3]"]
     arguments = [part for setting in settings for part in ("--set", setting)]
@@ -244,5 +246,5 @@ def test_a_search_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     process.wait()
     finished = len(list(tasks.glob("*.json")))
     assert finished >= 2
-    result = cross_validate(load_cv("digits", settings, str(tmp_path)), Heard())
+    result = cross_validate(load_cv("digits", settings, str(tmp_path)), RecordingObserver())
     assert result["tasks"] == {"all": 6, "kept": finished, "failed": 0}

@@ -56,18 +56,18 @@ def test_server_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert done.returncode == 2, done.stderr
     assert "Traceback" not in done.stderr
     assert list(tmp_path.iterdir()) == []
-    said = done.stderr.strip().splitlines()[-1]
-    assert said.startswith("error: no Prefect server answers at http://127.0.0.1:1/api. Start one by `aucdist up`")
+    message = done.stderr.strip().splitlines()[-1]
+    assert message.startswith("error: no Prefect server answers at http://127.0.0.1:1/api. Start one by `aucdist up`")
 
 
 @pytest.mark.parametrize(
-    ("version", "status", "says"),
+    ("version", "status", "message"),
     [
         ("2.20.1", 200, r"Prefect's server and the Prefect installed here do not fit.*server: 2\.20\.1"),
         ("3.8.8", 401, r"Prefect's server does not accept PREFECT_API_AUTH_STRING \(user:password\), or it is not set"),
     ],
 )
-def test_server_that_does_not_fit_is_named(tmp_path: Path, version: str, status: int, says: str) -> None:
+def test_server_that_does_not_fit_is_named(tmp_path: Path, version: str, status: int, message: str) -> None:
     from prefect.settings import PREFECT_API_URL, temporary_settings
 
     from flows.train.flow import train_auc
@@ -81,5 +81,5 @@ def test_server_that_does_not_fit_is_named(tmp_path: Path, version: str, status:
         train_auc(config)
     error = explained(caught.value)
     assert isinstance(error, InputError)
-    assert re.search(says, str(error))
+    assert re.search(message, str(error))
     assert list(tmp_path.iterdir()) == []

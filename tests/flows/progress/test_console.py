@@ -30,16 +30,16 @@ def test_progress_takes_any_numbers(first: float, gap: float, tol: float) -> Non
 
 
 def test_lines_are_not_a_flood() -> None:
-    said: list[str] = []
-    lines = LineObserver(said.append)
-    lines.stage("fit")
+    lines: list[str] = []
+    observer = LineObserver(lines.append)
+    observer.stage("fit")
     for _ in range(100):
-        lines.round(RECORD, 1e-3)
-    lines.round({**RECORD, "relative_gap": 1e-4}, 1e-3)
-    assert said[0] == "fit"
-    assert len(said) == 3  # the stage, the first round, the last
-    assert "passes 7" in said[1]
-    assert "gap 1.00e-04" in said[2]
+        observer.round(RECORD, 1e-3)
+    observer.round({**RECORD, "relative_gap": 1e-4}, 1e-3)
+    assert lines[0] == "fit"
+    assert len(lines) == 3  # the stage, the first round, the last
+    assert "passes 7" in lines[1]
+    assert "gap 1.00e-04" in lines[2]
 
 
 def test_live_on_a_terminal() -> None:

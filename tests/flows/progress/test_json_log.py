@@ -33,36 +33,36 @@ def run(*args, code=0):
 
 
 def test_every_event_is_an_object_that_names_run_and_stage():
-    said = []
-    observer = JsonLineObserver(said.append)
+    lines = []
+    observer = JsonLineObserver(lines.append)
     observer.about({"run": "a-run"})
     observer.stage("fit")
     observer.round(ROUND, 1e-3)
     observer.tasks(Tasks(1, 4, 0, "best\nso far", None))
     observer.note("a \ud800 note")
-    first, *others = map(json.loads, said)
+    first, *others = map(json.loads, lines)
     assert (first["event"], first["run"]) == ("about", "a-run")
     assert [other["event"] for other in others] == ["stage", "round", "tasks", "note"]
     assert all((other["run"], other["stage"]) == ("a-run", "fit") for other in others)
     assert {k: others[1][k] for k in (*ROUND, "tol")} == ROUND | {"tol": 1e-3, "dual": None, "relative_gap": None}
     assert (others[2]["total"], others[2]["best"], others[2]["seconds_left"]) == (4, "best\nso far", None)
-    assert not any("\n" in line for line in said)
+    assert not any("\n" in line for line in lines)
     at = datetime.fromisoformat(first["time"])
     assert at.utcoffset() == timedelta(0)
 
 
 def test_numbers_of_numpy_are_numbers():
-    said = []
-    JsonLineObserver(said.append).about({"rows": np.int64(3), "gap": np.float32(0.5), "none": np.float64("inf")})
-    found = json.loads(said[0])
+    lines = []
+    JsonLineObserver(lines.append).about({"rows": np.int64(3), "gap": np.float32(0.5), "none": np.float64("inf")})
+    found = json.loads(lines[0])
     assert (found["rows"], found["gap"], found["none"]) == (3, 0.5, None)
 
 
 def test_the_run_of_a_deployment_is_named(monkeypatch):
     monkeypatch.setenv(FLOW_RUN, "0123")
-    said = []
-    JsonLineObserver(said.append).note("x")
-    assert json.loads(said[0])["flow_run"] == "0123"
+    lines = []
+    JsonLineObserver(lines.append).note("x")
+    assert json.loads(lines[0])["flow_run"] == "0123"
 
 
 def test_the_environment_decides(monkeypatch):

@@ -1,8 +1,9 @@
-"""A run on a cluster tells its scheduler how it stands, and none of that can end it."""
+"""A run on a cluster sends its progress to the scheduler, and an error of that does not end it."""
 
 import pytest
 
 from aucdist.errors import InputError
+from flows.config import cluster
 from flows.cv.config import load_cv
 from flows.progress import metrics
 from flows.progress.console import LineObserver, Tasks
@@ -16,8 +17,8 @@ STATIC = {"dashboard_link": "http://127.0.0.1:1/status"}
 
 
 @pytest.fixture
-def told(monkeypatch):
-    """What was put on the scheduler's page."""
+def sent(monkeypatch):
+    """The figures that were sent to the scheduler."""
     found = []
     monkeypatch.setattr(metrics, "put_figures", lambda client, run, *figures: found.append((run, *map(dict, figures))))
     return found
@@ -27,32 +28,32 @@ def client(**attributes):
     return type("Client", (), STATIC | attributes)()
 
 
-def test_figures_come_once_a_second_and_when_it_is_done(told, monkeypatch):
+def test_figures_come_once_a_second_and_when_it_is_done(sent, monkeypatch):
     now = [100.0]
     monkeypatch.setattr(metrics.time, "monotonic", lambda: now[0])
     observer = MetricsObserver(LineObserver(lambda line: None), "run")
     observer.round(ROUND, 0.1)
-    assert told == []  # there is no cluster yet
+    assert sent == []  # there is no cluster yet
     with observer.report_to(client()):
         observer.stage("fit")
-        told.clear()
+        sent.clear()
         for passes in range(1, 5):
             now[0] += 0.4
             observer.round(ROUND | {"passes": passes}, 0.1)
-        assert [figures["aucdist_passes"] for _, figures, _ in told] == [3]
+        assert [figures["aucdist_passes"] for _, figures, _ in sent] == [3]
         observer.round(ROUND | {"passes": 5, "relative_gap": 0.05}, 0.1)
         observer.stage("evaluate")
-    run, figures, stages = told[-1]
+    run, figures, stages = sent[-1]
     assert (run, figures["aucdist_passes"], figures["aucdist_tolerance"]) == ("run", 5.0, 0.1)
     assert stages == {"fit": pytest.approx(1.6), "evaluate": 0.0}
 
 
-def test_tasks_and_sizes(told):
+def test_tasks_and_sizes(sent):
     observer = MetricsObserver(LineObserver(lambda line: None), "run")
     with observer.report_to(client()):
         observer.about({"rows": 10, "features": 2, "bytes": 160})
         observer.tasks(Tasks(4, 4, 0, "", None))
-    assert told[-1][1] == {"aucdist_rows_bytes": 160.0, "aucdist_tasks_done": 4.0, "aucdist_tasks_total": 4.0}
+    assert sent[-1][1] == {"aucdist_rows_bytes": 160.0, "aucdist_tasks_done": 4.0, "aucdist_tasks_total": 4.0}
 
 
 def test_a_scheduler_that_is_lost_is_not_this_ones_business(monkeypatch):
@@ -64,26 +65,26 @@ def test_a_scheduler_that_is_lost_is_not_this_ones_business(monkeypatch):
         observer.round(ROUND, 1.0)
 
 
-def test_a_run_that_failed_tells_nothing_any_more(told):
+def test_a_run_that_failed_sends_nothing_more(sent):
     with (
         pytest.raises(ZeroDivisionError),
         (observer := MetricsObserver(LineObserver(lambda line: None), "run")).report_to(client()),
     ):
         raise ZeroDivisionError
     observer.stage("publish")
-    assert told == []
+    assert sent == []
 
 
 def test_the_scheduler_has_the_last_round(tmp_path, monkeypatch):
     """The page of a real cluster at the end of a real fit is the history's last row."""
     from aucdist.engine import dashboard
 
-    kept = {}
-    monkeypatch.setattr(dashboard, "_runs", kept)
+    runs = {}
+    monkeypatch.setattr(dashboard, "_runs", runs)
     lines = []
     config = load_train("digits", [*QUICK, "cluster={kind: local, workers: 2}"], str(tmp_path))
     result = pipeline.train(config, LineObserver(lines.append))
-    ((run, (figures, stages)),) = kept.items()
+    ((run, (figures, stages)),) = runs.items()
     assert run == result["run"].rpartition("/")[2]
     assert figures["aucdist_relative_gap"] == result["certificate"]["relative_gap"]
     assert figures["aucdist_primal"] == result["certificate"]["primal"]
@@ -98,10 +99,10 @@ def test_a_report_of_no_cluster_is_refused(load, name, monkeypatch):
     settings = ["performance_report=true"]
     with pytest.raises(InputError, match="but `cluster` is none"):
         load(name, [*settings, "cluster=none"])
-    monkeypatch.setattr(metrics, "has_bokeh", lambda: False)
+    monkeypatch.setattr(cluster, "has_bokeh", lambda: False)
     with pytest.raises(InputError, match=r"bokeh, which is not installed here: install aucdist\[dashboard\]"):
         load(name, [*settings, "cluster=local"])
-    monkeypatch.setattr(metrics, "has_bokeh", lambda: True)
+    monkeypatch.setattr(cluster, "has_bokeh", lambda: True)
     assert load(name, [*settings, "cluster=local"]).performance_report
 
 

@@ -83,13 +83,13 @@ def test_workers_read_their_own_parts(source: dict[str, Any], tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"format": "shards"}, "shards are always read directly: leave `direct` out"),
         ({"source": "nosuch.csv", "format": "csv", "label": "y"}, "no such file"),
         ({"format": "embedded", "source": "irs"}, "irs"),
     ],
 )
-def test_what_cannot_be_read_directly_is_refused(change: dict[str, Any], said: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=said):
+def test_what_cannot_be_read_directly_is_refused(change: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
         run({"source": str(tmp_path)} | change, tmp_path, data={"direct": True, "positive": None})

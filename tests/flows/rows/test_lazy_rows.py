@@ -71,13 +71,15 @@ def test_kept_and_streamed_are_the_fit_of_the_same_blocks(tmp_path):
     block = rows()
     url = sharded(block, tmp_path / "rows")
     train_at, _ = split(block, 0.25, 5)
-    kept = [part.take(np.isin(part.row_id, block.row_id[train_at]), index=part.index) for part in partition(block, 4)]
-    expected = ESTIMATORS["PairwiseHingeClassifier"](lam=0.01, tol=0.01).fit(LocalBlocks(kept)).certificate_
-    for cache, said in (("auto", "kept in memory"), ("stream", "read again for every pass")):
+    train_blocks = [
+        part.take(np.isin(part.row_id, block.row_id[train_at]), index=part.index) for part in partition(block, 4)
+    ]
+    expected = ESTIMATORS["PairwiseHingeClassifier"](lam=0.01, tol=0.01).fit(LocalBlocks(train_blocks)).certificate_
+    for cache, message in (("auto", "kept in memory"), ("stream", "read again for every pass")):
         result, lines = trained(config(url, tmp_path, data={"test": {"fraction": 0.25, "seed": 5}}, cache=cache))
         assert (result["certificate"]["primal"], result["certificate"]["dual"]) == (expected.primal, expected.dual)
         assert (result["n_samples"], result["n_pos"]) == (len(train_at), (block.y[train_at] == 1).sum())
-        assert sum(said in line for line in lines) == 2
+        assert sum(message in line for line in lines) == 2
         assert len(read_scores(result["run"])) == 900 - len(train_at)
 
 
@@ -134,15 +136,15 @@ def one_class(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("data", "more", "said"),
+    ("data", "more", "message"),
     [
         ({"positive": "1"}, {}, "leave `positive` out"),
         ({"test": {"name": "digits"}}, {}, "has to be sharded too"),
         ({}, {"blocks": 7}, "its 4 shards are the blocks"),
     ],
 )
-def test_what_shards_do_not_take(tmp_path, data, more, said):
-    with pytest.raises(InputError, match=said):
+def test_what_shards_do_not_take(tmp_path, data, more, message):
+    with pytest.raises(InputError, match=message):
         trained(config(sharded(rows(), tmp_path / "rows"), tmp_path, data=data, **more))
 
 

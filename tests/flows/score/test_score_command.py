@@ -44,7 +44,7 @@ def test_shards_are_scored_on_workers(tmp_path: Path, model: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "message"),
     [
         (("{tmp}/nosuch", "digits", "{tmp}/out"), "no model can be read"),
         (("{model}", "wine", "{tmp}/out"), "its features are not those of the training data"),
@@ -53,7 +53,7 @@ def test_shards_are_scored_on_workers(tmp_path: Path, model: Path) -> None:
         (("{model}", "digits", "{model}/model.json/out"), "cannot write"),
     ],
 )
-def test_wrong_input(args: tuple[str, ...], said: str, tmp_path: Path, model: Path) -> None:
+def test_wrong_input(args: tuple[str, ...], message: str, tmp_path: Path, model: Path) -> None:
     _, stderr = run("score", *(arg.format(tmp=tmp_path, model=model) for arg in args), code=2)
-    assert said in stderr
+    assert message in stderr
     assert "Traceback" not in stderr

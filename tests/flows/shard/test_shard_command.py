@@ -75,11 +75,11 @@ def test_what_is_sharded_can_be_named_in_many_ways(tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "message"),
     [
         (("nosuch", "set"), "unknown data set 'nosuch'"),
         (("no/such.csv", "set"), "cannot read no/such.csv: no such file or folder"),
-        (("rows", "set"), "its name does not tell its format; give one, as in --set format=svmlight"),
+        (("rows", "set"), "its suffix does not give its format; name one, as in --set format=svmlight"),
         (("rows.csv", "set"), "needs `label`"),
         (
             ("rows.csv", "set", "--set", "label=clicked", "--set", "labell=1"),
@@ -95,13 +95,13 @@ def test_what_is_sharded_can_be_named_in_many_ways(tmp_path: Path, monkeypatch: 
         (("wine", "rows.csv/set"), "cannot write"),
     ],
 )
-def test_wrong_input(args: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_input(args: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_rows(tmp_path / "rows.csv", 20)
     (tmp_path / "rows").write_text("1 1:1\n")
     monkeypatch.chdir(tmp_path)
     stdout, stderr = run("shard", *args, code=2)
     assert stdout == ""
-    assert said in stderr
+    assert message in stderr
     assert "Traceback" not in stderr
     assert not (tmp_path / "set").exists()
 

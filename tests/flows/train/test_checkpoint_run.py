@@ -1,4 +1,4 @@
-"""A run that is killed or terminated, or loses its cluster, started again goes on, and ends with the same bits."""
+"""A run that is killed, terminated, or loses its cluster resumes when it is started again, and ends with the same bits."""
 
 import json
 import os
@@ -39,11 +39,11 @@ def undisturbed(tmp_path_factory):
 
 
 class Doing(LineObserver):
-    """Does something after each round, and keeps what is said."""
+    """Calls a function after each round, and records all lines."""
 
     def __init__(self, action=lambda number: None):
-        self.said = []
-        super().__init__(self.said.append)
+        self.lines = []
+        super().__init__(self.lines.append)
         self._action = action
 
     def round(self, record, tol):
@@ -74,7 +74,7 @@ pipeline.train(TrainConfig.model_validate(json.loads(sys.argv[1])), Slow(print))
 
 
 @pytest.mark.parametrize(("by", "ends_with"), [(signal.SIGKILL, -9), (signal.SIGTERM, 143)])
-def test_a_run_that_was_ended_goes_on(by, ends_with, tmp_path, undisturbed):
+def test_a_run_that_was_ended_resumes(by, ends_with, tmp_path, undisturbed):
     # Rarely, but for the one that SIGTERM asks for.
     asked = config(tmp_path, checkpoint={"rounds": 7} if by == signal.SIGKILL else {"seconds": 0.5})
     process = subprocess.Popen([sys.executable, "-c", SCRIPT, json.dumps(asked)], stdout=subprocess.DEVNULL)
@@ -90,7 +90,7 @@ def test_a_run_that_was_ended_goes_on(by, ends_with, tmp_path, undisturbed):
         assert newest(tmp_path) > before
     observer = Doing()
     result = train(asked, observer)
-    assert any("resumes from the checkpoint of round" in line for line in observer.said)
+    assert any("resumes from the checkpoint of round" in line for line in observer.lines)
     assert np.array_equal(weights(result["run"]), undisturbed)
     assert not (tmp_path / ".checkpoints").exists()
 
@@ -101,7 +101,7 @@ def newest(folder):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("checkpoint", [{"rounds": 5}, None])
-def test_a_run_whose_scheduler_is_lost_begins_anew_and_goes_on(checkpoint, tmp_path, undisturbed):
+def test_a_run_whose_scheduler_is_lost_starts_again_and_resumes(checkpoint, tmp_path, undisturbed):
     killed = []
 
     def kill(round_):
@@ -117,8 +117,8 @@ def test_a_run_whose_scheduler_is_lost_begins_anew_and_goes_on(checkpoint, tmp_p
                 train(asked, observer)
             return
         result = train(asked, observer)
-    assert any("the scheduler was lost" in line and "attempt 2 of 3" in line for line in observer.said)
-    assert any("resumes from the checkpoint of round 10" in line for line in observer.said)
+    assert any("the scheduler was lost" in line and "attempt 2 of 3" in line for line in observer.lines)
+    assert any("resumes from the checkpoint of round 10" in line for line in observer.lines)
     assert np.array_equal(weights(result["run"]), undisturbed)
     assert not (tmp_path / "scratch" / "checkpoints").exists()
 

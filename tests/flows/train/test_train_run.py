@@ -97,11 +97,11 @@ def test_run_on_an_object_store() -> None:
 
 
 def test_passes_that_do_not_suffice_are_said(tmp_path: Path) -> None:
-    said: list[str] = []
+    lines: list[str] = []
     config = load_train("digits", [*QUICK, "model.tol=1e-9", "model.max_passes=3"], str(tmp_path))
-    result = pipeline.train(config, LineObserver(said.append))
+    result = pipeline.train(config, LineObserver(lines.append))
     assert result["certificate"]["status"] == "max-passes"
-    assert any("ConvergenceWarning" in text for text in said)
+    assert any("ConvergenceWarning" in text for text in lines)
 
 
 def test_on_a_scheduler_that_is_running_already(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def free_port() -> int:
 
 def test_every_flow_is_served() -> None:
     served = {f"{d.flow_name}/{d.name}" for d in up.local_deployments()}
-    files = (Path(up.__file__).parent).rglob("*.py")
+    files = Path(up.__file__).parents[1].rglob("*.py")
     flows = {name for file in files for name in re.findall(r'^@flow\(name="([^"]+)"', file.read_text(), re.MULTILINE)}
     assert {"train-auc", "score", "reproduce"} <= flows
     assert served == {f"{flow}/local" for flow in flows}
@@ -62,12 +62,12 @@ def test_env_of_a_server_that_was_killed_is_removed(folder: Path) -> None:
 
 def test_env_that_is_the_users_own_is_left_alone(folder: Path) -> None:
     Path(".env").write_text("MINE=1\n")
-    said: list[str] = []
-    with up._named("http://127.0.0.1:9/api", said.append):
+    lines: list[str] = []
+    with up._env_file("http://127.0.0.1:9/api", lines.append):
         assert os.environ["PREFECT_API_URL"] == "http://127.0.0.1:9/api"
     assert Path(".env").read_text() == "MINE=1\n"
     assert "PREFECT_API_URL" not in os.environ
-    assert "export PREFECT_API_URL=http://127.0.0.1:9/api" in said[0]
+    assert "export PREFECT_API_URL=http://127.0.0.1:9/api" in lines[0]
 
 
 @pytest.mark.slow

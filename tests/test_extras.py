@@ -1,0 +1,80 @@
+"""The core works without the extras, and a missing package is one line that names its extra."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from aucdist.errors import InputError
+from aucdist.extras import EXTRAS, explain_missing, load_optional
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+BLOCK = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {missing!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Missing())
+"""
+
+
+def run_without(missing: set[str], code: str) -> subprocess.CompletedProcess[str]:
+    """Run Python in a process that cannot import some packages."""
+    whole = BLOCK.format(missing=missing) + code
+    return subprocess.run([sys.executable, "-c", whole], capture_output=True, text=True)
+
+
+def test_extras_of_the_table_exist() -> None:
+    assert set(EXTRAS.values()) <= set(PROJECT["optional-dependencies"])
+
+
+def test_core_is_what_a_library_user_needs() -> None:
+    core = {re.split(r"[\[<>= ]", line)[0] for line in PROJECT["dependencies"]}
+    assert not core & {name.replace("_", "-") for name in EXTRAS}
+
+
+def test_a_missing_module_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)  # import then fails as if it were not installed
+    with pytest.raises(InputError, match=re.escape("pip install 'aucdist[report]'")):
+        load_optional("matplotlib")
+
+
+def test_an_unknown_module_keeps_its_message() -> None:
+    error = ModuleNotFoundError("No module named 'nowhere'", name="nowhere")
+    assert explain_missing(error) == "No module named 'nowhere'"
+
+
+def test_a_fit_needs_none_of_them() -> None:
+    code = """
+import numpy as np
+from aucdist import PairwiseHingeClassifier
+from aucdist.model import load_model, save_model
+from aucdist.metrics import roc_auc_score
+X = np.random.default_rng(0).normal(size=(60, 3))
+y = X[:, 0] > 0
+print(roc_auc_score(y, PairwiseHingeClassifier().fit(X, y).decision_function(X)))
+"""
+    done = run_without(set(EXTRAS), code)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) > 0.9
+
+
+def test_the_command_says_it_in_one_line() -> None:
+    done = run_without({"typer"}, "from flows.entry import main; main()")
+    assert done.returncode == 1
+    assert done.stderr.strip() == "error: typer is not installed: pip install 'aucdist[cli]'"
+
+
+def test_an_extra_that_a_run_needs_is_named_in_one_line(tmp_path: Path) -> None:
+    start = "import sys; sys.argv = ['aucdist', 'data', 'show', 's3://bucket/x']; from flows.entry import main; main()"
+    done = run_without({"s3fs"}, start)
+    assert done.returncode == 2
+    assert done.stderr.strip() == "error: s3fs is not installed: pip install 'aucdist[s3]'"
