@@ -72,4 +72,4 @@ def test_another_ending_is_refused_before_work(suite, tmp_path):
     assert refused.stdout == ""
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(InputError):
-        output.check_name("tiny")
+        output.check_output("tiny", "tiny")
