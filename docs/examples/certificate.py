@@ -1,7 +1,7 @@
-"""A model and the proof of how good it is.
+"""A model with a certificate of optimality.
 
-The eights among the digits. The fit ends when the objective is proved to be within 0.1 % of the best
-possible; the test rows then say how well the model ranks rows it has not seen.
+The model ranks the eights among the digits. The fit ends when its objective is certified to be within 0.1 %
+of the minimum; the test AUC then measures how well the model ranks new rows.
 """
 
 from sklearn.datasets import load_digits
@@ -15,7 +15,7 @@ X_train, X_test, y_train, y_test = train_test_split(X / 16, digit == 8, stratify
 
 model = PairwiseHingeClassifier(lam=1e-3, tol=1e-3).fit(X_train, y_train)
 
-proof = model.certificate_
-print(f"{proof.status} after {model.n_passes_} passes")
-print(f"objective {proof.primal:.5f}; no weights can have one below {proof.dual:.5f}")
+certificate = model.certificate_
+print(f"{certificate.status} after {model.n_passes_} passes")
+print(f"objective {certificate.primal:.5f}; no weights have one below {certificate.dual:.5f}")
 print(f"test AUC {roc_auc_score(y_test, model.decision_function(X_test)):.4f}")

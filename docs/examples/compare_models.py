@@ -1,7 +1,7 @@
 """Is one model better than another?
 
-Both score the same test rows, so their AUCs vary together, and the paired test of DeLong sees differences
-that two intervals side by side would hide.
+Both models score the same test rows, so their AUCs are correlated. The paired DeLong test detects differences
+that two separate intervals would not show.
 """
 
 from sklearn.datasets import load_digits

@@ -1,7 +1,7 @@
-"""A model of few features.
+"""A model with few features.
 
-With the L1 penalty weights become exactly 0. Thirty features of noise are put beside those of the breast
-cancer data.
+With the L1 penalty, weights become exactly 0. The example adds thirty features of noise to the breast cancer
+data.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
-"""What if some rows cannot be ranked right?
+"""What if some rows cannot be ranked correctly?
 
-A convex loss asks the more of the weights the farther a pair is lost. The ramp, like the AUC, counts such a pair as lost, and no
-more; nothing is proved in exchange.
+A convex loss penalises a pair more, the larger its error is. The ramp loss, like the AUC, counts a wrong pair at most
+once; in exchange, its fit has no certificate.
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
-"""A whole row of lam for little more than one.
+"""A path of lam values for little more than the cost of one fit.
 
-A dual point does not know lam, so every cut that was found for one value serves all others.
+Dual points do not depend on lam, so every cut that is found for one value serves all others.
 """
 
 from sklearn.datasets import load_digits

@@ -1,7 +1,7 @@
 """Probabilities of rare events.
 
-Simulated rows, few of which are positive. A link function gives probabilities itself; a ranking
-model is calibrated on scores of rows that it has not seen.
+Few of the simulated rows are positive. A model with a link function estimates probabilities directly; a
+ranking model is calibrated on scores of rows outside its fit.
 """
 
 import numpy as np
@@ -10,16 +10,16 @@ from aucdist import LinkClassifier, PairwiseHingeClassifier
 from aucdist.metrics import brier_score_loss, log_loss, roc_auc_score
 
 
-def draw(seed: int) -> tuple[np.ndarray, np.ndarray]:
+def simulate(seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return rows of three features, and whether the event happened."""
     random = np.random.default_rng(seed)
     X = random.normal(size=(4000, 3))
     return X, random.random(4000) < 1 / (1 + np.exp(5 - X @ [2.0, 1.0, 0.0]))
 
 
-X, y = draw(0)
+X, y = simulate(0)
 print(f"{y.mean():.1%} of the rows are positive")
-X_test, y_test = draw(1)
+X_test, y_test = simulate(1)
 for model in (LinkClassifier(), LinkClassifier(link="logit"), PairwiseHingeClassifier(calibration="logit")):
     p = model.fit(X, y).predict_proba(X_test)[:, 1]
     measures = (roc_auc_score(y_test, p), brier_score_loss(y_test, p), log_loss(y_test, p))

@@ -1,7 +1,7 @@
-"""Rows that come one batch after the other.
+"""Rows that arrive in batches.
 
-`partial_fit` of the online solvers learns from a batch and forgets it. The classes must be named in the first
-call.
+`partial_fit` of the online solvers updates the model with a batch and does not store it. The first call must
+name the classes.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
 """Two worker processes, the same bits.
 
-Chunks of a Dask array become blocks where they lie. Bits depend on how the rows are cut, never on who works
-on them.
+Each chunk of a Dask array becomes a block on the worker that has it. The result depends on the chunks, but not on
+the number of workers, to the last bit.
 """
 
 import dask.array as da
@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits
 from aucdist import PairwiseHingeClassifier
 from aucdist.engine.dask import local_client
 
-# Worker processes import this file: what starts them must not be done again.
+# Worker processes import this file, so the code that starts them must not run again.
 if __name__ == "__main__":
     X, digit = load_digits(return_X_y=True)
     chunks = da.from_array(X / 16, chunks=(500, 64)), da.from_array(digit == 8, chunks=500)

@@ -1,7 +1,7 @@
-"""Rows near the boundary.
+"""Undersampling near the boundary.
 
-One row in twenty is positive. The sampler keeps rows of the larger class that are near a separating
-hyperplane, and all of the smaller one; the margin-mean machine does the same by itself when it is fitted.
+One row in twenty is positive. The sampler keeps all rows of the smaller class and those of the larger class
+that are near a separating hyperplane; the margin-mean classifier samples in this way when it is fitted.
 """
 
 import numpy as np
@@ -15,8 +15,8 @@ random = np.random.default_rng(0)
 y = (random.random(3000) < 0.05).astype(int)
 X = scale(random.normal(size=(3000, 5)) + y[:, np.newaxis])
 
-_, kept = DistanceUnderSampler(random_state=0).fit_resample(X, y)
-print(f"{np.bincount(y)} rows of the two classes, of which {np.bincount(kept)} stay")
+_, y_sampled = DistanceUnderSampler(random_state=0).fit_resample(X, y)
+print(f"{np.bincount(y)} rows in the two classes, of which {np.bincount(y_sampled)} stay")
 
 model = MarginMeanClassifier(solver="svrg", random_state=0).fit(X, y)
 print(confusion_counts(y, model.predict(X)))

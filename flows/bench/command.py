@@ -34,7 +34,7 @@ def bench(
         from flows.bench.suites import bench as run
 
         if output is not None:
-            files.check_name(output)
+            files.check_output(suite, output)
         table = run(
             suite, slow_peers=slow_peers, log=typer.echo, only=only, threads=threads, repeats=repeats, limit=limit
         )

@@ -6,16 +6,27 @@ import pandas as pd
 
 from aucdist.data.storage.files import write_bytes
 from aucdist.errors import InputError
+from aucdist.extras import load_optional
 from aucdist.report.bench import render_bench_page
-from flows.bench.suites import CURVE, figure
+from flows.bench.suites import CURVE, figure, has_figure
 
 SUFFIXES = (".csv", ".html")
 
 
-def check_name(output: str) -> None:
-    """Raise an InputError if the name ends in neither .csv nor .html."""
+def check_output(suite: str, output: str) -> None:
+    """Check that the files of a suite can be written, before work starts.
+
+    Raises
+    ------
+    InputError
+        If the name ends in neither .csv nor .html, or a package that pages or figures need is not installed.
+    """
     if PurePosixPath(output).suffix not in SUFFIXES:
         raise InputError(f"--output {output} ends in neither of {', '.join(SUFFIXES)}")
+    if has_figure(suite):
+        load_optional("matplotlib")
+    if output.endswith(".html"):
+        load_optional("jinja2")
 
 
 def write_results(suite: str, results: pd.DataFrame, output: str) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import pandas as pd
 
 from aucdist.errors import InputError, unknown
+from aucdist.extras import load_optional
 from flows.bench.common import Suite
 
 Log = Callable[[str], None]
@@ -36,6 +37,9 @@ SUITES = {
 }
 """The module of each suite, below `flows.bench`."""
 
+PACKAGES = {"link": ("statsmodels",)}
+"""The optional packages without which a suite cannot run; `peers` has a row for each system that is not installed."""
+
 CURVE = "curve"
 """A column of points for the figure, which lines of text leave out."""
 
@@ -44,6 +48,11 @@ def _module(suite: str) -> ModuleType:
     if suite not in SUITES:
         raise unknown("suite", suite, SUITES)
     return importlib.import_module(f"flows.bench.{SUITES[suite]}")
+
+
+def has_figure(suite: str) -> bool:
+    """Return whether a suite has a figure."""
+    return hasattr(_module(suite), "figure")
 
 
 def figure(suite: str, results: pd.DataFrame) -> str | None:
@@ -69,13 +78,15 @@ def bench(suite: str, *, slow_peers: bool, log: Log, **options: Any) -> pd.DataF
     Raises
     ------
     InputError
-        For an unknown suite, an option that it does not take, or absent data.
+        For an unknown suite, an option that it does not take, absent data, or a package that is not installed.
     """
     from threadpoolctl import threadpool_limits
 
     module = _module(suite)
     run: Suite = getattr(module, suite)
     options = {name: value for name, value in options.items() if value is not None}
+    for package in PACKAGES.get(suite, ()):
+        load_optional(package)
     for name in options.keys() - inspect.signature(run).parameters.keys():
         raise InputError(f"the suite {suite} does not take --{name}")
     conditions = f"{platform.machine()}, Python {platform.python_version()}, {_threads(options)}"

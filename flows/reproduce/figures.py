@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from markupsafe import Markup
 
+from aucdist.extras import load_optional
 from aucdist.report import plots
 from flows.reproduce.page import Figure
 
@@ -64,5 +64,6 @@ def page_figure(name: str, heading: str, caption: str, description: str, plot: C
     plot : callable
         Draws into the matplotlib axes that it is given.
     """
+    markup = load_optional("markupsafe").Markup
     identifier = "".join(c if c.isalnum() else "-" for c in name)
-    return Figure(heading, caption, Markup(plots.inline_svg(identifier, heading, description, plot)))
+    return Figure(heading, caption, markup(plots.inline_svg(identifier, heading, description, plot)))

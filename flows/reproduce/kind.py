@@ -13,6 +13,8 @@ How to add a kind, in one new module and one row of `config.KINDS`:
    of the CSV files; ``summary(results)`` returns the counts that ``--json`` prints. They compute every conclusion from the
    results. Results may be missing, because a data set may be absent.
 
+A kind whose tasks import an optional package returns its name from ``packages()``.
+
 ``--quick`` needs no support by the kind: it changes keys of the experiment and selects data sets.
 
 `table` and `learning_curves` are good models. Shared parts: `folds` and `splits` (training and test rows), `figures` (curves),
@@ -60,6 +62,10 @@ class Kind(Strict):
     kind: str
     title: str
     datasets: Mapping[str, DataSet] = Field(default={}, max_length=0, description="Not used by this kind")
+
+    def packages(self) -> set[str]:
+        """Return the modules of optional packages that the tasks import; a run checks them before its first task."""
+        return set()
 
     def tasks(self, versions: Mapping[str, Version]) -> Iterator[tuple[TaskKey, Task]]:
         """Yield every task with everything that decides its result.

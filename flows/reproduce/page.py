@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup
-
 from aucdist.report.html import render_template
 
 
@@ -30,11 +28,11 @@ class TableCell:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure: its heading, its caption and its SVG."""
+    """A figure: its heading, its caption and its SVG, as `markupsafe.Markup`."""
 
     heading: str
     caption: str
-    svg: Markup
+    svg: Any
 
 
 @dataclass(frozen=True)

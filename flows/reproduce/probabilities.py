@@ -99,6 +99,10 @@ class Probabilities(Kind):
             raise unknown("system of a claim", self.claim.system, self.systems)
         return self
 
+    def packages(self) -> set[str]:
+        """Return the package of SMOTE where a system uses it."""
+        return {"imblearn"} if any(system.smote for system in self.systems.values()) else set()
+
     def tasks(self, versions: Mapping[str, Version]) -> Iterator[tuple[TaskKey, Task]]:
         """Yield every split of every system on the data sets that are present."""
         systems = {

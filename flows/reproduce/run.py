@@ -13,6 +13,7 @@ import yaml
 
 from aucdist.data.storage.files import shown, write_bytes
 from aucdist.errors import InputError, RunError
+from aucdist.extras import load_optional
 from flows.compute.clusters import open_cluster
 from flows.compute.result_cache import ResultCache
 from flows.json_values import jsonable
@@ -23,6 +24,7 @@ from flows.reproduce.kind import Kind, Result, Task, TaskKey
 from flows.reproduce.page import render_paper_page
 
 SECONDS_BETWEEN_NOTES = 5.0
+PAGE_PACKAGES = {"jinja2", "matplotlib"}
 TaskId = tuple[str, TaskKey]
 """The experiment of a task, and its key within the experiment."""
 
@@ -43,10 +45,12 @@ def reproduce(config: Paper, observer: RunObserver) -> dict[str, Any]:
     Raises
     ------
     InputError
-        If the configuration or a data set is wrong.
+        If the configuration or a data set is wrong, or a package is not installed.
     RunError
         If a task failed; the results of the finished ones are in the cache.
     """
+    for package in sorted(PAGE_PACKAGES.union(*(experiment.packages() for experiment in config.experiments.values()))):
+        load_optional(package)
     folder = f"{config.output.rstrip('/')}/reproduce-{config.paper}"
     observer.stage("open data")
     versions = {

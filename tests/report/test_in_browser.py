@@ -1,4 +1,4 @@
-"""The page of a run with a search, in Chromium: nothing asked for, nothing complained of, readable, and within its width."""
+"""The page of a run with a search, in Chromium: no requests, no messages, enough contrast, and no overflow."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -50,11 +50,13 @@ def test_the_page_in_chromium(tmp_path: Path, report) -> None:  # noqa: F811
     with browser(tmp_path / "profile") as chromium:
         for width, dark in ((1200, False), (1200, True), (390, False), (390, True)):
             chromium.open(page, width=width, dark=dark)
-            assert chromium.ask("document.documentElement.scrollWidth") <= width
-            assert chromium.ask(CONTRAST) == []
-            paper = chromium.ask("getComputedStyle(document.body).backgroundColor")
+            assert chromium.evaluate("document.documentElement.scrollWidth") <= width
+            assert chromium.evaluate(CONTRAST) == []
+            paper = chromium.evaluate("getComputedStyle(document.body).backgroundColor")
             assert (sum(map(int, paper[4:-1].split(", "))) < 300) == dark
-        assert chromium.ask("document.querySelectorAll('h1').length") == 1
-        assert chromium.ask(TABLES) == 0
-        assert chromium.ask("[...document.querySelectorAll('svg')].every(s => s.getBoundingClientRect().height > 50)")
-        assert chromium.said == []
+        assert chromium.evaluate("document.querySelectorAll('h1').length") == 1
+        assert chromium.evaluate(TABLES) == 0
+        assert chromium.evaluate(
+            "[...document.querySelectorAll('svg')].every(s => s.getBoundingClientRect().height > 50)"
+        )
+        assert chromium.messages == []

@@ -1,4 +1,4 @@
-"""A headless Chromium for the tests of the pages: it is spoken to over two pipes, by its debugging protocol."""
+"""A headless Chromium for the tests of the pages, controlled through its debugging protocol over two pipes."""
 
 import base64
 import json
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-# Chromium reads from descriptor 3 and writes to 4, which may be taken in this process.
+# Chromium reads from descriptor 3 and writes to 4, which this process may already use.
 START = """
 import fcntl, os, sys
 read, write = (fcntl.fcntl(int(number), fcntl.F_DUPFD, 100) for number in sys.argv[1:3])
@@ -20,6 +20,17 @@ os.dup2(write, 4)
 os.execv(sys.argv[3], sys.argv[3:])
 """
 NAMES = ("chromium", "chromium-browser", "google-chrome")
+
+WINDOW = 1300
+"""Pixels of a usual window, in which no table may be clipped."""
+
+CLIPPED = """
+[...document.querySelectorAll("body *")]
+  .filter(e => !e.closest("svg") && e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).overflowX !== "visible")
+  .map(e => e.className + " " + (e.getAttribute("aria-label") || e.textContent.trim().slice(0, 40)) + ": "
+    + e.scrollWidth + " > " + e.clientWidth)
+"""
+"""The elements that show only a part of their content."""
 
 
 def installed() -> str | None:
@@ -32,7 +43,7 @@ class Browser:
 
     def __init__(self, to: Any, back: Any) -> None:
         self._to, self._back, self._number, self._session = to, back, 0, None
-        self.said: list[str] = []
+        self.messages: list[str] = []
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
@@ -55,19 +66,19 @@ class Browser:
     def _next(self) -> Any:
         parts = []
         while (byte := self._back.read(1)) != b"\0":
-            assert byte, "the browser has gone"
+            assert byte, "the browser has ended"
             parts.append(byte)
         found = json.loads(b"".join(parts))
         if found.get("method") in ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"):
-            self.said.append(json.dumps(found["params"]))
+            self.messages.append(json.dumps(found["params"]))
         if found.get("method") == "Network.requestWillBeSent":
             url = found["params"]["request"]["url"]
             if not url.startswith(("file:", "data:")):
-                self.said.append(f"asked for {url}")
+                self.messages.append(f"requested {url}")
         return found
 
     def open(self, page: Path, *, width: int, dark: bool = False) -> None:
-        """Load a file and wait until it is drawn."""
+        """Load a file and wait until it is complete."""
         self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600
         )
@@ -77,14 +88,14 @@ class Browser:
         while self._next().get("method") != "Page.loadEventFired":
             pass
 
-    def ask(self, expression: str) -> Any:
+    def evaluate(self, expression: str) -> Any:
         """Return the value of an expression of JavaScript."""
         found = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in found, found["exceptionDetails"]
         return found["result"].get("value")
 
-    def picture(self, path: Path) -> None:
-        """Save what the whole page looks like."""
+    def screenshot(self, path: Path) -> None:
+        """Save an image of the whole page."""
         size = self.call("Page.getLayoutMetrics")["cssContentSize"]
         clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
         data = self.call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)["data"]

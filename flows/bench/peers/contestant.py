@@ -102,7 +102,7 @@ def run_contestant(task: ContestantTask, referee: Connection) -> None:
     try:
         importlib.import_module(system.package)
     except ImportError:
-        referee.send(("absent", None))
+        referee.send(("absent", system.package))
         return
     try:
         X, y = load_rows(Path(task.folder), "train")

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from aucdist.data.block import Block
+from aucdist.extras import EXTRAS
 from flows.bench.peers.contestant import BudgetPoint, Choice, ContestantTask, run_contestant, save_rows
 from flows.bench.peers.system import System
 
@@ -144,7 +145,7 @@ def _record_events(receiver: Connection, trial: Trial, deadline: float) -> None:
                 point, trial.scores = content
                 trial.points.append(point)
             case "absent":
-                trial.note = "not installed"
+                trial.note = _not_installed(content)
                 return
             case "failed":
                 trial.note = f"not run here: {content}"
@@ -155,6 +156,11 @@ def _record_events(receiver: Connection, trial: Trial, deadline: float) -> None:
                 trial.peak = content
                 return
     trial.note = OVER_TIME
+
+
+def _not_installed(package: str) -> str:
+    extra = EXTRAS.get(package)
+    return "not installed" if extra is None else f"not installed: pip install 'aucdist[{extra}]'"
 
 
 @contextmanager

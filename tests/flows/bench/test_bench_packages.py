@@ -1,0 +1,77 @@
+"""Benches and papers name the extra of a package that is not installed, in one line and before any work."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from support.contestants import means
+from support.small_paper import only, run, write
+from typer.testing import CliRunner
+
+from aucdist.data.shards.simulate import simulate
+from aucdist.errors import InputError
+from aucdist.extras import EXTRAS
+from flows.bench.peers.referee import run_contest
+from flows.bench.peers.suite import SYSTEMS
+from flows.bench.peers.system import System
+from flows.cli import app
+from flows.reproduce.config import load_paper
+from flows.reproduce.run import reproduce
+
+pytestmark = pytest.mark.nojit
+
+
+@pytest.fixture
+def without(monkeypatch: pytest.MonkeyPatch):
+    """Make the import of a package fail as if it were not installed."""
+    return lambda package: monkeypatch.setitem(sys.modules, package, None)
+
+
+@pytest.mark.parametrize(
+    ("package", "arguments", "line"),
+    [
+        ("statsmodels", ["bench", "link"], "statsmodels is not installed: pip install 'aucdist[bench]'"),
+        (
+            "matplotlib",
+            ["bench", "limits", "--output", "x.csv"],
+            "matplotlib is not installed: pip install 'aucdist[report]'",
+        ),
+        ("jinja2", ["bench", "engine", "--output", "x.html"], "jinja2 is not installed: pip install 'aucdist[report]'"),
+        ("matplotlib", ["reproduce", "000", "--quick"], "matplotlib is not installed: pip install 'aucdist[report]'"),
+        ("imblearn", ["reproduce", "003", "--quick"], "imblearn is not installed: pip install 'aucdist[bench]'"),
+    ],
+)
+def test_one_line_names_the_extra(
+    without, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str, arguments: list[str], line: str
+) -> None:
+    without(package)
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 2, done.output
+    assert [text for text in done.stderr.splitlines() if text.startswith("error")] == [f"error: {line}"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_paper_without_smote_does_not_need_it(without, tmp_path: Path) -> None:
+    without("imblearn")
+    assert load_paper("003").experiments["keel"].packages() == {"imblearn"}
+    config = only("nine")
+    config["experiments"]["nine"]["datasets"] = {"absent": {"name": "astro-physics"}}
+    assert run(write(tmp_path, config, "dataset,system,value\n"))["tables"]["nine"]["compared"] == 0
+
+
+def test_the_observer_is_not_needed_before_the_packages_are_checked(without) -> None:
+    without("jinja2")
+    with pytest.raises(InputError, match="aucdist\\[report\\]"):
+        reproduce(load_paper("000", quick=True), None)  # type: ignore[arg-type]
+
+
+def test_a_peer_that_is_not_installed_names_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # libauc is in no extra; a user of lightgbm may want its extra for features.
+    packages = {s.package for s in SYSTEMS} - {"aucdist", "sklearn", "libauc", "lightgbm"}
+    assert {EXTRAS[package] for package in packages} == {"bench", "peers"}
+    monkeypatch.setitem(EXTRAS, "no_such_package", "bench")
+    block = simulate(60, 2, 0.3, seed=0)
+    systems = [System("absent", "no_such_package", means, (1,), 1)]
+    trials = run_contest(block, block, systems, tmp_path, threads=1, repeats=1, limit=30.0)
+    assert trials["absent"][0].note == "not installed: pip install 'aucdist[bench]'"

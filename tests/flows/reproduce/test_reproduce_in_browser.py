@@ -1,0 +1,56 @@
+"""The pages of the papers in Chromium at a usual width: no table is clipped."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.browser import CLIPPED, WINDOW, browser, installed
+
+from flows.reproduce.config import load_paper
+from flows.reproduce.datasets import Version
+from flows.reproduce.kind import Kind, TaskKey
+from flows.reproduce.page import render_paper_page
+
+
+def results_of_all(experiment: Kind) -> dict[TaskKey, Any]:
+    """Return made-up results of every fold of the kinds whose tables are wide."""
+    repeats = getattr(experiment, "protocol", None) and experiment.protocol.repeats
+    folds = getattr(getattr(experiment, "protocol", None), "folds", 1)
+    keys = [
+        TaskKey(dataset, system, repeat, fold)
+        for dataset in experiment.datasets
+        for system in experiment.systems
+        for repeat in range(repeats)
+        for fold in range(folds)
+    ]
+    if experiment.kind == "table":
+        grids = {name: len(system.all_points(experiment.grid)) for name, system in experiment.systems.items()}
+        return {key: {"auc": chosen_alone(grids[key.system], key.fold + 7 * key.repeat)} for key in keys}
+    value = {"auc": 0.9, "brier": 0.1, "calibration": 0.01, "train": 0.9, "test": 0.8, "seconds": 1234.5, "chosen": 0}
+    return {key: value for key in keys}
+
+
+def chosen_alone(n_points: int, i: int) -> list[float | None]:
+    """Return AUCs at the points of a grid, of which one was run."""
+    return [0.9 if point == i % n_points else None for point in range(n_points)]
+
+
+@pytest.mark.skipif(installed() is None, reason="no Chromium found (Debian: apt-get install chromium)")
+def test_the_tables_of_the_papers_fit(tmp_path: Path) -> None:
+    with browser(tmp_path / "profile") as chromium:
+        for paper, name in (("000", "table2"), ("002", "table1"), ("003", "keel"), ("004", "low-linear")):
+            config = load_paper(paper)
+            experiment = config.experiments[name]
+            sections = [s for s in experiment.page_sections(name, results_of_all(experiment)) if s.rows]
+            assert all("±" in cell.text or "." in cell.text for cell in sections[0].rows[0][1])
+            url = "s3://bucket/folder-of-the-data/" + "long-name-" * 5 + ".dat"
+            versions = {
+                key: Version(d.name, url, 48842, 123, 11687, "1", "0" * 64) for key, d in experiment.datasets.items()
+            }
+            page = tmp_path / f"{paper}.html"
+            page.write_text(
+                render_paper_page(config.title, config.departures, sections, versions, "x: 1"), encoding="utf-8"
+            )
+            chromium.open(page, width=WINDOW)
+            assert chromium.evaluate("document.documentElement.scrollWidth") <= WINDOW
+            assert chromium.evaluate(CLIPPED) == [], paper

@@ -1,0 +1,121 @@
+"""The pages in Chromium at a usual width: no table is clipped, and nothing is lost where a wide table is split."""
+
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from support.browser import CLIPPED, WINDOW, Browser, browser, installed
+from test_comparison_page import NAMES, pair
+from test_page import report, scores  # noqa: F401  # the fixture
+from test_search_section import row, search
+
+from aucdist.report.bench import MAX_WIDTH, bench_tables, render_bench_page
+from aucdist.report.comparison import Comparison, render_comparison_page
+from aucdist.report.html import Report, render_run_page
+
+needs_chromium = pytest.mark.skipif(installed() is None, reason="no Chromium found (Debian: apt-get install chromium)")
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory):
+    with browser(tmp_path_factory.mktemp("profile")) as opened:
+        yield opened
+
+
+def assert_fits(chromium: Browser, folder: Path, page: str) -> None:
+    file = folder / "page.html"
+    file.write_text(page, encoding="utf-8")
+    chromium.open(file, width=WINDOW)
+    assert chromium.evaluate("document.documentElement.scrollWidth") <= WINDOW
+    assert chromium.evaluate(CLIPPED) == []
+
+
+def comparison(n_runs: int) -> Comparison:
+    names = [f"kddcup99-standard-lam-0.0001-20250101-12000{i}" for i in range(n_runs)]
+    spread = {key: {"value": 0.99912, "interval": [0.99861, 0.99955]} for key in NAMES}
+    runs = [
+        {
+            "name": n,
+            "run": n,
+            "estimator": "PairwiseHingeClassifier",
+            "solver": "all-pairs",
+            "seconds": 12.3,
+            "warnings": [],
+        }
+        | spread
+        for n in names
+    ]
+    pairs = [pair(a, b, 0.0001234, 0.0123, 0.0000123, 0.0002345) for a in names for b in names if a < b]
+    result = {"run": "c", "n_pos": 20, "n_neg": 80, "runs": runs, "differences": {"auc": pairs}}
+    return Comparison(result, [(name, scores(20, 80, seed=i)) for i, name in enumerate(names)])
+
+
+@needs_chromium
+def test_a_comparison_of_four_runs_fits(chromium: Browser, tmp_path: Path) -> None:
+    assert_fits(chromium, tmp_path, render_comparison_page(comparison(4)))
+
+
+@needs_chromium
+@pytest.mark.parametrize("shape", [(13, 1), (13, 13), (5, 4)], ids=["curve", "large heat map", "three parameters"])
+def test_the_page_of_a_search_fits(chromium: Browser, tmp_path: Path, report: Report, shape: tuple[int, int]) -> None:  # noqa: F811
+    more = {} if shape != (5, 4) else {"class_weight": "balanced"}
+    table = [
+        row({"lam": 10.0**-i, "eta": 2.0**-k} | more, [0.91234] * 10, not_converged=1)
+        for i, k in product(range(shape[0]), range(shape[1]))
+    ]
+    table[0]["parameters"] |= {"class_weight": None} if more else {}
+    page = render_run_page(replace(report, search=search(table, best=1)))
+    assert_fits(chromium, tmp_path, page)
+
+
+def wide_results() -> pd.DataFrame:
+    """Return rows such as those of the suite `peers`, which has 25 columns, and a summary of other columns."""
+    systems = [f"LogisticRegression newton-cholesky {i}" for i in range(3)]
+    columns = ["train rows", "AUC", "low", "high", "ours less it", "p, Holm", "s to 0.001", "times ours to 0.001", "s to 0.0001",
+               "times ours to 0.0001", "budget", "fit s", "gap", "value", "choice s", "warm-up s", "peak MiB"]  # fmt: skip
+    random = np.random.default_rng(0)
+    rows = [
+        {"data": "page-blocks-1-3_vs_4", "system": system, "kind": "linear", **dict(zip(columns, random.random(17), strict=True)),
+         "ours, AUC": "ties", "excluded": "cut off by the limit", "note": "not run here: ValueError: Input contains NaN"}
+        for system in systems
+    ]  # fmt: skip
+    summary = {"data": "page-blocks-1-3_vs_4", "system": "all linear peers", "kind": "summary", "wins": 3, "ties": 12, "bar": 2.0,
+               "within the bar": True}  # fmt: skip
+    return pd.DataFrame([*rows, {"data": "yeast4", "system": "absent", "note": "not installed"}, summary])
+
+
+def test_a_wide_table_is_split_and_keeps_every_value() -> None:
+    results = wide_results()
+    *parts, summary = bench_tables(results)
+    assert len(parts) >= 2
+    for part in parts:
+        assert list(part.columns[:3]) == ["data", "system", "kind"]
+        widths = [max(len(word) for word in column.split()) for column in part.columns]
+        assert sum(widths) <= MAX_WIDTH
+    seen = [column for part in parts for column in part.columns[3:]]
+    assert len(seen) == len(set(seen))
+    assert set(seen) == set(results.columns) - {"data", "system", "kind", "wins", "ties", "bar", "within the bar"}
+    by_column = {column: [cells[i] for cells in part.rows] for part in parts for i, column in enumerate(part.columns)}
+    assert [text for text, _ in by_column["note"]][-1] == "not installed"
+    assert by_column["AUC"][-1] == ("", True)
+    assert by_column["AUC"][0] == (f"{results['AUC'][0]:.4g}", False)
+    assert list(summary.columns) == ["data", "system", "kind", "wins", "ties", "bar", "within the bar"]
+    assert [text for text, _ in summary.rows[0]][-4:] == ["3", "12", "2", "True"]
+
+
+def test_a_narrow_table_stays_whole() -> None:
+    results = pd.DataFrame([{"system": "a", "seconds": 1.5}, {"system": "b", "note": "not installed"}])
+    (table,) = bench_tables(results)
+    assert list(table.columns) == ["system", "seconds", "note"]
+    assert [[text for text, _ in cells] for cells in table.rows] == [["a", "1.5", ""], ["b", "", "not installed"]]
+    assert list(bench_tables(results[:0])) == []
+
+
+@needs_chromium
+def test_the_page_of_a_benchmark_fits(chromium: Browser, tmp_path: Path) -> None:
+    assert_fits(
+        chromium, tmp_path, render_bench_page("aucdist bench peers", "x86_64, Python 3.11", wide_results(), None)
+    )

@@ -1,0 +1,35 @@
+"""The library loads no reports; benches and papers load their optional packages where they use them."""
+
+import subprocess
+import sys
+
+import pytest
+
+REPORT = ["aucdist.report", "matplotlib", "jinja2"]
+FIT = """
+import numpy as np
+from aucdist import PairwiseHingeClassifier
+X = np.random.default_rng(0).normal(size=(60, 3))
+PairwiseHingeClassifier().fit(X, X[:, 0] > 0).decision_function(X)
+"""
+PEERS = ["imblearn", "statsmodels", "skglm", "dask_ml", "lightgbm", "xgboost", "vowpalwabbit", "liblinear", "sksurv"]
+
+
+@pytest.mark.parametrize(
+    ("code", "absent"),
+    [
+        ("import aucdist", REPORT),
+        (FIT, REPORT),
+        ("import flows.reproduce.config, flows.reproduce.run", [*PEERS, *REPORT[1:]]),
+        (
+            "import flows.bench.suites, flows.bench.output, flows.bench.peers.suite, flows.bench.link",
+            [*PEERS, *REPORT[1:]],
+        ),
+    ],
+    ids=["import", "fit", "reproduce", "bench"],
+)
+def test_packages_are_loaded_where_they_are_used(code: str, absent: list[str]) -> None:
+    code += f"\nimport sys; print([m for m in {absent!r} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "[]"
