@@ -1,8 +1,9 @@
 """Mutants: small faults put into the code one at a time. A fault that no test notices is a hole in the tests.
 
-``python tests/mutants.py`` tries `NAMED`, which once survived, and then a random sample; ``--count 0`` tries the first alone. Each
-mutant is a copy of the package with one change, and runs the tests of its part as plain Python (``NUMBA_DISABLE_JIT=1``), so that
-nothing has to be compiled. A mutant that makes the tests fail or hang is killed. What survives is printed with its line.
+``python tests/mutants.py`` tries `NAMED`, which once survived, and then a random sample; ``--count 0`` tries the first alone.
+Each mutant is a copy of the package with one change, and runs the tests of its part as plain Python
+(``NUMBA_DISABLE_JIT=1``), so that nothing has to be compiled. A mutant that makes the tests fail or hang is killed. What
+survives is printed with its line.
 """
 
 import argparse
@@ -76,7 +77,7 @@ NAMES = {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum",
 
 
 def changes(tree):
-    """Return (line, what changes, function that changes a copy of the tree) for every change there is to a module."""
+    """Return (line, what changes, number of the node) for every change there is to a module."""
     found = []
     for number, node in enumerate(ast.walk(tree)):
         line = getattr(node, "lineno", 0)
