@@ -166,7 +166,8 @@ def _warnings(report: Report, interval: measures.Interval | None, more: list[str
     elif certificate["status"] == "rounding":
         found.append(
             f"Rounding ended the fit after {number_text(report.run['passes'], 6)} passes: the objective is "
-            f"{certificate_text(certificate)}, and both values are sure to {certificate['rounding']:.2g} only. Scale the columns."
+            f"{certificate_text(certificate)}, and both values are sure to {certificate.get('rounding', 0.0):.2g} only. "
+            "Scale the columns."
         )
     elif certificate["status"] != "converged":
         found.append(
