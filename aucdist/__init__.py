@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from aucdist.estimators.base import RankingWarning as RankingWarning
     from aucdist.estimators.hinge import HingeClassifier as HingeClassifier
     from aucdist.estimators.link import LinkClassifier as LinkClassifier
     from aucdist.estimators.link import SeparationWarning as SeparationWarning
@@ -22,6 +23,7 @@ __all__ = [
     "PairwiseHingeClassifier",
     "PairwiseRampClassifier",
     "PairwiseSquareClassifier",
+    "RankingWarning",
     "SeparationWarning",
     "UnivariateRankingClassifier",
     "__version__",
@@ -40,3 +42,8 @@ def __getattr__(name: str) -> Any:
 
         return getattr(estimators, name)
     raise AttributeError(f"module 'aucdist' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Return the names that completion shows, those among them that are not loaded yet."""
+    return sorted(({*globals(), *__all__}) - {"Any", "TYPE_CHECKING"})

@@ -15,7 +15,7 @@ from aucdist.estimators.scores import scores_of
 from aucdist.estimators.validation import ACCEPTED_ROWS, labelled_block, two_classes
 from aucdist.metrics.auc import best_threshold
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.solvers.pairs.oam import BUFFER_SIZE, Stream, learn_rows, new_stream
+from aucdist.solvers.pairs.oam import BUFFER_SIZE, OamState, oam_start, oam_update
 from aucdist.solvers.pairs.sampling import ResumableRound
 from aucdist.solvers.pairs.sgd import Progress, msgd
 
@@ -55,6 +55,8 @@ class OnlineClassifier(RankingClassifier):
         self.check_parameters()
         if self.calibration is not None:
             raise InputError("calibration needs all rows at once: take `fit`, or calibration=None with partial_fit")
+        if self.features is not None:
+            raise InputError("features needs all rows at once: take `fit`, or map each batch before partial_fit")
         first = not hasattr(self, "classes_")
         if first and classes is None:
             raise InputError("the first call of partial_fit needs `classes`: both labels, the larger one positive")
@@ -84,7 +86,7 @@ class OnlineClassifier(RankingClassifier):
         return labelled_block(X, y, known, sample_weight)
 
 
-def learn_pairs_in_order(model: Any, stream: Any, block: Block) -> tuple[Stream, float]:
+def learn_pairs_in_order(model: Any, stream: Any, block: Block) -> tuple[OamState, float]:
     """Let the rows of a batch meet the buffered rows of the other class, in their order: ``oam-inf``, ``oam-seq``, ``oam-gra``.
 
     Batch after batch gives the same weights, to the last bit, as one `fit` of all rows with the same `n_pairs`. The threshold
@@ -93,7 +95,7 @@ def learn_pairs_in_order(model: Any, stream: Any, block: Block) -> tuple[Stream,
     Parameters
     ----------
     model : PairwiseHingeClassifier
-    stream : Stream, or ndarray of shape (n_features,), float64
+    stream : OamState, or ndarray of shape (n_features,), float64
         What the last call returned, or weights.
     block : Block
     """
@@ -102,11 +104,11 @@ def learn_pairs_in_order(model: Any, stream: Any, block: Block) -> tuple[Stream,
             "partial_fit needs n_pairs: how many positive-negative pairs all rows to come will about make; with lam it "
             "sets the size of the steps"
         )
-    if not isinstance(stream, Stream):
-        stream = new_stream(stream if isinstance(stream, np.ndarray) else stream.w, block_seed(_seed(model), 0, 0))
+    if not isinstance(stream, OamState):
+        stream = oam_start(stream if isinstance(stream, np.ndarray) else stream.w, block_seed(_seed(model), 0, 0))
     buffered = "buffer_size" in model.solvers[model.solver].options
     capacity = (model.buffer_size or BUFFER_SIZE) if buffered else None
-    stream, _ = learn_rows(stream, block, model.solver, 1.0 / (model.lam * model.n_pairs), capacity)
+    stream, _ = oam_update(stream, block, model.solver, 1.0 / (model.lam * model.n_pairs), capacity)
     return stream, 0.0 if stream.buffer is None else _threshold(stream.buffer, stream.w)
 
 

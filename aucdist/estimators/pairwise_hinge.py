@@ -12,7 +12,7 @@ from aucdist.solvers.base import Round, Solution, Solver
 from aucdist.solvers.pairs.all_pairs import AllPairs, all_pairs
 from aucdist.solvers.pairs.all_pairs_l1 import AllPairsL1, all_pairs_l1
 from aucdist.solvers.pairs.dual import DualStart, check_combination, sdcd, sdcd_perm
-from aucdist.solvers.pairs.oam import Stream, oam_gra, oam_inf, oam_seq
+from aucdist.solvers.pairs.oam import OamState, oam_gra, oam_inf, oam_seq
 from aucdist.solvers.pairs.sampling import ResumableRound, check_options
 from aucdist.solvers.pairs.sgd import Progress, msgd
 
@@ -82,6 +82,10 @@ class PairwiseHingeClassifier(OnlineClassifier):
     prior : float or None, default=None
         With `calibration`: the share of positives among the rows to come, where it is not that among the training rows, as after
         undersampling.
+    features : str, dict, map or None, default=None
+        A feature map that is fitted to the training rows, whose basis functions the weights are of: ``"bins"``, ``"nystroem"``,
+        ``"leaves"``, a dict such as ``{"map": "bins", "pairs": 20}``, or a transformer of `aucdist.maps`. Edges, landmarks and
+        trees are given to the certificate, not part of what it proves.
 
     Attributes
     ----------
@@ -98,13 +102,15 @@ class PairwiseHingeClassifier(OnlineClassifier):
     probability_ : ProbabilityMap
         With `calibration`: from `decision_function` to probabilities.
     n_passes_ : int
+    feature_map_ : FittedMap
+        With `features`.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Where X has column names.
     resume_ : DualStart
         With `warm_start` and ``sdcd`` or ``sdcd-perm``: what the next fit starts from. Their dual variables are
         ``resume_.duals``, sparse of shape (n_pos, n_neg).
-    stream_ : Stream or Progress
+    stream_ : OamState or Progress
         After `partial_fit`, and after ``msgd``: what the next call goes on from.
 
     Notes
@@ -123,7 +129,7 @@ class PairwiseHingeClassifier(OnlineClassifier):
 
     of_pairs = True
     solvers: ClassVar[dict[str, Solver]] = {
-        "all-pairs": Solver(_all_pairs, ("penalty",), ignores_zero_weight=True, path=_all_pairs_path),
+        "all-pairs": Solver(_all_pairs, ("penalty",), ignores_zero_weight=True, path=_all_pairs_path, takes_codes=True),
         "sdcd": Solver(sdcd, DUAL_OPTIONS, random=True, sample_weight=False, resumes=True),
         "sdcd-perm": Solver(sdcd_perm, DUAL_OPTIONS, random=True, sample_weight=False, resumes=True),
         "msgd": Solver(
@@ -141,7 +147,7 @@ class PairwiseHingeClassifier(OnlineClassifier):
         "n_pairs": above_0(optional=True),
     }
     resume_: DualStart
-    stream_: Stream | Progress
+    stream_: OamState | Progress
 
     def __init__(
         self,
@@ -162,10 +168,12 @@ class PairwiseHingeClassifier(OnlineClassifier):
         n_pairs: float | None = None,
         calibration: str | None = None,
         prior: float | None = None,
+        features: Any = None,
     ):
         super().__init__(
             lam=lam, solver=solver, tol=tol, max_passes=max_passes, random_state=random_state, warm_start=warm_start
         )
+        self.features = features
         self.calibration = calibration
         self.prior = prior
         self.penalty = penalty

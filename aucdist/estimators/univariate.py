@@ -9,13 +9,13 @@ from aucdist.data.block import Block
 from aucdist.estimators.online import OnlineClassifier, finite
 from aucdist.estimators.parameters import Constraints, above_0, count
 from aucdist.solvers.base import Solver
-from aucdist.solvers.square.univariate import Stream, learn, uni_exp, uni_squ
+from aucdist.solvers.square.univariate import UnivariateState, uni_exp, uni_squ, univariate_update
 
 
-def _learn(model: Any, stream: Any, block: Block, *, loss: str) -> tuple[Stream, float]:
+def _learn(model: Any, stream: Any, block: Block, *, loss: str) -> tuple[UnivariateState, float]:
     """Learn from a batch by `aucdist.solvers.square.univariate`."""
-    stream = stream if isinstance(stream, Stream) else Stream(getattr(stream, "w", stream))
-    stream = learn(stream, block, model.lam, loss, eta=model.eta)
+    stream = stream if isinstance(stream, UnivariateState) else UnivariateState(getattr(stream, "w", stream))
+    stream = univariate_update(stream, block, model.lam, loss, eta=model.eta)
     return finite(stream, model.eta), stream.threshold
 
 
@@ -53,6 +53,10 @@ class UnivariateRankingClassifier(OnlineClassifier):
     prior : float or None, default=None
         With `calibration`: the share of positives among the rows to come, where it is not that among the training rows, as after
         undersampling.
+    features : str, dict, map or None, default=None
+        A feature map that is fitted to the training rows, whose basis functions the weights are of: ``"bins"``, ``"nystroem"``,
+        ``"leaves"``, a dict such as ``{"map": "bins", "pairs": 20}``, or a transformer of `aucdist.maps`. Edges, landmarks and
+        trees are given to the certificate, not part of what it proves.
 
     Attributes
     ----------
@@ -70,6 +74,8 @@ class UnivariateRankingClassifier(OnlineClassifier):
     probability_ : ProbabilityMap
         With `calibration`: from `decision_function` to probabilities.
     n_passes_ : int
+    feature_map_ : FittedMap
+        With `features`.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Where X has column names.
@@ -114,10 +120,12 @@ class UnivariateRankingClassifier(OnlineClassifier):
         epochs: int | None = None,
         calibration: str | None = None,
         prior: float | None = None,
+        features: Any = None,
     ):
         super().__init__(
             lam=lam, solver=solver, tol=tol, max_passes=max_passes, random_state=random_state, warm_start=warm_start
         )
+        self.features = features
         self.calibration = calibration
         self.prior = prior
         self.eta = eta

@@ -2,10 +2,10 @@
 
 A pair is a row i of the smaller class, the minority, and a row j of the larger one; ``z = sign * (minority_i - majority_j)`` is
 positive minus negative. Pairs are numbered ``1 + i * n_majority + j`` in 64 bits. They are drawn some thousands at a time, so
-that the steps know the next ones and can fetch their rows from memory early.
+that the rows of the next steps are known and can be fetched from memory early.
 
-The dual variables that are not 0 lie in a table, an array of `ENTRY` whose length is a power of two: pair p is at the
-first place, from ``mix(p)`` on and around, that holds p or is free. Zeros are an empty table.
+The dual variables that are not 0 are in a hash table with linear probing, an array of `ENTRY` whose length is a power of two:
+pair p is in the first slot from ``mix(p)`` on, cyclically, that has p or is free. An array of zeros is an empty table.
 """
 
 import numpy as np
@@ -15,21 +15,21 @@ from aucdist.kernels.pair_rows import pair_axpy, pair_dot, pair_square, prefetch
 from aucdist.kernels.random import ORDER_SIZE, below, i64, mix, new_order, permuted, stream, u64
 
 ENTRY = np.dtype([("number", np.int64), ("value", np.float64)])
-"""A dual variable; number 0 marks a free place."""
+"""The number of a pair and its dual variable; number 0 marks a free slot."""
 
 AHEAD = 8
 """Rows are fetched this many steps early."""
 
 
 @njit(nogil=True, cache=True)
-def look_up(which, drawn):
-    """Write ``which[j]`` of each pair. By itself, because a loop as short as this waits for many places of memory at once."""
+def fill_positions(majority_rows, drawn):
+    """Write ``majority_rows[j]`` of each pair; a loop of its own, so short that the processor waits for many rows at once."""
     for t in range(drawn.shape[0]):
-        drawn[t, 2] = which[drawn[t, 1]]
+        drawn[t, 2] = majority_rows[drawn[t, 1]]
 
 
 @njit(nogil=True, cache=True)
-def draw_any(key, first, n_minority, which, drawn):
+def draw_any(key, first, n_minority, majority_rows, drawn):
     """Draw pairs independently of each other, each of all pairs equally likely.
 
     Parameters
@@ -38,52 +38,52 @@ def draw_any(key, first, n_minority, which, drawn):
     first : int
         The number of the first draw: the t-th depends on key and t alone.
     n_minority : int
-    which : ndarray of shape (n_majority,), int64
-        The places of the majority among the rows.
+    majority_rows : ndarray of shape (n_majority,), int64
+        The positions of the majority among the rows.
     drawn : ndarray of shape (n_draws, 3), int64
-        Written: i, j, and ``which[j]``.
+        Written: i, j, and ``majority_rows[j]``.
     """
     for t in range(drawn.shape[0]):
         state, i = below(stream(key, first + t), n_minority)
-        drawn[t, 0], drawn[t, 1] = i, below(state, which.shape[0])[1]
-    look_up(which, drawn)
+        drawn[t, 0], drawn[t, 1] = i, below(state, majority_rows.shape[0])[1]
+    fill_positions(majority_rows, drawn)
 
 
 @njit(nogil=True, cache=True)
-def draw_in_order(key, first, n_minority, which, drawn):
-    """Draw all pairs in a random order, then all in another one, and so on; parameters as in `draw_any`."""
-    n_pairs = n_minority * which.shape[0]
-    sweep, place = first // n_pairs, first % n_pairs
+def draw_in_order(key, first, n_minority, majority_rows, drawn):
+    """Draw all pairs in a random order, then all in another order, and so on; parameters as in `draw_any`."""
+    n_pairs = n_minority * majority_rows.shape[0]
+    sweep, position = first // n_pairs, first % n_pairs
     order = np.empty(ORDER_SIZE, np.uint64)
     new_order(stream(key, sweep), n_pairs, order)
     for t in range(drawn.shape[0]):
-        if place == n_pairs:
-            sweep, place = sweep + 1, 0
+        if position == n_pairs:
+            sweep, position = sweep + 1, 0
             new_order(stream(key, sweep), n_pairs, order)
-        pair = permuted(order, place, n_pairs)
-        i = pair // which.shape[0]
-        drawn[t, 0], drawn[t, 1] = i, pair - i * which.shape[0]
-        place += 1
-    look_up(which, drawn)
+        pair = permuted(order, position, n_pairs)
+        i = pair // majority_rows.shape[0]
+        drawn[t, 0], drawn[t, 1] = i, pair - i * majority_rows.shape[0]
+        position += 1
+    fill_positions(majority_rows, drawn)
 
 
 @njit(nogil=True, cache=True)
-def first_place(table, pair):
-    """Return the place where the search for a pair begins."""
+def first_slot(table, pair):
+    """Return the slot where the search for a pair starts."""
     return i64(mix(pair) & u64(table.shape[0] - 1))
 
 
 @njit(nogil=True, cache=True)
-def find(table, pair):
-    """Return the place that holds the pair, or else the free one where it belongs."""
-    place, last = first_place(table, pair), table.shape[0] - 1
-    while table[place]["number"] != pair and table[place]["number"] != 0:
-        place = (place + 1) & last
-    return place
+def find_slot(table, pair):
+    """Return the slot that has the pair, or else the free slot where it belongs."""
+    slot, last = first_slot(table, pair), table.shape[0] - 1
+    while table[slot]["number"] != pair and table[slot]["number"] != 0:
+        slot = (slot + 1) & last
+    return slot
 
 
 @njit(nogil=True, cache=True)
-def pour(source, factor, table, used):
+def add_entries(source, factor, table, used):
     """Add factor times every dual variable of one table, or of a plain list of entries, to another table.
 
     Parameters
@@ -91,45 +91,45 @@ def pour(source, factor, table, used):
     source : ndarray of ENTRY
     factor : float
     table : ndarray of ENTRY
-        Changed; it must have room.
+        Changed; it must have enough free slots.
     used : int
-        Its places that are not free.
+        The number of slots that are not free.
 
     Returns
     -------
     int
-        Its places that are not free any more.
+        The number of slots that are not free afterwards.
     """
     for s in range(source.shape[0]):
         if source[s]["value"] != 0.0:
-            place = find(table, source[s]["number"])
-            if table[place]["number"] == 0:
-                table[place]["number"] = source[s]["number"]
+            slot = find_slot(table, source[s]["number"])
+            if table[slot]["number"] == 0:
+                table[slot]["number"] = source[s]["number"]
                 used += 1
-            table[place]["value"] += factor * source[s]["value"]
+            table[slot]["value"] += factor * source[s]["value"]
     return used
 
 
 @njit(nogil=True, cache=True)
-def dual_steps(rows, drawn, begin, first, scale, sigma, table, used, room, w, weight, behind):
-    """Run steps of AUC-SDCD: each maximises the dual over one pair's variable, from 0 to 1, and moves w along.
+def dual_steps(rows, drawn, start, first, scale, sigma, table, used, room, w, weight, behind):
+    """Take steps of AUC-SDCD: each maximises the dual over one pair's variable, from 0 to 1, and updates w.
 
     Parameters
     ----------
     rows : PairRows
     drawn : ndarray of shape (n_draws, 3), int64
-    begin : int
-        The first step to run.
+    start : int
+        The first step to take.
     first : int
         The number of the pair of both first rows: 1, or more with a later part of the minority.
     scale : float
         lam times the number of all pairs.
     sigma : float
-        By how much a step overstates its effect on w, so that blocks may add up theirs; 1 for the sequential algorithm.
+        The factor by which a step overstates its effect on w, so that the changes of blocks can be added; 1 is sequential.
     table : ndarray of ENTRY
         Changed.
     used, room : int
-        Places that are not free, and how many may be so.
+        The number of slots that are not free, and how many may be so.
     w : ndarray of shape (n_features,), float64
         Changed by ``sigma / scale * change * z``.
     weight : float
@@ -141,28 +141,28 @@ def dual_steps(rows, drawn, begin, first, scale, sigma, table, used, room, w, we
     Returns
     -------
     t : int
-        The first step that was not run, because the room was used up or there are no more.
+        The first step that was not run, because all slots were used or there are no more steps.
     used : int
     behind_dual : float
         ``sum of (weight + t) * change_t``, of the dual variables.
     """
     minority, majority, sign, n_majority = rows.minority, rows.majority, rows.sign, rows.n_majority
-    t, last, behind_dual = begin, drawn.shape[0] - 1, 0.0
+    t, last, behind_dual = start, drawn.shape[0] - 1, 0.0
     while t <= last and used < room:
         later = min(t + AHEAD, last)
         prefetch_row(minority, drawn[later, 0])
         prefetch_row(majority, drawn[later, 2])
-        prefetch(table, first_place(table, first + drawn[later, 0] * n_majority + drawn[later, 1]))
+        prefetch(table, first_slot(table, first + drawn[later, 0] * n_majority + drawn[later, 1]))
         i, j, pair = drawn[t, 0], drawn[t, 2], first + drawn[t, 0] * n_majority + drawn[t, 1]
-        place = find(table, pair)
-        old = table[place]["value"]
+        slot = find_slot(table, pair)
+        old = table[slot]["value"]
         margin = 1.0 - sign * pair_dot(minority, i, majority, j, w)
         if (margin > 0.0 and old < 1.0) or (margin < 0.0 and old > 0.0):
             new = best_dual(old, scale / sigma * margin, pair_square(minority, i, majority, j))
-            if table[place]["number"] == 0:
-                table[place]["number"] = pair
+            if table[slot]["number"] == 0:
+                table[slot]["number"] = pair
                 used += 1
-            table[place]["value"] = new
+            table[slot]["value"] = new
             move = sign * sigma * (new - old) / scale
             pair_axpy(minority, i, majority, j, move, w)
             if behind.shape[0] > 0:
@@ -182,7 +182,7 @@ def best_dual(old, slope, square):
 
 @njit(nogil=True, cache=True)
 def gradient_steps(rows, drawn, lam, sigma, time, total):
-    """Run steps of AUC-MSGD.
+    """Take steps of AUC-MSGD.
 
     Its weights after t steps are ``w = total / (lam t)``, `total` being the sum of ``value * z`` over the pairs drawn so far: the
     factor 1 - 1/t of a step is in the division.
@@ -193,7 +193,7 @@ def gradient_steps(rows, drawn, lam, sigma, time, total):
     drawn : ndarray of shape (n_draws, 3), int64
     lam : float
     sigma : float
-        How many steps each one stands for, its own included; 1 for the sequential algorithm.
+        The number of steps that each one stands for; 1 for the sequential algorithm.
     time : float
         t before the first of these steps.
     total : ndarray of shape (n_features,), float64

@@ -1,6 +1,6 @@
-"""Pairs of rows, dense and CSR: what `rows` is for single rows; and the means to fetch rows from memory early.
+"""Pairs of rows, dense and CSR, as `aucdist.kernels.rows` for single rows; and functions that fetch rows from memory early.
 
-In all of them a and b are both `DenseRows` or both `CsrRows`, and the pair is the difference ``a_i - b_j``, taken in float64.
+Everywhere a and b are both `DenseRows` or both `CsrRows`, and the pair is the difference ``a_i - b_j``, in float64.
 """
 
 from typing import NamedTuple
@@ -21,9 +21,9 @@ class PairRows(NamedTuple):
     Attributes
     ----------
     minority, majority : DenseRows or CsrRows
-        Rows among which those of the smaller and of the larger class are.
+        The rows of the smaller class, and rows that include those of the larger class.
     n_majority : int
-        Rows of the larger class.
+        The number of rows of the larger class.
     sign : int
         1 where the minority is positive, -1 where it is negative.
     """
@@ -54,7 +54,7 @@ def _dense_square(a, i, b, j):
     return total
 
 
-# Inlined by Numba: LLVM calls it instead, and then counts references to the arrays, four times the cost of the sum itself.
+# Inlined by Numba: LLVM would call it and count references to the arrays, at four times the cost of the sum itself.
 @register_jitable(inline="always")
 def _dense_axpy(a, i, b, j, c, out):
     for f in range(out.shape[0]):
@@ -66,7 +66,7 @@ def _csr_square(a, i, b, j):
     p, p_end, q, q_end = a.offsets[i], a.offsets[i + 1], b.offsets[j], b.offsets[j + 1]
     total = 0.0
     while p < p_end and q < q_end:
-        # Without branches: which row has the next feature is as good as random.
+        # Without branches: which row has the next feature cannot be predicted.
         in_a, in_b = a.indices[p] <= b.indices[q], b.indices[q] <= a.indices[p]
         difference = (np.float64(a.values[p]) if in_a else 0.0) - (np.float64(b.values[q]) if in_b else 0.0)
         total += difference * difference
@@ -132,7 +132,7 @@ def _pair_axpy_by_type(a, i, b, j, c, out):
 
 
 @intrinsic
-def _prefetch(typing_context, array, place):
+def _prefetch(typing_context, array, position):
     def generate(context, builder, signature, args):
         byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
         data = context.make_array(signature.args[0])(context, builder, args[0]).data
@@ -145,13 +145,13 @@ def _prefetch(typing_context, array, place):
     return types.void(array, types.intp), generate
 
 
-def prefetch(array, place):
-    """Start to fetch the cache line of item `place`, counted through the C-contiguous array; plain Python does nothing."""
+def prefetch(array, position):
+    """Start to fetch the cache line of item `position`, counted through the C-contiguous array; plain Python does nothing."""
 
 
 @overload(prefetch)
-def _prefetch_compiled(array, place):
-    return lambda array, place: _prefetch(array, place)
+def _prefetch_compiled(array, position):
+    return lambda array, position: _prefetch(array, position)
 
 
 def prefetch_row(rows, i):
@@ -160,7 +160,7 @@ def prefetch_row(rows, i):
 
 @overload(prefetch_row)
 def _prefetch_row_by_type(rows, i):
-    # Known when it is compiled: to divide by an array's own itemsize would take as long as the arithmetic on a row.
+    # A constant when it is compiled: a division by the array's own itemsize would take as long as the arithmetic on a row.
     per_line = CACHE_LINE * 8 // rows.types[0].dtype.bitwidth
 
     def csr(rows, i):

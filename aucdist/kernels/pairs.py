@@ -1,27 +1,27 @@
-"""Sweeps over all positive-negative pairs in O(n log m), m the size of the smaller class.
+"""The pairwise hinge summed over all positive-negative pairs in O(n log m), m the size of the smaller class.
 
-The rows of the smaller class are the anchors: their scores, sorted, with running sums of their weights, are known to every
-block. A row o of the other class has an active hinge with anchor a when ``t_a - t_o < 1``. A rounded subtraction is
-monotone, so for sorted anchors the active ones come first, and one binary search on that very predicate settles every
-pair of row o. It is decided nowhere else: the anchors' own counts come from the histogram of the positions found, which is
-why value, gradient and dual value always belong to one and the same dual point. Scores are those of "positive above negative";
-where the negatives are the smaller class, scores and classes are mirrored, ``t = -s``.
+The rows of the smaller class are called anchors. Every block has their scores, sorted, with running sums of their weights. A row
+o of the larger class has an active hinge with anchor a if ``t_a - t_o < 1``. A rounded subtraction is monotone, so among sorted
+anchors the active ones come first, and one binary search for that predicate decides all pairs of row o. No pair is decided
+anywhere else: the anchors' own counts come from the histogram of the positions found, so that value, gradient and dual value
+always belong to one dual point. Scores are those of "positive above negative"; where the negatives are the smaller class, scores
+and classes are mirrored, ``t = -s``.
 
 In all of them ``anchors`` is a float64 array of shape (n_anchors,), ascending; ``weight_below`` and ``score_below`` are its
 running sums, float64 of shape (n_anchors + 1,): entry r is the sum over the first r anchors of the weight, or of weight times
-score. ``table``, ``low`` and ``scale`` are what `guide` makes of the anchors to shorten the search.
+score. ``table``, ``low`` and ``scale`` come from `guide`, and shorten the search.
 """
 
 import numpy as np
 from numba import njit
 
 FEW = 4
-"""Anchors that a search looks at together at its end."""
+"""The number of anchors that the end of a search compares at once."""
 
 
 @njit(nogil=True, cache=True)
 def guide(anchors, table):
-    """Cut the anchors' range into equal cells and write where each begins, so that a search starts next to its end.
+    """Divide the range of the anchors into equal cells and write where each begins, so that a search starts next to its end.
 
     Parameters
     ----------
@@ -51,12 +51,12 @@ def guide(anchors, table):
 def n_active(anchors, table, low, scale, score):
     """Return how many of the sorted anchors satisfy ``anchor - score < 1``."""
     cell = 0
-    place = (score + 1.0 - low) * scale
+    position = (score + 1.0 - low) * scale
     n_cells = table.shape[0] - 1
-    if place >= n_cells:
+    if position >= n_cells:
         cell = n_cells - 1
-    elif place > 0.0:
-        cell = int(place)
+    elif position > 0.0:
+        cell = int(position)
     left, right = table[cell], table[cell + 1]
     while right - left > FEW:
         middle = (left + right) >> 1
@@ -64,13 +64,13 @@ def n_active(anchors, table, low, scale, score):
             left = middle + 1
         else:
             right = middle
-    # The last few all at once: no branch, which a processor could not foresee. Those beyond the cell do not count anyway.
+    # The last few at once, without a branch that a processor could not predict. Those beyond the cell are not active anyway.
     if left + FEW <= anchors.shape[0]:
         found = 0
         for k in range(left, left + FEW):
             found += anchors[k] - score < 1.0
         left += found
-    # The cell was found by rounded arithmetic, and may be the next one; the predicate alone decides.
+    # The cell was found by rounded arithmetic, and may be the next one: only the predicate decides.
     while left < anchors.shape[0] and anchors[left] - score < 1.0:
         left += 1
     while left > 0 and not anchors[left - 1] - score < 1.0:
@@ -91,14 +91,14 @@ def hinge_sum(scores, weights, anchors, table, low, scale, weight_below, score_b
 
 @njit(nogil=True, cache=True)
 def cut(scores, weights, anchors, table, low, scale, weight_below, score_below, coefs, histogram):
-    """Evaluate the hinge over all pairs of these rows and the anchors, and the dual point of its active pairs.
+    """Return the weight of the active pairs of these rows with the anchors, and the weighted sum of their hinges.
 
     Parameters
     ----------
     scores, weights : ndarray of shape (n_rows,), float64
         Rows of the larger class.
     anchors, table, low, scale, weight_below, score_below
-        The other class.
+        The smaller class.
     coefs : ndarray of shape (n_rows,), float64
         Written: the row's weight times the weight of the anchors active with it.
     histogram : ndarray of shape (n_anchors + 1,), float64
@@ -107,7 +107,6 @@ def cut(scores, weights, anchors, table, low, scale, weight_below, score_below, 
     Returns
     -------
     active, hinge : float
-        The weight of the active pairs, and the weighted sum of their hinges.
     """
     active = 0.0
     hinge = 0.0
@@ -132,7 +131,7 @@ def slopes_along(start, end, weights, steps, stride, anchors, table, low, scale,
     steps : ndarray of shape (n_steps,), float64
         Ascending.
     stride : int
-        Every how many rows one is looked at.
+        Only one row in so many is used.
     anchors : ndarray of shape (n_steps, n_anchors), float64
         The anchors' scores at each step, ascending.
     table, low, scale : ndarray of shape (n_steps, n_cells + 1), (n_steps,), (n_steps,)

@@ -1,9 +1,10 @@
-"""The smoothed ramp over all positive-negative pairs, in O(n log m), m the size of the smaller class.
+"""The smoothed ramp summed over all positive-negative pairs in O(n log m), m the size of the smaller class.
 
 The ramp of a margin m is 1 up to -1, 0 from 1 on and 1/2 at 0; between, ``1 - (1 + m)^2 / 2`` below 0 and ``(1 - m)^2 / 2``
-above it. The rows of the smaller class are the anchors, as in `aucdist.kernels.pairs`: with anchor a, a row of score s has
-the margin a - s. Three searches in the sorted anchors tell those with margins below -1, 0 and 1; running sums of the anchors'
-weights, scores and squares do the rest. The ramp has no corners: on which side of a border rounding puts a pair does not matter.
+above it. The rows of the smaller class are called anchors, as in `aucdist.kernels.pairs`: with anchor a, a row of score s has
+the margin a - s. Three searches among the sorted anchors find those with margins below -1, 0 and 1; running sums of the anchors'
+weights, scores and squares give the sums. The ramp has no corners, so it does not matter to which side of a bound rounding
+moves a pair.
 A pair's ramp is exact to about the machine epsilon times the largest squared score.
 """
 
@@ -14,21 +15,21 @@ from aucdist.kernels.pairs import n_active
 
 @njit(nogil=True, cache=True)
 def ramp_sum(scores, weights, anchors, table, low, scale, weight_below, score_below, square_below, coefs, sums):
-    """Evaluate the ramp over all pairs of these rows and the anchors, and its derivative for every row.
+    """Return the weighted sum of the ramps of all pairs of these rows with the anchors, and write its derivative for every row.
 
     Parameters
     ----------
     scores, weights : ndarray of shape (n_rows,), float64
         Rows of the larger class.
     anchors : ndarray of shape (n_anchors,), float64
-        The other class's scores, ascending; `table`, `low` and `scale` are what `guide` makes of them.
+        The scores of the smaller class, ascending; `table`, `low` and `scale` come from `guide`.
     weight_below, score_below, square_below : ndarray of shape (n_anchors + 1,), float64
         Sums over the first r anchors of weight, weight times score, and weight times score squared.
     coefs : ndarray of shape (n_rows,), float64
         Written: the derivative with respect to the row's score.
     sums : ndarray of shape (n_anchors + 1, 3), float64
-        Added to: what `anchor_slopes` makes the anchors' derivatives of. Entry r is of the rows for which r anchors are near, tie
-        or are lost.
+        Added to: from it `anchor_slopes` computes the derivatives for the anchors. Entry r belongs to the rows of which r anchors
+        are near, tie or are lost.
 
     Returns
     -------

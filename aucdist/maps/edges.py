@@ -10,7 +10,7 @@ from aucdist.data.block import Block, stacked
 from aucdist.data.missing import has_missing
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.kernels.rows import CsrRows
-from aucdist.solvers.sample import draw
+from aucdist.solvers.sample import draw_from_block
 
 MOST_ROWS = 2**15
 """The sample has at most about so many rows of each class: quantiles of it are off by less than a tenth of 1/64."""
@@ -55,7 +55,7 @@ def draw_rows(blocks: Blocks, most: int = MOST_ROWS) -> Block:
     """
     most = max(64, min(most, MOST_VALUES // (2 * max(blocks.n_features, 1))))
     shares = tuple(most / n if n > most else 2.0 for n in (blocks.n_neg, blocks.n_pos))
-    drawn = stacked(blocks.without_memory().reduce(draw, shares)["parts"])
+    drawn = stacked(blocks.without_memory().reduce(draw_from_block, shares)["parts"])
     return drawn.take(np.argsort(drawn.row_id, kind="stable"))
 
 

@@ -1,4 +1,4 @@
-"""What the folds say of each setting, which one is chosen, and how sure its score is."""
+"""The results of each setting over the folds, the choice of the best one, and a confidence interval of its score."""
 
 import math
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ Result = dict[str, Any]
 
 @dataclass(frozen=True)
 class Row:
-    """A setting with what the folds found.
+    """A setting with its results over the folds.
 
     Attributes
     ----------
@@ -26,7 +26,7 @@ class Row:
     results : tuple of dict
         Fold by fold: ``value`` and more, or ``error``; see `aucdist.search.fold.score_path`.
     max_passes : int
-        What each fit was allowed.
+        The most passes of each fit.
     """
 
     parameters: Point
@@ -40,7 +40,7 @@ class Row:
 
     @property
     def errors(self) -> list[str]:
-        """What went wrong, each message once."""
+        """The errors, each message once."""
         return list(dict.fromkeys(result["error"] for result in self.results if "error" in result))
 
     @property
@@ -50,7 +50,7 @@ class Row:
 
     @property
     def mean(self) -> float | None:
-        """Mean over the folds; None where one failed, for a mean over fewer folds does not compare."""
+        """Mean over the folds; None if one failed, since a mean over fewer folds is not comparable."""
         return float(np.mean(self.values)) if self.complete else None  # type: ignore[arg-type]
 
     @property
@@ -74,7 +74,7 @@ def choose(rows: Sequence[Row], measure: Measure, rule: Rule) -> int:
     Parameters
     ----------
     rows : sequence of Row
-        Fits that were allowed fewer passes than others are not candidates, and neither are settings that failed.
+        Settings whose fits had fewer passes than others are not candidates, and neither are settings that failed.
     measure : Measure
     rule : {"best", "one-se"}
 
@@ -118,7 +118,7 @@ def interval(
     Returns
     -------
     (float, float) or None
-        None where nothing can be said.
+        None if there is no estimate.
     """
     share = measure.name != "log_loss"
     found = corrected_t_test(values, test_over_train, level)

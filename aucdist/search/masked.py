@@ -1,4 +1,4 @@
-"""Some rows of blocks that stay where they are: what a fold trains on, without a copy."""
+"""Some rows of blocks, such as those of a fold, without a copy of the rows."""
 
 import copy
 from collections.abc import Callable
@@ -15,46 +15,45 @@ from aucdist.kernels.codes import BinRows
 
 
 @dataclass(frozen=True)
-class Memory:
-    """What a block keeps for one fold: the rows' weights, 0 for those outside, and the memory of the solver's own steps."""
+class MaskedMemory:
+    """A block's memory for one fold: the weights of the rows, 0 for those outside, and the memory of the solver's steps."""
 
     weight: np.ndarray
-    own: Any
+    of_steps: Any
 
 
 class MaskedBlocks(Blocks):
-    """The rows of other blocks that a mask keeps. The others get weight 0, and a row of weight 0 counts as not there.
+    """The rows of other blocks that are inside a mask. The others get weight 0, and rows of weight 0 are ignored.
 
-    A solver that reads the weights does the same sums in the same order as on blocks of the kept rows alone, so that it finds
-    the same bits.
+    A solver that ignores rows of weight 0 adds up the same terms in the same order as on blocks of the rows inside alone, so that
+    it gives the same bits.
 
     Parameters
     ----------
     blocks : Blocks
         All rows.
-    kept : ndarray of bool
-        Whether a row is kept, at the place of its ``row_id``. It travels once per fit, a byte per row.
+    inside : ndarray of bool
+        Whether a row is inside, indexed by ``row_id``. It is sent once per fit, a byte per row.
     prepare : Preprocessor, optional
-        What is done to the features: the fold's own scaling. The scaled rows last for one step, which therefore takes several
-        times as long.
+        The scaling of the fold. The rows are scaled for each step, which therefore takes several times as long.
     """
 
-    def __init__(self, blocks: Blocks, kept: np.ndarray, prepare: Preprocessor | None = None):
+    def __init__(self, blocks: Blocks, inside: np.ndarray, prepare: Preprocessor | None = None):
         self._source, self._blocks = blocks.same_rows, blocks.without_memory()
-        self._kept, self._prepare = kept, prepare
+        self._inside, self._prepare = inside, prepare
         self._sent = False
         super().__init__(self.reduce(_describe)["infos"])
 
     @property
     def same_rows(self) -> Blocks:
-        """All rows, where no scaling changes them."""
+        """All rows, unless they are scaled."""
         return self._source if self._prepare is None else self
 
     def without_memory(self) -> "MaskedBlocks":
         """Return the same rows with empty memory."""
         other = object.__new__(MaskedBlocks)
         other.infos, other._ranges = self.infos, self._ranges
-        other._kept, other._prepare = self._kept, self._prepare
+        other._inside, other._prepare = self._inside, self._prepare
         other._source = self._source
         other._blocks, other._sent = self._blocks.without_memory(), False
         return other
@@ -66,37 +65,37 @@ class MaskedBlocks(Blocks):
         return other
 
     def reduce(self, step: Step, *args: Any) -> Summary:
-        """Run the step on the kept rows of every block."""
-        kept = None if self._sent else self._kept
+        """Run the step on the rows inside of every block."""
+        inside = None if self._sent else self._inside
         self._sent = True
-        # Not the step first: Dask would take a tuple that begins with a function for a task.
-        return self._blocks.reduce(_on_kept_rows, kept, self._prepare, step, args)
+        # The step is not the first argument: Dask would take a tuple that begins with a function for a task.
+        return self._blocks.reduce(_on_rows_inside, inside, self._prepare, step, args)
 
     def exchange(self, cut: Step, join: Callable[..., Block], n_blocks: int) -> Blocks:
         """Return new blocks of pieces of all rows, wherever those are."""
-        return self._blocks.exchange(partial(_cut_kept_rows, self._kept, self._prepare, cut), join, n_blocks)
+        return self._blocks.exchange(partial(_cut_rows_inside, self._inside, self._prepare, cut), join, n_blocks)
 
 
-def _cut_kept_rows(
-    kept: np.ndarray, prepare: Preprocessor | None, cut: Step, block: Block, memory: None, n_blocks: int
+def _cut_rows_inside(
+    inside: np.ndarray, prepare: Preprocessor | None, cut: Step, block: Block, memory: None, n_blocks: int
 ) -> tuple[None, Summary]:
-    return None, _on_kept_rows(block, None, kept, prepare, cut, (n_blocks,))[1]
+    return None, _on_rows_inside(block, None, inside, prepare, cut, (n_blocks,))[1]
 
 
-def _on_kept_rows(
+def _on_rows_inside(
     block: Block,
-    memory: Memory | None,
-    kept: np.ndarray | None,
+    memory: MaskedMemory | None,
+    inside: np.ndarray | None,
     prepare: Preprocessor | None,
     step: Step,
     args: tuple[Any, ...],
-) -> tuple[Memory, Summary]:
+) -> tuple[MaskedMemory, Summary]:
     if memory is None:
-        assert kept is not None  # it comes with the first step
-        memory = Memory(np.where(kept[block.row_id], block.weights(), 0.0), None)
+        assert inside is not None  # it comes with the first step
+        memory = MaskedMemory(np.where(inside[block.row_id], block.weights(), 0.0), None)
     seen = replace(block, weight=memory.weight)
-    own, summary = step(seen if prepare is None else prepare.transform(seen), memory.own, *args)
-    return replace(memory, own=own), summary
+    of_steps, summary = step(seen if prepare is None else prepare.transform(seen), memory.of_steps, *args)
+    return replace(memory, of_steps=of_steps), summary
 
 
 def _describe(block: Block, memory: None) -> tuple[None, Summary]:

@@ -1,4 +1,4 @@
-"""The course of a search: which settings are to be fitted on which cuts, and what comes next when the results are in."""
+"""The schedule of a search: which settings are fitted on which folds, and which of them are fitted again with more passes."""
 
 import math
 from collections.abc import Callable, Generator, Sequence
@@ -12,14 +12,14 @@ from aucdist.search.splits import Fold
 
 
 class Halving(NamedTuple):
-    """Successive halving: all settings get few passes, the better ones of them more, and so on.
+    """Successive halving: all settings get few passes, the better ones more, and so on.
 
     Attributes
     ----------
     first_passes : int
-        What every setting gets.
+        The passes that every setting gets first.
     factor : int
-        By so much the passes grow from rung to rung, and the settings become fewer.
+        From rung to rung the passes are multiplied by it, and the number of settings is divided by it.
     """
 
     first_passes: int
@@ -27,16 +27,16 @@ class Halving(NamedTuple):
 
 
 class Job(NamedTuple):
-    """Settings to fit one after the other on a cut.
+    """Settings to fit one after the other on a fold.
 
     Attributes
     ----------
-    cut : Cut
+    fold : Fold
     points : tuple of dict
     max_passes : int
     """
 
-    cut: Fold
+    fold: Fold
     points: tuple[Point, ...]
     max_passes: int
 
@@ -44,14 +44,14 @@ class Job(NamedTuple):
 Schedule = Generator[list[Job], list[list[Result]], list[Row]]
 
 
-def course(
+def search_schedule(
     estimator: BlockClassifier,
     points: Sequence[Point],
-    cuts: Sequence[Fold],
+    folds: Sequence[Fold],
     measure: Measure,
     halving: Halving | None = None,
 ) -> Schedule:
-    """Try the settings on the cuts.
+    """Return the schedule of fitting the settings on the folds, a generator of jobs.
 
     With `halving` (Jamieson & Talwalkar, "Non-stochastic Best Arm Identification", AISTATS 2016, the passes being the
     resource), each rung keeps the best ``ceil(n / factor)`` settings and gives them `factor` times the passes, until one is
@@ -61,43 +61,43 @@ def course(
     ----------
     estimator : BlockClassifier
     points : sequence of dict
-    cuts : sequence of Cut
+    folds : sequence of Fold
     measure : Measure
-        What is better, for `halving`.
+        Which settings are better, for `halving`.
     halving : Halving, optional
 
     Yields
     ------
     list of Job
-        To be answered by their results: for each job those of its points, as `aucdist.search.fold.score_path` gives them, or
+        To be answered with their results: for each job those of its points, as `aucdist.search.fold.score_path` returns them, or
         with an ``error`` in place of a ``value``.
 
     Returns
     -------
     list of Row
-        For each point, what its last rung found.
+        For each point the results of its last rung.
     """
     rows: dict[int, Row] = {}
     alive, passes = list(range(len(points))), estimator.max_passes
     if halving is not None:
         rung = halving.first_passes
         while len(alive) > 1 and rung < passes:
-            rows |= yield from _rung(estimator, points, alive, cuts, rung)
+            rows |= yield from _rung(estimator, points, alive, folds, rung)
             alive = _survivors(rows, alive, measure, math.ceil(len(alive) / halving.factor))
             rung *= halving.factor
-    rows |= yield from _rung(estimator, points, alive, cuts, passes)
+    rows |= yield from _rung(estimator, points, alive, folds, passes)
     return [rows[i] for i in range(len(points))]
 
 
 def _rung(
-    estimator: BlockClassifier, points: Sequence[Point], alive: list[int], cuts: Sequence[Fold], passes: int
+    estimator: BlockClassifier, points: Sequence[Point], alive: list[int], folds: Sequence[Fold], passes: int
 ) -> Generator[list[Job], list[list[Result]], dict[int, Row]]:
     paths = [[alive[i] for i in path] for path in paths_of(estimator, [points[i] for i in alive])]
-    jobs = [Job(cut, tuple(points[i] for i in path), passes) for cut in cuts for path in paths]
+    jobs = [Job(fold, tuple(points[i] for i in path), passes) for fold in folds for path in paths]
     answers = yield jobs
     found: dict[int, list[Result]] = {i: [] for i in alive}
-    places = [path for _ in cuts for path in paths]
-    for path, results in zip(places, answers, strict=True):
+    path_of_job = [path for _ in folds for path in paths]
+    for path, results in zip(path_of_job, answers, strict=True):
         for i, result in zip(path, results, strict=True):
             found[i].append(result)
     return {i: Row(points[i], tuple(results), passes) for i, results in found.items()}
@@ -113,29 +113,29 @@ def _survivors(rows: dict[int, Row], alive: list[int], measure: Measure, n: int)
     return sorted(sorted(alive, key=rank)[:n])
 
 
-def run(courses: Sequence[Schedule], answer: Callable[[list[Job]], list[list[Result]]]) -> list[list[Row]]:
-    """Run several courses side by side: the jobs that all of them wait for are answered together.
+def run_schedules(schedules: Sequence[Schedule], answer: Callable[[list[Job]], list[list[Result]]]) -> list[list[Row]]:
+    """Run several schedules side by side: the jobs that all of them wait for are answered together.
 
     Parameters
     ----------
-    courses : sequence of generators from `course`
+    schedules : sequence of generators from `search_schedule`
     answer : callable
         Takes jobs and returns the results of each.
 
     Returns
     -------
     list of list of Row
-        What each course returned.
+        The rows that each schedule returned.
     """
     done: dict[int, list[Row]] = {}
-    asked = {i: next(one) for i, one in enumerate(courses)}
+    asked = {i: next(one) for i, one in enumerate(schedules)}
     while asked:
         found = iter(answer([job for jobs in asked.values() for job in jobs]))
         answers = {i: [next(found) for _ in jobs] for i, jobs in asked.items()}
         asked = {}
         for i, results in answers.items():
             try:
-                asked[i] = courses[i].send(results)
+                asked[i] = schedules[i].send(results)
             except StopIteration as end:
                 done[i] = end.value
-    return [done[i] for i in range(len(courses))]
+    return [done[i] for i in range(len(schedules))]

@@ -1,4 +1,4 @@
-"""The cuts of a search: which rows each fold trains on, and which it is scored on."""
+"""The folds of a search: which rows each fold trains on, and which it is scored on."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ class Fold(NamedTuple):
 
 
 class Sides(NamedTuple):
-    """Which rows a cut trains on and which it is scored on, each bool, at the place of the row's id."""
+    """Which rows a fold trains on and which it is scored on: bool arrays, indexed by row id."""
 
     train: np.ndarray
     held_out: np.ndarray
@@ -33,7 +33,7 @@ class Sides(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Folds:
-    """All folds of a search; a row's side follows from its id, its class and the seed, wherever the row lies.
+    """All folds of a search; the folds of a row depend on its id, its class and the seed, not on where the row lies.
 
     Attributes
     ----------
@@ -63,49 +63,49 @@ class Folds:
         """Return the folds, repeat by repeat."""
         return [Fold(repeat, fold) for repeat in range(self.repeats) for fold in range(self.n_folds)]
 
-    def inner(self, cut: Fold) -> list[Fold]:
+    def inner(self, fold: Fold) -> list[Fold]:
         """Return the folds of the training rows of a fold."""
-        return [Fold(cut.repeat, cut.fold, inner) for inner in range(self.n_inner or 0)]
+        return [Fold(fold.repeat, fold.fold, inner) for inner in range(self.n_inner or 0)]
 
-    def sides(self, cut: Fold) -> Sides:
-        """Return which rows a cut trains on and is scored on."""
-        train, held_out = self._rows(cut)
+    def sides(self, fold: Fold) -> Sides:
+        """Return which rows a fold trains on and which it is scored on."""
+        train, held_out = self._rows(fold)
         sides = np.zeros((2, int(self.row_id.max()) + 1), dtype=bool)
         sides[0, self.row_id[train]] = True
         sides[1, self.row_id[held_out]] = True
         return Sides(*sides)
 
-    def sizes(self, cut: Fold) -> tuple[int, int]:
+    def sizes(self, fold: Fold) -> tuple[int, int]:
         """Return the number of training rows and of held-out rows."""
-        train, held_out = self._rows(cut)
+        train, held_out = self._rows(fold)
         return int(train.sum()), int(held_out.sum())
 
     def check(self) -> None:
-        """Make all cuts.
+        """Make all folds.
 
         Raises
         ------
         InputError
-            If one of them cannot be made: see `aucdist.selection.folds.partition`.
+            If one of them cannot be made, see `aucdist.selection.folds.partition`.
         """
-        for cut in self._all():
-            self._rows(cut)
+        for fold in self._all():
+            self._rows(fold)
 
     def _all(self) -> Iterator[Fold]:
-        for cut in self.outer():
-            yield cut
-            yield from self.inner(cut)
+        for fold in self.outer():
+            yield fold
+            yield from self.inner(fold)
 
-    def _rows(self, cut: Fold) -> tuple[np.ndarray, np.ndarray]:
-        outer = self._partition(cut.repeat, None)
-        train = outer.train(cut.fold)
-        if cut.inner is None:
-            return train, outer.held_out(cut.fold)
+    def _rows(self, fold: Fold) -> tuple[np.ndarray, np.ndarray]:
+        outer = self._partition(fold.repeat, None)
+        train = outer.train(fold.fold)
+        if fold.inner is None:
+            return train, outer.held_out(fold.fold)
         mine = np.flatnonzero(train)
-        within = self._partition(cut.repeat, cut.fold, mine)
+        within = self._partition(fold.repeat, fold.fold, mine)
         rows = np.zeros((2, len(self.y)), dtype=bool)
-        rows[0, mine] = within.train(cut.inner)
-        rows[1, mine] = within.held_out(cut.inner)
+        rows[0, mine] = within.train(fold.inner)
+        rows[1, mine] = within.held_out(fold.inner)
         return rows[0], rows[1]
 
     def _partition(self, repeat: int, fold: int | None, rows: np.ndarray | None = None) -> Partition:

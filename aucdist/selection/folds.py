@@ -1,4 +1,4 @@
-"""Which fold a row is in: decided by its id, its class and a seed, wherever it lies."""
+"""The fold of a row: it depends on the row's id, its class and a seed, not on where the row lies."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ CLASSES = ((1, "positive"), (-1, "negative"))
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """Rows in parts, and which of them a fold trains on.
+    """A partition of rows into parts, and the parts that a fold trains on.
 
     Attributes
     ----------
@@ -21,7 +21,7 @@ class Partition:
     n_folds : int
     forward : bool
         False: fold k holds out part k and trains on the others. True: there is one part more than folds, and fold k trains on
-        the parts up to k and holds out the next, so that nothing is learnt from what comes later.
+        the parts up to k and holds out the next, so that no later row is in the training set.
     """
 
     part: np.ndarray
@@ -46,7 +46,7 @@ def partition(
     groups: np.ndarray | None = None,
     time: np.ndarray | None = None,
 ) -> Partition:
-    """Cut rows into folds: by chance within each class, with groups kept together, or in the order of time.
+    """Partition rows into folds: at random within each class, by groups, or in the order of time.
 
     Parameters
     ----------
@@ -59,9 +59,9 @@ def partition(
     seed : int
         Another seed gives another partition; in the order of time there is only one.
     groups : ndarray of shape (n_samples,), int64, optional
-        Rows with the same number are never apart.
+        Rows with the same number are in the same part.
     time : ndarray of shape (n_samples,), float64, optional
-        Rows with the same time are never apart. With `groups`, each group must lie within one part.
+        Rows with the same time are in the same part. With `groups`, each group must lie within one part.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def partition(
     if time is not None:
         found = Partition(time_parts(time, n_folds), n_folds, forward=True)
         if groups is not None:
-            refuse_straddling(groups, found.part, "the cuts of time")
+            refuse_straddling(groups, found.part, "the parts of time")
     elif groups is not None:
         found = Partition(group_numbers(row_id, y, groups, n_folds, seed), n_folds)
     else:
@@ -95,10 +95,10 @@ def partition(
 
 
 def fold_numbers(row_id: np.ndarray, y: np.ndarray, n_folds: int, seed: int) -> np.ndarray:
-    """Deal rows out to folds, each class evenly.
+    """Return the fold of each row, each class evenly divided.
 
-    Each row gets a random number from its id and the seed; the rows of a class are dealt out in the order of these numbers. So
-    neither the order of the rows nor how they are cut into blocks changes a row's fold, and another seed gives another
+    Each row gets a random number from its id and the seed; the rows of a class are assigned to the folds in turn, in the order of
+    these numbers. So neither the order of the rows nor their blocks change a row's fold, and another seed gives another
     partition. The folds' sizes differ by one row at most, and so do their rows of each class.
 
     Parameters
@@ -138,15 +138,15 @@ def fold_numbers(row_id: np.ndarray, y: np.ndarray, n_folds: int, seed: int) -> 
     for label, called in CLASSES:
         of_class = np.flatnonzero(y == label)
         if len(of_class) < n_folds:
-            raise InputError(f"{len(of_class)} {called} rows cannot be dealt out to {n_folds} folds, one each at least")
-        # The negatives go on where the positives stopped: otherwise the first folds would get the odd rows of both.
+            raise InputError(f"{len(of_class)} {called} rows cannot be divided into {n_folds} folds, at least one each")
+        # The negatives start where the positives ended: otherwise the first folds would get the odd rows of both.
         fold[of_class[np.argsort(number[of_class])]] = (dealt + np.arange(len(of_class))) % n_folds
         dealt += len(of_class)
     return fold
 
 
 def group_numbers(row_id: np.ndarray, y: np.ndarray, groups: np.ndarray, n_folds: int, seed: int) -> np.ndarray:
-    """Deal groups of rows out to folds, so that the folds get about as many rows of each class.
+    """Return the fold of each row such that groups stay together and the folds have about as many rows of each class.
 
     The groups go one after the other to the fold with the fewest positives so far, and with the fewest rows where they are
     equal; a group without positives to the fold with the fewest rows. Groups of many positives, or else of many rows, come
@@ -187,7 +187,7 @@ def group_numbers(row_id: np.ndarray, y: np.ndarray, groups: np.ndarray, n_folds
 
 
 def time_parts(time: np.ndarray, n_folds: int) -> np.ndarray:
-    """Cut rows in the order of time into one part more than folds, about equally long; equal times stay together.
+    """Return the part of each row in the order of time: one more than folds, of about equal size; equal times stay together.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ def refuse_straddling(groups: np.ndarray, part: np.ndarray, sides: str) -> None:
     groups : ndarray of shape (n_samples,)
     part : ndarray of shape (n_samples,)
     sides : str
-        What the parts are, for the message.
+        The name of the parts in the message.
     """
     order = np.lexsort((part, groups))
     g, p = groups[order], part[order]

@@ -1,4 +1,4 @@
-"""Rows that belong together: by the values of a column, or because they are equal."""
+"""Groups of rows: by the values of a column, or of equal rows."""
 
 from dataclasses import replace
 
@@ -11,11 +11,11 @@ from aucdist.data.split import scrambled
 from aucdist.errors import InputError, unknown
 from aucdist.kernels.rows import CsrRows
 
-CHUNK = 2**16  # rows whose values are turned into numbers at a time
+CHUNK = 2**16  # rows that are hashed at a time
 
 
 def take_column(block: Block, schema: Schema, name: str) -> tuple[np.ndarray, Block, Schema]:
-    """Take a column out of the features: one that says what belongs together, or when, is not to be learnt from.
+    """Take a column out of the features: one that groups or orders the rows must not be used as a feature.
 
     Parameters
     ----------
@@ -53,13 +53,13 @@ def take_column(block: Block, schema: Schema, name: str) -> tuple[np.ndarray, Bl
         found = np.where(values.any(axis=1), np.argmax(values != 0, axis=1), -1).astype(np.float64)
     else:
         found = values[:, 0]
-    kept = np.setdiff1d(np.arange(block.n_features), at)
+    others = np.setdiff1d(np.arange(block.n_features), at)
     left = replace(
         schema,
-        feature_names=tuple(schema.feature_names[j] for j in kept),
+        feature_names=tuple(schema.feature_names[j] for j in others),
         categories={key: value for key, value in schema.categories.items() if key != name},
     )
-    return found, block.with_X(block.X[:, kept]), left
+    return found, block.with_X(block.X[:, others]), left
 
 
 def _of_category(feature: str, schema: Schema) -> bool:

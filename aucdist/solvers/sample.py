@@ -1,7 +1,7 @@
-"""Where to begin on large data: at the minimum over a sample of the rows, which is sooner found and not far from that over all.
+"""The start on large data: the minimum over a sample of the rows, which is found sooner and is near that of all rows.
 
-The sample takes rows by their ids, and each class on its own, so it does not depend on how the rows lie in blocks. A row
-weighs by as much more as its class was thinned out: the objective over the sample estimates the one over all rows.
+Rows are drawn by their ids, from each class separately, so that the sample does not depend on how the rows lie in blocks. A
+row of the sample has its weight divided by the share drawn of its class: the objective of the sample estimates that of all rows.
 """
 
 import math
@@ -18,44 +18,44 @@ from aucdist.kernels.codes import BinRows
 from aucdist.solvers.base import Round, solve
 
 LARGE = 100_000
-"""Fewer rows are not worth a sample: it would be a large part of them, or too small to be near."""
+"""Below this number of rows a sample is not worth it: it would be a large part of them, or too small to be near."""
 
 SHARE, MOST = 1 / 32, 20_000
-"""The sample has about so many rows of each class: this share of all rows, and at most so many."""
+"""The rows to draw from each class: this share of all rows, and at most so many."""
 
 MOST_PASSES = 200
-"""On the sample, which need not be solved well."""
+"""The most passes over the sample, which need not be solved well."""
 
 SEED = 1
 
-AT_A_TIME = 2**14
-"""Rows that are drawn from at once: what is written down on the way stays in the cache."""
+CHUNK = 2**14
+"""Rows that are drawn from at once: the arrays on the way stay in the cache."""
 
 
 def solve_on_sample(
     blocks: Blocks, rounds: Callable[[Block], Iterator[Round] | None], tol: float
 ) -> tuple[Round | None, int]:
-    """Solve on a sample.
+    """Return the solution over a sample, to start from, and what it cost.
 
     Parameters
     ----------
     blocks : Blocks
     rounds : callable
-        The solver on the sample; None where its solution would be no good start.
+        ``rounds(sample)`` is the solver on the sample, or None where its solution would be no good start.
     tol : float
-        On the relative gap over the sample.
+        The tolerance on the relative gap over the sample.
 
     Returns
     -------
     last : Round or None
-        The solver's last; None where there is none, the data are not large, or a sample would have more features than rows of a
-        class.
+        The last round; None if there is none, if the data are not large, or if a sample would have more features than rows of
+        a class.
     passes : int
-        What it took, in passes over all rows: one to draw, and the passes over the sample by its size.
+        The cost in passes over all rows: one to draw, and the passes over the sample by its share of the rows.
     """
-    if blocks.n_samples < LARGE or wanted(blocks) < blocks.n_features:
+    if blocks.n_samples < LARGE or rows_per_class(blocks) < blocks.n_features:
         return None, 0
-    drawn = sample(blocks)
+    drawn = draw_sample(blocks)
     solver = rounds(drawn)
     if solver is None:
         return None, 1
@@ -63,33 +63,33 @@ def solve_on_sample(
     return solution.last, 1 + math.ceil(solution.passes * drawn.n_samples / blocks.n_samples)
 
 
-def wanted(blocks: Blocks) -> float:
-    """Return how many rows of each class to draw."""
+def rows_per_class(blocks: Blocks) -> float:
+    """Return the number of rows to draw from each class."""
     return min(SHARE * blocks.n_samples, MOST)
 
 
-def sample(blocks: Blocks) -> Block:
+def draw_sample(blocks: Blocks) -> Block:
     """Return a sample of the rows, in the order of their ids."""
-    shares = (wanted(blocks) / blocks.n_neg, wanted(blocks) / blocks.n_pos)
-    drawn = stacked(blocks.without_memory().reduce(draw, shares)["parts"])
+    shares = (rows_per_class(blocks) / blocks.n_neg, rows_per_class(blocks) / blocks.n_pos)
+    drawn = stacked(blocks.without_memory().reduce(draw_from_block, shares)["parts"])
     return drawn.take(np.argsort(drawn.row_id, kind="stable"))
 
 
-def draw(block: Block, memory: object, shares: tuple[float, float]) -> tuple[object, Summary]:
-    """Give the block's rows in the sample; `shares` are those of negatives and positives, above 1 for all."""
+def draw_from_block(block: Block, memory: object, shares: tuple[float, float]) -> tuple[object, Summary]:
+    """Return the block's rows of the sample; `shares` are those of negatives and positives, 1 or more for all."""
     weight, parts = block.weights(), [np.zeros(0, dtype=np.int64)]
-    for first in range(0, block.n_samples, AT_A_TIME):
-        few = slice(first, first + AT_A_TIME)
-        uniform = (scrambled(block.row_id[few], SEED) >> np.uint64(11)) * 2.0**-53
-        share = np.where(block.y[few] > 0, shares[1], shares[0])
-        parts.append(first + np.flatnonzero((uniform < share) & (weight[few] > 0)))
+    for first in range(0, block.n_samples, CHUNK):
+        chunk = slice(first, first + CHUNK)
+        uniform = (scrambled(block.row_id[chunk], SEED) >> np.uint64(11)) * 2.0**-53
+        share = np.where(block.y[chunk] > 0, shares[1], shares[0])
+        parts.append(first + np.flatnonzero((uniform < share) & (weight[chunk] > 0)))
     which = np.concatenate(parts)
     share = np.minimum(np.where(block.y[which] > 0, shares[1], shares[0]), 1.0)
     return memory, {"parts": [replace(block.take(which), weight=weight[which] / share)]}
 
 
 def noise(drawn: Block) -> float:
-    """Return the variance of a gradient over the sample where the loss's slope is 1: below about it lam fits chance."""
+    """Return the variance of a gradient over the sample with a loss of slope 1: with a lam below about it, weights fit noise."""
     if isinstance(drawn.rows, BinRows):
         return float(row_squares(drawn.rows).sum()) / drawn.n_samples**2
     X = drawn.X

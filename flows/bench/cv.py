@@ -54,7 +54,7 @@ def _processes_and_workers() -> tuple[float, float]:
 def _job(fold: int, n_folds: int) -> tuple[Job, Any]:
     splits = Folds(_rows().row_id, _rows().y, n_folds)
     job = Job(Fold(0, fold), tuple({"lam": lam} for lam in LAMS), 1000)
-    return job, splits.sides(job.cut)
+    return job, splits.sides(job.fold)
 
 
 def _how() -> JobSettings:
@@ -102,14 +102,14 @@ def _two_workers() -> Iterator[Callable[[], None]]:
 
     block = _rows()
     jobs, sides = zip(*(_job(fold, 6) for fold in range(6)), strict=True)
-    by_fold = {job.cut: side for job, side in zip(jobs, sides, strict=True)}
+    by_fold = {job.fold: side for job, side in zip(jobs, sides, strict=True)}
     schema = Schema(tuple(map(str, range(block.n_features))), "y", ("1",), ("-1",), {})
     with tempfile.TemporaryDirectory() as folder, local_client(2) as client:
         write_shards([block], schema, folder)
         args = (_how(), folder, partial(read_shard, folder), 1)
 
         def search() -> None:
-            done = run_on_workers(jobs, lambda job: by_fold[job.cut], fit_on_worker, *args, client=client)
+            done = run_on_workers(jobs, lambda job: by_fold[job.fold], fit_on_worker, *args, client=client)
             assert all("value" in results[0] for _, results in done)
 
         yield search

@@ -110,6 +110,7 @@ class CountingBlocks(Blocks):
     def __init__(self, blocks: Blocks):
         super().__init__(blocks.infos)
         self._blocks = blocks
+        self._ranges = blocks.ranges  # found once for a data set, so it is no part of a fit's work
         self.reductions = self.arguments = self.summaries = 0
         self.seconds = 0.0
 

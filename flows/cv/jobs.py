@@ -142,7 +142,7 @@ def failed(job: Job, e: Exception) -> list[Result]:
 def _scored(job: Job, settings: JobSettings, train: Blocks, held_out: Blocks) -> list[Result]:
     estimator = ESTIMATORS[settings.estimator](**settings.parameters).set_params(max_passes=job.max_passes)
     if settings.parameters["random_state"] is None:
-        estimator.set_params(random_state=_seed(settings.seed, job.cut))
+        estimator.set_params(random_state=_seed(settings.seed, job.fold))
     return score_path(estimator, job.points, train, held_out, find_measure(settings.metric))
 
 

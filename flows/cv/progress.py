@@ -43,7 +43,7 @@ class SearchProgress:
 
     def _record(self, job: Job, results: list[Result]) -> None:
         for point, result in zip(job.points, results, strict=True):
-            if "value" in result and job.cut.inner is None:
+            if "value" in result and job.fold.inner is None:
                 text = ", ".join(f"{name} {_short(value)}" for name, value in point.items())
                 self._values.setdefault(text, []).append(result["value"])
 

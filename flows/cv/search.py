@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from aucdist.errors import RunError
 from aucdist.metrics.measures import Measure, find_measure
 from aucdist.search.choice import Result, Row, choose, interval
-from aucdist.search.schedule import Halving, Job, course, run
+from aucdist.search.schedule import Halving, Job, run_schedules, search_schedule
 from aucdist.search.splits import Fold, Sides
 from flows.compute.result_cache import ResultCache
 from flows.compute.workers import Workers
@@ -99,10 +99,10 @@ def search(config: CvConfig, rows: SearchRows, workers: Workers, observer: RunOb
     runner = JobRunner(config, rows, train, placement, workers, observer)
     halving = None if config.halving is None else Halving(config.halving.first_passes, config.halving.factor)
     sets = [folds.outer()] + [folds.inner(fold) for fold in folds.outer() if config.nested is not None]
-    schedules = [course(config.model.built, config.points, one, measure, halving) for one in sets]
+    schedules = [search_schedule(config.model.built, config.points, one, measure, halving) for one in sets]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the results say it
-        outer, *inner = run(schedules, runner.run)
+        outer, *inner = run_schedules(schedules, runner.run)
     chosen = choose(outer, measure, config.rule)
     nested = _nested(config, outer, inner, folds.outer(), measure) if config.nested is not None else None
     values = outer[chosen].values if nested is None else [choice.value for choice in nested]
@@ -194,7 +194,7 @@ class JobRunner:
             if error is None:
                 self._cache.put(*_cache_key(job), found)
             else:
-                self._observer.note(f"failed: fold {fold_text(job.cut)}: {found[0].get('error')}")
+                self._observer.note(f"failed: fold {fold_text(job.fold)}: {found[0].get('error')}")
             self._progress.finish(job, found, failed=error is not None)
         return [results[i] for i in range(len(jobs))]
 
@@ -218,12 +218,12 @@ class JobRunner:
         return lambda jobs: run_on_workers(jobs, self._sides, fit_on_worker, *args, client=workers.client)
 
     def _sides(self, job: Job) -> Sides:
-        return self._rows.folds.sides(job.cut)
+        return self._rows.folds.sides(job.fold)
 
 
 def _cache_key(job: Job) -> tuple[str, Any]:
-    inner = "" if job.cut.inner is None else f"-{job.cut.inner}"
-    return f"{job.cut.repeat}-{job.cut.fold}{inner}", jsonable(job._asdict())
+    inner = "" if job.fold.inner is None else f"-{job.fold.inner}"
+    return f"{job.fold.repeat}-{job.fold.fold}{inner}", jsonable(job._asdict())
 
 
 def _common_to_all(config: CvConfig, rows: SearchRows, n_blocks: int) -> dict[str, Any]:

@@ -7,7 +7,15 @@ from numba import njit
 from scipy import stats
 
 from aucdist.data.block import as_rows
-from aucdist.kernels.pair_epochs import ENTRY, draw_any, draw_in_order, dual_steps, find, gradient_steps, pour
+from aucdist.kernels.pair_epochs import (
+    ENTRY,
+    add_entries,
+    draw_any,
+    draw_in_order,
+    dual_steps,
+    find_slot,
+    gradient_steps,
+)
 from aucdist.kernels.pair_rows import PairRows, pair_axpy, pair_dot, pair_square
 
 pytestmark = pytest.mark.nojit
@@ -149,13 +157,13 @@ def test_table_is_a_dict(entries):
         if value:
             wanted[pair] = wanted.get(pair, 0.0) + value
     table = table_of(16)  # may become full: places go round
-    used = pour(source, 1.0, table, 0)
+    used = add_entries(source, 1.0, table, 0)
     assert as_dict(table) == wanted
     assert used == len(wanted)
-    assert all(table[find(table, pair)]["number"] == pair for pair in wanted)
+    assert all(table[find_slot(table, pair)]["number"] == pair for pair in wanted)
     other = table_of(32)
-    assert pour(table, 0.5, other, 0) == used
-    assert pour(table, 0.5, other, used) == used
+    assert add_entries(table, 0.5, other, 0) == used
+    assert add_entries(table, 0.5, other, used) == used
     assert as_dict(other) == wanted
 
 

@@ -1,4 +1,4 @@
-"""Grid, cuts, choice and course of a search."""
+"""Grid, folds, choice and schedule of a search."""
 
 import itertools
 import math
@@ -12,7 +12,7 @@ from aucdist.errors import InputError, RunError
 from aucdist.metrics.measures import MEASURES
 from aucdist.search.choice import Row, choose, interval
 from aucdist.search.grid import paths_of, points_of
-from aucdist.search.schedule import Halving, course, run
+from aucdist.search.schedule import Halving, run_schedules, search_schedule
 from aucdist.search.splits import Fold, Folds
 from aucdist.selection.folds import fold_numbers
 
@@ -57,7 +57,7 @@ def test_paths_run_along_lam_where_the_solver_gains_by_it():
     assert paths_of(model, points) == [[0, 2], [1], [3]]
 
 
-# ---- cuts ----
+# ---- folds ----
 
 
 def cuts(n=60, **more):
@@ -91,9 +91,9 @@ def test_more_folds_than_rows_of_a_class_are_refused_at_once():
     y = np.repeat([1, -1], [8, 50])
     ids = np.arange(58)
     Folds(ids, y, 4, n_inner=6).check()
-    with pytest.raises(InputError, match="8 positive rows cannot be dealt out to 9 folds"):
+    with pytest.raises(InputError, match="8 positive rows cannot be divided into 9 folds"):
         Folds(ids, y, 9).check()
-    with pytest.raises(InputError, match="6 positive rows cannot be dealt out to 7 folds"):
+    with pytest.raises(InputError, match="6 positive rows cannot be divided into 7 folds"):
         Folds(ids, y, 4, n_inner=7).check()
 
 
@@ -156,13 +156,15 @@ def test_no_interval_has_a_width_of_zero():
 
 def answers(jobs, asked):
     asked.append(jobs)
-    return [[{"value": 0.5 + 0.1 * point["lam"] + 0.001 * job.cut.fold} for point in job.points] for job in jobs]
+    return [[{"value": 0.5 + 0.1 * point["lam"] + 0.001 * job.fold.fold} for point in job.points] for job in jobs]
 
 
 def test_a_plain_course_asks_once_for_every_path_on_every_cut():
     model, asked = PairwiseHingeClassifier(max_passes=77), []
     points = points_of(model, {"lam": [1.0, 2.0], "tol": [1e-3, 1e-2]})
-    (rows,) = run([course(model, points, [Fold(0, 0), Fold(0, 1)], AUC)], lambda jobs: answers(jobs, asked))
+    (rows,) = run_schedules(
+        [search_schedule(model, points, [Fold(0, 0), Fold(0, 1)], AUC)], lambda jobs: answers(jobs, asked)
+    )
     assert len(asked) == 1
     assert len(asked[0]) == 4
     assert [r.parameters for r in rows] == points
@@ -173,8 +175,9 @@ def test_a_plain_course_asks_once_for_every_path_on_every_cut():
 def test_halving_gives_the_better_ones_more_passes():
     model, asked = PairwiseHingeClassifier(max_passes=100), []
     points = [{"lam": float(i)} for i in range(1, 10)]
-    (rows,) = run(
-        [course(model, points, [Fold(0, 0), Fold(0, 1)], AUC, Halving(5, 3))], lambda jobs: answers(jobs, asked)
+    (rows,) = run_schedules(
+        [search_schedule(model, points, [Fold(0, 0), Fold(0, 1)], AUC, Halving(5, 3))],
+        lambda jobs: answers(jobs, asked),
     )
     tried = [(jobs[0].max_passes, [p["lam"] for p in jobs[0].points]) for jobs in asked]
     assert tried == [(5, [*range(1, 10)]), (15, [7, 8, 9]), (100, [9])]
@@ -189,14 +192,14 @@ def test_halving_drops_what_failed_first():
         return [[{"error": "x"} if p["lam"] > 2 else {"value": p["lam"]} for p in job.points] for job in jobs]
 
     points = [{"lam": float(i)} for i in (1, 2, 3, 4)]
-    (rows,) = run([course(model, points, [Fold(0, 0), Fold(0, 1)], AUC, Halving(5, 2))], answer)
+    (rows,) = run_schedules([search_schedule(model, points, [Fold(0, 0), Fold(0, 1)], AUC, Halving(5, 2))], answer)
     assert [r.max_passes for r in rows] == [10, 20, 5, 5]
 
 
 def test_courses_are_answered_together():
     model, asked = PairwiseHingeClassifier(max_passes=10), []
     points = [{"lam": 1.0}, {"lam": 2.0}]
-    both = [course(model, points, [Fold(0, k)], AUC) for k in (0, 1)]
-    first, second = run(both, lambda jobs: answers(jobs, asked))
-    assert [job.cut.fold for job in asked[0]] == [0, 1]
+    both = [search_schedule(model, points, [Fold(0, k)], AUC) for k in (0, 1)]
+    first, second = run_schedules(both, lambda jobs: answers(jobs, asked))
+    assert [job.fold.fold for job in asked[0]] == [0, 1]
     assert (first[0].values[0], second[0].values[0]) == pytest.approx((0.6, 0.601))

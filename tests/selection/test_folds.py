@@ -123,7 +123,10 @@ def test_time_only_trains_on_what_came_before():
         ({"groups": np.repeat([0, 1, 2, 3], 5)}, "fold 1 of 2 has no negative held-out rows"),
         ({"time": np.arange(20.0)}, "fold 1 of 2 has no negative training rows"),
         ({"time": np.full(20, np.nan)}, "time of row 0"),
-        ({"time": np.arange(20.0), "groups": np.arange(20) % 2}, "2 groups straddle the cuts of time, such as group 0"),
+        (
+            {"time": np.arange(20.0), "groups": np.arange(20) % 2},
+            "2 groups straddle the parts of time, such as group 0",
+        ),
     ],
 )
 def test_a_fold_with_one_class_and_groups_that_straddle_are_refused(more, said):

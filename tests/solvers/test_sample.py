@@ -46,7 +46,7 @@ def large(monkeypatch):
 def test_blocks_do_not_change_the_sample(n_blocks, form):
     block = rows()
     block = block.with_X(form(block.X))
-    one, many = sample.sample(dealt(block)), sample.sample(dealt(block, n_blocks))
+    one, many = sample.draw_sample(dealt(block)), sample.sample(dealt(block, n_blocks))
     assert 100 < one.n_samples < 300
     assert np.all(np.diff(one.row_id) > 0)
     np.testing.assert_array_equal(many.row_id, one.row_id)
@@ -57,7 +57,7 @@ def test_blocks_do_not_change_the_sample(n_blocks, form):
 @pytest.mark.nojit
 def test_weights_stand_for_the_rows_left_out():
     block = rows(20_000, weighted=True)
-    drawn = sample.sample(dealt(block))
+    drawn = sample.draw_sample(dealt(block))
     assert np.all(block.weight[drawn.row_id] > 0)
     for label in (-1, 1):
         of_sample = drawn.weight[drawn.y == label].sum()
@@ -68,7 +68,7 @@ def test_weights_stand_for_the_rows_left_out():
 def test_a_small_class_is_there_as_a_whole():
     block = rows()
     few = block.take(np.sort(np.concatenate([np.flatnonzero(block.y < 0), np.flatnonzero(block.y > 0)[:20]])))
-    drawn = sample.sample(dealt(few))
+    drawn = sample.draw_sample(dealt(few))
     np.testing.assert_array_equal(drawn.row_id[drawn.y > 0], few.row_id[few.y > 0])
     assert np.all(drawn.weight[drawn.y > 0] == 1.0)
 
@@ -93,7 +93,7 @@ def test_no_sample_where_features_outnumber_its_rows(monkeypatch):
 @pytest.mark.usefixtures("large")
 def test_cuts_begin_at_zero_where_a_sample_would_follow_chance():
     blocks = dealt(rows())
-    least = LEAST_NOISE * sample.noise(sample.sample(blocks))
+    least = LEAST_NOISE * sample.noise(sample.draw_sample(blocks))
     for lam, near in ((0.9 * least, False), (1.1 * least, True)):
         first = next(all_pairs(blocks, lam))
         assert bool(first.w.any()) == near

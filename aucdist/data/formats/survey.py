@@ -2,16 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from aucdist.data.dataset import Schema
-from aucdist.data.formats.base import Format
 from aucdist.data.formats.source_fields import AnySource, SourceFields
 from aucdist.data.formats.svmlight import SparseRows
 from aucdist.data.formats.tables import Table, unique
 from aucdist.data.labels import choose_positive
 from aucdist.errors import InputError
+
+if TYPE_CHECKING:
+    from aucdist.data.formats.base import Format
 
 # A column with more categories than this is an identifier, and its 0/1 features would fill the memory.
 MAX_CATEGORIES = 10_000
@@ -91,7 +94,7 @@ def survey_of(parsed: Table | SparseRows, where: str, lines: int) -> Survey:
     )  # fmt: skip
 
 
-def schema_of(source: SourceFields, of: Format, survey: Survey, name: str) -> Schema:
+def schema_of(source: SourceFields, of: "Format", survey: Survey, name: str) -> Schema:
     """Return the schema of a data set.
 
     Parameters
@@ -119,7 +122,7 @@ def schema_of(source: SourceFields, of: Format, survey: Survey, name: str) -> Sc
     return Schema(names, survey.label, positive, negative, survey.categories, survey.hashed)
 
 
-def with_layout_and_dtype(source: AnySource, of: Format, survey: Survey, n_features: int) -> AnySource:
+def with_layout_and_dtype(source: AnySource, of: "Format", survey: Survey, n_features: int) -> AnySource:
     """Return the source with the layout and the type of the values decided where it leaves them open."""
     layout = ("csr" if of.is_sparse(survey, n_features) else "dense") if source.layout == "auto" else source.layout
     dtype = source.dtype or ("float32" if survey.single else "float64")

@@ -4,12 +4,12 @@ Minimises ``P(w) = lam/2 |w|^2 + mean over all pairs of max(0, 1 - w.(x_i - x_j)
 weights.
 
 After Franc & Sonnenburg, "Optimized Cutting Plane Algorithm for Large-Scale Risk Minimization" (JMLR 10, 2009), carried
-over to pairs. Departures: the sweep over pairs goes through the sorted scores of the smaller class (`kernels.pairs`); the
-rows of the larger class are dealt into groups, each with its own cuts, which saves rounds where the classes are lopsided; the
-next point to look at is the bundle's minimiser near the best point (a proximal term whose weight follows the line search's
-steps), which saves rounds where many pairs make the objective smooth; the line
-search takes the zero of a chord of the exact derivative at a few steps, all of them from one reduction; on large data the
-start is the solution over a sample (`aucdist.solvers.sample`), where the first cut bounds the optimum from nearby.
+over to pairs. Departures: the sum over pairs goes through the sorted scores of the anchors, the rows of the smaller class
+(`aucdist.solvers.pairs.anchors`); the rows of the larger class are divided into groups, each with its own cuts, which saves
+rounds where the classes are very unequal; the next target is the bundle's minimiser near the best point (a proximal term whose
+weight depends on the steps of the line search), which saves rounds where many pairs make the objective smooth; the line search
+takes the zero of a chord of the exact derivative at a few steps, all of them from one reduction; on large data the start is the
+solution over a sample (`aucdist.solvers.sample`), where the first cut gives a tight bound.
 """
 
 from collections.abc import Iterator
@@ -34,19 +34,19 @@ BEYOND = 0.03
 """The next cut is taken this share of the rest of the way beyond the line search's point (Franc & Sonnenburg's mu, 0.1)."""
 
 STEPS = np.array([0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.45, 0.65, 0.9, 1.3])
-"""Where the line search looks, in units of the way to the bundle's point."""
+"""The steps at which the line search takes the derivative, in units of the way to the target."""
 
 TOO_SHORT, LONG = 0.05, 0.3
-"""Line searches that end below or above these tell that the bundle's points lie too far off, or could lie further."""
+"""A line search that ends below the first shows that the target was too far off; above the second, that it could be further."""
 
 FEW_ROWS, SHARE_OF_ROWS, ROWS_BY_GAP = 2_000, 1 / 80, 10.0
-"""The line search looks at a sample of the rows with active pairs: so many at least, so large a share, so many over the gap."""
+"""The line search uses a sample of the rows with active pairs: at least so many, so large a share, and so many over the gap."""
 
 NEAR = 0.03
-"""The gap to which a sample is solved: its own optimum is as far from that over all rows."""
+"""The relative gap to which a sample is solved: its optimum is about as far from that of all rows."""
 
 LEAST_NOISE = 0.01
-"""A sample whose lam is below this share of `sample.noise` is solved by weights so much its own that cuts at zero are better."""
+"""If lam is below this share of `sample.noise`, the weights fit the noise of the sample, and zero is the better start."""
 
 PATIENCE = 100
 """Passes without any bound above 0 after which cuts that rounding cannot tell apart end the fit."""
@@ -137,7 +137,7 @@ def all_pairs(blocks: Blocks, lam: float, start: np.ndarray | None = None) -> It
         Both classes must be there.
     lam : float
     start : ndarray of shape (n_features,), optional
-        Where to begin; by default at the solution over a sample, on small data and with a small lam at zero.
+        By default the solution over a sample; zero for small data and for a small lam.
 
     Yields
     ------
@@ -159,22 +159,22 @@ def _on_sample(drawn: Block, lam: float) -> Iterator[Round] | None:
 def number_of_groups(n_anchors: int, n_others: int, n_features: int) -> int:
     """Return how many cuts to take per round.
 
-    More cuts mean fewer rounds, but each costs a walk over the anchors' rows, a histogram over the anchors and a gradient:
-    never more than half of what the larger class itself costs, and no more than a megabyte on the wire. Small data get one,
-    so that a row of weight 2 is two rows.
+    More cuts need fewer rounds, but each costs a pass over the anchors' rows, a histogram over the anchors and a gradient. So the
+    cuts cost at most half as much as the larger class, and their gradients take at most a megabyte. Small data have one group, so
+    that a row of weight 2 is the same as two rows.
     """
     return max(1, min(MAX_GROUPS, n_others // max(2 * n_anchors, 4000), 2**17 // (n_anchors + n_features)))
 
 
 class AllPairs(PairProblem):
-    """Best point, cuts, and what both need: one after another, `rounds` of several lam go on from them.
+    """The best point and the cuts so far: `rounds` for one lam after another start from them.
 
     Parameters
     ----------
     blocks : Blocks
         Both classes must be there.
     start : ndarray of shape (n_features,) or None
-        Where to begin; zero by default.
+        Zero by default.
     loss : CutPairLoss, default=HINGE
     """
 
@@ -208,40 +208,41 @@ class AllPairs(PairProblem):
         return of_pairs + self.rounding.penalty(self.w, self.penalty(self.w))
 
     def penalty(self, w: np.ndarray) -> float:
-        """Return what the weights cost."""
+        """Return the penalty of the weights."""
         return 0.5 * self.lam * float(w @ w)
 
     def is_stuck(self, dual: float, passes: int) -> bool:
-        """Tell whether gradients are so long, as of unscaled columns, that rounding hides which combination of them is short."""
+        """Return whether gradients are so long, as of unscaled columns, that rounding hides which combination is short."""
         return passes >= PATIENCE and dual <= 0.0 and self.bundle.resolution(self.lam) > self.primal
 
     def dual_error(self, w: np.ndarray) -> float:
         """Return a bound on the rounding error of the bundle's bound, where w is the combination's weights."""
-        active, n_points = self.bundle.active, self.bundle.n_points
+        height, n_points = self.bundle.height, self.bundle.n_points
         share = self.rounding.over_rows + EPS * n_points
-        slope_error = self.rounding.combination(2.0 * active, extra=2 * n_points)
-        return share * active + self.rounding.half_square(self.lam * w, slope_error) / self.lam
+        slope_error = self.rounding.combination(2.0 * height, extra=2 * n_points)
+        return share * height + self.rounding.half_square(self.lam * w, slope_error) / self.lam
 
     def rounds(self, lam: float) -> Iterator[Round]:
-        """Solve for lam, from the best point and the cuts there are."""
+        """Solve for lam, from the best point and the cuts so far."""
         self.lam = lam
         dual, error, passes, mu, nulls = -np.inf, 0.0, 0, 0.0, 0
         if self.bundle.n_points == 0:
             self.take_cuts(0.0, self.best_scores, self.w)
             passes = 1
         while True:
-            target, bound = self.bundle.solve(lam)
+            target, bound = self.bundle.best_combination(lam)
             dual, error = higher((dual, error), (bound, self.dual_error(target)))
             yield Round(
                 self.w.copy(), self.primal, dual, passes, primal_error=self.primal_error, dual_error=error,
                 stuck=self.is_stuck(dual, passes),
             )  # fmt: skip
             if mu > 0.0:
-                target = self.bundle.near(lam, self.w, mu)
+                target = self.bundle.proximal_point(lam, self.w, mu)
             step = self._advance(target, (self.primal - dual) / self.primal)
             nulls = nulls + 1 if step == STEPS[0] else 0
             if step > LONG or nulls > 2:
-                # Room to go; or no way down thrice, and closer targets would leave the bundle as wrong as it is.
+                # The target may be further off; or three line searches found no descent, and a nearer target would not
+                # correct the bundle.
                 mu = 0.5 * mu
             elif step < TOO_SHORT:
                 mu = max(2.0 * mu, lam)
@@ -267,7 +268,7 @@ class AllPairs(PairProblem):
         """Return the step that about minimises the objective along the way."""
         wanted = max(FEW_ROWS, ROWS_BY_GAP / max(gap, 1e-12))
         stride = max(1, int(self.active_rows // max(wanted, SHARE_OF_ROWS * self.blocks.n_samples)))
-        # The anchors travel, once for each step, however many rows there are; a fifth of them tells as much as the rows do.
+        # The anchors are sent for each step, however many rows there are; a fifth as many of them are as precise as the rows.
         some = max(1, int(len(self.weights) // max(FEW_ROWS, wanted / 5)))
         start, weights = self.best_scores[::some], self.weights[::some]
         change = at_target[::some] - start

@@ -1,4 +1,4 @@
-"""The anchors: the rows of the smaller class, whose sorted scores every block needs to meet its own rows with all of them.
+"""The anchors: the rows of the smaller class, whose sorted scores are sent to all blocks, which pair their own rows with them.
 
 A loss of all pairs is summed in O(n log m), m the number of anchors: each row of the larger class finds by a search how many
 anchors lie below a bound, and running sums over the sorted anchors do the rest (`aucdist.kernels.pairs`). Scores are those of
@@ -13,24 +13,24 @@ import numpy as np
 from aucdist.kernels.pairs import guide
 
 MAX_CELLS = 2**16
-"""Of the table that guides a search: what stays in a core's second-level cache."""
+"""The largest size of the table that guides a search: as much as stays in a core's second-level cache."""
 
 
 @dataclass(frozen=True, eq=False)
 class Anchors:
-    """The scores of the smaller class at one point, as the kernels read them. This is what travels to the blocks.
+    """The scores of the smaller class at one point, in the form that the kernels take and that is sent to the blocks.
 
     Attributes
     ----------
     scores : ndarray of shape (n_anchors,), float64
-        Ascending, less `centre`.
+        Ascending, minus `centre`.
     table : ndarray of shape (n_cells + 1,), int32
     low, scale : ndarray of shape (), float64
-        With `table` what `aucdist.kernels.pairs.guide` makes of the scores.
+        With `table` the result of `aucdist.kernels.pairs.guide` for the scores.
     below : tuple of ndarray of shape (n_anchors + 1,), float64
         Running sums over the first r anchors: of their weights, of weight times score, of weight times score squared, ...
     centre : ndarray of shape (), float64
-        What the scores of the rows of the larger class have to be lessened by; 0 for most losses.
+        The zero of the scores, to be subtracted from those of the larger class too; 0 for most losses.
     """
 
     scores: np.ndarray
@@ -41,7 +41,7 @@ class Anchors:
     centre: np.ndarray
 
     def search(self) -> tuple[np.ndarray, ...]:
-        """Return what a search among the anchors needs, in the kernels' order."""
+        """Return the arguments of a search among the anchors, in the order of the kernels."""
         return self.scores, self.table, self.low[()], self.scale[()]
 
 
@@ -54,7 +54,7 @@ def sorted_anchors(
     ----------
     scores, weights : ndarray of shape (n_anchors,), float64
     n_sums : int
-        How many running sums are needed: of the weights times the scores to the powers 0, 1, ..., n_sums - 1.
+        The number of running sums: of the weights times the scores to the powers 0, 1, ..., n_sums - 1.
     centred : bool
         Take the median score as zero. Sums of squares lose least where scores are small.
 
@@ -62,7 +62,7 @@ def sorted_anchors(
     -------
     anchors : Anchors
     order : ndarray of shape (n_anchors,), int64
-        ``scores[order]`` is ascending. It stays with the client, which has the anchors' weights.
+        ``scores[order]`` is ascending. Only the client needs it.
     """
     order = np.argsort(scores)
     ascending = scores[order]
@@ -79,7 +79,7 @@ def sorted_anchors(
 
 
 def running_sums(values: np.ndarray) -> np.ndarray:
-    """Return the running sums, starting with 0: one more than there are values."""
+    """Return the running sums, which start with 0: one more than there are values."""
     out = np.zeros(len(values) + 1)
     np.cumsum(values, out=out[1:])
     return out

@@ -6,48 +6,48 @@ from aucdist.kernels.simplex import RIDGE
 from aucdist.kernels.simplex import maximise as kernel
 
 MOST_SIGNS = 30
-"""Patterns of signs that `Bundle.near_sparse` goes through at most; a few are the rule."""
+"""The most patterns of signs that `Bundle.sparse_proximal_point` tries; a few are usual."""
 
 
 class Bundle:
-    """Dual points seen so far, and the best convex combination of them.
+    """The dual points so far, and the best convex combination of them.
 
-    The dual variables of the pairs fall into groups, each with its own points (A, g): the weight of its active pairs and
-    the gradient they add up to. The bound is
+    The dual variables of the pairs are in groups, each with its own points (A, g): the height of a cut at zero, which for the
+    hinge is the weight of the active pairs, and its gradient. The bound is
 
         max over b of  sum b_t A_t - |sum b_t g_t|^2 / (2 lam),   b >= 0,  sum of b over each group = 1,
 
-    true for every feasible b, so how exactly it is solved decides how fast the bound rises, not whether it holds.
+    which holds for every feasible b: how exactly the maximum is found decides how fast the bound rises, not whether it is true.
 
     Parameters
     ----------
     n_groups, n_features : int
     idle_rounds : int, default=40
-        A point that had no weight for so many rounds is dropped; that bounds the memory.
+        A point that had no weight for so many rounds is dropped, which bounds the memory.
 
     Attributes
     ----------
     b : ndarray of shape (n_points,)
-        Weights of the points.
+        The weights of the points.
     """
 
     def __init__(self, n_groups: int, n_features: int, idle_rounds: int = 40):
         self.n_groups = n_groups
         self.idle_rounds = idle_rounds
         self.b = np.zeros(0)
-        self._b_near = np.zeros(0)
-        self._active = np.zeros(0)
+        self._b_proximal = np.zeros(0)
+        self._heights = np.zeros(0)
         self._gradients = np.zeros((0, n_features))
         self._gram = np.zeros((0, 0))
         self._group = np.zeros(0, dtype=np.int64)
         self._idle = np.zeros(0, dtype=np.int64)
 
-    def add(self, active: np.ndarray, gradients: np.ndarray) -> None:
+    def add(self, heights: np.ndarray, gradients: np.ndarray) -> None:
         """Add one point per group.
 
         Parameters
         ----------
-        active : ndarray of shape (n_groups,)
+        heights : ndarray of shape (n_groups,)
         gradients : ndarray of shape (n_groups, n_features)
         """
         first = len(self.b) == 0
@@ -59,44 +59,44 @@ class Bundle:
         gram[:, old:] = self._gradients @ gradients.T
         gram[old:, :old] = gram[:old, old:].T
         self._gram = gram
-        self._active = np.append(self._active, active)
+        self._heights = np.append(self._heights, heights)
         self._group = np.append(self._group, np.arange(self.n_groups))
         self._idle = np.append(self._idle, np.zeros(self.n_groups, dtype=np.int64))
         unused = np.full(self.n_groups, 1.0 if first else 0.0)
-        self.b, self._b_near = np.append(self.b, unused), np.append(self._b_near, unused)
+        self.b, self._b_proximal = np.append(self.b, unused), np.append(self._b_proximal, unused)
 
     @property
-    def active(self) -> float:
-        """The weight of the active pairs in the best combination found last."""
-        return float(self.b @ self._active)
+    def height(self) -> float:
+        """The height at zero of the best combination found last; for the hinge the weight of its active pairs."""
+        return float(self.b @ self._heights)
 
     def resolution(self, lam: float) -> float:
-        """Return how far apart two values of the dual have to be for `maximise` to tell them apart."""
+        """Return the smallest difference between two values of the dual that `maximise` can distinguish."""
         return 0.5 * RIDGE * float(np.diag(self._gram).max()) / lam
 
     @property
     def n_points(self) -> int:
-        """Number of points held."""
+        """The number of points."""
         return len(self.b)
 
-    def solve(self, lam: float) -> tuple[np.ndarray, float]:
-        """Find the best combination. The points themselves do not depend on lam, which may change from call to call.
+    def best_combination(self, lam: float) -> tuple[np.ndarray, float]:
+        """Find the combination with the largest dual value. The points do not depend on lam, which may change between calls.
 
         Returns
         -------
         w : ndarray of shape (n_features,)
-            ``-(1/lam) sum b_t g_t``, where to look next.
+            ``-(1/lam) sum b_t g_t``: the minimiser of the lower model of the objective.
         bound : float
-            The value of the dual at the combination, computed from `w` itself.
+            The dual value of the combination, computed from `w` itself.
         """
-        self.b = maximise(self._gram / lam, self._active, self._group, self.b)
+        self.b = maximise(self._gram / lam, self._heights, self._group, self.b)
         self._idle = np.where(self.b > 0, 0, self._idle + 1)
         support = self.b > 0
         w = -(self.b[support] @ self._gradients[support]) / lam
-        return w, float(self.b @ self._active - 0.5 * lam * (w @ w))
+        return w, float(self.b @ self._heights - 0.5 * lam * (w @ w))
 
-    def near(self, lam: float, centre: np.ndarray, mu: float) -> np.ndarray:
-        """Return the minimiser of the bundle's lower model of the objective plus ``mu/2 |w - centre|^2``.
+    def proximal_point(self, lam: float, centre: np.ndarray, mu: float) -> np.ndarray:
+        """Return the minimiser of the lower model of the objective plus ``mu/2 |w - centre|^2``.
 
         Parameters
         ----------
@@ -106,16 +106,16 @@ class Bundle:
             Above 0.
         """
         total = lam + mu
-        heights = self._active + (mu / total) * (self._gradients @ centre)
-        self._b_near = maximise(self._gram / total, heights, self._group, self._b_near)
-        self._idle[self._b_near > 0] = 0
-        return (mu * centre - self._b_near @ self._gradients) / total
+        heights = self._heights + (mu / total) * (self._gradients @ centre)
+        self._b_proximal = maximise(self._gram / total, heights, self._group, self._b_proximal)
+        self._idle[self._b_proximal > 0] = 0
+        return (mu * centre - self._b_proximal @ self._gradients) / total
 
-    def near_sparse(self, lam: float, centre: np.ndarray, mu: float) -> tuple[np.ndarray, float, float]:
-        """Minimise the bundle's lower model of the loss plus ``lam |w|_1 + mu/2 |w - centre|^2``.
+    def sparse_proximal_point(self, lam: float, centre: np.ndarray, mu: float) -> tuple[np.ndarray, float, float]:
+        """Minimise the lower model of the loss plus ``lam |w|_1 + mu/2 |w - centre|^2``.
 
-        Where the signs of w are known, this is the quadratic of `near` in the features that are not 0. So: the signs, the best
-        combination for them, its signs, and so on, never letting the dual value fall.
+        If the signs of w are known, this is the quadratic of `proximal_point` in the features that are not 0. So the best
+        combination is found for the present signs, then for its own signs, and so on; the dual value never falls.
 
         Parameters
         ----------
@@ -130,41 +130,41 @@ class Bundle:
         model : float
             The lower model and ``lam |w|_1`` there.
         bound : float
-            A lower bound on loss plus ``lam |w|_1`` at any weights whatever.
+            A lower bound on loss plus ``lam |w|_1`` at all weights.
         """
-        b = self._b_near
+        b = self._b_proximal
         w, value, slope = self._sparse_at(b, lam, centre, mu)
         for _ in range(MOST_SIGNS):
             used = np.flatnonzero(w)
             part = self._gradients[:, used]
-            heights = self._active + part @ (centre[used] - lam / mu * np.sign(w[used]))
-            aim = maximise(part @ part.T / mu, heights, self._group, b)
+            heights = self._heights + part @ (centre[used] - lam / mu * np.sign(w[used]))
+            target = maximise(part @ part.T / mu, heights, self._group, b)
             step, before = 1.0, value
             while step > 1e-4:
-                tried = b + step * (aim - b)
-                found = self._sparse_at(tried, lam, centre, mu)
-                if found[1] > value:
-                    b, (w, value, slope) = tried, found
+                tried = b + step * (target - b)
+                candidate = self._sparse_at(tried, lam, centre, mu)
+                if candidate[1] > value:
+                    b, (w, value, slope) = tried, candidate
                     break
                 step *= 0.5
             if value - before <= 1e-9 * abs(value):
                 break
-        self.b = self._b_near = b
+        self.b = self._b_proximal = b
         self._idle = np.where(b > 0, 0, self._idle + 1)
         size = float(np.abs(slope).max())
         share = min(1.0, lam / size) if size > 0.0 else 1.0
         away = w - centre
-        return w, value - 0.5 * mu * float(away @ away), share * float(b @ self._active)
+        return w, value - 0.5 * mu * float(away @ away), share * float(b @ self._heights)
 
     def _sparse_at(
         self, b: np.ndarray, lam: float, centre: np.ndarray, mu: float
     ) -> tuple[np.ndarray, float, np.ndarray]:
-        """Return the weights that a combination leads to, its dual value, and its gradient."""
+        """Return the weights of a combination, its dual value, and its gradient."""
         slope = b @ self._gradients
         w = centre - slope / mu
         w = np.sign(w) * np.maximum(np.abs(w) - lam / mu, 0.0)
         away = w - centre
-        value = b @ self._active + slope @ w + lam * np.abs(w).sum() + 0.5 * mu * (away @ away)
+        value = b @ self._heights + slope @ w + lam * np.abs(w).sum() + 0.5 * mu * (away @ away)
         return w, float(value), slope
 
     def newest_gradient(self) -> np.ndarray:
@@ -173,14 +173,14 @@ class Bundle:
         return total
 
     def _drop_idle(self) -> None:
-        keep = self._idle < self.idle_rounds
-        if (self._b_near[~keep] > 0).any():
-            self._b_near = self.b  # it was not asked for a while
-        if not keep.all():
-            self._gram = self._gram[np.ix_(keep, keep)]
-            self._gradients = self._gradients[keep]
-            self.b, self._b_near, self._active = self.b[keep], self._b_near[keep], self._active[keep]
-            self._group, self._idle = self._group[keep], self._idle[keep]
+        active = self._idle < self.idle_rounds
+        if (self._b_proximal[~active] > 0).any():
+            self._b_proximal = self.b  # of a proximal point long ago
+        if not active.all():
+            self._gram = self._gram[np.ix_(active, active)]
+            self._gradients = self._gradients[active]
+            self.b, self._b_proximal, self._heights = self.b[active], self._b_proximal[active], self._heights[active]
+            self._group, self._idle = self._group[active], self._idle[active]
 
 
 def maximise(H: np.ndarray, a: np.ndarray, group: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -5,21 +5,21 @@ After Jiang, Tao, Gao & Chu, "Dual coordinate descent method for solving AUC opt
 
     D(a) = mean of a - lam/2 |w(a)|^2,    w(a) = (sum of a z) / (lam k),    a in [0, 1].
 
-A step takes a pair and maximises D over its variable: ``a <- clip(a + lam k (1 - w.z) / z.z, 0, 1)``, and w follows. Where z = 0,
-rows that are equal in both classes, a becomes 1. Variables that are 0 are not stored: memory grows with the pairs
-touched, not with k.
+A step takes a pair, maximises D over its variable, ``a <- clip(a + lam k (1 - w.z) / z.z, 0, 1)``, and updates w. If z = 0, when
+a row is equal to one of the other class, a becomes 1. Variables that are 0 are not stored, so that memory grows with the number
+of pairs drawn, not with k.
 
 One block is the published algorithm. With several, each block takes its part of a round's steps on its own pairs
-(`aucdist.solvers.pairs.sampling`), all from the same w, and owns their dual variables, which never travel. What comes back is its
-contribution to w(a), and w is the sum of the contributions: should a block lose its variables, they are 0, which is
-feasible, and the next w belongs to them. Two ways to put the blocks' work together, after Ma et al., "Adding vs. averaging in
-distributed primal-dual optimization" (ICML 2015), for K blocks:
+(`aucdist.solvers.pairs.sampling`), all from the same w. The dual variables stay on the blocks. A block returns its contribution
+to w(a), and w is the sum of the contributions: if a block loses its variables, they are 0, which is feasible, and the next
+w belongs to them. The changes of the K blocks are combined in one of two ways, after Ma et al., "Adding vs. averaging in
+distributed primal-dual optimization" (ICML 2015):
 
 ``add``
-    All changes count in full. So that they cannot overshoot together, a block reckons with K times the effect of its own
+    All changes count in full. So that they cannot overshoot together, a block assumes K times the effect of its own
     (sigma' = K).
 ``average``
-    A block works as if alone, and keeps 1/K of its changes.
+    A block works as if it were alone, and retains 1/K of its changes.
 
 The dual value never falls in either, up to rounding.
 """
@@ -45,12 +45,12 @@ from aucdist.solvers.pairs.sampling import (
     COMBINATIONS,
     MINORITY_BYTES,
     Combination,
-    Memory,
     Pairing,
     ResumableRound,
-    check,
-    key_of,
-    plan,
+    SamplingMemory,
+    check_sampling,
+    pair_key,
+    round_sizes,
 )
 from aucdist.solvers.rounding import higher
 
@@ -64,7 +64,7 @@ class Mean:
     dual: float = 0.0
 
     def plus(self, n_steps: int, w: np.ndarray, dual: float) -> "Mean":
-        """Return the average over more steps, whose own is given."""
+        """Return the average over these steps and more, of which the average is given."""
         if n_steps == 0:
             return self
         share = n_steps / (self.n_steps + n_steps)
@@ -75,7 +75,7 @@ class Mean:
 
 @dataclass(frozen=True)
 class Duals:
-    """A block's dual variables and what follows from them.
+    """A block's dual variables and the sums that follow from them.
 
     Attributes
     ----------
@@ -92,14 +92,14 @@ class Duals:
     mean: Mean = field(default_factory=Mean)
 
     @classmethod
-    def of(cls, block: Block, memory: Memory) -> "Duals":
-        """Return what the block remembers; where it remembers nothing its variables are 0."""
-        return memory.own or cls(Table.for_entries(0), np.zeros(block.n_features))
+    def of(cls, block: Block, memory: SamplingMemory) -> "Duals":
+        """Return the dual variables in a block's memory; they are 0 before the first step."""
+        return memory.state or cls(Table.for_entries(0), np.zeros(block.n_features))
 
 
 @dataclass(frozen=True)
 class Ascent:
-    """What stays the same from round to round; scale is lam times the number of all pairs."""
+    """The parameters of all rounds; `scale` is lam times the number of all pairs."""
 
     seed: int
     shuffled: bool
@@ -112,27 +112,33 @@ class Ascent:
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
 
-def adopt(
-    block: Block, memory: Memory, i: np.ndarray, j: np.ndarray, values: np.ndarray, offsets: np.ndarray, ascent: Ascent
-) -> tuple[Memory, Summary]:
-    """Take over those of the given dual variables that are of the block's pairs with the part of the minority at hand."""
+def take_over_duals(
+    block: Block,
+    memory: SamplingMemory,
+    i: np.ndarray,
+    j: np.ndarray,
+    values: np.ndarray,
+    offsets: np.ndarray,
+    ascent: Ascent,
+) -> tuple[SamplingMemory, Summary]:
+    """Set those of the given dual variables that belong to the block's pairs with the present part of the minority."""
     duals = Duals.of(block, memory)
     i, j = i - memory.first, j - offsets[block.index]
-    mine = (i >= 0) & (i < n_rows(memory.minority)) & (j >= 0) & (j < len(memory.which))
+    mine = (i >= 0) & (i < n_rows(memory.minority)) & (j >= 0) & (j < len(memory.majority))
     i, j, values = i[mine], j[mine], values[mine]
     entries = np.empty(len(values), dtype=ENTRY)
-    entries["number"], entries["value"] = 1 + (i + memory.first) * len(memory.which) + j, values
+    entries["number"], entries["value"] = 1 + (i + memory.first) * len(memory.majority) + j, values
     total = np.zeros(block.n_features)
     accumulate(memory.minority, i, values, total)
-    accumulate(block.rows, memory.which[j], -values, total)
+    accumulate(block.rows, memory.majority[j], -values, total)
     own = Duals(duals.table.plus(entries), duals.contribution + ascent.sign / ascent.scale * total)
     return memory.after(0, 0, own), {"w": own.contribution}
 
 
-def ascend(
-    block: Block, memory: Memory, w: np.ndarray, ascent: Ascent, shares: np.ndarray, part: int, restart: bool
-) -> tuple[Memory, Summary]:
-    """Take the block's share of a round's steps from w on; with a restart the average begins here."""
+def ascend_dual(
+    block: Block, memory: SamplingMemory, w: np.ndarray, ascent: Ascent, shares: np.ndarray, part: int, restart: bool
+) -> tuple[SamplingMemory, Summary]:
+    """Take the block's share of a round's steps from w; with `restart` the average begins with them."""
     duals, how, n_steps = Duals.of(block, memory), ascent.combination, int(shares[block.index])
     table, local, behind, behind_dual = _take_steps(block, memory, duals.table, w, ascent, part, n_steps)
     mean = Mean() if restart else duals.mean
@@ -150,14 +156,14 @@ def ascend(
 
 
 def _take_steps(
-    block: Block, memory: Memory, table: Table, w: np.ndarray, ascent: Ascent, part: int, n_steps: int
+    block: Block, memory: SamplingMemory, table: Table, w: np.ndarray, ascent: Ascent, part: int, n_steps: int
 ) -> tuple[Table, np.ndarray, np.ndarray, float]:
-    """Return table and w after the steps, and how far their sums over the steps fall short of n_steps times that."""
-    rows, first = memory.rows(block, ascent.sign), 1 + memory.first * len(memory.which)
+    """Return table and w after the steps, and n_steps times either less its sum over the steps."""
+    rows, first = memory.rows(block, ascent.sign), 1 + memory.first * len(memory.majority)
     table, local = table.copy(), w.copy()
     behind, behind_dual = np.zeros(block.n_features if ascent.average else 0), 0.0
     draw = draw_in_order if ascent.shuffled else draw_any
-    for taken, drawn in memory.draws(draw, key_of(block, ascent.seed, part), part, n_steps):
+    for taken, drawn in memory.draws(draw, pair_key(block, ascent.seed, part), part, n_steps):
         t = 0
         while t < len(drawn):
             t, used, more = dual_steps(
@@ -171,10 +177,10 @@ def _take_steps(
     return table, local, behind, behind_dual
 
 
-def tell(block: Block, memory: Memory, offsets: np.ndarray) -> tuple[Memory, Summary]:
-    """Send the dual variables that are not 0: row of the minority, row of the larger class, value."""
+def return_duals(block: Block, memory: SamplingMemory, offsets: np.ndarray) -> tuple[SamplingMemory, Summary]:
+    """Return the dual variables that are not 0: row of the minority, row of the larger class, value."""
     stored = Duals.of(block, memory).table.stored()
-    i, j = np.divmod(stored["number"] - 1, max(1, len(memory.which)))
+    i, j = np.divmod(stored["number"] - 1, max(1, len(memory.majority)))
     return memory, {"i": [i], "j": [j + offsets[block.index]], "value": [stored["value"]]}
 
 
@@ -183,16 +189,16 @@ def tell(block: Block, memory: Memory, offsets: np.ndarray) -> tuple[Memory, Sum
 
 @dataclass(frozen=True, eq=False)
 class DualStart:
-    """Where to go on.
+    """The dual variables to start from.
 
     Attributes
     ----------
     duals : sparse array of shape (n_pos, n_neg), float64
         The dual variables, from 0 to 1; the rows of each class in the order of the blocks.
     lam : float
-        What they were found for. For another lam they are multiplied so that w stays, or as nearly so as they may.
+        The lam that they were found for. For another lam they are multiplied so that w stays the same, as far as none exceeds 1.
     steps : int
-        The steps that led there. The pairs of a seed are drawn on from them, so that two fits in a row are one fit.
+        The steps that led to them. The next pairs of a seed are drawn after these, so that two fits in a row are one fit.
     """
 
     duals: sp.coo_array
@@ -221,19 +227,19 @@ def sdcd(
         Both classes must be there.
     lam : float
     start : DualStart, optional
-        What `resume` of a round returned, for the same lam or another. Weights alone are refused: they have no dual variables.
+        What `resume` of a round returned, for the same lam or another. Weights are refused: they have no dual variables.
     seed : int
     steps : int or "all", optional
         Pairs to draw in all: T. ``"all"`` is n_pos * n_neg, the paper's choice.
     epochs : int, optional
-        The same in units of n_samples pairs. With neither it goes on until the loop ends it.
+        The same in units of n_samples pairs. With neither it continues until the loop ends it.
     average : bool
         Return the average of w over the steps, as in lemma 1, and the dual value of the average. It begins with the last
         round whose number is a power of two: T_0 is the step before.
     combine : {"add", "average"}
-        How the blocks' changes become one.
+        How the changes of the blocks are combined.
     minority_bytes : int
-        Where the rows of the smaller class take more, and there are several blocks, they go round in parts.
+        If the rows of the smaller class take more bytes, and there are several blocks, they are sent in parts.
     shuffled : bool
         False: pairs are drawn independently of each other. True: `sdcd_perm`.
 
@@ -246,17 +252,17 @@ def sdcd(
     Raises
     ------
     InputError
-        At once, for what cannot be used.
+        Before the first round, for options or data that cannot be used.
     """
     check_combination(average, combine)
-    start = _checked(start, blocks, lam)
-    check(blocks, steps, epochs, minority_bytes, 0 if start is None else start.steps)
-    rounds = plan(blocks, steps, epochs)
-    return _rounds(blocks, lam, start, seed, rounds, average, combine, minority_bytes, shuffled)
+    start = _checked_start(start, blocks, lam)
+    check_sampling(blocks, steps, epochs, minority_bytes, 0 if start is None else start.steps)
+    rounds = round_sizes(blocks, steps, epochs)
+    return _sdcd_rounds(blocks, lam, start, seed, rounds, average, combine, minority_bytes, shuffled)
 
 
 def check_combination(average: bool, combine: str) -> None:
-    """Refuse options out of range.
+    """Check options.
 
     Raises
     ------
@@ -270,7 +276,7 @@ def check_combination(average: bool, combine: str) -> None:
 
 
 def sdcd_perm(blocks: Blocks, lam: float, start: DualStart | None = None, **options: Any) -> Iterator[Round]:
-    """Take all pairs in a random order, then in another one, and so on: AUC-SDCDperm, algorithm 2.
+    """Solve by dual coordinate descent on all pairs in a random order, then in another, and so on: AUC-SDCDperm, algorithm 2.
 
     The order of n_pos * n_neg pairs is computed, not stored (`aucdist.kernels.random.permuted`). One sweep of the paper is
     ``steps="all"``. With several blocks, or parts of the minority, each has an order of its own pairs. Parameters and rounds as
@@ -279,7 +285,7 @@ def sdcd_perm(blocks: Blocks, lam: float, start: DualStart | None = None, **opti
     return sdcd(blocks, lam, start, shuffled=True, **options)
 
 
-def _rounds(
+def _sdcd_rounds(
     blocks: Blocks, lam: float, start: DualStart | None, seed: int, rounds: Iterator[int], average: bool, combine: str,
     minority_bytes: int, shuffled: bool,
 ) -> Iterator[Round]:  # fmt: skip
@@ -289,27 +295,27 @@ def _rounds(
     ascent = Ascent(seed, shuffled, pairing.sign, lam * pairing.n_pairs, how, average)
     w, best, best_error, taken = np.zeros(blocks.n_features), 0.0, 0.0, 0
     if start is not None:
-        w = _adopted(pairing, start.duals, ascent)
+        w = _send_duals(pairing, start.duals, ascent)
     for number, size in enumerate(rounds, start=1):
         part = (number - 1) % pairing.n_parts
-        pairing.bring(part)
+        pairing.send_minority(part)
         restart = number & (number - 1) == 0
-        told = pairing.reduce(ascend, w, ascent, pairing.shares(size), part, restart)
-        w, dual, taken = told["w"], told["dual"], taken + size
-        shown, its_dual = (told["mean_w"], told["mean_dual"]) if average else (w, dual)
+        summary = pairing.reduce(ascend_dual, w, ascent, pairing.shares(size), part, restart)
+        w, dual, taken = summary["w"], summary["dual"], taken + size
+        result, its_dual = (summary["mean_w"], summary["mean_dual"]) if average else (w, dual)
         active = float(its_dual / pairing.n_pairs)
-        error = dual_error(rounding, shown, active, lam, before + taken)
-        best, best_error = higher((best, best_error), (active - 0.5 * lam * float(shown @ shown), error))
-        primal = pairwise_objective(pairing.blocks, shown, lam)
+        error = dual_error(rounding, result, active, lam, before + taken)
+        best, best_error = higher((best, best_error), (active - 0.5 * lam * float(result @ result), error))
+        primal = pairwise_objective(pairing.blocks, result, lam)
         passes = math.ceil(2 * taken / blocks.n_samples + 0.5 * number)
         yield ResumableRound(
-            shown.copy(), primal, best, passes, partial(_told, pairing, lam, before + taken),
-            primal_error=objective_error(rounding, shown, primal), dual_error=best_error,
+            result.copy(), primal, best, passes, partial(_collect_duals, pairing, lam, before + taken),
+            primal_error=objective_error(rounding, result, primal), dual_error=best_error,
         )  # fmt: skip
 
 
-def _checked(start: DualStart | None, blocks: Blocks, lam: float) -> DualStart | None:
-    """Return where to start, with each pair once and for this lam."""
+def _checked_start(start: DualStart | None, blocks: Blocks, lam: float) -> DualStart | None:
+    """Return the dual variables to start from, each pair once, multiplied for this lam."""
     if start is None:
         return None
     if not isinstance(start, DualStart):
@@ -331,21 +337,21 @@ def _checked(start: DualStart | None, blocks: Blocks, lam: float) -> DualStart |
     return DualStart(duals, lam, start.steps)
 
 
-def _adopted(pairing: Pairing, duals: sp.coo_array, ascent: Ascent) -> np.ndarray:
-    """Hand the dual variables to the blocks that own them, and return their w."""
+def _send_duals(pairing: Pairing, duals: sp.coo_array, ascent: Ascent) -> np.ndarray:
+    """Send the dual variables to the blocks of their pairs, and return their w."""
     minority_first = duals if pairing.sign > 0 else duals.T
     i, j = (rows.astype(np.int64) for rows in minority_first.coords)
     for part in range(pairing.n_parts):
-        pairing.bring(part)
-        told = pairing.reduce(adopt, i, j, minority_first.data, pairing.majority_offsets, ascent)
-    w: np.ndarray = told["w"]
+        pairing.send_minority(part)
+        summary = pairing.reduce(take_over_duals, i, j, minority_first.data, pairing.majority_offsets, ascent)
+    w: np.ndarray = summary["w"]
     return w
 
 
-def _told(pairing: Pairing, lam: float, steps: int) -> DualStart:
-    """Collect the dual variables."""
-    told = pairing.reduce(tell, pairing.majority_offsets)
-    i, j, values = (np.concatenate(told[key]) for key in ("i", "j", "value"))
+def _collect_duals(pairing: Pairing, lam: float, steps: int) -> DualStart:
+    """Return the dual variables of all blocks."""
+    summary = pairing.reduce(return_duals, pairing.majority_offsets)
+    i, j, values = (np.concatenate(summary[key]) for key in ("i", "j", "value"))
     shape = int(pairing.offsets[-1]), int(pairing.majority_offsets[-1])
     minority_first = sp.coo_array((values, (i, j)), shape)
     return DualStart(minority_first if pairing.sign > 0 else minority_first.T, lam, steps)

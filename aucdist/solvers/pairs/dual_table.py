@@ -1,16 +1,16 @@
-"""Dual variables of pairs in a table that holds only those that are not 0."""
+"""Dual variables of pairs in a hash table that stores only those that are not 0."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from aucdist.kernels.pair_epochs import ENTRY, pour
+from aucdist.kernels.pair_epochs import ENTRY, add_entries
 
 LEAST = 256
-"""The shortest table."""
+"""The smallest number of slots of a table."""
 
 FULL = 0.7
-"""The share of its places that may be used. A table takes 16 bytes a place: 23 to 46 for each variable."""
+"""The share of the slots that may be used. A slot takes 16 bytes, which is 23 to 46 bytes for each variable."""
 
 
 @dataclass(frozen=True)
@@ -20,9 +20,9 @@ class Table:
     Attributes
     ----------
     entries : ndarray of ENTRY
-        As `aucdist.kernels.pair_epochs` lays them out.
+        In the layout of `aucdist.kernels.pair_epochs`.
     used : int
-        Places that are not free, those of variables that went back to 0 among them.
+        The number of slots that are not free; they include variables that are 0 again.
     """
 
     entries: np.ndarray
@@ -30,7 +30,7 @@ class Table:
 
     @classmethod
     def for_entries(cls, n: int) -> "Table":
-        """Return an empty table that n entries fill to at most half of what is allowed."""
+        """Return an empty table in which n entries take at most half of the slots that may be used."""
         length = LEAST
         while n > FULL / 2 * length:
             length *= 2
@@ -38,37 +38,37 @@ class Table:
 
     @property
     def room(self) -> int:
-        """Places that may be used before the table has to be enlarged."""
+        """The number of slots that may be used before the table has to be enlarged."""
         return int(FULL * len(self.entries))
 
     def plus(self, entries: np.ndarray, factor: float = 1.0) -> "Table":
-        """Return another table, with factor times these entries added to its own; what is 0 is left out."""
+        """Return a table of this one's variables plus factor times these entries; zeros are dropped."""
         n = int(np.count_nonzero(self.entries["value"]) + np.count_nonzero(entries["value"]))
         other = Table.for_entries(n)
-        used = pour(self.entries, 1.0, other.entries, 0)
-        return Table(other.entries, pour(entries, factor, other.entries, used))
+        used = add_entries(self.entries, 1.0, other.entries, 0)
+        return Table(other.entries, add_entries(entries, factor, other.entries, used))
 
     def copy(self) -> "Table":
-        """Return a table to be changed, without the zeros unless they are few: then copying them is faster."""
+        """Return a copy that may be changed. Zeros are dropped if they are many; else a plain copy is faster."""
         if 2 * np.count_nonzero(self.entries["value"]) >= self.used:
             return Table(self.entries.copy(), self.used)
         return self.enlarged()
 
     def enlarged(self) -> "Table":
-        """Return a table with room, and without the zeros."""
+        """Return a table with free slots and without zeros."""
         return self.plus(self.entries[:0])
 
     def towards(self, other: "Table", share: float) -> "Table":
-        """Return this much of the way from these variables to others."""
-        way = Table.for_entries(0).plus(self.entries, 1.0 - share).plus(other.entries, share)
-        np.minimum(way.entries["value"], 1.0, out=way.entries["value"])
-        return way
+        """Return ``(1 - share)`` times these variables plus ``share`` times others."""
+        mixed = Table.for_entries(0).plus(self.entries, 1.0 - share).plus(other.entries, share)
+        np.minimum(mixed.entries["value"], 1.0, out=mixed.entries["value"])
+        return mixed
 
     def total(self) -> float:
         """Return the sum of the variables."""
         return float(self.entries["value"].sum())
 
     def stored(self) -> np.ndarray:
-        """Return the entries that are not 0, those of the lowest numbers first."""
+        """Return the entries that are not 0, in ascending order of their numbers."""
         entries = self.entries[self.entries["value"] != 0.0]
         return entries[np.argsort(entries["number"])]

@@ -13,8 +13,8 @@ from aucdist.solvers.pairs.loss import CutPairLoss
 class PairHinge(CutPairLoss):
     """The hinge of pairs; see `PairLoss` and `CutPairLoss` for what the methods do.
 
-    A pair is active where its margin is below 1. Its dual variable is then 1, and the height of a tangent the weight of the
-    active pairs. The tally is a histogram: the weight of the rows that are active with exactly the first r anchors.
+    A pair is active if its margin is below 1. Its dual variable is then 1, so the height of a tangent is the weight of the active
+    pairs. The tally is a histogram: the weight of the rows that are active with exactly the first r anchors.
     """
 
     n_sums = 2

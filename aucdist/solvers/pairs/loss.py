@@ -4,9 +4,10 @@ The anchors are the rows of the smaller class (`aucdist.solvers.pairs.anchors`).
 a pair's positive row minus that of its negative one; scores are mirrored where the negatives are the anchors, so that a margin is
 always an anchor's score minus the score of a row of the larger class.
 
-A new loss is a subclass of `PairLoss` in a file of its own, and an estimator's row ``Solver(partial(pair_lbfgs, loss=...))``
-(`aucdist.solvers.pairs.smooth`). A convex loss with corners, whose minimum is found by cutting planes, is a `CutPairLoss`
-(`aucdist.solvers.pairs.all_pairs`). Losses travel to the blocks: they are frozen dataclasses.
+A new loss is a file with a subclass of `PairLoss`, and a row ``Solver(partial(pair_lbfgs, loss=...), takes_tol=True)`` in the
+file of an estimator (`aucdist.solvers.pairs.smooth`). A convex loss with corners, whose minimum is found by cutting planes, is a
+`CutPairLoss` (`aucdist.solvers.pairs.all_pairs`). Losses are sent to the blocks: they are frozen dataclasses without fields, or
+with plain values as fields.
 """
 
 from abc import ABC, abstractmethod
@@ -25,12 +26,13 @@ class PairLoss(ABC):
     Attributes
     ----------
     convex : bool
-        If it is, a gradient gives a lower bound on the objective. If not, the slope must have a bounded slope itself, so that
-        the loss is the difference of two convex functions.
+        If it is, a gradient gives a lower bound on the objective. If not, the loss must be the difference of two convex
+        functions, as every loss is whose slope changes at a bounded rate. For L-BFGS, convex or not, the slope must change at
+        a rate of at most 1: the bounds on rounding errors rely on it.
     n_sums : int
-        The running sums of the anchors that it needs, see `sorted_anchors`.
+        The number of running sums over the anchors that it needs, see `sorted_anchors`.
     centred : bool
-        Whether scores are taken from their median on, because squares of them are summed.
+        Whether the median score of the anchors is taken as zero, because squares of scores are summed.
     """
 
     convex: ClassVar[bool]
@@ -39,7 +41,7 @@ class PairLoss(ABC):
 
     @abstractmethod
     def new_tally(self, n_anchors: int) -> np.ndarray:
-        """Return zeros for `sweep` to add to: what the anchors' slopes are made of. The tallies of all blocks add up."""
+        """Return zeros for `sweep` to add to: the sums that `anchor_slopes` takes. The tallies of all blocks are added."""
 
     @abstractmethod
     def sweep(
@@ -50,8 +52,8 @@ class PairLoss(ABC):
         Parameters
         ----------
         scores, weights : ndarray of shape (n_rows,), float64
-            Rows of the larger class; a pair weighs the product of its rows' weights. A loss over a share of the rows, such as
-            a partial AUC, sets the weights of the others to 0.
+            Rows of the larger class; the weight of a pair is the product of those of its rows. A loss over a share of the rows,
+            such as a partial AUC, gives the other rows the weight 0.
         anchors : Anchors
         coefs : ndarray of shape (n_rows,), float64
             Written: the derivative of the sum by each row's score.
@@ -66,11 +68,11 @@ class PairLoss(ABC):
         Parameters
         ----------
         tally : ndarray
-            Of all rows of the larger class.
+            Of all rows of the larger class, from `sweep`.
         anchors : Anchors
         weights : ndarray of shape (n_anchors,), float64
         order : ndarray of shape (n_anchors,), int64
-            From `sorted_anchors`. Weights and derivatives are in the order before it.
+            From `sorted_anchors`. Weights and derivatives are in the original order of the anchors.
         """
 
     def total(self, scores: np.ndarray, weights: np.ndarray, anchors: Anchors) -> float:
@@ -80,7 +82,7 @@ class PairLoss(ABC):
 
 @dataclass(frozen=True)
 class CutPairLoss(PairLoss):
-    """A convex loss, of which cuts can be taken: what cutting planes need beyond value and slopes."""
+    """A convex loss that cutting planes can minimise: it also gives the dual value, and slopes along a line."""
 
     convex = True
 
@@ -90,8 +92,8 @@ class CutPairLoss(PairLoss):
     ) -> tuple[float, float]:
         """Return the height at zero of the tangent at these scores, and the sum of the loss; parameters as of `sweep`.
 
-        The tangent, ``height + slopes * scores``, is nowhere above the sum. Its height is the dual value of the pairs' dual
-        variables that belong to the slopes, and has to belong to the very same ones, whatever the rounding.
+        The tangent, ``height + slopes * scores``, is nowhere above the sum. The slopes are sums of dual variables of pairs, and
+        the height is their dual value. Both must come from the same dual variables, whatever the rounding.
         """
 
     @abstractmethod
@@ -109,9 +111,9 @@ class CutPairLoss(PairLoss):
         steps : ndarray of shape (n_steps,), float64
             Ascending.
         stride : int
-            Every how many rows one is looked at.
+            Only one row in so many is used.
         anchors : tuple of ndarray
-            At each step what a search needs, and the running sums of weight and of weight times (end - start).
+            For each step: `Anchors.search`, and the running sums of weight and of weight times (end - start).
         slopes : ndarray of shape (n_steps,), float64
             Added to.
         """

@@ -1,26 +1,26 @@
-"""Online AUC maximisation: one pass in the order of arrival, each row meeting buffered rows of the other class.
+"""Online AUC maximisation: one pass in the order of arrival, in which each row is paired with buffered rows of the other class.
 
 After Zhao, Hoi, Jin & Yang, "Online AUC maximization" (ICML 2011), for ``lam/2 |w|^2 + mean pairwise hinge``. An arriving row is
 paired with the rows of the other class that are in that class's buffer, and then enters its own; a full buffer is kept a uniform
 sample of its class by reservoir sampling.
 
 ``oam-seq``
-    A passive-aggressive step for one buffered opponent after the other.
+    A passive-aggressive step for one buffered row after the other.
 ``oam-gra``
-    One gradient step for all buffered opponents together.
+    One gradient step for all buffered rows together.
 ``oam-inf``
-    ``oam-seq`` with buffers that hold everything: every pair once, in the order of arrival.
+    ``oam-seq`` with unlimited buffers: every pair once, in the order of arrival.
 
-They speak of a weight C of each pair's hinge against ``|w|^2 / 2``. Dividing our objective by `lam` gives ``C = 1 / (lam k)``
+The paper gives each pair's hinge a weight C against ``|w|^2 / 2``. Dividing our objective by `lam` gives ``C = 1 / (lam k)``
 for k pairs, which is also what equation (8) of Jiang, Tao, Gao & Chu (2014) says of ``oam-inf``: with it, ``oam-inf`` is their
 SDCD with the pairs in order of arrival, from dual variables of 0. (The print of 2011 counts each pair as two halves: its C is
 twice ours.)
-While a buffer holds B of the N rows of its class seen so far, its rows stand for all N, and a step may be as large as
-``C_t = C max(1, N / B)``. Where rows have weights a pair weighs w_i w_j, and so does its C; reservoirs count rows.
+While a buffer has B of the N rows of its class seen so far, its rows stand for all N, and a step may be as large as
+``C_t = C max(1, N / B)``. If rows have weights, the C of a pair is multiplied by w_i w_j; reservoirs count rows.
 
-One block is the published algorithm, in the order of the rows. With several, each block runs a learner of its own, with k
-the pairs within the block, and the weights are averaged, each block counting by its rows. Further epochs start from the last
-weights with empty buffers.
+One block is the published algorithm, in the order of the rows. With several, each block runs the algorithm on its own rows, k
+being the number of pairs within the block, and the weights are averaged, each block counting by its rows. Further epochs start
+from the last weights with empty buffers.
 """
 
 import math
@@ -45,18 +45,18 @@ KERNELS: dict[str, Callable[..., tuple[int, float]]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Stream:
-    """All that a learner remembers of the rows it has seen.
+class OamState:
+    """The state of the algorithm after some rows.
 
     Attributes
     ----------
     w : ndarray of shape (n_features,), float64
     buffer : Block or None
-        The buffered rows, those of a class in the order of their places; None before the first row.
+        The buffered rows, those of a class in the order of the buffer; None before the first row.
     seen : ndarray of shape (2,), int64
         Rows seen of class -1 and of class +1.
     draws : ndarray of shape (1,), uint64
-        State of the random numbers.
+        The state of the random numbers.
     """
 
     w: np.ndarray
@@ -66,55 +66,55 @@ class Stream:
 
 
 @dataclass(frozen=True)
-class LearningCost:
-    """What learning some rows took: rows read, one for each pair, and the sum of the steps."""
+class UpdateCost:
+    """What an update took: rows read, one for each pair, and the sum of the step lengths."""
 
     read: int
     steps: float
 
 
-def new_stream(w: np.ndarray, seed: int) -> Stream:
-    """Return a learner that has seen nothing yet, at weights w, float64 of shape (n_features,)."""
-    return Stream(w, None, np.zeros(2, dtype=np.int64), np.array([seed], dtype=np.uint64))
+def oam_start(w: np.ndarray, seed: int) -> OamState:
+    """Return the state before the first row, at weights w, float64 of shape (n_features,)."""
+    return OamState(w, None, np.zeros(2, dtype=np.int64), np.array([seed], dtype=np.uint64))
 
 
-def learn_rows(
-    stream: Stream, block: Block, solver: str, bound: float, capacity: int | None
-) -> tuple[Stream, LearningCost]:
-    """Let the rows of a block arrive in their order. Arriving in several blocks or in one gives the same bits.
+def oam_update(
+    state: OamState, block: Block, solver: str, bound: float, capacity: int | None
+) -> tuple[OamState, UpdateCost]:
+    """Return the state after the rows of a block, in their order. Several blocks give the same bits as one of all their rows.
 
     Parameters
     ----------
-    stream : Stream
-        Left as it is.
+    state : OamState
+        It is not changed.
     block : Block
     solver : {"oam-inf", "oam-seq", "oam-gra"}
     bound : float
         C, the largest step for a pair of rows of weight 1.
     capacity : int or None
-        Rows in the buffer of each class; None for all.
+        Rows in the buffer of each class; None is unlimited.
     """
-    first = 0 if stream.buffer is None else stream.buffer.n_samples
-    rows = block if stream.buffer is None else stacked([stream.buffer, block])
-    held = np.zeros((2, rows.n_samples if capacity is None else capacity), dtype=np.int64)
+    first = 0 if state.buffer is None else state.buffer.n_samples
+    rows = block if state.buffer is None else stacked([state.buffer, block])
+    buffered = np.zeros((2, rows.n_samples if capacity is None else capacity), dtype=np.int64)
     filled = np.zeros(2, dtype=np.int64)
     for own, label in enumerate((-1, 1)):
         mine = np.flatnonzero(rows.y[:first] == label)[:capacity]
         filled[own] = len(mine)
-        held[own, : len(mine)] = mine
-    w, seen, draws = stream.w.copy(), stream.seen.copy(), stream.draws.copy()
-    cost = KERNELS[solver](rows.rows, rows.y, rows.weights(), first, w, held, filled, seen, draws, bound)
-    buffer = rows.take(np.concatenate([held[own, : filled[own]] for own in (0, 1)]))
-    return Stream(w, buffer, seen, draws), LearningCost(*cost)
+        buffered[own, : len(mine)] = mine
+    w, seen, draws = state.w.copy(), state.seen.copy(), state.draws.copy()
+    cost = KERNELS[solver](rows.rows, rows.y, rows.weights(), first, w, buffered, filled, seen, draws, bound)
+    buffer = rows.take(np.concatenate([buffered[own, : filled[own]] for own in (0, 1)]))
+    return OamState(w, buffer, seen, draws), UpdateCost(*cost)
 
 
 def oam_inf(
     blocks: Blocks, lam: float, start: np.ndarray | None = None, *, epochs: int = 1, n_pairs: float | None = None
 ) -> Iterator[Round]:
-    """Meet every earlier row of the other class, one step after the other.
+    """Pair each row with every earlier row of the other class, one step after the other.
 
-    After one epoch over one block from zero its dual variables are a feasible point, and their value is the bound it reports. In
-    every other case the bound is 0, which no hinge objective is below.
+    After one epoch over one block from zero its dual variables are feasible, and their value is the lower bound. In every other
+    case the bound is 0.
 
     Parameters
     ----------
@@ -129,10 +129,10 @@ def oam_inf(
     Yields
     ------
     Round
-        After each epoch: its weights and their exact objective.
+        After each epoch the weights and their exact objective.
     """
     dual = start is None and n_pairs is None and blocks.n_blocks == 1
-    return _epochs(blocks, lam, start, "oam-inf", None, 0, epochs, n_pairs, has_dual=dual)
+    return _oam_rounds(blocks, lam, start, "oam-inf", None, 0, epochs, n_pairs, has_dual=dual)
 
 
 def oam_seq(
@@ -145,7 +145,7 @@ def oam_seq(
     epochs: int = 1,
     n_pairs: float | None = None,
 ) -> Iterator[Round]:
-    """Meet the buffered rows of the other class, one step after the other. There is no dual: the bound is 0.
+    """Pair each row with the buffered rows of the other class, one step after the other. There is no dual: the bound is 0.
 
     Parameters
     ----------
@@ -159,9 +159,9 @@ def oam_seq(
     Yields
     ------
     Round
-        After each epoch: its weights and their exact objective.
+        After each epoch the weights and their exact objective.
     """
-    return _epochs(blocks, lam, start, "oam-seq", buffer_size, seed, epochs, n_pairs)
+    return _oam_rounds(blocks, lam, start, "oam-seq", buffer_size, seed, epochs, n_pairs)
 
 
 def oam_gra(
@@ -174,11 +174,11 @@ def oam_gra(
     epochs: int = 1,
     n_pairs: float | None = None,
 ) -> Iterator[Round]:
-    """Meet the buffered rows of the other class in one gradient step; parameters and rounds as in `oam_seq`."""
-    return _epochs(blocks, lam, start, "oam-gra", buffer_size, seed, epochs, n_pairs)
+    """Pair each row with the buffered rows of the other class in one gradient step; parameters and rounds as in `oam_seq`."""
+    return _oam_rounds(blocks, lam, start, "oam-gra", buffer_size, seed, epochs, n_pairs)
 
 
-def _epochs(
+def _oam_rounds(
     blocks: Blocks, lam: float, start: np.ndarray | None, solver: str, capacity: int | None, seed: int,
     epochs: int, n_pairs: float | None, *, has_dual: bool = False,
 ) -> Iterator[Round]:  # fmt: skip
@@ -189,7 +189,7 @@ def _epochs(
         n_pairs = total
     read, dual, error = 0, 0.0, 0.0
     for epoch in range(epochs):
-        summary = blocks.reduce(_epoch, w, lam, solver, capacity, (seed, epoch), n_pairs, total, blocks.n_samples)
+        summary = blocks.reduce(oam_epoch, w, lam, solver, capacity, (seed, epoch), n_pairs, total, blocks.n_samples)
         w, read = summary["w"], read + summary["read"]
         if has_dual and epoch == 0:
             # The dual variable of a pair is its step over C, so their mean is lam times the sum of the steps.
@@ -203,16 +203,16 @@ def _epochs(
         )  # fmt: skip
 
 
-def _epoch(
+def oam_epoch(
     block: Block, memory: None, w: np.ndarray, lam: float, solver: str, capacity: int | None,
     seeds: tuple[int, int], n_pairs: float, total: float, n_samples: int,
 ) -> tuple[None, Summary]:  # fmt: skip
-    """Learn the rows of a block from w on. Without pairs the weights stay as they are."""
+    """Run the algorithm on the rows of a block from w. Without pairs the weights stay the same."""
     weight, positive = block.weights(), block.y > 0
     mine = float(weight[positive].sum()) * float(weight[~positive].sum())
-    cost = LearningCost(block.n_samples, 0.0)
+    cost = UpdateCost(block.n_samples, 0.0)
     if mine > 0.0:
-        stream = new_stream(w, block_seed(*seeds, block.index))
-        stream, cost = learn_rows(stream, block, solver, 1.0 / (lam * (n_pairs * (mine / total))), capacity)
-        w = stream.w
+        state = oam_start(w, block_seed(*seeds, block.index))
+        state, cost = oam_update(state, block, solver, 1.0 / (lam * (n_pairs * (mine / total))), capacity)
+        w = state.w
     return None, {"w": block.n_samples / n_samples * w, "read": cost.read, "steps": cost.steps}

@@ -1,4 +1,4 @@
-"""The objective of a loss over all pairs at given weights, exactly, for solvers that do not sweep all pairs themselves."""
+"""The exact objective of a loss over all pairs at given weights, for solvers that do not evaluate it themselves."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ def pairwise_objective(blocks: Blocks, w: np.ndarray, lam: float, loss: PairLoss
     Parameters
     ----------
     blocks : Blocks
-        Both classes must be there. Their memory is left alone.
+        Both classes must be present. Their memory is not changed.
     w : ndarray of shape (n_features,), float64
     lam : float
     loss : PairLoss, default=HINGE

@@ -1,7 +1,7 @@
-"""A loss over all pairs of rows that lie in blocks: what every solver of such a loss starts from.
+"""A loss over all positive-negative pairs of rows in blocks: its value and gradient, and the steps that solvers of it share.
 
-The rows of the smaller class are the anchors (`aucdist.solvers.pairs.anchors`). Their scores, not their rows, are gathered and
-sent to all blocks; the rows of the larger class never leave theirs.
+The rows of the smaller class are called anchors (`aucdist.solvers.pairs.anchors`). The scores of the anchors are gathered and
+sent to all blocks; no row leaves its block.
 """
 
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ from aucdist.solvers.pairs.loss import PairLoss
 
 @dataclass(frozen=True, eq=False)
 class PairMemory:
-    """What a block keeps of its pairs.
+    """The memory of a block for a loss over pairs.
 
     Attributes
     ----------
@@ -28,9 +28,9 @@ class PairMemory:
     ends : ndarray of shape (n_groups + 1,), int64
         Where each group begins and ends in `others`.
     scores : ndarray of shape (n_others,), float64
-        At the point that was scored last, mirrored where the negatives are the smaller class.
+        At the point that was scored last; mirrored if the negatives are the smaller class.
     coefs : ndarray of shape (n_others,), float64
-        The derivative of the loss by the scores, between the two steps of `PairProblem.value_and_gradient`.
+        The derivative of the loss by the scores, from `sweep_pairs` to `add_up_gradient`.
     """
 
     anchors: np.ndarray
@@ -45,7 +45,7 @@ class PairMemory:
 
 
 def sort_by_class(block: Block, memory: None, sign: int, n_groups: int) -> tuple[PairMemory, Summary]:
-    """Find the rows of each class, and deal those of the larger one into groups; return the anchors' weights.
+    """Find the rows of each class, divide those of the larger one into groups, and return the weights of the anchors.
 
     Parameters
     ----------
@@ -54,10 +54,10 @@ def sort_by_class(block: Block, memory: None, sign: int, n_groups: int) -> tuple
     sign : int
         The label of the smaller class.
     n_groups : int
-        Dealt by row id, so that the groups do not depend on how the rows lie in blocks.
+        The group of a row depends on its id, so that it does not depend on how the rows lie in blocks.
     """
     weight = block.weights()
-    there = weight > 0  # rows outside a fold stay in the block, and weigh nothing
+    there = weight > 0  # rows outside a fold are in the block with weight 0
     anchors, others = (np.flatnonzero(there & (block.y == label)) for label in (sign, -sign))
     group = block.row_id[others] % n_groups
     if n_groups > 1:
@@ -67,7 +67,7 @@ def sort_by_class(block: Block, memory: None, sign: int, n_groups: int) -> tuple
 
 
 def score_rows(block: Block, memory: Any, w: np.ndarray, sign: int) -> tuple[Any, Summary]:
-    """Score the rows at w: keep the scores of the larger class, and return those of the anchors."""
+    """Score the rows at w, store the scores of the larger class, and return those of the anchors."""
     scores = np.empty(block.n_samples)
     project(block.rows, sign * w, scores)
     return replace(memory, scores=scores[memory.others]), {"scores": [scores[memory.anchors]]}
@@ -97,7 +97,7 @@ def sum_pairs(block: int, memory: PairMemory, loss: PairLoss, anchors: Anchors) 
 def add_up_gradient(
     block: Block, memory: PairMemory, coefs: np.ndarray, offsets: np.ndarray
 ) -> tuple[PairMemory, Summary]:
-    """Add up the rows of both classes times their coefficients; those of the anchors are given, block after block."""
+    """Return the sum of the rows times their coefficients; those of the anchors are given, block after block."""
     gradient = np.zeros(block.n_features)
     accumulate(block.rows, memory.others, memory.coefs, gradient)
     accumulate(block.rows, memory.anchors, coefs[offsets[block.index] : offsets[block.index + 1]], gradient)
@@ -113,7 +113,7 @@ class PairProblem:
     Parameters
     ----------
     blocks : Blocks
-        Both classes must be there. Their memory is left alone.
+        Both classes must be present. Their memory is not changed.
     loss : PairLoss
 
     Attributes
@@ -121,7 +121,7 @@ class PairProblem:
     sign : int
         The label of the smaller class, the anchors.
     mass : float
-        What all pairs weigh together.
+        The total weight of all pairs.
     weights : ndarray of shape (n_anchors,), float64
         Of the anchors, block after block.
     offsets : ndarray of shape (n_blocks + 1,), int64

@@ -2,8 +2,8 @@
 
 Minimises ``P(w) = lam/2 |w|^2 + mean over all pairs of ramp(w.(x_i - x_j))``, a pair weighing w_i w_j where rows have weights.
 The ramp (`aucdist.kernels.ramp`) is 1 minus the step that the AUC counts, smoothed: as the weights grow the mean goes to 1 - AUC.
-So, unlike a hinge, it does not care by how much a pair is lost. The price is that P is not convex: there is no lower bound, and
-the outcome is a stationary point, which depends on the start.
+So, unlike with a hinge, it does not matter by how much a pair is lost. But P is not convex: there is no lower bound, and the
+result is a stationary point, which depends on the start.
 
 After Herschtal & Raskutti, "Optimising area under the ROC curve using gradient descent" (ICML 2004), who smooth the step with a
 sigmoid. Departures: a piecewise quadratic instead, so that the sum over all pairs takes a sort and no sample of pairs; a
@@ -54,5 +54,5 @@ RAMP = PairRamp()
 def pair_ramp(
     blocks: Blocks, lam: float, start: np.ndarray | None = None, *, tol: float = 0.0
 ) -> Iterator[MajorantRound]:
-    """Go down by L-BFGS until no convex majorant has much to win; parameters and rounds as in `pair_lbfgs`."""
+    """Minimise by L-BFGS until a stationary point; parameters and rounds as in `pair_lbfgs`."""
     return pair_lbfgs(blocks, lam, start, loss=RAMP, tol=tol)

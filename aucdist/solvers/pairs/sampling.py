@@ -1,8 +1,8 @@
-"""What the solvers over single pairs share: the minority on every block, and who takes how many steps.
+"""What solvers of single pairs share: they draw pairs of a row of the smaller class, the minority, and one of the larger class.
 
-A block pairs its own rows of the larger class with all rows of the smaller one, the minority, so that every pair belongs to one
-block. The minority is collected once and sent to the blocks. Where there are several blocks and it takes more than
-`minority_bytes`, it goes round in equal parts instead: one part, the same for every block, in each round.
+A block pairs its rows of the larger class with all rows of the minority, so that every pair belongs to one block. The rows of the
+minority are collected once and sent to all blocks. If there are several blocks and the minority takes more than
+`minority_bytes`, it is sent in equal parts: in each round one part, the same for every block.
 """
 
 import itertools
@@ -22,120 +22,120 @@ from aucdist.kernels.rows import CsrRows, DenseRows, Rows
 from aucdist.solvers.base import Round
 
 MINORITY_BYTES = 2**28
-"""Unless something else is asked for: 256 MiB."""
+"""The default of `minority_bytes`: 256 MiB."""
 
 COMBINATIONS = ("add", "average")
 ALL = "all"
 
 CHUNK = 2**14
-"""Pairs drawn at a time: what stays in a core's second-level cache."""
+"""Pairs drawn at a time: as many as stay in a core's second-level cache."""
 
 LIMIT = 2**63
 
 
 @dataclass(frozen=True)
 class ResumableRound(Round):
-    """A round that a later fit can go on from.
+    """A round from which a later fit can go on.
 
     Attributes
     ----------
     resume : callable
-        ``resume()`` returns what the solver takes as its start; to be called before the next round.
+        ``resume()`` returns what the solver takes as its `start`. Call it before the next round.
     """
 
     resume: Callable[[], Any]
 
 
 @dataclass(frozen=True)
-class Memory:
-    """What a block keeps.
+class SamplingMemory:
+    """What a block remembers between rounds.
 
     Attributes
     ----------
-    which : ndarray of shape (n_majority,), int64
-        Its rows of the larger class.
+    majority : ndarray of shape (n_majority,), int64
+        The positions of its rows of the larger class.
     minority : DenseRows or CsrRows, or None
-        The part of the minority at hand.
+        The part of the minority that was sent last.
     first : int
-        That part's first row, counted through the minority.
-    done : ndarray of shape (n_parts,), int64
-        Steps taken so far with each part.
-    own : object
+        The number of that part's first row among all rows of the minority.
+    steps_taken : ndarray of shape (n_parts,), int64
+        With each part of the minority.
+    state : object
         What the solver adds; None at first.
     """
 
-    which: np.ndarray
+    majority: np.ndarray
     minority: Rows | None
     first: int
-    done: np.ndarray
-    own: Any = None
+    steps_taken: np.ndarray
+    state: Any = None
 
     def rows(self, block: Block, sign: int) -> PairRows:
-        """Return the block's pairs as the kernels read them."""
-        return PairRows(self.minority, block.rows, len(self.which), sign)
+        """Return the block's pairs as the kernels take them."""
+        return PairRows(self.minority, block.rows, len(self.majority), sign)
 
     def draws(self, draw: Callable[..., None], key: int, part: int, n_steps: int) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield the pairs of the next steps, some thousands at a time, and how many of the steps come before them.
+        """Yield the pairs of the next steps, `CHUNK` at a time, after the number of steps before them.
 
-        The array is written anew each time.
+        The same array is overwritten each time.
         """
-        begin, buffer = int(self.done[part]), np.empty((min(n_steps, CHUNK), 3), dtype=np.int64)
+        first_step, buffer = int(self.steps_taken[part]), np.empty((min(n_steps, CHUNK), 3), dtype=np.int64)
         for taken in range(0, n_steps, CHUNK):
             drawn = buffer[: n_steps - taken]
-            draw(key, begin + taken, n_rows(self.minority), self.which, drawn)
+            draw(key, first_step + taken, n_rows(self.minority), self.majority, drawn)
             yield taken, drawn
 
-    def after(self, part: int, n_steps: int, own: Any) -> "Memory":
-        """Return the memory after so many steps with a part."""
-        done = self.done.copy()
-        done[part] += n_steps
-        return replace(self, done=done, own=own)
+    def after(self, part: int, n_steps: int, state: Any) -> "SamplingMemory":
+        """Return the memory after so many steps with a part of the minority."""
+        steps_taken = self.steps_taken.copy()
+        steps_taken[part] += n_steps
+        return replace(self, steps_taken=steps_taken, state=state)
 
 
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
 
-def sort_rows(block: Block, memory: None, sign: int) -> tuple[Memory, Summary]:
-    """Find the rows of the larger class, and say how much memory those of the smaller one take."""
+def find_majority(block: Block, memory: None, sign: int) -> tuple[SamplingMemory, Summary]:
+    """Find the rows of the larger class, and return how many bytes those of the smaller one take."""
     mine, rows = block.y == sign, block.rows
     if isinstance(rows, CsrRows):
         size = int(np.diff(rows.offsets)[mine].sum()) * (rows.values.itemsize + rows.indices.itemsize)
     else:
         size = int(mine.sum()) * rows.values.itemsize * block.n_features
-    return Memory(np.flatnonzero(~mine), None, 0, np.zeros(0, dtype=np.int64)), {"bytes": size}
+    return SamplingMemory(np.flatnonzero(~mine), None, 0, np.zeros(0, dtype=np.int64)), {"bytes": size}
 
 
-def collect(
-    block: Block, memory: Memory, sign: int, first: int, end: int, offsets: np.ndarray
-) -> tuple[Memory, Summary]:
-    """Send the block's rows among those numbered first, ..., end - 1 in the minority."""
+def collect_minority(
+    block: Block, memory: SamplingMemory, sign: int, first: int, end: int, offsets: np.ndarray
+) -> tuple[SamplingMemory, Summary]:
+    """Return the block's rows among those that have the numbers first, ..., end - 1 in the minority."""
     mine = np.flatnonzero(block.y == sign)
     ranks = offsets[block.index] + np.arange(len(mine))
     return memory, {"X": [block.X[mine[(ranks >= first) & (ranks < end)]]]}
 
 
-def receive(
-    block: Block, memory: Memory, fields: tuple[Any, ...], first: int, before: np.ndarray
-) -> tuple[Memory, Summary]:
-    """Keep a part of the minority, given by the fields of its rows, in place of the last one."""
+def receive_minority(
+    block: Block, memory: SamplingMemory, fields: tuple[Any, ...], first: int, before: np.ndarray
+) -> tuple[SamplingMemory, Summary]:
+    """Replace the part of the minority by another one, which is given by the fields of its rows."""
     rows = DenseRows(*fields) if len(fields) == 1 else CsrRows(*fields)
-    done = memory.done if len(memory.done) else before
-    return replace(memory, minority=rows, first=first, done=done), {}
+    steps_taken = memory.steps_taken if len(memory.steps_taken) else before
+    return replace(memory, minority=rows, first=first, steps_taken=steps_taken), {}
 
 
 # ---- the client's side ------------------------------------------------------------------------------------------------
 
 
 class Pairing:
-    """Blocks whose pairs are drawn by themselves.
+    """Blocks whose pairs are drawn one by one.
 
     Parameters
     ----------
     blocks : Blocks
     minority_bytes : int
-        The most that the minority's rows may take on a block, if there are several.
+        The most bytes that rows of the minority may take on a block, if there are several blocks.
     before : int
-        Steps of earlier fits, whose pairs are not to be drawn again.
+        Steps of earlier fits. The pairs that they drew are not drawn again.
 
     Attributes
     ----------
@@ -143,13 +143,13 @@ class Pairing:
         1 where the minority is positive, -1 where it is negative.
     n_pairs : int
     n_working : int
-        Blocks that have pairs.
+        The number of blocks that have pairs.
     offsets, majority_offsets : ndarray of shape (n_blocks + 1,), int64
-        Rows of the smaller and of the larger class before each block.
+        The numbers of rows of the smaller and of the larger class before each block.
     n_parts : int
-        Of the minority.
+        The number of parts of the minority.
     part : int
-        The one at hand; -1 before the first.
+        The part that the blocks have; -1 before the first.
     """
 
     def __init__(self, blocks: Blocks, minority_bytes: int, before: int = 0):
@@ -157,28 +157,28 @@ class Pairing:
         self.sign = 1 if blocks.n_pos <= blocks.n_neg else -1
         self.n_pairs = blocks.n_pos * blocks.n_neg
         n_pos, n_rows_of = np.array([(i.n_pos, i.n_samples) for i in blocks.infos], dtype=np.int64).T
-        own, others = (n_pos, n_rows_of - n_pos) if self.sign > 0 else (n_rows_of - n_pos, n_pos)
-        self.n_working = int((others > 0).sum())
-        self.offsets, self.majority_offsets = np.cumsum([0, *own]), np.cumsum([0, *others])
-        size = self.blocks.reduce(sort_rows, self.sign)["bytes"]
+        minority, majority = (n_pos, n_rows_of - n_pos) if self.sign > 0 else (n_rows_of - n_pos, n_pos)
+        self.n_working = int((majority > 0).sum())
+        self.offsets, self.majority_offsets = np.cumsum([0, *minority]), np.cumsum([0, *majority])
+        size = self.blocks.reduce(find_majority, self.sign)["bytes"]
         parts = -(-size // minority_bytes) if blocks.n_blocks > 1 else 1
         self.n_parts = min(int(self.offsets[-1]), max(1, parts))
         self.part = -1
         self._before = before
 
-    def bring(self, part: int) -> None:
+    def send_minority(self, part: int) -> None:
         """Send a part of the minority to the blocks, unless they have it."""
         if part == self.part:
             return
         first, end = (int(self.offsets[-1]) * p // self.n_parts for p in (part, part + 1))
-        parts = self.blocks.reduce(collect, self.sign, first, end, self.offsets)["X"]
+        parts = self.blocks.reduce(collect_minority, self.sign, first, end, self.offsets)["X"]
         stack: Callable[..., Any] = sp.vstack if sp.issparse(parts[0]) else np.concatenate
         rows = as_rows(parts[0] if len(parts) == 1 else stack(parts))
-        self.blocks.reduce(receive, tuple(rows), first, np.full(self.n_parts, self._before))
+        self.blocks.reduce(receive_minority, tuple(rows), first, np.full(self.n_parts, self._before))
         self.part = part
 
     def shares(self, n_steps: int) -> np.ndarray:
-        """Return each block's part of the steps, by its number of pairs: int64 of shape (n_blocks,)."""
+        """Return how many of the steps each block takes, in proportion to its pairs: int64 of shape (n_blocks,)."""
         total = int(self.majority_offsets[-1])
         return np.diff([n_steps * int(before) // total for before in self.majority_offsets])
 
@@ -189,16 +189,16 @@ class Pairing:
 
 @dataclass(frozen=True)
 class Combination:
-    """How the blocks' changes become one.
+    """How the changes that the blocks make are combined.
 
     Attributes
     ----------
     sigma : float
-        By how much a block overstates its own changes while it works: they are to be safe to add up.
+        The factor by which a block overstates its own changes while it works, so that all changes can be added up.
     gamma : float
-        The share of its changes that it keeps.
+        The share of its changes that a block retains.
     alone : bool
-        There is one block only: the sequential algorithm.
+        Whether there is one block only, which is the sequential algorithm.
     """
 
     sigma: float
@@ -207,23 +207,25 @@ class Combination:
 
     @classmethod
     def of(cls, combine: str, pairing: Pairing) -> "Combination":
-        """Return the rule for the blocks that have pairs; combine is one of `COMBINATIONS`."""
+        """Return the rule for these blocks; `combine` is one of `COMBINATIONS`."""
         k = pairing.n_working
         sigma, gamma = (float(k), 1.0) if combine == "add" else (1.0, 1.0 / k)
         return cls(sigma, gamma, pairing.blocks.n_blocks == 1)
 
     def moved(self, mine: np.ndarray, before: np.ndarray, after: np.ndarray) -> np.ndarray:
-        """Return the block's term of a sum over blocks, when its own copy of the sum went from before to after."""
+        """Return a block's term of a sum over blocks after its copy of the sum has changed from `before` to `after`."""
         return after if self.alone else mine + (self.gamma / self.sigma) * (after - before)
 
 
-def key_of(block: Block, seed: int, part: int) -> int:
-    """Return the key of the block's pairs with a part of the minority."""
+def pair_key(block: Block, seed: int, part: int) -> int:
+    """Return the key of the random numbers that draw a block's pairs with a part of the minority."""
     return block_seed(seed, part, block.index)
 
 
-def check(blocks: Blocks, steps: int | str | None, epochs: int | None, minority_bytes: int, before: int) -> None:
-    """Refuse what the solvers over single pairs cannot use.
+def check_sampling(
+    blocks: Blocks, steps: int | str | None, epochs: int | None, minority_bytes: int, before: int
+) -> None:
+    """Check that a solver of single pairs can use the data and the options.
 
     Raises
     ------
@@ -232,7 +234,7 @@ def check(blocks: Blocks, steps: int | str | None, epochs: int | None, minority_
     """
     check_options(steps, epochs, minority_bytes)
     if blocks.has_weights:
-        raise InputError("solvers over single pairs take no sample weights")
+        raise InputError("solvers of single pairs take no sample weights")
     n_pairs = blocks.n_pos * blocks.n_neg
     wanted = n_pairs if steps == ALL else int(steps or 0) + (epochs or 0) * blocks.n_samples
     if max(n_pairs, before + wanted) >= LIMIT:
@@ -240,7 +242,7 @@ def check(blocks: Blocks, steps: int | str | None, epochs: int | None, minority_
 
 
 def check_options(steps: int | str | None, epochs: int | None, minority_bytes: int | None) -> None:
-    """Refuse options out of range, without the data.
+    """Check options, without the data.
 
     Raises
     ------
@@ -248,7 +250,7 @@ def check_options(steps: int | str | None, epochs: int | None, minority_bytes: i
         If both `steps` and `epochs` are given, or anything is not a number above 0 (or, for `steps`, ``"all"``).
     """
     if steps is not None and epochs is not None:
-        raise InputError("steps and epochs both say how long to go on: give one of them")
+        raise InputError("steps and epochs both set the number of pairs: give one of them")
     if steps != ALL:
         _check_count("steps", steps, f"or {ALL!r}, ")
     _check_count("epochs", epochs)
@@ -261,11 +263,11 @@ def _check_count(name: str, value: object, also: str = "") -> None:
         raise InputError(f"{name} is {value!r}; an integer above 0 and below 2**63, {also}is needed")
 
 
-def plan(blocks: Blocks, steps: int | str | None, epochs: int | None) -> Iterator[int]:
-    """Yield the steps of each round.
+def round_sizes(blocks: Blocks, steps: int | str | None, epochs: int | None) -> Iterator[int]:
+    """Yield the number of steps of each round.
 
-    An epoch is n_samples steps, and a round is an epoch. So many `steps` are one round where there is one block; several blocks
-    have to hear of each other, and take rounds of n_samples, the last one shorter. With neither it goes on for ever.
+    With `epochs`, a round is an epoch of n_samples steps. With `steps`, one block takes all of them in one round; several blocks
+    exchange their changes after every n_samples steps, and the last round is shorter. With neither there is no end.
     """
     epoch = blocks.n_samples
     if steps is None:

@@ -5,12 +5,12 @@ problem of t pairs in which z is new:
 
     a = clip(lam t (1 - w.z) / z.z, 0, 1),    w <- (1 - 1/t) w + a z / (lam t).
 
-So w is ``(sum of a z) / (lam t)`` over the pairs drawn so far; nothing else is kept. Where z = 0, rows equal in both classes, w
-only shrinks.
+So w is ``(sum of a z) / (lam t)`` over the pairs drawn so far, and nothing else is stored. If z = 0, when a row is equal to one
+of the other class, w only shrinks.
 
 One block is the published algorithm. With K blocks, each takes its part of a round's steps on its own pairs
-(`aucdist.solvers.pairs.sampling`), all from the same w, and the w they arrive at are averaged. Meanwhile each of a
-block's steps stands for K, one of every block, so that t counts all pairs drawn.
+(`aucdist.solvers.pairs.sampling`), all from the same w, and the resulting w are averaged. Each step of a block stands for K
+steps, one of every block, so that t counts all pairs drawn.
 """
 
 import math
@@ -29,12 +29,12 @@ from aucdist.solvers.pairs.objective import objective_error, pairwise_objective,
 from aucdist.solvers.pairs.sampling import (
     MINORITY_BYTES,
     Combination,
-    Memory,
     Pairing,
     ResumableRound,
-    check,
-    key_of,
-    plan,
+    SamplingMemory,
+    check_sampling,
+    pair_key,
+    round_sizes,
 )
 
 EPOCHS = 10
@@ -42,29 +42,29 @@ EPOCHS = 10
 
 @dataclass(frozen=True, eq=False)
 class Progress:
-    """How far a descent has come.
+    """The weights of a descent, and the number of its steps.
 
     Attributes
     ----------
     w : ndarray of shape (n_features,), float64
     steps : int
-        t: the steps that led there, which set the size of the next ones. The pairs of a seed are drawn on from them.
+        t: it sets the size of the next steps. The next pairs of a seed are drawn after these.
     """
 
     w: np.ndarray
     steps: int
 
 
-def descend(
-    block: Block, memory: Memory, total: np.ndarray, time: int, lam: float, sign: int, how: Combination, seed: int,
-    shares: np.ndarray, part: int,
-) -> tuple[Memory, Summary]:  # fmt: skip
-    """Take the block's share of a round's steps, `time` steps having led to the sum `total`, and return its term of the next."""
+def descend_pairs(
+    block: Block, memory: SamplingMemory, total: np.ndarray, time: int, lam: float, sign: int, combination: Combination,
+    seed: int, shares: np.ndarray, part: int,
+) -> tuple[SamplingMemory, Summary]:  # fmt: skip
+    """Take the block's share of a round's steps from the sum `total` of `time` steps, and return its term of the next sum."""
     n_steps, local = int(shares[block.index]), total.copy()
     rows = memory.rows(block, sign)
-    for taken, drawn in memory.draws(draw_any, key_of(block, seed, part), part, n_steps):
-        gradient_steps(rows, drawn, lam, how.sigma, time + how.sigma * taken, local)
-    return memory.after(part, n_steps, None), {"total": how.moved(np.zeros_like(total), total, local)}
+    for taken, drawn in memory.draws(draw_any, pair_key(block, seed, part), part, n_steps):
+        gradient_steps(rows, drawn, lam, combination.sigma, time + combination.sigma * taken, local)
+    return memory.after(part, n_steps, None), {"total": combination.moved(np.zeros_like(total), total, local)}
 
 
 def msgd(
@@ -85,14 +85,14 @@ def msgd(
         Both classes must be there.
     lam : float
     start : Progress, optional
-        Where to go on: what `resume` of a round returned. Weights alone are refused: the first step multiplies them by 1 - 1/1.
+        What `resume` of a round returned. Weights alone are refused: the first step multiplies them by 1 - 1/1.
     seed : int
     steps : int or "all", optional
         Pairs to draw in all: T. ``"all"`` is n_pos * n_neg, the paper's choice.
     epochs : int, optional
-        The same in units of n_samples pairs. With neither 10 epochs, for there is no gap to stop by.
+        The same in units of n_samples pairs. With neither 10 epochs, since there is no gap to stop by.
     minority_bytes : int
-        Where the rows of the smaller class take more, and there are several blocks, they go round in parts.
+        If the rows of the smaller class take more bytes, and there are several blocks, they are sent in parts.
 
     Yields
     ------
@@ -102,7 +102,7 @@ def msgd(
     Raises
     ------
     InputError
-        At once, for what cannot be used.
+        Before the first round, for options or data that cannot be used.
     """
     if start is not None and not isinstance(start, Progress):
         raise InputError(
@@ -113,11 +113,11 @@ def msgd(
         raise InputError(f"the weights to start from are of {len(start.w)} features, the data of {blocks.n_features}")
     if steps is None and epochs is None:
         epochs = EPOCHS
-    check(blocks, steps, epochs, minority_bytes, 0 if start is None else start.steps)
-    return _rounds(blocks, lam, start, seed, plan(blocks, steps, epochs), minority_bytes)
+    check_sampling(blocks, steps, epochs, minority_bytes, 0 if start is None else start.steps)
+    return _msgd_rounds(blocks, lam, start, seed, round_sizes(blocks, steps, epochs), minority_bytes)
 
 
-def _rounds(
+def _msgd_rounds(
     blocks: Blocks,
     lam: float,
     start: Progress | None,
@@ -127,12 +127,14 @@ def _rounds(
 ) -> Iterator[Round]:
     time, total = (0, np.zeros(blocks.n_features)) if start is None else (start.steps, lam * start.steps * start.w)
     rounding, pairing = rounding_of_pairs(blocks), Pairing(blocks, minority_bytes, time)
-    how, taken = Combination.of("add", pairing), 0
+    combination, taken = Combination.of("add", pairing), 0
     for number, size in enumerate(rounds, start=1):
         part = (number - 1) % pairing.n_parts
-        pairing.bring(part)
-        terms = pairing.reduce(descend, total, time, lam, pairing.sign, how, seed, pairing.shares(size), part)["total"]
-        total, time, taken = terms if how.alone else total + terms, time + size, taken + size
+        pairing.send_minority(part)
+        terms = pairing.reduce(
+            descend_pairs, total, time, lam, pairing.sign, combination, seed, pairing.shares(size), part
+        )["total"]
+        total, time, taken = terms if combination.alone else total + terms, time + size, taken + size
         w = total / (lam * time)
         passes = math.ceil(2 * taken / blocks.n_samples + 0.5 * number)
         primal = pairwise_objective(pairing.blocks, w, lam)

@@ -9,7 +9,7 @@ the loss's second derivative jumps.
 lam)``, g being its gradient: that is the lower bound. Where the loss is not convex, it is the difference of two convex
 functions. With the tangents at w in place of the second one, P becomes a convex function that lies nowhere below it and touches
 it at w, with the same gradient. So the same figure says what a step of the convex-concave procedure (Yuille & Rangarajan, 2003)
-could win from w; it says nothing of weights elsewhere, and the fit ends at a stationary point where it is small.
+could gain from w; it says nothing of other weights, and the fit ends at a stationary point where it is small.
 """
 
 from collections.abc import Iterator
@@ -28,17 +28,17 @@ from aucdist.solvers.pairs.problem import PairProblem
 from aucdist.solvers.rounding import higher
 
 NEAR = 1e-2
-"""The tolerance to which a sample is solved."""
+"""The tolerance of the fit to a sample."""
 
 
 @dataclass(frozen=True)
 class MajorantRound(Round):
-    """A round, and what a convex majorant could still win.
+    """A round, and by how much a convex majorant could still decrease.
 
     Attributes
     ----------
     majorant_gap : float
-        ``|gradient|^2 / (2 lam)`` as a share of the objective; the relative gap itself where the loss is convex.
+        ``|gradient|^2 / (2 lam)`` as a share of the objective; the relative gap itself if the loss is convex.
     """
 
     majorant_gap: float
@@ -77,14 +77,14 @@ class SmoothPairProblem(PairProblem):
         return of_value, of_value + rounding.half_square(point.gradient, of_slope) / self.lam
 
     def majorant_gap(self, point: Point) -> float:
-        """Return what a convex majorant could win from a point, as a share of the objective."""
+        """Return by how much a convex majorant could decrease from a point, as a share of the objective."""
         return float(point.gradient @ point.gradient) / (2.0 * self.lam * point.value)
 
 
 def pair_lbfgs(
     blocks: Blocks, lam: float, start: np.ndarray | None = None, *, loss: PairLoss, tol: float = 0.0
 ) -> Iterator[MajorantRound]:
-    """Go down by L-BFGS until no convex majorant has much to win. Use it for losses without corners.
+    """Minimise by L-BFGS. Use it for losses without corners; the pairwise hinge has corners, and `all_pairs`.
 
     Parameters
     ----------
@@ -92,17 +92,17 @@ def pair_lbfgs(
         Both classes must be there.
     lam : float
     start : ndarray of shape (n_features,), optional
-        Where to begin; by default where a sample's fit ends, on small data at zero.
+        By default the solution over a sample; zero for small data.
     loss : PairLoss
     tol : float
-        For a loss that is not convex: end where a convex majorant at the weights is at most this share of the objective lower
-        anywhere.
+        For a loss that is not convex: end if no convex majorant that touches the objective at the weights is lower anywhere by
+        more than this share.
 
     Yields
     ------
     MajorantRound
-        The weights, which are better from round to round; a pass for each point that was looked at. The dual value is 0 where
-        the loss is not convex.
+        The weights, which improve from round to round. Each point that was evaluated is a pass. The dual value is 0 if the loss
+        is not convex.
     """
 
     def on_sample(drawn: Block) -> Iterator[Round]:

@@ -65,8 +65,8 @@ def test_masks_are_for_solvers_that_read_in_place() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (["folds.number=200"], "139 positive rows cannot be dealt out to 200 folds"),
-        (["nested=130"], "111 positive rows cannot be dealt out to 130 folds"),
+        (["folds.number=200"], "139 positive rows cannot be divided into 200 folds"),
+        (["nested=130"], "111 positive rows cannot be divided into 130 folds"),
         (["folds.groups=pixel_0_9"], "unknown column 'pixel_0_9'"),
         (["folds.groups=pixel_0_1"], "groups straddle training and test rows"),
         (["data.scale=none", "data.log1p=[nothing]"], "unknown feature in log1p 'nothing'"),

@@ -70,7 +70,7 @@ def test_what_needs_the_rows_here_is_refused(shards: str, tmp_path: Path) -> Non
     for folds in ({"groups": "a"}, {"time": "a"}, {"duplicates": "together"}):
         with pytest.raises(InputError, match="groups, time and duplicates need rows"):
             run({"source": shards, "format": "shards"}, tmp_path / "runs", folds=folds)
-    with pytest.raises(InputError, match="positive rows cannot be dealt out to 300 folds"):
+    with pytest.raises(InputError, match="positive rows cannot be divided into 300 folds"):
         run({"source": shards, "format": "shards"}, tmp_path / "runs", folds={"number": 300})
     assert not (tmp_path / "runs").exists()
 

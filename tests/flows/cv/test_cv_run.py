@@ -151,7 +151,7 @@ def test_one_failure_does_not_lose_the_others(tmp_path: Path, monkeypatch: pytes
     score = search.fit_on_copies
 
     def fail_in_the_second_fold(job: Any, *args: Any) -> Any:
-        if job.cut.fold == 1:
+        if job.fold.fold == 1:
             raise ZeroDivisionError("oops")
         return score(job, *args)
 

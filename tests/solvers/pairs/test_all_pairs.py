@@ -3,26 +3,14 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.svm import LinearSVC
-from support.oracle import pair_differences, pairwise_objective
+from support.optima import optimum
+from support.oracle import pairwise_objective
 from support.small_sets import blocks_of, small
 
 from aucdist.solvers.base import Status, solve
 from aucdist.solvers.pairs.all_pairs import AllPairs, all_pairs, number_of_groups
 
 pytestmark = pytest.mark.nojit
-
-
-def optimum(X, y, lam):
-    """Return the optimal value by liblinear's dual solver on the differences themselves."""
-    Z = pair_differences(X, y)
-    # liblinear wants two classes: every pair enters once from either side.
-    signs = np.repeat([1, -1], len(Z))
-    svc = LinearSVC(
-        loss="hinge", C=0.5 / (lam * len(Z)), fit_intercept=False, tol=1e-10, max_iter=2_000_000, random_state=0
-    )
-    svc.fit(np.vstack([Z, -Z]), signs)
-    return pairwise_objective(svc.coef_[0], X, y, lam)
 
 
 TIED = (np.array([[0.0], [0.0], [1.0], [1.0], [2.0], [2.0]]), np.array([1, -1, 1, -1, 1, -1]))

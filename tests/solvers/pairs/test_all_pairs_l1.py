@@ -3,7 +3,7 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.optimize import linprog
+from support.optima import optimum_l1
 from support.oracle import pair_differences
 from support.small_sets import blocks_of
 
@@ -29,15 +29,6 @@ def objective(w, X, y, lam):
     return lam * np.abs(w).sum() + np.maximum(0.0, 1.0 - pair_differences(X, y) @ w).mean()
 
 
-def optimum(X, y, lam):
-    """The least objective, by a linear programme: w is the difference of two vectors >= 0, and each pair has its hinge."""
-    Z = pair_differences(X, y)
-    k, d = Z.shape
-    costs = np.concatenate([np.full(2 * d, lam), np.full(k, 1.0 / k)])
-    above = sp.hstack([-Z, Z, -sp.eye(k)])
-    return linprog(costs, A_ub=above, b_ub=-np.ones(k), bounds=(0, None), method="highs").fun
-
-
 CASES = {
     "few positives": small(),
     "few negatives": small(n_pos=19, n_neg=6, seed=3),
@@ -52,7 +43,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_every_round_is_certified_by_counting(case, lam):
     X, y = CASES[case]
-    best = optimum(X, y, lam)
+    best = optimum_l1(X, y, lam)
     for state in itertools.islice(all_pairs_l1(blocks_of(X, y), lam), 200):
         assert state.primal == pytest.approx(objective(state.w, X, y, lam), rel=1e-10)
         assert state.dual <= best * (1 + 1e-9) + 1e-12
@@ -83,7 +74,7 @@ def test_lam_beyond_the_largest_that_matters_gives_zero():
 def test_many_blocks_and_sparse_rows_same_optimum(n_blocks):
     X, y = small(n_pos=12, n_neg=50)
     X[np.abs(X) < 0.3] = 0.0
-    best = optimum(X, y, 1e-2)
+    best = optimum_l1(X, y, 1e-2)
     for form in (X, sp.csr_array(X)):
         found = solve(all_pairs_l1(blocks_of(form, y, n_blocks), 1e-2), tol=1e-6, max_passes=300)
         assert found.certificate.primal == pytest.approx(best, rel=2e-6)
@@ -102,7 +93,7 @@ def test_one_lam_after_another():
 def test_estimator_and_path():
     X, y = small(n_pos=30, n_neg=90, d=8)
     model = PairwiseHingeClassifier(penalty="l1", lam=0.02, tol=1e-5).fit(X, y)
-    assert model.certificate_.primal == pytest.approx(optimum(X, y, 0.02), rel=2e-5)
+    assert model.certificate_.primal == pytest.approx(optimum_l1(X, y, 0.02), rel=2e-5)
     dense, sparse = lam_path(PairwiseHingeClassifier(penalty="l1"), X, y, lams=[1e-3, 0.1])
     assert np.count_nonzero(sparse.coef_) < np.count_nonzero(dense.coef_)
     with pytest.raises(InputError, match="Allowed: l2, l1"):

@@ -44,8 +44,8 @@ def test_bound_comes_from_the_weights_it_returns():
     bundle = Bundle(2, 5)
     for _ in range(4):
         bundle.add(r.random(2), r.normal(size=(2, 5)))
-    w, bound = bundle.solve(0.3)
-    assert bound == pytest.approx(bundle.b @ bundle._active - 0.15 * w @ w, rel=1e-14)
+    w, bound = bundle.best_combination(0.3)
+    assert bound == pytest.approx(bundle.b @ bundle._heights - 0.15 * w @ w, rel=1e-14)
     np.testing.assert_allclose(-0.3 * w, bundle.b @ bundle._gradients, rtol=1e-12)
 
 
@@ -55,7 +55,7 @@ def test_bound_never_falls_and_idle_points_go():
     bounds = []
     for _ in range(60):
         bundle.add(r.random(1), r.normal(size=(1, 3)))
-        bounds.append(bundle.solve(1.0)[1])
+        bounds.append(bundle.best_combination(1.0)[1])
     assert (np.diff(bounds) >= -1e-9).all()
     assert len(bundle.b) < 30
 
@@ -70,5 +70,5 @@ def test_near_minimises_the_model_with_the_proximal_term():
     def model(w):
         return lam / 2 * w @ w + mu / 2 * (w - centre) @ (w - centre) + max(a[0] + g[0] @ w for a, g in cuts)
 
-    w = bundle.near(lam, centre, mu)
+    w = bundle.proximal_point(lam, centre, mu)
     assert all(model(w) <= model(w + 1e-3 * r.normal(size=3)) for _ in range(200))

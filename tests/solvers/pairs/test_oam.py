@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from support.oracle import pairwise_objective
+from support.rounds import last
 from support.small_sets import blocks_of
 
 from aucdist.data.block import Block, partition
@@ -10,7 +11,7 @@ from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.kernels.random import below
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import all_pairs
-from aucdist.solvers.pairs.oam import learn_rows, new_stream, oam_gra, oam_inf, oam_seq
+from aucdist.solvers.pairs.oam import oam_gra, oam_inf, oam_seq, oam_start, oam_update
 
 SOLVERS = {
     "oam-inf": lambda blocks, lam, **options: oam_inf(blocks, lam, **options),
@@ -26,10 +27,6 @@ def rows_of(n=60, d=5, seed=0, share=0.3):
     y = np.where(r.random(n) < share, 1, -1)
     X = r.normal(size=(n, d)) * (r.random((n, d)) < 0.7) + 0.5 * (y[:, None] > 0)
     return X.astype(np.float32).astype(np.float64), y
-
-
-def last(rounds):
-    return list(rounds)[-1]
 
 
 def twin(solver, X, y, lam, *, seed=7, capacity=4, weight=None, w=None):
@@ -98,10 +95,10 @@ def test_batches_are_one_fit_to_the_last_bit(solver, form):
     whole = last(SOLVERS[solver](blocks_of(form(X), y), 1e-3))
     bound = 1.0 / (1e-3 * ((y > 0).sum() * (y < 0).sum()))
     for cuts in ([1, 2, 3, 60], [100], list(range(1, 200, 7))):
-        stream = new_stream(np.zeros(X.shape[1]), block_seed(7, 0, 0))
+        stream = oam_start(np.zeros(X.shape[1]), block_seed(7, 0, 0))
         for part in np.split(np.arange(200), cuts):
             batch = Block.of(form(X[part]), y[part])
-            stream, _ = learn_rows(stream, batch, solver, bound, None if solver == "oam-inf" else 4)
+            stream, _ = oam_update(stream, batch, solver, bound, None if solver == "oam-inf" else 4)
         assert stream.w.tolist() == whole.w.tolist()
         assert stream.seen.tolist() == [(y < 0).sum(), (y > 0).sum()]
 
@@ -109,10 +106,10 @@ def test_batches_are_one_fit_to_the_last_bit(solver, form):
 def test_a_learner_is_left_as_it_was():
     X, y = rows_of()
     first, second = Block.of(X[:30], y[:30]), Block.of(X[30:], y[30:])
-    stream, _ = learn_rows(new_stream(np.zeros(5), 1), first, "oam-seq", 0.1, 3)
+    stream, _ = oam_update(oam_start(np.zeros(5), 1), first, "oam-seq", 0.1, 3)
     kept = stream.w.copy(), stream.seen.copy(), stream.draws.copy(), stream.buffer.X.copy()
-    once, _ = learn_rows(stream, second, "oam-seq", 0.1, 3)
-    again, _ = learn_rows(stream, second, "oam-seq", 0.1, 3)
+    once, _ = oam_update(stream, second, "oam-seq", 0.1, 3)
+    again, _ = oam_update(stream, second, "oam-seq", 0.1, 3)
     for before, after in zip(kept, (stream.w, stream.seen, stream.draws, stream.buffer.X), strict=True):
         np.testing.assert_array_equal(before, after)
     assert once.w.tolist() == again.w.tolist()

@@ -4,8 +4,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.svm import LinearSVC
-from support.oracle import pair_differences, pairwise_objective
+from support.optima import optimum
+from support.oracle import pairwise_objective
+from support.rounds import last
 from support.small_sets import blocks_of, small
 
 from aucdist.data.block import Block
@@ -22,20 +23,6 @@ from aucdist.solvers.pairs.sampling import Pairing
 pytestmark = pytest.mark.nojit
 
 SOLVERS = [sdcd, sdcd_perm]
-
-
-def optimum(X, y, lam):
-    Z = pair_differences(X, y)
-    svc = LinearSVC(
-        loss="hinge", C=0.5 / (lam * len(Z)), fit_intercept=False, tol=1e-10, max_iter=2_000_000, random_state=0
-    )
-    svc.fit(np.vstack([Z, -Z]), np.repeat([1, -1], len(Z)))
-    return pairwise_objective(svc.coef_[0], X, y, lam)
-
-
-def last(rounds):
-    *_, state = rounds
-    return state
 
 
 def classes_of(blocks):
@@ -214,7 +201,7 @@ def test_a_block_that_loses_its_duals_leaves_a_feasible_dual_and_the_right_w(com
     rounds = sdcd(blocks, 0.1, seed=2, combine=combine)
     before = last(itertools.islice(rounds, 5))
     memory = made[0].blocks._memory
-    memory[1] = replace(memory[1], own=None)
+    memory[1] = replace(memory[1], state=None)
     best = optimum(X, y, 0.1)
     for state in itertools.islice(rounds, 400):
         duals = state.resume().duals

@@ -33,7 +33,7 @@ def test_the_parts_of_the_minority_are_all_of_it_on_every_block(sizes, minority_
     assert pairing.n_parts == n_parts
     of_parts = []
     for part in range(n_parts):
-        pairing.bring(part)
+        pairing.send_minority(part)
         seen = [memory.minority.values for memory in pairing.blocks._memory]
         assert all((rows == seen[0]).all() for rows in seen)
         assert n_parts == 1 or seen[0].nbytes <= max(minority_bytes, 16)

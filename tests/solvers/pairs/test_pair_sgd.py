@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from support.oracle import pairwise_objective
+from support.rounds import last
 from support.small_sets import blocks_of, small
 
 from aucdist.data.block import Block, partition
@@ -14,11 +15,6 @@ from aucdist.solvers.pairs.all_pairs import all_pairs
 from aucdist.solvers.pairs.sgd import EPOCHS, Progress, msgd
 
 pytestmark = pytest.mark.nojit
-
-
-def last(rounds):
-    *_, state = rounds
-    return state
 
 
 def drawn_pairs(n, seed, n_minority, which):
