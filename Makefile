@@ -4,11 +4,13 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+SECONDS ?= 600
+COUNT ?= 50
 STAMP := $(VENV)/.installed
 DOCS := .venv-docs
 AUDIT := build/audit
 
-.PHONY: setup train test test-s3 test-kubernetes faults soak lint bench docs architecture audit clean
+.PHONY: setup train test test-s3 test-kubernetes faults soak hunt mutants lint bench docs architecture audit clean
 
 train: setup  ## train on the embedded digits and write a run folder below runs/
 	$(BIN)/aucdist train digits
@@ -34,6 +36,12 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+hunt: setup  ## random problems, every estimator, truth in extended precision: is any certificate false? SECONDS=600
+	PYTHONPATH=tests $(BIN)/python -W ignore tests/hunt.py --seconds $(SECONDS)
+
+mutants: setup  ## small faults put into the code one at a time: which do no tests notice? COUNT=50 of a sample, hours
+	$(BIN)/python tests/mutants.py --count $(COUNT)
 
 bench: setup  ## measure on this machine, beside the peers
 	$(BIN)/aucdist bench pairwise

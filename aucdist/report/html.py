@@ -171,6 +171,12 @@ def _warnings(report: Report, interval: measures.Interval | None, more: list[str
         found.append(
             "The objective is not convex: the weights are a stationary point, and other weights may have a lower objective."
         )
+    elif certificate["status"] == "rounding":
+        found.append(
+            f"Rounding ended the fit after {number_text(report.run['passes'], 6)} passes: the objective is "
+            f"{certificate_text(certificate)}, and both values are sure to {certificate.get('rounding', 0.0):.2g} only. "
+            "Scale the columns."
+        )
     elif certificate["status"] != "converged":
         found.append(
             f"The fit did not converge: it ended with status {certificate['status']} after "

@@ -77,6 +77,7 @@ def result_of(fitted: FittedRun, run: str) -> dict[str, Any]:
                 "dual": certificate.dual,
                 "relative_gap": certificate.relative_gap,
                 "status": certificate.status.value,
+                "rounding": certificate.rounding,
             },
             "passes": estimator.n_passes_,
             "seconds": {

@@ -1,0 +1,22 @@
+"""The hunt for false certificates over fixed seeds: no clock decides what is tried."""
+
+import pytest
+from hunt import hunt, problem
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_certificate_is_false(seed):
+    n_fits, findings = hunt(seed)
+    assert n_fits > 25
+    assert findings == []
+
+
+def test_problems_are_hard_on_rounding():
+    rows = [problem(seed) for seed in range(300)]
+    assert max(abs(r.X).max() for r in rows) > 1e17
+    assert any(r.weight is not None and r.weight.max() / r.weight.min() > 1e12 for r in rows)
+    assert any((r.y > 0).sum() == 1 for r in rows)
+    assert {(r.sparse, r.streamed, r.X.dtype.name) for r in rows} == {
+        (s, t, d) for s in (False, True) for t in (False, True) for d in ("float32", "float64")
+    }
+    assert {r.n_blocks for r in rows} == {1, 2, 3, 4}
