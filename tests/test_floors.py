@@ -34,6 +34,7 @@ FLOORS = [
     {"flows.orchestration", "flows.command"},
     USE_CASES,
     {"flows.cli"},
+    {"flows.entry"},
 ]
 """From the ground up. Folds (selection) lie below the estimators, so that calibration can use them; samplers call solvers."""
 

@@ -1,8 +1,7 @@
-"""What every linear estimator has in common: validation, blocks, the loop, the fitted attributes."""
+"""What estimators share: `BlockClassifier` is fitted on blocks by the loop, `LinearClassifier` by a solver for one `lam`."""
 
-import numbers
 import warnings
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,17 +9,14 @@ import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from aucdist.data.block import Block
-from aucdist.engine.blocks import Blocks, LocalBlocks
+from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError, unknown
 from aucdist.estimators.conditioning import Shift, diagnosis, shifted
-from aucdist.estimators.scores import count_scores, scores_of
-from aucdist.metrics.auc import auc, best_threshold
-from aucdist.objectives.probability_maps import ProbabilityMap
+from aucdist.estimators.parameters import Constraints, above_0, at_least_0, check_constraints, count
+from aucdist.estimators.scores import auc_of_rows, scores_of
+from aucdist.estimators.validation import ACCEPTED_ROWS, is_dask, training_blocks
 from aucdist.solvers.base import REACHED, Callback, Solution, Solver, Status, as_table, solve
 
 REASONS = {
@@ -35,47 +31,23 @@ class RankingWarning(UserWarning):
     """The scores rank the training rows worse than chance."""
 
 
-CALIBRATIONS = ("gev", "logit", "isotonic")
+class BlockClassifier(ClassifierMixin, BaseEstimator):
+    """A binary classifier that is fitted on blocks of rows by one of a table of solvers.
 
-ROWS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
-
-
-def _gives_probabilities(model: "LinearClassifier") -> bool:
-    return model.probabilistic or model.calibration is not None
-
-
-class LinearClassifier(ClassifierMixin, BaseEstimator):
-    """A binary linear classifier fitted by a solver on blocks. A subclass is its docstring, its parameters and its solvers.
-
-    Parameters that only some solvers take default to None, and are refused where they do not apply. A ranking estimator takes
-    `calibration` and `prior` as well, and with the first has `predict_proba`.
+    A subclass has the parameters `solver`, `tol`, `max_passes` and `random_state`, and defines `_solve`, `_set_fitted` and
+    `_scores`. Parameters that only some solvers take default to None, and are refused where they do not apply.
     """
 
     solvers: ClassVar[dict[str, Solver]]
-    probabilistic: ClassVar[bool] = False
-    """Whether the solver's outcome is a probability without calibration."""
     of_pairs: ClassVar[bool] = False
     """Whether the objective is a mean over pairs, or else over rows."""
-    calibration: str | None = None
-    prior: float | None = None
-    probability_: ProbabilityMap
-
-    def __init__(
-        self,
-        *,
-        lam: float = 1e-3,
-        solver: str,
-        tol: float = 1e-3,
-        max_passes: int = 1000,
-        random_state: int | np.random.RandomState | None = None,
-        warm_start: bool = False,
-    ):
-        self.lam = lam
-        self.solver = solver
-        self.tol = tol
-        self.max_passes = max_passes
-        self.random_state = random_state
-        self.warm_start = warm_start
+    _parameter_constraints: ClassVar[Constraints] = {"tol": at_least_0(), "max_passes": count()}
+    solver: str
+    tol: float
+    max_passes: int
+    random_state: int | np.random.RandomState | None
+    classes_: np.ndarray
+    intercept_: np.ndarray
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, callback: Callback | None = None) -> Self:
         """Fit the model.
@@ -88,7 +60,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
             Two classes; the larger label (as NumPy sorts them) is the positive one. None with `Blocks`, whose labels are -1
             and +1.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights of the rows, at least 0; a pair weighs the product. Rows of weight 0 are left out.
+            Weights of the rows, at least 0; a pair weighs the product. Rows of weight 0 are ignored.
         callback : callable, optional
             Called after each round with a dict: round, passes, seconds, primal, dual, relative_gap.
 
@@ -100,58 +72,32 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         ------
         InputError
             A ValueError: for a parameter outside its range, or data that cannot be used.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the fit ended before `tol` was reached.
+        RankingWarning
+            If the scores rank the training rows worse than chance.
         """
-        blocks = self._prepare(X, y, sample_weight)
-        fitted, _ = self._shifted(blocks)
-        start = self._start(blocks.n_features)
-        rounds = self.solvers[self.solver].rounds(fitted, self.lam, start, **self._solver_options())
-        solution = solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=callback)
-        self._take(solution, blocks)
+        blocks = self._validated_blocks(X, y, sample_weight)
+        solution = self._solve(blocks, callback)
+        self._set_fitted(solution, blocks)
+        for warning in self._warnings_of_fit(blocks):
+            warnings.warn(warning, stacklevel=2)
         return self
 
-    @property
-    def _ignores_shift(self) -> bool:
-        """Whether the best objective stays the same when a column is shifted, as that of pairs of rows does."""
-        return True
+    def _solve(self, blocks: Blocks, callback: Callback | None) -> Solution:
+        """Run the solver on these rows until the loop ends it."""
+        raise NotImplementedError
 
-    def _shifted(self, blocks: Blocks) -> tuple[Blocks, Shift | None]:
-        """Return the blocks to fit, and by what columns are shifted in them, where the objective stays the same."""
-        fitted, shift = shifted(blocks) if self._ignores_shift else (blocks, None)
-        self._fitted_ranges = fitted.ranges
-        return fitted, shift
-
-    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Blocks:
-        """Check parameters and data, set what describes the data, and return the blocks."""
-        self.check_parameters()
-        blocks = self._as_blocks(X, y, sample_weight)
-        if min(blocks.weight_pos, blocks.weight_neg) <= 0:
-            raise InputError(
-                f"all rows are of one class ({blocks.n_pos} positive, {blocks.n_neg} negative, or weighing nothing): "
-                "both are needed"
-            )
-        return blocks
-
-    def _take(self, solution: Solution, blocks: Blocks) -> None:
+    def _set_fitted(self, solution: Solution, blocks: Blocks) -> None:
         """Set the fitted attributes."""
-        self._note(solution)
-        # A constant column moves no row past another: what weight it has is the rounding of a gradient.
-        ranges = getattr(self, "_fitted_ranges", None)
-        w = solution.w if ranges is None else np.where(ranges.constant, 0.0, solution.w)
-        self.coef_ = w[np.newaxis, :]
-        counts = count_scores(blocks, w)
-        self.threshold_ = best_threshold(counts)
-        self.intercept_ = np.array([-self.threshold_])
-        self._warn_unless_converged()
-        self._warn_if_worse_than_chance(auc(counts))
-        if self.calibration is not None:
-            from aucdist.estimators.calibration import calibrated  # it fits estimators itself
+        raise NotImplementedError
 
-            self.probability_ = calibrated(self, blocks)
-
-    def _note(self, solution: Solution) -> None:
-        """Set the attributes that tell how the fit went."""
-        self.certificate_, self.n_passes_ = solution.certificate, solution.passes
-        self._records = solution.records
+    def _scores(self, X: Any) -> np.ndarray:
+        """Return the scores of validated rows, with the intercept: float64 of shape (n_samples,)."""
+        raise NotImplementedError
 
     @property
     def history_(self) -> pd.DataFrame:
@@ -161,61 +107,42 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         return as_table(self._records)
 
     @property
-    def decision_intercept(self) -> float:
-        """What `decision_function` adds to X w."""
-        return float(self.intercept_[0])
+    def ignores_zero_weight(self) -> bool:
+        """Whether a fit takes a row of weight 0 for absent, to the last bit."""
+        return self.solvers[self.solver].ignores_zero_weight
 
     def decision_function(self, X: Any) -> Any:
         """Return scores: positive means the positive class. Their order is what was optimised.
 
         Parameters
         ----------
-        X : as in `fit`, of shape (n_samples, n_features)
+        X : array-like, sparse, DataFrame or dask collection of shape (n_samples, n_features)
 
         Returns
         -------
         ndarray of shape (n_samples,), float64; a dask Array for a dask collection
         """
         check_is_fitted(self)
-        if _is_dask(X):
+        if is_dask(X):
             array = X.to_dask_array() if hasattr(X, "to_dask_array") else X
             return array.rechunk({1: -1}).map_blocks(self.decision_function, dtype=np.float64, drop_axis=1)
-        X = validate_data(self, X, reset=False, **ROWS)
-        return scores_of(X, self.coef_[0], self.decision_intercept)
+        return self._scores(validate_data(self, X, reset=False, **ACCEPTED_ROWS))
 
     def predict(self, X: Any) -> Any:
-        """Return classes: the positive one where the score is above the threshold, which maximised G-mean in training.
+        """Return classes: the positive one where the score is above 0.
 
         Parameters
         ----------
-        X : as in `fit`, of shape (n_samples, n_features)
+        X : array-like, sparse, DataFrame or dask collection of shape (n_samples, n_features)
 
         Returns
         -------
         ndarray of shape (n_samples,); a dask Array for a dask collection
         """
         scores = self.decision_function(X)
-        if _is_dask(scores):
+        if is_dask(scores):
             return scores.map_blocks(lambda s: self.classes_[(s > 0).astype(int)], dtype=self.classes_.dtype)
         return self.classes_[(scores > 0).astype(int)]
-
-    @available_if(_gives_probabilities)
-    def predict_proba(self, X: Any) -> Any:
-        """Return the probabilities of the classes.
-
-        Parameters
-        ----------
-        X : as in `fit`, of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, 2), float64; a dask Array for a dask collection
-            In the order of `classes_`; exactly 0 and 1 are possible.
-        """
-        scores = self.decision_function(X)
-        if _is_dask(scores):
-            return scores.map_blocks(self.probability_, dtype=np.float64, new_axis=1, chunks=(scores.chunks[0], 2))
-        return self.probability_(scores)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -237,71 +164,62 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
             takers = [key for key, solver in self.solvers.items() if name in solver.options]
             if getattr(self, name) is not None and self.solver not in takers:
                 raise InputError(f"{name} applies to solver {', '.join(takers)}; with {self.solver!r} it must be None")
-        _check_number("lam", self.lam, numbers.Real, "above 0 and finite", lambda v: 0 < v < np.inf)
-        _check_number("tol", self.tol, numbers.Real, "at least 0 and finite", lambda v: 0 <= v < np.inf)
-        _check_number("max_passes", self.max_passes, numbers.Integral, "at least 1", lambda v: v >= 1)
-        self._check_calibration()
+        check_constraints(self, self._parameter_constraints)
+        own = self.solvers[self.solver]
+        if own.penalties and (penalty := self.penalty) not in own.penalties:
+            able = [name for name, solver in self.solvers.items() if penalty in solver.penalties]
+            raise InputError(
+                f"solver {self.solver!r} has no penalty {penalty!r}; those that have it: {', '.join(able)}"
+            )
+        if own.check is not None:
+            own.check(self)
 
-    def _check_calibration(self) -> None:
-        if self.calibration is not None and self.calibration not in CALIBRATIONS:
-            raise unknown("calibration", self.calibration, CALIBRATIONS)
-        if self.prior is not None:
-            _check_number("prior", self.prior, numbers.Real, "above 0 and below 1", lambda v: 0 < v < 1)
-            if not _gives_probabilities(self):
-                raise InputError("prior applies to probabilities: calibration must not be None")
-
-    def _solver_options(self) -> dict[str, Any]:
+    def _solver_options(self, seed: int | None = None) -> dict[str, Any]:
+        """Return the keywords of the solver; a random one gets this seed, or one drawn from `random_state`."""
         solver = self.solvers[self.solver]
         options = {name: getattr(self, name) for name in solver.options if getattr(self, name) is not None}
+        if len(solver.penalties) > 1:
+            options["penalty"] = self.penalty
         if solver.random:
-            options["seed"] = int(check_random_state(self.random_state).randint(2**31))
+            options["seed"] = int(check_random_state(self.random_state).randint(2**31)) if seed is None else seed
+        if solver.takes_tol:
+            options["tol"] = self.tol
         return options
 
-    def _as_blocks(self, X: Any, y: Any, sample_weight: Any) -> Blocks:
-        """Return the data as blocks, and set `classes_` and `n_features_in_`."""
-        if isinstance(X, Blocks):
-            if y is not None or sample_weight is not None:
-                raise InputError("Blocks bring their own labels and weights: y and sample_weight must be None")
-            self.classes_, self.n_features_in_ = np.array([-1, 1]), X.n_features
-            return X
-        if _is_dask(X):
-            return self._from_dask(X, y, sample_weight)
-        X, y = validate_data(self, X, y, **ROWS)
-        if y.dtype.kind not in "biu":  # whole numbers are classes, and the check would take longer than a small fit
-            check_classification_targets(y)
-        self.classes_ = _two_classes(y)
-        labels = np.where(y == self.classes_[1], 1, -1)
-        if sample_weight is None:
-            return LocalBlocks([Block.of(X, labels)])
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        kept = weight > 0
-        return LocalBlocks([Block.of(X[kept], labels[kept], weight=weight[kept])])
-
-    def _from_dask(self, X: Any, y: Any, sample_weight: Any) -> Blocks:
-        import dask
-
-        from aucdist.engine.dask import blocks_from_collections, dask_chunks
-
-        if not _is_dask(y) or (sample_weight is not None and not _is_dask(sample_weight)):
-            raise InputError("X is a dask collection: y and sample_weight must be dask collections too")
-        parts = dask.compute(*(dask.delayed(np.unique)(chunk) for chunk in dask_chunks(y)))
-        self.classes_ = _two_classes(np.concatenate(parts))
-        blocks = blocks_from_collections(X, y, sample_weight, encode=_Encode(self.classes_[1]))
-        self.n_features_in_ = blocks.n_features
-        if hasattr(X, "columns"):
-            self.feature_names_in_ = np.asarray(X.columns, dtype=object)
+    def _validated_blocks(self, X: Any, y: Any, sample_weight: Any) -> Blocks:
+        """Check parameters and data, set what describes the data, and return the rows as blocks."""
+        self.check_parameters()
+        blocks = training_blocks(self, X, y, sample_weight)
+        if min(blocks.weight_pos, blocks.weight_neg) <= 0:
+            raise InputError(
+                f"all rows are of one class ({blocks.n_pos} positive, {blocks.n_neg} negative, or weighing nothing): "
+                "both are needed"
+            )
+        if blocks.has_weights and not self.solvers[self.solver].sample_weight:
+            able = [name for name, solver in self.solvers.items() if solver.sample_weight]
+            raise InputError(f"solver {self.solver!r} takes no sample weights; those that do: {', '.join(able)}")
         return blocks
 
-    def _start(self, n_features: int) -> np.ndarray | None:
-        """Return the weights to start from, or None."""
-        if not (self.warm_start and hasattr(self, "coef_")):
-            return None
-        if self.coef_.shape[1] != n_features:
-            raise InputError(f"warm_start: the last fit had {self.coef_.shape[1]} features, this one has {n_features}")
-        return self.coef_[0]
+    def _set_certificate(self, solution: Solution) -> None:
+        """Set the attributes that tell how the fit went."""
+        self.certificate_, self.n_passes_ = solution.certificate, solution.passes
+        self._records = solution.records
 
-    def _warn_unless_converged(self) -> None:
-        """Warn where the fit ended before `tol` was reached, and name the columns whose scale may be why; forget their ranges."""
+    def _training_auc(self, blocks: Blocks) -> float:
+        """Return the AUC of the training rows, or of some of them where that is surely above one half."""
+        raise NotImplementedError
+
+    def _warnings_of_fit(self, blocks: Blocks) -> Iterator[Warning]:
+        """Yield what the user should be warned of after a fit: an early end, and why; scores that rank worse than chance."""
+        yield from self._convergence_warnings()
+        area = self._training_auc(blocks)
+        if area < 0.5:
+            yield RankingWarning(
+                f"the AUC of the training rows is {area:.3g}, worse than chance: the scores rank negative rows above positive "
+                "ones. Another lam or another solver is needed, or other rows"
+            )
+
+    def _convergence_warnings(self) -> Iterator[ConvergenceWarning]:
         c, ranges = self.certificate_, self.__dict__.pop("_fitted_ranges", None)
         if c.status in REACHED:
             return
@@ -311,53 +229,87 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
             if c.status == Status.ROUNDING
             else "the certificate still holds for what was reached"
         )
-        warnings.warn(
+        yield ConvergenceWarning(
             f"{REASONS[c.status]} after {self.n_passes_} passes at a relative gap of {c.relative_gap:.3g} "
             f"(primal {c.primal:.6g}, dual {c.dual:.6g}), above tol={self.tol:g}; {proved}"
-            + ("" if fault is None else f". {fault}"),
-            ConvergenceWarning,
-            stacklevel=4,
+            + ("" if fault is None else f". {fault}")
         )
 
-    def _warn_if_worse_than_chance(self, area: float) -> None:
-        """Warn where the scores rank the training rows worse than chance would, by their AUC."""
-        if area < 0.5:
-            warnings.warn(
-                f"the AUC of the training rows is {area:.3g}, worse than chance: the scores rank negative rows above positive "
-                "ones. Another lam or another solver is needed, or other rows",
-                RankingWarning,
-                stacklevel=4,
-            )
 
+class LinearClassifier(BlockClassifier):
+    """A linear classifier fitted by a solver for one regularisation strength `lam`.
 
-class _Encode:
-    """Labels to -1 and +1; a class, so that it travels to workers."""
+    A subclass is its docstring, its parameters, its solvers, and `_set_fitted`.
+    """
 
-    def __init__(self, positive: Any):
-        self.positive = positive
+    _parameter_constraints: ClassVar[Constraints] = {"lam": above_0(), **BlockClassifier._parameter_constraints}
+    coef_: np.ndarray
+    threshold_: float
 
-    def __call__(self, y: np.ndarray) -> np.ndarray:
-        return np.where(y == self.positive, 1, -1)
+    def __init__(
+        self,
+        *,
+        lam: float = 1e-3,
+        solver: str,
+        tol: float = 1e-3,
+        max_passes: int = 1000,
+        random_state: int | np.random.RandomState | None = None,
+        warm_start: bool = False,
+    ):
+        self.lam = lam
+        self.solver = solver
+        self.tol = tol
+        self.max_passes = max_passes
+        self.random_state = random_state
+        self.warm_start = warm_start
 
+    @property
+    def _ignores_shift(self) -> bool:
+        """Whether the best objective stays the same when a column is shifted, as that of pairs of rows does."""
+        return True
 
-def _is_dask(thing: Any) -> bool:
-    return hasattr(thing, "__dask_graph__")
+    def _shifted(self, blocks: Blocks) -> tuple[Blocks, Shift | None]:
+        """Return the blocks to fit, and by what columns are shifted in them, where the objective stays the same."""
+        fitted, shift = shifted(blocks) if self._ignores_shift else (blocks, None)
+        self._fitted_ranges = fitted.ranges
+        return fitted, shift
 
+    def _solve(self, blocks: Blocks, callback: Callback | None) -> Solution:
+        fitted, shift = self._shifted(blocks)
+        start = self._initial_weights(blocks.n_features)
+        if start is not None and shift is not None:
+            start = self._shifted_start(start, shift)
+        solution = self._solve_from(fitted, start, callback)
+        return solution if shift is None else self._unshifted(solution, shift)
 
-def _two_classes(y: np.ndarray) -> np.ndarray:
-    classes = np.unique(y)
-    if len(classes) > 2:
-        kind = type_of_target(y)
-        raise InputError(
-            f"Only binary classification is supported. The type of the target is {kind}: {len(classes)} classes."
-        )
-    if len(classes) < 2:
-        raise InputError(f"the labels have one class only ({classes[0]!r}): both are needed")
-    return classes
+    def _solve_from(self, blocks: Blocks, start: Any, callback: Callback | None) -> Solution:
+        """Run the solver from these weights until the loop ends it."""
+        rounds = self.solvers[self.solver].rounds(blocks, self.lam, start, **self._solver_options())
+        return solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=callback)
 
+    def _shifted_start(self, start: Any, shift: Shift) -> Any:
+        """Return what scores the rows shifted as `start` scores the rows."""
+        return start
 
-def _check_number(name: str, value: Any, kind: type, wanted: str, holds: Callable[[Any], bool]) -> None:
-    if isinstance(value, bool) or not isinstance(value, kind) or not holds(value):
-        raise InputError(
-            f"{name} is {value!r}; {'an integer' if kind is numbers.Integral else 'a number'} {wanted} is needed"
-        )
+    def _unshifted(self, solution: Solution, shift: Shift) -> Solution:
+        """Return what scores the rows as the solution scores the rows shifted."""
+        return solution
+
+    def _training_auc(self, blocks: Blocks) -> float:
+        return auc_of_rows(blocks, self.coef_[0])
+
+    @property
+    def decision_intercept(self) -> float:
+        """What `decision_function` adds to X w."""
+        return float(self.intercept_[0])
+
+    def _scores(self, X: Any) -> np.ndarray:
+        return scores_of(X, self.coef_[0], self.decision_intercept)
+
+    def _initial_weights(self, n_features: int) -> Any:
+        """Return what the solver starts from: the weights of the last fit, or None."""
+        if not (self.warm_start and hasattr(self, "coef_")):
+            return None
+        if self.coef_.shape[1] != n_features:
+            raise InputError(f"warm_start: the last fit had {self.coef_.shape[1]} features, this one has {n_features}")
+        return self.coef_[0]

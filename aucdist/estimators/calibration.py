@@ -23,6 +23,8 @@ from aucdist.metrics.probability import hull_probabilities
 from aucdist.objectives.probability_maps import IsotonicMap, LinkMap, ProbabilityMap
 from aucdist.selection.folds import fold_numbers
 
+CALIBRATIONS = ("gev", "logit", "isotonic")
+
 N_FOLDS = 5
 """Or as many as the smaller class has rows."""
 SEED = 0
@@ -33,7 +35,7 @@ def calibrated(model: Any, blocks: Blocks) -> ProbabilityMap:
 
     Parameters
     ----------
-    model : LinearClassifier
+    model : RankingClassifier
         Fitted to the blocks. With `calibration`, and maybe `prior`.
     blocks : Blocks
         A copy of the rows of four folds at a time is made where they lie. Numbers and labels of the rows, 9 bytes each, come to
@@ -57,7 +59,7 @@ def out_of_fold(model: Any, blocks: Blocks) -> ScoreCounts:
     for number in range(int(folds.max()) + 1):
         other = clone(model).set_params(calibration=None, prior=None)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the model of all rows has told
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the fit of all rows gives the warning
             other.fit(MappedBlocks(blocks, Side(folds, number, held_out=False)))
         counts.append(count_scores(MappedBlocks(blocks, Side(folds, number, held_out=True)), other.coef_[0]))
     total = counts[0]
@@ -119,8 +121,8 @@ class Side:
 
 
 def _folds(blocks: Blocks, calibration: str) -> np.ndarray:
-    told = blocks.without_memory().reduce(_rows)
-    row_id, y = np.concatenate(told["row_id"]), np.concatenate(told["y"])
+    rows = blocks.without_memory().reduce(_ids_and_labels)
+    row_id, y = np.concatenate(rows["row_id"]), np.concatenate(rows["y"])
     fewest = min(int((y > 0).sum()), int((y < 0).sum()))
     if fewest < 2:
         raise InputError(
@@ -132,6 +134,6 @@ def _folds(blocks: Blocks, calibration: str) -> np.ndarray:
     return folds
 
 
-def _rows(block: Block, memory: None) -> tuple[None, Summary]:
+def _ids_and_labels(block: Block, memory: None) -> tuple[None, Summary]:
     there = block.weights() > 0
     return None, {"row_id": [block.row_id[there]], "y": [block.y[there]]}

@@ -1,18 +1,16 @@
 """The hinge of single rows: a linear support vector machine with an L1 or an L2 penalty."""
 
-import numbers
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import clone
 
 from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError, unknown
-from aucdist.estimators.base import LinearClassifier, _check_number
-from aucdist.estimators.conditioning import with_rounded_intercept
-from aucdist.estimators.scores import auc_of_rows
+from aucdist.estimators.base import LinearClassifier
+from aucdist.estimators.conditioning import Shift, with_rounded_intercept
+from aucdist.estimators.parameters import Constraints, OneOf, Switch, above_0
 from aucdist.objectives.hinge import EQUAL, PENALTIES, ClassWeight
 from aucdist.solvers.base import Callback, Round, Solution, Solver, solve
 from aucdist.solvers.hinge.columns import hinge_scd
@@ -24,10 +22,14 @@ from aucdist.solvers.pairs.sampling import ResumableRound
 ONE_OVER_N = "1/n"
 ONE_OVER_LAM = "1/lam"
 BALANCED = "balanced"
-DUAL = ("sdcd", "cdcd")
-BOTH = ("scd", "comid", "rda")
-SOLVERS_OF = {"l1": (*BOTH, "psa"), "l2": (*DUAL, *BOTH, "pegasos")}
-"""The solvers for each penalty."""
+L1_OR_L2 = ("l1", "l2")
+
+
+def _check_radius(model: Any) -> None:
+    if model.radius is None:
+        raise InputError(
+            "solver psa needs radius, the largest sum of absolute weights: such as that of another solver's coef_"
+        )
 
 
 class HingeClassifier(LinearClassifier):
@@ -109,13 +111,22 @@ class HingeClassifier(LinearClassifier):
     """
 
     solvers: ClassVar[dict[str, Solver]] = {
-        "sdcd": Solver(hinge_sdcd, random=True),
-        "cdcd": Solver(hinge_cdcd),
-        "scd": Solver(hinge_scd, ("eta", "average"), random=True),
-        "comid": Solver(hinge_comid, ("eta", "average")),
-        "rda": Solver(hinge_rda, ("eta", "average")),
-        "psa": Solver(hinge_psa, ("eta", "average", "radius")),
-        "pegasos": Solver(hinge_pegasos, ("average",), random=True),
+        "sdcd": Solver(hinge_sdcd, random=True, penalties=("l2",), resumes=True, penalises_intercept=True),
+        "cdcd": Solver(hinge_cdcd, penalties=("l2",), resumes=True, penalises_intercept=True),
+        "scd": Solver(hinge_scd, ("eta", "average"), random=True, penalties=L1_OR_L2),
+        "comid": Solver(hinge_comid, ("eta", "average"), penalties=L1_OR_L2),
+        "rda": Solver(hinge_rda, ("eta", "average"), penalties=L1_OR_L2),
+        "psa": Solver(hinge_psa, ("eta", "average", "radius"), penalties=("l1",), check=_check_radius),
+        "pegasos": Solver(hinge_pegasos, ("average",), random=True, penalties=("l2",)),
+    }
+    _parameter_constraints: ClassVar[Constraints] = {
+        **LinearClassifier._parameter_constraints,
+        "lam": above_0((ONE_OVER_N,)),
+        "penalty": OneOf(PENALTIES),
+        "eta": above_0((ONE_OVER_LAM,), optional=True),
+        "radius": above_0(optional=True),
+        "average": Switch(optional=True),
+        "fit_intercept": Switch(),
     }
     resume_: HingeStart
 
@@ -145,72 +156,50 @@ class HingeClassifier(LinearClassifier):
         self.average = average
         self.radius = radius
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, callback: Callback | None = None) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X, y, sample_weight, callback
-            As in `PairwiseHingeClassifier.fit`.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        InputError
-            A ValueError: for a parameter outside its range, or data that cannot be used.
-        """
-        blocks = self._prepare(X, y, sample_weight)
+    def _solve_from(self, blocks: Blocks, start: Any, callback: Callback | None) -> Solution:
         lam = 1.0 / blocks.n_samples if self.lam == ONE_OVER_N else self.lam
         options = self._solver_options() | {
             "intercept": bool(self.fit_intercept),
             "class_weight": self._weights_of_classes(blocks),
         }
-        if self.solver in BOTH:
-            options["penalty"] = self.penalty
         if self.eta == ONE_OVER_LAM:
             options["eta"] = 1.0 / lam
         zeros: list[float] = []
-        fitted, shift = self._shifted(blocks)
-        start = self._start(blocks.n_features)
-        if shift is not None and start is not None:
-            start = shift.with_intercept(start)
-        rounds = self.solvers[self.solver].rounds(fitted, lam, start, **options)
-        noted = _noting_zeros(rounds, blocks.n_features, zeros)
-        solution = solve(noted, tol=self.tol, max_passes=self.max_passes, callback=callback)
+        rounds = self.solvers[self.solver].rounds(blocks, lam, start, **options)
+        rounds = _noting_zeros(rounds, blocks.n_features, zeros)
+        solution = solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=callback)
         for record, zero in zip(solution.records, zeros, strict=False):  # a round that diverged has no record
             record["zeros"] = zero
-        if shift is not None:
-            solution = replace(with_rounded_intercept(solution, shift, self.tol), w=shift.undone(solution.w))
-        self._take(solution, blocks)
-        return self
+        return solution
 
     @property
     def _ignores_shift(self) -> bool:
         """With an intercept that is not penalised; that of dual coordinate descent is."""
-        return bool(self.fit_intercept) and self.solver not in DUAL
+        return bool(self.fit_intercept) and not self.solvers[self.solver].penalises_intercept
 
-    def _take(self, solution: Solution, blocks: Blocks) -> None:
+    def _shifted_start(self, start: Any, shift: Shift) -> Any:
+        return shift.with_intercept(start)
+
+    def _unshifted(self, solution: Solution, shift: Shift) -> Solution:
+        return replace(with_rounded_intercept(solution, shift, self.tol), w=shift.undone(solution.w))
+
+    def _set_fitted(self, solution: Solution, blocks: Blocks) -> None:
         if hasattr(self, "resume_"):
             del self.resume_
         if self.warm_start and isinstance(solution.last, ResumableRound):
             self.resume_ = solution.last.resume()
-        self._note(solution)
+        self._set_certificate(solution)
         w = solution.w if self.fit_intercept else np.append(solution.w, 0.0)
         self.coef_, self.intercept_ = w[np.newaxis, :-1], w[-1:]
         self.threshold_ = -float(w[-1])
-        self._warn_unless_converged()
-        self._warn_if_worse_than_chance(auc_of_rows(blocks, self.coef_[0]))
 
-    def _start(self, n_features: int) -> Any:
-        start = super()._start(n_features)
-        if start is None:
+    def _initial_weights(self, n_features: int) -> Any:
+        weights = super()._initial_weights(n_features)
+        if weights is None:
             return None
-        if self.solver in DUAL:
-            return getattr(self, "resume_", start)
-        return np.append(start, self.intercept_) if self.fit_intercept else start
+        if self.solvers[self.solver].resumes:
+            return getattr(self, "resume_", weights)
+        return np.append(weights, self.intercept_) if self.fit_intercept else weights
 
     def _weights_of_classes(self, blocks: Blocks) -> ClassWeight:
         """Return what the weights of negative and positive rows are multiplied with."""
@@ -225,40 +214,21 @@ class HingeClassifier(LinearClassifier):
         return neg, pos
 
     def check_parameters(self) -> None:
-        """Check every parameter, as `fit` does first."""
-        if isinstance(self.lam, str) and self.lam != ONE_OVER_N:
-            raise InputError(f"lam is {self.lam!r}; a number above 0 or {ONE_OVER_N!r} is needed")
-        plain = clone(self).set_params(lam=1.0) if isinstance(self.lam, str) else self
-        super(HingeClassifier, plain).check_parameters()
-        if self.penalty not in PENALTIES:
-            raise unknown("penalty", self.penalty, PENALTIES)
-        if self.solver not in SOLVERS_OF[self.penalty]:
-            allowed = ", ".join(SOLVERS_OF[self.penalty])
-            raise InputError(f"solver {self.solver!r} has no penalty {self.penalty!r}; those that have it: {allowed}")
-        self._check_class_weight()
-        for name in ("eta", "radius"):
-            value = getattr(self, name)
-            if value is not None and (name, value) != ("eta", ONE_OVER_LAM):
-                _check_number(name, value, numbers.Real, "above 0 and finite", lambda v: 0 < v < np.inf)
-        if self.solver == "psa" and self.radius is None:
-            raise InputError(
-                "solver psa needs radius, the largest sum of absolute weights: such as that of another solver's coef_"
-            )
-        if self.average is not None and not isinstance(self.average, bool | np.bool_):
-            raise InputError(f"average is {self.average!r}; True, False or None is needed")
-        if not isinstance(self.fit_intercept, bool | np.bool_):
-            raise InputError(f"fit_intercept is {self.fit_intercept!r}; True or False is needed")
+        """Check every parameter, as `fit` does first.
 
-    def _check_class_weight(self) -> None:
+        Raises
+        ------
+        InputError
+            Naming the parameter, its value and what is allowed.
+        """
+        super().check_parameters()
         given = self.class_weight
-        if given is None or given == BALANCED:
+        if given is None or (isinstance(given, str) and given == BALANCED):
             return
         if not isinstance(given, Mapping):
             raise InputError(f"class_weight is {given!r}; a dict of classes, {BALANCED!r} or None is needed")
         for label, weight in given.items():
-            _check_number(
-                f"class_weight of {label!r}", weight, numbers.Real, "above 0 and finite", lambda v: 0 < v < np.inf
-            )
+            above_0().check(f"class_weight of {label!r}", weight)
 
 
 def _noting_zeros(rounds: Iterator[Round], n_features: int, zeros: list[float]) -> Iterator[Round]:

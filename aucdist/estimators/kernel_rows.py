@@ -113,14 +113,14 @@ def standard_scaling(blocks: Blocks) -> Preprocessor:
     with np.errstate(
         over="ignore", invalid="ignore", divide="ignore"
     ):  # what is beyond floating point is refused below
-        told = blocks.without_memory().reduce(_moments)
-        total = told["moments"]
+        found = blocks.without_memory().reduce(_moments)
+        total = found["moments"]
         # By the values themselves: rounding leaves a constant column a variance just above zero.
         factor = 1.0 / np.where(total.low == total.high, 1.0, np.sqrt(total.m2 / total.count))
     if not (np.isfinite(factor) & (factor > 0)).all():
         bad = int(np.argmin(np.isfinite(factor) & (factor > 0)))
         raise InputError(f"feature {bad} (from 0): its values are too large or too small to scale them; use scale=None")
-    return Preprocessor((), "standard", None if any(told["sparse"]) else total.mean, factor)
+    return Preprocessor((), "standard", None if any(found["sparse"]) else total.mean, factor)
 
 
 def _moments(block: Block, memory: None) -> tuple[None, Summary]:

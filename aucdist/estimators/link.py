@@ -3,20 +3,21 @@
 import itertools
 import numbers
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from sklearn.utils import check_random_state
 
 from aucdist.engine.blocks import Blocks
-from aucdist.errors import InputError, unknown
-from aucdist.estimators.base import LinearClassifier, _check_number
-from aucdist.estimators.conditioning import with_rounded_intercept
-from aucdist.estimators.scores import auc_of_rows, separates
-from aucdist.objectives.links import LINKS, Link, LinkLoss, check_shape
+from aucdist.errors import InputError
+from aucdist.estimators.base import LinearClassifier
+from aucdist.estimators.conditioning import Shift, with_rounded_intercept
+from aucdist.estimators.parameters import Constraints, Number, OneOf, Switch, count, share
+from aucdist.estimators.scores import probabilities_of, separates
+from aucdist.objectives.links import LINKS, LOSSES, Link, LinkLoss, check_shape
 from aucdist.objectives.probability_maps import LinkMap
 from aucdist.solvers.base import Callback, Solution, Solver, solve
 from aucdist.solvers.links.gev_shape import Shape, map_shape
@@ -32,6 +33,14 @@ MOST_SHAPE_ROUNDS = 200
 
 class SeparationWarning(UserWarning):
     """The training rows are separated: the data set no limit to the weights, so `lam` alone decides how sure the model is."""
+
+
+def _check_curvature(model: "LinkClassifier") -> None:
+    if model._loss_at(0.0).largest_curvature is None:
+        raise InputError(
+            f"solver {model.solver!r} needs a loss whose curvature has a bound, and the likelihood of {model.link} has none: "
+            "take solver='newton' or 'gradient', or loss='calibrated'"
+        )
 
 
 class LinkClassifier(LinearClassifier):
@@ -122,10 +131,21 @@ class LinkClassifier(LinearClassifier):
 
     solvers: ClassVar[dict[str, Solver]] = {
         "newton": Solver(newton),
-        "lipschitz": Solver(lipschitz, ("momentum",)),
+        "lipschitz": Solver(lipschitz, ("momentum",), check=_check_curvature),
         "gradient": Solver(gradient),
     }
-    probabilistic = True
+    _parameter_constraints: ClassVar[Constraints] = {
+        **LinearClassifier._parameter_constraints,
+        "prior": share(optional=True),
+        "link": OneOf(LINKS),
+        "loss": OneOf(LOSSES),
+        "xi": Number("from -1", lambda v: not np.isnan(v), words=SHAPES, optional=True),
+        "shape_rounds": count(optional=True),
+        "shape_samples": count(40, optional=True),
+        "fit_intercept": Switch(),
+        "penalise_intercept": Switch(),
+        "momentum": Switch(optional=True),
+    }
     probability_: LinkMap
 
     def __init__(
@@ -160,100 +180,74 @@ class LinkClassifier(LinearClassifier):
         self.shape_rounds = shape_rounds
         self.shape_samples = shape_samples
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, callback: Callback | None = None) -> Self:
-        """Fit the model.
+    def predict_proba(self, X: Any) -> Any:
+        """Return the probabilities of the classes.
 
         Parameters
         ----------
-        X, y, sample_weight, callback
-            As of every estimator here: arrays, sparse rows, a DataFrame, dask collections or `Blocks`.
+        X : array-like, sparse, DataFrame or dask collection of shape (n_samples, n_features)
 
         Returns
         -------
-        self
+        ndarray of shape (n_samples, 2), float64; a dask Array for a dask collection
+            In the order of `classes_`; exactly 0 and 1 are possible.
+        """
+        return probabilities_of(self.decision_function(X), self.probability_)
+
+    def check_parameters(self) -> None:
+        """Check every parameter, as `fit` does first.
 
         Raises
         ------
         InputError
-            A ValueError: for a parameter outside its range, or data that cannot be used.
-
-        Warns
-        -----
-        SeparationWarning
-            If a hyperplane parts the classes.
-        ConvergenceWarning
-            If the fit ended before `tol` was reached.
+            Naming the parameter, its value and what is allowed.
         """
-        blocks = self._prepare(X, y, sample_weight)
-        fitted, shift = self._shifted(blocks)
-        shape = self._shape(fitted)
-        start = self._start(blocks.n_features)
-        if shift is not None and start is not None:
-            start = shift.with_intercept(start)
-        if start is None and shape is not None:
-            start = shape.theta
-        xi = float(self.xi or 0.0) if shape is None else shape.xi  # a number then
-        loss = LinkLoss(Link(self.link, xi), self.loss)
-        options = self._solver_options() | self._intercept_options() | {"loss": loss}
-        if not loss.convex:
-            options["gradient_tol"] = self.tol
-        rounds = self.solvers[self.solver].rounds(fitted, self.lam, start, **options)
-        self._loss = loss
-        solution = solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=callback)
-        if shift is not None:
-            assert isinstance(solution.last, LinkRound)
-            intercept = solution.last.intercept - shift.along(solution.w)
-            solution = with_rounded_intercept(solution, shift, self.tol)
-            solution = replace(solution, last=replace(solution.last, intercept=intercept))
-        self._take(solution, blocks)
-        return self
+        super().check_parameters()
+        if self.xi is not None and self.link != "gev":
+            raise InputError(f"xi applies to link gev; with {self.link!r} it must be None")
+        if isinstance(self.xi, numbers.Real):
+            check_shape(float(self.xi))
+            self._loss_at(float(self.xi))  # which refuses a shape that the loss cannot have
+        method = self._shape_method()
+        if self.shape_rounds is not None and method is None:
+            raise InputError("shape_rounds applies to xi 'map' and 'bayes'; elsewhere it must be None")
+        if self.shape_samples is not None and method != "bayes":
+            raise InputError("shape_samples applies to xi 'bayes'; elsewhere it must be None")
+        if self.penalise_intercept and not self.fit_intercept:
+            raise InputError(
+                "penalise_intercept is True, but fit_intercept is False: there is no intercept to penalise"
+            )
 
     @property
     def _ignores_shift(self) -> bool:
         """With an intercept that is not penalised."""
         return bool(self.fit_intercept) and not self.penalise_intercept
 
-    def check_parameters(self) -> None:
-        """Check every parameter, as `fit` does first."""
-        super().check_parameters()
-        if self.link not in LINKS:
-            raise unknown("link", self.link, LINKS)
-        self._check_shape()
-        loss = LinkLoss(Link(self.link, float(self.xi) if isinstance(self.xi, numbers.Real) else 0.0), self.loss)
-        if self.solver == "lipschitz" and loss.largest_curvature is None:
-            raise InputError(
-                f"solver 'lipschitz' needs a loss whose curvature has a bound, and the likelihood of {self.link} has none: take "
-                "solver='newton' or 'gradient', or loss='calibrated'"
-            )
-        for name in ("fit_intercept", "penalise_intercept"):
-            if not isinstance(getattr(self, name), bool | np.bool_):
-                raise InputError(f"{name} is {getattr(self, name)!r}; True or False is needed")
-        if self.penalise_intercept and not self.fit_intercept:
-            raise InputError(
-                "penalise_intercept is True, but fit_intercept is False: there is no intercept to penalise"
-            )
-        if self.momentum is not None and not isinstance(self.momentum, bool | np.bool_):
-            raise InputError(f"momentum is {self.momentum!r}; True, False or None is needed")
+    def _shifted_start(self, start: Any, shift: Shift) -> Any:
+        return shift.with_intercept(start)
 
-    def _check_shape(self) -> None:
-        if self.xi is not None and self.link != "gev":
-            raise InputError(f"xi applies to link gev; with {self.link!r} it must be None")
-        if isinstance(self.xi, str):
-            if self.xi not in SHAPES:
-                raise InputError(f"xi is {self.xi!r}; a number from -1, 'map', 'bayes' or None is needed")
-        elif self.xi is not None:
-            _check_number("xi", self.xi, numbers.Real, "from -1", lambda v: not np.isnan(v))
-            check_shape(float(self.xi))
-        if self.shape_rounds is not None:
-            if self._method() is None:
-                raise InputError("shape_rounds applies to xi 'map' and 'bayes'; elsewhere it must be None")
-            _check_number("shape_rounds", self.shape_rounds, numbers.Integral, "at least 1", lambda v: v >= 1)
-        if self.shape_samples is not None:
-            if self._method() != "bayes":
-                raise InputError("shape_samples applies to xi 'bayes'; elsewhere it must be None")
-            _check_number("shape_samples", self.shape_samples, numbers.Integral, "at least 40", lambda v: v >= 40)
+    def _unshifted(self, solution: Solution, shift: Shift) -> Solution:
+        last = solution.last
+        assert isinstance(last, LinkRound)
+        last = replace(last, intercept=last.intercept - shift.along(solution.w))
+        return replace(with_rounded_intercept(solution, shift, self.tol), last=last)
 
-    def _method(self) -> str | None:
+    def _solve_from(self, blocks: Blocks, start: Any, callback: Callback | None) -> Solution:
+        shape = self._find_shape(blocks)
+        if start is None and shape is not None:
+            start = shape.theta
+        self._loss = self._loss_at(float(self.xi or 0.0) if shape is None else shape.xi)  # xi is a number then
+        options = self._solver_options() | self._intercept_options() | {"loss": self._loss}
+        if not self._loss.convex:
+            options["gradient_tol"] = self.tol
+        rounds = self.solvers[self.solver].rounds(blocks, self.lam, start, **options)
+        return solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=callback)
+
+    def _loss_at(self, xi: float) -> LinkLoss:
+        """Return the loss of the link with this shape."""
+        return LinkLoss(Link(self.link, xi), self.loss)
+
+    def _shape_method(self) -> str | None:
         """Return how the shape is looked for; None where it is given, or the link has none."""
         if self.link != "gev" or isinstance(self.xi, numbers.Real):
             return None
@@ -262,10 +256,10 @@ class LinkClassifier(LinearClassifier):
     def _intercept_options(self) -> dict[str, bool]:
         return {"fit_intercept": bool(self.fit_intercept), "penalise_intercept": bool(self.penalise_intercept)}
 
-    def _shape(self, blocks: Blocks) -> Shape | BayesShape | None:
+    def _find_shape(self, blocks: Blocks) -> Shape | BayesShape | None:
         """Look for the shape; None where there is nothing to look for."""
         self.__dict__.pop("xi_trace_", None)
-        method = self._method()
+        method = self._shape_method()
         if method is None:
             return None
         most_xi = MOST_XI if self.loss == "calibrated" else np.inf
@@ -283,21 +277,21 @@ class LinkClassifier(LinearClassifier):
                 f"the shape xi reached {most_xi}, beyond which the calibrated loss has no least value; with loss='likelihood' it "
                 "has no such limit",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=5,  # the caller of `fit`
             )
         self.xi_trace_ = pd.DataFrame({"round": number, **shape.row()} for number, shape in enumerate(found, start=1))
         return found[-1]
 
-    def _start(self, n_features: int) -> np.ndarray | None:
-        start = super()._start(n_features)
-        if start is None:
+    def _initial_weights(self, n_features: int) -> np.ndarray | None:
+        weights = super()._initial_weights(n_features)
+        if weights is None:
             return None
-        return np.append(start, self.intercept_[0] if self.fit_intercept else 0.0)
+        return np.append(weights, self.intercept_[0] if self.fit_intercept else 0.0)
 
-    def _take(self, solution: Solution, blocks: Blocks) -> None:
+    def _set_fitted(self, solution: Solution, blocks: Blocks) -> None:
         last = solution.last
         assert isinstance(last, LinkRound)
-        self._note(solution)
+        self._set_certificate(solution)
         self.gradient_norm_ = last.gradient_norm
         self.__dict__.pop("xi_", None)
         link = self._loss.link
@@ -309,20 +303,16 @@ class LinkClassifier(LinearClassifier):
         # Where the corrected odds are even.
         self.threshold_ = link.score(1.0 / (1.0 + whole.odds)) - last.intercept
         self.probability_ = whole.shifted(self.threshold_)
-        self._warn_unless_converged()
-        self._warn_if_separated(blocks)
-        self._warn_if_worse_than_chance(auc_of_rows(blocks, self.coef_[0]))
 
     @property
     def decision_intercept(self) -> float:
         """What `decision_function` adds to X w."""
         return -self.threshold_
 
-    def _warn_if_separated(self, blocks: Blocks) -> None:
+    def _warnings_of_fit(self, blocks: Blocks) -> Iterator[Warning]:
+        yield from super()._warnings_of_fit(blocks)
         if separates(blocks, self.coef_[0]):
-            warnings.warn(
+            yield SeparationWarning(
                 "the weights separate the classes of the training rows completely: the fit is finite thanks to lam alone, which "
-                f"also decides how near to 0 and 1 the probabilities are (lam={self.lam:g})",
-                SeparationWarning,
-                stacklevel=4,
+                f"also decides how near to 0 and 1 the probabilities are (lam={self.lam:g})"
             )

@@ -1,22 +1,20 @@
 """The margin-mean support vector machine on a sample, by values of its loss alone: U-ZOVR, and its first-order yardstick."""
 
-import numbers
 import warnings
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from aucdist.data.block import Block
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.split import scrambled
 from aucdist.engine.blocks import Blocks, LocalBlocks
 from aucdist.engine.mapped import MappedBlocks
-from aucdist.errors import InputError, unknown
-from aucdist.estimators.base import ROWS, LinearClassifier, RankingWarning, _check_number, _is_dask
+from aucdist.errors import InputError
+from aucdist.estimators.base import BlockClassifier, RankingWarning
 from aucdist.estimators.kernel_rows import (
     NO_SCALING,
     GramRows,
@@ -28,7 +26,8 @@ from aucdist.estimators.kernel_rows import (
     rows_of,
     standard_scaling,
 )
-from aucdist.estimators.scores import count_scores
+from aucdist.estimators.parameters import Constraints, OneOf, above_0, at_least_0, count
+from aucdist.estimators.scores import count_scores, scores_of
 from aucdist.metrics.auc import auc, best_threshold
 from aucdist.objectives.margin_mean import median_distance
 from aucdist.sampling.distance import DistanceUnderSampler, Hyperplane
@@ -37,7 +36,6 @@ from aucdist.solvers.margin_mean.svrg import svrg
 from aucdist.solvers.margin_mean.zovr import zo_sgd, zovr
 
 KERNELS = ("linear", "rbf")
-SCALES = ("standard", None)
 GRAM_BYTES = 2**30
 LOSS = 0.02
 """The AUC by which a sample's fit may fall behind the sampler's hyperplane before all rows are taken."""
@@ -45,7 +43,7 @@ FEW = 1000
 """So many rows tell the median distance."""
 
 
-class MarginMeanClassifier(LinearClassifier):
+class MarginMeanClassifier(BlockClassifier):
     """A support vector machine that also widens the mean margin, trained on a sample of the larger class.
 
     Minimises ``|w|^2 / 2 - lam1 mean of D_i y_i w.x_i + lam2 mean of max(0, 1 - y_i w.x_i)`` over the sample, D_i being the ratio
@@ -64,8 +62,8 @@ class MarginMeanClassifier(LinearClassifier):
     sampler : "auto", None or object, default="auto"
         What picks the rows of the fit, after scaling. ``"auto"`` is a `DistanceUnderSampler` of the default parameters, unless
         the fit then ranks all training rows worse than the sampler's hyperplane does, by an AUC of 0.02 or more: then all rows
-        are taken, with a RankingWarning (``linear`` only). None takes all rows. Another object needs `fit_resample`, and unless it is a `DistanceUnderSampler` rows in one block and no
-        weights.
+        are taken, with a RankingWarning (``linear`` only). None takes all rows. Another object needs `fit_resample`, and
+        unless it is a `DistanceUnderSampler` rows in one block and no weights.
     lam1, lam2 : float, default=1.0, 10.0
         Weights of the margin mean, at least 0, and of the loss, above 0. A larger lam1 finds more of the positives.
     tol : float, default=1e-3
@@ -139,6 +137,19 @@ class MarginMeanClassifier(LinearClassifier):
         "zo-sgd": Solver(zo_sgd, ("mu", "n_directions"), random=True),
         "svrg": Solver(svrg, random=True),
     }
+    _parameter_constraints: ClassVar[Constraints] = {
+        "kernel": OneOf(KERNELS),
+        "scale": OneOf(("standard",), optional=True),
+        "lam1": at_least_0(),
+        "lam2": above_0(),
+        **BlockClassifier._parameter_constraints,
+        "n_outer": count(),
+        "n_inner": count(optional=True),
+        "mu": above_0(optional=True),
+        "n_directions": count(optional=True),
+        "sigma": above_0(("median",), optional=True),
+        "gram_bytes": count(optional=True),
+    }
 
     def __init__(
         self,
@@ -175,104 +186,13 @@ class MarginMeanClassifier(LinearClassifier):
         self.scale = scale
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, callback: Callback | None = None) -> Self:
-        """Sample and fit.
+    _scaling: Preprocessor
+    sample_counts_: tuple[int, int]
 
-        Parameters
-        ----------
-        X, y, sample_weight, callback
-            As of every estimator here: arrays, sparse rows, a DataFrame, dask collections or `Blocks`.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        InputError
-            A ValueError: for a parameter outside its range, data that cannot be used, a sampler that leaves one class only, or
-            rows of a Gram matrix beyond `gram_bytes`.
-        """
-        blocks = self._prepare(X, y, sample_weight)
-        seeds = check_random_state(self.random_state).randint(2**31, size=2).tolist()
-        scaling = standard_scaling(blocks) if self.scale == "standard" else NO_SCALING
-        sample, plane = self._sample(blocks, scaling, seeds[0])
-        area = self._fit_sample(blocks, sample, scaling, seeds, callback)
-        if self.sampler == "auto" and self.kernel == "linear" and plane is not None:
-            by_plane = auc(count_scores(MappedBlocks(blocks, Prepare(scaling)), plane.w))
-            if area < by_plane - LOSS:
-                area = self._fit_all_rows(blocks, scaling, seeds, callback, area, by_plane)
-        self._warn_unless_converged()
-        self._warn_if_worse_than_chance(area)
-        return self
-
-    def _fit_all_rows(
-        self,
-        blocks: Blocks,
-        scaling: Preprocessor,
-        seeds: list[int],
-        callback: Callback | None,
-        area: float,
-        by_plane: float,
-    ) -> float:
-        """Fit all rows in place of the sample, unless that ranks them even worse; return the AUC."""
-        before = dict(self.__dict__)
-        sample = MappedBlocks(blocks, Prepare(scaling))
-        found = self._fit_sample(blocks, sample, scaling, seeds, callback)
-        if found < area:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            return area
-        warnings.warn(
-            f"the rows nearest to the sampler's hyperplane led to an AUC of {area:.3g} on all training rows, where the "
-            f"hyperplane itself has {by_plane:.3g}: the fit is of all rows, whose AUC is {found:.3g}. sampler=None says so "
-            "without a try",
-            RankingWarning,
-            stacklevel=4,
-        )
-        return found
-
-    def _fit_sample(
-        self, blocks: Blocks, sample: Blocks, scaling: Preprocessor, seeds: list[int], callback: Callback | None
-    ) -> float:
-        """Fit the rows of the sample, and return the AUC of all rows."""
-        self.sample_counts_ = (sample.n_neg, sample.n_pos)
-        if 0 in self.sample_counts_:
-            raise InputError(
-                f"the sampler left {sample.n_neg} negative and {sample.n_pos} positive rows: both classes are needed"
-            )
-        if self.scale == "standard" and self.sampler is not None:
-            # There is no bias: the sample's own middle is where the boundary has to pass.
-            again = standard_scaling(sample)
-            scaling, sample = composed(scaling, again), MappedBlocks(sample, again.transform)
-        self._forget()
-        if self.kernel == "rbf":
-            sample = self._in_feature_space(sample, seeds[0])
-        solver = self.solvers[self.solver]
-        options = {name: getattr(self, name) for name in solver.options if getattr(self, name) is not None}
-        rounds = solver.rounds(
-            sample, self.lam1, self.lam2, seed=seeds[1], gram=self.kernel == "rbf", n_outer=self.n_outer,
-            n_inner=self.n_inner, **options,
-        )  # fmt: skip
-        self._scaling = scaling
-        return self._take(solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=callback), blocks)
-
-    def decision_function(self, X: Any) -> Any:
-        """Return scores: positive means the positive class.
-
-        Parameters
-        ----------
-        X : as in `fit`, of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,), float64; a dask Array for a dask collection
-        """
-        check_is_fitted(self)
-        if _is_dask(X) or hasattr(self, "coef_"):
-            return super().decision_function(X)
-        X = validate_data(self, X, reset=False, **ROWS)
-        return self._machine().scores(Block.of(X, np.ones(X.shape[0]))) - self.threshold_
+    @property
+    def decision_intercept(self) -> float:
+        """What `decision_function` adds to X w, or to the sums of kernel values."""
+        return -self.threshold_
 
     def check_parameters(self) -> None:
         """Check every parameter, as `fit` does first.
@@ -282,27 +202,75 @@ class MarginMeanClassifier(LinearClassifier):
         InputError
             Naming the parameter, its value and what is allowed.
         """
-        for name, allowed in (("kernel", KERNELS), ("solver", self.solvers), ("scale", SCALES)):
-            if getattr(self, name) not in allowed:
-                raise unknown(name, getattr(self, name), allowed)
-        for name in ("mu", "n_directions"):
-            if getattr(self, name) is not None and name not in self.solvers[self.solver].options:
-                raise InputError(f"{name} applies to solver zovr, zo-sgd; with {self.solver!r} it must be None")
+        super().check_parameters()
         for name in ("sigma", "gram_bytes"):
             if getattr(self, name) is not None and self.kernel != "rbf":
                 raise InputError(f"{name} applies to kernel rbf; with {self.kernel!r} it must be None")
         if not (self.sampler is None or self.sampler == "auto" or hasattr(self.sampler, "fit_resample")):
             raise InputError(f"sampler is {self.sampler!r}; 'auto', None or an object with fit_resample is needed")
-        if isinstance(self.sigma, str) and self.sigma != "median":
-            raise InputError(f"sigma is {self.sigma!r}; a number above 0, 'median' or None is needed")
-        _check_number("lam1", self.lam1, numbers.Real, "at least 0 and finite", lambda v: 0 <= v < np.inf)
-        _check_number("tol", self.tol, numbers.Real, "at least 0 and finite", lambda v: 0 <= v < np.inf)
-        for name in ("lam2", "mu", "sigma"):
-            if not isinstance(getattr(self, name), str | None):
-                _check_number(name, getattr(self, name), numbers.Real, "above 0 and finite", lambda v: 0 < v < np.inf)
-        for name in ("max_passes", "n_outer", "n_inner", "n_directions", "gram_bytes"):
-            if getattr(self, name) is not None:
-                _check_number(name, getattr(self, name), numbers.Integral, "at least 1", lambda v: v >= 1)
+
+    def _solve(self, blocks: Blocks, callback: Callback | None) -> Solution:
+        seeds = check_random_state(self.random_state).randint(2**31, size=2).tolist()
+        scaling = standard_scaling(blocks) if self.scale == "standard" else NO_SCALING
+        sample, plane = self._sample(blocks, scaling, seeds[0])
+        solution = self._solve_sample(sample, scaling, seeds, callback)
+        if self.sampler == "auto" and self.kernel == "linear" and plane is not None:
+            by_plane = auc(count_scores(MappedBlocks(blocks, Prepare(scaling)), plane.w))
+            area = self._auc_of_all_rows(blocks, solution)
+            if area < by_plane - LOSS:
+                return self._solve_all_rows(blocks, scaling, seeds, callback, solution, (area, by_plane))
+        return solution
+
+    def _auc_of_all_rows(self, blocks: Blocks, solution: Solution) -> float:
+        return auc(count_scores(MappedBlocks(blocks, Prepare(self._scaling)), solution.w))
+
+    def _solve_all_rows(
+        self,
+        blocks: Blocks,
+        scaling: Preprocessor,
+        seeds: list[int],
+        callback: Callback | None,
+        of_sample: Solution,
+        areas: tuple[float, float],
+    ) -> Solution:
+        """Fit all rows in place of the sample, unless that ranks them even worse."""
+        before = self._scaling, self.sample_counts_
+        solution = self._solve_sample(MappedBlocks(blocks, Prepare(scaling)), scaling, seeds, callback)
+        area = self._auc_of_all_rows(blocks, solution)
+        if area < areas[0]:
+            self._scaling, self.sample_counts_ = before
+            return of_sample
+        warnings.warn(
+            f"the rows nearest to the sampler's hyperplane led to an AUC of {areas[0]:.3g} on all training rows, where the "
+            f"hyperplane itself has {areas[1]:.3g}: the fit is of all rows, whose AUC is {area:.3g}. sampler=None fits all rows "
+            "at once",
+            RankingWarning,
+            stacklevel=5,  # the caller of `fit`
+        )
+        return solution
+
+    def _solve_sample(
+        self, sample: Blocks, scaling: Preprocessor, seeds: list[int], callback: Callback | None
+    ) -> Solution:
+        """Fit the rows of the sample."""
+        self.sample_counts_ = (sample.n_neg, sample.n_pos)
+        if 0 in self.sample_counts_:
+            raise InputError(
+                f"the sampler left {sample.n_neg} negative and {sample.n_pos} positive rows: both classes are needed"
+            )
+        if self.scale == "standard" and self.sampler is not None:
+            # There is no bias: the sample's own middle is where the boundary has to pass.
+            again = standard_scaling(sample)
+            scaling, sample = composed(scaling, again), MappedBlocks(sample, again.transform)
+        self._forget_last_fit()
+        if self.kernel == "rbf":
+            sample = self._in_feature_space(sample, seeds[0])
+        self._scaling = scaling
+        rounds = self.solvers[self.solver].rounds(
+            sample, self.lam1, self.lam2, gram=self.kernel == "rbf", n_outer=self.n_outer, n_inner=self.n_inner,
+            **self._solver_options(seeds[1]),
+        )  # fmt: skip
+        return solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=callback)
 
     def _sample(self, blocks: Blocks, scaling: Preprocessor, seed: int) -> tuple[Blocks, Hyperplane | None]:
         """Return the rows of the fit, scaled, and the default hyperplane if that picked them."""
@@ -320,8 +288,9 @@ class MarginMeanClassifier(LinearClassifier):
             raise InputError(
                 f"sampler {type(sampler).__name__} needs rows in one block and without weights; a DistanceUnderSampler does not"
             )
-        told = scaled.reduce(rows_of)
-        X, y = clone(sampler, safe=False).fit_resample(told["X"][0], self.classes_[(told["y"][0] > 0).astype(int)])
+        rows = scaled.reduce(rows_of)
+        labels = self.classes_[(rows["y"][0] > 0).astype(int)]
+        X, y = clone(sampler, safe=False).fit_resample(rows["X"][0], labels)
         return LocalBlocks([Block.of(X, np.where(y == self.classes_[1], 1, -1))]), None
 
     def _in_feature_space(self, sample: Blocks, seed: int) -> Blocks:
@@ -339,14 +308,12 @@ class MarginMeanClassifier(LinearClassifier):
             self.sigma_ = float(self.sigma)
         return MappedBlocks(sample, GramRows(self.support_vectors_, self.sigma_, at_once))
 
-    def _take(self, solution: Solution, blocks: Blocks) -> float:  # type: ignore[override]
-        """Set the fitted attributes, and return the AUC of all rows."""
-        self._note(solution)
+    def _set_fitted(self, solution: Solution, blocks: Blocks) -> None:
+        self._set_certificate(solution)
         if self.kernel == "rbf":
             self.dual_coef_ = solution.w[np.newaxis, :]
             counts = blocks.without_memory().reduce(count_machine_scores, self._machine())["counts"]
-            self.threshold_ = best_threshold(counts)
-            self.margin_threshold_ = self.threshold_
+            self.margin_threshold_ = self.threshold_ = best_threshold(counts)
         else:
             w = solution.w if self._scaling.factor is None else solution.w * self._scaling.factor
             offset = 0.0 if self._scaling.shift is None else -float(w @ self._scaling.shift)
@@ -354,13 +321,20 @@ class MarginMeanClassifier(LinearClassifier):
             counts = count_scores(blocks, w)
             self.threshold_ = best_threshold(counts)
             self.margin_threshold_ = self.threshold_ + offset
-        self.intercept_ = np.array([-self.threshold_])
-        return auc(counts)
+        self.intercept_, self._auc = np.array([-self.threshold_]), auc(counts)
+
+    def _training_auc(self, blocks: Blocks) -> float:
+        return self._auc
+
+    def _scores(self, X: Any) -> np.ndarray:
+        if hasattr(self, "coef_"):
+            return scores_of(X, self.coef_[0], self.decision_intercept)
+        return self._machine().scores(Block.of(X, np.ones(X.shape[0]))) + self.decision_intercept
 
     def _machine(self) -> Machine:
         return Machine(self._scaling, self.support_vectors_, self.sigma_, self.dual_coef_[0])
 
-    def _forget(self) -> None:
+    def _forget_last_fit(self) -> None:
         """Drop what another kernel's fit left."""
         for stale in ("coef_", "support_vectors_", "dual_coef_", "sigma_"):
             self.__dict__.pop(stale, None)

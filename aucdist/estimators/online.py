@@ -1,45 +1,33 @@
 """`partial_fit`: learning from rows that come batch after batch, by the solvers that see each row once."""
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import validate_data
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import InputError
-from aucdist.estimators.base import ROWS, LinearClassifier, _two_classes
+from aucdist.estimators.ranking import RankingClassifier
 from aucdist.estimators.scores import scores_of
+from aucdist.estimators.validation import ACCEPTED_ROWS, labelled_block, two_classes
 from aucdist.metrics.auc import best_threshold
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.solvers.pairs.oam import BUFFER_SIZE, Stream, begin, learn
+from aucdist.solvers.pairs.oam import BUFFER_SIZE, Stream, learn_rows, new_stream
+from aucdist.solvers.pairs.sampling import ResumableRound
 from aucdist.solvers.pairs.sgd import Progress, msgd
 
 
-def _is_online(model: "OnlineClassifier") -> bool:
-    return model.solver in model.online_solvers
+class OnlineClassifier(RankingClassifier):
+    """A linear classifier some of whose solvers can be fed batch by batch: those that declare how they `learn`."""
 
+    @property
+    def _is_online(self) -> bool:
+        return self.solver in self.solvers and self.solvers[self.solver].learn is not None
 
-class OnlineClassifier(LinearClassifier):
-    """A linear classifier some of whose solvers can be fed batch by batch. A subclass names them and says how they learn."""
-
-    online_solvers: ClassVar[tuple[str, ...]]
-
-    def _learn(self, stream: Any, block: Block) -> tuple[Any, float]:
-        """Return what is remembered after a batch, with its weights as ``.w``, and where scores are parted.
-
-        Parameters
-        ----------
-        stream : object
-            What the last call returned, or weights to start from, float64 of shape (n_features,).
-        block : Block
-            The batch, rows in their order.
-        """
-        raise NotImplementedError
-
-    @available_if(_is_online)
+    @available_if(lambda model: model._is_online)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn from the rows of a batch in their order, then wait for more.
 
@@ -74,7 +62,9 @@ class OnlineClassifier(LinearClassifier):
         stream = getattr(self, "stream_", None)
         if stream is None or not np.array_equal(stream.w, self.coef_[0]):  # none yet, or a `fit` came between
             stream = self.coef_[0] if hasattr(self, "coef_") else np.zeros(block.n_features)
-        self.stream_, self.threshold_ = self._learn(stream, block)
+        learn = self.solvers[self.solver].learn
+        assert learn is not None  # or the method would not be there
+        self.stream_, self.threshold_ = learn(self, stream, block)
         self.coef_ = self.stream_.w[np.newaxis, :]
         self.intercept_ = np.array([-self.threshold_])
         for stale in ("certificate_", "_records", "n_passes_"):  # of a `fit` before
@@ -82,70 +72,92 @@ class OnlineClassifier(LinearClassifier):
         return self
 
     def _batch(self, X: Any, y: Any, sample_weight: Any, classes: Any, *, first: bool) -> Block:
-        X, y = validate_data(self, X, y, reset=first, **ROWS)
-        known = self.classes_ if classes is None else _two_classes(np.asarray(classes))
+        """Return the rows of a batch, checked against `classes` and against the batches before."""
+        X, y = validate_data(self, X, y, reset=first, **ACCEPTED_ROWS)
+        known = self.classes_ if classes is None else two_classes(np.asarray(classes))
         if not first and not np.array_equal(known, self.classes_):
             raise InputError(f"classes are {known}, but the first call had {self.classes_}")
         strange = ~np.isin(y, known)
         if strange.any():
             raise InputError(f"label {y[strange][0].item()!r} is not one of the classes {known}")
         self.classes_ = known
-        labels = np.where(y == self.classes_[1], 1, -1)
-        if sample_weight is None:
-            return Block.of(X, labels)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        return Block.of(X[weight > 0], labels[weight > 0], weight=weight[weight > 0])
+        return labelled_block(X, y, known, sample_weight)
 
 
-class OnlinePairs(OnlineClassifier):
-    """The online solvers of the pairwise hinge.
+def learn_pairs_in_order(model: Any, stream: Any, block: Block) -> tuple[Stream, float]:
+    """Let the rows of a batch meet the buffered rows of the other class, in their order: ``oam-inf``, ``oam-seq``, ``oam-gra``.
 
-    ``oam-inf``, ``oam-seq``, ``oam-gra``: batch after batch gives the same weights, to the last bit, as one `fit` of all rows
-    with the same `n_pairs`. The threshold is set on the buffered rows, a uniform sample of each class seen so far.
+    Batch after batch gives the same weights, to the last bit, as one `fit` of all rows with the same `n_pairs`. The threshold
+    is set on the buffered rows, a uniform sample of each class seen so far.
 
-    ``msgd``: draws its pairs within the batch, as many as `steps` or `epochs` say of it, and goes on with the size of its steps;
-    rows of different batches do not meet. A batch of one class teaches nothing. The threshold is set on the batch.
+    Parameters
+    ----------
+    model : PairwiseHingeClassifier
+    stream : Stream, or ndarray of shape (n_features,), float64
+        What the last call returned, or weights.
+    block : Block
     """
+    if model.n_pairs is None:
+        raise InputError(
+            "partial_fit needs n_pairs: how many positive-negative pairs all rows to come will about make; with lam it "
+            "sets the size of the steps"
+        )
+    if not isinstance(stream, Stream):
+        stream = new_stream(stream if isinstance(stream, np.ndarray) else stream.w, block_seed(_seed(model), 0, 0))
+    buffered = "buffer_size" in model.solvers[model.solver].options
+    capacity = (model.buffer_size or BUFFER_SIZE) if buffered else None
+    stream, _ = learn_rows(stream, block, model.solver, 1.0 / (model.lam * model.n_pairs), capacity)
+    return stream, 0.0 if stream.buffer is None else _threshold(stream.buffer, stream.w)
 
-    online_solvers = ("oam-inf", "oam-seq", "oam-gra", "msgd")
-    n_pairs: float | None
-    buffer_size: int | None
 
-    def _learn(self, stream: Stream | Progress | np.ndarray, block: Block) -> tuple[Stream | Progress, float]:
-        if self.solver == "msgd":
-            return self._draw(stream, block)
-        if self.n_pairs is None:
+def learn_random_pairs(model: Any, stream: Any, block: Block) -> tuple[Progress, float]:
+    """Take steps along pairs drawn within a batch, as many as `steps` or `epochs` say of it: ``msgd``.
+
+    The size of the steps goes on from batch to batch; rows of different batches are never paired. A batch of one class changes
+    nothing. The threshold is set on the batch.
+
+    Parameters
+    ----------
+    model : PairwiseHingeClassifier
+    stream : Progress, or ndarray of shape (n_features,), float64
+        What the last call returned, or weights, which must be 0.
+    block : Block
+    """
+    if not isinstance(stream, Progress):
+        w = stream if isinstance(stream, np.ndarray) else stream.w
+        if w.any():
             raise InputError(
-                "partial_fit needs n_pairs: how many positive-negative pairs all rows to come will about make; with lam it "
-                "sets the size of the steps"
+                "msgd cannot go on from weights alone, for its steps depend on how many there were: call partial_fit "
+                "on a model that is not fitted"
             )
-        if not isinstance(stream, Stream):
-            stream = begin(stream if isinstance(stream, np.ndarray) else stream.w, block_seed(self._seed(), 0, 0))
-        capacity = None if self.solver == "oam-inf" else self.buffer_size or BUFFER_SIZE
-        stream, _ = learn(stream, block, self.solver, 1.0 / (self.lam * self.n_pairs), capacity)
-        return stream, 0.0 if stream.buffer is None else _threshold(stream.buffer, stream.w)
+        stream = Progress(w, 0)
+    if (block.y > 0).all() or (block.y < 0).all():
+        return stream, getattr(model, "threshold_", 0.0)
+    options = {name: getattr(model, name) for name in ("steps", "epochs")}
+    seed = block_seed(_seed(model), int(stream.steps), 0)
+    progress = stream
+    for state in msgd(LocalBlocks([block]), model.lam, stream if stream.steps > 0 else None, seed=seed, **options):
+        assert isinstance(state, ResumableRound)
+        progress = state.resume()
+    return progress, _threshold(block, progress.w)
 
-    def _draw(self, stream: Stream | Progress | np.ndarray, block: Block) -> tuple[Progress, float]:
-        """Go on with msgd on the pairs of a batch."""
-        if not isinstance(stream, Progress):
-            w = stream if isinstance(stream, np.ndarray) else stream.w
-            if w.any():
-                raise InputError(
-                    "msgd cannot go on from weights alone, for its steps depend on how many there were: call partial_fit "
-                    "on a model that is not fitted"
-                )
-            stream = Progress(w, 0)
-        if (block.y > 0).all() or (block.y < 0).all():
-            return stream, getattr(self, "threshold_", 0.0)
-        options = {name: getattr(self, name) for name in ("steps", "epochs")}
-        seed = block_seed(self._seed(), int(stream.steps), 0)
-        progress = stream
-        for state in msgd(LocalBlocks([block]), self.lam, stream if stream.steps > 0 else None, seed=seed, **options):
-            progress = state.resume()  # type: ignore[attr-defined]
-        return progress, _threshold(block, progress.w)
 
-    def _seed(self) -> int:
-        return int(check_random_state(self.random_state).randint(2**31)) if self.solvers[self.solver].random else 0
+def finite(stream: Any, eta: float | None) -> Any:
+    """Return what is remembered after a batch, unless its weights are not finite.
+
+    Raises
+    ------
+    InputError
+        If the steps have diverged.
+    """
+    if not np.isfinite(stream.w).all():
+        raise InputError(f"the steps diverged in this batch, so coef_ stays what it was; eta={eta} is too long")
+    return stream
+
+
+def _seed(model: Any) -> int:
+    random = model.solvers[model.solver].random
+    return int(check_random_state(model.random_state).randint(2**31)) if random else 0
 
 
 def _threshold(block: Block, w: np.ndarray) -> float:

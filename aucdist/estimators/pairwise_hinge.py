@@ -1,15 +1,13 @@
 """The pairwise hinge: a ranking support vector machine over all positive-negative pairs."""
 
-import numbers
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
 
 from aucdist.engine.blocks import Blocks
-from aucdist.errors import unknown
-from aucdist.estimators.base import _check_number
-from aucdist.estimators.online import OnlinePairs
+from aucdist.estimators.online import OnlineClassifier, learn_pairs_in_order, learn_random_pairs
+from aucdist.estimators.parameters import Constraints, OneOf, above_0, count
 from aucdist.solvers.base import Round, Solution, Solver
 from aucdist.solvers.pairs.all_pairs import AllPairs, all_pairs
 from aucdist.solvers.pairs.all_pairs_l1 import AllPairsL1, all_pairs_l1
@@ -26,7 +24,11 @@ def _all_pairs(blocks: Blocks, lam: float, start: np.ndarray | None, penalty: st
     return all_pairs(blocks, lam, start) if penalty == "l2" else all_pairs_l1(blocks, lam, start)
 
 
-class PairwiseHingeClassifier(OnlinePairs):
+def _all_pairs_path(blocks: Blocks, penalty: str = "l2") -> AllPairs:
+    return PENALTIES[penalty](blocks, None)
+
+
+class PairwiseHingeClassifier(OnlineClassifier):
     """Linear ranking by the mean pairwise hinge over all positive-negative pairs.
 
     Minimises ``lam/2 |w|^2 + mean over pairs (i positive, j negative) of max(0, 1 - w.(x_i - x_j))``, a convex bound on 1 - AUC,
@@ -121,13 +123,22 @@ class PairwiseHingeClassifier(OnlinePairs):
 
     of_pairs = True
     solvers: ClassVar[dict[str, Solver]] = {
-        "all-pairs": Solver(_all_pairs, ("penalty",)),
-        "sdcd": Solver(sdcd, DUAL_OPTIONS, random=True),
-        "sdcd-perm": Solver(sdcd_perm, DUAL_OPTIONS, random=True),
-        "msgd": Solver(msgd, ("steps", "epochs", "minority_bytes"), random=True),
-        "oam-inf": Solver(oam_inf, ("epochs", "n_pairs")),
-        "oam-seq": Solver(oam_seq, ("buffer_size", "epochs", "n_pairs"), random=True),
-        "oam-gra": Solver(oam_gra, ("buffer_size", "epochs", "n_pairs"), random=True),
+        "all-pairs": Solver(_all_pairs, ("penalty",), ignores_zero_weight=True, path=_all_pairs_path),
+        "sdcd": Solver(sdcd, DUAL_OPTIONS, random=True, sample_weight=False, resumes=True),
+        "sdcd-perm": Solver(sdcd_perm, DUAL_OPTIONS, random=True, sample_weight=False, resumes=True),
+        "msgd": Solver(
+            msgd, ("steps", "epochs", "minority_bytes"), random=True, sample_weight=False, resumes=True,
+            learn=learn_random_pairs,
+        ),
+        "oam-inf": Solver(oam_inf, ("epochs", "n_pairs"), learn=learn_pairs_in_order),
+        "oam-seq": Solver(oam_seq, ("buffer_size", "epochs", "n_pairs"), random=True, learn=learn_pairs_in_order),
+        "oam-gra": Solver(oam_gra, ("buffer_size", "epochs", "n_pairs"), random=True, learn=learn_pairs_in_order),
+    }  # fmt: skip
+    _parameter_constraints: ClassVar[Constraints] = {
+        **OnlineClassifier._parameter_constraints,
+        "penalty": OneOf(PENALTIES, optional=True),
+        "buffer_size": count(optional=True),
+        "n_pairs": above_0(optional=True),
     }
     resume_: DualStart
     stream_: Stream | Progress
@@ -166,36 +177,35 @@ class PairwiseHingeClassifier(OnlinePairs):
         self.buffer_size = buffer_size
         self.n_pairs = n_pairs
 
-    def _take(self, solution: Solution, blocks: Blocks) -> None:
+    def _set_fitted(self, solution: Solution, blocks: Blocks) -> None:
         if hasattr(self, "resume_"):
             del self.resume_
         if isinstance(solution.last, ResumableRound):
-            if self.solver == "msgd":
+            if self._is_online:
                 self.stream_ = solution.last.resume()
-            elif self.warm_start:  # else they stay where they are
+            elif self.warm_start:  # else the dual variables stay on the blocks
                 self.resume_ = solution.last.resume()
-        super()._take(solution, blocks)
+        super()._set_fitted(solution, blocks)
 
-    def _start(self, n_features: int) -> Any:
-        start = super()._start(n_features)
-        if start is None:
-            return None
-        if self.solver in ("sdcd", "sdcd-perm"):
-            return getattr(self, "resume_", start)
+    def _initial_weights(self, n_features: int) -> Any:
+        weights = super()._initial_weights(n_features)
+        if weights is None or not self.solvers[self.solver].resumes:
+            return weights
+        if not self._is_online:
+            return getattr(self, "resume_", weights)
         stream = getattr(self, "stream_", None)
-        known = self.solver == "msgd" and isinstance(stream, Progress) and np.array_equal(stream.w, start)
-        return stream if known else start
+        return stream if isinstance(stream, Progress) and np.array_equal(stream.w, weights) else weights
 
     def check_parameters(self) -> None:
-        """Check every parameter, as `fit` does first."""
+        """Check every parameter, as `fit` does first.
+
+        Raises
+        ------
+        InputError
+            Naming the parameter, its value and what is allowed.
+        """
         super().check_parameters()
-        if self.penalty is not None and self.penalty not in PENALTIES:
-            raise unknown("penalty", self.penalty, PENALTIES)
         check_options(self.steps, self.epochs, self.minority_bytes)
         check_combination(
             False if self.average is None else self.average, "add" if self.combine is None else self.combine
         )
-        if self.buffer_size is not None:
-            _check_number("buffer_size", self.buffer_size, numbers.Integral, "at least 1", lambda v: v >= 1)
-        if self.n_pairs is not None:
-            _check_number("n_pairs", self.n_pairs, numbers.Real, "above 0 and finite", lambda v: 0 < v < np.inf)

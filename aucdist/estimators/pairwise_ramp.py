@@ -1,16 +1,17 @@
 """The pairwise ramp: the AUC itself, smoothed, over all positive-negative pairs."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from aucdist.engine.blocks import Blocks
-from aucdist.estimators.base import LinearClassifier
+from aucdist.estimators.ranking import RankingClassifier
 from aucdist.solvers.base import Solution, Solver
-from aucdist.solvers.pairs.ramp import RampRound, pair_ramp
+from aucdist.solvers.pairs.ramp import pair_ramp
+from aucdist.solvers.pairs.smooth import MajorantRound
 
 
-class PairwiseRampClassifier(LinearClassifier):
+class PairwiseRampClassifier(RankingClassifier):
     """Linear ranking by the smoothed AUC itself, over all positive-negative pairs.
 
     Minimises ``lam/2 |w|^2 + mean over pairs (i positive, j negative) of ramp(w.(x_i - x_j))``. The ramp of a margin m is 1 up to
@@ -79,7 +80,7 @@ class PairwiseRampClassifier(LinearClassifier):
     """
 
     of_pairs = True
-    solvers: ClassVar[dict[str, Solver]] = {"lbfgs": Solver(pair_ramp)}
+    solvers: ClassVar[dict[str, Solver]] = {"lbfgs": Solver(pair_ramp, takes_tol=True, ignores_zero_weight=True)}
 
     def __init__(
         self,
@@ -99,10 +100,7 @@ class PairwiseRampClassifier(LinearClassifier):
         self.calibration = calibration
         self.prior = prior
 
-    def _solver_options(self) -> dict[str, Any]:
-        return super()._solver_options() | {"tol": self.tol}
-
-    def _take(self, solution: Solution, blocks: Blocks) -> None:
-        if isinstance(solution.last, RampRound):
+    def _set_fitted(self, solution: Solution, blocks: Blocks) -> None:
+        if isinstance(solution.last, MajorantRound):
             self.majorant_gap_ = solution.last.majorant_gap
-        super()._take(solution, blocks)
+        super()._set_fitted(solution, blocks)

@@ -1,6 +1,5 @@
 """The pairwise square: least squares over all positive-negative pairs."""
 
-import numbers
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -8,15 +7,31 @@ import numpy as np
 from sklearn.base import clone
 
 from aucdist.data.block import Block
-from aucdist.errors import InputError, unknown
-from aucdist.estimators.base import _check_number
+from aucdist.errors import InputError
 from aucdist.estimators.conditioning import shifted
-from aucdist.estimators.online import OnlineClassifier
+from aucdist.estimators.online import OnlineClassifier, finite
+from aucdist.estimators.parameters import Constraints, OneOf, above_0, count
 from aucdist.objectives.pairwise_square import FACTORS
 from aucdist.solvers.base import Solver
 from aucdist.solvers.square import opauc, tpauc
 from aucdist.solvers.square.exact import exact, exact_path
 from aucdist.solvers.square.svrg import svrg
+
+
+def _learn_with_means(model: Any, stream: Any, block: Block) -> tuple[tpauc.TwoPassState, float]:
+    """Learn from a batch by `aucdist.solvers.square.tpauc`."""
+    stream = stream if isinstance(stream, tpauc.TwoPassState) else tpauc.tpauc_start(getattr(stream, "w", stream))
+    factor = FACTORS[0] if model.factor is None else model.factor
+    stream = tpauc.tpauc_update(stream, block, model.lam, eta=model.eta, factor=factor, class_means=model.class_means)
+    return finite(stream, model.eta), stream.threshold
+
+
+def _learn_with_covariances(model: Any, stream: Any, block: Block) -> tuple[opauc.OnePassState, float]:
+    """Learn from a batch by `aucdist.solvers.square.opauc`."""
+    if not isinstance(stream, opauc.OnePassState):
+        stream = opauc.opauc_start(getattr(stream, "w", stream), model.rank, model._solver_options()["seed"])
+    stream = opauc.opauc_update(stream, block, model.lam, eta=model.eta)
+    return finite(stream, model.eta), stream.threshold
 
 
 class PairwiseSquareClassifier(OnlineClassifier):
@@ -105,10 +120,18 @@ class PairwiseSquareClassifier(OnlineClassifier):
     solvers: ClassVar[dict[str, Solver]] = {
         "exact": Solver(exact),
         "svrg": Solver(svrg, random=True),
-        "tpauc": Solver(tpauc.tpauc, options=("eta", "epochs", "factor", "class_means"), random=True),
-        "opauc": Solver(opauc.opauc, options=("eta", "epochs", "rank"), random=True),
+        "tpauc": Solver(
+            tpauc.tpauc, ("eta", "epochs", "factor", "class_means"), random=True, learn=_learn_with_means
+        ),
+        "opauc": Solver(opauc.opauc, ("eta", "epochs", "rank"), random=True, learn=_learn_with_covariances),
+    }  # fmt: skip
+    _parameter_constraints: ClassVar[Constraints] = {
+        **OnlineClassifier._parameter_constraints,
+        "eta": above_0(optional=True),
+        "epochs": count(optional=True),
+        "factor": OneOf(FACTORS, optional=True),
+        "rank": count(words=("full",), optional=True),
     }
-    online_solvers = ("tpauc", "opauc")
 
     def __init__(
         self,
@@ -158,56 +181,9 @@ class PairwiseSquareClassifier(OnlineClassifier):
         InputError
             A ValueError: for another solver than ``exact``, a lam outside its range, or data that cannot be used.
         """
-        if self.solver != "exact":
+        if self.solvers[self.solver].rounds is not exact:
             raise InputError(f"path applies to solver exact, not to {self.solver!r}")
         for lam in lams:
             clone(self).set_params(lam=lam).check_parameters()
-        blocks, _ = shifted(clone(self)._prepare(X, y, sample_weight))
+        blocks, _ = shifted(clone(self)._validated_blocks(X, y, sample_weight))
         return np.array([found.w for found in exact_path(blocks, lams)]).reshape(len(lams), blocks.n_features)
-
-    def check_parameters(self) -> None:
-        """Check every parameter, as `fit` does first."""
-        super().check_parameters()
-        check_steps(self.eta, self.epochs)
-        if self.factor is not None and self.factor not in FACTORS:
-            raise unknown("factor", self.factor, FACTORS)
-        if isinstance(self.rank, str):
-            if self.rank != "full":
-                raise InputError(f"rank is {self.rank!r}; an integer at least 1, 'full' or None is needed")
-        elif self.rank is not None:
-            _check_number("rank", self.rank, numbers.Integral, "at least 1", lambda v: v >= 1)
-
-    def _learn(self, stream: Any, block: Block) -> tuple[tpauc.TwoPassState | opauc.OnePassState, float]:
-        learnt = self._tpauc(stream, block) if self.solver == "tpauc" else self._opauc(stream, block)
-        return finite(learnt, self.eta), learnt.threshold
-
-    def _tpauc(self, stream: Any, block: Block) -> tpauc.TwoPassState:
-        stream = stream if isinstance(stream, tpauc.TwoPassState) else tpauc.tpauc_start(getattr(stream, "w", stream))
-        factor = FACTORS[0] if self.factor is None else self.factor
-        return tpauc.tpauc_update(stream, block, self.lam, eta=self.eta, factor=factor, class_means=self.class_means)
-
-    def _opauc(self, stream: Any, block: Block) -> opauc.OnePassState:
-        if not isinstance(stream, opauc.OnePassState):
-            stream = opauc.opauc_start(getattr(stream, "w", stream), self.rank, self._solver_options()["seed"])
-        return opauc.opauc_update(stream, block, self.lam, eta=self.eta)
-
-
-def finite(stream: Any, eta: float | None) -> Any:
-    """Return what is remembered after a batch, unless its weights are not finite.
-
-    Raises
-    ------
-    InputError
-        If the steps have diverged.
-    """
-    if not np.isfinite(stream.w).all():
-        raise InputError(f"the steps diverged in this batch, so coef_ stays what it was; eta={eta} is too long")
-    return stream
-
-
-def check_steps(eta: float | None, epochs: int | None) -> None:
-    """Check the parameters that all online solvers share."""
-    if eta is not None:
-        _check_number("eta", eta, numbers.Real, "above 0 and finite", lambda v: 0 < v < np.inf)
-    if epochs is not None:
-        _check_number("epochs", epochs, numbers.Integral, "at least 1", lambda v: v >= 1)

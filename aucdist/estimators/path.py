@@ -1,24 +1,27 @@
 """Models for a whole row of lam, each with its certificate."""
 
+import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from sklearn.base import clone
 
 from aucdist.errors import InputError
-from aucdist.estimators.pairwise_hinge import PENALTIES, PairwiseHingeClassifier
+from aucdist.estimators.base import LinearClassifier
 from aucdist.solvers.base import solve
+
+Estimator = TypeVar("Estimator", bound=LinearClassifier)
 
 
 def lam_path(
-    estimator: PairwiseHingeClassifier, X: Any, y: Any = None, *, lams: Sequence[float], sample_weight: Any = None
-) -> list[PairwiseHingeClassifier]:
+    estimator: Estimator, X: Any, y: Any = None, *, lams: Sequence[float], sample_weight: Any = None
+) -> list[Estimator]:
     """Fit one model per lam, each from the cuts of those before.
 
     Parameters
     ----------
     estimator : PairwiseHingeClassifier
-        With the solver ``all-pairs``; its other parameters hold for every model, and it stays unfitted.
+        With a solver that has a path, which is ``all-pairs``; its other parameters hold for every model, and it stays unfitted.
     X, y, sample_weight : as in the estimator's `fit`
     lams : sequence of float
         They are solved from the largest to the smallest.
@@ -26,7 +29,7 @@ def lam_path(
     Returns
     -------
     list of PairwiseHingeClassifier
-        Fitted, in the order of `lams`.
+        Fitted, in the order of `lams`. Their `n_passes_` count the passes that each took beyond those before it.
 
     Raises
     ------
@@ -42,20 +45,25 @@ def lam_path(
     >>> [model.certificate_.relative_gap <= 1e-3 for model in models]
     [True, True]
     """
-    if estimator.solver != "all-pairs":
-        raise InputError(f"lam_path needs solver 'all-pairs', not {estimator.solver!r}")
+    path = estimator.solvers[estimator.solver].path if estimator.solver in estimator.solvers else None
+    if path is None:
+        able = [repr(name) for name, solver in estimator.solvers.items() if solver.path is not None]
+        needed = f"needs solver {' or '.join(able)}" if able else f"does not apply to {type(estimator).__name__}"
+        raise InputError(f"lam_path {needed}, not {estimator.solver!r}")
     models = [clone(estimator).set_params(lam=lam) for lam in lams]
     if not models:
         raise InputError("lams is empty")
     for model in models:
         model.check_parameters()
-    blocks = models[0]._prepare(X, y, sample_weight)
-    of_the_data = {name: value for name, value in vars(models[0]).items() if name.endswith("_")}
-    order = sorted(models, key=lambda model: -model.lam)
-    # Every cut serves all later lam, for a dual point does not know lam.
-    fitted, _ = models[0]._shifted(blocks)
-    state = PENALTIES[estimator.penalty or "l2"](fitted, None)
-    for model in order:
+    first = models[0]
+    blocks = first._validated_blocks(X, y, sample_weight)
+    of_the_data = {name: value for name, value in vars(first).items() if name.endswith("_")}
+    fitted, _ = first._shifted(blocks)
+    problem = path(fitted, **first._solver_options())
+    for model in sorted(models, key=lambda model: -model.lam):
         vars(model).update(of_the_data | {"_fitted_ranges": fitted.ranges})
-        model._take(solve(state.rounds(model.lam), tol=estimator.tol, max_passes=estimator.max_passes), blocks)
+        rounds = problem.rounds(model.lam)
+        model._set_fitted(solve(rounds, tol=estimator.tol, max_passes=estimator.max_passes), blocks)
+        for warning in model._warnings_of_fit(blocks):
+            warnings.warn(warning, stacklevel=2)
     return models

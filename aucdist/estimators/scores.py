@@ -6,9 +6,11 @@ import numpy as np
 
 from aucdist.data.block import Block, as_rows, rows_at
 from aucdist.engine.blocks import Blocks, Summary
+from aucdist.estimators.validation import is_dask
 from aucdist.kernels.rows import project
 from aucdist.metrics.auc import auc
 from aucdist.metrics.counts import ScoreCounts
+from aucdist.objectives.probability_maps import ProbabilityMap
 
 FEW = 4096
 """Rows of a block that are looked at first, to see that the classes are not separated."""
@@ -30,6 +32,19 @@ def scores_of(X: Any, w: np.ndarray, intercept: float = 0.0) -> np.ndarray:
     out = np.empty(X.shape[0])
     project(as_rows(X), w, out)
     return out + intercept
+
+
+def probabilities_of(scores: Any, probability: ProbabilityMap) -> Any:
+    """Return the probabilities of both classes, float64 of shape (n_samples, 2).
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_samples,), or a dask Array, which gives a dask Array
+    probability : ProbabilityMap
+    """
+    if is_dask(scores):
+        return scores.map_blocks(probability, dtype=np.float64, new_axis=1, chunks=(scores.chunks[0], 2))
+    return probability(scores)
 
 
 def count_scores(blocks: Blocks, w: np.ndarray, intercept: float = 0.0) -> ScoreCounts:

@@ -1,16 +1,22 @@
 """Bipartite ranking by losses of single rows, weighted by class."""
 
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from aucdist.data.block import Block
-from aucdist.estimators.online import OnlineClassifier
-from aucdist.estimators.pairwise_square import check_steps, finite
+from aucdist.estimators.online import OnlineClassifier, finite
+from aucdist.estimators.parameters import Constraints, above_0, count
 from aucdist.solvers.base import Solver
-from aucdist.solvers.univariate import Stream, learn, uni_exp, uni_squ
+from aucdist.solvers.square.univariate import Stream, learn, uni_exp, uni_squ
 
-LOSSES = {"uni-exp": "exponential", "uni-squ": "square"}
+
+def _learn(model: Any, stream: Any, block: Block, *, loss: str) -> tuple[Stream, float]:
+    """Learn from a batch by `aucdist.solvers.square.univariate`."""
+    stream = stream if isinstance(stream, Stream) else Stream(getattr(stream, "w", stream))
+    stream = learn(stream, block, model.lam, loss, eta=model.eta)
+    return finite(stream, model.eta), stream.threshold
 
 
 class UnivariateRankingClassifier(OnlineClassifier):
@@ -25,8 +31,8 @@ class UnivariateRankingClassifier(OnlineClassifier):
     lam : float, default=1e-3
         Weight of the penalty.
     solver : {"uni-exp", "uni-squ"}, default="uni-exp"
-        The loss: exponential or square. Both are online gradient descent, see `aucdist.solvers.univariate`; they take a fixed
-        number of steps, and so may end above `tol`, with a ConvergenceWarning.
+        The loss: exponential or square. Both are online gradient descent, see `aucdist.solvers.square.univariate`; they take
+        a fixed number of steps, and so may end above `tol`, with a ConvergenceWarning.
     tol : float, default=1e-3
         The fit ends when ``(primal - dual) / primal`` is at most this.
     max_passes : int, default=1000
@@ -86,10 +92,14 @@ class UnivariateRankingClassifier(OnlineClassifier):
     """
 
     solvers: ClassVar[dict[str, Solver]] = {
-        "uni-exp": Solver(uni_exp, options=("eta", "epochs"), random=True),
-        "uni-squ": Solver(uni_squ, options=("eta", "epochs"), random=True),
+        "uni-exp": Solver(uni_exp, ("eta", "epochs"), random=True, learn=partial(_learn, loss="exponential")),
+        "uni-squ": Solver(uni_squ, ("eta", "epochs"), random=True, learn=partial(_learn, loss="square")),
     }
-    online_solvers = ("uni-exp", "uni-squ")
+    _parameter_constraints: ClassVar[Constraints] = {
+        **OnlineClassifier._parameter_constraints,
+        "eta": above_0(optional=True),
+        "epochs": count(optional=True),
+    }
 
     def __init__(
         self,
@@ -112,13 +122,3 @@ class UnivariateRankingClassifier(OnlineClassifier):
         self.prior = prior
         self.eta = eta
         self.epochs = epochs
-
-    def check_parameters(self) -> None:
-        """Check every parameter, as `fit` does first."""
-        super().check_parameters()
-        check_steps(self.eta, self.epochs)
-
-    def _learn(self, stream: Any, block: Block) -> tuple[Stream, float]:
-        stream = stream if isinstance(stream, Stream) else Stream(getattr(stream, "w", stream))
-        stream = learn(stream, block, self.lam, LOSSES[self.solver], eta=self.eta)
-        return finite(stream, self.eta), stream.threshold

@@ -1,38 +1,37 @@
-"""The page of a benchmark: its table, and its picture where it draws one."""
+"""The page of a benchmark: its table, and its figure if it has one."""
 
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from aucdist.report.html import page_of, style
-from aucdist.report.table import value_text
+from aucdist.report.html import render_template
+from aucdist.report.text import value_text
 
 
-def render(title: str, conditions: str, found: pd.DataFrame, picture: str | None) -> str:
-    """Return the page as HTML. The same arguments give the same text.
+def render_bench_page(title: str, conditions: str, results: pd.DataFrame, figure: str | None) -> str:
+    """Return the page as HTML. Equal arguments give equal text.
 
     Parameters
     ----------
     title : str
     conditions : str
-        What was measured on, and how.
-    found : DataFrame
-        A row for each measurement; the first column names it. What is missing stays empty.
-    picture : str, optional
-        An SVG file that stands for itself, such as `plots.picture` makes.
+        The machine and the settings of the measurements.
+    results : DataFrame
+        A row for each measurement; the first column names it. Missing values become empty cells.
+    figure : str, optional
+        A standalone SVG file, as `plots.standalone_svg` returns it.
     """
     from markupsafe import Markup
 
-    rows = [[_cell(value) for value in row] for row in found.itertuples(index=False, name=None)]
-    return page_of(
+    rows = [[_cell(value) for value in row] for row in results.itertuples(index=False, name=None)]
+    return render_template(
         Path(__file__).with_name("bench.html"),
-        style=style(),
         title=title,
         conditions=conditions,
-        heads=list(found.columns),
+        columns=list(results.columns),
         rows=[(name, cells) for name, *cells in rows],
-        picture=picture and Markup(picture),
+        figure=figure and Markup(figure),
     )
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.report import plots
-from aucdist.report.html import page_of, style
-from aucdist.report.table import auc_text, count_text, figure, seconds_text
+from aucdist.report.html import render_template
+from aucdist.report.text import auc_text, count_text, number_text, seconds_text
 
 HEADINGS = {
     "auc": ("Test AUC", "paired DeLong test"),
@@ -18,8 +18,8 @@ HEADINGS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Compared:
-    """What the page shows.
+class Comparison:
+    """The contents of the page of a comparison.
 
     Attributes
     ----------
@@ -33,20 +33,19 @@ class Compared:
     curves: Sequence[tuple[str, ScoreCounts]]
 
 
-def render(compared: Compared) -> str:
-    """Return the page as HTML. The same comparison gives the same text."""
+def render_comparison_page(comparison: Comparison) -> str:
+    """Return the page as HTML. Equal comparisons give equal text."""
     from markupsafe import Markup
 
-    result, words = compared.result, " ".join(sentences(compared.result))
+    result, description = comparison.result, " ".join(sentences(comparison.result))
     figures = {
-        name: Markup(plots.draw(name, heading, words, plots.rocs(compared.curves, log_x=log_x)))
+        name: Markup(plots.inline_svg(name, heading, description, plots.roc_curves(comparison.curves, log_x=log_x)))
         for name, heading, log_x in (
             ("roc", "ROC curves", False), ("roc-low", "ROC curves at low false positive rates", True),
         )
     }  # fmt: skip
-    return page_of(
+    return render_template(
         Path(__file__).with_name("comparison.html"),
-        style=style(),
         n=len(result["runs"]),
         rows=f"{result['n_pos']:,} positive and {result['n_neg']:,} negative test rows",
         sentences=sentences(result),
@@ -58,7 +57,7 @@ def render(compared: Compared) -> str:
 
 
 def sentences(result: dict[str, Any]) -> list[str]:
-    """Return what the tests on the test AUC say, a sentence for each pair of runs."""
+    """Return the results of the tests on the test AUC, one sentence for each pair of runs."""
     return [_sentence(pair) for pair in result["differences"]["auc"]]
 
 
@@ -67,35 +66,37 @@ def _sentence(pair: dict[str, Any]) -> str:
     if value < 0:
         first, second = second, first
     ends = (pair["low"], pair["high"]) if value >= 0 else (-pair["high"], -pair["low"])
-    told = f"{difference_text(abs(value))}, 95 % interval {difference_text(ends[0])} to {difference_text(ends[1])}"
-    chance = p_text(pair["p_holm"])
-    chance = chance if chance.startswith("below") else f"= {chance}"
+    difference = (
+        f"{difference_text(abs(value))}, 95 % interval {difference_text(ends[0])} to {difference_text(ends[1])}"
+    )
+    p = p_text(pair["p_holm"])
+    p = p if p.startswith("below") else f"= {p}"
     if value == 0:
         return f"{first} and {second} have the same test AUC."
-    sure = pair["p_holm"] <= 0.05
-    said = "has a higher test AUC than" if sure else "is not shown to differ in test AUC from"
-    return f"{first} {said} {second} ({told}, p {chance})."
+    significant = pair["p_holm"] <= 0.05
+    relation = "has a higher test AUC than" if significant else "does not differ significantly in test AUC from"
+    return f"{first} {relation} {second} ({difference}, p {p})."
 
 
 def difference_text(value: float | None) -> str:
-    """Return a difference with a sign where it is negative, and two digits that count."""
-    return "no bound" if value is None else figure(value, 2)
+    """Return a difference with two significant digits."""
+    return "no bound" if value is None else number_text(value, 2)
 
 
 def p_text(p: float) -> str:
     """Return a p-value."""
-    return "below 0.0001" if p < 1e-4 else figure(p, 2)
+    return "below 0.0001" if p < 1e-4 else number_text(p, 2)
 
 
 def _run(run: dict[str, Any]) -> dict[str, Any]:
-    def spread(name: str) -> tuple[str, str]:
+    def with_interval(name: str) -> tuple[str, str]:
         value, (low, high) = run[name]["value"], run[name]["interval"]
         texts = [auc_text(v, value, low, high) for v in (value, low, high)]
         return texts[0], f"{texts[1]} to {texts[2]}"
 
     names = ("auc", "average_precision", "g_mean", "balanced_accuracy")
     how = f"{run['estimator']}, {run['solver']}"
-    return {"name": run["name"], "how": how, "cells": [*map(spread, names), (seconds_text(run["seconds"]), "")]}
+    return {"name": run["name"], "how": how, "cells": [*map(with_interval, names), (seconds_text(run["seconds"]), "")]}
 
 
 def _test(name: str, pairs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -109,9 +110,9 @@ def _test(name: str, pairs: list[dict[str, Any]]) -> dict[str, Any]:
                 p_text(pair["p_value"]),
                 p_text(pair["p_holm"]),
             ],
-            "sure": pair["p_holm"] <= 0.05,
+            "significant": pair["p_holm"] <= 0.05,
         }
         for pair in pairs
     ]
-    words = f"{method}; p-values beside them corrected for {count_text(len(pairs))} comparisons (Holm)"
-    return {"heading": heading, "words": words if len(pairs) > 1 else method, "rows": rows}
+    corrected = f"{method}; p-values corrected for {count_text(len(pairs))} comparisons by Holm's method"
+    return {"heading": heading, "method": corrected if len(pairs) > 1 else method, "rows": rows}

@@ -1,4 +1,4 @@
-"""The page of a run: one self-contained file that needs no network and no script."""
+"""The page of a run: one self-contained HTML file without scripts and external resources."""
 
 import warnings
 from collections.abc import Sequence
@@ -14,25 +14,25 @@ from aucdist.metrics import auc as measures
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.report import plots
 from aucdist.report.search import search_section
-from aucdist.report.table import (
+from aucdist.report.text import (
     auc_text,
-    certificate_words,
+    certificate_text,
     count_text,
-    figure,
-    percent,
+    number_text,
+    percent_text,
     proved_excess,
-    round_up,
+    rounded_up_text,
     search_verdict,
     seconds_text,
 )
 
 TOP_WEIGHTS = 30
-NAMES = {"n_samples": "Rows", "n_features": "Features", "n_pos": "Positive rows", "n_neg": "Negative rows"}
+DATA_LABELS = {"n_samples": "Rows", "n_features": "Features", "n_pos": "Positive rows", "n_neg": "Negative rows"}
 
 
 @dataclass(frozen=True)
 class Report:
-    """What the page of a run shows.
+    """The contents of the page of a run.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Report:
     run : dict
         The object that ``aucdist train --json`` prints.
     data : dict
-        The data card, shown as it is given: name, source, counts, note. Entries that are None are left out.
+        Name, source, counts and note of the data, in the order of the page. Entries that are None are left out.
     config : str
         The resolved configuration, as YAML.
     history : DataFrame
@@ -51,21 +51,21 @@ class Report:
     threshold : float
         ``score > threshold`` predicts the positive class.
     weights : list of (str, float)
-        Feature name and weight, in any order; the largest are shown.
+        Feature name and weight, in any order; the page shows the largest.
     cost : sequence of (str, str)
-        What the run took: label and value.
+        Label and value of each cost of the run.
     versions : dict of str to str
-        Of the packages that decide the result.
+        Versions of the packages that decide the result.
     command : str
-        What runs the configuration again.
+        The command that runs the configuration again.
     search : dict, optional
         The object that ``aucdist cv --json`` prints, where a search chose the parameters.
     probabilities : ScoreCounts, optional
-        Of the test rows, or else of the training rows, where the model has probabilities.
+        Probabilities of the test rows, or else of the training rows, if the model has probabilities.
     shape : DataFrame, optional
-        How the shape of the GEV link was found: `xi_trace_` of a LinkClassifier.
+        The search for the shape of the GEV link: `xi_trace_` of a LinkClassifier.
     of_pairs : bool
-        Whether the objective is a mean over pairs, or else over rows.
+        Whether the objective is a mean over pairs rather than over rows.
     """
 
     title: str
@@ -86,8 +86,8 @@ class Report:
     of_pairs: bool = True
 
 
-def render(report: Report) -> str:
-    """Return the page as HTML. The same report gives the same text.
+def render_run_page(report: Report) -> str:
+    """Return the page as HTML. Equal reports give equal text.
 
     Raises
     ------
@@ -95,27 +95,26 @@ def render(report: Report) -> str:
         If the training or the test scores have one class only.
     """
     shown, which = (report.train, "training") if report.test is None else (report.test, "test")
-    interval, doubts = _interval(shown)
-    return page_of(
-        Path(__file__).with_name("template.html"),
-        style=style(),
+    interval, interval_warnings = _interval(shown)
+    return render_template(
+        Path(__file__).with_name("run.html"),
         title=report.title,
         run=report.run,
         which=which,
         verdict=_verdict(report, shown, which, interval),
-        warnings=_warnings(report, interval, doubts),
+        warnings=_warnings(report, interval, interval_warnings),
         tiles=_tiles(report, shown, interval),
         band=report.test is not None and not report.test.weighted,
-        certificate=certificate_words(report.run["certificate"], _over(report)),
+        certificate=certificate_text(report.run["certificate"], _population_text(report)),
         figures=_figures(report, shown, which),
         decisions=_decisions(report),
-        threshold=figure(report.threshold, 5),
+        threshold=number_text(report.threshold, 5),
         reliability=None if report.probabilities is None else _reliability(report.probabilities),
         shape=None if report.shape is None else _shape(report.shape),
         search=None if report.search is None else search_section(report.search),
         weights=_weights(report.weights),
         n_weights=f"{len(report.weights):,}",
-        data=_card(report.data),
+        data=_data_rows(report.data),
         cost=report.cost,
         versions=report.versions.items(),
         command=report.command,
@@ -123,84 +122,91 @@ def render(report: Report) -> str:
     )
 
 
-def page_of(template: Path, **values: Any) -> str:
-    """Return a page made from a template of this folder."""
+def render_template(template: Path, **values: Any) -> str:
+    """Return a page rendered from a template.
+
+    Parameters
+    ----------
+    template : Path
+        An HTML template, which may extend ``base.html`` of this folder.
+    **values
+        The variables of the template.
+    """
     jinja2 = load_optional("jinja2")
+    folder = Path(__file__).parent
     environment = jinja2.Environment(
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
-        loader=jinja2.FileSystemLoader(template.parent),
+        loader=jinja2.FileSystemLoader([template.parent, folder]),
     )
-    page = environment.get_template(template.name).render(**values)
-    # A lone surrogate, which a file name or a feature name may hold, could not be written as UTF-8.
+    style = (folder / "style.css").read_text(encoding="utf-8")
+    page = environment.get_template(template.name).render(style=style, **values)
+    # A lone surrogate, which a file name or a feature name may contain, has no UTF-8 encoding.
     return page.encode("utf-8", "replace").decode("utf-8")
 
 
-def style() -> str:
-    """Return the style sheet that the pages share."""
-    return Path(__file__).with_name("style.css").read_text(encoding="utf-8")
-
-
 def _interval(counts: ScoreCounts) -> tuple[measures.Interval | None, list[str]]:
-    """Return the interval of the AUC and what speaks against trusting it."""
+    """Return the interval of the AUC, and the warnings of its computation."""
     if counts.weighted:
         return None, []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", measures.IntervalWarning)
         interval = measures.auc_interval(counts)
-    return interval, [_sentence(str(w.message)) for w in caught]
+    return interval, [_capitalise(str(w.message)) for w in caught]
 
 
-def _warnings(report: Report, interval: measures.Interval | None, doubts: list[str]) -> list[str]:
+def _warnings(report: Report, interval: measures.Interval | None, more: list[str]) -> list[str]:
     certificate = report.run["certificate"]
     found = []
     if certificate["status"] == "stationary":
-        found.append("The objective is not convex: the weights are a stationary point, and others may be better.")
+        found.append(
+            "The objective is not convex: the weights are a stationary point, and other weights may have a lower objective."
+        )
     elif certificate["status"] != "converged":
         found.append(
             f"The fit did not converge: it ended with status {certificate['status']} after "
-            f"{figure(report.run['passes'], 6)} passes. The objective is {certificate_words(certificate)}."
+            f"{number_text(report.run['passes'], 6)} passes. The objective is {certificate_text(certificate)}."
         )
     elif proved_excess(certificate) is None:
-        found.append("Nothing is proved about the objective: there is no positive dual value to hold it against.")
+        found.append("The objective has no certificate: there is no positive dual value to compare it with.")
     if report.test is None:
-        found.append("There are no test rows: all measures are of the rows the model was fitted to, which flatters it.")
+        found.append("There are no test rows: all measures are of the training rows, which is optimistic.")
     if interval is not None and interval.low <= 0.5:
         found.append(
-            "The interval of the AUC reaches down to 0.5: these rows do not show that the ranking beats chance."
+            "The interval of the AUC includes 0.5: these rows do not show that the ranking is better than chance."
         )
-    return found + doubts
+    return found + more
 
 
 def _verdict(report: Report, shown: ScoreCounts, which: str, interval: measures.Interval | None) -> list[str]:
-    """Return what there is to know first, in sentences."""
+    """Return the main results as sentences."""
     area = measures.auc(shown)
     ends = [] if interval is None else [interval.low, interval.high]
     texts = [auc_text(v, area, *ends) for v in (area, *ends)]
     between = f", 95 % interval {texts[1]} to {texts[2]}" if ends else ""
     found = [
-        f"Of a positive and a negative {which} row the positive one scores higher {_times(area)}: "
+        f"Of a positive and a negative {which} row, the positive one scores higher {_frequency_text(area)}: "
         f"AUC {texts[0]}{between}.",
-        f"The objective is {certificate_words(report.run['certificate'], _over(report))}.",
+        f"The objective is {certificate_text(report.run['certificate'], _population_text(report))}.",
     ]
     return found if report.search is None else [*found, search_verdict(report.search)]
 
 
-def _times(share: float) -> str:
+def _frequency_text(share: float) -> str:
     """Return a share as a frequency, rounded down."""
     of = 100 if share < 0.99 else 1000 if share < 0.999 else 10_000
     return "every time" if share == 1 else f"{int(share * of):,} times in {of:,}"
 
 
-def _over(report: Report) -> str:
-    """Return what the objective is a mean over, in words."""
+def _population_text(report: Report) -> str:
+    """Return what the objective is a mean over."""
     pos, neg = report.train.rows_pos, report.train.rows_neg
     return f"over all {count_text(pos * neg)} pairs" if report.of_pairs else f"over all {count_text(pos + neg)} rows"
 
 
 def _tiles(report: Report, shown: ScoreCounts, interval: measures.Interval | None) -> list[tuple[str, str, str]]:
-    """Return the headline numbers: label, value, and the sentence below it."""
+    """Return the headline numbers: label, value, and the text below it."""
     certificate, table = report.run["certificate"], measures.confusion(shown, report.threshold)
     which = "Training" if report.test is None else "Test"
     spread = "no interval for weighted rows"
@@ -208,63 +214,63 @@ def _tiles(report: Report, shown: ScoreCounts, interval: measures.Interval | Non
         low, high = (auc_text(v, interval.low, interval.auc, interval.high) for v in (interval.low, interval.high))
         spread = f"95 % interval {low} to {high}"
     excess = proved_excess(certificate)
-    bound = "no bound" if excess is None else f"≤ {round_up(100 * excess)} %" if excess > 0 else "0 %"
-    rates = f"finds {percent(measures.recall(table))} of the positives, with {percent(measures.precision(table))}"
+    bound = "no bound" if excess is None else f"≤ {rounded_up_text(100 * excess)} %" if excess > 0 else "0 %"
+    rates = f"finds {percent_text(measures.recall(table))} of the positives; precision {percent_text(measures.precision(table))}"
     prevalence = shown.n_pos / (shown.n_pos + shown.n_neg)
     return [
         (f"{which} AUC", auc_text(measures.auc(shown)), f"{spread}; train {auc_text(measures.auc(report.train))}"),
-        ("Above the optimum", bound, f"proved {_over(report)}"),
-        ("G-mean", f"{measures.g_mean(table):.4f}", f"{rates} of its alarms right"),
+        ("Above the optimum", bound, f"proved {_population_text(report)}"),
+        ("G-mean", f"{measures.g_mean(table):.4f}", rates),
         (
             "Average precision",
             f"{measures.average_precision(shown):.4f}",
-            f"{prevalence:.2g} is what random order gives",
+            f"random order has {prevalence:.2g}",
         ),
         (
             "Time of the fit",
             seconds_text(report.run["seconds"]["fit"]),
-            f"{figure(report.run['passes'], 6)} passes over {report.train.rows_pos + report.train.rows_neg:,} rows",
+            f"{number_text(report.run['passes'], 6)} passes over {report.train.rows_pos + report.train.rows_neg:,} rows",
         ),
     ]
 
 
 def _figures(report: Report, shown: ScoreCounts, which: str) -> dict[str, Any]:
-    """Return the SVG of every figure that there are numbers for."""
+    """Return the SVG of each figure for which there is data."""
     from markupsafe import Markup
 
     area, history = auc_text(measures.auc(shown)), plots.thin_history(report.history)
     curve = f"The {which} curve has an AUC of {area}; chance has 0.5."
     split = (
         f"{count_text(shown.rows_pos)} positive and {count_text(shown.rows_neg)} negative {which} rows; "
-        f"scores above the threshold {figure(report.threshold, 5)} are predicted positive."
+        f"scores above the threshold {number_text(report.threshold, 5)} are predicted positive."
     )
     made: dict[str, tuple[Any, ...]] = {
         "roc": ("ROC curve", curve, plots.roc(report.train, report.test, log_x=False)),
         "roc-low": ("ROC curve at low false positive rates", curve, plots.roc(report.train, report.test, log_x=True)),
         "pr": (
             "Precision and recall",
-            _precision_words(shown, which),
+            _precision_text(shown, which),
             plots.precision_recall(report.train, report.test),
         ),
         "scores": ("Scores by class", split, plots.score_distributions(shown, report.threshold)),
     }
     if np.isfinite(pd.to_numeric(history["primal"])).any():
-        course = f"The objective is {certificate_words(report.run['certificate'])}."
-        made["objective"] = ("Objective and dual bound against passes", course, plots.objective(history))
-        made["gap"] = ("Relative gap against passes", course, plots.relative_gap(history))
-    return {name: Markup(plots.draw(name, *parts)) for name, parts in made.items()}
+        certificate = f"The objective is {certificate_text(report.run['certificate'])}."
+        made["objective"] = ("Objective and dual bound against passes", certificate, plots.objective(history))
+        made["gap"] = ("Relative gap against passes", certificate, plots.relative_gap(history))
+    return {name: Markup(plots.inline_svg(name, *parts)) for name, parts in made.items()}
 
 
-def _precision_words(shown: ScoreCounts, which: str) -> str:
+def _precision_text(shown: ScoreCounts, which: str) -> str:
     share = shown.n_pos / (shown.n_pos + shown.n_neg)
     return (
         f"The {which} curve has an average precision of {measures.average_precision(shown):.4f}; "
-        f"random order gives {share:.2g}."
+        f"random order has {share:.2g}."
     )
 
 
 def _reliability(counts: ScoreCounts) -> dict[str, Any]:
-    """Return the diagram of the probabilities, and the measures beside it."""
+    """Return the reliability diagram and the losses of the probabilities."""
     from markupsafe import Markup
 
     from aucdist.metrics import probability  # loads SciPy
@@ -277,20 +283,20 @@ def _reliability(counts: ScoreCounts) -> dict[str, Any]:
         ("Refinement loss", probability.refinement_loss(counts)),
         ("Expected calibration error", probability.expected_calibration_error(counts)),
     ]
-    words = ", ".join(f"{name} {figure(value)}" for name, value in losses)
-    drawn = plots.draw("reliability", "Reliability", words, reliability_diagram(counts))
-    return {"figure": Markup(drawn), "losses": [(name, figure(value)) for name, value in losses]}
+    description = ", ".join(f"{name} {number_text(value)}" for name, value in losses)
+    svg = plots.inline_svg("reliability", "Reliability", description, reliability_diagram(counts))
+    return {"figure": Markup(svg), "losses": [(name, number_text(value)) for name, value in losses]}
 
 
 def _shape(trace: pd.DataFrame) -> dict[str, Any]:
-    """Return the plot of how the shape of the link was found, and what came out."""
+    """Return the plot of the search for the shape of the link, and its result."""
     from markupsafe import Markup
 
     from aucdist.report.probability import shape_trace
 
-    last = figure(float(trace["xi"].iloc[-1]))
-    drawn = plots.draw("shape", "Shape of the link", f"xi came to {last}", shape_trace(trace))
-    return {"figure": Markup(drawn), "xi": last, "rounds": len(trace)}
+    last = number_text(float(trace["xi"].iloc[-1]))
+    svg = plots.inline_svg("shape", "Shape of the link", f"The last xi is {last}", shape_trace(trace))
+    return {"figure": Markup(svg), "xi": last, "rounds": len(trace)}
 
 
 def _decisions(report: Report) -> list[dict[str, Any]]:
@@ -300,7 +306,7 @@ def _decisions(report: Report) -> list[dict[str, Any]]:
         if counts is None:
             continue
         table = measures.confusion(counts, report.threshold)
-        cells = {key: f"{value:,}" if isinstance(value, int) else figure(value, 6) for key, value in table.items()}
+        cells = {key: f"{value:,}" if isinstance(value, int) else number_text(value, 6) for key, value in table.items()}
         rates = {
             "recall": measures.recall(table),
             "specificity": measures.specificity(table),
@@ -308,33 +314,36 @@ def _decisions(report: Report) -> list[dict[str, Any]]:
             "balanced accuracy": measures.balanced_accuracy(table),
             "G-mean": measures.g_mean(table),
         }
-        rows.append({"name": name, **cells, "rates": [(key, percent(value)) for key, value in rates.items()]})
+        rows.append({"name": name, **cells, "rates": [(key, percent_text(value)) for key, value in rates.items()]})
     return rows
 
 
 def _weights(weights: list[tuple[str, float]]) -> list[dict[str, Any]]:
-    """Return the largest weights that are not 0, each with the width of its bar in percent of the largest."""
+    """Return the largest nonzero weights, each with the width of its bar in percent of the largest."""
     largest = sorted((w for w in weights if w[1] != 0), key=lambda w: (-abs(w[1]), w[0]))[:TOP_WEIGHTS]
     scale = abs(largest[0][1]) if largest else 1.0
     return [
-        {"name": name, "value": figure(value, 4), "width": f"{100 * abs(value) / scale:.1f}", "up": value > 0}
+        {"name": name, "value": number_text(value, 4), "width": f"{100 * abs(value) / scale:.1f}", "up": value > 0}
         for name, value in largest
     ]
 
 
-def _card(data: dict[str, Any]) -> list[tuple[str, str]]:
-    return [(NAMES.get(k, _sentence(k.replace("_", " "))), _plain(v)) for k, v in data.items() if v is not None]
+def _data_rows(data: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return label and value of each entry of the data."""
+    return [
+        (DATA_LABELS.get(k, _capitalise(k.replace("_", " "))), _value_text(v)) for k, v in data.items() if v is not None
+    ]
 
 
-def _plain(value: Any) -> str:
+def _value_text(value: Any) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{k}: {_plain(v)}" for k, v in value.items())
+        return ", ".join(f"{k}: {_value_text(v)}" for k, v in value.items())
     if isinstance(value, list | tuple):
-        return ", ".join(_plain(v) for v in value)
+        return ", ".join(_value_text(v) for v in value)
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _sentence(text: str) -> str:
+def _capitalise(text: str) -> str:
     return text[:1].upper() + text[1:]

@@ -1,6 +1,6 @@
-"""The figures of the page, as SVG text that takes its colours and its font from the page.
+"""The figures of the pages, as SVG that takes its colours and its font from the page.
 
-Matplotlib is imported inside the functions: it costs half a second that only a report should pay.
+Functions import matplotlib when they are called, so that only reports pay for its import time.
 """
 
 import html
@@ -16,14 +16,14 @@ from aucdist.extras import load_optional
 from aucdist.metrics.auc import roc_band, roc_curve
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.curves import pr_band, pr_curve
-from aucdist.report.table import figure
+from aucdist.report.text import number_text
 
-# Stand-ins that the page's own colours replace, so that one drawing serves light, dark and paper.
+# Placeholders, which the CSS variables of the page replace, so that one SVG serves light, dark and print.
 COLOURS = {name: f"#0000{i:02x}" for i, name in enumerate(("ink", "muted", "grid", "pos", "neg"), start=1)}
 INK, MUTED, GRID, POS, NEG = COLOURS.values()
 LIGHT = {"ink": "#1c2127", "muted": "#59616b", "grid": "#c9ccd0", "pos": "#c24e00", "neg": "#0067a8"}
 STYLES = [(POS, "-"), (NEG, "--"), (INK, "-."), (MUTED, ":"), (POS, ":"), (NEG, "-.")]
-"""Colour and line of the curves of a figure, one after the other; the lines tell them apart without colours."""
+"""Colour and line style of each curve in turn; the line styles distinguish curves without colours."""
 
 MAX_POINTS = 1000
 N_BINS = 60
@@ -51,7 +51,7 @@ STYLE: Any = {
 }
 
 
-def draw(name: str, title: str, description: str, plot: Callable[[Any], None], height: float = 3.7) -> str:
+def inline_svg(name: str, title: str, description: str, plot: Callable[[Any], None], height: float = 3.7) -> str:
     """Return an accessible SVG element.
 
     Parameters
@@ -59,7 +59,7 @@ def draw(name: str, title: str, description: str, plot: Callable[[Any], None], h
     name : str
         Unique on the page; every id in the element starts with it.
     title, description : str
-        What a screen reader says.
+        The text for screen readers.
     plot : callable
         Draws into the matplotlib axes that it is given.
     height : float
@@ -68,11 +68,11 @@ def draw(name: str, title: str, description: str, plot: Callable[[Any], None], h
     return _for_page(_svg(name, plot, height), name, title, description)
 
 
-def picture(name: str, plot: Callable[[Any], None]) -> str:
-    """Return an SVG file that stands for itself, in the page's light colours on white."""
+def standalone_svg(name: str, plot: Callable[[Any], None]) -> str:
+    """Return a standalone SVG file, in the light colours of the pages on white."""
     svg = _svg(name, plot, 3.7)
-    for colour, stand_in in COLOURS.items():
-        svg = svg.replace(stand_in, LIGHT[colour])
+    for colour, placeholder in COLOURS.items():
+        svg = svg.replace(placeholder, LIGHT[colour])
     opening, rest = svg[svg.index("<svg") :].split(">", 1)
     return f'{opening}><rect width="100%" height="100%" fill="#ffffff"/>{rest}'
 
@@ -80,11 +80,11 @@ def picture(name: str, plot: Callable[[Any], None]) -> str:
 def _svg(name: str, plot: Callable[[Any], None], height: float) -> str:
     matplotlib, figures = load_optional("matplotlib"), load_optional("matplotlib.figure")
     with matplotlib.rc_context({**STYLE, "svg.hashsalt": name}):
-        drawing = figures.Figure(figsize=(5.0, height), layout="constrained")
-        plot(drawing.add_subplot())
+        canvas = figures.Figure(figsize=(5.0, height), layout="constrained")
+        plot(canvas.add_subplot())
         stream = io.StringIO()
-        nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-        drawing.savefig(stream, format="svg", transparent=True, metadata=nothing)
+        no_metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+        canvas.savefig(stream, format="svg", transparent=True, metadata=no_metadata)
     return stream.getvalue()
 
 
@@ -93,27 +93,27 @@ def _for_page(svg: str, name: str, title: str, description: str) -> str:
     svg = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", svg, count=1, flags=re.DOTALL)
     svg = re.sub(r' xmlns(:\w+)?="[^"]*"', "", svg)
     svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", svg.replace("xlink:href", "href"))
-    for colour, stand_in in COLOURS.items():
-        svg = svg.replace(stand_in, f"var(--{colour})")
-    label = f'<svg role="img" aria-labelledby="{name}-title {name}-description" '
-    text = (
+    for colour, placeholder in COLOURS.items():
+        svg = svg.replace(placeholder, f"var(--{colour})")
+    start = f'<svg role="img" aria-labelledby="{name}-title {name}-description" '
+    labels = (
         f'<title id="{name}-title">{html.escape(title)}</title>'
         f'<desc id="{name}-description">{html.escape(description)}</desc>'
     )
     opening, rest = svg.split(">", 1)
-    return f"{label}{opening.removeprefix('<svg ')}>{text}{rest}"
+    return f"{start}{opening.removeprefix('<svg ')}>{labels}{rest}"
 
 
 def roc(train: ScoreCounts, test: ScoreCounts | None, *, log_x: bool) -> Callable[[Any], None]:
-    """Return the plot of the ROC curve, with a band of 95 % around the test curve where its rows are not weighted."""
+    """Return a plot of the ROC curve, with a 95 % band around the test curve if its rows are not weighted."""
 
     def plot(axes: Any) -> None:
         smallest = 10.0 ** np.floor(np.log10(1 / max((test or train).rows_neg, 10)))
-        place = (lambda x: np.log10(np.maximum(x, smallest))) if log_x else (lambda x: x)
+        on_axis = (lambda x: np.log10(np.maximum(x, smallest))) if log_x else (lambda x: x)
         if test is not None and not test.weighted:
             fpr_low, fpr_high, tpr_low, tpr_high = roc_band(test)
-            above, below = thin(place(fpr_low), tpr_high), thin(place(fpr_high), tpr_low)
-            # Along the upper edge and back along the lower one, by way of the corners where every curve starts and ends.
+            above, below = thin(on_axis(fpr_low), tpr_high), thin(on_axis(fpr_high), tpr_low)
+            # Along the upper edge and back along the lower one, through the corners in which every ROC curve starts and ends.
             x = np.concatenate(([0], fpr_low[above], [1], fpr_high[below][::-1]))
             y = np.concatenate(([0], tpr_high[above], [1], tpr_low[below][::-1]))
             left = smallest if log_x else 0.0
@@ -121,9 +121,9 @@ def roc(train: ScoreCounts, test: ScoreCounts | None, *, log_x: bool) -> Callabl
         for counts, label, style in ((train, "train", ":"), (test, "test", "-")):
             if counts is not None:
                 fpr, tpr, _ = roc_curve(counts)
-                kept = thin(place(fpr), tpr)
-                x = np.maximum(fpr[kept], smallest) if log_x else fpr[kept]
-                axes.plot(x, tpr[kept], style, color=POS if label == "test" else INK, label=label)
+                points = thin(on_axis(fpr), tpr)
+                x = np.maximum(fpr[points], smallest) if log_x else fpr[points]
+                axes.plot(x, tpr[points], style, color=POS if label == "test" else INK, label=label)
         chance = np.geomspace(smallest, 1, 100) if log_x else np.array([0.0, 1.0])
         axes.plot(chance, chance, "--", color=MUTED, linewidth=1, label="chance")
         axes.set(xlabel="False positive rate" + ", log scale" * log_x, ylabel="True positive rate", ylim=(-0.01, 1.01))
@@ -137,7 +137,7 @@ def roc(train: ScoreCounts, test: ScoreCounts | None, *, log_x: bool) -> Callabl
 
 
 def precision_recall(train: ScoreCounts, test: ScoreCounts | None) -> Callable[[Any], None]:
-    """Return the plot of precision against recall, with a band of 95 % about the test curve where its rows are not weighted."""
+    """Return a plot of precision against recall, with a 95 % band around the test curve if its rows are not weighted."""
 
     def plot(axes: Any) -> None:
         if test is not None and not test.weighted:
@@ -151,9 +151,13 @@ def precision_recall(train: ScoreCounts, test: ScoreCounts | None) -> Callable[[
         for counts, label, style in ((train, "train", ":"), (test, "test", "-")):
             if counts is not None:
                 curve = pr_curve(counts)
-                kept = thin(curve.recall, curve.precision)
+                points = thin(curve.recall, curve.precision)
                 axes.plot(
-                    curve.recall[kept], curve.precision[kept], style, color=POS if label == "test" else INK, label=label
+                    curve.recall[points],
+                    curve.precision[points],
+                    style,
+                    color=POS if label == "test" else INK,
+                    label=label,
                 )
         shown = train if test is None else test
         share = shown.n_pos / (shown.n_pos + shown.n_neg)
@@ -164,17 +168,17 @@ def precision_recall(train: ScoreCounts, test: ScoreCounts | None) -> Callable[[
     return plot
 
 
-def rocs(curves: Sequence[tuple[str, ScoreCounts]], *, log_x: bool) -> Callable[[Any], None]:
-    """Return the plot of the ROC curves of several models, each with its name."""
+def roc_curves(curves: Sequence[tuple[str, ScoreCounts]], *, log_x: bool) -> Callable[[Any], None]:
+    """Return a plot of the ROC curves of several models."""
 
     def plot(axes: Any) -> None:
         smallest = 10.0 ** np.floor(np.log10(1 / max(curves[0][1].rows_neg, 10)))
-        place = (lambda x: np.log10(np.maximum(x, smallest))) if log_x else (lambda x: x)
+        on_axis = (lambda x: np.log10(np.maximum(x, smallest))) if log_x else (lambda x: x)
         for (label, counts), (colour, style) in zip(curves, STYLES * len(curves), strict=False):
             fpr, tpr, _ = roc_curve(counts)
-            kept = thin(place(fpr), tpr)
-            x = np.maximum(fpr[kept], smallest) if log_x else fpr[kept]
-            axes.plot(x, tpr[kept], style, color=colour, label=label)
+            points = thin(on_axis(fpr), tpr)
+            x = np.maximum(fpr[points], smallest) if log_x else fpr[points]
+            axes.plot(x, tpr[points], style, color=colour, label=label)
         axes.set(xlabel="False positive rate" + ", log scale" * log_x, ylabel="True positive rate", ylim=(-0.01, 1.01))
         if log_x:
             axes.set(xscale="log", xlim=(smallest, 1))
@@ -185,10 +189,10 @@ def rocs(curves: Sequence[tuple[str, ScoreCounts]], *, log_x: bool) -> Callable[
     return plot
 
 
-def path(
+def metric_path(
     x: np.ndarray, means: np.ndarray, errors: np.ndarray, chosen: int, name: str, metric: str
 ) -> Callable[[Any], None]:
-    """Return the plot of a measure against one parameter, with bars of one standard error.
+    """Return a plot of a measure against one parameter, with bars of one standard error.
 
     Parameters
     ----------
@@ -231,7 +235,7 @@ def path(
 
 
 def score_distributions(counts: ScoreCounts, threshold: float) -> Callable[[Any], None]:
-    """Return the plot of two histograms of the scores, one per class; log scale where the classes differ tenfold."""
+    """Return a plot of the score histograms of both classes, with a log scale if one class is ten times the other."""
 
     def plot(axes: Any) -> None:
         low, high = central_range(counts)
@@ -255,7 +259,7 @@ def score_distributions(counts: ScoreCounts, threshold: float) -> Callable[[Any]
 
 
 def objective(history: pd.DataFrame) -> Callable[[Any], None]:
-    """Return the plot of primal and dual value against passes and seconds; what lies between them is the gap."""
+    """Return a plot of primal and dual value against passes and seconds; the area between them is the gap."""
 
     def plot(axes: Any) -> None:
         x, primal, dual = (history[k].to_numpy(dtype=float, na_value=np.nan) for k in ("passes", "primal", "dual"))
@@ -263,62 +267,62 @@ def objective(history: pd.DataFrame) -> Callable[[Any], None]:
         marker = "." if len(x) <= 40 else None
         axes.fill_between(x[known], dual[known], primal[known], color=POS, alpha=0.12, linewidth=0)
         for values, name, colour, style in ((primal, "objective", POS, "-"), (dual, "dual bound", NEG, "--")):
-            kept = np.isfinite(x) & np.isfinite(values)
-            axes.plot(x[kept], values[kept], style, marker=marker, color=colour, label=name)
-        seen = primal[np.isfinite(primal) & (primal > 0)]
-        if len(seen) and seen.max() > 20 * seen.min():
-            bounds = [seen.min(), *dual[np.isfinite(dual) & (dual > seen.min() / 20)]]
-            axes.set(yscale="log", ylim=(0.8 * min(bounds), 1.3 * seen.max()))
-        elif len(seen):
-            axes.set_ylim(0, 1.05 * seen.max())
+            points = np.isfinite(x) & np.isfinite(values)
+            axes.plot(x[points], values[points], style, marker=marker, color=colour, label=name)
+        positive = primal[np.isfinite(primal) & (primal > 0)]
+        if len(positive) and positive.max() > 20 * positive.min():
+            bounds = [positive.min(), *dual[np.isfinite(dual) & (dual > positive.min() / 20)]]
+            axes.set(yscale="log", ylim=(0.8 * min(bounds), 1.3 * positive.max()))
+        elif len(positive):
+            axes.set_ylim(0, 1.05 * positive.max())
         axes.set(xlabel="Passes", ylabel="Objective")
-        _seconds_above(axes, history)
+        _add_seconds_axis(axes, history)
         axes.legend(loc="upper right")
 
     return plot
 
 
 def relative_gap(history: pd.DataFrame) -> Callable[[Any], None]:
-    """Return the plot of the relative gap against passes and seconds, log scale."""
+    """Return a plot of the relative gap against passes and seconds, on a log scale."""
 
     def plot(axes: Any) -> None:
         x, gap = (history[k].to_numpy(dtype=float, na_value=np.nan) for k in ("passes", "relative_gap"))
-        kept = np.isfinite(x) & np.isfinite(gap) & (gap > 0)
-        marker = "." if kept.sum() <= 40 else None
-        axes.plot(x[kept], gap[kept], "-", marker=marker, color=POS)
+        points = np.isfinite(x) & np.isfinite(gap) & (gap > 0)
+        marker = "." if points.sum() <= 40 else None
+        axes.plot(x[points], gap[points], "-", marker=marker, color=POS)
         axes.set(xlabel="Passes", ylabel="Relative gap, log scale")
-        if kept.any():
+        if points.any():
             axes.set_yscale("log")
-        _seconds_above(axes, history)
+        _add_seconds_axis(axes, history)
 
     return plot
 
 
-def _seconds_above(axes: Any, history: pd.DataFrame) -> None:
-    """Write the seconds above the passes at which they had gone by."""
+def _add_seconds_axis(axes: Any, history: pd.DataFrame) -> None:
+    """Add an upper axis with the seconds at each tick of the passes."""
     passes, seconds = (history[k].to_numpy(dtype=float, na_value=np.nan) for k in ("passes", "seconds"))
     low, high = axes.get_xlim()
     at = [tick for tick in axes.get_xticks() if low <= tick <= high and passes[0] <= tick <= passes[-1]]
     if not np.isfinite(seconds).all() or len(at) < 2:
         return
     above = axes.secondary_xaxis("top")
-    above.set_xticks(at, [figure(float(np.interp(tick, passes, seconds)), 2) for tick in at])
+    above.set_xticks(at, [number_text(float(np.interp(tick, passes, seconds)), 2) for tick in at])
     above.set_xlabel("Seconds")
     above.spines["top"].set_visible(False)
     axes.set_xlim(low, high)
 
 
 def thin_history(history: pd.DataFrame) -> pd.DataFrame:
-    """Return at most MAX_POINTS rounds, evenly spread, the first and the last among them."""
+    """Return at most MAX_POINTS evenly spread rounds, with the first and the last."""
     if len(history) <= MAX_POINTS:
         return history
     return history.iloc[np.unique(np.linspace(0, len(history) - 1, MAX_POINTS).round().astype(int))]
 
 
 def thin(x: np.ndarray, y: np.ndarray, n_points: int = MAX_POINTS) -> np.ndarray:
-    """Return the positions of at most n_points points that keep the look of a monotone curve, both its ends included.
+    """Return the positions of at most n_points points that represent a monotone curve, with both its ends.
 
-    They are spread evenly along the curve as drawn, x and y each scaled to [0, 1], so that a steep part keeps its own.
+    They are spread evenly along the curve as drawn, x and y each scaled to [0, 1], so that a steep part has its share.
     """
     if len(x) <= n_points:
         return np.arange(len(x))
@@ -329,7 +333,7 @@ def thin(x: np.ndarray, y: np.ndarray, n_points: int = MAX_POINTS) -> np.ndarray
 
 
 def central_range(counts: ScoreCounts) -> tuple[float, float]:
-    """Return scores between which all but a thousandth of each class lies on either side: outliers hide no shape."""
+    """Return the range without the outermost thousandth of each class, so that outliers do not compress the histogram."""
     ends: list[float] = []
     for weight in (counts.pos, counts.neg):
         if weight.sum() > 0:

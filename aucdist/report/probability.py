@@ -1,4 +1,4 @@
-"""Figures about probabilities: a reliability diagram, and how the shape of the GEV link was found."""
+"""Figures about probabilities: the reliability diagram, and the search for the shape of the GEV link."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,40 +11,40 @@ from aucdist.metrics.probability import reliability
 from aucdist.report.plots import INK, MUTED, NEG, POS
 
 RARE = 0.05
-"""With fewer positives than this share the diagram has logarithmic axes: else all is in a corner."""
+"""With a smaller share of positives the axes are logarithmic; linear ones would show all points in one corner."""
 
 
 def reliability_diagram(counts: ScoreCounts, *, n_bins: int = 10, level: float = 0.95) -> Callable[[Any], None]:
-    """Return the plot of observed against predicted probability, with an interval where rows are not weighted.
+    """Return a plot of observed against predicted probability, with intervals if rows are not weighted.
 
     Parameters
     ----------
     counts : ScoreCounts
-        Of probabilities.
+        Counts of the predicted probabilities.
     n_bins : int
-        Of like numbers of rows.
+        Number of bins, which have nearly equal numbers of rows.
     level : float
-        Of the intervals.
+        Confidence level of the intervals.
 
     Raises
     ------
     InputError
         If a score is not a probability.
     """
-    found = reliability(counts, n_bins, level=level)
+    bins = reliability(counts, n_bins, level=level)
     log = counts.n_pos < RARE * (counts.n_pos + counts.n_neg)
 
     def plot(axes: Any) -> None:
-        known = [v[v > 0] for v in (found.predicted, found.observed)]
+        known = [v[v > 0] for v in (bins.predicted, bins.observed)]
         least = 0.5 * float(min(v.min() for v in known if len(v))) if log else 0.0
-        place = (lambda v: np.maximum(v, least)) if log else (lambda v: v)
+        clip = (lambda v: np.maximum(v, least)) if log else (lambda v: v)
         line = np.array([least, 1.0])
         axes.plot(line, line, "--", color=MUTED, linewidth=1, label="as predicted")
-        x, y = place(found.predicted), place(found.observed)
-        if not np.isnan(found.low).any():
-            reach = np.maximum(np.stack([y - place(found.low), place(found.high) - y]), 0.0)
+        x, y = clip(bins.predicted), clip(bins.observed)
+        if not np.isnan(bins.low).any():
+            lengths = np.maximum(np.stack([y - clip(bins.low), clip(bins.high) - y]), 0.0)
             axes.errorbar(
-                x, y, yerr=reach, fmt="none", ecolor=POS, elinewidth=1, capsize=2, label=f"{100 * level:g} % interval"
+                x, y, yerr=lengths, fmt="none", ecolor=POS, elinewidth=1, capsize=2, label=f"{100 * level:g} % interval"
             )
         axes.plot(x, y, "o-", color=POS, markersize=4, label="observed")
         scale = "log" if log else "linear"
@@ -60,7 +60,7 @@ def reliability_diagram(counts: ScoreCounts, *, n_bins: int = 10, level: float =
 
 
 def shape_trace(trace: pd.DataFrame) -> Callable[[Any], None]:
-    """Return the plot of xi against the rounds in which it was looked for, and of the level reached beside it.
+    """Return a plot of xi against the rounds of its estimation, and of the log-posterior or log-likelihood.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What the page shows of the search that chose the parameters: the path or the heat map, and the table of settings."""
+"""The section of the page about a search: the curve over one parameter or the heat map of two, and all settings."""
 
 import math
 from numbers import Real
@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 
 from aucdist.report import plots
-from aucdist.report.table import auc_text, count_text, search_verdict, value_text
+from aucdist.report.text import auc_text, count_text, search_verdict, value_text
 
-MOST_ROWS = 60
-PLACEMENTS = {
-    "tasks": "each with rows of its own",
-    "masks": "they took turns on rows that stayed where they are",
+MAX_ROWS = 60
+EXECUTION_TEXTS = {
+    "tasks": "each task read its own rows",
+    "masks": "the tasks ran one after the other on the same rows, with weights of 0 outside their folds",
 }
 Search = dict[str, Any]
 
 
 def search_section(search: Search) -> dict[str, Any]:
-    """Return what the template needs.
+    """Return the variables of the section in the template.
 
     Parameters
     ----------
@@ -28,30 +28,30 @@ def search_section(search: Search) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``verdict``, ``words``, ``figure`` (SVG or None), ``heat`` (or None), ``table``.
+        ``verdict``, ``paragraphs``, ``figure`` (SVG or None), ``heat`` (or None), ``table``.
     """
-    varied = _varied(search)
+    varied = _varied_parameters(search)
     return {
         "verdict": search_verdict(search),
-        "words": _words(search),
-        "figure": _path(search, varied[0]) if len(varied) == 1 and _numeric(search, varied[0]) else None,
-        "heat": _heat(search, *varied) if len(varied) == 2 else None,
-        "table": _table(search),
+        "paragraphs": _paragraphs(search),
+        "figure": _curve_figure(search, varied[0]) if len(varied) == 1 and _is_numeric(search, varied[0]) else None,
+        "heat": _heat_map(search, *varied) if len(varied) == 2 else None,
+        "table": _settings_table(search),
     }
 
 
-def _varied(search: Search) -> list[str]:
+def _varied_parameters(search: Search) -> list[str]:
     """Return the parameters that take more than one value."""
     table = search["table"]
     return [name for name in search["best"] if len({repr(row["parameters"][name]) for row in table}) > 1]
 
 
-def _numeric(search: Search, name: str) -> bool:
+def _is_numeric(search: Search, name: str) -> bool:
     values = [row["parameters"][name] for row in search["table"]]
     return all(isinstance(v, Real) and not isinstance(v, bool) for v in values)
 
 
-def _words(search: Search) -> list[str]:
+def _paragraphs(search: Search) -> list[str]:
     folds, n, tasks = search["folds"], len(search["table"]), search["tasks"]
     kind = (
         f"in the order of {folds['time']}" if folds.get("time")
@@ -61,40 +61,40 @@ def _words(search: Search) -> list[str]:
     )  # fmt: skip
     repeats = f", {folds['repeats']} times" if folds["repeats"] > 1 else ""
     rule = {
-        "best": "The setting with the best mean was taken.",
-        "one-se": "Of the settings within one standard error of the best mean, the one with the largest lam was taken.",
+        "best": "The setting with the best mean was chosen.",
+        "one-se": "Of the settings within one standard error of the best mean, the one with the largest lam was chosen.",
     }[search["rule"]]
     score = (
-        "The score is what choosing by inner folds reaches on rows that had no part in the choice."
+        "The score is that of choosing by inner folds, on rows that took no part in the choice."
         if search["nested"]
-        else "The score is that of the setting chosen by these very folds, which flatters it a little."
+        else "The score is that of the chosen setting on the folds that chose it, which is slightly optimistic."
     )
     spread = "Its interval is that of the corrected resampled t-test." if search["interval"] else ""
-    kept = f", {tasks['kept']} of them kept from before" if tasks["kept"] else ""
+    stored = f", {tasks['kept']} of them with stored results" if tasks["kept"] else ""
     return [
         f"{n} settings by {folds['number']} folds{repeats}, {kind}. {rule} {score} {spread}",
-        f"{tasks['all']} tasks{kept}; {PLACEMENTS[search['placement']]}.",
+        f"{tasks['all']} tasks{stored}; {EXECUTION_TEXTS[search['placement']]}.",
     ]
 
 
-def _error(row: dict[str, Any]) -> float:
+def _standard_error(row: dict[str, Any]) -> float:
     return math.nan if row["deviation"] is None else row["deviation"] / math.sqrt(len(row["folds"]))
 
 
-def _path(search: Search, name: str) -> Any:
+def _curve_figure(search: Search, name: str) -> Any:
     from markupsafe import Markup
 
     rows = sorted(search["table"], key=lambda row: row["parameters"][name])
     x = np.array([row["parameters"][name] for row in rows], dtype=float)
     means = np.array([math.nan if row["mean"] is None else row["mean"] for row in rows])
-    errors = np.array([_error(row) for row in rows])
+    errors = np.array([_standard_error(row) for row in rows])
     chosen = next(i for i, row in enumerate(rows) if row["parameters"] == search["best"])
     metric = search["metric"]
-    plot = plots.path(x, means, errors, chosen, name, f"Mean {metric} over the folds")
-    return Markup(plots.draw("path", f"{metric} against {name}", search_verdict(search), plot))
+    plot = plots.metric_path(x, means, errors, chosen, name, f"Mean {metric} over the folds")
+    return Markup(plots.inline_svg("path", f"{metric} against {name}", search_verdict(search), plot))
 
 
-def _heat(search: Search, down: str, across: str) -> dict[str, Any]:
+def _heat_map(search: Search, down: str, across: str) -> dict[str, Any]:
     """Return the means as a table of two parameters, each cell with a shade from 0 (worst) to 60 (best)."""
     means = [row["mean"] for row in search["table"] if row["mean"] is not None]
     low, high = min(means), max(means)
@@ -122,12 +122,12 @@ def _heat(search: Search, down: str, across: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _table(search: Search) -> dict[str, Any]:
+def _settings_table(search: Search) -> dict[str, Any]:
     """Return the settings, those with the best means first where there are too many of them."""
     rows, sign = list(search["table"]), -1 if search["metric"].endswith("_loss") else 1
-    if len(rows) > MOST_ROWS:
+    if len(rows) > MAX_ROWS:
         worst = -math.inf
-        rows = sorted(rows, key=lambda r: worst if r["mean"] is None else sign * r["mean"], reverse=True)[:MOST_ROWS]
+        rows = sorted(rows, key=lambda r: worst if r["mean"] is None else sign * r["mean"], reverse=True)[:MAX_ROWS]
     return {
         "parameters": list(search["best"]),
         "metric": search["metric"],

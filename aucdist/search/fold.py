@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary
-from aucdist.estimators.base import LinearClassifier
+from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.path import lam_path
 from aucdist.estimators.scores import count_scores
 from aucdist.metrics.counts import ScoreCounts
@@ -17,15 +17,15 @@ from aucdist.search.grid import Point
 
 
 def score_path(
-    estimator: LinearClassifier, points: Sequence[Point], train: Blocks, held_out: Blocks, measure: Measure
+    estimator: BlockClassifier, points: Sequence[Point], train: Blocks, held_out: Blocks, measure: Measure
 ) -> list[dict[str, Any]]:
     """Fit one model per point and score each.
 
     Parameters
     ----------
-    estimator : LinearClassifier
+    estimator : BlockClassifier
     points : sequence of dict
-        One, or several that differ in lam alone and whose solver is ``all-pairs``: see `aucdist.search.grid.paths_of`.
+        One, or several that differ in lam alone and whose solver has a path: see `aucdist.search.grid.paths_of`.
     train, held_out : Blocks
     measure : Measure
 

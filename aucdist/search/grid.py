@@ -7,17 +7,17 @@ from typing import Any
 from sklearn.base import clone
 
 from aucdist.errors import InputError, unknown
-from aucdist.estimators.base import LinearClassifier
+from aucdist.estimators.base import BlockClassifier
 
 Point = dict[str, Any]
 
 
-def points_of(estimator: LinearClassifier, grid: Mapping[str, Sequence[Any]]) -> list[Point]:
+def points_of(estimator: BlockClassifier, grid: Mapping[str, Sequence[Any]]) -> list[Point]:
     """Return all combinations of the grid's values, each accepted by the estimator.
 
     Parameters
     ----------
-    estimator : LinearClassifier
+    estimator : BlockClassifier
         Its own parameters hold where the grid says nothing.
     grid : mapping of str to sequence
         Values by parameter.
@@ -43,12 +43,12 @@ def points_of(estimator: LinearClassifier, grid: Mapping[str, Sequence[Any]]) ->
     return points
 
 
-def paths_of(estimator: LinearClassifier, points: Sequence[Point]) -> list[list[int]]:
-    """Return the positions of the points that one task fits together: along lam where the solver gains by it, else each alone.
+def paths_of(estimator: BlockClassifier, points: Sequence[Point]) -> list[list[int]]:
+    """Return the positions of the points that one task fits together: along lam where the solver has a path, else each alone.
 
     Parameters
     ----------
-    estimator : LinearClassifier
+    estimator : BlockClassifier
     points : sequence of dict
 
     Returns
@@ -58,7 +58,7 @@ def paths_of(estimator: LinearClassifier, points: Sequence[Point]) -> list[list[
     """
     paths: dict[str, list[int]] = {}
     for i, point in enumerate(points):
-        solver = point.get("solver", estimator.get_params()["solver"])
-        key = {k: v for k, v in point.items() if k != "lam" or solver != "all-pairs"}
+        solver = estimator.solvers[point.get("solver", estimator.solver)]
+        key = {name: value for name, value in point.items() if name != "lam" or solver.path is None}
         paths.setdefault(repr(sorted(key.items())), []).append(i)
     return list(paths.values())

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Generator, Sequence
 from typing import NamedTuple
 
-from aucdist.estimators.base import LinearClassifier
+from aucdist.estimators.base import BlockClassifier
 from aucdist.metrics.measures import Measure
 from aucdist.search.choice import Result, Row
 from aucdist.search.grid import Point, paths_of
@@ -45,7 +45,7 @@ Schedule = Generator[list[Job], list[list[Result]], list[Row]]
 
 
 def course(
-    estimator: LinearClassifier,
+    estimator: BlockClassifier,
     points: Sequence[Point],
     cuts: Sequence[Fold],
     measure: Measure,
@@ -59,7 +59,7 @@ def course(
 
     Parameters
     ----------
-    estimator : LinearClassifier
+    estimator : BlockClassifier
     points : sequence of dict
     cuts : sequence of Cut
     measure : Measure
@@ -90,7 +90,7 @@ def course(
 
 
 def _rung(
-    estimator: LinearClassifier, points: Sequence[Point], alive: list[int], cuts: Sequence[Fold], passes: int
+    estimator: BlockClassifier, points: Sequence[Point], alive: list[int], cuts: Sequence[Fold], passes: int
 ) -> Generator[list[Job], list[list[Result]], dict[int, Row]]:
     paths = [[alive[i] for i in path] for path in paths_of(estimator, [points[i] for i in alive])]
     jobs = [Job(cut, tuple(points[i] for i in path), passes) for cut in cuts for path in paths]

@@ -5,9 +5,12 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
+
+from aucdist.data.block import Block
 
 
 class Status(StrEnum):
@@ -136,23 +139,59 @@ def as_table(records: list[Record]) -> pd.DataFrame:
     return pd.DataFrame({name: np.array([record[name] for record in records]) for name in records[0]})
 
 
+class LamPath(Protocol):
+    """A problem whose solution for one lam helps with the next: what `Solver.path` returns."""
+
+    def rounds(self, lam: float) -> Iterator[Round]:
+        """Solve for lam, from what was found for those before."""
+
+
 @dataclass(frozen=True)
 class Solver:
-    """A row of an estimator's table of solvers.
+    """A row of an estimator's table of solvers: the function, and what it is able to do.
 
     Attributes
     ----------
     rounds : callable
-        ``rounds(blocks, lam, start, **options)``, a generator of `Round`; `start` is None or weights to start from. A random
-        solver gets the keyword ``seed`` as well.
+        ``rounds(blocks, lam, start, **options)``, a generator of `Round`; `start` is None or weights to start from.
     options : tuple of str
-        The estimator's parameters that this solver takes besides the shared ones; None stands for the solver's default.
+        The estimator's parameters that only this solver and some others take; None stands for the solver's default.
     random : bool
+        It draws at random, and takes the keyword ``seed``.
+    takes_tol : bool
+        It takes the keyword ``tol``, because it decides itself when there is no slope left.
+    sample_weight : bool
+        It can weigh rows.
+    ignores_zero_weight : bool
+        A row of weight 0 is as good as absent, to the last bit: a fold can mask its rows instead of copying them.
+    penalties : tuple of str
+        Those it can minimise with, of the values of the estimator's parameter ``penalty``; where there are several it takes the
+        keyword ``penalty``.
+    resumes : bool
+        Its `start` is what the last round's ``resume()`` returned: weights alone are not enough to go on from.
+    penalises_intercept : bool
+        It fits the intercept as the weight of a column of ones.
+    path : callable or None
+        ``path(blocks, **options)`` returns a `LamPath`: fits for several lam one after the other are faster than each alone.
+    learn : callable or None
+        ``learn(estimator, stream, block)`` returns what is remembered after a batch of rows, with its weights as ``.w``, and
+        the threshold of the scores. `stream` is what the last call returned, or weights. For `partial_fit`.
+    check : callable or None
+        ``check(estimator)`` raises an InputError for a combination of parameters that this solver cannot work with.
     """
 
     rounds: Callable[..., Iterator[Round]]
     options: tuple[str, ...] = ()
     random: bool = False
+    takes_tol: bool = False
+    sample_weight: bool = True
+    ignores_zero_weight: bool = False
+    penalties: tuple[str, ...] = ()
+    resumes: bool = False
+    penalises_intercept: bool = False
+    path: Callable[..., LamPath] | None = None
+    learn: Callable[[Any, Any, Block], tuple[Any, float]] | None = None
+    check: Callable[[Any], None] | None = None
 
 
 def solve(rounds: Iterator[Round], *, tol: float, max_passes: int, callback: Callback | None = None) -> Solution:

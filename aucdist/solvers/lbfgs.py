@@ -40,7 +40,7 @@ class Curvature:
     def __init__(self) -> None:
         self._pairs: deque[tuple[np.ndarray, np.ndarray, float]] = deque(maxlen=REMEMBERED)
 
-    def learn(self, before: Point, after: Point) -> None:
+    def remember(self, before: Point, after: Point) -> None:
         """Remember a step; a search that ends where Wolfe's conditions hold makes the product positive."""
         step, change = after.w - before.w, after.gradient - before.gradient
         product = float(step @ change)
@@ -63,7 +63,7 @@ class Curvature:
         return way
 
 
-def search(evaluate: Callable[[np.ndarray], Point], start: Point, way: np.ndarray) -> tuple[Point, int]:
+def line_search(evaluate: Callable[[np.ndarray], Point], start: Point, way: np.ndarray) -> tuple[Point, int]:
     """Return a point along the way where Wolfe's conditions hold, and how many were tried.
 
     By doubling and halving (Lewis & Overton, 2013), from the whole way. Where rounding leaves nothing better to be found, the

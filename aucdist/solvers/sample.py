@@ -32,7 +32,9 @@ AT_A_TIME = 2**14
 """Rows that are drawn from at once: what is written down on the way stays in the cache."""
 
 
-def begin(blocks: Blocks, rounds: Callable[[Block], Iterator[Round] | None], tol: float) -> tuple[Round | None, int]:
+def solve_on_sample(
+    blocks: Blocks, rounds: Callable[[Block], Iterator[Round] | None], tol: float
+) -> tuple[Round | None, int]:
     """Solve on a sample.
 
     Parameters

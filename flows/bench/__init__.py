@@ -1,1 +1,1 @@
-"""`aucdist bench`: our figures beside the peers', side by side on this machine. The suites are listed in `suites`."""
+"""Benchmarks of our code and its peers on one machine (`aucdist bench`); `suites` lists them."""

@@ -1,4 +1,4 @@
-"""What the suites share: the clock and the data."""
+"""The clock and the data of the suites."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -8,24 +8,24 @@ from aucdist.data.block import Block
 
 Row = dict[str, Any]
 Suite = Callable[..., Iterator[Row]]
-"""Takes whether to run what takes minutes, too, and by name what else it knows."""
+"""Takes whether to run the peers that take minutes, and options by name; yields the rows of the table."""
 
 
 def seconds_of(work: Callable[[], Any]) -> float:
-    """Return how long a piece of work takes, once."""
+    """Return the seconds of one call."""
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
 
 
 def fastest(work: Callable[[], Any], times: int = 5) -> float:
-    """Return the shortest of several times, after one that does not count."""
+    """Return the seconds of the fastest of several calls, after one warm-up call."""
     work()
     return min(seconds_of(work) for _ in range(times))
 
 
-def real(name: str) -> tuple[Block, Block]:
-    """Return training and test rows as the configuration of this name in configs/train parts and scales them."""
+def read_train_and_test(name: str) -> tuple[Block, Block]:
+    """Return the training and test rows of a configuration in configs/train, split and scaled as it says."""
     from flows.rows.in_memory import read_rows
     from flows.train.config import load_train
 

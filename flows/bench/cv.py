@@ -1,4 +1,4 @@
-"""The suites `cv` and `coverage`: what a search costs, and how often the interval of the AUC holds what it says."""
+"""The suites `cv` and `coverage`: the cost of a search, and the coverage of the confidence intervals of the AUC."""
 
 import math
 import multiprocessing
@@ -20,41 +20,41 @@ from aucdist.metrics.auc import auc, auc_interval, delong_variance
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.search.schedule import Job
 from aucdist.search.splits import Fold, Folds
-from flows.bench.common import Row, real, seconds_of
+from flows.bench.common import Row, read_train_and_test, seconds_of
 from flows.cv.jobs import JobSettings, fit_on_copies
 
 LAMS = tuple(float(f"{lam:.4g}") for lam in np.geomspace(10, 1e-4, 11))
-SETS, LEVEL = 2000, 0.95
+SIMULATED_SETS, LEVEL = 2000, 0.95
 
 
 def cv(slow_peers: bool) -> Iterator[Row]:
-    """5 folds and 11 lam on a9a: along the path, one cold fit after the other, and on two workers beside two processes."""
-    block, _ = real("a9a")
-    _run([(0, 6)])  # compiles, and reads the data
-    path = min(seconds_of(lambda: _run([(k, 5) for k in range(5)])) for _ in range(3))
-    cold = _cold(block)
+    """Time 5 folds and 11 lam on a9a: along the path and as separate cold fits, and on two workers and in two processes."""
+    block, _ = read_train_and_test("a9a")
+    _run_folds([(0, 6)])  # compiles the kernels and reads the data
+    path = min(seconds_of(lambda: _run_folds([(k, 5) for k in range(5)])) for _ in range(3))
+    cold = _seconds_of_cold_fits(block)
     yield {"folds": 5, "lams": len(LAMS), "path s": path, "55 cold fits s": cold, "share": path / cold}
-    processes, workers = _side_by_side()
+    processes, workers = _processes_and_workers()
     yield {
         "folds": 6, "lams": len(LAMS), "two processes s": processes, "two workers s": workers,
         "share of their speed": processes / workers,
     }  # fmt: skip
 
 
-def _side_by_side() -> tuple[float, float]:
-    """Return the seconds that two processes and two workers need for the same six folds, in turns, the best of three."""
+def _processes_and_workers() -> tuple[float, float]:
+    """Return the seconds that two processes and two workers need for the same six folds: the best of three alternating runs."""
     halves = [[(k, 6) for k in range(6) if k % 2 == side] for side in (0, 1)]
     with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool, _two_workers() as search:
-        list(pool.map(_run, halves))
+        list(pool.map(_run_folds, halves))
         search()
-        turns = [(max(pool.map(_timed, halves)), seconds_of(search)) for _ in range(3)]
+        turns = [(max(pool.map(_seconds_of_folds, halves)), seconds_of(search)) for _ in range(3)]
     return min(one for one, _ in turns), min(other for _, other in turns)
 
 
 def _job(fold: int, n_folds: int) -> tuple[Job, Any]:
-    cuts = Folds(_rows().row_id, _rows().y, n_folds)
+    splits = Folds(_rows().row_id, _rows().y, n_folds)
     job = Job(Fold(0, fold), tuple({"lam": lam} for lam in LAMS), 1000)
-    return job, cuts.sides(job.cut)
+    return job, splits.sides(job.cut)
 
 
 def _how() -> JobSettings:
@@ -62,26 +62,26 @@ def _how() -> JobSettings:
 
 
 def _rows() -> Block:
-    if not _READ:
-        _READ.append(real("a9a")[0])
-    return _READ[0]
+    if not _ROWS:
+        _ROWS.append(read_train_and_test("a9a")[0])
+    return _ROWS[0]
 
 
-_READ: list[Block] = []
+_ROWS: list[Block] = []
 
 
-def _run(folds: list[tuple[int, int]]) -> None:
+def _run_folds(folds: list[tuple[int, int]]) -> None:
     for fold, n_folds in folds:
         fit_on_copies(*_job(fold, n_folds), _how(), [_rows()])
 
 
-def _timed(folds: list[tuple[int, int]]) -> float:
-    return seconds_of(lambda: _run(folds))
+def _seconds_of_folds(folds: list[tuple[int, int]]) -> float:
+    return seconds_of(lambda: _run_folds(folds))
 
 
-def _cold(block: Block) -> float:
-    cuts = Folds(block.row_id, block.y, 5)
-    parts = [LocalBlocks([block.take(cuts.sides(cut).train[block.row_id])]) for cut in cuts.outer()]
+def _seconds_of_cold_fits(block: Block) -> float:
+    splits = Folds(block.row_id, block.y, 5)
+    parts = [LocalBlocks([block.take(splits.sides(fold).train[block.row_id])]) for fold in splits.outer()]
 
     def fit_all() -> None:
         for part in parts:
@@ -93,7 +93,7 @@ def _cold(block: Block) -> float:
 
 @contextmanager
 def _two_workers() -> Iterator[Callable[[], None]]:
-    """Give a function that runs the six folds on two workers."""
+    """Yield a function that runs the six folds on two workers."""
     from aucdist.data.dataset import Schema
     from aucdist.data.shards.shard import read_shard, write_shards
     from aucdist.engine.dask import local_client
@@ -102,26 +102,26 @@ def _two_workers() -> Iterator[Callable[[], None]]:
 
     block = _rows()
     jobs, sides = zip(*(_job(fold, 6) for fold in range(6)), strict=True)
-    by_cut = {job.cut: side for job, side in zip(jobs, sides, strict=True)}
+    by_fold = {job.cut: side for job, side in zip(jobs, sides, strict=True)}
     schema = Schema(tuple(map(str, range(block.n_features))), "y", ("1",), ("-1",), {})
     with tempfile.TemporaryDirectory() as folder, local_client(2) as client:
         write_shards([block], schema, folder)
         args = (_how(), folder, partial(read_shard, folder), 1)
 
         def search() -> None:
-            done = run_on_workers(jobs, lambda job: by_cut[job.cut], fit_on_worker, *args, client=client)
+            done = run_on_workers(jobs, lambda job: by_fold[job.cut], fit_on_worker, *args, client=client)
             assert all("value" in results[0] for _, results in done)
 
         yield search
 
 
 def coverage(slow_peers: bool) -> Iterator[Row]:
-    """JobSettings often intervals of 95 % hold the true AUC: 2000 simulated sets for each size, scores normal in either class."""
+    """Simulate how often 95 % intervals contain the true AUC: 2000 sets of each size, with normal scores in both classes."""
     random = np.random.default_rng(0)
     for n_pos in (4, 10, 20, 39, 75, 150, 500):
         for area in (0.7, 0.9, 0.97):
             shift = math.sqrt(2) * NormalDist().inv_cdf(area)
-            found = [_covers(random, n_pos, 10 * n_pos, shift, area) for _ in range(SETS)]
+            found = [_covers(random, n_pos, 10 * n_pos, shift, area) for _ in range(SIMULATED_SETS)]
             ours, plain = (float(np.mean([one[i] for one in found])) for i in (0, 1))
             widths = [one[2] for one in found]
             yield {
@@ -137,5 +137,5 @@ def _covers(random: np.random.Generator, n_pos: int, n_neg: int, shift: float, a
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = auc_interval(counts, LEVEL)
-    reach = NormalDist().inv_cdf((1 + LEVEL) / 2) * math.sqrt(delong_variance(counts))
-    return found.low <= area <= found.high, abs(auc(counts) - area) <= reach, found.high - found.low
+    half_width = NormalDist().inv_cdf((1 + LEVEL) / 2) * math.sqrt(delong_variance(counts))
+    return found.low <= area <= found.high, abs(auc(counts) - area) <= half_width, found.high - found.low

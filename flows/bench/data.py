@@ -1,4 +1,4 @@
-"""The suite `data`: how fast bytes become blocks."""
+"""The suite `data`: the speed of parsing, sharding, and opening shards."""
 
 import tempfile
 import time
@@ -17,21 +17,21 @@ from aucdist.kernels.rows import project
 from flows.bench.common import Row
 from flows.bench.data_parsers import parsers
 
-TURNS = 5
+RUNS = 5
 
 
 def data(slow_peers: bool) -> Iterator[Row]:
-    """Parsing of text, opening of shards, and sharding, in seconds of a core."""
+    """Measure parsing of text, opening of shards, and sharding, in CPU seconds."""
     yield from parsers(slow_peers)
     yield from opening()
 
 
 def opening() -> Iterator[Row]:
-    """Opening of shards beside what pyarrow reads of the same files, and sharding from the source to the manifest."""
+    """Measure the opening of shards against pyarrow on the same files, and sharding from the source to the manifest."""
     with tempfile.TemporaryDirectory(prefix="aucdist-bench-") as folder:
         simulation = Simulation(1_300_000, 50, 0.02, dtype="float32")
         shards = [simulation.write(f"{folder}/simulated", i) for i in range(simulation.n_shards)]
-        yield _opened("simulated 1300000 x 50, dense float32", simulation.commit(f"{folder}/simulated", shards))
+        yield _opening_speed("simulated 1300000 x 50, dense float32", simulation.commit(f"{folder}/simulated", shards))
         for name in ("kddcup99", "news20"):
             asked = request(find(name), f"{folder}/{name}", dtype="float32")
             start = time.process_time()
@@ -39,11 +39,11 @@ def opening() -> Iterator[Row]:
             seconds = time.process_time() - start
             rows = manifest.n_samples
             yield {"what": f"sharding {name}", "rows": rows, "seconds": seconds, "rows/s": rows / seconds}
-            yield _opened(f"{name}, {manifest.layout} float32", manifest)
+            yield _opening_speed(f"{name}, {manifest.layout} float32", manifest)
 
 
-def _opened(name: str, manifest: Manifest) -> Row:
-    """Return the speed of a pass over shards on a warm local disk: read by pyarrow and no more, and opened and put into X w."""
+def _opening_speed(name: str, manifest: Manifest) -> Row:
+    """Return the speeds of pyarrow, which reads the files, and of a pass, which opens them and computes X w, on a warm disk."""
     files = [Path(manifest.url_of(shard)) for shard in manifest.shards]
     w = np.ones(manifest.n_features)
 
@@ -57,8 +57,8 @@ def _opened(name: str, manifest: Manifest) -> Row:
             project(block.rows, w, np.empty(block.n_samples))
 
     one_pass()
-    # In turns, so that whatever else the machine does falls on both.
-    seconds = np.array([[_core_seconds(work) for work in (read_all, one_pass)] for _ in range(TURNS)]).min(axis=0)
+    # Alternating, so that other work on the machine affects both.
+    seconds = np.array([[_cpu_seconds(work) for work in (read_all, one_pass)] for _ in range(RUNS)]).min(axis=0)
     gigabytes = sum(shard.memory for shard in manifest.shards) / 1e9
     return {
         "what": f"opening {name}", "GB in memory": gigabytes, "pyarrow GB/s": gigabytes / seconds[0],
@@ -66,7 +66,7 @@ def _opened(name: str, manifest: Manifest) -> Row:
     }  # fmt: skip
 
 
-def _core_seconds(work: Callable[[], None]) -> float:
+def _cpu_seconds(work: Callable[[], None]) -> float:
     start = time.process_time()
     work()
     return time.process_time() - start

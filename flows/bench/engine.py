@@ -1,4 +1,4 @@
-"""The suites `engine` and `workers`: what a reduction costs by itself, and what a second worker brings."""
+"""The suites `engine` and `workers`: the overhead of a reduction, and the speedup of a second worker."""
 
 import statistics
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from flows.bench.common import Row, seconds_of
 
 
 def engine(slow_peers: bool) -> Iterator[Row]:
-    """What a reduction costs by itself: 16 blocks on two worker processes, a step that does nothing."""
+    """Time reductions with an empty step: 16 blocks in this process and on two worker processes."""
     from aucdist.engine.dask import DaskBlocks, local_client
 
     def timed(name: str, blocks: Blocks, *args: Any) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def engine(slow_peers: bool) -> Iterator[Row]:
 
 
 def workers(slow_peers: bool) -> Iterator[Row]:
-    """Two workers against one on 4 million rows, beside what two processes reach on products with X and nothing else."""
+    """Compare two workers with one on 4 million rows, for a fit and for plain products with X."""
     from aucdist.engine.dask import DaskBlocks, local_client
 
     n_blocks, load = 16, partial(_simulated_block, 250_000)
@@ -46,7 +46,7 @@ def workers(slow_peers: bool) -> Iterator[Row]:
             seconds["products", n_workers] = seconds_of(partial(blocks.reduce, _products, 30))
             solve(all_pairs(blocks, 1e-3), tol=1.0, max_passes=2)
             found: list[int] = []
-            seconds["fit", n_workers] = seconds_of(partial(_note_passes, blocks, found))
+            seconds["fit", n_workers] = seconds_of(partial(_record_passes, blocks, found))
         yield {
             "workers": n_workers, "rows": 250_000 * n_blocks, "passes": found[0],
             "fit s": seconds["fit", n_workers], "30 products s": seconds["products", n_workers],
@@ -59,7 +59,7 @@ def workers(slow_peers: bool) -> Iterator[Row]:
     }
 
 
-def _note_passes(blocks: Blocks, found: list[int]) -> None:
+def _record_passes(blocks: Blocks, found: list[int]) -> None:
     found.append(solve(all_pairs(blocks, 1e-3), tol=1e-3, max_passes=100).passes)
 
 

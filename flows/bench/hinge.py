@@ -1,4 +1,4 @@
-"""`aucdist bench hinge`: dual coordinate descent beside liblinear, and Non-smooth SCD beside the batch methods."""
+"""The suite `hinge`: dual coordinate descent against liblinear, and Non-smooth SCD against the batch methods."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -14,42 +14,42 @@ from aucdist.solvers.base import Solution, solve
 from aucdist.solvers.hinge.columns import hinge_scd
 from aucdist.solvers.hinge.dual import hinge_sdcd
 from aucdist.solvers.hinge.subgradient import hinge_comid, hinge_psa, hinge_rda
-from flows.bench.common import Row, fastest, real, seconds_of
+from flows.bench.common import Row, fastest, read_train_and_test, seconds_of
 
 GOAL = 1e-3
 NEAR = 1e-2
-PASSES_OF_L1 = 500
+L1_PASSES = 500
 LAMS: dict[str, tuple[float | None, ...]] = {
     "a9a": (1e-3, 1e-4, None),
     "news20": (1e-3, 1e-4, None),
     "kddcup99": (1e-3,),
 }
-"""None stands for one over the number of rows, the paper's choice."""
+"""None means 1 / n_samples, the paper's choice."""
 
 SLOW = {"kddcup99": (1e-4,)}
-"""What takes liblinear minutes; there the L1 solvers do, too."""
+"""For these values liblinear and the L1 solvers take minutes."""
 
 
 def hinge(slow_peers: bool) -> Iterator[Row]:
-    """Sdcd to a gap of 1e-3 and liblinear to the same objective; then the L1 solvers to a hundredth above the least one found."""
-    _compile()
+    """Time sdcd to a gap of 1e-3 and liblinear to the same objective; then the L1 solvers to 1e-2 above the lowest one found."""
+    _compile_kernels()
     for name, lams in LAMS.items():
-        train, _ = real(name)
+        train, _ = read_train_and_test(name)
         for lam in lams + (SLOW.get(name, ()) if slow_peers else ()):
-            yield from _l2(name, train, 1.0 / train.n_samples if lam is None else lam)
+            yield from _compare_l2(name, train, 1.0 / train.n_samples if lam is None else lam)
         if slow_peers or name not in SLOW:
-            yield from _l1(name, train, 1e-3)
+            yield from _compare_l1(name, train, 1e-3)
 
 
-def _compile() -> None:
+def _compile_kernels() -> None:
     small = simulate(500, 5, 0.2, seed=0)
-    sparse = Block.of(_sparse(small), small.y)
+    sparse = Block.of(_as_csr(small), small.y)
     for block in (small, sparse):
-        for rounds in (hinge_sdcd(LocalBlocks([block]), 0.1), *(s(block, 0.1, 1.0) for s in L1.values())):
+        for rounds in (hinge_sdcd(LocalBlocks([block]), 0.1), *(s(block, 0.1, 1.0) for s in L1_SOLVERS.values())):
             solve(rounds, tol=0.0, max_passes=5)
 
 
-def _sparse(block: Block) -> Any:
+def _as_csr(block: Block) -> Any:
     from scipy.sparse import csr_matrix
 
     return csr_matrix(block.X)
@@ -58,7 +58,7 @@ def _sparse(block: Block) -> Any:
 # ---- L2 ---------------------------------------------------------------------------------------------------------------
 
 
-def _l2(name: str, train: Block, lam: float) -> Iterator[Row]:
+def _compare_l2(name: str, train: Block, lam: float) -> Iterator[Row]:
     found: list[Solution] = []
     seconds = fastest(lambda: found.append(solve(hinge_sdcd(LocalBlocks([train]), lam), tol=GOAL, max_passes=2000)), 3)
     certificate = found[0].certificate
@@ -66,22 +66,22 @@ def _l2(name: str, train: Block, lam: float) -> Iterator[Row]:
         "data": name, "system": "sdcd", "lam": lam, "seconds": seconds, "passes": found[0].passes,
         "relative gap": certificate.relative_gap, "objective": certificate.primal,
     }  # fmt: skip
-    peer, iterations, objective = _liblinear(train, lam, certificate.primal)
+    peer, iterations, objective = _time_liblinear(train, lam, certificate.primal)
     yield {
         "data": name, "system": "liblinear", "lam": lam, "seconds": peer, "passes": iterations,
         "objective": objective, "sdcd / liblinear": seconds / peer,
     }  # fmt: skip
 
 
-def _liblinear(train: Block, lam: float, goal: float) -> tuple[float, int, float]:
-    """Return the time of the shortest fit that gets as low, its iterations, and its objective.
+def _time_liblinear(train: Block, lam: float, goal: float) -> tuple[float, int, float]:
+    """Return the time of the shortest fit whose objective is at most the goal, its iterations, and its objective.
 
-    How many iterations it takes is tried in steps of at most a quarter; liblinear does not know the objective itself, and is not
-    charged for the search.
+    The number of iterations grows in steps of at most a quarter. The search is not timed, because liblinear cannot stop at an
+    objective by itself.
     """
     from sklearn.svm import LinearSVC
 
-    X, y = _int32(train.X), train.y
+    X, y = _with_int32_indices(train.X), train.y
     for iterations in chain(range(1, 8), (int(8 * 1.25**k) for k in count())):
         svc = LinearSVC(
             loss="hinge", C=0.5 / (lam * len(y)), fit_intercept=False, tol=1e-12, max_iter=iterations, random_state=0
@@ -94,8 +94,8 @@ def _liblinear(train: Block, lam: float, goal: float) -> tuple[float, int, float
     raise AssertionError("count() does not end")
 
 
-def _int32(X: Any) -> Any:
-    """Return X with the indices that liblinear takes."""
+def _with_int32_indices(X: Any) -> Any:
+    """Return X with 32-bit indices, which liblinear needs."""
     if not isinstance(X, np.ndarray):
         X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
     return X
@@ -103,7 +103,7 @@ def _int32(X: Any) -> Any:
 
 # ---- L1 ---------------------------------------------------------------------------------------------------------------
 
-L1 = {
+L1_SOLVERS = {
     "scd": lambda block, lam, radius: hinge_scd(LocalBlocks([block]), lam, seed=0, penalty="l1"),
     "comid": lambda block, lam, radius: hinge_comid(LocalBlocks([block]), lam, penalty="l1"),
     "rda": lambda block, lam, radius: hinge_rda(LocalBlocks([block]), lam, penalty="l1"),
@@ -111,12 +111,12 @@ L1 = {
 }
 
 
-def _l1(name: str, train: Block, lam: float) -> Iterator[Row]:
-    """Seconds to 1e-2 above the least objective that any of them finds; psa is given that one's L1 norm as its radius."""
+def _compare_l1(name: str, train: Block, lam: float) -> Iterator[Row]:
+    """Time the solvers to 1e-2 above the lowest objective of any; the radius of psa is the L1 norm of scd's weights."""
     found: dict[str, Solution] = {}
     radius = 1.0
-    for system, rounds in L1.items():
-        found[system] = solve(rounds(train, lam, radius), tol=GOAL, max_passes=PASSES_OF_L1)
+    for system, rounds in L1_SOLVERS.items():
+        found[system] = solve(rounds(train, lam, radius), tol=GOAL, max_passes=L1_PASSES)
         if system == "scd":
             radius = float(np.abs(found[system].w).sum())
     least = min(solution.certificate.primal for solution in found.values())

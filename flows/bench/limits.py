@@ -1,4 +1,4 @@
-"""`aucdist bench limits`: how near the kernels come to what the memory gives, and the passes that a certified fit takes."""
+"""The suite `limits`: the bandwidth of the kernels against that of a copy, and the passes of certified fits."""
 
 import io
 from collections.abc import Callable, Iterator
@@ -19,12 +19,13 @@ from aucdist.kernels.rows import CsrRows, Rows, accumulate, project
 from aucdist.kernels.square_epochs import square_epoch
 from aucdist.report import plots
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.all_pairs import Anchors, all_pairs
+from aucdist.solvers.pairs.all_pairs import all_pairs
+from aucdist.solvers.pairs.anchors import sorted_anchors
 from flows.bench.common import Row, fastest
-from flows.reproduce.lines import STYLES
+from flows.reproduce.figures import LINE_STYLES
 
 N_ROWS, N_FEATURES, N_WIDE, DENSITY = 581_012, 54, 62_061, 1.3e-3
-"""The size of forest cover type; and, for sparse rows, the width and the share of non-zeros of news20."""
+"""The size of forest cover type; for sparse rows, the width and the density of news20."""
 
 LAM = 1e-3
 GAPS = (1e-2, 1e-3, 1e-4)
@@ -32,76 +33,76 @@ TEXT_ROWS = 20_000
 
 
 def limits(slow_peers: bool) -> Iterator[Row]:
-    """Give each kernel's bytes per second beside a copy of the same array; then the passes and seconds of fits to a gap."""
+    """Measure each kernel's bytes per second against a copy of the same array; then the passes and seconds of fits to a gap."""
     block = simulate(N_ROWS, N_FEATURES, 0.18, seed=0)
-    yield from of_rows("dense", block)
-    yield from of_pairs(block)
-    yield from of_epochs("dense", block)
-    yield from of_text(block.take(np.arange(min(TEXT_ROWS, block.n_samples))))
-    yield from of_fits(block)
-    yield from of_rows("CSR", wide(N_ROWS // 10))
+    yield from measure_products("dense", block)
+    yield from measure_pair_sweep(block)
+    yield from measure_epochs("dense", block)
+    yield from measure_parser(block.take(np.arange(min(TEXT_ROWS, block.n_samples))))
+    yield from measure_fits(block)
+    yield from measure_products("CSR", sparse_rows(N_ROWS // 10))
 
 
-def wide(n_rows: int) -> Block:
+def sparse_rows(n_rows: int) -> Block:
     """Return sparse random rows."""
     random = np.random.default_rng(0)
     X = sp.random_array((n_rows, N_WIDE), density=DENSITY, format="csr", rng=random)
     return Block.of(sp.csr_matrix(X), np.where(random.random(n_rows) < 0.05, 1, -1))
 
 
-def of_rows(form: str, block: Block) -> Iterator[Row]:
-    """X w and X'c: each reads the rows once; two operations a value."""
+def measure_products(form: str, block: Block) -> Iterator[Row]:
+    """Measure X w and X'c, each of which reads the rows once, with two operations a value."""
     n, rows, w = block.n_samples, block.rows, np.ones(block.n_features)
     out, back, every = np.empty(n), np.zeros(block.n_features), np.arange(n)
-    copied, operations = _copy_of(rows), 2.0 * rows.values.size
+    copied, operations = _copy_speed_of(rows), 2.0 * rows.values.size
     seconds = fastest(lambda: project(rows, w, out))
-    yield _row(f"project, {form}", seconds, _bytes(rows) + out.nbytes, operations, copied)
+    yield _row(f"project, {form}", seconds, _row_bytes(rows) + out.nbytes, operations, copied)
     seconds = fastest(lambda: accumulate(rows, every, out, back))
-    yield _row(f"accumulate, {form}", seconds, _bytes(rows) + out.nbytes + every.nbytes, operations, copied)
+    yield _row(f"accumulate, {form}", seconds, _row_bytes(rows) + out.nbytes + every.nbytes, operations, copied)
 
 
-def of_pairs(block: Block) -> Iterator[Row]:
-    """The sweep over all pairs: a row's score and weight are read and its coefficient written; five operations a row."""
+def measure_pair_sweep(block: Block) -> Iterator[Row]:
+    """Measure the sweep over all pairs, which reads score and weight of a row and writes a coefficient: five operations a row."""
     scores = np.asarray(block.X @ np.random.default_rng(0).normal(size=block.n_features) / block.n_features)
-    anchors = Anchors.at(scores[block.y > 0], np.ones(int((block.y > 0).sum())))
+    anchors, _ = sorted_anchors(scores[block.y > 0], np.ones(int((block.y > 0).sum())))
     others = np.ascontiguousarray(scores[block.y < 0])
     weights, coefs = np.ones(len(others)), np.empty(len(others))
     histogram = np.zeros(len(anchors.scores) + 1)
-    args = (others, weights, *anchors.search(), anchors.weight_below, anchors.score_below, coefs, histogram)
+    args = (others, weights, *anchors.search(), *anchors.below, coefs, histogram)
     size = others.nbytes + weights.nbytes + coefs.nbytes
-    yield _row("pair sweep", fastest(lambda: cut(*args)), size, 5.0 * len(others), _copy(others))
+    yield _row("pair sweep", fastest(lambda: cut(*args)), size, 5.0 * len(others), _copy_speed(others))
 
 
-def of_epochs(form: str, block: Block) -> Iterator[Row]:
-    """An epoch of dual descent on the hinge and one on the pairwise square, rows in a random order; four operations a value."""
+def measure_epochs(form: str, block: Block) -> Iterator[Row]:
+    """Measure an epoch of dual descent on the hinge and one on the pairwise square, in random order: four operations a value."""
     n, d, rows = block.n_samples, block.n_features, block.rows
-    random, copied, operations = np.random.default_rng(0), _copy_of(rows), 4.0 * rows.values.size
+    random, copied, operations = np.random.default_rng(0), _copy_speed_of(rows), 4.0 * rows.values.size
     order = random.permutation(n)
     table = np.empty((n, N_COLUMNS))
     square_rows(rows, table[:, SQUARE])
     table[:, UPPER], table[:, LABEL] = 1.0 / (LAM * n), block.y
-    places, w = order.astype(np.int32), np.zeros(d + 1)
+    positions, w = order.astype(np.int32), np.zeros(d + 1)
 
     def dual_epoch() -> None:
         table[:, DUAL], w[:] = 0.0, 0.0
-        dual_sweeps(rows, table, places, n, 0, n, True, 0.0, 1.0, np.inf, -np.inf, w)
+        dual_sweeps(rows, table, positions, n, 0, n, True, 0.0, 1.0, np.inf, -np.inf, w)
 
-    yield _row(f"hinge dual epoch, {form}", fastest(dual_epoch), _bytes(rows) + table.nbytes, operations, copied)
+    yield _row(f"hinge dual epoch, {form}", fastest(dual_epoch), _row_bytes(rows) + table.nbytes, operations, copied)
     basis, out = np.zeros((3, d)), np.empty(d)
     factors, products, v = np.ones(n), np.zeros((n, 3)), np.zeros(d)
     args = (rows, order, block.y, factors, products, basis, basis @ basis.T, 1e-6, LAM, v, n, out)
-    size = _bytes(rows) + order.nbytes + block.y.nbytes + factors.nbytes + products.nbytes
+    size = _row_bytes(rows) + order.nbytes + block.y.nbytes + factors.nbytes + products.nbytes
     yield _row(f"square epoch, {form}", fastest(lambda: square_epoch(*args)), size, operations, copied)
 
 
-def of_text(block: Block) -> Iterator[Row]:
-    """svmlight text to CSR: the bytes of the text beside a copy of the text."""
+def measure_parser(block: Block) -> Iterator[Row]:
+    """Measure the parsing of svmlight text into CSR against a copy of the text."""
     from sklearn.datasets import dump_svmlight_file
 
     stream = io.BytesIO()
     dump_svmlight_file(block.X, block.y, stream, zero_based=False)
     text, source = stream.getvalue(), _text_source()
-    copied = _copy(np.frombuffer(text, dtype=np.uint8))
+    copied = _copy_speed(np.frombuffer(text, dtype=np.uint8))
     yield _row("svmlight parse", fastest(lambda: parse(text, "limits", source, None)), len(text), None, copied)
 
 
@@ -109,28 +110,28 @@ def _text_source() -> Source:
     return parse_source({"source": "limits.svmlight", "format": "svmlight"}, "bench")
 
 
-def of_fits(block: Block) -> Iterator[Row]:
-    """Passes and seconds of certified fits; a pass reads the rows twice, for X w and for X'c."""
-    copied = _copy_of(block.rows)
+def measure_fits(block: Block) -> Iterator[Row]:
+    """Measure passes and seconds of certified fits; a pass reads the rows twice, for X w and for X'c."""
+    copied = _copy_speed_of(block.rows)
     for gap in GAPS:
         found = solve(all_pairs(LocalBlocks([block]), LAM), tol=gap, max_passes=500)
-        seconds, size = float(found.history["seconds"].iloc[-1]), 2.0 * found.passes * _bytes(block.rows)
+        seconds, size = float(found.history["seconds"].iloc[-1]), 2.0 * found.passes * _row_bytes(block.rows)
         row = _row(f"all-pairs to a gap of {gap:g}", seconds, size, None, copied)
         yield row | {"passes": found.passes, "gap": found.certificate.relative_gap}
 
 
-def _bytes(rows: Rows) -> int:
+def _row_bytes(rows: Rows) -> int:
     if isinstance(rows, CsrRows):
         return int(rows.values.nbytes + rows.indices.nbytes + rows.offsets.nbytes)
     return int(rows.values.nbytes)
 
 
-def _copy_of(rows: Rows) -> float:
-    return _copy(rows.values)
+def _copy_speed_of(rows: Rows) -> float:
+    return _copy_speed(rows.values)
 
 
-def _copy(values: np.ndarray) -> float:
-    """Return the bytes a second that a copy reads and writes."""
+def _copy_speed(values: np.ndarray) -> float:
+    """Return the bytes per second that a copy reads and writes."""
     target = np.empty_like(values)
     return 2.0 * values.nbytes / fastest(lambda: np.copyto(target, values))
 
@@ -146,21 +147,21 @@ def _row(kernel: str, seconds: float, size: float, operations: float | None, cop
     return row
 
 
-def picture(found: pd.DataFrame) -> str:
-    """Return the roofline as an SVG file: operations a second against operations a byte, below what the copy's bytes allow."""
-    return plots.picture("limits", _roofline(found[found["operations per byte"].notna()]))
+def figure(results: pd.DataFrame) -> str:
+    """Return the roofline as an SVG file: operations per second against operations per byte, with the bound of the copy."""
+    return plots.standalone_svg("limits", _roofline(results[results["operations per byte"].notna()]))
 
 
 def _roofline(rows: pd.DataFrame) -> Callable[[Any], None]:
     def plot(axes: Any) -> None:
         intensity = rows["operations per byte"].to_numpy(dtype=float)
         ends = np.array([intensity.min() / 2, intensity.max() * 2])
-        # Of the largest array: smaller ones may be copied within a cache.
+        # The speed of the largest array, because copies of smaller ones may stay in a cache.
         roof = float(rows.sort_values("GB")["copy GB/s"].iloc[-1])
         axes.plot(ends, roof * ends, "-", color=plots.MUTED, label=f"a copy's {roof:.1f} GB/s")
         marks = "osD^vP*X"
         for k, (_, row) in enumerate(rows.iterrows()):
-            colour, mark = STYLES[k % 2][0], marks[k % len(marks)]
+            colour, mark = LINE_STYLES[k % 2][0], marks[k % len(marks)]
             axes.plot(row["operations per byte"], row["Gflop/s"], mark, color=colour, label=row["kernel"])
         axes.set(xlabel="Operations per byte, log scale", ylabel="Gflop/s, log scale", xscale="log", yscale="log")
         axes.legend(loc="best", fontsize=8)

@@ -1,4 +1,4 @@
-"""The suite `link`: link functions by three solvers, beside statsmodels and scikit-learn."""
+"""The suite `link`: link functions by three solvers, against statsmodels and scikit-learn."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ from aucdist.solvers.base import Solution, solve
 from aucdist.solvers.links.gev_shape import map_shape
 from aucdist.solvers.links.problem import MOST_FEATURES, LinkProblem, LinkRound
 from aucdist.solvers.links.solvers import gradient, lipschitz, newton
-from flows.bench.common import Row, real
+from flows.bench.common import Row, read_train_and_test
 
 DATA = ("digits", "covtype-20k", "a9a", "news20", "kddcup99")
 LAM, XI, GOAL = 1e-3, 0.1, 1e-6
@@ -26,46 +26,46 @@ SYSTEMS: dict[str, tuple[Any, dict[str, Any], int]] = {
     "lipschitz, as published": (lipschitz, {"momentum": False}, 300),
     "gradient": (gradient, {}, 100),
 }
-"""Solver, options, and the most passes it gets."""
+"""Solver, options, and the limit of its passes."""
 UNPENALISED = 1e-12
 
 
 def link(slow_peers: bool) -> Iterator[Row]:
-    """Seconds to a gap of 1e-6 at one lam, what a round takes, and likelihood fits beside statsmodels at the same optimum."""
+    """Time fits to a gap of 1e-6 at one lam, single rounds, and likelihood fits against statsmodels at the same optimum."""
     warm = LocalBlocks([simulate(500, 5, 0.2, seed=0)])
     for solver, options, _ in SYSTEMS.values():
         for name in ("gev", "logit"):
             solve(solver(warm, LAM, loss=LinkLoss(Link(name)), **options), tol=1e-3, max_passes=9)
     list(map_shape(warm, fit_intercept=True, penalise_intercept=False, most_xi=0.9))
     for name in DATA:
-        train, _ = real(name)
-        yield from _solvers(name, LocalBlocks([train]))
-        yield from _scikit_learn(name, train)
+        train, _ = read_train_and_test(name)
+        yield from _compare_solvers(name, LocalBlocks([train]))
+        yield from _compare_scikit_learn(name, train)
         if name == "a9a" or (slow_peers and train.n_features <= MOST_FEATURES):
-            yield from _statsmodels(name, train)
+            yield from _compare_statsmodels(name, train)
 
 
-def _solvers(name: str, blocks: Blocks) -> Iterator[Row]:
+def _compare_solvers(name: str, blocks: Blocks) -> Iterator[Row]:
     options: dict[str, Any] = {"fit_intercept": True, "penalise_intercept": False, "most_xi": 0.99}
-    shapes, seconds = _clocked(lambda: list(map_shape(blocks, **options)))
+    shapes, seconds = _with_seconds(lambda: list(map_shape(blocks, **options)))
     yield {"data": name, "system": "xi by map", "seconds": seconds, "rounds": len(shapes), "xi": shapes[-1].xi}
     for system, (solver, options, most) in SYSTEMS.items():
         rounds = solver(blocks, LAM, loss=LinkLoss(Link("gev", XI)), **options)
-        found, seconds = _timed(rounds, GOAL, most)
-        yield {"data": name, "system": f"gev, {system}"} | _told(found, seconds)
+        found, seconds = _solve_with_seconds(rounds, GOAL, most)
+        yield {"data": name, "system": f"gev, {system}"} | _solution_row(found, seconds)
 
 
-def _timed(rounds: Any, tol: float, most: int) -> tuple[Solution, float]:
-    return _clocked(lambda: solve(rounds, tol=tol, max_passes=most))
+def _solve_with_seconds(rounds: Any, tol: float, most: int) -> tuple[Solution, float]:
+    return _with_seconds(lambda: solve(rounds, tol=tol, max_passes=most))
 
 
-def _clocked(work: Callable[[], Any]) -> tuple[Any, float]:
+def _with_seconds(work: Callable[[], Any]) -> tuple[Any, float]:
     start = time.perf_counter()
     found = work()
     return found, time.perf_counter() - start
 
 
-def _told(found: Solution, seconds: float) -> Row:
+def _solution_row(found: Solution, seconds: float) -> Row:
     at, n = found.history["seconds"], len(found.history)
     return {
         "seconds": seconds, "passes": found.passes, "rounds": n,
@@ -74,20 +74,20 @@ def _told(found: Solution, seconds: float) -> Row:
     }  # fmt: skip
 
 
-def _statsmodels(name: str, train: Block) -> Iterator[Row]:
-    """Maximum likelihood without a penalty, where there is one optimum."""
+def _compare_statsmodels(name: str, train: Block) -> Iterator[Row]:
+    """Compare maximum likelihood without a penalty, on features with one optimum."""
     import statsmodels.api as sm
 
-    kept = identified(train)
+    features = identified_features(train)
     X: Any = train.X
-    blocks, label = LocalBlocks([train.with_X(X[:, kept])]), (train.y > 0).astype(np.float64)
-    X = dense(X[:, kept])
-    about = f"{name}, {len(kept)} features that leave one optimum"
+    blocks, label = LocalBlocks([train.with_X(X[:, features])]), (train.y > 0).astype(np.float64)
+    X = dense(X[:, features])
+    about = f"{name}, {len(features)} features that leave one optimum"
     for kind, family in (("logit", sm.families.links.Logit()), ("cloglog", sm.families.links.CLogLog())):
         loss = LinkLoss(Link(kind), "likelihood")
-        found, ours = _timed(newton(blocks, UNPENALISED, loss=loss, gradient_tol=1e-8), 0.0, 200)
+        found, ours = _solve_with_seconds(newton(blocks, UNPENALISED, loss=loss, gradient_tol=1e-8), 0.0, 200)
         model = sm.GLM(label, sm.add_constant(X, has_constant="add"), family=sm.families.Binomial(link=family))
-        fit, theirs = _clocked(model.fit)
+        fit, theirs = _with_seconds(model.fit)
         apart = np.abs(np.append(found.w, cast(LinkRound, found.last).intercept) - np.roll(fit.params, -1)).max()
         yield {
             "data": about, "system": f"{kind}, likelihood, newton", "seconds": ours,
@@ -100,41 +100,43 @@ def _statsmodels(name: str, train: Block) -> Iterator[Row]:
 
 
 def dense(X: Any) -> np.ndarray:
-    """Return a matrix as an array."""
+    """Return a matrix as a dense array."""
     return np.asarray(X.toarray() if issparse(X) else X)
 
 
-def identified(block: Block, fewest: int = 10) -> np.ndarray:
-    """Return the positions of features by which a likelihood without a penalty has one optimum, and a finite one.
+def identified_features(block: Block, fewest: int = 10) -> np.ndarray:
+    """Return the positions of features with which a likelihood without a penalty has one finite optimum.
 
-    Left out are features of which fewer than so many rows of some class have another value than the usual one, for they may
-    separate rows, and those that depend on others.
+    It excludes features that differ from their median in fewer than `fewest` rows of a class, because they may separate the
+    classes, and features that are linear combinations of others.
     """
     from scipy.linalg import qr
 
     X = dense(block.X)
     unusual = np.median(X, axis=0) != X
     enough = np.minimum(unusual[block.y > 0].sum(axis=0), unusual[block.y < 0].sum(axis=0)) >= fewest
-    there = np.flatnonzero(enough)
-    centred = X[:, there] - X[:, there].mean(axis=0)
+    candidates = np.flatnonzero(enough)
+    centred = X[:, candidates] - X[:, candidates].mean(axis=0)
     _, r, order = qr(centred.T @ centred, pivoting=True)
     size = np.abs(np.diag(r))
-    return np.asarray(np.sort(there[order[size > 1e-8 * size[0]]]))
+    return np.asarray(np.sort(candidates[order[size > 1e-8 * size[0]]]))
 
 
-def _scikit_learn(name: str, train: Block) -> Iterator[Row]:
-    """The same objective, with its penalty."""
+def _compare_scikit_learn(name: str, train: Block) -> Iterator[Row]:
+    """Compare logistic regression with its penalty, at the same objective."""
     from sklearn.linear_model import LogisticRegression
 
     blocks, loss = LocalBlocks([train]), LinkLoss(Link("logit"))
-    found, ours = _timed(newton(blocks, LAM, loss=loss), GOAL, 200)
-    yield {"data": name, "system": "logit, newton"} | _told(found, ours) | {"objective": found.certificate.primal}
+    found, ours = _solve_with_seconds(newton(blocks, LAM, loss=loss), GOAL, 200)
+    yield (
+        {"data": name, "system": "logit, newton"} | _solution_row(found, ours) | {"objective": found.certificate.primal}
+    )
     for solver in ("lbfgs", "newton-cholesky"):
         if solver == "newton-cholesky" and train.n_features > MOST_FEATURES:
             continue
         peer = LogisticRegression(C=1.0 / (LAM * train.n_samples), solver=solver, max_iter=1000, tol=1e-6)
         X = dense(train.X) if solver == "newton-cholesky" else train.X
-        _, seconds = _clocked(partial(peer.fit, X, train.y))
+        _, seconds = _with_seconds(partial(peer.fit, X, train.y))
         reached = LinkProblem(blocks, loss, LAM).evaluate(np.append(peer.coef_[0], peer.intercept_)).primal
         yield {
             "data": name, "system": f"logit, LogisticRegression({solver})", "seconds": seconds, "objective": reached,

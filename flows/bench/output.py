@@ -1,4 +1,4 @@
-"""What `aucdist bench --output` writes: the table for reading on, and the picture by itself or a page of both for reading."""
+"""The files of `aucdist bench --output`: a CSV of the table, and its figure or a page of both."""
 
 from pathlib import PurePosixPath
 
@@ -6,35 +6,35 @@ import pandas as pd
 
 from aucdist.data.storage.files import write_bytes
 from aucdist.errors import InputError
-from aucdist.report.bench import render
-from flows.bench.suites import CURVE, picture
+from aucdist.report.bench import render_bench_page
+from flows.bench.suites import CURVE, figure
 
 SUFFIXES = (".csv", ".html")
 
 
-def check(output: str) -> None:
-    """Raise an InputError if this is not the name of a page or of a table, before work starts."""
+def check_name(output: str) -> None:
+    """Raise an InputError if the name ends in neither .csv nor .html."""
     if PurePosixPath(output).suffix not in SUFFIXES:
         raise InputError(f"--output {output} ends in neither of {', '.join(SUFFIXES)}")
 
 
-def write(suite: str, found: pd.DataFrame, output: str) -> None:
-    """Write the table of a suite as CSV, and beside it a page if `output` is its name, or else the picture if there is one.
+def write_results(suite: str, results: pd.DataFrame, output: str) -> None:
+    """Write the table of a suite as CSV, and beside it a page, or else the figure if there is one.
 
     Parameters
     ----------
     suite : str
         A key of `suites.SUITES`.
-    found : DataFrame
+    results : DataFrame
         What `suites.bench` returned.
     output : str
-        Path or URL that ends in .csv or .html; the others have the same name but for its end.
+        Path or URL that ends in .html, for a page, or in .csv; the other files differ in their suffix.
     """
-    stem, drawn = output.removesuffix(PurePosixPath(output).suffix), picture(suite, found)
-    write_bytes(f"{stem}.csv", found.to_csv(index=False).encode())
+    stem, svg = output.removesuffix(PurePosixPath(output).suffix), figure(suite, results)
+    write_bytes(f"{stem}.csv", results.to_csv(index=False).encode())
     if output.endswith(".html"):
-        shown = found.drop(columns=CURVE, errors="ignore")
-        page = render(f"aucdist bench {suite}", found.attrs["conditions"], shown, drawn)
+        shown = results.drop(columns=CURVE, errors="ignore")
+        page = render_bench_page(f"aucdist bench {suite}", results.attrs["conditions"], shown, svg)
         write_bytes(output, page.encode())
-    elif drawn is not None:
-        write_bytes(f"{stem}.svg", drawn.encode())
+    elif svg is not None:
+        write_bytes(f"{stem}.svg", svg.encode())

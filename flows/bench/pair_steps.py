@@ -1,4 +1,4 @@
-"""The part of the suite `pairwise` about single steps: a pair's beside those of the plainest dual coordinate descent."""
+"""Part of the suite `pairwise`: steps over pairs against those of a minimal dual coordinate descent."""
 
 from collections.abc import Iterator
 
@@ -11,36 +11,36 @@ from aucdist.kernels.pair_rows import PairRows
 from flows.bench.common import Row, fastest
 
 LAM = 1e-3
-DRAWN = 4096
-"""Pairs drawn at a time."""
+BATCH = 4096
+"""Pairs sampled at a time."""
 
 
 def pair_steps() -> Iterator[Row]:
-    """Time n_samples steps over pairs, drawing included, and one sweep of the hinge loss's dual over the rows."""
+    """Time n_samples steps over pairs, with their sampling, and one sweep over the rows in the dual of the hinge loss."""
     block = simulate(581_012, 54, 0.18, seed=0)
     n, squares, order = block.n_samples, np.einsum("ij,ij->i", block.X, block.X), np.random.default_rng(0)
-    places = order.permutation(n)
+    positions = order.permutation(n)
     plain = fastest(
-        lambda: _plain_sweep(block.X, block.y.astype(float), squares, places, 1.0, np.zeros(n), np.zeros(54))
+        lambda: _plain_sweep(block.X, block.y.astype(float), squares, positions, 1.0, np.zeros(n), np.zeros(54))
     )
     yield {"data": "simulated 581012 x 54", "system": "plain hinge dual loop (fastmath), a sweep", "seconds": plain}
     positive, negative = np.flatnonzero(block.y > 0), np.flatnonzero(block.y < 0)
     rows = PairRows(block.take(positive).rows, block.rows, len(negative), 1)
-    for name, draw in (("sdcd", draw_any), ("sdcd-perm", draw_in_order)):
-        ours = fastest(lambda draw=draw: _pair_sweep(draw, rows, negative, n))  # type: ignore[misc]
+    for name, sample in (("sdcd", draw_any), ("sdcd-perm", draw_in_order)):
+        ours = fastest(lambda sample=sample: _pair_sweep(sample, rows, negative, n))  # type: ignore[misc]
         yield {
             "data": "simulated 581012 x 54", "system": f"{name}, as many pairs", "seconds": ours,
             "share of the plain loop's speed": plain / ours,
         }  # fmt: skip
 
 
-def _pair_sweep(draw: numba.core.dispatcher.Dispatcher, rows: PairRows, which: np.ndarray, n_steps: int) -> None:
+def _pair_sweep(sample: numba.core.dispatcher.Dispatcher, rows: PairRows, which: np.ndarray, n_steps: int) -> None:
     n_minority, w = rows.minority.values.shape[0], np.zeros(rows.majority.values.shape[1])
-    table, drawn, used = np.zeros(2**21, ENTRY), np.empty((DRAWN, 3), np.int64), 0
+    table, pairs, used = np.zeros(2**21, ENTRY), np.empty((BATCH, 3), np.int64), 0
     scale, never = LAM * n_minority * rows.n_majority, np.empty(0)
-    for first in range(0, n_steps, DRAWN):
-        draw(7, first, n_minority, which, drawn)
-        _, used, _ = dual_steps(rows, drawn, 0, 1, scale, 1.0, table, used, 2**20, w, 0.0, never)
+    for first in range(0, n_steps, BATCH):
+        sample(7, first, n_minority, which, pairs)
+        _, used, _ = dual_steps(rows, pairs, 0, 1, scale, 1.0, table, used, 2**20, w, 0.0, never)
 
 
 @numba.njit(nogil=True, fastmath=True)

@@ -13,58 +13,58 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.metrics import roc_auc_score
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import all_pairs
-from flows.bench.common import Row, real, seconds_of
+from flows.bench.common import Row, read_train_and_test, seconds_of
 from flows.bench.pair_steps import pair_steps
-from flows.bench.square import square
+from flows.bench.square import compare_square
 
 LAMS = {"kddcup99": (1e-2, 1e-3, 1e-4, 1e-5), "a9a": (1e-2, 1e-3, 1e-4), "news20": (1e-2, 1e-3, 1e-4)}
 SIMULATED = (1e-2, 1e-3, 1e-4)
-PLANNED = {
+PROTOTYPE = {
     "kddcup99": {1e-2: (32, 2.0), 1e-3: (65, 4.6), 1e-4: (114, 10.4), 1e-5: (209, 37)},
     "a9a": {1e-2: (11, 0.1), 1e-3: (23, 0.1), 1e-4: (69, 1.2)},
     "news20": {1e-2: (28, 0.2), 1e-3: (67, 0.6), 1e-4: (250, 5)},
     "simulated 581012 x 54": {1e-2: (8, 0.6), 1e-3: (22, 1.9), 1e-4: (54, 6.6)},
 }
-"""Passes and seconds of the trial that the design was made from, on another machine, by data and lam: the bar to beat."""
+"""Passes and seconds of the first prototype, on another machine, by data and lam."""
 
 
 def pairwise(slow_peers: bool) -> Iterator[Row]:
-    """Certified fits beside what one would use instead, then single steps and products beside the plainest there are."""
-    yield from _all_pairs(slow_peers)
+    """Compare certified fits with their peers, and single steps and products with minimal implementations."""
+    yield from _compare_fits(slow_peers)
     yield from pair_steps()
-    yield from square()
+    yield from compare_square()
 
 
-def _all_pairs(slow_peers: bool) -> Iterator[Row]:
-    """all-pairs to a certified gap of 1e-3, beside its plan and its peers on the same split and scaling."""
+def _compare_fits(slow_peers: bool) -> Iterator[Row]:
+    """Time all-pairs to a certified gap of 1e-3, the prototype, and the peers on the same split and scaling."""
     warm = simulate(2000, 5, 0.2, seed=0)
     solve(all_pairs(LocalBlocks([warm]), 1e-2), tol=1e-3, max_passes=5)
     for name, lams in LAMS.items():
-        train, test = real(name)
-        yield from _ours(name, train, test, lams)
-        yield from _peers(name, train, test, slow_peers)
+        train, test = read_train_and_test(name)
+        yield from _our_fits(name, train, test, lams)
+        yield from _peer_fits(name, train, test, slow_peers)
     block = simulate(581_012, 54, 0.18, seed=0)
     w = np.ones(54)
     product = statistics.median(seconds_of(lambda: block.X @ w) for _ in range(7))
-    for row in _ours("simulated 581012 x 54", block, None, SIMULATED):
+    for row in _our_fits("simulated 581012 x 54", block, None, SIMULATED):
         yield {**row, "times X @ w": row["seconds"] / product}
 
 
-def _ours(name: str, train: Block, test: Block | None, lams: tuple[float, ...]) -> Iterator[Row]:
+def _our_fits(name: str, train: Block, test: Block | None, lams: tuple[float, ...]) -> Iterator[Row]:
     for lam in lams:
         start = time.perf_counter()
         found = solve(all_pairs(LocalBlocks([train]), lam), tol=1e-3, max_passes=500)
         seconds = time.perf_counter() - start
-        passes, trial = PLANNED[name][lam]
+        passes, prototype_seconds = PROTOTYPE[name][lam]
         yield {
             "data": name, "system": "all-pairs", "lam": lam, "seconds": seconds, "passes": found.passes,
             "relative gap": found.certificate.relative_gap,
             "test AUC": None if test is None else roc_auc_score(test.y, test.X @ found.w),
-            "passes of the trial": passes, "seconds of the trial": trial,
+            "passes of the prototype": passes, "seconds of the prototype": prototype_seconds,
         }  # fmt: skip
 
 
-def _peers(name: str, train: Block, test: Block, slow: bool) -> Iterator[Row]:
+def _peer_fits(name: str, train: Block, test: Block, slow: bool) -> Iterator[Row]:
     from sklearn.linear_model import LogisticRegression
     from sklearn.svm import LinearSVC
 

@@ -1,4 +1,4 @@
-"""The suite `sampling`: what undersampling saves, and what it costs on a cluster."""
+"""The suite `sampling`: the speedup of undersampled fits, and the cost of the sampler on a cluster."""
 
 import tempfile
 import time
@@ -19,7 +19,7 @@ from aucdist.metrics import g_mean_score
 from aucdist.sampling import DistanceUnderSampler
 from flows.bench.common import Row
 
-LOPSIDED = (
+IMBALANCED_SETS = (
     "led7digit-0-2-4-5-6-7-8-9_vs_1", "shuttle-c0-vs-c4", "page-blocks-1-3_vs_4", "yeast4", "winequality-red-4",
     "winequality-white-3_vs_7", "shuttle-2_vs_5", "poker-8_vs_6",
 )  # fmt: skip
@@ -27,27 +27,27 @@ LOPSIDED = (
 
 ROUNDS = 100
 TIMES = {"linear": 25, "rbf": 3}
-"""Fits of some milliseconds are repeated oftener; the fastest counts."""
+"""Short fits are repeated more often; the fastest counts."""
 
 N_BLOCKS = 8
 
 
 def sampling(slow_peers: bool) -> Iterator[Row]:
-    """Undersampled zeroth-order fits beside those of all rows, round for round; then the sampler on KDD Cup 99, two workers."""
+    """Compare zeroth-order fits to undersampled and to all rows; then time the sampler on KDD Cup 99 with two workers."""
     for kernel in ("linear", "rbf"):
-        _pair(kernel, _keel(LOPSIDED[0]))  # compiles
-        for name in LOPSIDED:
-            block = _keel(name)
-            yield {"data": name, "kernel": kernel, "rows": block.n_samples} | _pair(kernel, block)
-    yield _on_workers()
+        _compare_fits(kernel, _read_keel(IMBALANCED_SETS[0]))  # compiles the kernels
+        for name in IMBALANCED_SETS:
+            block = _read_keel(name)
+            yield {"data": name, "kernel": kernel, "rows": block.n_samples} | _compare_fits(kernel, block)
+    yield _sample_on_workers()
 
 
-def _keel(name: str) -> Block:
+def _read_keel(name: str) -> Block:
     return read(find(name)).block
 
 
-def _pair(kernel: str, block: Block) -> Row:
-    """Time U2 with zovr, sampling and its hyperplane included, and the support vector machine by zo-sgd."""
+def _compare_fits(kernel: str, block: Block) -> Row:
+    """Time U2 with zovr, including the sampling and its hyperplane, and the SVM by zo-sgd."""
     models = {
         "u2": MarginMeanClassifier(kernel=kernel, sampler=DistanceUnderSampler(method="u2", random_state=0)),
         "svm": MarginMeanClassifier(kernel=kernel, solver="zo-sgd", sampler=None, lam1=0.0),
@@ -55,8 +55,7 @@ def _pair(kernel: str, block: Block) -> Row:
     for model in models.values():
         model.set_params(n_outer=ROUNDS, tol=0.0, random_state=0)
     times = [
-        [_processor_seconds(partial(model.fit, block.X, block.y)) for model in models.values()]
-        for _ in range(TIMES[kernel])
+        [_cpu_seconds(partial(model.fit, block.X, block.y)) for model in models.values()] for _ in range(TIMES[kernel])
     ]
     row: Row = {}
     for (name, model), seconds in zip(models.items(), np.min(times, axis=0).tolist(), strict=True):
@@ -66,14 +65,14 @@ def _pair(kernel: str, block: Block) -> Row:
     return row | {"times as fast": row["svm s"] / row["u2 s"]}
 
 
-def _processor_seconds(work: Callable[[], Any]) -> float:
-    """Return the processor's time for a piece of work: fits of some milliseconds, which others on the machine would blur."""
+def _cpu_seconds(work: Callable[[], Any]) -> float:
+    """Return the CPU seconds of a call: other work on the machine would blur the elapsed time of fits of a few milliseconds."""
     start = time.process_time()
     work()
     return time.process_time() - start
 
 
-class Counted(Blocks):
+class ReadCountingBlocks(Blocks):
     """Blocks that count how often their rows are read."""
 
     def __init__(self, blocks: Blocks):
@@ -92,7 +91,7 @@ class Counted(Blocks):
         return self._blocks.reduce(step, *args)
 
 
-def _on_workers() -> Row:
+def _sample_on_workers() -> Row:
     from aucdist.engine.dask import DaskBlocks, local_client
 
     data = read(find("kddcup99"))
@@ -106,18 +105,19 @@ def _on_workers() -> Row:
     sampler = DistanceUnderSampler(method="u2", svm=plane, random_state=0)
     with tempfile.TemporaryDirectory() as folder, local_client(2) as client:
         write_shards(partition(block, N_BLOCKS), data.schema, folder)
-        blocks = Counted(DaskBlocks.load(client, partial(read_shard, folder), N_BLOCKS))
-        blocks.reduce(_touch)
+        blocks = ReadCountingBlocks(DaskBlocks.load(client, partial(read_shard, folder), N_BLOCKS))
+        blocks.reduce(_load_rows)
         blocks.readings = 0
         start = time.perf_counter()
         sample = sampler.resample_blocks(blocks)
-        took = time.perf_counter() - start
+        sampling_seconds = time.perf_counter() - start
     here = sampler.fit_resample(block.X, block.y)[1]
     return {
         "data": "kddcup99", "rows": block.n_samples, "sampled": sample.n_samples, "hyperplane s": seconds,
-        "sample s, 2 workers": took, "readings of all rows": blocks.readings, "as here": len(here) == sample.n_samples,
+        "sample s, 2 workers": sampling_seconds, "readings of all rows": blocks.readings,
+        "as here": len(here) == sample.n_samples,
     }  # fmt: skip
 
 
-def _touch(block: Block, memory: None) -> tuple[None, Summary]:
+def _load_rows(block: Block, memory: None) -> tuple[None, Summary]:
     return None, {"sum": float(np.sum(block.y))}

@@ -1,6 +1,6 @@
-"""The suite `scale`: what more rows and more workers cost, and what a model of it foretells: ARCHITECTURE.md, "Scale".
+"""The suite `scale`: the cost of more rows and more workers, and the predictions of a model (`scale_model`).
 
-The model over slow networks is held against measurements by tests/infra/limited_network.py, which needs root.
+tests/infra/limited_network.py, which needs root, compares the model with measurements over slow networks.
 """
 
 import multiprocessing
@@ -23,14 +23,24 @@ from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import FEW_ROWS, STEPS, all_pairs
 from flows.bench.common import Row, seconds_of
-from flows.bench.peers.contest import peak
-from flows.bench.scale_model import Constants, Load, Place, Run, counted, expected, fitted, predicted, total
+from flows.bench.memory import peak_memory
+from flows.bench.scale_model import (
+    ClusterSize,
+    Constants,
+    Run,
+    Workload,
+    count_work,
+    expected_work,
+    fit_constants,
+    predict,
+    total,
+)
 from flows.rows.lazy import sharded_rows
 
 FEATURES, SHARE, LAM, PASSES = 20, 1e-3, 1e-3, 6
 SIZES, LARGE = (100_000, 1_000_000), (10_000_000, 100_000_000)
 ON_WORKERS = (1_000_000, 10_000_000)
-"""Those of the sizes that two workers get, too."""
+"""The sizes that two workers fit as well."""
 
 CASES = {
     "many rows": (Simulation(2_000_000, 20, 1e-3, rows_per_shard=125_000), True),
@@ -39,24 +49,24 @@ CASES = {
     "many anchors, few blocks": (Simulation(400_000, 20, 0.2, rows_per_shard=100_000), False),
     "wide": (Simulation(600_000, 60, 5e-3, rows_per_shard=50_000), False),
 }
-"""Data of measured runs, and whether the model is fitted to them; the others are foretold."""
+"""Data of measured runs, and whether the model is fitted to them; it predicts the others."""
 
 BANDWIDTH, DELAY = 1.25e9, 1e-4
-"""Of the network that predictions are for: 10 Gbit/s, 0.1 ms."""
+"""The network of the predictions: 10 Gbit/s, 0.1 ms."""
 
 WIRE, TRIPS = 1.14, 9.1
-"""As tests/infra/limited_network.py found them; a machine by itself has no cable."""
+"""Measured by tests/infra/limited_network.py, because a single machine has no network."""
 
 FEW_PARTS, MOST_PARTS = 100, 1000
-"""A thousand are five hundred threads on each of two workers: a minute in which nothing else gets done."""
+"""A thousand parts are five hundred threads on each of two workers, which block the machine for a minute."""
 
 HALVES = 4_000_000
 
-KEPT = 16e9
-"""Bytes of rows up to which a worker of the prediction keeps them."""
+MEMORY_FOR_ROWS = 16e9
+"""A predicted worker with more bytes of rows than this reads them anew in each pass."""
 
 BYTES_OF_A_ROW = 56
-"""What a block keeps of each row during a fit: its place, weight and three scores; and two more while a step changes them."""
+"""The memory of a block for each row during a fit: position, weight and three scores, and two more during a step."""
 
 DESIGNS = (
     ("as built", None, False),
@@ -66,54 +76,54 @@ DESIGNS = (
 
 
 def scale(slow_peers: bool) -> Iterator[Row]:
-    """Growth of the rows, the scheduler's speed, and the model on 1, 2 and 4 workers; to 1e8 rows if time is no matter."""
-    streamed = 0.0
+    """Measure growing data, the scheduler, and the model on 1, 2 and 4 workers; with `slow_peers` up to 1e8 rows."""
+    ns_per_streamed_value = 0.0
     for rows in SIZES + (LARGE if slow_peers else ()):
         for row in growth(rows, on_workers=rows in ON_WORKERS):
             if row.get("growth") == "one process":
-                streamed = row["ns for a row and pass"] / FEATURES
+                ns_per_streamed_value = row["ns for a row and pass"] / FEATURES
             yield row
-    of_a_worker = 0.0
+    seconds_per_worker = 0.0
     for row in scheduler(MOST_PARTS if slow_peers else FEW_PARTS):
-        of_a_worker = 2 / row["tasks/s of the scheduler"]
+        seconds_per_worker = 2 / row["tasks/s of the scheduler"]
         yield row
-    runs = list(measured(local_places()))
-    constants = fitted([run for name, run in runs if CASES[name][1]])
-    yield told(constants)
+    runs = list(measure_runs(local_clusters()))
+    constants = fit_constants([run for name, run in runs if CASES[name][1]])
+    yield constants_row(constants)
     for name, run in runs:
-        yield held(name, run, constants, CASES[name][1])
-    there = constants._replace(worker=of_a_worker, wire=WIRE, trips=TRIPS)
-    yield from future(there, streamed, client_of_an_anchor())
+        yield prediction_row(name, run, constants, CASES[name][1])
+    remote_constants = constants._replace(worker=seconds_per_worker, wire=WIRE, trips=TRIPS)
+    yield from predict_large_fit(remote_constants, ns_per_streamed_value, client_seconds_per_anchor())
 
 
 # ---- growth -----------------------------------------------------------------------------------------------------------
 
 
 def growth(rows: int, *, share: float = SHARE, on_workers: bool = False) -> Iterator[Row]:
-    """Fit rows that are read anew for each step, in a process of its own and on two workers: time and memory for a row."""
+    """Measure time and memory per row of fits that read the rows anew in each step, in a new process and on two workers."""
     simulation = Simulation(rows, FEATURES, share)
     with tempfile.TemporaryDirectory(prefix="aucdist-scale-") as folder:
-        room, needed = shutil.disk_usage(folder).free, int(1.2 * rows * (4 * FEATURES + 9))
-        if room < needed:
+        free, needed = shutil.disk_usage(folder).free, int(1.2 * rows * (4 * FEATURES + 9))
+        if free < needed:
             yield {
                 "rows": rows,
-                "note": f"not run here: {needed / 1e9:.1f} GB of disk needed, {room / 1e9:.1f} are free",
+                "note": f"not run here: {needed / 1e9:.1f} GB of disk needed, {free / 1e9:.1f} are free",
             }
             return
-        _apart(_write, simulation, folder)
-        places: list[Callable[..., Row]] = [_in_one_process] + [_on_two_workers] * on_workers
-        for fit in places:
-            found = _apart(fit, folder)
+        _in_new_process(_write, simulation, folder)
+        fits: list[Callable[..., Row]] = [_in_one_process] + [_on_two_workers] * on_workers
+        for fit in fits:
+            row = _in_new_process(fit, folder)
             yield {
-                "growth": found.pop("where"), "rows": rows, "anchors": round(share * rows), "shards": simulation.n_shards,
-                **found,
-                "ns for a row and pass": 1e9 * found["seconds"] / rows / PASSES,
-                "bytes for a row": found["more MiB"] * 2**20 / rows,
+                "growth": row.pop("where"), "rows": rows, "anchors": round(share * rows), "shards": simulation.n_shards,
+                **row,
+                "ns for a row and pass": 1e9 * row["seconds"] / rows / PASSES,
+                "bytes for a row": row["more MiB"] * 2**20 / rows,
             }  # fmt: skip
 
 
-def _apart(work: Callable[..., Any], *args: Any) -> Any:
-    """Do it in a process that has done nothing before."""
+def _in_new_process(work: Callable[..., Any], *args: Any) -> Any:
+    """Call a function in a new process and return its result."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         return pool.submit(work, *args).result()
 
@@ -123,14 +133,20 @@ def _write(simulation: Simulation, folder: str) -> None:
 
 
 def _in_one_process(folder: str) -> Row:
-    fit_passes(LocalBlocks([_small(1, 0)]))  # compiles
+    fit_passes(LocalBlocks([_small_block(1, 0)]))  # compiles the kernels
     rows = sharded_rows(read_manifest(folder))
-    before = peak()
+    before = peak_memory()
     blocks = LocalBlocks.load(rows.loader, rows.n_blocks, stream=True)
     cpu = time.process_time()
     seconds = seconds_of(partial(fit_passes, blocks))
     cpu = time.process_time() - cpu
-    return {"where": "one process", "seconds": seconds, "CPU s": cpu, "base MiB": before, "more MiB": peak() - before}
+    return {
+        "where": "one process",
+        "seconds": seconds,
+        "CPU s": cpu,
+        "base MiB": before,
+        "more MiB": peak_memory() - before,
+    }
 
 
 def _on_two_workers(folder: str) -> Row:
@@ -138,109 +154,111 @@ def _on_two_workers(folder: str) -> Row:
 
     rows = sharded_rows(read_manifest(folder))
     with local_client(2) as client:
-        warm(client, 2)
-        before = sum(client.run(peak).values())
+        compile_on_workers(client, 2)
+        before = sum(client.run(peak_memory).values())
         blocks = DaskBlocks.load(client, rows.loader, rows.n_blocks, stream=True)
         seconds = seconds_of(partial(fit_passes, blocks))
-        most = sum(client.run(peak).values())
-    return {"where": "two workers", "seconds": seconds, "base MiB": before, "more MiB": most - before}
+        peak = sum(client.run(peak_memory).values())
+    return {"where": "two workers", "seconds": seconds, "base MiB": before, "more MiB": peak - before}
 
 
 def fit_passes(blocks: Blocks) -> int:
-    """Run the passes of the fit that is measured everywhere, and return how many there were."""
-    start = np.zeros(blocks.n_features)  # else large data would begin on a sample, and passes would not be alike
+    """Run the fit of all measurements and return the number of its passes."""
+    start = np.zeros(blocks.n_features)  # otherwise large data would start from a sample, and the passes would differ
     return solve(all_pairs(blocks, LAM, start), tol=0.0, max_passes=PASSES).passes
 
 
 # ---- the scheduler ----------------------------------------------------------------------------------------------------
 
 
-def scheduler(most: int) -> Iterator[Row]:
-    """Reductions that do nothing, on two workers, of as many blocks, and of as many parts: what so many workers would ask.
+def scheduler(max_parts: int) -> Iterator[Row]:
+    """Time reductions with an empty step on two workers, with growing numbers of blocks and of parts, which stand for workers.
 
-    The scheduler and the client are one process here; its time on a core is what no worker can take from it.
+    The scheduler and the client are one process here; its CPU time cannot be shared with the workers.
     """
     for threads, what in ((1, "blocks"), (None, "parts")):
-        for n in (n for n in (10, 100, 1000) if n <= (1000 if threads else most)):
+        for n in (n for n in (10, 100, 1000) if n <= (1000 if threads else max_parts)):
             parts = 2 if threads else n
-            seconds, own = _of_nothing(threads or n // 2, max(n, 2 * parts))
+            seconds, own = _empty_reduction(threads or n // 2, max(n, 2 * parts))
             yield {
                 f"empty reduction of {what}": n, "tasks": 2 * parts, "ms": 1e3 * seconds,
                 "ms of the scheduler": 1e3 * own, "tasks/s": 2 * parts / seconds, "tasks/s of the scheduler": 2 * parts / own,
             }  # fmt: skip
 
 
-def _of_nothing(threads: int, n_blocks: int) -> tuple[float, float]:
-    """Return the seconds of an empty reduction, and those of a core that this process takes; a part for each thread."""
+def _empty_reduction(threads: int, n_blocks: int) -> tuple[float, float]:
+    """Return elapsed and CPU seconds of an empty reduction in this process; each thread is a part."""
     from aucdist.engine.dask import DaskBlocks, local_client
 
     with local_client(2, threads) as client:
-        blocks = DaskBlocks.load(client, partial(_small, n_blocks), n_blocks)
-        blocks.reduce(_nothing)
+        blocks = DaskBlocks.load(client, partial(_small_block, n_blocks), n_blocks)
+        blocks.reduce(_empty_step)
         own, times = time.process_time(), 10
-        seconds = min(seconds_of(partial(blocks.reduce, _nothing)) for _ in range(times))
+        seconds = min(seconds_of(partial(blocks.reduce, _empty_step)) for _ in range(times))
         return seconds, (time.process_time() - own) / times
 
 
-def _small(n_blocks: int, index: int) -> Block:
+def _small_block(n_blocks: int, index: int) -> Block:
     return Simulation(1000 * n_blocks, FEATURES, 0.3, rows_per_shard=1000).block(index)
 
 
-def _nothing(block: Block, memory: None) -> tuple[None, Summary]:
+def _empty_step(block: Block, memory: None) -> tuple[None, Summary]:
     return None, {"n": block.n_samples}
 
 
 # ---- the model --------------------------------------------------------------------------------------------------------
 
 
-def local_places() -> list[Place]:
+def local_clusters() -> list[ClusterSize]:
     """Return 1, 2 and 4 workers on this machine."""
-    return [Place(workers, os.cpu_count() or 1) for workers in (1, 2, 4)]
+    return [ClusterSize(workers, os.cpu_count() or 1) for workers in (1, 2, 4)]
 
 
-def measured(places: list[Place]) -> Iterator[tuple[str, Run]]:
-    """Count each case in this process, then measure it in each place."""
+def measure_runs(clusters: list[ClusterSize]) -> Iterator[tuple[str, Run]]:
+    """Count the work of each case in this process, then measure it on each cluster."""
     from aucdist.engine.dask import local_client
 
-    loads = all_loads()
-    for place in places:
-        with local_client(place.workers) as client:
-            warm(client, place.workers)
-            yield from measured_on(client, place, loads)
+    workloads = all_workloads()
+    for cluster in clusters:
+        with local_client(cluster.workers) as client:
+            compile_on_workers(client, cluster.workers)
+            yield from measure_on(client, cluster, workloads)
 
 
-def all_loads() -> dict[str, Load]:
-    """Return what each case asks for."""
-    return {name: load_of(simulation) for name, (simulation, _) in CASES.items()}
+def all_workloads() -> dict[str, Workload]:
+    """Return the work of each case."""
+    return {name: count_workload(simulation) for name, (simulation, _) in CASES.items()}
 
 
-def load_of(simulation: Simulation) -> Load:
-    """Return what the fit of simulated rows asks for."""
+def count_workload(simulation: Simulation) -> Workload:
+    """Return the work of the fit to simulated rows."""
     blocks = LocalBlocks.load(simulation.block, simulation.n_shards)
     fit_passes(blocks)
-    return counted(blocks, fit_passes)
+    return count_work(blocks, fit_passes)
 
 
-def warm(client: Any, workers: int) -> None:
-    """Let every worker compile what a fit runs."""
+def compile_on_workers(client: Any, workers: int) -> None:
+    """Compile the kernels of the fit on every worker."""
     from aucdist.engine.dask import DaskBlocks
 
-    fit_passes(DaskBlocks.load(client, partial(_small, 2 * workers), 2 * workers))
+    fit_passes(DaskBlocks.load(client, partial(_small_block, 2 * workers), 2 * workers))
 
 
-def measured_on(client: Any, place: Place, loads: dict[str, Load], times: int = 3) -> Iterator[tuple[str, Run]]:
-    """Measure each case on a cluster, rows in the workers' memory: the shortest of so many times."""
+def measure_on(
+    client: Any, cluster: ClusterSize, workloads: dict[str, Workload], times: int = 3
+) -> Iterator[tuple[str, Run]]:
+    """Measure each case on a cluster with the rows in memory; the fastest of several fits counts."""
     from aucdist.engine.dask import DaskBlocks
 
-    for name, load in loads.items():
+    for name, workload in workloads.items():
         simulation = CASES[name][0]
         blocks = DaskBlocks.load(client, simulation.block, simulation.n_shards)
         seconds = min(seconds_of(partial(fit_passes, blocks)) for _ in range(times))
-        yield name, Run(load, place, seconds)
+        yield name, Run(workload, cluster, seconds)
 
 
-def told(constants: Constants) -> Row:
-    """Return the constants as a row."""
+def constants_row(constants: Constants) -> Row:
+    """Return the constants of the model as a row."""
     return {
         "model": "ns a value", "value": 1e9 * constants.value, "ms a reduction": 1e3 * constants.reduction,
         "ms a worker and reduction": 1e3 * constants.worker, "ns a byte": 1e9 * constants.byte, "wire": constants.wire,
@@ -248,52 +266,50 @@ def told(constants: Constants) -> Row:
     }  # fmt: skip
 
 
-def held(name: str, run: Run, constants: Constants, fitted_to: bool) -> Row:
-    """Return a run beside what the model says of it."""
-    foretold = total(constants, run.load, run.place)
+def prediction_row(name: str, run: Run, constants: Constants, fitted_to: bool) -> Row:
+    """Return the measured and the predicted seconds of a run."""
+    prediction = total(constants, run.workload, run.cluster)
     return {
-        "fit": name, "workers": run.place.workers, "measured s": run.seconds, "model s": foretold,
-        "model/measured": foretold / run.seconds, "held out": not fitted_to,
+        "fit": name, "workers": run.cluster.workers, "measured s": run.seconds, "model s": prediction,
+        "model/measured": prediction / run.seconds, "held out": not fitted_to,
     }  # fmt: skip
 
 
-def client_of_an_anchor() -> float:
-    """Return the seconds that the client itself works for each anchor that it sorts, where half of the rows are anchors."""
-    load = load_of(Simulation(HALVES, 2, 0.5, rows_per_shard=HALVES // 4))
-    return load.client / (HALVES / 2 * PASSES)
+def client_seconds_per_anchor() -> float:
+    """Return the CPU seconds of the client for each row of the smaller class (anchor), measured where both classes are equal."""
+    workload = count_workload(Simulation(HALVES, 2, 0.5, rows_per_shard=HALVES // 4))
+    return workload.client / (HALVES / 2 * PASSES)
 
 
-def future(constants: Constants, streamed: float, of_an_anchor: float) -> Iterator[Row]:
-    """Tell what the model says of a pass over 1e10 rows, as it is and as it would be.
+def predict_large_fit(constants: Constants, ns_per_streamed_value: float, client_seconds: float) -> Iterator[Row]:
+    """Predict a pass over 1e10 rows, with the engine as built and with two designs that are not built.
 
     Parameters
     ----------
     constants : Constants
-        With the scheduler's own time for each worker: what the workers themselves do, so many do at once.
-    streamed : float
-        Nanoseconds of a value in a pass where rows are read anew.
-    of_an_anchor : float
-        Seconds of the client's own for each anchor that is sorted.
+        With the scheduler's own time for each worker, because the workers themselves run in parallel.
+    ns_per_streamed_value : float
+        Nanoseconds for one value of one row in a pass that reads the rows anew.
+    client_seconds : float
+        CPU seconds of the client for each anchor that it sorts.
     """
     rows, features, anchors = 10**10, 50, 10**7
     blocks = Simulation(rows, features, 0.5).n_shards
     for workers in (10, 100, 1000):
-        place = Place(workers, workers, BANDWIDTH, DELAY)
+        cluster = ClusterSize(workers, workers, BANDWIDTH, DELAY)
         for design, cells, merge in DESIGNS:
-            sent, speakers = cells or anchors, workers if merge else blocks
-            load = expected(
-                rows, features, speakers, PASSES, sent, FEW_ROWS
-            )  # so many of them the line search looks at
-            load = replace(load, client=of_an_anchor * (sent + FEW_ROWS * len(STEPS)) * PASSES)
-            held_by_worker = 4 * features * rows / workers
-            copies = 5 + speakers / workers
-            value = 1e-9 * streamed if held_by_worker > KEPT else constants.value
-            parts = predicted(constants._replace(value=value), load, place)
+            sent, senders = cells or anchors, workers if merge else blocks
+            workload = expected_work(rows, features, senders, PASSES, sent, FEW_ROWS)
+            workload = replace(workload, client=client_seconds * (sent + FEW_ROWS * len(STEPS)) * PASSES)
+            bytes_by_worker = 4 * features * rows / workers
+            copies = 5 + senders / workers
+            value = 1e-9 * ns_per_streamed_value if bytes_by_worker > MEMORY_FOR_ROWS else constants.value
+            parts = predict(constants._replace(value=value), workload, cluster)
             yield {
                 "design": design, "workers": workers, "s a pass": sum(parts.values()) / PASSES,
                 **{f"{name} s": seconds / PASSES for name, seconds in parts.items()},
-                "GB at the client": load.summaries / PASSES / 1e9,
-                "GB of rows a worker": held_by_worker / 1e9,
+                "GB at the client": workload.summaries / PASSES / 1e9,
+                "GB of rows a worker": bytes_by_worker / 1e9,
                 "GB else a worker": (BYTES_OF_A_ROW * rows / workers + 8 * sent * copies) / 1e9,
-                "GB a pass at the scheduler": load.arguments / PASSES / 1e9,
+                "GB a pass at the scheduler": workload.arguments / PASSES / 1e9,
             }  # fmt: skip

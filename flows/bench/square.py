@@ -1,4 +1,4 @@
-"""The part of the suite `pairwise` about the pairwise square."""
+"""Part of the suite `pairwise`: the solvers of the pairwise square."""
 
 import itertools
 import time
@@ -17,7 +17,7 @@ from aucdist.solvers.square.descent import moments_of, within_class_covariance
 from aucdist.solvers.square.exact import exact, exact_path
 from aucdist.solvers.square.svrg import svrg
 from aucdist.solvers.square.tpauc import prepare_steps, tpauc_epoch
-from flows.bench.common import Row, fastest, real
+from flows.bench.common import Row, fastest, read_train_and_test
 
 GOAL = 1e-6
 LAMS = (1e-2, 1e-3)
@@ -25,16 +25,16 @@ WIDE = 1_355_191
 """Features of the largest of the LIBSVM page's news20 sets."""
 
 
-def square() -> Iterator[Row]:
-    """Time each solver against the plainest product of the same size, and count passes beside L-BFGS's."""
+def compare_square() -> Iterator[Row]:
+    """Time each solver against a matrix product of the same size, and compare its passes with those of L-BFGS."""
     yield _against_gram(simulate(581_012, 54, 0.18, seed=0))
-    yield _against_product("news20", real("news20")[0])
-    yield _against_product(f"simulated 20000 x {WIDE}, CSR", _wide())
+    yield _against_product("news20", read_train_and_test("news20")[0])
+    yield _against_product(f"simulated 20000 x {WIDE}, CSR", _wide_rows())
     for name in ("a9a", "kddcup99"):
-        train, _ = real(name)
-        yield {"data": name} | _path(train)
+        train, _ = read_train_and_test(name)
+        yield {"data": name} | _path_times(train)
         for lam in LAMS:
-            yield {"data": name, "lam": lam} | _passes(train, lam)
+            yield {"data": name, "lam": lam} | _compare_passes(train, lam)
 
 
 def _against_gram(block: Block) -> Row:
@@ -44,7 +44,7 @@ def _against_gram(block: Block) -> Row:
 
 
 def _against_product(name: str, block: Block) -> Row:
-    """An epoch of tpauc, as a later batch has it: the means are known, the weights are there."""
+    """Time an epoch of tpauc with known means and allocated weights, as in a later batch."""
     known, w = moments_of(LocalBlocks([block])), np.ones(block.n_features)
     means, weights = np.stack([known.neg.mean, known.pos.mean]), (known.neg.weight, known.pos.weight)
     ready, _ = prepare_steps(block, None, means, weights, block.n_samples, "corrected")
@@ -54,13 +54,13 @@ def _against_product(name: str, block: Block) -> Row:
     return {"data": name, "system": "tpauc, an epoch", "seconds": found, "times X @ w": found / product}
 
 
-def _wide() -> Block:
+def _wide_rows() -> Block:
     rng = np.random.default_rng(0)
     X = sp.random_array((20_000, WIDE), density=450 / WIDE, format="csr", rng=rng)
     return Block.of(sp.csr_matrix(X), np.where(rng.random(20_000) < 0.5, 1, -1))
 
 
-def _path(block: Block) -> Row:
+def _path_times(block: Block) -> Row:
     one, all_ = (
         fastest(partial(lambda lams: list(exact_path(LocalBlocks([block]), lams)), lams))
         for lams in ([1e-2], np.logspace(1, -4, 20).tolist())
@@ -68,8 +68,8 @@ def _path(block: Block) -> Row:
     return {"system": "exact, 20 lam", "seconds": all_, "times one lam": all_ / one}
 
 
-def _passes(block: Block, lam: float) -> Row:
-    """Passes until the certified gap is below the goal, ours and those of L-BFGS on the same value and gradient."""
+def _compare_passes(block: Block, lam: float) -> Row:
+    """Count passes until the certified gap is below the goal, of svrg and of L-BFGS on the same value and gradient."""
     from scipy.optimize import minimize
 
     blocks = LocalBlocks([block])
@@ -81,7 +81,7 @@ def _passes(block: Block, lam: float) -> Row:
         certified.append(slope @ slope / (2.0 * lam) <= GOAL * primal)
         return primal, slope
 
-    list(itertools.islice(svrg(blocks, lam, seed=0), 2))  # compiles
+    list(itertools.islice(svrg(blocks, lam, seed=0), 2))  # compiles the kernels
     start = time.perf_counter()
     found = solve(svrg(blocks, lam, seed=0), tol=GOAL, max_passes=200)
     seconds = time.perf_counter() - start

@@ -1,7 +1,8 @@
-"""A run of a suite.
+"""The suites, and how one is run.
 
-A suite is a generator of rows that has its own name in a module, and a line in `SUITES`; a function `picture` beside it draws
-the table, as the text of an SVG file. Modules are loaded when their suite is asked for: some import what is slow to load.
+How to add a suite: write a generator of rows with the name of the suite, in one module, and add a row to `SUITES`. The module may
+also have a function ``figure(results)``, which returns the text of an SVG file, and a string ``CONDITIONS``, which is stated with
+the results. A module is imported when its suite is run, because some import packages that are slow to load or optional.
 """
 
 import importlib
@@ -17,7 +18,7 @@ import pandas as pd
 from aucdist.errors import InputError, unknown
 from flows.bench.common import Suite
 
-Say = Callable[[str], None]
+Log = Callable[[str], None]
 
 SUITES = {
     "pairwise": "pairwise",
@@ -36,7 +37,7 @@ SUITES = {
 """The module of each suite, below `flows.bench`."""
 
 CURVE = "curve"
-"""A column of points for the picture, too long for a line."""
+"""A column of points for the figure, which lines of text leave out."""
 
 
 def _module(suite: str) -> ModuleType:
@@ -45,14 +46,14 @@ def _module(suite: str) -> ModuleType:
     return importlib.import_module(f"flows.bench.{SUITES[suite]}")
 
 
-def picture(suite: str, found: pd.DataFrame) -> str | None:
-    """Return the suite's table as the text of an SVG file; None if it draws none."""
-    draw: Callable[[pd.DataFrame], str] | None = getattr(_module(suite), "picture", None)
-    return None if draw is None else draw(found)
+def figure(suite: str, results: pd.DataFrame) -> str | None:
+    """Return the figure of a suite as the text of an SVG file; None if it has none."""
+    draw: Callable[[pd.DataFrame], str] | None = getattr(_module(suite), "figure", None)
+    return None if draw is None else draw(results)
 
 
-def bench(suite: str, *, slow_peers: bool, say: Say, **options: Any) -> pd.DataFrame:
-    """Run a suite with one BLAS thread, and return its table; in its `attrs` are the conditions, for a page.
+def bench(suite: str, *, slow_peers: bool, log: Log, **options: Any) -> pd.DataFrame:
+    """Run a suite with one BLAS thread and return its table, with the conditions of the run in its `attrs`.
 
     Parameters
     ----------
@@ -60,34 +61,36 @@ def bench(suite: str, *, slow_peers: bool, say: Say, **options: Any) -> pd.DataF
         A key of `SUITES`.
     slow_peers : bool
         Also run the peers that take minutes.
-    say : callable
-        Hears each row as it comes.
+    log : callable
+        Takes a line of text for each row.
     **options
-        What the suite takes besides; None is not given.
+        Options of the suite; None means that an option is not given.
 
     Raises
     ------
     InputError
-        For an unknown suite, an option that it does not take, or data that are not there.
+        For an unknown suite, an option that it does not take, or absent data.
     """
     from threadpoolctl import threadpool_limits
 
-    run: Suite = getattr(_module(suite), suite)
+    module = _module(suite)
+    run: Suite = getattr(module, suite)
     options = {name: value for name, value in options.items() if value is not None}
     for name in options.keys() - inspect.signature(run).parameters.keys():
         raise InputError(f"the suite {suite} does not take --{name}")
     conditions = f"{platform.machine()}, Python {platform.python_version()}, {_threads(options)}"
-    say(f"{conditions}; warm-up before the clock starts")
+    conditions = "; ".join([conditions, *filter(None, [getattr(module, "CONDITIONS", None)])])
+    log(f"{conditions}; warm-up before the clock starts")
     rows = []
     with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # peers that stop at max_iter are shown for what they reached
+        warnings.simplefilter("ignore")  # a fit that stops at its limit counts with what it reached
         for row in run(slow_peers, **options):
             shown = {k: v for k, v in row.items() if k != CURVE and v is not None and v != ""}
-            say("  ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in shown.items()))
+            log("  ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in shown.items()))
             rows.append(row)
-    found = pd.DataFrame(rows)
-    found.attrs["conditions"] = conditions
-    return found
+    results = pd.DataFrame(rows)
+    results.attrs["conditions"] = conditions
+    return results
 
 
 def _threads(options: dict[str, Any]) -> str:

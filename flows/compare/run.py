@@ -22,7 +22,7 @@ from aucdist.metrics.compare import (
 )
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.measures import MEASURES
-from aucdist.report.comparison import Compared, render
+from aucdist.report.comparison import Comparison, render_comparison_page
 from flows.json_values import jsonable
 from flows.run_folder.folder import METRICS, run_folder, timestamped
 from flows.run_folder.scores import SCORES, read_scores
@@ -72,7 +72,7 @@ def compare(urls: Sequence[str], output: str) -> dict[str, Any]:
     _refuse_incomparable(runs)
     with run_folder(output, timestamped("compare")) as folder:
         result = {"run": folder.url, **_compared(runs)}
-        page = render(Compared(result, [(run.name, run.counts) for run in runs]))
+        page = render_comparison_page(Comparison(result, [(run.name, run.counts) for run in runs]))
         (folder.draft / "report.html").write_text(page, encoding="utf-8")
         (folder.draft / "comparison.json").write_text(json.dumps(result, indent=2, allow_nan=False) + "\n", "utf-8")
         folder.publish()

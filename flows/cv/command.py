@@ -36,7 +36,7 @@ def cv(
 def _print_summary(result: dict[str, Any]) -> None:
     from rich.console import Console
 
-    from aucdist.report.table import search_verdict
+    from aucdist.report.text import search_verdict
     from flows.progress.console import search_table
 
     Console().print(search_table(result))

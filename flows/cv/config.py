@@ -155,12 +155,16 @@ def _check_settings(estimator: Any, points: Sequence[dict[str, Any]], metric: st
                 "take auc, average_precision or g_mean, or a model with predict_proba"
             )
         if placement == "masks" and not works_with_masks(model):
-            raise InputError("placement `masks` is for the solver all-pairs without calibration: take `tasks`")
+            able = ", ".join(name for name, solver in model.solvers.items() if solver.ignores_zero_weight) or "none"
+            raise InputError(
+                f"placement `masks` needs a solver that ignores rows of weight 0 (of {type(model).__name__}: {able}) and no "
+                "calibration: take `tasks`"
+            )
 
 
 def works_with_masks(model: Any) -> bool:
     """Tell whether a model's solver ignores rows of weight 0, so that a fold needs no copy of its rows."""
-    return model.get_params().get("solver") == "all-pairs" and model.calibration is None
+    return bool(model.ignores_zero_weight)
 
 
 def load_cv(config: str, settings: Sequence[str] = (), output: str | None = None) -> CvConfig:

@@ -13,7 +13,7 @@ from prefect.artifacts import (
 )
 from prefect.logging import get_run_logger
 
-from aucdist.report.table import certificate_words, search_verdict
+from aucdist.report.text import certificate_text, search_verdict
 from flows.cv import run
 from flows.cv.config import CvConfig
 from flows.orchestration.artifacts import create_roc_artifact, summary_markdown
@@ -66,7 +66,7 @@ def cross_validate(config: CvConfig) -> dict[str, Any]:
 
 def markdown_of(result: dict[str, Any]) -> str:
     """Return the verdict of a search in Markdown."""
-    certificate = f"All training rows: the objective is {certificate_words(result['refit']['certificate'])}."
+    certificate = f"All training rows: the objective is {certificate_text(result['refit']['certificate'])}."
     summary = summary_markdown({**result["refit"], "run": result["run"]})
     return "\n".join([search_verdict(result), "", certificate, "", summary])
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from prefect.artifacts import create_image_artifact
 
-from aucdist.report.plots import picture, rocs
-from aucdist.report.table import summary_rows
+from aucdist.report.plots import roc_curves, standalone_svg
+from aucdist.report.text import summary_rows
 from flows.run_folder.scores import score_counts
 
 
@@ -14,7 +14,7 @@ def create_roc_artifact(result: dict[str, Any], key: str, description: str) -> N
     """Make the test ROC curve of a run an image artifact; a run without test rows has none."""
     if result["metrics"]["test_auc"] is None:
         return
-    svg = picture("roc", rocs([("test", score_counts(result["run"]))], log_x=False))
+    svg = standalone_svg("roc", roc_curves([("test", score_counts(result["run"]))], log_x=False))
     image = base64.b64encode(svg.encode()).decode()
     create_image_artifact(f"data:image/svg+xml;base64,{image}", key=key, description=description)
 

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from aucdist.report.table import seconds_text, summary_rows, value_text
+from aucdist.report.text import seconds_text, summary_rows, value_text
 
 Record = Mapping[str, Any]
 EVERY = 1.0  # seconds between two lines where there is no terminal

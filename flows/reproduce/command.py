@@ -9,29 +9,29 @@ from flows.command import AsJson, Cluster, Command, Debug, print_json, report_er
 
 def reproduce(
     paper: Annotated[str, typer.Argument(help="A paper of configs/reproduce, such as 000, or a YAML file.")],
-    quick: Annotated[bool, typer.Option("--quick", help="Only the small part of it that the file names.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Run only the small part that the file defines.")] = False,
     cluster: Cluster = None,
     output: Annotated[
-        str | None, typer.Option(metavar="URL", help="Where the results are kept: a folder or a URL. [default: runs]")
+        str | None, typer.Option(metavar="URL", help="Folder or URL of the results. [default: runs]")
     ] = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Run a paper's tables and figures, and hold them against the printed figures: a page and a CSV for each table.
+    """Reproduce the tables and figures of a paper and compare them with the printed ones.
 
-    Each fold is a task of its own and its result is kept, so that a run that was ended goes on where it was.
+    The result is a page and a CSV for each table. The result of each fold is stored: run the command again to resume.
     """
     with report_errors(debug):
         from flows.reproduce.config import load_paper
+        from flows.reproduce.summary import summary_entries
 
         result = COMMAND.run(load_paper(paper, quick=quick, cluster=cluster, output=output), debug)
         if as_json:
             print_json(result)
         else:
-            for name, counts in result["tables"].items():
-                typer.echo(
-                    f"{name}: " + ", ".join(f"{key} {n}" for key, n in counts.items() if not isinstance(n, list))
-                )
+            for name, summary in result["tables"].items():
+                for quantity, text in summary_entries(summary, name):
+                    typer.echo(f"{quantity}: {text}")
             typer.echo(f"report: {result['run']}/report.html")
 
 

@@ -1,4 +1,4 @@
-"""What a reproduction is told: the experiments of a paper, and where they run."""
+"""The configuration of a reproduction: the experiments of a paper, and the cluster that runs them."""
 
 import csv
 import io
@@ -22,9 +22,10 @@ from flows.reproduce.shapes import Shapes
 from flows.reproduce.table import Table
 
 FILE = "paper.yaml"
+
 KINDS: dict[str, type[Kind]] = {
     "table": Table,
-    "course": LearningCurves,
+    "learning-curves": LearningCurves,
     "g-mean": GMeans,
     "descent": Descent,
     "links": Links,
@@ -32,6 +33,7 @@ KINDS: dict[str, type[Kind]] = {
     "probabilities": Probabilities,
     "optimisers": Optimisers,
 }
+"""The kinds of experiment; `kind` describes how to add one."""
 
 if TYPE_CHECKING:
     Experiment = Kind
@@ -39,58 +41,62 @@ else:
     Experiment = Annotated[Union[tuple(KINDS.values())], Field(discriminator="kind")]  # noqa: UP007
 
 
-class Quick(BaseModel):
-    """What an experiment is with ``--quick``: its own keys, where they are different."""
+class QuickChanges(BaseModel):
+    """The keys of an experiment that ``--quick`` changes."""
 
-    model_config = ConfigDict(extra="allow")  # checked by the experiment
+    model_config = ConfigDict(extra="allow")  # the experiment validates the other keys
 
-    datasets: list[str] | None = Field(default=None, description="Those that stay; without it all")
+    datasets: list[str] | None = Field(default=None, description="The data sets to use; all by default")
 
 
 class Paper(Strict):
-    """A paper's experiments."""
+    """The experiments of a paper."""
 
     paper: str = Field(pattern=r"^[A-Za-z0-9._-]+$", description="Names the folder of the results")
-    title: str = Field(description="Heading of the page: the paper")
-    departures: list[str] = Field(default=[], description="What is done otherwise than in the paper, for the page")
+    title: str = Field(description="Authors, year and title of the paper, the heading of the page")
+    departures: list[str] = Field(default=[], description="How the experiments differ from the paper's, for the page")
     experiments: dict[str, Experiment]
-    quick: dict[str, Quick] = Field(description="The experiments that stay with `--quick`, and what is different then")
+    quick: dict[str, QuickChanges] = Field(description="The experiments of `--quick`, and the keys that it changes")
     cluster: ClusterConfig = Field(default_factory=NoCluster)
-    output: str = Field(default="runs", min_length=1, description="Folder or URL below which the results are kept")
+    output: str = Field(default="runs", min_length=1, description="Folder or URL of the results")
 
     @model_validator(mode="after")
-    def _quick_is_sound(self) -> "Paper":
-        self.quickened()
+    def _check_quick(self) -> "Paper":
+        self.quick_version()
         return self
 
-    def quickened(self) -> "Paper":
-        """Return the small version of it."""
-        left = {name: self._less(name, less) for name, less in self.quick.items()}
-        return self.model_copy(update={"paper": f"{self.paper}-quick", "experiments": left, "quick": {}})
+    def quick_version(self) -> "Paper":
+        """Return the paper with the experiments of ``--quick`` alone."""
+        experiments = {name: self._quick_experiment(name, changes) for name, changes in self.quick.items()}
+        return self.model_copy(update={"paper": f"{self.paper}-quick", "experiments": experiments, "quick": {}})
 
-    def _less(self, name: str, less: Quick) -> Kind:
+    def _quick_experiment(self, name: str, changes: QuickChanges) -> Kind:
         if name not in self.experiments:
             raise unknown("experiment in `quick`", name, self.experiments)
-        whole = self.experiments[name]
-        for key in less.datasets or ():
-            if key not in whole.datasets:
-                raise unknown(f"data set in quick.{name}", key, whole.datasets)
+        full = self.experiments[name]
+        for key in changes.datasets or ():
+            if key not in full.datasets:
+                raise unknown(f"data set in quick.{name}", key, full.datasets)
         try:
-            small = type(whole).model_validate(_merged(whole.model_dump(exclude_unset=True), less.model_extra or {}))
+            quick = type(full).model_validate(
+                _deep_merge(full.model_dump(exclude_unset=True), changes.model_extra or {})
+            )
         except ValidationError as e:
-            raise InputError(explain(e, type(whole), f"quick.{name}")) from None
-        if less.datasets is None:
-            return small
-        # Taken out last: there may be printed figures of all of them.
-        return small.model_copy(update={"datasets": {key: small.datasets[key] for key in less.datasets}})
+            raise InputError(explain(e, type(full), f"quick.{name}")) from None
+        if changes.datasets is None:
+            return quick
+        # After validation, because there may be printed figures of the other data sets.
+        return quick.model_copy(update={"datasets": {key: quick.datasets[key] for key in changes.datasets}})
 
 
-def _merged(whole: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """Return a mapping with some values changed, at any depth."""
-    both = {
-        k: _merged(whole[k], v) for k, v in changes.items() if isinstance(v, dict) and isinstance(whole.get(k), dict)
+def _deep_merge(mapping: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """Return a mapping with some values replaced, at any depth."""
+    nested = {
+        key: _deep_merge(mapping[key], value)
+        for key, value in changes.items()
+        if isinstance(value, dict) and isinstance(mapping.get(key), dict)
     }
-    return whole | changes | both
+    return mapping | changes | nested
 
 
 def load_paper(paper: str, *, quick: bool = False, cluster: str | None = None, output: str | None = None) -> Paper:
@@ -101,16 +107,16 @@ def load_paper(paper: str, *, quick: bool = False, cluster: str | None = None, o
     paper : str
         The name of a folder in ``configs/reproduce``, or the path of a YAML file.
     quick : bool
-        A small part of it, as the file says.
+        Use the small part that the file defines.
     cluster, output : str, optional
-        Replace the file's: the name of a file in ``configs/cluster`` or a path; a folder or a URL.
+        Replace those of the file: the name of a file in ``configs/cluster`` or a path; a folder or a URL.
 
     Raises
     ------
     InputError
-        If something in it is wrong; the message names the file and the key.
+        If the configuration is wrong; the message names the file and the key.
     """
-    path = _find(paper)
+    path = _find_paper(paper)
     raw = read_mapping(path)
     if output is not None:
         raw["output"] = output
@@ -126,10 +132,10 @@ def load_paper(paper: str, *, quick: bool = False, cluster: str | None = None, o
         config = Paper.model_validate(raw)
     except ValidationError as e:
         raise InputError(explain(e, Paper, str(path))) from None
-    return config.quickened() if quick else config
+    return config.quick_version() if quick else config
 
 
-def _find(paper: str) -> Path:
+def _find_paper(paper: str) -> Path:
     if Path(paper).is_file():
         return Path(paper)
     folder = configs_folder("reproduce")

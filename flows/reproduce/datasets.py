@@ -1,4 +1,4 @@
-"""The data sets of a paper: the entries of the catalog that stand for them, and what was read there."""
+"""The data sets of a paper: their catalog entries, and the version that was read."""
 
 from dataclasses import dataclass
 
@@ -13,27 +13,27 @@ NOT_RUN = "not run here"
 
 
 class DataSet(Strict):
-    """A data set of a paper: the catalog's entry that stands for it, and what is different about it."""
+    """A data set of a paper: a catalog entry, and what differs from it."""
 
-    name: str = Field(description="A data set of the catalog; where its files are absent, its cells are not run")
+    name: str = Field(description="A data set of the catalog. Where its files are absent, its cells say `not run here`")
     positive: ClassName | list[ClassName] | None = Field(default=None, description="Overrides the catalog's")
-    note: str | None = Field(default=None, description="What the page says of it")
+    note: str | None = Field(default=None, description="A remark for the page")
 
     @model_validator(mode="after")
-    def _in_catalog(self) -> "DataSet":
+    def _check_name(self) -> "DataSet":
         find(self.name)
         return self
 
     @property
     def source(self) -> Source:
-        """The entry of the catalog."""
+        """The catalog entry, with this positive class."""
         source = find(self.name)
         return source if self.positive is None else source.model_copy(update={"positive": self.positive})
 
 
 @dataclass(frozen=True)
 class Version:
-    """Which version of a data set an experiment was run on; without rows where it is absent."""
+    """The version of a data set that an experiment uses; an absent data set has no rows."""
 
     name: str
     source: str
@@ -46,18 +46,19 @@ class Version:
 
     @property
     def present(self) -> bool:
-        """Whether it was there to run on."""
+        """Whether the files are here."""
         return self.n_samples > 0
 
 
-def version_of(ref: DataSet) -> Version:
-    """Read a data set and return what it is; where its files are absent, only what it is called."""
-    source = ref.source
+def read_version(dataset: DataSet) -> Version:
+    """Read a data set and return its version; where its files are absent, only its name and note."""
+    source = dataset.source
+    note = dataset.note or source.note or ""
     if not is_present(source):
-        return Version(ref.name, NOT_RUN, note=ref.note or source.note or "")
-    data = read(source, name=ref.name)
-    where = source.source if isinstance(source.source, str) else ", ".join(source.source)
+        return Version(dataset.name, NOT_RUN, note=note)
+    data = read(source, name=dataset.name)
+    location = source.source if isinstance(source.source, str) else ", ".join(source.source)
     return Version(
-        ref.name, where, data.block.n_samples, data.block.n_features, int((data.block.y > 0).sum()),
-        ", ".join(data.schema.positive), data.fingerprint, ref.note or source.note or "",
+        dataset.name, location, data.block.n_samples, data.block.n_features, int((data.block.y > 0).sum()),
+        ", ".join(data.schema.positive), data.fingerprint, note,
     )  # fmt: skip

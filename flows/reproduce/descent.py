@@ -1,8 +1,6 @@
-"""The kind `descent`: the training objective against sweeps and seconds, and whether the paper's conclusions hold for it."""
+"""The kind `descent`: the training objective against sweeps and seconds, and a verdict on each claim of the paper."""
 
-import csv
 import functools
-import io
 import json
 import warnings
 from collections.abc import Iterator, Mapping
@@ -13,73 +11,76 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from aucdist.data.block import Block
-from aucdist.data.preprocess import fit_preprocessor
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import unknown
 from aucdist.estimators import ESTIMATORS
 from flows.config.base import Strict
 from flows.reproduce.datasets import NOT_RUN, DataSet, Version
-from flows.reproduce.folds import Grid, Params, System, dataset
-from flows.reproduce.kind import Key, Kind, Result, Results, Task
-from flows.reproduce.lines import Curve, drawing, lines
-from flows.reproduce.page import Drawing, Entry, Section
-from flows.reproduce.programme import least_l1_hinge
+from flows.reproduce.figures import Curve, line_plot, page_figure
+from flows.reproduce.folds import Grid, Params, System, fit_scaling, read_dataset
+from flows.reproduce.kind import Kind, Result, Results, Task, TaskKey, csv_bytes, results_of
+from flows.reproduce.linear_programme import minimise_l1_hinge
+from flows.reproduce.page import Figure, PageSection, TableCell
 
 REFERENCE = "reference"
 LEAST_SHOWN = 1e-7
+"""Smaller excesses of the objective are drawn at this value, because the axis is logarithmic."""
 COLUMNS = ("dataset", "system", "eta", "sweeps", "seconds", "excess", "zeros")
 
+Axis = Literal["sweeps", "seconds"]
 
-class DescentSet(DataSet):
-    """A data set, all of whose rows are trained on."""
+
+class DescentDataSet(DataSet):
+    """A data set, all rows of which are training rows."""
 
     scale: Literal["none", "standard", "minmax", "maxabs", "unit-row"] = "none"
 
 
 class DescentSystem(System):
-    """A system, and the grid from which its steps are chosen."""
+    """A system, and the grid of its step sizes."""
 
-    grid: Grid = Field(default={}, description="The point with the least objective in the end, with seed 0, is taken")
+    grid: Grid = Field(default={}, description="The point with the lowest final objective with seed 0 is chosen")
     relative_radius: bool = Field(
-        default=False, description="Its `radius` counts in L1 norms of the reference's weights"
+        default=False, description="Its `radius` is in units of the L1 norm of the reference's weights"
     )
 
     def all_points(self) -> list[Params]:
-        """Return the points of the grid, accepted by the estimator."""
-        return self.points(self.grid)
+        """Return the points of the grid, validated by the estimator."""
+        return self.grid_points(self.grid)
 
 
 class Claim(Strict):
-    """A conclusion of the paper: one system gets to the goal before others."""
+    """A claim of the paper: one system reaches the goal before others."""
 
     text: str
     faster: str
     than: list[str]
     rows: Literal["any", "fewer than features", "at least features"] = Field(
-        default="any", description="The data sets that it speaks of"
+        default="any", description="The data sets that the claim is about"
     )
     zeros_within: float | None = Field(
-        default=None, description="And the shares of zeros in the end are not further apart than this"
+        default=None, description="The final shares of zero weights also differ by at most this"
     )
 
 
 class Descent(Kind):
-    """The objective above the best known, sweep by sweep: one figure for each data set and axis, and the conclusions."""
+    """The excess of the objective over the best known one: a figure for each data set and axis, and the verdicts."""
 
     kind: Literal["descent"]
     systems: dict[str, DescentSystem]
-    datasets: dict[str, DescentSet]
+    datasets: dict[str, DescentDataSet]
     reference: System | Literal["linear programme"] = Field(
-        description="Gives the best known objective, unless another system gets lower; the programme is that of the L1 penalty"
+        description="Gives the best known objective, unless another system reaches a lower one; the programme is that of the L1 "
+        "penalty"
     )
     lam: float | Literal["1/n"] = Field(default="1/n", description="The lam of every system")
     sweeps: int = Field(default=100, ge=1, description="Rounds of each system")
-    seeds: int = Field(default=10, ge=1, description="Runs of a random system; one that is not runs once")
-    goal: float = Field(default=1e-2, gt=0, description="How near the best known, relatively, the conclusions ask for")
+    seeds: int = Field(default=10, ge=1, description="Runs of a random system; a deterministic one runs once")
+    goal: float = Field(default=1e-2, gt=0, description="The relative excess at which the claims compare the systems")
     claims: list[Claim] = Field(default=[])
 
     @model_validator(mode="after")
-    def _accepted(self) -> "Descent":
+    def _check_systems(self) -> "Descent":
         for system in self.systems.values():
             system.all_points()
         for claim in self.claims:
@@ -88,99 +89,98 @@ class Descent(Kind):
                     raise unknown("system of a claim", name, self.systems)
         return self
 
-    def tasks(self, versions: Mapping[str, Version]) -> Iterator[tuple[Key, Task]]:
+    def tasks(self, versions: Mapping[str, Version]) -> Iterator[tuple[TaskKey, Task]]:
         """Yield the reference and every seed of every system on the data sets that are present."""
         for name, version in versions.items():
             if not version.present:
                 continue
-            of_set = {
+            common = {
                 "source": self.datasets[name].source.model_dump(mode="json"),
                 "fingerprint": version.fingerprint,
                 "scale": self.datasets[name].scale,
                 "lam": 1.0 / version.n_samples if self.lam == "1/n" else self.lam,
             }
-            reference = of_set | self._of_reference()
-            yield Key(name, REFERENCE), reference
+            reference = common | self._reference_task()
+            yield TaskKey(name, REFERENCE), reference
             for key, system in self.systems.items():
                 own = {"estimator": system.model.estimator, "points": system.all_points(), "sweeps": self.sweeps}
                 if system.relative_radius:
                     own["reference"] = reference
                 solver = ESTIMATORS[system.model.estimator].solvers[system.model.solver or ""]
                 for seed in range(self.seeds if solver.random else 1):
-                    yield Key(name, key, seed), of_set | own | {"seed": seed}
+                    yield TaskKey(name, key, seed), common | own | {"seed": seed}
 
-    def _of_reference(self) -> Task:
+    def _reference_task(self) -> Task:
         if not isinstance(self.reference, System):
             return {"programme": True}
-        return {"estimator": self.reference.model.estimator, "points": self.reference.points({})}
+        return {"estimator": self.reference.model.estimator, "points": self.reference.grid_points({})}
 
     @staticmethod
-    def run(task: Task) -> Result:
-        """Return objective, seconds and share of zeros after every sweep; of the reference what is needed of it."""
+    def run_task(task: Task) -> Result:
+        """Return objective, seconds and share of zeros after every sweep; for the reference, its objective and weights' norm."""
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it ends after the sweeps, whatever has been reached
+            warnings.simplefilter("ignore")  # the fits stop after the sweeps, converged or not
             if "sweeps" not in task:
-                return _reference(json.dumps(task))
-            chosen = _chosen(json.dumps(task | {"seed": 0}))
-            return _course(task, chosen) | {"chosen": chosen}
+                return _fit_reference(json.dumps(task))
+            chosen = _choose_point(json.dumps(task | {"seed": 0}))
+            return _learning_curve(task, chosen) | {"chosen": chosen}
 
-    def sections(self, name: str, results: Results) -> list[Section]:
-        """Return the conclusions, a table of who got to the goal when, and the figures."""
-        told = _Told.of(self, results)
-        words = [
-            f"Sweeps and seconds until the objective is {self.goal:g} above the best known, relatively; below them, how far "
-            "above it is in the end. The objective is the least so far, the mean of the seeds; the seconds are their median.",
-            *(f"{claim.text} {_verdict(claim, told)}" for claim in self.claims),
+    def page_sections(self, name: str, results: Results) -> list[PageSection]:
+        """Return the verdicts, the table of sweeps and seconds to the goal, and the figures."""
+        findings = Findings.from_results(self, results)
+        paragraphs = [
+            f"Sweeps and seconds until the objective is {self.goal:g} above the best known one, relatively; below them, the "
+            "final excess. The objective is the lowest so far, averaged over the seeds; the seconds are the median.",
+            *(f"{claim.text} {claim_verdict(claim, findings)}" for claim in self.claims),
         ]
-        rows = [(of, [told.entry(of, system) for system in self.systems]) for of in self.datasets]
-        drawings = [d for of in told.best for d in self._drawn(name, of, told)]
-        return [Section(self.title, words, ("Data set", *self.systems), rows, drawings)]
+        rows = [(dataset, [findings.table_cell(dataset, s) for s in self.systems]) for dataset in self.datasets]
+        figures = [figure for dataset in findings.best for figure in self._figures(name, dataset, findings)]
+        return [PageSection(self.title, paragraphs, ("Data set", *self.systems), rows, figures)]
 
-    def files(self, name: str, results: Results) -> dict[str, bytes]:
-        """Return the table as a CSV."""
-        told, out = _Told.of(self, results), io.StringIO()
-        writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        for (of, system), reached in told.reached.items():
-            writer.writerow({"dataset": of, "system": system} | reached.row())
-        return {f"{name}.csv": out.getvalue().encode()}
+    def csv_files(self, name: str, results: Results) -> dict[str, bytes]:
+        """Return the table."""
+        findings = Findings.from_results(self, results)
+        rows = [
+            {"dataset": dataset, "system": system} | vars(reached)
+            for (dataset, system), reached in findings.reached.items()
+        ]
+        return {f"{name}.csv": csv_bytes(COLUMNS, rows)}
 
-    def tally(self, results: Results) -> dict[str, Any]:
+    def summary(self, results: Results) -> dict[str, Any]:
         """Return the verdict on each claim."""
-        told = _Told.of(self, results)
-        return {claim.text: _verdict(claim, told) for claim in self.claims}
+        findings = Findings.from_results(self, results)
+        return {claim.text: claim_verdict(claim, findings) for claim in self.claims}
 
-    def _drawn(self, name: str, of: str, told: "_Told") -> Iterator[Drawing]:
+    def _figures(self, name: str, dataset: str, findings: "Findings") -> Iterator[Figure]:
         by_sweep, by_second, zeros = [], [], []
+        sweeps = np.arange(1, self.sweeps + 1)
         for system in self.systems:
-            runs = told.runs[of, system]
-            excess = np.array([_padded(run["objective"], self.sweeps) for run in runs]) / told.best[of] - 1.0
-            by_sweep.append(_curve(system, np.arange(1, self.sweeps + 1), excess))
-            at, excess = _at_seconds(runs, told.best[of])
-            by_second.append(_curve(system, at, excess))
-            shares = np.array([_padded(run["zeros"], self.sweeps) for run in runs])
-            zeros.append(_curve(system, np.arange(1, self.sweeps + 1), shares))
-        what = "Relatively above the best known"
-        for curves, label, kind in ((by_sweep, "Sweeps", "sweeps"), (by_second, "Seconds", "seconds")):
-            words = f"How far the objective is above the best known, of each system on {of} against its {kind}."
-            plot = lines(curves, xlabel=label, ylabel=what, log_x=True, log_y=True)
-            yield drawing(f"{name}-{of}-{kind}", f"{of}: {label.lower()}", told.about[of], words, plot)
-        if any((curve.y > 0.0).any() for curve in zeros) and self._sparse:
-            plot = lines(zeros, xlabel="Sweeps", ylabel="Share of weights that are 0", log_x=True)
-            words = f"Share of weights that are 0, of each system on {of} against its sweeps."
-            yield drawing(f"{name}-{of}-zeros", f"{of}: zeros", told.about[of], words, plot)
+            runs = findings.runs[dataset, system]
+            by_sweep.append(_mean_curve(system, sweeps, _excess_by_sweep(runs, findings.best[dataset], self.sweeps)))
+            by_second.append(_mean_curve(system, *_excess_by_second(runs, findings.best[dataset])))
+            zeros.append(_mean_curve(system, sweeps, np.array([_extend(run["zeros"], self.sweeps) for run in runs])))
+        excess, about = "Relative excess over the best known", findings.descriptions[dataset]
+        for curves, label in ((by_sweep, "Sweeps"), (by_second, "Seconds")):
+            axis = label.lower()
+            description = f"{excess} objective, of each system on {dataset} against its {axis}."
+            plot = line_plot(curves, xlabel=label, ylabel=excess, log_x=True, log_y=True)
+            yield page_figure(f"{name}-{dataset}-{axis}", f"{dataset}: {axis}", about, description, plot)
+        if self._has_l1_penalty and any((curve.y > 0.0).any() for curve in zeros):
+            plot = line_plot(zeros, xlabel="Sweeps", ylabel="Share of weights that are 0", log_x=True)
+            description = f"Share of weights that are 0, of each system on {dataset} against its sweeps."
+            yield page_figure(f"{name}-{dataset}-zeros", f"{dataset}: zeros", about, description, plot)
 
     @property
-    def _sparse(self) -> bool:
+    def _has_l1_penalty(self) -> bool:
         return any(point.get("penalty") == "l1" for s in self.systems.values() for point in s.all_points())
 
 
-# ---- what was found ---------------------------------------------------------------------------------------------------
+# ---- findings ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class _Reached:
-    """When a system got to the goal, None where it did not, and where it was in the end."""
+class Reached:
+    """When a system reached the goal, None where it did not, and its final state."""
 
     sweeps: int | None
     seconds: float | None
@@ -188,129 +188,134 @@ class _Reached:
     zeros: float
     eta: float | None
 
-    def rank(self, by: Literal["sweeps", "seconds"]) -> tuple[float, float]:
-        """Return what sorts systems: who got there first, then who came nearest."""
+    def rank(self, by: Axis) -> tuple[float, float]:
+        """Return the sort key of a system: first the time of the goal, then, without it, the final excess."""
         value = getattr(self, by)
         return (np.inf, self.excess) if value is None else (float(value), 0.0)
 
-    def row(self) -> dict[str, Any]:
-        return {k: "" if v is None else f"{v:.6g}" for k, v in vars(self).items()}
-
 
 @dataclass(frozen=True)
-class _Told:
+class Findings:
     """The results by data set and system."""
 
     runs: dict[tuple[str, str], list[Result]]
     best: dict[str, float]
-    reached: dict[tuple[str, str], _Reached]
+    reached: dict[tuple[str, str], Reached]
     shape: dict[str, tuple[int, int]]
-    about: dict[str, str]
+    descriptions: dict[str, str]
 
     @classmethod
-    def of(cls, kind: Descent, results: Results) -> "_Told":
-        runs: dict[tuple[str, str], list[Result]] = {}
-        for key, result in results.items():
-            runs.setdefault((key.dataset, key.system), []).append(result)
-        there = [name for name in kind.datasets if (name, REFERENCE) in runs]
-        references = {name: runs[name, REFERENCE][0] for name in there}
-        own = {name: [r for system in kind.systems for r in runs[name, system]] for name in there}
-        best = {name: min(references[name]["primal"], *(min(r["objective"]) for r in own[name])) for name in there}
-        reached = {
-            (name, system): _reached(runs[name, system], best[name], kind, system)
-            for name in there
-            for system in kind.systems
+    def from_results(cls, kind: Descent, results: Results) -> "Findings":
+        """Return the findings on the data sets whose reference was run."""
+        names = [name for name in kind.datasets if results_of(results, name, REFERENCE)]
+        references = {name: results_of(results, name, REFERENCE)[0] for name in names}
+        runs = {(name, system): results_of(results, name, system) for name in names for system in kind.systems}
+        best = {
+            name: min(references[name]["primal"], *(min(r["objective"]) for s in kind.systems for r in runs[name, s]))
+            for name in names
         }
-        about = {
+        reached = {key: _reached(found, best[key[0]], kind, key[1]) for key, found in runs.items()}
+        descriptions = {
             name: "{} x {}, lam {:.3g}, best known {:.6g}, no lower than {:.6g}".format(
                 *r["shape"], r["lam"], best[name], r["dual"]
             )
             for name, r in references.items()
         }
-        return cls(runs, best, reached, {name: tuple(r["shape"]) for name, r in references.items()}, about)
+        shape = {name: tuple(r["shape"]) for name, r in references.items()}
+        return cls(runs, best, reached, shape, descriptions)
 
-    def entry(self, of: str, system: str) -> Entry:
-        found = self.reached.get((of, system))
+    def table_cell(self, dataset: str, system: str) -> TableCell:
+        """Return the cell of a system on a data set."""
+        found = self.reached.get((dataset, system))
         if found is None:
-            return Entry(NOT_RUN)
-        text = "not there" if found.sweeps is None else f"{found.sweeps} sweeps"
+            return TableCell(NOT_RUN)
+        text = "not reached" if found.sweeps is None else f"{found.sweeps} sweeps"
         seconds = "" if found.seconds is None else f"{found.seconds:.2g} s"
         eta = "" if found.eta is None else f"eta {found.eta:g}"
-        return Entry(text, [seconds, f"end {found.excess:.1e}", f"zeros {found.zeros:.3f}", eta])
+        return TableCell(text, [seconds, f"final {found.excess:.1e}", f"zeros {found.zeros:.3f}", eta])
 
 
-def _reached(runs: list[Result], best: float, kind: Descent, system: str) -> _Reached:
-    excess = np.array([_padded(run["objective"], kind.sweeps) for run in runs]) / best - 1.0
-    there = np.flatnonzero(excess.mean(axis=0) <= kind.goal)
-    firsts = [_first_second(run, best * (1.0 + kind.goal)) for run in runs]
-    seconds = None if None in firsts else float(np.median([s for s in firsts if s is not None]))
+def _reached(runs: list[Result], best: float, kind: Descent, system: str) -> Reached:
+    excess = _excess_by_sweep(runs, best, kind.sweeps)
+    at_goal = np.flatnonzero(excess.mean(axis=0) <= kind.goal)
+    by_run = [_seconds_to(run, best * (1.0 + kind.goal)) for run in runs]
+    seconds = None if None in by_run else float(np.median([s for s in by_run if s is not None]))
     eta = kind.systems[system].all_points()[runs[0]["chosen"]].get("eta")
-    return _Reached(
-        int(there[0]) + 1 if len(there) else None, seconds, float(excess[:, -1].mean()),
+    return Reached(
+        int(at_goal[0]) + 1 if len(at_goal) else None, seconds, float(excess[:, -1].mean()),
         float(np.mean([run["zeros"][-1] for run in runs])), eta if isinstance(eta, int | float) else None,
     )  # fmt: skip
 
 
-def _first_second(run: Result, goal: float) -> float | None:
-    there = np.flatnonzero(np.array(run["objective"]) <= goal)
-    return float(run["seconds"][there[0]]) if len(there) else None
+def _seconds_to(run: Result, objective: float) -> float | None:
+    reached = np.flatnonzero(np.array(run["objective"]) <= objective)
+    return float(run["seconds"][reached[0]]) if len(reached) else None
 
 
-def _verdict(claim: Claim, told: _Told) -> str:
+def claim_verdict(claim: Claim, findings: Findings) -> str:
     """Return on which data sets a claim holds."""
-    wanted = {
+    concerns = {
         "any": lambda rows, features: True,
         "fewer than features": lambda rows, features: rows < features,
         "at least features": lambda rows, features: rows >= features,
     }[claim.rows]
-    sets = [name for name, shape in told.shape.items() if wanted(*shape)]
-    if not sets:
-        return "Here: no data set to tell."
-    held, words = [], []
-    for by in ("sweeps", "seconds"):
-        yes = [s for s in sets if all(_before(told, s, claim.faster, rival, by) for rival in claim.than)]
-        held.append(len(yes))
-        words.append(f"in {by} on {len(yes)} of {len(sets)} data sets" + (f" ({', '.join(yes)})" if yes else ""))
+    names = [name for name, shape in findings.shape.items() if concerns(*shape)]
+    if not names:
+        return "Here: no data set of this kind."
+    counts, parts = [], []
+    for axis in ("sweeps", "seconds"):
+        ahead = [n for n in names if all(_is_ahead(findings, n, claim.faster, rival, axis) for rival in claim.than)]
+        counts.append(len(ahead))
+        parts.append(f"in {axis} on {len(ahead)} of {len(names)} data sets{_listed(ahead)}")
     if claim.zeros_within is not None:
-        yes = [s for s in sets if all(_as_sparse(told, s, claim, rival) for rival in claim.than)]
-        held.append(len(yes))
-        words.append(
-            f"as sparse to within {claim.zeros_within:g} on {len(yes)}" + (f" ({', '.join(yes)})" if yes else "")
-        )
-    whole = "borne out" if min(held) == len(sets) else "not borne out" if max(held) == 0 else "borne out in part"
-    return f"Here: {whole}; {', '.join(words)}."
+        sparse = [n for n in names if all(_is_as_sparse(findings, n, claim, rival) for rival in claim.than)]
+        counts.append(len(sparse))
+        parts.append(f"as sparse to within {claim.zeros_within:g} on {len(sparse)}{_listed(sparse)}")
+    everywhere, nowhere = min(counts) == len(names), max(counts) == 0
+    verdict = "supported" if everywhere else "not supported" if nowhere else "supported in part"
+    return f"Here: {verdict}; {', '.join(parts)}."
 
 
-def _before(told: _Told, of: str, system: str, rival: str, by: Literal["sweeps", "seconds"]) -> bool:
-    return told.reached[of, system].rank(by) < told.reached[of, rival].rank(by)
+def _listed(names: list[str]) -> str:
+    return f" ({', '.join(names)})" if names else ""
 
 
-def _as_sparse(told: _Told, of: str, claim: Claim, rival: str) -> bool:
+def _is_ahead(findings: Findings, dataset: str, system: str, rival: str, axis: Axis) -> bool:
+    return findings.reached[dataset, system].rank(axis) < findings.reached[dataset, rival].rank(axis)
+
+
+def _is_as_sparse(findings: Findings, dataset: str, claim: Claim, rival: str) -> bool:
     assert claim.zeros_within is not None
-    return abs(told.reached[of, claim.faster].zeros - told.reached[of, rival].zeros) <= claim.zeros_within
+    difference = findings.reached[dataset, claim.faster].zeros - findings.reached[dataset, rival].zeros
+    return abs(difference) <= claim.zeros_within
 
 
 # ---- curves -----------------------------------------------------------------------------------------------------------
 
 
-def _padded(values: list[float], length: int) -> np.ndarray:
-    """Return the values, the last one repeated: who has converged stays where he is."""
+def _extend(values: list[float], length: int) -> np.ndarray:
+    """Return the values with the last one repeated: a converged run stays where it is."""
     return np.append(values, np.full(length - len(values), values[-1]))
 
 
-def _at_seconds(runs: list[Result], best: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return times, and what each run has reached by then; before its first round it stands where that one does.
+def _excess_by_sweep(runs: list[Result], best: float, sweeps: int) -> np.ndarray:
+    """Return the relative excess of each run after each sweep."""
+    return np.array([_extend(run["objective"], sweeps) for run in runs]) / best - 1.0
 
-    From when half of the runs are there to when half of them have ended: one that was held up does not cut off the others.
+
+def _excess_by_second(runs: list[Result], best: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return times, and the relative excess of each run by then; before its first round, that of the first round.
+
+    The times go from the median start to the median end of the runs, so that one slow run does not cut off the others.
     """
-    begin, end = (float(np.median([r["seconds"][k] for r in runs])) for k in (0, -1))
-    times = np.geomspace(begin, end, 60)
+    first, last = (float(np.median([r["seconds"][k] for r in runs])) for k in (0, -1))
+    times = np.geomspace(first, last, 60)
     rounds = [np.maximum(np.searchsorted(r["seconds"], times, side="right") - 1, 0) for r in runs]
     return times, np.array([np.array(r["objective"])[at] for r, at in zip(runs, rounds, strict=True)]) / best - 1.0
 
 
-def _curve(label: str, x: np.ndarray, values: np.ndarray) -> Curve:
-    """Return the mean of the runs, with the least and the greatest as a band."""
+def _mean_curve(label: str, x: np.ndarray, values: np.ndarray) -> Curve:
+    """Return the mean of the runs, with a band from the least to the greatest."""
     values = np.maximum(values, LEAST_SHOWN) if values.max() > 0.0 else values
     band = (values.min(axis=0), values.max(axis=0)) if len(values) > 1 else (None, None)
     return Curve(label, x, values.mean(axis=0), *band)
@@ -320,25 +325,21 @@ def _curve(label: str, x: np.ndarray, values: np.ndarray) -> Curve:
 
 
 @functools.lru_cache(maxsize=2)
-def _train(source: str, fingerprint: str, scale: str) -> Block:
-    data = dataset({"source": json.loads(source), "fingerprint": fingerprint})
-    schema = data.schema
-    scaling = fit_preprocessor(
-        [data.block], schema.feature_names, log1p=None, scale=scale, categories=schema.categories
-    )
-    return scaling.transform(data.block)
+def _scaled_rows(source: str, fingerprint: str, scale: str) -> Block:
+    data = read_dataset({"source": json.loads(source), "fingerprint": fingerprint})
+    return fit_scaling(data, scale, data.block).transform(data.block)
 
 
-def _rows_of(task: Task) -> Block:
-    return _train(json.dumps(task["source"]), task["fingerprint"], task["scale"])
+def _training_rows(task: Task) -> Block:
+    return _scaled_rows(json.dumps(task["source"]), task["fingerprint"], task["scale"])
 
 
 @functools.lru_cache(maxsize=8)
-def _reference(reference: str) -> Result:
-    task = json.loads(reference)
-    train, lam = _rows_of(task), task["lam"]
+def _fit_reference(reference_task: str) -> Result:
+    task = json.loads(reference_task)
+    train, lam = _training_rows(task), task["lam"]
     if "programme" in task:
-        w, primal, dual = least_l1_hinge(train, lam)
+        w, primal, dual = minimise_l1_hinge(train, lam)
     else:
         model = ESTIMATORS[task["estimator"]](**task["points"][0] | {"lam": lam}, random_state=0)
         model.fit(LocalBlocks([train]))
@@ -348,22 +349,22 @@ def _reference(reference: str) -> Result:
 
 
 @functools.lru_cache(maxsize=8)
-def _chosen(first: str) -> int:
-    """Return the point of the grid with the least objective in the end."""
-    task = json.loads(first)
+def _choose_point(first_task: str) -> int:
+    """Return the point of the grid with the lowest final objective."""
+    task = json.loads(first_task)
     if len(task["points"]) == 1:
         return 0
-    return int(np.argmin([min(_course(task, i)["objective"]) for i in range(len(task["points"]))]))
+    return int(np.argmin([min(_learning_curve(task, i)["objective"]) for i in range(len(task["points"]))]))
 
 
-def _course(task: Task, i: int) -> Result:
-    point, train = task["points"][i] | {"lam": task["lam"], "tol": 0.0}, _rows_of(task)
+def _learning_curve(task: Task, i: int) -> Result:
+    point, train = task["points"][i] | {"lam": task["lam"], "tol": 0.0}, _training_rows(task)
     if "reference" in task:
-        point["radius"] *= _reference(json.dumps(task["reference"]))["length"]
+        point["radius"] *= _fit_reference(json.dumps(task["reference"]))["length"]
     model = ESTIMATORS[task["estimator"]](**point, random_state=task["seed"])
-    compiled = train.take(np.append(np.flatnonzero(train.y > 0)[:9], np.flatnonzero(train.y < 0)[:9]))
-    model.set_params(max_passes=4).fit(LocalBlocks([compiled]))
-    # No solver has more than two passes to a round.
+    few_rows = train.take(np.append(np.flatnonzero(train.y > 0)[:9], np.flatnonzero(train.y < 0)[:9]))
+    model.set_params(max_passes=4).fit(LocalBlocks([few_rows]))  # compiles the kernels
+    # No solver takes more than two passes a round.
     model.set_params(max_passes=2 * task["sweeps"]).fit(LocalBlocks([train]))
     history = model.history_.iloc[: task["sweeps"]]
     return {

@@ -1,4 +1,4 @@
-"""The flow `reproduce`: a paper's tables and figures, with a table artifact for each table."""
+"""The flow `reproduce`: a paper's tables and figures, with a table artifact for each experiment."""
 
 # No `from __future__ import annotations` here: Prefect reads the types of the parameters to make its form.
 
@@ -11,11 +11,12 @@ from flows.orchestration.flow import flow
 from flows.progress.json_log import log_observer
 from flows.reproduce import run
 from flows.reproduce.config import Paper
+from flows.reproduce.summary import summary_entries
 
 
 @flow(name="reproduce", flow_run_name="reproduce-{config.paper}")
 def reproduce_paper(config: Paper) -> dict[str, Any]:
-    """Run a paper's experiments; a flow that is started again goes on where the last one was.
+    """Run a paper's experiments. Run it again to resume after an interruption.
 
     Parameters
     ----------
@@ -27,8 +28,8 @@ def reproduce_paper(config: Paper) -> dict[str, Any]:
         What ``aucdist reproduce --json`` prints.
     """
     result = run.reproduce(config, log_observer(get_run_logger().info))
-    for name, counts in result["tables"].items():
+    for name, summary in result["tables"].items():
         key = f"reproduce-{config.paper}-{name}".lower().replace("_", "-").replace(".", "-")
-        figures = [{k: v for k, v in counts.items() if not isinstance(v, list)}]
-        create_table_artifact(figures, key=key, description=f"{config.title}, {name}, against the printed figures")
+        rows = [{"quantity": quantity, "result": text} for quantity, text in summary_entries(summary)]
+        create_table_artifact(rows, key=key, description=f"{config.title}, {name}, compared with the printed figures")
     return result

@@ -1,14 +1,11 @@
-"""The kind `g-mean`: G-means and seconds of systems that may sample the rows first, held against printed ones."""
+"""The kind `g-mean`: G-means and seconds of systems that may sample the rows first, compared with printed figures."""
 
-import csv
 import functools
-import io
 import itertools
 import json
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -19,18 +16,33 @@ from aucdist.engine.blocks import block_seed
 from aucdist.errors import unknown
 from aucdist.metrics import g_mean_score
 from aucdist.sampling import MWMOTE, DistanceUnderSampler
-from aucdist.selection.folds import fold_numbers
-from flows.config.base import Strict
 from flows.reproduce.datasets import NOT_RUN, DataSet, Version
-from flows.reproduce.folds import Folds, Grid, Params, System, fitted, fold_tasks, parts
-from flows.reproduce.kind import Key, Kind, Result, Results, Task
-from flows.reproduce.lines import Curve, drawing, lines
-from flows.reproduce.page import Drawing, Entry, Section
-
-Measure = Literal["train", "test", "seconds"]
-MEASURES: tuple[Measure, ...] = ("train", "test", "seconds")
-COLUMNS = ("dataset", "system", "measure", "paper", "here", "deviation", "difference", "chosen")
-FILE_DIGITS = 6
+from flows.reproduce.figures import Curve, line_plot, page_figure
+from flows.reproduce.folds import (
+    Folds,
+    Grid,
+    Params,
+    System,
+    best_point,
+    check_targets,
+    fit_on_fold,
+    fold_rows,
+    fold_tasks,
+)
+from flows.reproduce.gmean_cells import (
+    COLUMNS,
+    MEASURES,
+    Cell,
+    Claim,
+    Measure,
+    Target,
+    best_here,
+    claim_verdict,
+    values_by_dataset,
+)
+from flows.reproduce.kind import Kind, Result, Results, Task, TaskKey, csv_bytes, results_of
+from flows.reproduce.page import Figure, PageSection, TableCell
+from flows.reproduce.rankings import best_counts, mean_ranks, rank_sentence
 
 
 def _svc() -> Any:
@@ -45,11 +57,11 @@ SAMPLERS: dict[str, Callable[[int], Any]] = {
     "u-svc": lambda seed: DistanceUnderSampler(svm=_svc(), random_state=seed),
     "mwmote": lambda seed: MWMOTE(random_state=seed),
 }
-"""What `samplers` may name: all rows; U1 or U2 by the default hyperplane or by a Gaussian support vector machine's; MWMOTE."""
+"""The samplers of the YAML: none; U1 or U2 with the default hyperplane or that of a Gaussian SVM; MWMOTE."""
 
 
 class SampledSystem(System):
-    """A system, what it may sample with, and its grid."""
+    """A system, its samplers and its grid."""
 
     samplers: list[str] = Field(
         default=[], description="Each with every point of the grid; only for MarginMeanClassifier"
@@ -61,66 +73,27 @@ class SampledSystem(System):
     )
 
     @model_validator(mode="after")
-    def _known(self) -> "SampledSystem":
+    def _check_samplers(self) -> "SampledSystem":
         for name in self.samplers:
             if name not in SAMPLERS:
                 raise unknown("sampler", name, SAMPLERS)
         return self
 
     def all_points(self) -> list[Params]:
-        """Return the points of the grid, each with its sampler's name where there are samplers."""
-        points = self.points(self.grid)
+        """Return the points of the grid, each with the name of each sampler."""
+        points = self.grid_points(self.grid)
         return [point | {"sampler": name} for name in self.samplers for point in points] if self.samplers else points
 
-    def words(self, point: Params) -> str:
-        """Return what was chosen."""
-        shown = [f"{name} {point[name]:g}" for name in self.grid]
-        return ", ".join([point["sampler"], *shown] if len(self.samplers) > 1 else shown)
+    def point_text(self, point: Params) -> str:
+        """Return the parameters of a point that the grid varies."""
+        varied = [f"{name} {point[name]:g}" for name in self.grid]
+        return ", ".join([point["sampler"], *varied] if len(self.samplers) > 1 else varied)
 
 
 class ChosenOnce(Folds):
-    """How the rows are parted; parameters are chosen by folds of the first training part, for all folds."""
+    """Cross-validation; folds of the first training part choose the parameters for all folds."""
 
     inner_folds: int = Field(default=3, ge=2)
-
-
-class Target(Strict):
-    """A printed figure: a G-mean in per cent, or seconds."""
-
-    dataset: str
-    system: str
-    measure: Measure
-    value: float
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A system on a data set: the mean over the folds (of seconds the median), its deviation, what is printed; or None."""
-
-    dataset: str
-    system: str
-    measure: Measure
-    paper: float | None = None
-    here: float | None = None
-    deviation: float | None = None
-    chosen: str = ""
-
-    @property
-    def difference(self) -> float | None:
-        """Ours minus the paper's."""
-        return None if self.here is None or self.paper is None else self.here - self.paper
-
-    @property
-    def reached(self) -> bool:
-        """Whether ours is at least as good as printed; not so where there are not two figures."""
-        if self.difference is None:
-            return False
-        return self.difference <= 0 if self.measure == "seconds" else self.difference >= 0
-
-    def row(self) -> dict[str, Any]:
-        """Return the cell as a row of the CSV."""
-        found = {name: getattr(self, name) for name in COLUMNS}
-        return {k: f"{v:.{FILE_DIGITS}g}" if isinstance(v, float) else "" if v is None else v for k, v in found.items()}
 
 
 class GMeans(Kind):
@@ -134,195 +107,205 @@ class GMeans(Kind):
     datasets: dict[str, DataSet]
     protocol: ChosenOnce = Field(default_factory=ChosenOnce)
     choice_rows: int | None = Field(
-        default=None, ge=10, description="Parameters are chosen on so many rows of the first training part at most"
+        default=None, ge=10, description="At most so many rows of the first training part choose the parameters"
     )
     targets: list[Target] = Field(default=[], description="Or a CSV beside this file with these columns")
+    claims: list[Claim] = Field(
+        default=[], description="Statements of the paper that the page compares with the results"
+    )
 
     @model_validator(mode="after")
-    def _accepted(self) -> "GMeans":
+    def _check_names(self) -> "GMeans":
         for system in self.systems.values():
             system.all_points()
-        for target in self.targets:
-            for what, name, known in (
-                ("data set", target.dataset, self.datasets), ("system", target.system, self.systems),
-            ):  # fmt: skip
-                if name not in known:
-                    raise unknown(f"{what} of a target", name, known)
+        check_targets(self.targets, self.datasets, self.systems)
+        for claim in self.claims:
+            for name in (claim.system, *claim.than):
+                if name not in self.systems:
+                    raise unknown("system of a claim", name, self.systems)
         return self
 
-    def tasks(self, versions: Mapping[str, Version]) -> Iterator[tuple[Key, Task]]:
+    def tasks(self, versions: Mapping[str, Version]) -> Iterator[tuple[TaskKey, Task]]:
         """Yield every fold of every system on the data sets that are present."""
 
-        def more(dataset: str, system: str) -> Task:
-            about = self.systems[system]
-            return {"points": about.all_points(), "rule": about.rule, "choice_rows": self.choice_rows}
+        def extra(dataset: str, name: str) -> Task:
+            system = self.systems[name]
+            return {"points": system.all_points(), "rule": system.rule, "choice_rows": self.choice_rows}
 
-        return fold_tasks(self.protocol, self.datasets, self.systems, versions, more)
+        return fold_tasks(self.protocol, self.datasets, self.systems, versions, extra)
 
     @staticmethod
-    def run(task: Task) -> Result:
+    def run_task(task: Task) -> Result:
         """Return the G-means at the chosen point of the grid, and the seconds of its fit and of scoring both parts."""
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a fixed number of rounds, whatever they have reached
-            chosen = _chosen_once(json.dumps(task | {"repeat": 0, "fold": 0}))
-            train, test = parts(task)
+            warnings.simplefilter("ignore")  # the solvers stop after a fixed number of rounds, converged or not
+            chosen = _choose_on_first_part(json.dumps(task | {"repeat": 0, "fold": 0}))
+            train, test = fold_rows(task)
             start = time.perf_counter()
             model = _fit(task, chosen, train)
             found = {"train": _g_mean(task, model, train), "test": _g_mean(task, model, test)}
         return found | {"seconds": time.perf_counter() - start, "chosen": chosen}
 
-    def sections(self, name: str, results: Results) -> list[Section]:
-        """Return the table of G-means, that of seconds, and the figures."""
+    def page_sections(self, name: str, results: Results) -> list[PageSection]:
+        """Return the table of G-means with the verdicts, the table of seconds, and the figures."""
         cells = self.cells(results)
-        heads = ["Data set", *self.systems]
-        words = (
+        columns = ["Data set", *self.systems]
+        about_accuracy = (
             f"Mean G-mean in per cent over {self.protocol.repeats} x {self.protocol.folds} folds, training / test. Parameters: "
             f"chosen by {self.protocol.inner_folds} folds of the first training part."
         )
-        accuracy = Section(
-            f"{self.accuracy}: {self.title}",
-            [words, *self._counted(cells)],
-            heads,
-            self._rows(cells, ("train", "test")),
+        about_seconds = (
+            "Seconds of the fit, sampling included, and of scoring both parts: the median over the folds on one core, beside "
+            "the paper's mean."
         )
-        again = "Fit, sampling included, and scoring of both parts: the median fold here, on one core, beside the paper's mean."
-        times = Section(f"{self.times}: {self.title}, seconds", [again], heads, self._rows(cells, ("seconds",)))
         return [
-            accuracy,
-            times,
-            Section(self.figures, drawings=[self._drawn(name, cells, m) for m in ("train", "test")]),
+            PageSection(
+                f"{self.accuracy}: {self.title}",
+                [about_accuracy, *self._against_print(cells), *self._against_rivals(cells), *self._verdicts(cells)],
+                columns,
+                self._table_rows(cells, ("train", "test")),
+            ),
+            PageSection(
+                f"{self.times}: {self.title}, seconds", [about_seconds], columns, self._table_rows(cells, ("seconds",))
+            ),
+            PageSection(self.figures, figures=[self._figure(name, cells, measure) for measure in ("train", "test")]),
         ]
 
-    def files(self, name: str, results: Results) -> dict[str, bytes]:
-        """Return the cells as CSV."""
-        stream = io.StringIO()
-        writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(cell.row() for cell in self.cells(results))
-        return {f"{name}.csv": stream.getvalue().encode()}
+    def csv_files(self, name: str, results: Results) -> dict[str, bytes]:
+        """Return the cells."""
+        return {f"{name}.csv": csv_bytes(COLUMNS, [cell.row() for cell in self.cells(results)])}
 
-    def tally(self, results: Results) -> dict[str, Any]:
-        """Return how often each system is at least as good as printed, and where it is not."""
+    def summary(self, results: Results) -> dict[str, Any]:
+        """Return how often each system reaches the print and where it does not, mean ranks, best systems, and verdicts."""
         cells = self.cells(results)
-        found = {}
-        for system in self.systems:
-            tests = [c for c in cells if (c.system, c.measure) == (system, "test") and c.difference is not None]
-            if tests:
-                below = [
-                    {"dataset": c.dataset, "paper": c.paper, "here": c.here, "best_here": _best(cells, c.dataset)}
-                    for c in tests
-                    if not c.reached
-                ]
-                found[system] = {"compared": len(tests), "at_least_the_papers": len(tests) - len(below), "below": below}
-        return found
+        tests = values_by_dataset(cells, "test", self.systems)
+        counts = best_counts(tests, higher_is_better=True)
+        ranking = {
+            "data_sets": len(tests),
+            "mean_rank": mean_ranks(tests, higher_is_better=True),
+            "best_alone": {system: count.alone for system, count in counts.items()},
+            "best_shared": {system: count.shared for system, count in counts.items()},
+        }
+        verdicts = {claim.text: claim_verdict(claim, cells) for claim in self.claims}
+        return {"against_print": self._print_counts(cells), "in_this_run": ranking, "claims": verdicts}
 
     def cells(self, results: Results) -> list[Cell]:
         """Return the cells in the order of the configuration, whether they were run or not."""
         printed = {(t.dataset, t.system, t.measure): t.value for t in self.targets}
         cells = []
-        for dataset, (system, about) in itertools.product(self.datasets, self.systems.items()):
-            runs = [r for key, r in results.items() if (key.dataset, key.system) == (dataset, system)]
+        for dataset, (system, settings) in itertools.product(self.datasets, self.systems.items()):
+            runs = results_of(results, dataset, system)
             for measure in MEASURES:
                 paper = printed.get((dataset, system, measure))
                 if not runs:
                     cells.append(Cell(dataset, system, measure, paper))
                     continue
                 values = np.array([run[measure] for run in runs]) * (1.0 if measure == "seconds" else 100.0)
-                words = about.words(about.all_points()[runs[0]["chosen"]])
+                chosen = settings.point_text(settings.all_points()[runs[0]["chosen"]])
                 deviation = float(values.std(ddof=1)) if len(values) > 1 else None
-                # One fold may have waited for a compiler.
+                # The first fold may include the compilation of kernels, so the median stands for the seconds.
                 here = float(np.median(values) if measure == "seconds" else values.mean())
-                cells.append(Cell(dataset, system, measure, paper, here, deviation, words))
+                cells.append(Cell(dataset, system, measure, paper, here, deviation, chosen))
         return cells
 
-    def _rows(self, cells: list[Cell], measures: tuple[Measure, ...]) -> list[tuple[str, list[Entry]]]:
-        by_place = {(c.dataset, c.system, c.measure): c for c in cells}
+    def _table_rows(self, cells: list[Cell], measures: tuple[Measure, ...]) -> list[tuple[str, list[TableCell]]]:
+        by_key = {(c.dataset, c.system, c.measure): c for c in cells}
         return [
-            (dataset, [_entry([by_place[dataset, system, m] for m in measures]) for system in self.systems])
+            (dataset, [_table_cell([by_key[dataset, system, m] for m in measures]) for system in self.systems])
             for dataset in self.datasets
         ]
 
-    def _counted(self, cells: list[Cell]) -> Iterator[str]:
-        """Yield what the test G-means come to, system by system, and who is best."""
+    def _print_counts(self, cells: list[Cell]) -> dict[str, dict[str, Any]]:
+        """Return, for each system with printed test G-means, how many it reaches and the cells below the print."""
+        found = {}
         for system in self.systems:
-            tests = [c for c in cells if (c.system, c.measure) == (system, "test") and c.difference is not None]
-            below = [
-                f"{c.dataset} (paper {c.paper:.1f}, here {c.here:.1f}, best here {_best(cells, c.dataset):.1f})"
-                for c in tests
-                if not c.reached
-            ]
-            if tests:
-                rest = f" Below it: {'; '.join(below)}." if below else ""
-                yield f"{system}: test G-mean at least the paper's on {len(tests) - len(below)} of {len(tests)} data sets.{rest}"
-        wins = [max(of_set, key=lambda c: c.here or 0.0).system for of_set in _tests_by_set(cells)]
-        if wins:
-            counts = ", ".join(f"{system} on {wins.count(system)}" for system in self.systems if system in wins)
-            yield f"Highest test G-mean here: {counts}."
+            compared = [c for c in cells if (c.system, c.measure) == (system, "test") and c.difference is not None]
+            if compared:
+                below = [
+                    {"dataset": c.dataset, "paper": c.paper, "here": c.here, "best_here": best_here(cells, c.dataset)}
+                    for c in compared
+                    if not c.reached
+                ]
+                found[system] = {
+                    "compared": len(compared), "at_least_the_papers": len(compared) - len(below), "below": below,
+                }  # fmt: skip
+        return found
 
-    def _drawn(self, name: str, cells: list[Cell], measure: Measure) -> Drawing:
+    def _against_print(self, cells: list[Cell]) -> Iterator[str]:
+        """Yield, system by system, how the test G-means compare with the printed ones."""
+        for system, found in self._print_counts(cells).items():
+            below = [
+                f"{c['dataset']} (paper {c['paper']:.1f}, here {c['here']:.1f}, best here {c['best_here']:.1f})"
+                for c in found["below"]
+            ]
+            rest = f" Below it: {'; '.join(below)}." if below else ""
+            yield (
+                f"{system}: test G-mean at least the paper's on {found['at_least_the_papers']} of {found['compared']} data "
+                f"sets.{rest}"
+            )
+
+    def _against_rivals(self, cells: list[Cell]) -> Iterator[str]:
+        """Yield how the systems of this run compare with each other."""
+        tests = values_by_dataset(cells, "test", self.systems)
+        if tests:
+            counts = best_counts(tests, higher_is_better=True)
+            leaders = [f"{s} {c.sentence(len(tests))}" for s, c in counts.items() if c.alone or c.shared]
+            yield f"Highest test G-mean in this run: {'; '.join(leaders)} data sets."
+            yield rank_sentence(mean_ranks(tests, higher_is_better=True), len(tests))
+
+    def _verdicts(self, cells: list[Cell]) -> Iterator[str]:
+        yield from (f"{claim.text} {claim_verdict(claim, cells)}" for claim in self.claims)
+
+    def _figure(self, name: str, cells: list[Cell], measure: Measure) -> Figure:
         curves = []
         for system in self.systems:
-            there = [(i, c.here) for i, c in enumerate(_of(cells, system, measure), start=1) if c.here is not None]
-            if there:
-                x, y = np.array(there).T
+            of_system = [c for c in cells if (c.system, c.measure) == (system, measure)]
+            points = [(i, c.here) for i, c in enumerate(of_system, start=1) if c.here is not None]
+            if points:
+                x, y = np.array(points).T
                 curves.append(Curve(system, x, y))
-        what = {"train": "Training", "test": "Test"}[measure]
-        words = f"{what} G-mean of each system on each data set."
-        plot = lines(curves, xlabel="Data set, in the order of the table", ylabel=f"{what} G-mean, %")
-        return drawing(f"{name}-{measure}", f"{what} G-mean", "", words, plot)
+        part = {"train": "Training", "test": "Test"}[measure]
+        description = f"{part} G-mean of each system on each data set."
+        plot = line_plot(curves, xlabel="Data set, in the order of the table", ylabel=f"{part} G-mean, %")
+        return page_figure(f"{name}-{measure}", f"{part} G-mean", "", description, plot)
 
 
-def _of(cells: list[Cell], system: str, measure: Measure) -> list[Cell]:
-    return [c for c in cells if (c.system, c.measure) == (system, measure)]
-
-
-def _tests_by_set(cells: list[Cell]) -> list[list[Cell]]:
-    """Return the test G-means of each data set that was run."""
-    tests = [c for c in cells if c.measure == "test" and c.here is not None]
-    return [list(of_set) for _, of_set in itertools.groupby(tests, key=lambda c: c.dataset)]
-
-
-def _best(cells: list[Cell], dataset: str) -> float:
-    return max(c.here for c in cells if (c.dataset, c.measure) == (dataset, "test") and c.here is not None)
-
-
-def _entry(cells: list[Cell]) -> Entry:
-    """Return the cells of one place, in which the last one says whether the figure is reached."""
+def _table_cell(cells: list[Cell]) -> TableCell:
+    """Return the figures of one system on one data set; the last one decides the highlight."""
     last = cells[-1]
     if last.here is None:
-        return Entry(NOT_RUN)
+        return TableCell(NOT_RUN)
     digits = 3 if last.measure == "seconds" else 1
     here = " / ".join(f"{c.here:.{digits}f}" for c in cells)
     if last.difference is None:
-        return Entry(here, (last.chosen,))
+        return TableCell(here, (last.chosen,))
     paper = "paper " + " / ".join("-" if c.paper is None else f"{c.paper:g}" for c in cells)
-    return Entry(here, (paper, f"{last.difference:+.{digits}f}", last.chosen), "better" if last.reached else "miss")
+    details = (paper, f"{last.difference:+.{digits}f}", last.chosen)
+    return TableCell(here, details, "better" if last.reached else "miss")
 
 
 @functools.lru_cache(maxsize=64)
-def _chosen_once(first: str) -> int:
+def _choose_on_first_part(first_task: str) -> int:
     """Return the point of the grid with the highest mean G-mean over folds of the first training part."""
-    task = json.loads(first)
-    points, protocol = task["points"], task["protocol"]
-    if len(points) == 1:
+    task = json.loads(first_task)
+    n_points, protocol = len(task["points"]), task["protocol"]
+    if n_points == 1:
         return 0
-    train, _ = parts(task)
-    train = train.take(np.arange(train.n_samples)[: task["choice_rows"]])  # they are in a random order
-    fold = fold_numbers(train.row_id, train.y, protocol["inner_folds"], block_seed(protocol["seed"], 0, 2))
-    means = np.zeros(len(points))
-    for number in range(protocol["inner_folds"]):
-        inner, held_out = train.take(fold != number), train.take(fold == number)
-        means += [_g_mean(task, _fit(task, i, inner), held_out) for i in range(len(points))]
-    return int(np.argmax(means))
+    train, _ = fold_rows(task)
+    train = train.take(np.arange(train.n_samples)[: task["choice_rows"]])  # the rows are in random order
+
+    def score(point: int, inner: Block, validation: Block) -> float:
+        return _g_mean(task, _fit(task, point, inner), validation)
+
+    return best_point(train, n_points, protocol["inner_folds"], block_seed(protocol["seed"], 0, 2), score)
 
 
 def _fit(task: Task, i: int, train: Block) -> Any:
     point = dict(task["points"][i])
     if "sampler" in point:
-        point["sampler"] = SAMPLERS[point["sampler"]](
-            block_seed(task["protocol"]["seed"], task["repeat"], 100 + task["fold"]) % 2**31
-        )
-    return fitted(task, point, train)
+        seed = block_seed(task["protocol"]["seed"], task["repeat"], 100 + task["fold"]) % 2**31
+        point["sampler"] = SAMPLERS[point["sampler"]](seed)
+    return fit_on_fold(task, point, train)
 
 
 def _g_mean(task: Task, model: Any, block: Block) -> float:

@@ -1,6 +1,27 @@
-"""What every kind of experiment offers to the engine."""
+"""The protocol of the kinds of experiment, which `run` calls.
 
-from collections.abc import Iterator, Mapping
+How to add a kind, in one new module and one row of `config.KINDS`:
+
+1. Derive a class from `Kind`. Its fields are the keys of the experiment in the YAML; ``kind: Literal["name"]`` names the kind.
+   Declare ``datasets`` if the experiment uses data sets of the catalog. Declare ``targets``, a list of models of one row each,
+   if there are printed figures: in the YAML, ``targets`` is then the name of a CSV file beside it.
+2. ``tasks(versions)`` yields one `TaskKey` and one JSON mapping for each task. The mapping holds everything that decides the
+   result (seeds, parameters, the fingerprint of the data), because a stored result is used again for as long as it is unchanged.
+   A kind without tasks omits this method.
+3. ``run_task(task)`` runs one task in any process. It is static, takes the mapping and returns a JSON mapping.
+4. ``page_sections(name, results)`` returns the tables and figures of the page; ``csv_files(name, results)`` returns the contents
+   of the CSV files; ``summary(results)`` returns the counts that ``--json`` prints. They compute every conclusion from the
+   results. Results may be missing, because a data set may be absent.
+
+``--quick`` needs no support by the kind: it changes keys of the experiment and selects data sets.
+
+`table` and `learning_curves` are good models. Shared parts: `folds` and `splits` (training and test rows), `figures` (curves),
+and `results_of` and `csv_bytes` below.
+"""
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,15 +29,18 @@ from pydantic import Field
 
 from flows.config.base import Strict
 from flows.reproduce.datasets import DataSet, Version
-from flows.reproduce.page import Section
+from flows.reproduce.page import PageSection
 
 Task = dict[str, Any]
 Result = dict[str, Any]
 
+CSV_DIGITS = 6
+"""Significant digits of the numbers in the CSV files."""
+
 
 @dataclass(frozen=True)
-class Key:
-    """Where a result belongs within its experiment; it names the file in which the result is kept."""
+class TaskKey:
+    """The name of a task within its experiment; the file of its result is named after it."""
 
     dataset: str
     system: str
@@ -27,7 +51,7 @@ class Key:
         return f"{self.dataset}, {self.system}, repeat {self.repeat}, fold {self.fold}"
 
 
-Results = Mapping[Key, Result]
+Results = Mapping[TaskKey, Result]
 
 
 class Kind(Strict):
@@ -35,38 +59,60 @@ class Kind(Strict):
 
     kind: str
     title: str
-    datasets: Mapping[str, DataSet] = Field(default={}, max_length=0, description="None, unless the kind has some")
+    datasets: Mapping[str, DataSet] = Field(default={}, max_length=0, description="Not used by this kind")
 
-    def tasks(self, versions: Mapping[str, Version]) -> Iterator[tuple[Key, Task]]:
-        """Yield every task, each with all that decides its result.
+    def tasks(self, versions: Mapping[str, Version]) -> Iterator[tuple[TaskKey, Task]]:
+        """Yield every task with everything that decides its result.
 
         Parameters
         ----------
         versions : dict of str to Version
-            Of the data sets; some may be absent.
+            The version of each data set; absent data sets have no rows.
         """
         yield from ()
 
     @staticmethod
-    def run(task: Task) -> Result:
-        """Do a task, in any process; both sides are types of JSON."""
+    def run_task(task: Task) -> Result:
+        """Run a task in any process, and return its result in JSON types."""
         raise NotImplementedError
 
-    def sections(self, name: str, results: Results) -> list[Section]:
-        """Return what the page shows.
+    def page_sections(self, name: str, results: Results) -> list[PageSection]:
+        """Return the sections of the page.
 
         Parameters
         ----------
         name : str
-            The experiment's, for ids on the page and names of files.
-        results : dict of Key to dict
+            The name of the experiment, for ids on the page.
+        results : dict of TaskKey to dict
         """
         raise NotImplementedError
 
-    def files(self, name: str, results: Results) -> dict[str, bytes]:
-        """Return the contents of the files to write, by name."""
+    def csv_files(self, name: str, results: Results) -> dict[str, bytes]:
+        """Return the content of each CSV file, by file name."""
         return {}
 
-    def tally(self, results: Results) -> dict[str, Any]:
-        """Return what ``aucdist reproduce --json`` prints: figures, and lists of what is worth a look."""
+    def summary(self, results: Results) -> dict[str, Any]:
+        """Return what ``aucdist reproduce --json`` prints: counts, and lists of the cases to look at."""
         return {}
+
+
+def results_of(results: Results, dataset: str, system: str) -> list[Result]:
+    """Return the results of one system on one data set, in the order of repeats and folds."""
+    keys = [key for key in results if (key.dataset, key.system) == (dataset, system)]
+    return [results[key] for key in sorted(keys, key=lambda key: (key.repeat, key.fold))]
+
+
+def csv_bytes(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> bytes:
+    """Return rows as a CSV file: floats with six significant digits, None and missing values as empty cells."""
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, columns, lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({column: _csv_value(row.get(column)) for column in columns})
+    return stream.getvalue().encode()
+
+
+def _csv_value(value: Any) -> Any:
+    if value is None:
+        return ""
+    return f"{value:.{CSV_DIGITS}g}" if isinstance(value, float) else value

@@ -1,4 +1,4 @@
-"""The kind `course`: how AUC and objective go on while the systems take their steps, all at the same lam."""
+"""The kind `learning-curves`: test AUC and training objective after every so many steps, with the same lam for all systems."""
 
 import time
 import warnings
@@ -10,114 +10,115 @@ from pydantic import Field, model_validator
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.report.table import figure
+from aucdist.report.text import number_text
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import all_pairs
 from aucdist.solvers.pairs.objective import pairwise_objective
 from flows.reproduce.datasets import DataSet, Version
-from flows.reproduce.folds import Folds, System, area, fitted, fold_tasks, parts
-from flows.reproduce.kind import Key, Kind, Result, Results, Task
-from flows.reproduce.lines import Curve, drawing, lines
-from flows.reproduce.page import Drawing, Section
+from flows.reproduce.figures import Curve, line_plot, page_figure
+from flows.reproduce.folds import Folds, System, auc_on, fit_on_fold, fold_rows, fold_tasks
+from flows.reproduce.kind import Kind, Result, Results, Task, TaskKey, results_of
+from flows.reproduce.page import Figure, PageSection
 
 OPTIMUM_GAP = 1e-4
+"""The relative gap to which the minimum of the objective is computed."""
 
 
-class CourseSet(DataSet):
+class LearningCurveDataSet(DataSet):
     """A data set with its lam."""
 
     lam: float = Field(gt=0, description="The lam of every system")
 
 
-class CourseSystem(System):
-    """A system that can be stopped on its way."""
+class LearningCurveSystem(System):
+    """A system that can be stopped after any number of steps."""
 
     steps: str | None = Field(
-        default=None, description="The parameter that limits the steps; without it rows arrive one by one"
+        default=None, description="The parameter that limits the steps; without it, rows arrive one by one"
     )
 
 
 class LearningCurves(Kind):
-    """Test AUC and training objective after every so many steps."""
+    """Learning curves of systems on data sets."""
 
-    kind: Literal["course"]
-    systems: dict[str, CourseSystem]
-    datasets: dict[str, CourseSet]
+    kind: Literal["learning-curves"]
+    systems: dict[str, LearningCurveSystem]
+    datasets: dict[str, LearningCurveDataSet]
     protocol: Folds = Field(default_factory=Folds)
     every: int = Field(default=100, ge=1, description="Steps between two points")
     until: int = Field(default=5000, ge=1, description="Last step")
 
     @model_validator(mode="after")
-    def _accepted(self) -> "LearningCurves":
+    def _check_systems(self) -> "LearningCurves":
         for system in self.systems.values():
-            # Of the first rows alone, `n_pairs` says how many pairs all of them make.
-            system.points({"lam": [1.0], system.steps or "n_pairs": [self.every]})
+            # With the first rows alone, `n_pairs` states how many pairs all rows make.
+            system.grid_points({"lam": [1.0], system.steps or "n_pairs": [self.every]})
         return self
 
-    def tasks(self, versions: Mapping[str, Version]) -> Iterator[tuple[Key, Task]]:
+    def tasks(self, versions: Mapping[str, Version]) -> Iterator[tuple[TaskKey, Task]]:
         """Yield every fold of every system on the data sets that are present."""
 
-        def more(dataset: str, name: str) -> Task:
+        def extra(dataset: str, name: str) -> Task:
             system = self.systems[name]
-            points = system.points({"lam": [self.datasets[dataset].lam]})
+            points = system.grid_points({"lam": [self.datasets[dataset].lam]})
             return {"points": points, "steps": system.steps, "every": self.every, "until": self.until}
 
-        return fold_tasks(self.protocol, self.datasets, self.systems, versions, more)
+        return fold_tasks(self.protocol, self.datasets, self.systems, versions, extra)
 
     @staticmethod
-    def run(task: Task) -> Result:
-        """Return test AUC and training objective after every so many steps, and the least objective there is."""
+    def run_task(task: Task) -> Result:
+        """Return test AUC and training objective after every so many steps, and the certificate of the minimum."""
         start = time.perf_counter()
-        train, test = parts(task)
+        train, test = fold_rows(task)
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore"
-            )  # the papers' solvers stop after a number of steps whatever they have reached
-            found = _course(task, train, test)
-        return found | {"seconds": time.perf_counter() - start}
+            # The papers' solvers stop after a fixed number of steps, converged or not.
+            warnings.simplefilter("ignore")
+            curve = _learning_curve(task, train, test)
+        return curve | {"seconds": time.perf_counter() - start}
 
-    def sections(self, name: str, results: Results) -> list[Section]:
-        """Return two figures for each data set: 1 - AUC, and the objective above the least one."""
-        drawings = [d for dataset in self.datasets for d in self._drawn(name, dataset, results)]
-        return [Section(self.title, drawings=drawings)]
+    def page_sections(self, name: str, results: Results) -> list[PageSection]:
+        """Return two figures for each data set: 1 - AUC, and the relative excess of the objective over its minimum."""
+        figures = [figure for dataset in self.datasets for figure in self._figures(name, dataset, results)]
+        return [PageSection(self.title, figures=figures)]
 
-    def _drawn(self, name: str, dataset: str, results: Results) -> Iterator[Drawing]:
-        areas, objectives = [], []
+    def _figures(self, name: str, dataset: str, results: Results) -> Iterator[Figure]:
+        errors, objectives = [], []
         for system in self.systems:
-            runs = [r for key, r in results.items() if (key.dataset, key.system) == (dataset, system)]
+            runs = results_of(results, dataset, system)
             if runs:
                 steps = np.array(runs[0]["steps"], dtype=float)
-                areas.append(Curve(system, steps, 1 - np.mean([r["auc"] for r in runs], axis=0)))
-                excess = [np.array(r["objective"], dtype=float) / r["optimum"]["primal"] - 1 for r in runs]
+                errors.append(Curve(system, steps, 1 - np.mean([run["auc"] for run in runs], axis=0)))
+                excess = [np.array(run["objective"], dtype=float) / run["optimum"]["primal"] - 1 for run in runs]
                 objectives.append(Curve(system, steps, np.mean(excess, axis=0)))
-        lam = f"lam {figure(self.datasets[dataset].lam)}"
-        for curves, what, label in (
-            (areas, "auc", "1 - AUC"),
+        lam = f"lam {number_text(self.datasets[dataset].lam)}"
+        for curves, quantity, label in (
+            (errors, "auc", "1 - AUC"),
             (objectives, "objective", "Relative function value difference"),
         ):
             if curves:
-                plot = lines(curves, xlabel="Steps", ylabel=label, log_y=True)
-                words = f"{label} of each system on {dataset} against its steps, {lam}."
-                yield drawing(f"{name}-{dataset}-{what}", f"{dataset}: {label}", lam, words, plot)
+                plot = line_plot(curves, xlabel="Steps", ylabel=label, log_y=True)
+                description = f"{label} of each system on {dataset} against its steps, {lam}."
+                yield page_figure(f"{name}-{dataset}-{quantity}", f"{dataset}: {label}", lam, description, plot)
 
 
-def _course(task: Task, train: Block, test: Block) -> Result:
+def _learning_curve(task: Task, train: Block, test: Block) -> Result:
     point, blocks = task["points"][0], LocalBlocks([train])
     steps = list(range(task["every"], task["until"] + 1, task["every"]))
     areas, objectives = [], []
     for limit in steps:
         if task["steps"] is None:
-            model = fitted(task, point | {"n_pairs": blocks.n_pos * blocks.n_neg}, _arrived(train, limit))
+            rows = _first_rows(train, limit)
+            model = fit_on_fold(task, point | {"n_pairs": blocks.n_pos * blocks.n_neg}, rows)
         else:
-            model = fitted(task, point | {task["steps"]: limit}, train)
-        areas.append(area(model, test))
+            model = fit_on_fold(task, point | {task["steps"]: limit}, train)
+        areas.append(auc_on(model, test))
         objectives.append(pairwise_objective(blocks, model.coef_[0], point["lam"]))
     optimum = solve(all_pairs(blocks, point["lam"]), tol=OPTIMUM_GAP, max_passes=5000).certificate
     return {"steps": steps, "auc": areas, "objective": objectives, "optimum": optimum.as_dict()}
 
 
-def _arrived(train: Block, n_pairs: int) -> Block:
-    """Return as many of the first rows as make at most so many pairs, but at least one."""
+def _first_rows(train: Block, n_pairs: int) -> Block:
+    """Return the first rows, as many as make at most so many pairs, but enough for one pair."""
     pairs = np.cumsum(train.y > 0) * np.cumsum(train.y < 0)
     n = max(int(np.searchsorted(pairs, n_pairs, side="right")), int(np.argmax(pairs > 0)) + 1)
     return train.take(np.arange(n))

@@ -1,7 +1,5 @@
-"""The kind `optimisers`: how the log loss falls with the iterations of the link solvers, and the time that these take."""
+"""The kind `optimisers`: log loss of the link solvers against their iterations, and the seconds of an iteration."""
 
-import csv
-import io
 import itertools
 import statistics
 import time
@@ -20,21 +18,23 @@ from aucdist.solvers.base import Round
 from aucdist.solvers.links.gev_shape import map_shape
 from aucdist.solvers.links.solvers import gradient, lipschitz, newton
 from flows.reproduce.datasets import NOT_RUN, DataSet, Version
-from flows.reproduce.kind import Key, Kind, Result, Results, Task
-from flows.reproduce.lines import Curve, drawing, lines
-from flows.reproduce.page import Drawing, Entry, Section
-from flows.reproduce.splits import Splits, split_parts, split_tasks
+from flows.reproduce.figures import Curve, line_plot, page_figure
+from flows.reproduce.kind import Kind, Result, Results, Task, TaskKey, csv_bytes, results_of
+from flows.reproduce.page import Figure, PageSection, TableCell
+from flows.reproduce.splits import Splits, split_rows, split_tasks
 
 SOLVERS: dict[str, tuple[Any, dict[str, Any]]] = {
     "lipschitz": (lipschitz, {"momentum": False}),
     "gradient": (gradient, {}),
     "newton": (newton, {}),
 }
+SYSTEM = "all"
+"""One task runs all solvers, so that their times are comparable."""
 MOST_XI = 0.99
 
 
 class Optimisers(Kind):
-    """Log loss against iterations from weights of 0, and seconds of a number of iterations."""
+    """Log loss against iterations from weights of 0, and the seconds of a number of iterations."""
 
     kind: Literal["optimisers"]
     figure: str = Field(description="The printed figure")
@@ -42,95 +42,100 @@ class Optimisers(Kind):
     datasets: dict[str, DataSet]
     drawn: list[str] = Field(description="The data sets of the figure")
     protocol: Splits = Field(default_factory=lambda: Splits(repeats=1))
-    shape_rounds: int = Field(default=20, ge=1, description="Rounds in which xi is looked for")
-    iterations: int = Field(default=10, ge=1, description="Of the figure")
-    timed: int = Field(default=100, ge=1, description="Iterations of the table")
-    times: int = Field(default=10, ge=1, description="Runs, of which the median counts")
+    shape_rounds: int = Field(default=20, ge=1, description="Rounds of the estimation of xi")
+    iterations: int = Field(default=10, ge=1, description="Iterations in the figure")
+    timed: int = Field(default=100, ge=1, description="Iterations in the table")
+    times: int = Field(default=10, ge=1, description="Repetitions of each measurement; the table has the median")
 
-    def tasks(self, versions: Mapping[str, Version]) -> Iterator[tuple[Key, Task]]:
+    def tasks(self, versions: Mapping[str, Version]) -> Iterator[tuple[TaskKey, Task]]:
         """Yield a task for each data set that is present."""
         names = ("shape_rounds", "iterations", "timed", "times")
-        more = {"all": {name: getattr(self, name) for name in names}}
-        return split_tasks(self.protocol, self.datasets, more, versions)
+        extra = {SYSTEM: {name: getattr(self, name) for name in names}}
+        return split_tasks(self.protocol, self.datasets, extra, versions)
 
     @staticmethod
-    def run(task: Task) -> Result:
+    def run_task(task: Task) -> Result:
         """Return the log losses and seconds of each solver on the training rows."""
-        train, _ = split_parts(task)
+        train, _ = split_rows(task)
         blocks, lam = LocalBlocks([train]), task["protocol"]["penalty"] / train.n_samples
         shapes = map_shape(blocks, fit_intercept=True, penalise_intercept=True, most_xi=MOST_XI)
         *_, shape = itertools.islice(shapes, task["shape_rounds"])
         loss = LinkLoss(Link("gev", shape.xi))
 
-        def rounds(name: str, n: int) -> list[Round]:
+        def iterate(name: str, n: int) -> list[Round]:
             solver, options = SOLVERS[name]
             start = np.zeros(train.n_features + 1)
-            every = solver(blocks, lam, start, loss=loss, penalise_intercept=True, **options)
-            return list(itertools.islice(every, n + 1))
+            rounds = solver(blocks, lam, start, loss=loss, penalise_intercept=True, **options)
+            return list(itertools.islice(rounds, n + 1))
 
-        curves = {s: [_log_loss(train, state, loss.link) for state in rounds(s, task["iterations"])] for s in SOLVERS}
-        taken: dict[str, list[float]] = {s: [] for s in SOLVERS}
-        done = {}
-        # In turn, so that whatever else the machine does slows them alike.
+        curves = {s: [_log_loss(train, state, loss.link) for state in iterate(s, task["iterations"])] for s in SOLVERS}
+        measured: dict[str, list[float]] = {s: [] for s in SOLVERS}
+        iterations = {}
+        # The solvers take turns, so that other work on the machine slows all of them alike.
         for _, s in itertools.product(range(task["times"]), SOLVERS):
             begin = time.perf_counter()
-            done[s] = max(len(rounds(s, task["timed"])) - 1, 1)
-            taken[s].append((time.perf_counter() - begin) / done[s] * task["timed"])
-        seconds = {s: statistics.median(times) for s, times in taken.items()}
-        return {"xi": shape.xi, "log_loss": curves, "seconds": seconds, "rounds": done}
+            iterations[s] = max(len(iterate(s, task["timed"])) - 1, 1)
+            measured[s].append((time.perf_counter() - begin) / iterations[s] * task["timed"])
+        seconds = {s: statistics.median(times) for s, times in measured.items()}
+        return {"xi": shape.xi, "log_loss": curves, "seconds": seconds, "rounds": iterations}
 
-    def sections(self, name: str, results: Results) -> list[Section]:
+    def page_sections(self, name: str, results: Results) -> list[PageSection]:
         """Return the figure and the table."""
-        drawings = [d for key in self.drawn for d in self._drawn(name, key, results)]
-        rows = [(key, _entries(self._of(key, results))) for key in self.datasets]
-        figure = Section(
-            f"{self.figure}: {self.title}", ["Log loss of the training rows, from weights of 0."], drawings=drawings
+        runs = self._runs(results)
+        figure = PageSection(
+            f"{self.figure}: {self.title}",
+            ["Log loss of the training rows, from weights of 0."],
+            figures=[_log_loss_figure(name, dataset, runs[dataset]) for dataset in self.drawn if dataset in runs],
         )
-        words = [
-            f"Seconds of {self.timed} iterations, the median of {self.times} runs; below it the iterations after which the "
-            "weights no longer changed, or all of them.",
-            *self._words(results),
+        paragraphs = [
+            f"Seconds of {self.timed} iterations, the median of {self.times} runs; below it the number of iterations after which "
+            "the weights no longer changed, or the limit.",
+            *self._conclusions(results),
         ]
-        return [figure, Section(f"{self.table}: seconds", words, ["Data set", *SOLVERS, "xi"], rows)]
+        rows = [(dataset, _table_row(runs.get(dataset))) for dataset in self.datasets]
+        return [figure, PageSection(f"{self.table}: seconds", paragraphs, ["Data set", *SOLVERS, "xi"], rows)]
 
-    def files(self, name: str, results: Results) -> dict[str, bytes]:
-        """Return the seconds as CSV."""
-        stream = io.StringIO()
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(["dataset", "xi", *SOLVERS])
-        for key in self.datasets:
-            if run := self._of(key, results):
-                writer.writerow([key, f"{run['xi']:.4f}", *(f"{run['seconds'][s]:.6g}" for s in SOLVERS)])
-        return {f"{name}.csv": stream.getvalue().encode()}
+    def csv_files(self, name: str, results: Results) -> dict[str, bytes]:
+        """Return the seconds of each solver."""
+        rows = [
+            {"dataset": dataset, "xi": f"{run['xi']:.4f}", **run["seconds"]}
+            for dataset, run in self._runs(results).items()
+        ]
+        return {f"{name}.csv": csv_bytes(["dataset", "xi", *SOLVERS], rows)}
 
-    def tally(self, results: Results) -> dict[str, Any]:
-        """Return on how many data sets each solver is fastest."""
+    def summary(self, results: Results) -> dict[str, Any]:
+        """Return on how many data sets each solver is the fastest."""
         return {"fastest": self._fastest(results)}
 
-    def _of(self, dataset: str, results: Results) -> Result | None:
-        return next((results[k] for k in results if k.dataset == dataset), None)
+    def _runs(self, results: Results) -> dict[str, Result]:
+        """Return the result of each data set that was run."""
+        found = {dataset: results_of(results, dataset, SYSTEM) for dataset in self.datasets}
+        return {dataset: runs[0] for dataset, runs in found.items() if runs}
 
     def _fastest(self, results: Results) -> dict[str, int]:
-        runs = [run for key in self.datasets if (run := self._of(key, results))]
+        runs = self._runs(results).values()
         return {s: sum(run["seconds"][s] == min(run["seconds"].values()) for run in runs) for s in SOLVERS}
 
-    def _words(self, results: Results) -> Iterator[str]:
+    def _conclusions(self, results: Results) -> Iterator[str]:
         fastest = self._fastest(results)
-        if sum(fastest.values()):
-            held = "So do ours" if fastest["lipschitz"] == sum(fastest.values()) else "Not so ours"
-            counts = ", ".join(f"{s} on {n}" for s, n in fastest.items() if n)
-            yield f"In the paper an iteration of lipschitz takes the least time on every data set. {held}: fastest are {counts}."
+        n = sum(fastest.values())
+        if n:
+            counts = ", ".join(f"{s} on {count}" for s, count in fastest.items() if count)
+            verdict = "The same holds here" if fastest["lipschitz"] == n else "This does not hold here"
+            yield (
+                "In the paper, an iteration of lipschitz takes the least time on every data set. "
+                f"{verdict}: the fastest solver is {counts} of {n} data sets."
+            )
 
-    def _drawn(self, name: str, dataset: str, results: Results) -> Iterator[Drawing]:
-        run = self._of(dataset, results)
-        if run is not None:
-            curves = [
-                Curve(solver, np.arange(len(values), dtype=float), np.array(values))
-                for solver, values in run["log_loss"].items()
-            ]
-            plot = lines(curves, xlabel="Iteration", ylabel="Log loss")
-            words = f"Log loss of each solver on {dataset} against iterations."
-            yield drawing(f"{name}-{dataset}", dataset, f"xi {run['xi']:.3f}", words, plot)
+
+def _log_loss_figure(name: str, dataset: str, run: Result) -> Figure:
+    curves = [
+        Curve(solver, np.arange(len(values), dtype=float), np.array(values))
+        for solver, values in run["log_loss"].items()
+    ]
+    plot = line_plot(curves, xlabel="Iteration", ylabel="Log loss")
+    description = f"Log loss of each solver on {dataset} against iterations."
+    return page_figure(f"{name}-{dataset}", dataset, f"xi {run['xi']:.3f}", description, plot)
 
 
 def _log_loss(train: Block, state: Any, link: Link) -> float:
@@ -138,16 +143,16 @@ def _log_loss(train: Block, state: Any, link: Link) -> float:
     return log_loss(ScoreCounts.from_scores(train.y, link.probabilities(scores)[0]))
 
 
-def _entries(run: Result | None) -> list[Entry]:
+def _table_row(run: Result | None) -> list[TableCell]:
     if run is None:
-        return [Entry(NOT_RUN)] * (len(SOLVERS) + 1)
-    least = min(run["seconds"].values())
-    entries = [
-        Entry(
-            f"{run['seconds'][s]:.4g}",
+        return [TableCell(NOT_RUN)] * (len(SOLVERS) + 1)
+    seconds = run["seconds"]
+    cells = [
+        TableCell(
+            f"{seconds[s]:.4g}",
             (f"{run['rounds'][s]} iterations",),
-            "better" if run["seconds"][s] == least else "",
+            "better" if seconds[s] == min(seconds.values()) else "",
         )
         for s in SOLVERS
     ]
-    return [*entries, Entry(f"{run['xi']:.3f}")]
+    return [*cells, TableCell(f"{run['xi']:.3f}")]

@@ -1,36 +1,36 @@
-"""The page of a reproduction: what the kinds have to show, data sets and configuration, in the looks of the page of a run."""
+"""The page of a reproduced paper: tables, figures, data sets and configuration."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jinja2
 from markupsafe import Markup
 
-from aucdist.report.html import style
+from aucdist.report.html import render_template
 
 
 @dataclass(frozen=True)
-class Entry:
-    """What stands in one place of a table.
+class TableCell:
+    """One cell of a table.
 
     Attributes
     ----------
     text : str
-    small : sequence of str
-        Lines below it, in small print; empty ones are left out.
-    colour : {"", "better", "below", "miss"}
+    details : sequence of str
+        Lines in small print below the text; empty ones are left out.
+    highlight : {"", "better", "below", "miss"}
+        The background colour.
     """
 
     text: str
-    small: Sequence[str] = ()
-    colour: str = ""
+    details: Sequence[str] = ()
+    highlight: str = ""
 
 
 @dataclass(frozen=True)
-class Drawing:
-    """A figure: what stands above it, and its SVG."""
+class Figure:
+    """A figure: its heading, its caption and its SVG."""
 
     heading: str
     caption: str
@@ -38,45 +38,44 @@ class Drawing:
 
 
 @dataclass(frozen=True)
-class Section:
-    """A part of the page.
+class PageSection:
+    """A section of the page.
 
     Attributes
     ----------
     title : str
-    words : sequence of str
-        Paragraphs.
-    heads : sequence of str
-        Of the columns of the table; the first is that of the names of the rows.
-    rows : sequence of (str, sequence of Entry)
-    drawings : sequence of Drawing
+    paragraphs : sequence of str
+    columns : sequence of str
+        The headings of the table's columns, that of the row names first.
+    rows : sequence of (str, sequence of TableCell)
+        Name and cells of each row of the table.
+    figures : sequence of Figure
     """
 
     title: str
-    words: Sequence[str] = ()
-    heads: Sequence[str] = ()
-    rows: Sequence[tuple[str, Sequence[Entry]]] = ()
-    drawings: Sequence[Drawing] = ()
+    paragraphs: Sequence[str] = ()
+    columns: Sequence[str] = ()
+    rows: Sequence[tuple[str, Sequence[TableCell]]] = ()
+    figures: Sequence[Figure] = ()
 
 
-def render(
-    title: str, departures: Sequence[str], sections: Iterable[Section], datasets: dict[str, Any], config: str
+def render_paper_page(
+    title: str, departures: Sequence[str], sections: Iterable[PageSection], datasets: dict[str, Any], config: str
 ) -> str:
-    """Return the page as HTML. The same arguments give the same text.
+    """Return the page as HTML. Equal arguments give equal text.
 
     Parameters
     ----------
     title : str
     departures : sequence of str
-        What is done otherwise than in the paper.
-    sections : iterable of Section
+        How the experiments differ from those of the paper.
+    sections : iterable of PageSection
     datasets : dict of str to Version
-        By the paper's name.
+        The version of each data set, by its name in the paper.
     config : str
         The resolved configuration, as YAML.
     """
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    template = environment.from_string(Path(__file__).with_suffix(".html").read_text(encoding="utf-8"))
-    return template.render(
-        title=title, style=style(), departures=departures, sections=sections, datasets=datasets, config=config
+    template = Path(__file__).with_suffix(".html")
+    return render_template(
+        template, title=title, departures=departures, sections=sections, datasets=datasets, config=config
     )

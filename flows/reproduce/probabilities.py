@@ -1,76 +1,105 @@
-"""The kind `probabilities`: AUC, Brier score and calibration loss of models over random splits, and what is significant."""
+"""The kind `probabilities`: AUC, Brier score and calibration loss over random splits, with ranks and Wilcoxon tests."""
 
-import csv
-import io
 import itertools
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
-from scipy.stats import rankdata, wilcoxon
+from scipy.stats import wilcoxon
 
-from aucdist.errors import InputError
+from aucdist.errors import InputError, unknown
 from aucdist.metrics.auc import auc
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.probability import brier, calibration_loss
 from flows.config.base import Strict
 from flows.config.model import ModelConfig
 from flows.reproduce.datasets import NOT_RUN, DataSet, Version
-from flows.reproduce.kind import Key, Kind, Result, Results, Task
-from flows.reproduce.page import Entry, Section
-from flows.reproduce.splits import Splits, oversampled, seed_of, split_fit, split_parts, split_tasks
+from flows.reproduce.kind import Kind, Result, Results, Task, TaskKey, csv_bytes, results_of
+from flows.reproduce.page import PageSection, TableCell
+from flows.reproduce.rankings import BestCounts, best_counts, best_systems, mean_ranks, rank_sentence, ranks
+from flows.reproduce.splits import Splits, fit_on_split, oversample, split_rows, split_seed, split_tasks
 
-MEASURES = {"auc": "AUC", "brier": "Brier score", "calibration": "Calibration loss"}
+Measure = Literal["auc", "brier", "calibration"]
+MEASURE_NAMES: dict[Measure, str] = {"auc": "AUC", "brier": "Brier score", "calibration": "Calibration loss"}
 HIGHER_IS_BETTER = {"auc"}
-LEVELS = ((0.05, "**"), (0.1, "*"))
-COLUMNS = ("measure", "dataset", "system", "mean", "deviation", "p_value")
+SIGNIFICANCE_MARKS = ((0.05, "**"), (0.1, "*"))
+COLUMNS = ("measure", "dataset", "system", "mean", "deviation", "rank", "p_value")
 
 
 class ProbabilitySystem(Strict):
     """A model with probabilities."""
 
     model: ModelConfig
-    smote: bool = Field(default=False, description="Fit to rows evened out by SMOTE")
+    smote: bool = Field(default=False, description="Fit to rows whose classes SMOTE has balanced")
 
     @model_validator(mode="after")
-    def _gives_probabilities(self) -> "ProbabilitySystem":
+    def _check_probabilities(self) -> "ProbabilitySystem":
         if not hasattr(self.model.built, "predict_proba"):
             raise InputError(f"{self.model.estimator} gives no probabilities")
         return self
 
 
+class ProbabilityClaim(Strict):
+    """What the paper states about a system."""
+
+    system: str
+    texts: dict[Measure, str] = Field(
+        description="The statement about each measure, as the end of `The paper states that`"
+    )
+
+
 @dataclass(frozen=True)
 class Cell:
-    """A system on a data set by one measure: over the splits mean, deviation, and how likely the best one is no better."""
+    """A system on a data set by one measure.
+
+    Attributes
+    ----------
+    measure, dataset, system : str
+    mean, deviation : float
+        Over the splits.
+    rank : float
+        Among the systems on this data set; equal means share their rank.
+    best : bool
+        Whether no system has a better mean.
+    p_value : float
+        Of the two-sided Wilcoxon test against a best system.
+    """
 
     measure: str
     dataset: str
     system: str
     mean: float
     deviation: float
+    rank: float
     best: bool
     p_value: float
 
     @property
     def mark(self) -> str:
-        """The paper's marks for a difference to the best one."""
-        return "" if self.best else next((mark for level, mark in LEVELS if self.p_value < level), "")
+        """The paper's mark for a significant difference from the best system."""
+        return "" if self.best else next((mark for level, mark in SIGNIFICANCE_MARKS if self.p_value < level), "")
 
 
 class Probabilities(Kind):
     """One table for each measure."""
 
     kind: Literal["probabilities"]
-    tables: dict[Literal["auc", "brier", "calibration"], str] = Field(description="The printed table of each measure")
-    claims: str = Field(description="The system of which the paper says that it is best on most data sets")
+    tables: dict[Measure, str] = Field(description="The printed table of each measure")
+    claim: ProbabilityClaim
     systems: dict[str, ProbabilitySystem]
     datasets: dict[str, DataSet]
     protocol: Splits = Field(default_factory=Splits)
 
-    def tasks(self, versions: Mapping[str, Version]) -> Iterator[tuple[Key, Task]]:
+    @model_validator(mode="after")
+    def _check_claim(self) -> "Probabilities":
+        if self.claim.system not in self.systems:
+            raise unknown("system of a claim", self.claim.system, self.systems)
+        return self
+
+    def tasks(self, versions: Mapping[str, Version]) -> Iterator[tuple[TaskKey, Task]]:
         """Yield every split of every system on the data sets that are present."""
         systems = {
             name: {"model": {k: v for k, v in s.model.model_dump().items() if v is not None}, "smote": s.smote}
@@ -79,108 +108,111 @@ class Probabilities(Kind):
         return split_tasks(self.protocol, self.datasets, systems, versions)
 
     @staticmethod
-    def run(task: Task) -> Result:
+    def run_task(task: Task) -> Result:
         """Return the measures on the test rows."""
-        train, test = split_parts(task)
+        train, test = split_rows(task)
         start = time.perf_counter()
-        model = split_fit(task, task["model"], oversampled(train, seed_of(task)) if task["smote"] else train)
+        model = fit_on_split(task, task["model"], oversample(train, split_seed(task)) if task["smote"] else train)
         seconds = time.perf_counter() - start
-        counts = ScoreCounts.from_scores(test.y, model.decision_function(test.X))
+        scores = ScoreCounts.from_scores(test.y, model.decision_function(test.X))
         probabilities = ScoreCounts.from_scores(test.y, model.predict_proba(test.X)[:, 1])
         return {
-            "auc": auc(counts), "brier": brier(probabilities), "calibration": calibration_loss(probabilities),
+            "auc": auc(scores), "brier": brier(probabilities), "calibration": calibration_loss(probabilities),
             "xi": getattr(model, "xi_", None), "seconds": seconds,
         }  # fmt: skip
 
-    def sections(self, name: str, results: Results) -> list[Section]:
-        """Return a table for each measure, with what it comes to."""
+    def page_sections(self, name: str, results: Results) -> list[PageSection]:
+        """Return a table for each measure, with ranks and the verdict on the paper's claim."""
         cells = self.cells(results)
+        by_key = {(c.measure, c.dataset, c.system): c for c in cells}
         return [
-            Section(
-                f"{table}: {self.title}, {MEASURES[measure]}",
+            PageSection(
+                f"{table}: {self.title}, {MEASURE_NAMES[measure]}",
                 [
-                    f"Mean over {self.protocol.repeats} splits, and its deviation. ** and *: two-sided Wilcoxon test against the "
-                    "best of the row, p below 0.05 and 0.1.",
-                    *self._words(measure, cells),
+                    f"Mean and standard deviation over {self.protocol.repeats} splits. ** and *: two-sided Wilcoxon test against "
+                    "the best of the row, p below 0.05 and 0.1.",
+                    *self._conclusions(measure, cells),
                 ],
                 ["Data set", *self.systems],
-                [(key, [_entry(cells, measure, key, system) for system in self.systems]) for key in self.datasets],
+                [
+                    (key, [_table_cell(by_key.get((measure, key, system))) for system in self.systems])
+                    for key in self.datasets
+                ],
             )
             for measure, table in self.tables.items()
         ]
 
-    def files(self, name: str, results: Results) -> dict[str, bytes]:
-        """Return the cells as CSV."""
-        stream = io.StringIO()
-        writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        for cell in self.cells(results):
-            found = {column: getattr(cell, column) for column in COLUMNS}
-            writer.writerow({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in found.items()})
-        return {f"{name}.csv": stream.getvalue().encode()}
+    def csv_files(self, name: str, results: Results) -> dict[str, bytes]:
+        """Return the cells."""
+        return {f"{name}.csv": csv_bytes(COLUMNS, [vars(cell) for cell in self.cells(results)])}
 
-    def tally(self, results: Results) -> dict[str, Any]:
-        """Return mean ranks, and how often each system is best."""
+    def summary(self, results: Results) -> dict[str, Any]:
+        """Return mean ranks, and on how many data sets each system is the best, alone and with others."""
         cells = self.cells(results)
         return {
-            measure: {"mean_rank": self.ranks(measure, cells), "best": self._best(measure, cells)}
+            measure: {
+                "mean_rank": self.mean_ranks(measure, cells),
+                "best_alone": {system: count.alone for system, count in self.best_counts(measure, cells).items()},
+                "best_shared": {system: count.shared for system, count in self.best_counts(measure, cells).items()},
+            }
             for measure in self.tables
         }
 
     def cells(self, results: Results) -> list[Cell]:
         """Return the cells of the data sets on which all systems were run."""
-        found = []
-        for measure, dataset in itertools.product(self.tables, self.datasets):
-            values = {
-                system: np.array(
-                    [
-                        results[k][measure]
-                        for k in sorted(results, key=lambda k: k.repeat)
-                        if (k.dataset, k.system) == (dataset, system)
-                    ]
-                )
-                for system in self.systems
-            }
-            if not all(len(v) for v in values.values()):
-                continue
-            sign = -1.0 if measure in HIGHER_IS_BETTER else 1.0
-            best = min(values, key=lambda system: sign * values[system].mean())
-            for system, v in values.items():
-                spread = float(v.std(ddof=1)) if len(v) > 1 else 0.0
-                found.append(
-                    Cell(measure, dataset, system, float(v.mean()), spread, system == best, p_value(v, values[best]))
-                )
-        return found
-
-    def ranks(self, measure: str, cells: list[Cell]) -> dict[str, float]:
-        """Return the mean over the data sets of each system's rank, 1 being best and equals sharing theirs."""
-        sign = -1.0 if measure in HIGHER_IS_BETTER else 1.0
-        of_sets = [
-            rankdata([sign * c.mean for c in of_set])
-            for _, of_set in itertools.groupby((c for c in cells if c.measure == measure), key=lambda c: c.dataset)
+        return [
+            cell
+            for measure, dataset in itertools.product(self.tables, self.datasets)
+            for cell in self._cells_of(measure, dataset, results)
         ]
-        if not of_sets:
-            return {}
-        return dict(zip(self.systems, np.mean(of_sets, axis=0).tolist(), strict=True))
 
-    def _best(self, measure: str, cells: list[Cell]) -> dict[str, int]:
-        return {s: sum(c.best for c in cells if (c.measure, c.system) == (measure, s)) for s in self.systems}
-
-    def _words(self, measure: str, cells: list[Cell]) -> Iterator[str]:
-        ranks, best = self.ranks(measure, cells), self._best(measure, cells)
-        if not ranks:
+    def _cells_of(self, measure: Measure, dataset: str, results: Results) -> Iterator[Cell]:
+        values = {
+            system: np.array([run[measure] for run in results_of(results, dataset, system)]) for system in self.systems
+        }
+        if not all(len(v) for v in values.values()):
             return
-        n = sum(best.values())
-        order = sorted(ranks, key=lambda system: ranks[system])
-        yield f"Mean rank over {n} data sets, 1 is best: " + ", ".join(f"{s} {ranks[s]:.2f}" for s in order) + "."
-        claimed = self.claims
-        held = "bear that out" if 2 * best[claimed] > n else "do not bear that out"
-        lost = [c for c in cells if (c.measure, c.system) == (measure, claimed) and c.mark]
+        means = {system: float(v.mean()) for system, v in values.items()}
+        higher = measure in HIGHER_IS_BETTER
+        best, rank = best_systems(means, higher_is_better=higher), ranks(means, higher_is_better=higher)
+        for system, v in values.items():
+            deviation = float(v.std(ddof=1)) if len(v) > 1 else 0.0
+            p = p_value(v, values[best[0]])
+            yield Cell(measure, dataset, system, means[system], deviation, rank[system], system in best, p)
+
+    def mean_ranks(self, measure: str, cells: Sequence[Cell]) -> dict[str, float]:
+        """Return the mean rank of each system over the data sets."""
+        return mean_ranks(_means_by_dataset(measure, cells), higher_is_better=measure in HIGHER_IS_BETTER)
+
+    def best_counts(self, measure: str, cells: Sequence[Cell]) -> dict[str, BestCounts]:
+        """Return on how many data sets each system is the best, alone and with others."""
+        return best_counts(_means_by_dataset(measure, cells), higher_is_better=measure in HIGHER_IS_BETTER)
+
+    def _conclusions(self, measure: Measure, cells: Sequence[Cell]) -> Iterator[str]:
+        by_system, counts = self.mean_ranks(measure, cells), self.best_counts(measure, cells)
+        if not by_system:
+            return
+        n = len(_means_by_dataset(measure, cells))
+        yield rank_sentence(by_system, n)
+        claimed = self.claim.system
+        if measure in self.claim.texts:
+            yield f"The paper states that {self.claim.texts[measure]}; the figures of its table are lost."
+        behind = sum(bool(c.mark) for c in cells if (c.measure, c.system) == (measure, claimed))
+        place = 1 + sum(value < by_system[claimed] for value in by_system.values())
+        verdict = "is" if 2 * counts[claimed].alone > n else "is not"
         yield (
-            f"The paper finds {claimed} best on most of its data sets; its figures are lost. Ours {held}: {claimed} is best on "
-            f"{best[claimed]} of {n}, significantly behind the best on {len(lost)}, and place {order.index(claimed) + 1} of "
-            f"{len(order)} by mean rank."
+            f"Here {claimed} {counts[claimed].sentence(n)} data sets, so it {verdict} the best on most of them. It is "
+            f"significantly behind the best on {behind}, and number {place} of {len(by_system)} by mean rank."
         )
+
+
+def _means_by_dataset(measure: str, cells: Sequence[Cell]) -> list[dict[str, float]]:
+    """Return the mean of each system, for each data set."""
+    of_measure = [c for c in cells if c.measure == measure]
+    return [
+        {c.system: c.mean for c in of_dataset}
+        for _, of_dataset in itertools.groupby(of_measure, key=lambda c: c.dataset)
+    ]
 
 
 def p_value(values: np.ndarray, best: np.ndarray) -> float:
@@ -190,8 +222,7 @@ def p_value(values: np.ndarray, best: np.ndarray) -> float:
     return float(wilcoxon(values, best, method="approx" if (values == best).any() else "auto").pvalue)
 
 
-def _entry(cells: list[Cell], measure: str, dataset: str, system: str) -> Entry:
-    cell = next((c for c in cells if (c.measure, c.dataset, c.system) == (measure, dataset, system)), None)
+def _table_cell(cell: Cell | None) -> TableCell:
     if cell is None:
-        return Entry(NOT_RUN)
-    return Entry(f"{cell.mean:.4f}{cell.mark}", (f"± {cell.deviation:.4f}",), "better" if cell.best else "")
+        return TableCell(NOT_RUN)
+    return TableCell(f"{cell.mean:.4f}{cell.mark}", (f"± {cell.deviation:.4f}",), "better" if cell.best else "")

@@ -1,7 +1,7 @@
-"""Runs the tasks of a paper, each once, then writes the files of its experiments and the page.
+"""A run of `aucdist reproduce`: runs every task once, caches its result, and writes the CSV files and the page.
 
-Results are cached (`flows.compute.result_cache`), so a run that was killed resumes, and a changed configuration, data set or
-version computes again what it changes, and nothing else.
+Results are cached (`flows.compute.result_cache`). A run that was killed therefore resumes, and after a change of the
+configuration, the data or the version only the affected tasks run again.
 """
 
 import time
@@ -18,16 +18,17 @@ from flows.compute.result_cache import ResultCache
 from flows.json_values import jsonable
 from flows.progress.console import RunObserver
 from flows.reproduce.config import KINDS, Paper
-from flows.reproduce.datasets import Version, version_of
-from flows.reproduce.kind import Key, Kind, Result, Task
-from flows.reproduce.page import render
+from flows.reproduce.datasets import Version, read_version
+from flows.reproduce.kind import Kind, Result, Task, TaskKey
+from flows.reproduce.page import render_paper_page
 
-EVERY = 5.0  # seconds between two lines of progress
-TaskId = tuple[str, Key]  # the experiment, and the key of the task in it
+SECONDS_BETWEEN_NOTES = 5.0
+TaskId = tuple[str, TaskKey]
+"""The experiment of a task, and its key within the experiment."""
 
 
 def reproduce(config: Paper, observer: RunObserver) -> dict[str, Any]:
-    """Run what is not there yet, then write the files of each experiment and the page.
+    """Run the tasks that have no stored result, then write the CSV files of each experiment and the page.
 
     Parameters
     ----------
@@ -44,58 +45,63 @@ def reproduce(config: Paper, observer: RunObserver) -> dict[str, Any]:
     InputError
         If the configuration or a data set is wrong.
     RunError
-        If a task failed; the results of the others are in the cache.
+        If a task failed; the results of the finished ones are in the cache.
     """
     folder = f"{config.output.rstrip('/')}/reproduce-{config.paper}"
     observer.stage("open data")
     versions = {
-        name: {key: version_of(ref) for key, ref in e.datasets.items()} for name, e in config.experiments.items()
+        name: {key: read_version(dataset) for key, dataset in experiment.datasets.items()}
+        for name, experiment in config.experiments.items()
     }
     found = _results(config, versions, folder, observer)
     observer.stage("publish")
-    sections, tallies = [], {}
+    sections, summaries = [], {}
     for name, experiment in config.experiments.items():
-        results = {key: result for (of, key), result in found.items() if of == name}
-        for file, content in experiment.files(name, results).items():
+        results = {key: result for (owner, key), result in found.items() if owner == name}
+        for file, content in experiment.csv_files(name, results).items():
             write_bytes(f"{folder}/{file}", content)
-        sections += experiment.sections(name, results)
-        tallies[name] = experiment.tally(results)
+        sections += experiment.page_sections(name, results)
+        summaries[name] = experiment.summary(results)
     datasets = {key: version for by_key in versions.values() for key, version in by_key.items()}
-    page = render(config.title, config.departures, sections, datasets, _yaml(config))
+    page = render_paper_page(config.title, config.departures, sections, datasets, _yaml(config))
     write_bytes(f"{folder}/config.yaml", _yaml(config).encode())
     write_bytes(f"{folder}/report.html", page.encode())
-    return {"run": shown(folder), "tables": {name: counts for name, counts in tallies.items() if counts}}
+    return {"run": shown(folder), "tables": {name: counts for name, counts in summaries.items() if counts}}
 
 
-def tasks_of(experiment: Kind, versions: dict[str, Version]) -> Iterator[tuple[Key, Task]]:
+def tasks_of(experiment: Kind, versions: dict[str, Version]) -> Iterator[tuple[TaskKey, Task]]:
     """Yield the tasks of an experiment, each with the name of its kind."""
     for key, task in experiment.tasks(versions):
         yield key, {"kind": experiment.kind, **task}
 
 
-def run(task: Task) -> Result:
-    """Do a task, in any process."""
-    return KINDS[task["kind"]].run(task)
+def run_task(task: Task) -> Result:
+    """Run a task in any process."""
+    return KINDS[task["kind"]].run_task(task)
 
 
 def _results(
     config: Paper, versions: dict[str, dict[str, Version]], folder: str, observer: RunObserver
 ) -> dict[TaskId, Result]:
-    """Return the result of every task: from the cache, or by running it."""
-    tasks = {(name, k): t for name, e in config.experiments.items() for k, t in tasks_of(e, versions[name])}
+    """Return the result of every task, from the cache or from a run of the task."""
+    tasks = {
+        (name, key): task
+        for name, experiment in config.experiments.items()
+        for key, task in tasks_of(experiment, versions[name])
+    }
     cache = ResultCache(f"{folder}/tasks")
     cached = {task_id: cache.get(_label(task_id), _identity(task)) for task_id, task in tasks.items()}
     results: dict[TaskId, Result] = {task_id: result for task_id, result in cached.items() if result is not None}
-    todo = {task_id: task for task_id, task in tasks.items() if task_id not in results}
-    observer.stage(f"{len(todo)} tasks" + (f", {len(results)} are done already" if results else ""))
-    if not todo:
+    missing = {task_id: task for task_id, task in tasks.items() if task_id not in results}
+    observer.stage(f"{len(missing)} tasks" + (f", {len(results)} more are in the cache" if results else ""))
+    if not missing:
         return results
     last = time.monotonic()
     with open_cluster(config.cluster, f"reproduce-{config.paper}") as workers:
-        for task_id, result in _run_all(workers.client, todo):
+        for task_id, result in _run_all(workers.client, missing):
             results[task_id] = jsonable(result)
-            cache.put(_label(task_id), _identity(todo[task_id]), results[task_id])
-            if time.monotonic() - last >= EVERY:
+            cache.put(_label(task_id), _identity(missing[task_id]), results[task_id])
+            if time.monotonic() - last >= SECONDS_BETWEEN_NOTES:
                 last = time.monotonic()
                 name, key = task_id
                 observer.note(f"{len(results)} of {len(tasks)} tasks, now {name}, {key.dataset}, {key.system}")
@@ -103,28 +109,28 @@ def _results(
 
 
 def _run_all(client: Any, tasks: dict[TaskId, Task]) -> Iterator[tuple[TaskId, Result]]:
-    """Yield results as they come: from the workers of a Dask client, or one after the other in this process."""
+    """Yield results in order of completion, from the workers of a Dask client or from this process."""
     if client is None:
         for task_id, task in tasks.items():
-            yield task_id, _named(task_id, lambda task=task: run(task))
+            yield task_id, _result_or_named_error(task_id, lambda task=task: run_task(task))
         return
     pool = client.get_executor(pure=False)
     try:
-        ids = {pool.submit(run, task): task_id for task_id, task in tasks.items()}
+        ids = {pool.submit(run_task, task): task_id for task_id, task in tasks.items()}
         for future in as_completed(ids):
-            yield ids[future], _named(ids[future], future.result)
+            yield ids[future], _result_or_named_error(ids[future], future.result)
     finally:
         pool.shutdown(wait=False)
 
 
-def _named(task_id: TaskId, result: Any) -> Result:
-    """Return the result; an error says whose it is."""
+def _result_or_named_error(task_id: TaskId, result: Any) -> Result:
+    """Return the result; an error names its task."""
     try:
         found: Result = result()
     except Exception as e:
-        kind = InputError if isinstance(e, InputError) else RunError
-        what = e if isinstance(e, InputError | RunError) else f"{type(e).__name__}: {e}"
-        raise kind(f"{task_id[0]}, {task_id[1]}: {what}") from e
+        error = InputError if isinstance(e, InputError) else RunError
+        message = e if isinstance(e, InputError | RunError) else f"{type(e).__name__}: {e}"
+        raise error(f"{task_id[0]}, {task_id[1]}: {message}") from e
     return found
 
 
@@ -134,12 +140,12 @@ def _label(task_id: TaskId) -> str:
 
 
 def _identity(task: Task) -> Task:
-    """Return what determines the result of a task: the data's fingerprint, not its source, whose notes may change."""
+    """Return what determines the result of a task: the fingerprint of the data, but not their source, whose notes may change."""
     return task | {"source": None}
 
 
 def _yaml(config: Paper) -> str:
     resolved = config.model_dump(mode="json", exclude_none=True)
     for experiment in resolved["experiments"].values():
-        experiment.pop("targets", None)  # the CSV of the table holds them
+        experiment.pop("targets", None)  # they are in a CSV file of their own
     return yaml.safe_dump(resolved, sort_keys=False, allow_unicode=True, width=4096)

@@ -1,7 +1,5 @@
-"""The kind `shapes`: the shape xi of the GEV link, looked for on synthetic data whose shape is known."""
+"""The kind `shapes`: estimates of the shape xi of the GEV link on synthetic data whose shape is known."""
 
-import csv
-import io
 import itertools
 import warnings
 from collections.abc import Iterator, Mapping
@@ -18,161 +16,141 @@ from aucdist.objectives.links import Link
 from flows.config.base import Strict
 from flows.config.model import ModelConfig
 from flows.reproduce.datasets import Version
-from flows.reproduce.kind import Key, Kind, Result, Results, Task
-from flows.reproduce.lines import Curve, drawing, lines
-from flows.reproduce.page import Drawing, Entry, Section
+from flows.reproduce.figures import Curve, line_plot, page_figure
+from flows.reproduce.kind import Kind, Result, Results, Task, TaskKey, csv_bytes, results_of
+from flows.reproduce.page import Figure, PageSection, TableCell
 
-NEAR = 0.1
-"""A mean this near the true shape counts as found."""
+TOLERANCE = 0.1
+"""A mean estimate this near the true shape counts as correct."""
 COLUMNS = ("system", "n", "xi", "mean", "deviation", "first", "sets", "rounds", "acceptance", "effective_samples")
 
 
 class ShapeSystem(Strict):
-    """A way to look for xi."""
+    """A method that estimates xi."""
 
     model: ModelConfig
-    table: str = Field(description="The printed table and figure, as the section's heading")
+    table: str = Field(description="The printed table and figure, as the heading of the section")
     sets: int = Field(
-        default=1, ge=1, description="So many data sets are drawn of each kind; the first one is drawn as a figure"
+        default=1, ge=1, description="Number of data sets for each size and shape; the figures show the first one"
     )
 
     @model_validator(mode="after")
-    def _looks_for_xi(self) -> "ShapeSystem":
+    def _check_estimates_xi(self) -> "ShapeSystem":
         parameters = self.model.built.get_params()
         if parameters.get("link") != "gev" or isinstance(parameters.get("xi"), int | float):
-            raise InputError("a system of the kind `shapes` is a LinkClassifier that looks for xi")
+            raise InputError("a system of the kind `shapes` must be a LinkClassifier that estimates xi")
         return self
 
 
 class Shapes(Kind):
-    """Shapes found from rows x ~ N(0, I) with labels drawn from the link at the score w.x."""
+    """Estimates from rows x ~ N(0, I) with labels drawn from the link at the score w.x."""
 
     kind: Literal["shapes"]
     systems: dict[str, ShapeSystem]
-    weights: list[float] = Field(min_length=1, description="The true ones; there is no intercept")
+    weights: list[float] = Field(min_length=1, description="The true weights; there is no intercept")
     sizes: list[int] = Field(min_length=1, description="Numbers of rows")
-    shapes: list[float] = Field(min_length=1, description="True ones")
+    shapes: list[float] = Field(min_length=1, description="The true shapes")
 
-    def tasks(self, versions: Mapping[str, Version]) -> Iterator[tuple[Key, Task]]:
-        """Yield a task for each kind of data set, system, and where xi comes from chains also for each set."""
+    def tasks(self, versions: Mapping[str, Version]) -> Iterator[tuple[TaskKey, Task]]:
+        """Yield a task for each system, size and shape; where xi is sampled by Markov chains, one for each data set."""
         for (name, system), n, xi in itertools.product(self.systems.items(), self.sizes, self.shapes):
             model = {k: v for k, v in system.model.model_dump().items() if v is not None}
             seeds = list(range(system.sets))
             groups = [[seed] for seed in seeds] if model.get("xi") == "bayes" else [seeds]
             for repeat, group in enumerate(groups):
                 task = {"model": model, "n": n, "xi": xi, "weights": self.weights, "seeds": group}
-                yield Key(_place(n, xi), name, repeat), task
+                yield TaskKey(_dataset_name(n, xi), name, repeat), task
 
     @staticmethod
-    def run(task: Task) -> Result:
-        """Return the shape found on each set, and the trace on the first one."""
+    def run_task(task: Task) -> Result:
+        """Return the estimate on each set, and the trace of the first one."""
         parameters = dict(task["model"])
         estimator = ESTIMATORS[parameters.pop("estimator")](**parameters)
-        found, traces = [], []
+        estimates, traces = [], []
         for seed in task["seeds"]:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # what is asked for is xi; a likelihood with xi > 0 has no bound
-                estimator.set_params(random_state=seed).fit(LocalBlocks([drawn(task, seed)]))
-            found.append(estimator.xi_)
+                warnings.simplefilter("ignore")  # only xi matters here; a likelihood with xi > 0 has no bound
+                estimator.set_params(random_state=seed).fit(LocalBlocks([simulate_rows(task, seed)]))
+            estimates.append(estimator.xi_)
             traces.append(estimator.xi_trace_)
         columns = traces[0].drop(columns="round")
-        means = {name: float(np.mean([trace[name].iloc[-1] for trace in traces])) for name in columns}
+        last = {name: float(np.mean([trace[name].iloc[-1] for trace in traces])) for name in columns}
         return {
-            "xi": found, "rounds": float(np.mean([len(trace) for trace in traces])), "last": means,
+            "xi": estimates, "rounds": float(np.mean([len(trace) for trace in traces])), "last": last,
             "trace": {name: columns[name].tolist() for name in columns},
         }  # fmt: skip
 
-    def sections(self, name: str, results: Results) -> list[Section]:
+    def page_sections(self, name: str, results: Results) -> list[PageSection]:
         """Return a table and figures for each system."""
         return [
-            Section(
+            PageSection(
                 f"{system.table}: {self.title}, {key}",
-                list(self._words(key, system, results)),
+                list(self._conclusions(key, system, results)),
                 ["Rows", *(f"xi = {xi:g}" for xi in self.shapes)],
-                [(str(n), [_entry(self._runs(key, n, xi, results), xi) for xi in self.shapes]) for n in self.sizes],
-                list(self._drawn(name, key, results)),
+                [(str(n), [_table_cell(_runs(key, n, xi, results), xi) for xi in self.shapes]) for n in self.sizes],
+                list(self._figures(name, key, results)),
             )
             for key, system in self.systems.items()
         ]
 
-    def files(self, name: str, results: Results) -> dict[str, bytes]:
-        """Return what was found as CSV."""
-        stream = io.StringIO()
-        writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        for key, n, xi in itertools.product(self.systems, self.sizes, self.shapes):
-            runs = self._runs(key, n, xi, results)
-            if runs:
-                all_ = _shapes(runs)
-                about = {
-                    "system": key,
-                    "n": n,
-                    "xi": xi,
-                    "mean": f"{all_.mean():.4f}",
-                    "deviation": f"{all_.std():.4f}",
-                }
-                about |= {"first": f"{all_[0]:.4f}", "sets": len(all_), "rounds": f"{_mean(runs, 'rounds'):.4g}"}
-                last = [run["last"] for run in runs]
-                for column in ("acceptance", "effective_samples"):
-                    about[column] = f"{_mean(last, column):.4g}" if column in last[0] else ""
-                writer.writerow(about)
-        return {f"{name}.csv": stream.getvalue().encode()}
+    def csv_files(self, name: str, results: Results) -> dict[str, bytes]:
+        """Return the estimates."""
+        rows = [
+            _csv_row(key, n, xi, runs)
+            for key, n, xi in itertools.product(self.systems, self.sizes, self.shapes)
+            if (runs := _runs(key, n, xi, results))
+        ]
+        return {f"{name}.csv": csv_bytes(COLUMNS, rows)}
 
-    def tally(self, results: Results) -> dict[str, Any]:
-        """Return how often each system's mean is near the truth, by number of rows."""
+    def summary(self, results: Results) -> dict[str, Any]:
+        """Return how often each system's mean estimate is near the true shape, by number of rows."""
         return {
-            key: {str(n): f"{found} of {of}" for n in self.sizes for found, of in [self._found(key, n, results)]}
+            key: {
+                str(n): f"{near} of {total}" for n in self.sizes for near, total in [self._near_truth(key, n, results)]
+            }
             for key in self.systems
         }
 
-    def _runs(self, key: str, n: int, xi: float, results: Results) -> list[Result]:
-        return [results[k] for k in sorted(results, key=str) if (k.dataset, k.system) == (_place(n, xi), key)]
+    def _near_truth(self, key: str, n: int, results: Results) -> tuple[int, int]:
+        """Return for how many shapes the mean estimate is near the true one, and how many were run."""
+        means = {xi: _estimates(runs).mean() for xi in self.shapes if (runs := _runs(key, n, xi, results))}
+        return sum(abs(mean - xi) <= TOLERANCE for xi, mean in means.items()), len(means)
 
-    def _found(self, key: str, n: int, results: Results) -> tuple[int, int]:
-        means = {xi: _shapes(runs).mean() for xi in self.shapes if (runs := self._runs(key, n, xi, results))}
-        return sum(abs(mean - xi) <= NEAR for xi, mean in means.items()), len(means)
-
-    def _words(self, key: str, system: ShapeSystem, results: Results) -> Iterator[str]:
+    def _conclusions(self, key: str, system: ShapeSystem, results: Results) -> Iterator[str]:
         yield (
-            f"Mean and deviation of xi over {system.sets} data set(s) of each kind; below it xi of the first set, which is in "
-            "the figures as well."
+            f"Mean and standard deviation of xi over {system.sets} data set(s) of each size and shape; below it, xi of the "
+            "first one, which the figures show."
         )
+        deviations = {}
         for n in self.sizes:
-            found, of = self._found(key, n, results)
-            if of:
-                yield f"{n} rows: the mean is within {NEAR:g} of the true shape for {found} of {of}."
-        spread = {
-            n: float(
-                np.mean([_shapes(runs).std() for xi in self.shapes if (runs := self._runs(key, n, xi, results))] or [0])
-            )
-            for n in self.sizes
-        }
-        if system.sets > 1 and any(spread.values()):
-            yield (
-                "Mean deviation of a single set: "
-                + ", ".join(f"{v:.3f} with {n} rows" for n, v in spread.items())
-                + "."
-            )
+            near, total = self._near_truth(key, n, results)
+            if total:
+                yield f"{n} rows: the mean is within {TOLERANCE:g} of the true shape for {near} of {total}."
+                of_shape = [_runs(key, n, xi, results) for xi in self.shapes]
+                deviations[n] = float(np.mean([_estimates(runs).std() for runs in of_shape if runs]))
+        if system.sets > 1 and any(deviations.values()):
+            listed = ", ".join(f"{value:.3f} with {n} rows" for n, value in deviations.items())
+            yield f"Mean standard deviation of the estimate from one data set: {listed}."
 
-    def _drawn(self, name: str, key: str, results: Results) -> Iterator[Drawing]:
+    def _figures(self, name: str, key: str, results: Results) -> Iterator[Figure]:
         for xi in self.shapes:
-            first = {n: runs[0]["trace"] for n in self.sizes if (runs := self._runs(key, n, xi, results))}
+            first = {n: runs[0]["trace"] for n in self.sizes if (runs := _runs(key, n, xi, results))}
             if not first:
                 continue
             longest = max(len(trace["xi"]) for trace in first.values())
-            curves = [_curve(f"{n} rows", trace["xi"]) for n, trace in first.items()]
+            curves = [_trace_curve(f"{n} rows", trace["xi"]) for n, trace in first.items()]
             curves.append(Curve("true", np.array([1.0, longest]), np.full(2, xi)))
-            plot = lines(curves, xlabel="Round", ylabel="xi")
-            yield drawing(f"{name}-{key}-{xi}", f"xi = {xi:g}", "", f"xi against rounds, {key}, true {xi:g}.", plot)
-            level = next((column for column in ("log_likelihood",) if column in next(iter(first.values()))), None)
-            if level is not None:
-                curves = [_curve(f"{n} rows", np.array(trace[level]) / n) for n, trace in first.items()]
-                plot = lines(curves, xlabel="Round", ylabel="Mean log-likelihood per row")
-                heading = f"xi = {xi:g}: log-likelihood"
-                yield drawing(f"{name}-{key}-{xi}-level", heading, "", f"Log-likelihood against rounds, {key}.", plot)
+            plot = line_plot(curves, xlabel="Round", ylabel="xi")
+            description = f"xi against rounds, {key}, true {xi:g}."
+            yield page_figure(f"{name}-{key}-{xi}", f"xi = {xi:g}", "", description, plot)
+            if "log_likelihood" in next(iter(first.values())):
+                curves = [_trace_curve(f"{n} rows", np.array(t["log_likelihood"]) / n) for n, t in first.items()]
+                plot = line_plot(curves, xlabel="Round", ylabel="Mean log-likelihood per row")
+                heading, description = f"xi = {xi:g}: log-likelihood", f"Log-likelihood against rounds, {key}."
+                yield page_figure(f"{name}-{key}-{xi}-likelihood", heading, "", description, plot)
 
 
-def drawn(task: Task, seed: int) -> Block:
+def simulate_rows(task: Task, seed: int) -> Block:
     """Return a synthetic data set with rows of both classes."""
     rng = np.random.default_rng([seed, task["n"], round(1000 * (task["xi"] + 10))])
     X = rng.normal(size=(task["n"], len(task["weights"])))
@@ -180,31 +158,43 @@ def drawn(task: Task, seed: int) -> Block:
     return Block.of(X, np.where(rng.random(task["n"]) < p, 1, -1))
 
 
-def _place(n: int, xi: float) -> str:
+def _dataset_name(n: int, xi: float) -> str:
     return f"n{n}-xi{xi:g}"
 
 
-def _shapes(runs: list[Result]) -> np.ndarray:
+def _runs(key: str, n: int, xi: float, results: Results) -> list[Result]:
+    return results_of(results, _dataset_name(n, xi), key)
+
+
+def _estimates(runs: list[Result]) -> np.ndarray:
     return np.concatenate([run["xi"] for run in runs])
 
 
-def _mean(runs: list[Any], name: str) -> float:
+def _mean_of(runs: list[Any], name: str) -> float:
     return float(np.mean([run[name] for run in runs]))
 
 
-def _curve(label: str, values: Any) -> Curve:
+def _trace_curve(label: str, values: Any) -> Curve:
     return Curve(label, np.arange(1.0, len(values) + 1), np.asarray(values, dtype=float))
 
 
-def _entry(runs: list[Result], xi: float) -> Entry:
+def _csv_row(key: str, n: int, xi: float, runs: list[Result]) -> dict[str, Any]:
+    estimates, last = _estimates(runs), [run["last"] for run in runs]
+    row = {
+        "system": key, "n": n, "xi": str(xi), "mean": f"{estimates.mean():.4f}", "deviation": f"{estimates.std():.4f}",
+        "first": f"{estimates[0]:.4f}", "sets": len(estimates), "rounds": f"{_mean_of(runs, 'rounds'):.4g}",
+    }  # fmt: skip
+    sampled = [column for column in ("acceptance", "effective_samples") if column in last[0]]
+    return row | {column: f"{_mean_of(last, column):.4g}" for column in sampled}
+
+
+def _table_cell(runs: list[Result], xi: float) -> TableCell:
     if not runs:
-        return Entry("-")
-    found = _shapes(runs)
-    small = [f"first {found[0]:.3f}", f"{_mean(runs, 'rounds'):.3g} rounds"]
-    last = [run["last"] for run in runs]
+        return TableCell("-")
+    estimates, last = _estimates(runs), [run["last"] for run in runs]
+    details = [f"first {estimates[0]:.3f}", f"{_mean_of(runs, 'rounds'):.3g} rounds"]
     if "acceptance" in last[0]:
-        small.append(
-            f"acceptance {_mean(last, 'acceptance'):.2f}, effective samples {_mean(last, 'effective_samples'):.0f}"
-        )
-    text = f"{found.mean():.3f}" + (f" ± {found.std():.3f}" if len(found) > 1 else "")
-    return Entry(text, small, "better" if abs(found.mean() - xi) <= NEAR else "below")
+        acceptance, samples = _mean_of(last, "acceptance"), _mean_of(last, "effective_samples")
+        details.append(f"acceptance {acceptance:.2f}, effective samples {samples:.0f}")
+    text = f"{estimates.mean():.3f}" + (f" ± {estimates.std():.3f}" if len(estimates) > 1 else "")
+    return TableCell(text, details, "better" if abs(estimates.mean() - xi) <= TOLERANCE else "below")

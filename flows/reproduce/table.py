@@ -1,41 +1,46 @@
-"""The kind `table`: test AUCs of systems on data sets, held against printed ones."""
+"""The kind `table`: test AUCs of systems on data sets, compared with the printed ones."""
 
-import csv
 import functools
-import io
 import itertools
 import json
-import math
 import time
 import warnings
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import block_seed
-from aucdist.errors import InputError, unknown
-from aucdist.selection.folds import fold_numbers
-from flows.config.base import Strict
+from aucdist.errors import InputError
 from flows.reproduce.datasets import NOT_RUN, DataSet, Version
-from flows.reproduce.folds import Folds, Grid, Params, System, area, fitted, fold_tasks, parts
-from flows.reproduce.kind import Key, Kind, Result, Results, Task
-from flows.reproduce.lines import Curve, drawing, lines
-from flows.reproduce.page import Drawing, Entry, Section
+from flows.reproduce.figures import Curve, line_plot, page_figure
+from flows.reproduce.folds import (
+    Folds,
+    Grid,
+    Params,
+    System,
+    auc_on,
+    best_point,
+    check_targets,
+    fit_on_fold,
+    fold_rows,
+    fold_tasks,
+)
+from flows.reproduce.kind import Kind, Result, Results, Task, TaskKey, csv_bytes, results_of
+from flows.reproduce.page import Figure, PageSection, TableCell
+from flows.reproduce.table_cells import Cell, Target, agreement_text, count_agreement, printed_text
 
-WITHIN_1, WITHIN_2, BETTER, MISS = "within 1", "within 2", "better", "miss"
-UNITS = "Differences are in units of the deviation that the paper prints; of ours where it prints none."
-COLOURS = {BETTER: "better", WITHIN_1: "", WITHIN_2: "below", MISS: "miss", "": ""}
+UNITS = "Differences are in units of the deviation that the paper prints, or of ours where it prints none."
 
 
-class TableSet(DataSet):
+class TableDataSet(DataSet):
     """A row of the table."""
 
     group: str | None = Field(
-        default=None, description="Name of a data set of which this is one draw of several; the page sums them up"
+        default=None,
+        description="Name of a data set from which this is one of several random draws; the page has a row for all of them",
     )
 
 
@@ -46,92 +51,26 @@ class TableSystem(System):
 
     def all_points(self, grid: Grid) -> list[Params]:
         """Return the points of its own grid, or of the table's."""
-        return self.points(grid if self.grid is None else self.grid)
+        return self.grid_points(grid if self.grid is None else self.grid)
 
 
 class Choice(Folds):
-    """How the rows are parted and the parameters are chosen."""
+    """Cross-validation, and the choice of the parameters."""
 
     choose: Literal["best", "cv", "once"] = Field(
         default="best",
-        description="`best`: the point of the grid with the highest mean over these very test folds, which flatters. "
-        "`cv`: each time the best by folds of the training part. `once`: for all the best by folds of the first training part",
+        description="`best`: the point of the grid with the highest mean over the test folds themselves, which is optimistic. "
+        "`cv`: for each fold, the best over inner folds of its training part. `once`: for all folds, the best over inner folds "
+        "of the first training part",
     )
     inner_folds: int = Field(default=5, ge=2, description="For `cv` and `once`")
 
 
-class Target(Strict):
-    """A printed figure."""
-
-    dataset: str
-    system: str
-    value: float
-    deviation: float | None = None
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A system on a data set.
-
-    Attributes
-    ----------
-    dataset, system : str
-    paper, paper_deviation : float or None
-        As printed; None where nothing is.
-    auc, deviation : float or None
-        Mean and standard deviation (n - 1) over the folds; None where the data set is absent.
-    n_folds : int
-    chosen : str
-        The parameters chosen; how often each, where every fold chooses its own.
-    """
-
-    COLUMNS: ClassVar[tuple[str, ...]] = (
-        "dataset", "system", "paper", "paper_deviation", "auc", "deviation", "difference", "in_deviations", "verdict",
-        "n_folds", "chosen",
-    )  # fmt: skip
-
-    dataset: str
-    system: str
-    paper: float | None = None
-    paper_deviation: float | None = None
-    auc: float | None = None
-    deviation: float | None = None
-    n_folds: int = 0
-    chosen: str = ""
-
-    @property
-    def difference(self) -> float | None:
-        """Ours minus the paper's."""
-        return None if self.auc is None or self.paper is None else self.auc - self.paper
-
-    @property
-    def in_deviations(self) -> float | None:
-        """The difference in units of the paper's deviation; of ours where it prints none."""
-        unit = self.deviation if self.paper_deviation is None else self.paper_deviation
-        return None if self.difference is None or not unit else self.difference / unit
-
-    @property
-    def verdict(self) -> str:
-        """How the two compare; empty where there are not two."""
-        if self.in_deviations is None:
-            return ""
-        if abs(self.in_deviations) <= 1:
-            return WITHIN_1
-        if self.in_deviations > 1:
-            return BETTER
-        return WITHIN_2 if self.in_deviations >= -2 else MISS
-
-    def row(self) -> dict[str, Any]:
-        """Return the cell as a row of the CSV."""
-        found = {name: getattr(self, name) for name in self.COLUMNS}
-        return {k: f"{v:.6g}" if isinstance(v, float) else "" if v is None else v for k, v in found.items()}
-
-    def entry(self) -> Entry:
-        """Return the cell as it stands on the page."""
-        ours = NOT_RUN if self.auc is None else _with_deviation(self.auc, self.deviation)
-        apart = "" if self.in_deviations is None else f"{self.in_deviations:+.2f} deviations"
-        paper = _printed(self.paper, self.paper_deviation)
-        return Entry(ours, (paper, apart, self.chosen), COLOURS[self.verdict])
+CHOICE_TEXTS = {
+    "best": "the best point of the grid over these test folds themselves, which is optimistic",
+    "cv": "chosen for each fold by inner folds of its own training part",
+    "once": "chosen for all folds by inner folds of the first training part, whose rows are test rows of other folds",
+}
 
 
 class Table(Kind):
@@ -139,162 +78,192 @@ class Table(Kind):
 
     kind: Literal["table"]
     systems: dict[str, TableSystem]
-    datasets: dict[str, TableSet]
+    datasets: dict[str, TableDataSet]
     protocol: Choice = Field(default_factory=Choice)
     grid: Grid
     targets: list[Target] = Field(default=[], description="Or a CSV beside this file with these columns")
+    tolerance: float | None = Field(
+        default=None,
+        ge=0,
+        description="The page states for each cell whether it is at least the printed AUC minus this",
+    )
     figure: str | None = Field(default=None, description="Title of a figure: the mean AUC at every point of the grid")
 
     @model_validator(mode="after")
-    def _accepted(self) -> "Table":
+    def _check_grid_and_targets(self) -> "Table":
         for system in self.systems.values():
             system.all_points(self.grid)
-        for target in self.targets:
-            for what, name, known in (
-                ("data set", target.dataset, self.datasets), ("system", target.system, self.systems),
-            ):  # fmt: skip
-                if name not in known:
-                    raise unknown(f"{what} of a target", name, known)
+        check_targets(self.targets, self.datasets, self.systems)
         if self.figure is not None and len(self.grid) != 1:
             raise InputError("`figure` draws the AUC against one parameter, but `grid` has another number of them")
         return self
 
-    def tasks(self, versions: Mapping[str, Version]) -> Iterator[tuple[Key, Task]]:
+    def tasks(self, versions: Mapping[str, Version]) -> Iterator[tuple[TaskKey, Task]]:
         """Yield every fold of every system on the data sets that are present."""
 
-        def more(dataset: str, system: str) -> Task:
-            # The last three have no use; results that were kept before know them.
-            return {"points": self.systems[system].all_points(self.grid), "steps": None, "every": 0, "until": 0}
+        def extra(dataset: str, system: str) -> Task:
+            return {"points": self.systems[system].all_points(self.grid)}
 
-        return fold_tasks(self.protocol, self.datasets, self.systems, versions, more)
+        return fold_tasks(self.protocol, self.datasets, self.systems, versions, extra)
 
     @staticmethod
-    def run(task: Task) -> Result:
+    def run_task(task: Task) -> Result:
         """Return the test AUC at every point of the grid (`best`), or at the chosen one alone; None elsewhere."""
         start = time.perf_counter()
-        train, test = parts(task)
+        train, test = fold_rows(task)
         areas: list[float | None] = [None] * len(task["points"])
         with warnings.catch_warnings():
-            # Some points are hopeless, and the papers' solvers stop after a number of steps whatever they have reached.
+            # Some points do not converge, and the papers' solvers stop after a fixed number of steps.
             warnings.simplefilter("ignore")
-            for i in _which(task, train):
-                areas[i] = area(fitted(task, task["points"][i], train), test)
+            for i in _points_to_run(task, train):
+                areas[i] = auc_on(fit_on_fold(task, task["points"][i], train), test)
         return {"auc": areas, "seconds": time.perf_counter() - start}
 
-    def sections(self, name: str, results: Results) -> list[Section]:
+    def page_sections(self, name: str, results: Results) -> list[PageSection]:
         """Return the table, and the figure of the grid if there is one."""
         cells = self.cells(results)
-        choice = (
-            "the best point of the grid over these very folds"
-            if self.protocol.choose == "best"
-            else "chosen within the training part"
-        )
-        words = (
-            f"Test AUC, mean ± standard deviation. {self.protocol.repeats} x {self.protocol.folds} folds; "
-            f"parameters: {choice}; scaling: {self.protocol.scale}. {_counted(tally(cells))}"
-        )
-        found = [Section(self.title, [words, UNITS], ["Data set", *self.systems], list(self._rows(cells)))]
+        protocol = self.protocol
+        paragraphs = [
+            f"Test AUC, mean ± standard deviation over {protocol.repeats} x {protocol.folds} folds; scaling: {protocol.scale}. "
+            f"Parameters: {CHOICE_TEXTS[protocol.choose]}.",
+            agreement_text(count_agreement(cells)),
+            *self._tolerance_texts(cells),
+            UNITS,
+        ]
+        sections = [PageSection(self.title, paragraphs, ["Data set", *self.systems], list(self._table_rows(cells)))]
         if self.figure is not None:
-            found.append(Section(self.figure, drawings=list(self._drawn(name, results))))
+            sections.append(PageSection(self.figure, figures=list(self._grid_figures(name, results))))
+        return sections
+
+    def csv_files(self, name: str, results: Results) -> dict[str, bytes]:
+        """Return the cells."""
+        columns = list(Cell.COLUMNS) if self.tolerance is None else [*Cell.COLUMNS, "at_least_print_minus_tolerance"]
+        rows = [cell.row() | self._tolerance_column(cell) for cell in self.cells(results)]
+        return {f"{name}.csv": csv_bytes(columns, rows)}
+
+    def summary(self, results: Results) -> dict[str, Any]:
+        """Return how many cells agree with the paper, and how many reach its figures minus the tolerance."""
+        cells = self.cells(results)
+        found = count_agreement(cells)
+        if self.tolerance is not None:
+            found["at_least_print_minus_tolerance"] = {
+                "tolerance": self.tolerance,
+                **{system: f"{n} of {compared}" for system, (n, compared) in self._reached(cells).items()},
+            }
         return found
-
-    def files(self, name: str, results: Results) -> dict[str, bytes]:
-        """Return the cells as CSV."""
-        stream = io.StringIO()
-        writer = csv.DictWriter(stream, list(Cell.COLUMNS), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(cell.row() for cell in self.cells(results))
-        return {f"{name}.csv": stream.getvalue().encode()}
-
-    def tally(self, results: Results) -> dict[str, Any]:
-        """Return how many cells agree with the paper."""
-        return tally(self.cells(results))
 
     def cells(self, results: Results) -> list[Cell]:
         """Return a cell for every data set and system, whether it was run or not, in the order of the configuration."""
         printed = {(t.dataset, t.system): (t.value, t.deviation) for t in self.targets}
         cells = []
-        for dataset, (system, about) in itertools.product(self.datasets, self.systems.items()):
+        for dataset, (system, settings) in itertools.product(self.datasets, self.systems.items()):
             paper, paper_deviation = printed.get((dataset, system), (None, None))
-            areas = self._areas(dataset, system, results)
+            areas = _areas(dataset, system, results)
             if areas is None:
                 cells.append(Cell(dataset, system, paper, paper_deviation))
                 continue
-            chosen, values = _best(areas) if self.protocol.choose == "best" else _by_fold(areas)
-            points = about.all_points(self.grid)
-            words = _words([points[i] for i in chosen], list(self.grid if about.grid is None else about.grid))
+            chosen, values = _best_overall(areas) if self.protocol.choose == "best" else _chosen_by_fold(areas)
+            points = settings.all_points(self.grid)
+            varied = list(self.grid if settings.grid is None else settings.grid)
+            text = _choices_text([points[i] for i in chosen], varied)
             mean, deviation = float(values.mean()), float(values.std(ddof=1))
-            cells.append(Cell(dataset, system, paper, paper_deviation, mean, deviation, len(values), words))
+            cells.append(Cell(dataset, system, paper, paper_deviation, mean, deviation, len(values), text))
         return cells
 
-    def _areas(self, dataset: str, system: str, results: Results) -> np.ndarray | None:
-        """Return the AUCs by fold and point of the grid, nan where a point was not run; None where nothing was."""
-        places = itertools.product(range(self.protocol.repeats), range(self.protocol.folds))
-        found = [results[key]["auc"] for at in places if (key := Key(dataset, system, *at)) in results]
-        return np.array(found, dtype=float) if found else None
+    def _reached(self, cells: Sequence[Cell]) -> dict[str, tuple[int, int]]:
+        """Return, for each system, how many cells reach the print minus the tolerance, and how many were compared."""
+        found = {}
+        for system in self.systems:
+            compared = [cell for cell in cells if cell.system == system and cell.difference is not None]
+            if compared and self.tolerance is not None:
+                found[system] = (sum(cell.reaches(self.tolerance) for cell in compared), len(compared))
+        return found
 
-    def _rows(self, cells: list[Cell]) -> Iterator[tuple[str, list[Entry]]]:
-        """Yield the rows of the page: the data sets, and below the draws of one what they come to."""
-        last_of = {about.group: dataset for dataset, about in self.datasets.items()}
-        for dataset, about in self.datasets.items():
-            yield dataset, [cell.entry() for cell in cells if cell.dataset == dataset]
-            if about.group is not None and last_of[about.group] == dataset:
-                draws = [cell for cell in cells if self.datasets[cell.dataset].group == about.group]
+    def _tolerance_texts(self, cells: Sequence[Cell]) -> Iterator[str]:
+        reached = self._reached(cells)
+        if reached:
+            listed = ", ".join(f"{system} {n} of {compared}" for system, (n, compared) in reached.items())
+            yield f"Cells of at least the printed AUC minus {self.tolerance:g}: {listed}. The others are marked."
+
+    def _tolerance_column(self, cell: Cell) -> dict[str, str]:
+        if self.tolerance is None or cell.difference is None:
+            return {}
+        return {"at_least_print_minus_tolerance": "yes" if cell.reaches(self.tolerance) else "no"}
+
+    def _table_rows(self, cells: list[Cell]) -> Iterator[tuple[str, list[TableCell]]]:
+        """Yield the rows of the page: the data sets, and below the last draw of a data set the row of all its draws."""
+        last_of = {settings.group: dataset for dataset, settings in self.datasets.items()}
+        for dataset, settings in self.datasets.items():
+            yield dataset, [cell.table_cell(self.tolerance) for cell in cells if cell.dataset == dataset]
+            if settings.group is not None and last_of[settings.group] == dataset:
+                draws = [cell for cell in cells if self.datasets[cell.dataset].group == settings.group]
                 by_system = [[cell for cell in draws if cell.system == system] for system in self.systems]
-                yield f"{about.group}, all draws", [_summed_up(some) for some in by_system]
+                yield f"{settings.group}, all draws", [_all_draws_cell(of_system) for of_system in by_system]
 
-    def _drawn(self, name: str, results: Results) -> Iterator[Drawing]:
+    def _grid_figures(self, name: str, results: Results) -> Iterator[Figure]:
         ((parameter, values),) = self.grid.items()
         for dataset in self.datasets:
-            areas = {system: self._areas(dataset, system, results) for system in self.systems}
+            areas = {system: _areas(dataset, system, results) for system in self.systems}
             x = np.array(values, dtype=float)
             curves = [Curve(system, x, a.mean(axis=0)) for system, a in areas.items() if a is not None]
             if curves:
-                words = f"Mean test AUC on {dataset} against {parameter}."
-                plot = lines(curves, xlabel=parameter, ylabel="Test AUC", log_x=True)
-                yield drawing(f"{name}-{dataset}-grid", dataset, "", words, plot)
+                description = f"Mean test AUC on {dataset} against {parameter}."
+                plot = line_plot(curves, xlabel=parameter, ylabel="Test AUC", log_x=True)
+                yield page_figure(f"{name}-{dataset}-grid", dataset, "", description, plot)
 
 
-def _which(task: Task, train: Block) -> list[int]:
-    """Return the points of the grid to run."""
+# ---- the choice of the parameters -------------------------------------------------------------------------------------
+
+
+def _points_to_run(task: Task, train: Block) -> list[int]:
     choose, n_points = task["protocol"]["choose"], len(task["points"])
     if choose == "best" or n_points == 1:
         return list(range(n_points))
-    return [_chosen(task, train) if choose == "cv" else _chosen_once(json.dumps(task | {"repeat": 0, "fold": 0}))]
+    if choose == "cv":
+        return [_choose(task, train)]
+    return [_choose_on_first_part(json.dumps(task | {"repeat": 0, "fold": 0}))]
 
 
 @functools.lru_cache(maxsize=64)
-def _chosen_once(first: str) -> int:
-    """Return what is chosen on the first training part, found once in a process for all folds of a system on a data set."""
-    task = json.loads(first)
-    return _chosen(task, parts(task)[0])
+def _choose_on_first_part(first_task: str) -> int:
+    """Return the choice of the first training part; a process computes it once for all folds of a system on a data set."""
+    task = json.loads(first_task)
+    return _choose(task, fold_rows(task)[0])
 
 
-def _chosen(task: Task, train: Block) -> int:
+def _choose(task: Task, train: Block) -> int:
     """Return the point of the grid with the highest mean AUC over folds of the training rows."""
     protocol, points = task["protocol"], task["points"]
     seed = block_seed(protocol["seed"], task["repeat"], 2 + task["fold"])
-    fold = fold_numbers(train.row_id, train.y, protocol["inner_folds"], seed)
-    means = np.zeros(len(points))
-    for number in range(protocol["inner_folds"]):
-        inner, held_out = train.take(fold != number), train.take(fold == number)
-        means += [area(fitted(task, point, inner), held_out) for point in points]
-    return int(np.argmax(means))
+
+    def score(point: int, inner: Block, validation: Block) -> float:
+        return auc_on(fit_on_fold(task, points[point], inner), validation)
+
+    return best_point(train, len(points), protocol["inner_folds"], seed, score)
 
 
-def _best(areas: np.ndarray) -> tuple[list[int], np.ndarray]:
+# ---- cells ------------------------------------------------------------------------------------------------------------
+
+
+def _areas(dataset: str, system: str, results: Results) -> np.ndarray | None:
+    """Return the AUCs by fold and point of the grid, nan where a point was not run; None without results."""
+    found = [run["auc"] for run in results_of(results, dataset, system)]
+    return np.array(found, dtype=float) if found else None
+
+
+def _best_overall(areas: np.ndarray) -> tuple[list[int], np.ndarray]:
     """Return the point whose mean over the folds is highest, and its AUCs."""
     best = int(np.argmax(areas.mean(axis=0)))
     return [best], areas[:, best]
 
 
-def _by_fold(areas: np.ndarray) -> tuple[list[int], np.ndarray]:
+def _chosen_by_fold(areas: np.ndarray) -> tuple[list[int], np.ndarray]:
     """Return the point that each fold chose, and its AUC there."""
     chosen = np.argmax(~np.isnan(areas), axis=1)
     return chosen.tolist(), areas[np.arange(len(areas)), chosen]
 
 
-def _words(points: list[Params], names: list[str]) -> str:
+def _choices_text(points: list[Params], names: list[str]) -> str:
     texts = [", ".join(f"{name}={point[name]:g}" for name in names) for point in points]
     counts = {text: texts.count(text) for text in dict.fromkeys(texts)}
     if len(counts) == 1:
@@ -302,44 +271,10 @@ def _words(points: list[Params], names: list[str]) -> str:
     return "; ".join(f"{n} times {text}" for text, n in sorted(counts.items(), key=lambda item: -item[1]))
 
 
-def _with_deviation(value: float, deviation: float | None) -> str:
-    return f"{value:.4f}" + ("" if deviation is None else f" ± {deviation:.4f}")
-
-
-def _printed(value: float | None, deviation: float | None) -> str:
-    return "" if value is None else f"paper {_with_deviation(value, deviation)}"
-
-
-def _summed_up(draws: list[Cell]) -> Entry:
-    """Return what a system comes to over the draws of a data set, beside the one printed figure."""
-    ours = [cell.auc for cell in draws if cell.auc is not None]
-    if not ours:
-        return Entry(NOT_RUN)
-    paper = _printed(draws[0].paper, draws[0].paper_deviation)
-    return Entry(f"mean {np.mean(ours):.4f}", (f"{min(ours):.4f} to {max(ours):.4f} in {len(ours)}", paper))
-
-
-def tally(cells: list[Cell]) -> dict[str, Any]:
-    """Return how many cells agree with the paper, and those that are below it."""
-    verdicts = [cell.verdict for cell in cells]
-    farthest = [
-        {"dataset": c.dataset, "system": c.system, "paper": c.paper, "auc": c.auc, "in_deviations": c.in_deviations}
-        for c in sorted(cells, key=lambda c: math.inf if c.in_deviations is None else c.in_deviations)
-        if c.verdict in (MISS, WITHIN_2)
-    ]
-    return {
-        "compared": sum(v != "" for v in verdicts),
-        "within_1": verdicts.count(WITHIN_1),
-        "better_by_more_than_1": verdicts.count(BETTER),
-        "below_by_1_to_2": verdicts.count(WITHIN_2),
-        "below_by_more_than_2": verdicts.count(MISS),
-        "below": farthest,
-    }
-
-
-def _counted(found: dict[str, Any]) -> str:
-    return (
-        f"Of {found['compared']} figures compared, {found['within_1']} are within one deviation of the paper's, "
-        f"{found['better_by_more_than_1']} are better by more, {found['below_by_1_to_2']} are one to two deviations below, "
-        f"and {found['below_by_more_than_2']} are farther below."
-    )
+def _all_draws_cell(draws: list[Cell]) -> TableCell:
+    """Return mean and range of a system over the draws of a data set, beside the one printed figure."""
+    areas = [cell.auc for cell in draws if cell.auc is not None]
+    if not areas:
+        return TableCell(NOT_RUN)
+    paper = printed_text(draws[0].paper, draws[0].paper_deviation)
+    return TableCell(f"mean {np.mean(areas):.4f}", (f"{min(areas):.4f} to {max(areas):.4f} in {len(areas)}", paper))

@@ -7,8 +7,8 @@ from typing import Any
 from aucdist.data.storage.files import shown
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.model import save_model
-from aucdist.report.html import Report, render
-from aucdist.report.table import seconds_text
+from aucdist.report.html import Report, render_run_page
+from aucdist.report.text import seconds_text
 from flows.config.loading import to_yaml
 from flows.json_values import jsonable
 from flows.run_folder.folder import METRICS, RunFolder
@@ -34,7 +34,9 @@ def publish(fitted: FittedRun, result: dict[str, Any], folder: RunFolder, search
     if fitted.rows.test is not None:
         write_scores(fitted.rows.test.blocks(), fitted.estimator, folder.draft / SCORES)
     (folder.draft / "config.yaml").write_text(config, encoding="utf-8")
-    (folder.draft / "report.html").write_text(render(report_of(fitted, result, config, search)), encoding="utf-8")
+    (folder.draft / "report.html").write_text(
+        render_run_page(report_of(fitted, result, config, search)), encoding="utf-8"
+    )
     more = {} if search is None else {"search": search}
     metrics = json.dumps({**result, **details_of(fitted), **more}, indent=2, allow_nan=False)
     (folder.draft / METRICS).write_text(metrics + "\n", encoding="utf-8")

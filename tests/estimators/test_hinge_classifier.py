@@ -14,9 +14,13 @@ from aucdist import HingeClassifier
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
-from aucdist.estimators.hinge import SOLVERS_OF
 
-PAIRS = [(penalty, solver) for penalty, solvers in SOLVERS_OF.items() for solver in solvers]
+PAIRS = [
+    (penalty, name)
+    for penalty in ("l1", "l2")
+    for name, solver in HingeClassifier.solvers.items()
+    if penalty in solver.penalties
+]
 
 
 def classifier(penalty, solver, **parameters):
@@ -194,7 +198,7 @@ def test_warm_start_from_weights(data):
         ({"average": True}, "average applies to solver scd, comid, rda, psa, pegasos"),
         ({"solver": "scd", "average": 1}, "average is 1"),
         ({"fit_intercept": "yes"}, "fit_intercept is 'yes'"),
-        ({"lam": "1/m"}, "lam is '1/m'; a number above 0 or '1/n' is needed"),
+        ({"lam": "1/m"}, "lam is '1/m'; a number above 0 and finite or '1/n' is needed"),
         ({"lam": 0.0}, "lam is 0.0"),
         ({"class_weight": "even"}, "class_weight is 'even'; a dict of classes, 'balanced' or None"),
         ({"class_weight": {2: 1.0}}, "unknown class in class_weight '?2"),

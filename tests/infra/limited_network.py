@@ -25,7 +25,7 @@ from distributed import LocalCluster
 
 from aucdist.engine.dask import connect
 from flows.bench import scale
-from flows.bench.scale_model import Place, Run, fitted
+from flows.bench.scale_model import ClusterSize, Run, fit_constants
 
 SUBNET = "10.213.8"
 MTU = 9000
@@ -107,7 +107,7 @@ def network(workers: int, bandwidth: float, delay: float) -> Iterator[list[str]]
 
 
 @contextmanager
-def cluster(place: Place) -> Iterator[tuple[Any, list[str]]]:
+def cluster(place: ClusterSize) -> Iterator[tuple[Any, list[str]]]:
     """Start a scheduler here and each worker on a host of its own; give the client, and the hosts' names."""
     with ExitStack() as stack:
         names = stack.enter_context(network(place.workers, place.bandwidth, place.delay))
@@ -139,12 +139,12 @@ def measured(
 ) -> Iterator[tuple[str, Run, list[int]]]:
     """Measure each case on each network, and what each host sent meanwhile."""
     for workers, mbit, delay in networks:
-        place = Place(workers, min(workers, os.cpu_count() or 1), mbit * MBIT, delay)
+        place = ClusterSize(workers, min(workers, os.cpu_count() or 1), mbit * MBIT, delay)
         with cluster(place) as (client, names):
-            scale.warm(client, workers)
+            scale.compile_on_workers(client, workers)
             for name, load in loads.items():
                 before = sent(names)
-                for _, run in scale.measured_on(client, place, {name: load}, times=1):
+                for _, run in scale.measure_on(client, place, {name: load}, times=1):
                     yield name, run, [b - a for a, b in zip(before, sent(names), strict=True)]
 
 
@@ -153,17 +153,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", help="write the table as CSV, too")
     asked = parser.parse_args()
-    loads = scale.all_loads()
-    known: list[tuple[str, Run, list[int]]] = [(name, run, []) for name, run in scale.measured(scale.local_places())]
+    loads = scale.all_workloads()
+    known: list[tuple[str, Run, list[int]]] = [
+        (name, run, []) for name, run in scale.measure_runs(scale.local_clusters())
+    ]
     known += list(measured(NETWORKS, loads))
-    constants = fitted([run for name, run, _ in known if scale.CASES[name][1]])
-    print(scale.told(constants))
+    constants = fit_constants([run for name, run, _ in known if scale.CASES[name][1]])
+    print(scale.constants_row(constants))
     rows = [(*one, scale.CASES[one[0]][1]) for one in known] + [(*one, False) for one in measured(HELD_OUT, loads)]
     table = pd.DataFrame(
         {
-            **scale.held(name, run, constants, used),
-            "Mbit/s": run.place.bandwidth / MBIT, "delay ms": 1e3 * run.place.delay,
-            "MB counted": (run.place.workers * run.load.arguments + run.load.summaries) / 1e6,
+            **scale.prediction_row(name, run, constants, used),
+            "Mbit/s": run.cluster.bandwidth / MBIT, "delay ms": 1e3 * run.cluster.delay,
+            "MB counted": (run.cluster.workers * run.workload.arguments + run.workload.summaries) / 1e6,
             "MB sent": " + ".join(f"{n / 1e6:.1f}" for n in bytes_sent),
         } for name, run, bytes_sent, used in rows
     )  # fmt: skip

@@ -6,7 +6,7 @@ from hypothesis.extra import numpy as hnp
 from support.oracle import active_coefficients, pairwise_hinge
 
 from aucdist.kernels.pairs import cut, guide, hinge_sum, n_active, slopes_along
-from aucdist.solvers.pairs.all_pairs import Anchors
+from aucdist.solvers.pairs.anchors import running_sums, sorted_anchors
 
 pytestmark = pytest.mark.nojit
 
@@ -38,12 +38,12 @@ def test_search_among_many_equal_anchors():
 
 def sweep(pos, neg, w_pos, w_neg):
     """Return hinge sum, active weight, and coefficients of the positives and of the negatives."""
-    at = Anchors.at(pos, w_pos)
+    at, order = sorted_anchors(pos, w_pos)
     coefs, histogram = np.empty(len(neg)), np.zeros(len(pos) + 1)
-    active, total = cut(neg, w_neg, *at.search(), at.weight_below, at.score_below, coefs, histogram)
-    assert hinge_sum(neg, w_neg, *at.search(), at.weight_below, at.score_below) == pytest.approx(total, rel=1e-14)
+    active, total = cut(neg, w_neg, *at.search(), *at.below, coefs, histogram)
+    assert hinge_sum(neg, w_neg, *at.search(), *at.below) == pytest.approx(total, rel=1e-14)
     of_pos = np.empty(len(pos))
-    of_pos[at.order] = np.cumsum(histogram[::-1])[::-1][1:] * w_pos[at.order]
+    of_pos[order] = np.cumsum(histogram[::-1])[::-1][1:] * w_pos[order]
     return total, active, of_pos, coefs
 
 
@@ -79,9 +79,8 @@ def test_slopes_are_the_derivative():
     start, end, weight = r.normal(size=14), r.normal(size=14), r.random(14)
     steps = np.array([0.1, 0.4, 1.2])
     pos, neg = y > 0, y < 0
-    points = [Anchors.at((start + k * (end - start))[pos], weight[pos]) for k in steps]
-    change_below = [np.append(0.0, np.cumsum((weight * (end - start))[pos][p.order])) for p in points]
-    parts = [(*p.search(), p.weight_below, below) for p, below in zip(points, change_below, strict=True)]
+    points = [sorted_anchors((start + k * (end - start))[pos], weight[pos]) for k in steps]
+    parts = [(*p.search(), p.below[0], running_sums((weight * (end - start))[pos][order])) for p, order in points]
     along = [np.stack(part) for part in zip(*parts, strict=True)]
     slopes = np.zeros(3)
     slopes_along(start[neg], end[neg], weight[neg], steps, 1, *along, slopes)

@@ -3,7 +3,7 @@
 import pytest
 from test_page import Tags, scores, text_of
 
-from aucdist.report.comparison import Compared, p_text, render, sentences
+from aucdist.report.comparison import Comparison, p_text, render_comparison_page, sentences
 
 NAMES = ("auc", "average_precision", "g_mean", "balanced_accuracy")
 
@@ -38,8 +38,8 @@ def result():
     }  # fmt: skip
 
 
-def test_the_page_says_who_is_better_first(result):
-    page = render(Compared(result, [("a", scores(20, 80)), ("<b>", scores(20, 80, seed=1))]))
+def test_the_page_begins_with_the_comparison_of_the_auc(result):
+    page = render_comparison_page(Comparison(result, [("a", scores(20, 80)), ("<b>", scores(20, 80, seed=1))]))
     text = text_of(page)
     assert Tags(page).open == []
     assert "<b>" not in page
@@ -55,11 +55,11 @@ def test_the_page_says_who_is_better_first(result):
         assert expected in text
 
 
-def test_what_is_not_shown_is_not_said(result):
+def test_an_insignificant_difference_is_not_claimed(result):
     result["differences"]["auc"] = [pair("a", "b", 0.001, 0.4, -0.001, 0.003), pair("a", "c", 0.0, 1.0, -0.1, 0.1)]
     unsure, same = sentences(result)
     assert unsure.startswith(
-        "a is not shown to differ in test AUC from b (0.001, 95 % interval -0.001 to 0.003, p = 0.4)"
+        "a does not differ significantly in test AUC from b (0.001, 95 % interval -0.001 to 0.003, p = 0.4)"
     )
     assert same == "a and c have the same test AUC."
     assert p_text(1e-9) == "below 0.0001"

@@ -8,7 +8,7 @@ from support.browser import browser, installed
 from test_page import history, report, scores  # noqa: F401  # the fixture
 from test_search_section import PATH, search
 
-from aucdist.report.html import render
+from aucdist.report.html import render_run_page
 
 CONTRAST = """
 (() => {
@@ -46,7 +46,7 @@ def test_the_page_in_chromium(tmp_path: Path, report) -> None:  # noqa: F811
     probabilities = scores(200, 800).mapped(lambda v: 1 / (1 + 2.7**-v))
     page = tmp_path / "report.html"
     whole = replace(report, search=search(PATH), probabilities=probabilities, history=history(30))
-    page.write_text(render(whole), encoding="utf-8")
+    page.write_text(render_run_page(whole), encoding="utf-8")
     with browser(tmp_path / "profile") as chromium:
         for width, dark in ((1200, False), (1200, True), (390, False), (390, True)):
             chromium.open(page, width=width, dark=dark)

@@ -12,9 +12,9 @@ import pytest
 
 from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.report.html import Report, render
+from aucdist.report.html import Report, render_run_page
 from aucdist.report.plots import MAX_POINTS, central_range, thin, thin_history
-from aucdist.report.table import count_text
+from aucdist.report.text import count_text
 
 EVIL = "</title></style></svg><script>alert('$x^{')</script>&\u202e\x07\ud800\"'"
 
@@ -59,7 +59,7 @@ def report() -> Report:
 
 @pytest.fixture(scope="module")
 def page(report) -> str:
-    return render(report)
+    return render_run_page(report)
 
 
 class Tags(HTMLParser):
@@ -122,13 +122,13 @@ def test_figures_have_a_name_a_description_and_the_colours_of_the_page(page):
 
 
 def test_the_same_report_gives_the_same_page(report, page):
-    assert render(report) == page
+    assert render_run_page(report) == page
 
 
 def test_headline_numbers_are_on_the_page(page):
     text = text_of(page)
     for expected in (
-        "The objective is at most 0.051 % above the best any weights can reach, over all 640,000 pairs",
+        "The objective is at most 0.051 % above the minimum, over all 640,000 pairs",
         "95 % interval",
         "a: 600, b: 2,400",
         "x, y",
@@ -150,33 +150,33 @@ def test_the_verdict_comes_first(page):
 
 
 def test_how_to_run_it_again(report):
-    text = text_of(render(report))
-    for expected in ("give it to aucdist train", "python 3.11", "Passes of the fit 40"):
+    text = text_of(render_run_page(report))
+    for expected in ("run aucdist train", "python 3.11", "Passes of the fit 40"):
         assert expected in text
 
 
 def test_probabilities_get_their_diagram_and_losses(report):
     counts = report.test.mapped(lambda v: 1 / (1 + np.exp(-v)))
-    page = render(replace(report, probabilities=counts))
+    page = render_run_page(replace(report, probabilities=counts))
     assert 'id="reliability-title"' in page
     for expected in ("Brier score", "Log loss", "Calibration loss", "Expected calibration error"):
         assert expected in text_of(page)
-    assert "Reliability" not in text_of(render(report))
+    assert "Reliability" not in text_of(render_run_page(report))
 
 
 def test_the_shape_of_the_link_is_shown_where_it_was_found(report):
     trace = pd.DataFrame({"round": [1, 2], "xi": [0.0, -0.25], "log_posterior": [-9.0, -8.0]})
     counts = report.test.mapped(lambda v: 1 / (1 + np.exp(-v)))
-    page = render(replace(report, probabilities=counts, shape=trace))
+    page = render_run_page(replace(report, probabilities=counts, shape=trace))
     assert 'id="shape-title"' in page
-    assert "xi = -0.25, found in 2 rounds" in text_of(page)
-    assert "Shape of the link" not in text_of(render(replace(report, probabilities=counts)))
+    assert "xi = -0.25, estimated in 2 rounds" in text_of(page)
+    assert "Shape of the link" not in text_of(render_run_page(replace(report, probabilities=counts)))
 
 
 def test_what_the_certificate_is_over(report):
     n_pos, n_neg = report.train.rows_pos, report.train.rows_neg
-    assert f"over all {count_text(n_pos * n_neg)} pairs" in text_of(render(report))
-    of_rows = text_of(render(replace(report, of_pairs=False)))
+    assert f"over all {count_text(n_pos * n_neg)} pairs" in text_of(render_run_page(report))
+    of_rows = text_of(render_run_page(replace(report, of_pairs=False)))
     assert f"over all {count_text(n_pos * n_neg)} pairs" not in of_rows
     assert f"proved over all {count_text(n_pos + n_neg)} rows" in of_rows
 
@@ -196,23 +196,23 @@ def test_hostile_text_is_escaped_everywhere(report):
     hostile = replace(
         report, title=EVIL, run=run, data={EVIL: EVIL, "classes": {EVIL: 1}}, config=EVIL, weights=[(EVIL, 1.0)]
     )
-    page = render(hostile)
+    page = render_run_page(hostile)
     page.encode("utf-8")
     assert "<script" not in page
     assert "alert" in text_of(page)
     assert Tags(page).open == []
 
 
-def test_what_the_run_was_not_is_said_first(report):
+def test_warnings_come_first(report):
     run = report.run | {"certificate": {"primal": 0.2, "dual": -1.0, "relative_gap": 6.0, "status": "max-passes"}}
-    text = text_of(render(replace(report, run=run, test=None, train=scores(20, 30, shift=0.0))))
+    text = text_of(render_run_page(replace(report, run=run, test=None, train=scores(20, 30, shift=0.0))))
     head = text[: text.index("Ranking")]
     for expected in (
         "Before you rely on this run",
         "did not converge: it ended with status max-passes after 40 passes",
         "no bound",
         "There are no test rows",
-        "reaches down to 0.5",
+        "includes 0.5",
         "the smaller class has 20 rows",
     ):
         assert expected in head
@@ -222,14 +222,14 @@ def test_what_the_run_was_not_is_said_first(report):
 
 def test_a_stationary_point_is_no_failure_and_no_proof(report):
     run = report.run | {"certificate": {"primal": 0.2, "dual": 0.0, "relative_gap": 1.0, "status": "stationary"}}
-    text = text_of(render(replace(report, run=run)))
+    text = text_of(render_run_page(replace(report, run=run)))
     assert "not convex: the weights are a stationary point" in text
     assert "without a bound" in text
     assert "did not converge" not in text
 
 
 def test_weighted_rows_have_no_interval_and_no_band(report):
-    text = text_of(render(replace(report, test=scores(200, 800, weight=0.5))))
+    text = text_of(render_run_page(replace(report, test=scores(200, 800, weight=0.5))))
     assert "no interval for weighted rows" in text
     assert "95 % band" not in text
     assert "Weight per bar" in text
@@ -249,7 +249,7 @@ def test_weighted_rows_have_no_interval_and_no_band(report):
     ids=["none", "one", "no dual", "nothing known", "infinite", "zero", "steep"],
 )
 def test_any_history_can_be_drawn(report, rounds):
-    text = text_of(render(replace(report, history=rounds)))
+    text = text_of(render_run_page(replace(report, history=rounds)))
     assert ("No history was recorded" in text) == (not np.isfinite(pd.to_numeric(rounds["primal"])).any())
 
 
@@ -263,12 +263,12 @@ def test_any_history_can_be_drawn(report, rounds):
     ids=["two rows", "constant", "outliers"],
 )
 def test_odd_scores_can_be_drawn(report, test):
-    assert "Average precision" in text_of(render(replace(report, test=test, weights=[])))
+    assert "Average precision" in text_of(render_run_page(replace(report, test=test, weights=[])))
 
 
 def test_one_class_is_refused(report):
     with pytest.raises(InputError, match="both classes"):
-        render(replace(report, test=ScoreCounts.from_scores(np.array([1]), np.array([0.0]))))
+        render_run_page(replace(report, test=ScoreCounts.from_scores(np.array([1]), np.array([0.0]))))
 
 
 def test_a_page_of_many_rows_and_rounds_stays_small(report):
@@ -276,7 +276,7 @@ def test_a_page_of_many_rows_and_rounds_stays_small(report):
         report, history=history(20_000).assign(relative_gap=lambda h: 1 / h["round"]), train=scores(20_000, 300_000),
         test=scores(5_000, 200_000, seed=3), weights=[(f"feature {i}", i / 7) for i in range(60_000)],
     )  # fmt: skip
-    assert len(render(big).encode()) < 1_500_000
+    assert len(render_run_page(big).encode()) < 1_500_000
 
 
 @pytest.mark.parametrize("n_points", [10, 1000])

@@ -6,7 +6,7 @@ import pytest
 
 from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.report.plots import draw
+from aucdist.report.plots import inline_svg
 from aucdist.report.probability import reliability_diagram, shape_trace
 
 
@@ -20,7 +20,7 @@ def counts(share, weighted=False):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(("share", "log"), [(0.3, False), (0.01, True)])
 def test_reliability_diagram(share, log, weighted):
-    svg = draw(
+    svg = inline_svg(
         "reliability",
         "Reliability",
         "What was predicted and what came true.",
@@ -35,7 +35,7 @@ def test_reliability_diagram(share, log, weighted):
 def test_a_rare_class_without_positives_in_some_bins_is_drawn():
     p = np.linspace(1e-6, 1e-3, 1000)
     y = np.where(np.arange(1000) > 997, 1, -1)
-    assert "<svg" in draw("r", "t", "d", reliability_diagram(ScoreCounts.from_scores(y, p)))
+    assert "<svg" in inline_svg("r", "t", "d", reliability_diagram(ScoreCounts.from_scores(y, p)))
 
 
 def test_scores_are_refused():
@@ -46,7 +46,7 @@ def test_scores_are_refused():
 @pytest.mark.parametrize("level", ["log_posterior", "log_likelihood"])
 def test_shape_trace(level):
     trace = pd.DataFrame({"round": [1, 2, 3], "xi": [0.1, 0.2, 0.25], level: [-30.0, -20.0, -19.0]})
-    svg = draw("shape", "Shape", "How xi was found.", shape_trace(trace))
+    svg = inline_svg("shape", "Shape", "How xi was found.", shape_trace(trace))
     assert "Shape xi" in svg
     assert level.replace("_", " ").capitalize() in svg
     assert len(re.findall("<path", svg)) > 5

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 from test_page import Tags, history, scores, text_of
 
-from aucdist.report.html import Report, render
+from aucdist.report.html import Report, render_run_page
 from aucdist.report.search import search_section
-from aucdist.report.table import search_verdict
+from aucdist.report.text import search_verdict
 
 
 def row(parameters, folds, **more):
@@ -45,14 +45,14 @@ PATH = [row({"lam": lam}, [0.8 + 0.01 * i, 0.82]) for i, lam in enumerate((1.0, 
 
 
 def test_one_parameter_is_a_path_with_error_bars(report):
-    page = render(replace(report, search=search(PATH, best=2)))
+    page = render_run_page(replace(report, search=search(PATH, best=2)))
     assert Tags(page).open == []
     text = text_of(page)
     for expected in (
         "Chosen: lam 0.01; mean auc over 2 folds 0.9000 (95 % interval 0.8500 to 0.9500).",
         "3 settings by 5 folds, 2 times, stratified by class.",
-        "flatters it a little",
-        "10 tasks, 3 of them kept from before",
+        "which is slightly optimistic",
+        "10 tasks, 3 of them with stored results",
         "auc against lam",
         "aucdist cv" if report.command == "aucdist cv" else "aucdist train",
     ):
@@ -76,7 +76,7 @@ def test_two_parameters_are_a_heat_map_that_is_a_table(report):
     assert [cell["chosen"] for cell in heat["rows"][1][1]] == [False, False, True]
     losses = search_section(search(table, metric="brier_loss"))["heat"]
     assert [cell["shade"] for _, cells in losses["rows"] for cell in cells] == shades[::-1]
-    page = render(replace(report, search=search(table, best=5)))
+    page = render_run_page(replace(report, search=search(table, best=5)))
     heads = re.search(r'<table class="cells heat">.*?</table>', page, flags=re.DOTALL)
     assert heads is not None
     assert heads.group().count('scope="col"') == 4
@@ -95,25 +95,25 @@ def test_two_parameters_are_a_heat_map_that_is_a_table(report):
     ids=["words", "one", "failed", "not positive", "three"],
 )
 def test_any_search_can_be_shown(report, table):
-    text = text_of(render(replace(report, search=search(table))))
+    text = text_of(render_run_page(replace(report, search=search(table))))
     assert ("it broke" in text) == any(r["errors"] for r in table)
     assert ("1 of 2 fits not converged" in text) == any(r["not_converged"] for r in table)
 
 
-def test_words_of_the_cuts_the_rule_and_the_score():
+def test_the_paragraphs_state_folds_rule_and_score():
     nested = [{"repeat": 0, "fold": 0, "parameters": {"lam": 1.0}, "value": 0.8}]
     found = search(
         PATH, rule="one-se", nested=nested, folds={"number": 4, "repeats": 1, "seed": 0, "groups": "patient"}
     )
-    words = " ".join(search_section(found)["words"])
-    for expected in ("each patient kept together", "one standard error", "no part in the choice"):
-        assert expected in words
+    text = " ".join(search_section(found)["paragraphs"])
+    for expected in ("each patient kept together", "one standard error", "took no part in the choice"):
+        assert expected in text
     assert "of choosing by inner folds" in search_verdict(found)
     time = search(PATH, folds={"number": 4, "repeats": 1, "seed": 0, "time": "day"}, score=None, interval=None)
-    assert "in the order of day" in search_section(time)["words"][0]
+    assert "in the order of day" in search_section(time)["paragraphs"][0]
     assert "a fold failed" in search_verdict(time)
     equal = search(PATH, folds={"number": 4, "repeats": 1, "seed": 0, "duplicates": "together"})
-    assert "equal rows kept together" in search_section(equal)["words"][0]
+    assert "equal rows kept together" in search_section(equal)["paragraphs"][0]
 
 
 def test_a_long_table_shows_the_best():

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.optimize import rosen, rosen_der
 
-from aucdist.solvers.lbfgs import REMEMBERED, Curvature, Point, search
+from aucdist.solvers.lbfgs import REMEMBERED, Curvature, Point, line_search
 
 pytestmark = pytest.mark.nojit
 
@@ -12,9 +12,9 @@ def descend(evaluate, w, most):
     for n_rounds in range(most):
         if np.linalg.norm(point.gradient) < 1e-7:
             return point, n_rounds
-        after, _ = search(evaluate, point, curvature.direction(point.gradient))
+        after, _ = line_search(evaluate, point, curvature.direction(point.gradient))
         assert after.value < point.value
-        curvature.learn(point, after)
+        curvature.remember(point, after)
         point = after
     return point, most
 
@@ -45,7 +45,7 @@ def test_the_directions_are_those_of_the_updated_inverse():
     for _ in range(REMEMBERED):
         after = w + r.normal(size=4)
         s, z = after - w, hessian @ (after - w)
-        curvature.learn(*(Point(p, 0.0, hessian @ p) for p in (w, after)))
+        curvature.remember(*(Point(p, 0.0, hessian @ p) for p in (w, after)))
         last, w = (s, z), after
     # The whole matrix, from the newest step's scale, by the formula of Broyden, Fletcher, Goldfarb and Shanno.
     s, z = last
@@ -59,7 +59,7 @@ def test_the_directions_are_those_of_the_updated_inverse():
 
 def test_steps_of_no_curvature_are_not_learnt():
     curvature = Curvature()
-    curvature.learn(Point(np.zeros(2), 1.0, np.ones(2)), Point(np.ones(2), 0.0, np.zeros(2)))
+    curvature.remember(Point(np.zeros(2), 1.0, np.ones(2)), Point(np.ones(2), 0.0, np.zeros(2)))
     np.testing.assert_allclose(curvature.direction(np.array([3.0, 4.0])), [-0.6, -0.8])
 
 
@@ -67,7 +67,7 @@ def test_a_search_ends_where_the_conditions_hold():
     for way in (1e-4, 1.0, 1e4):
         start = banana(np.array([-1.2, 1.0]))
         direction = -way * start.gradient / np.linalg.norm(start.gradient)
-        end, n_tries = search(banana, start, direction)
+        end, n_tries = line_search(banana, start, direction)
         slope = start.gradient @ direction
         step = (end.w - start.w) @ direction / (direction @ direction)
         assert end.value <= start.value + 1e-4 * step * slope
@@ -77,7 +77,7 @@ def test_a_search_ends_where_the_conditions_hold():
 
 def test_where_nothing_is_lower_the_start_is_the_end():
     start = Point(np.zeros(1), 1.0, np.ones(1))
-    end, _ = search(lambda w: Point(w, 2.0, np.ones(1)), start, -np.ones(1))
+    end, _ = line_search(lambda w: Point(w, 2.0, np.ones(1)), start, -np.ones(1))
     assert end is start
 
 
@@ -92,11 +92,11 @@ def test_a_descent_in_rounded_numbers_ends(seed):
 
     point, curvature = rounded(np.ones(3)), Curvature()
     for _ in range(300):
-        after, _ = search(rounded, point, curvature.direction(point.gradient))
+        after, _ = line_search(rounded, point, curvature.direction(point.gradient))
         if after is point:
             break
         assert after.better_than(point)
-        curvature.learn(point, after)
+        curvature.remember(point, after)
         point = after
     assert after is point
     np.testing.assert_allclose(point.w, 0.0, atol=2e-3)

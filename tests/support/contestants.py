@@ -1,23 +1,23 @@
-"""Contestants that do almost nothing; in a module that is quickly imported, since each of their processes does it."""
+"""Contestants that do almost nothing, in a module that each of their processes imports quickly."""
 
 import os
 import time
 
 import numpy as np
 
-from flows.bench.peers.system import Fitted, by_weights
+from flows.bench.peers.system import FittedModel, linear_model
 
 
 def means(X, y, value, budget, threads):
-    """Fit the difference of the means; a value of 0.1 or above turns it round, and a budget below 4 is not yet a fit."""
+    """Fit the difference of the means; a value of 0.1 or more reverses it, and with a budget below 4 the weights are 0."""
     w = X[y > 0].mean(axis=0) - X[y < 0].mean(axis=0)
-    return by_weights(0 * w if budget < 4 else -w if value >= 0.1 else w, gap=1.0 / budget)
+    return linear_model(0 * w if budget < 4 else -w if value >= 0.1 else w, gap=1.0 / budget)
 
 
 def first_feature(X, y, value, budget, threads):
     """Fit nothing; score by the first column."""
     assert os.environ["OMP_NUM_THREADS"] == str(threads)
-    return Fitted(lambda X: X[:, 0])
+    return FittedModel(lambda X: X[:, 0])
 
 
 def broken(X, y, value, budget, threads):
@@ -33,10 +33,10 @@ def dies(X, y, value, budget, threads):
 
 
 def nan(X, y, value, budget, threads):
-    return Fitted(lambda X: np.full(len(X), np.nan))
+    return FittedModel(lambda X: np.full(len(X), np.nan))
 
 
 def late(X, y, value, budget, threads):
-    """Score alike whatever the budget, and tell that 16 would have been enough."""
+    """Return the same scores for every budget, and report the end from a budget of 16 on."""
     w = np.ones(X.shape[1])
-    return Fitted(lambda X: X @ w, None, budget >= 16)
+    return FittedModel(lambda X: X @ w, None, budget >= 16)

@@ -1,4 +1,4 @@
-"""A small paper for the tests of reproductions: a table and a course on the digits."""
+"""A small paper for the tests of reproductions: a table and learning curves on the digits."""
 
 import csv
 from pathlib import Path
@@ -15,7 +15,7 @@ PRINTED = "dataset,system,value,deviation\neight,all-pairs,0.9,0.01\n"
 
 
 def paper(**changes: Any) -> dict[str, Any]:
-    """A paper of one table on the digits and on a data set that is not there."""
+    """Return a paper with a table and learning curves, on the digits and on a data set that is absent."""
     table = {
         "kind": "table",
         "title": "Table 9: digits",
@@ -26,9 +26,9 @@ def paper(**changes: Any) -> dict[str, Any]:
         "protocol": {"folds": 3, "repeats": 2},
         "grid": {"lam": GRID},
     }
-    course = {
-        "kind": "course",
-        "title": "Figure 10: course",
+    curves = {
+        "kind": "learning-curves",
+        "title": "Figure 10: learning curves",
         "systems": {
             "rows": {"model": {"solver": "oam-inf"}},
             "steps": {"model": {"solver": "msgd"}, "steps": "steps"},
@@ -38,12 +38,12 @@ def paper(**changes: Any) -> dict[str, Any]:
         "every": 50,
         "until": 200,
     }
-    whole = {"paper": "x", "title": "A paper", "experiments": {"nine": table, "ten": course}, "quick": {}}
-    return whole | changes
+    config = {"paper": "x", "title": "A paper", "experiments": {"nine": table, "ten": curves}, "quick": {}}
+    return config | changes
 
 
 def only(name: str) -> dict[str, Any]:
-    """The paper with one of its experiments."""
+    """Return the paper with one of its experiments."""
     return paper(experiments={name: paper()["experiments"][name]})
 
 

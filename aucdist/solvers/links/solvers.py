@@ -153,7 +153,7 @@ def _sample_start(problem: LinkProblem) -> tuple[np.ndarray | None, int]:
             fit_intercept=problem.fit_intercept, penalise_intercept=problem.penalise_intercept,
         )  # fmt: skip
 
-    known, passes = sample.begin(problem.blocks, rounds, SAMPLE_GAP)
+    known, passes = sample.solve_on_sample(problem.blocks, rounds, SAMPLE_GAP)
     return np.append(known.w, known.intercept) if isinstance(known, LinkRound) else None, passes
 
 

@@ -19,12 +19,16 @@ import numpy as np
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary, without_rows
-from aucdist.kernels.pairs import cut, guide, slopes_along
-from aucdist.kernels.rows import accumulate, accumulate_each, project
+from aucdist.kernels.rows import accumulate, accumulate_each
 from aucdist.solvers import sample
 from aucdist.solvers.base import Round
+from aucdist.solvers.pairs.anchors import Anchors, running_sums, sorted_anchors
 from aucdist.solvers.pairs.bundle import Bundle
-from aucdist.solvers.rounding import EPS, Rounding, higher
+from aucdist.solvers.pairs.hinge import HINGE
+from aucdist.solvers.pairs.loss import CutPairLoss
+from aucdist.solvers.pairs.objective import rounding_of_pairs
+from aucdist.solvers.pairs.problem import PairMemory, PairProblem, sort_and_score
+from aucdist.solvers.rounding import EPS, higher
 
 BEYOND = 0.03
 """The next cut is taken this share of the rest of the way beyond the line search's point (Franc & Sonnenburg's mu, 0.1)."""
@@ -49,128 +53,71 @@ PATIENCE = 100
 
 MAX_GROUPS = 24
 
-MAX_CELLS = 2**16
-"""Of the table that guides a search: what stays in a core's second-level cache."""
 
-
-@dataclass(frozen=True)
-class Memory:
-    """What a block keeps: its rows by class, and scores of the larger class (mirrored where the negatives are the smaller).
+@dataclass(frozen=True, eq=False)
+class AllPairsMemory(PairMemory):
+    """What a block keeps; `scores` are those at the bundle's point, the end of the line search.
 
     Attributes
     ----------
-    anchors, others : ndarray of int64
-        Positions of the rows of the smaller and of the larger class; these lie group by group.
-    weights, best, candidate, trial : ndarray of float64
-        Of the others: weights, and scores at the best point, at the bundle's, and where the last cut was taken.
-    ends : ndarray of shape (n_groups + 1,), int64
-        Where each group begins and ends in `others`.
+    best, trial : ndarray of shape (n_others,), float64
+        Scores of the larger class at the best point, and where the last cut was taken.
     """
 
-    anchors: np.ndarray
-    others: np.ndarray
-    weights: np.ndarray
-    ends: np.ndarray
     best: np.ndarray
-    candidate: np.ndarray
     trial: np.ndarray
-
-
-@dataclass(frozen=True)
-class Anchors:
-    """The smaller class at one point, as the kernels want it."""
-
-    scores: np.ndarray
-    table: np.ndarray
-    low: np.ndarray
-    scale: np.ndarray
-    weight_below: np.ndarray
-    score_below: np.ndarray
-    order: np.ndarray
-
-    @classmethod
-    def at(cls, scores: np.ndarray, weights: np.ndarray) -> "Anchors":
-        """Sort the anchors by score."""
-        order = np.argsort(scores)
-        ascending = scores[order]
-        table = np.empty(min(2 * len(scores), MAX_CELLS) + 1, dtype=np.int32)
-        low, scale = guide(ascending, table)
-        below, score_below = running(weights[order]), running(weights[order] * ascending)
-        return cls(ascending, table, np.asarray(low), np.asarray(scale), below, score_below, order)
-
-    def search(self) -> tuple[np.ndarray, ...]:
-        """Return what a search needs, in the kernels' order."""
-        return self.scores, self.table, self.low[()], self.scale[()]
-
-
-def running(values: np.ndarray) -> np.ndarray:
-    """Return the running sums, starting with 0."""
-    out = np.zeros(len(values) + 1)
-    np.cumsum(values, out=out[1:])
-    return out
 
 
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
 
-def begin(block: Block, memory: Memory | None, w: np.ndarray, sign: int, n_groups: int) -> tuple[Memory, Summary]:
-    """Sort the rows by class and score them at the start."""
-    weight = block.weights()
-    there = weight > 0  # rows outside a fold stay in the block, and weigh nothing
-    anchors, others = (np.flatnonzero(there & (block.y == label)) for label in (sign, -sign))
-    # By row id, so that the cuts do not depend on how the rows lie in blocks.
-    group = block.row_id[others] % n_groups
-    others = others[np.argsort(group, kind="stable")]
-    ends = np.concatenate(([0], np.cumsum(np.bincount(group, minlength=n_groups))))
-    scores = np.empty(block.n_samples)
-    project(block.rows, sign * w, scores)
-    at_start = scores[others]
-    memory = Memory(anchors, others, weight[others], ends, at_start, at_start, at_start)
-    return memory, {"scores": [scores[anchors]], "weights": [weight[anchors]]}
-
-
-def look(block: Block, memory: Memory, w: np.ndarray, sign: int) -> tuple[Memory, Summary]:
-    """Score the rows at the bundle's point."""
-    scores = np.empty(block.n_samples)
-    project(block.rows, sign * w, scores)
-    return replace(memory, candidate=scores[memory.others]), {"scores": [scores[memory.anchors]]}
+def sort_at_start(
+    block: Block, memory: None, w: np.ndarray, sign: int, n_groups: int
+) -> tuple[AllPairsMemory, Summary]:
+    """Sort the rows by class and score them at the start, which is the best point so far."""
+    scored, summary = sort_and_score(block, memory, w, sign, n_groups)
+    return AllPairsMemory(**vars(scored), best=scored.scores, trial=scored.scores), summary
 
 
 @without_rows
-def search(
-    block: int, memory: Memory, steps: np.ndarray, stride: int, along: tuple[np.ndarray, ...]
-) -> tuple[Memory, Summary]:
-    """Derivative of the hinge sum along the way from the best point to the bundle's, and the weight of the rows looked at."""
+def slopes_on_line(
+    block: int,
+    memory: AllPairsMemory,
+    loss: CutPairLoss,
+    steps: np.ndarray,
+    stride: int,
+    anchors: tuple[np.ndarray, ...],
+) -> tuple[AllPairsMemory, Summary]:
+    """Return the loss's derivative at steps of the way from the best point to the bundle's, and the weight of the rows used."""
     slopes = np.zeros(len(steps))
-    slopes_along(memory.best, memory.candidate, memory.weights, steps, stride, *along, slopes)
+    loss.add_slopes_along(memory.best, memory.scores, memory.weights, steps, stride, anchors, slopes)
     return memory, {"slopes": slopes, "weight": memory.weights[::stride].sum()}
 
 
-def cut_here(block: Block, memory: Memory, step: float, anchors: Anchors) -> tuple[Memory, Summary]:
-    """Take the cuts at a step of the way; their gradients so far hold the larger class's part only."""
-    scores = memory.candidate - memory.best
+def cut_groups(
+    block: Block, memory: AllPairsMemory, loss: CutPairLoss, step: float, anchors: Anchors
+) -> tuple[AllPairsMemory, Summary]:
+    """Take a cut for each group at a step of the way; its gradient so far holds the larger class's part only."""
+    scores = memory.scores - memory.best
     scores *= step
     scores += memory.best
     n_groups = len(memory.ends) - 1
     coefs = np.empty(len(scores))
-    histogram = np.zeros((n_groups, len(anchors.scores) + 1))
-    active, hinge = np.zeros(n_groups), 0.0
+    tally = np.array([loss.new_tally(len(anchors.scores)) for _ in range(n_groups)])
+    heights, total = np.zeros(n_groups), 0.0
     gradients = np.zeros((n_groups, block.n_features))
     for g in range(n_groups):
         mine = slice(memory.ends[g], memory.ends[g + 1])
-        active[g], of_group = cut(
-            scores[mine], memory.weights[mine], *anchors.search(), anchors.weight_below, anchors.score_below,
-            coefs[mine], histogram[g],
-        )  # fmt: skip
-        hinge += of_group
+        heights[g], of_group = loss.cut(scores[mine], memory.weights[mine], anchors, coefs[mine], tally[g])
+        total += of_group
         accumulate(block.rows, memory.others[mine], coefs[mine], gradients[g])
-    told = {"hinge": hinge, "active": active, "histogram": histogram, "gradients": gradients}
-    return replace(memory, trial=scores), {**told, "rows": np.count_nonzero(coefs)}
+    summary = {"loss": total, "heights": heights, "tally": tally, "gradients": gradients}
+    return replace(memory, trial=scores), {**summary, "rows": np.count_nonzero(coefs)}
 
 
-def finish_cut(
-    block: Block, memory: Memory, coefs: np.ndarray, offsets: np.ndarray, keep: bool
-) -> tuple[Memory, Summary]:
+def finish_cuts(
+    block: Block, memory: AllPairsMemory, coefs: np.ndarray, offsets: np.ndarray, keep: bool
+) -> tuple[AllPairsMemory, Summary]:
     """Add the anchors' part of the gradients; with `keep`, where the cut was taken becomes the best point."""
     gradients = np.zeros((len(coefs), block.n_features))
     mine = coefs[:, offsets[block.index] : offsets[block.index + 1]]
@@ -199,8 +146,8 @@ def all_pairs(blocks: Blocks, lam: float, start: np.ndarray | None = None) -> It
     """
     passes = 0
     if start is None:
-        known, passes = sample.begin(blocks, lambda drawn: _on_sample(drawn, lam), NEAR)
-        start = None if known is None else known.w
+        last, passes = sample.solve_on_sample(blocks, lambda drawn: _on_sample(drawn, lam), NEAR)
+        start = None if last is None else last.w
     for state in AllPairs(blocks, start).rounds(lam):
         yield replace(state, passes=passes + state.passes)
 
@@ -219,7 +166,7 @@ def number_of_groups(n_anchors: int, n_others: int, n_features: int) -> int:
     return max(1, min(MAX_GROUPS, n_others // max(2 * n_anchors, 4000), 2**17 // (n_anchors + n_features)))
 
 
-class AllPairs:
+class AllPairs(PairProblem):
     """Best point, cuts, and what both need: one after another, `rounds` of several lam go on from them.
 
     Parameters
@@ -228,34 +175,36 @@ class AllPairs:
         Both classes must be there.
     start : ndarray of shape (n_features,) or None
         Where to begin; zero by default.
+    loss : CutPairLoss, default=HINGE
     """
 
-    def __init__(self, blocks: Blocks, start: np.ndarray | None):
+    loss: CutPairLoss
+
+    def __init__(self, blocks: Blocks, start: np.ndarray | None, loss: CutPairLoss = HINGE):
         n_anchors = min(blocks.n_pos, blocks.n_neg)
-        # The anchors' weights and scores, and the weights of the rows that each is active with, are running sums.
-        self.rounding = Rounding.of(blocks, running=2 * n_anchors)
-        self.blocks = blocks.without_memory()
-        self.sign = 1 if blocks.n_pos <= blocks.n_neg else -1
-        self.total = blocks.weight_pos * blocks.weight_neg
+        self.rounding = rounding_of_pairs(blocks)
         self.n_groups = number_of_groups(n_anchors, blocks.n_samples - n_anchors, blocks.n_features)
         self.bundle = Bundle(self.n_groups, blocks.n_features)
-        self.hinge = np.inf
+        self.best_loss = np.inf
         self.w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)
-        self.score_error = self.seen_error = self.rounding.score(self.w)
-        begun = self.blocks.reduce(begin, self.w, self.sign, self.n_groups)
-        self.offsets = np.cumsum([0] + [len(part) for part in begun["scores"]])
-        self.anchors = np.concatenate(begun["scores"])
-        self.weights = np.concatenate(begun["weights"])
+        self.best_error = self.target_error = self.rounding.score(self.w)
+        super().__init__(blocks, loss)
+
+    def sort_rows(self) -> Summary:
+        """Sort the rows by class and group, and score them at the start."""
+        summary = self.blocks.reduce(sort_at_start, self.w, self.sign, self.n_groups)
+        self.best_scores = np.concatenate(summary["scores"])
+        return summary
 
     @property
     def primal(self) -> float:
         """The objective at the best point."""
-        return self.hinge + self.penalty(self.w)
+        return self.best_loss + self.penalty(self.w)
 
     @property
     def primal_error(self) -> float:
         """A bound on the rounding error of `primal`: of the scores, two to a pair, and of the sums."""
-        of_pairs = self.rounding.pair_hinge(self.w, self.hinge, self.score_error)
+        of_pairs = self.rounding.pair_hinge(self.w, self.best_loss, self.best_error)
         return of_pairs + self.rounding.penalty(self.w, self.penalty(self.w))
 
     def penalty(self, w: np.ndarray) -> float:
@@ -278,7 +227,7 @@ class AllPairs:
         self.lam = lam
         dual, error, passes, mu, nulls = -np.inf, 0.0, 0, 0.0, 0
         if self.bundle.n_points == 0:
-            self.take_cut(0.0, self.anchors, self.w)
+            self.take_cuts(0.0, self.best_scores, self.w)
             passes = 1
         while True:
             target, bound = self.bundle.solve(lam)
@@ -298,27 +247,34 @@ class AllPairs:
                 mu = max(2.0 * mu, lam)
             passes += 1
 
+    def score(self, w: np.ndarray) -> np.ndarray:
+        """Score all rows at w, the end of the way that starts at the best point, and return the anchors' scores."""
+        self.target_error = self.rounding.score(w)
+        return super().score(w)
+
     def _advance(self, target: np.ndarray, gap: float) -> float:
-        """Look at the target, walk towards it, take the cuts a little beyond, and return the step walked."""
-        seen = self.look_at(target)
+        """Walk towards the target, take the cuts a little beyond, and return the step walked."""
+        at_target = self.score(target)
         way = target - self.w
-        step = self._line_search(seen, way, gap)
+        step = self._line_search(at_target, way, gap)
         beyond = step + BEYOND * (1.0 - step)
-        self.take_cut(beyond, self.anchors + beyond * (seen - self.anchors), self.w + beyond * way)
+        self.take_cuts(
+            beyond, self.best_scores + beyond * (at_target - self.best_scores), self.w + beyond * way
+        )  # fmt: skip
         return step
 
-    def _line_search(self, seen: np.ndarray, way: np.ndarray, gap: float) -> float:
+    def _line_search(self, at_target: np.ndarray, way: np.ndarray, gap: float) -> float:
         """Return the step that about minimises the objective along the way."""
         wanted = max(FEW_ROWS, ROWS_BY_GAP / max(gap, 1e-12))
         stride = max(1, int(self.active_rows // max(wanted, SHARE_OF_ROWS * self.blocks.n_samples)))
         # The anchors travel, once for each step, however many rows there are; a fifth of them tells as much as the rows do.
-        some = max(1, int(len(self.anchors) // max(FEW_ROWS, wanted / 5)))
-        anchors, weights = self.anchors[::some], self.weights[::some]
-        change = seen[::some] - anchors
-        points = [Anchors.at(anchors + step * change, weights) for step in STEPS]
-        parts = [(*p.search(), p.weight_below, running((weights * change)[p.order])) for p in points]
+        some = max(1, int(len(self.weights) // max(FEW_ROWS, wanted / 5)))
+        start, weights = self.best_scores[::some], self.weights[::some]
+        change = at_target[::some] - start
+        points = [sorted_anchors(start + step * change, weights) for step in STEPS]
+        parts = [(*p.search(), p.below[0], running_sums((weights * change)[order])) for p, order in points]
         along = tuple(np.stack(part) for part in zip(*parts, strict=True))
-        found = self.blocks.reduce(search, STEPS, stride, along)
+        found = self.blocks.reduce(slopes_on_line, self.loss, STEPS, stride, along)
         slopes = found["slopes"] / (found["weight"] * weights.sum())
         slopes += self.lam * (self.w @ way + STEPS * (way @ way))
         if slopes[0] >= 0:
@@ -328,18 +284,13 @@ class AllPairs:
         k = int(np.argmax(slopes > 0))
         return float(STEPS[k - 1] + (STEPS[k] - STEPS[k - 1]) * slopes[k - 1] / (slopes[k - 1] - slopes[k]))
 
-    def look_at(self, w: np.ndarray) -> np.ndarray:
-        """Score all rows at w, the end of the way that starts at the best point, and return the anchors' scores."""
-        self.seen_error = self.rounding.score(w)
-        return np.concatenate(self.blocks.reduce(look, w, self.sign)["scores"])
-
-    def take_cut(self, step: float, scores: np.ndarray, w: np.ndarray) -> float:
-        """Give the bundle one point per group, the active pairs' weight and gradient, and keep w if it is the best so far.
+    def take_cuts(self, step: float, scores: np.ndarray, w: np.ndarray) -> float:
+        """Give the bundle one point per group, the tangent's height and gradient, and keep w if it is the best so far.
 
         Parameters
         ----------
         step : float
-            Where w lies on the way from the best point to the one looked at last.
+            Where w lies on the way from the best point to the one scored last.
         scores : ndarray of shape (n_anchors,), float64
             The anchors', at w.
         w : ndarray of shape (n_features,), float64
@@ -349,24 +300,22 @@ class AllPairs:
         float
             The objective at w.
         """
-        anchors = Anchors.at(scores, self.weights)
+        anchors, order = sorted_anchors(scores, self.weights, self.loss.n_sums)
         error = self._error_on_the_way(step, w)
-        taken = self.blocks.reduce(cut_here, step, anchors)
-        hinge = float(taken["hinge"] / self.total)
-        value = hinge + self.penalty(w)
+        taken = self.blocks.reduce(cut_groups, self.loss, step, anchors)
+        loss = float(taken["loss"] / self.mass)
+        value = loss + self.penalty(w)
         keep = value < self.primal
         if keep:
-            self.hinge, self.w, self.anchors, self.score_error = hinge, w, scores, error
+            self.best_loss, self.w, self.best_scores, self.best_error = loss, w, scores, error
         self.active_rows = taken["rows"]
-        above = np.cumsum(taken["histogram"][:, ::-1], axis=1)[:, ::-1][:, 1:]
-        coefs = np.empty_like(above)
-        coefs[:, anchors.order] = -above * self.weights[anchors.order]
-        rest = self.blocks.reduce(finish_cut, coefs, self.offsets, keep)
-        gradients = (taken["gradients"] + rest["gradients"]) * (self.sign / self.total)
-        self.bundle.add(taken["active"] / self.total, gradients)
+        coefs = self.loss.anchor_slopes(taken["tally"], anchors, self.weights, order)
+        rest = self.blocks.reduce(finish_cuts, coefs, self.offsets, keep)
+        gradients = (taken["gradients"] + rest["gradients"]) * (self.sign / self.mass)
+        self.bundle.add(taken["heights"] / self.mass, gradients)
         return value
 
     def _error_on_the_way(self, step: float, w: np.ndarray) -> float:
         """Return a bound on the errors of scores taken at a step of the way: those of both ends, and of the sums of both."""
-        of_ends = abs(1.0 - step) * self.score_error + abs(step) * self.seen_error
+        of_ends = abs(1.0 - step) * self.best_error + abs(step) * self.target_error
         return of_ends + 4.0 * EPS * (self.rounding.reach(self.w) + self.rounding.reach(w))

@@ -68,7 +68,7 @@ class AllPairsL1(AllPairs):
         self.lam = lam
         dual, error, passes, vain = 0.0, 0.0, 0, 0
         if self.bundle.n_points == 0:
-            self.take_cut(0.0, self.anchors, self.w)
+            self.take_cuts(0.0, self.best_scores, self.w)
             passes = 1
         mu = self._first_weight()
         while True:
@@ -77,7 +77,7 @@ class AllPairsL1(AllPairs):
             yield Round(self.w.copy(), self.primal, dual, passes, primal_error=self.primal_error, dual_error=error)
             before = self.primal
             foretold = before - model
-            decrease = before - self.take_cut(1.0, self.look_at(target), target)
+            decrease = before - self.take_cuts(1.0, self.score(target), target)
             vain = vain + 1 if decrease < 0.1 * FORETOLD * foretold else 0
             if decrease >= FORETOLD * foretold or foretold < CLOSE * (before - dual):
                 mu *= 0.5

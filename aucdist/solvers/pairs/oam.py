@@ -66,19 +66,21 @@ class Stream:
 
 
 @dataclass(frozen=True)
-class Told:
-    """What learning some rows took: rows read, one for each meeting, and the sum of the steps."""
+class LearningCost:
+    """What learning some rows took: rows read, one for each pair, and the sum of the steps."""
 
     read: int
     steps: float
 
 
-def begin(w: np.ndarray, seed: int) -> Stream:
+def new_stream(w: np.ndarray, seed: int) -> Stream:
     """Return a learner that has seen nothing yet, at weights w, float64 of shape (n_features,)."""
     return Stream(w, None, np.zeros(2, dtype=np.int64), np.array([seed], dtype=np.uint64))
 
 
-def learn(stream: Stream, block: Block, solver: str, bound: float, capacity: int | None) -> tuple[Stream, Told]:
+def learn_rows(
+    stream: Stream, block: Block, solver: str, bound: float, capacity: int | None
+) -> tuple[Stream, LearningCost]:
     """Let the rows of a block arrive in their order. Arriving in several blocks or in one gives the same bits.
 
     Parameters
@@ -101,9 +103,9 @@ def learn(stream: Stream, block: Block, solver: str, bound: float, capacity: int
         filled[own] = len(mine)
         held[own, : len(mine)] = mine
     w, seen, draws = stream.w.copy(), stream.seen.copy(), stream.draws.copy()
-    told = KERNELS[solver](rows.rows, rows.y, rows.weights(), first, w, held, filled, seen, draws, bound)
+    cost = KERNELS[solver](rows.rows, rows.y, rows.weights(), first, w, held, filled, seen, draws, bound)
     buffer = rows.take(np.concatenate([held[own, : filled[own]] for own in (0, 1)]))
-    return Stream(w, buffer, seen, draws), Told(*told)
+    return Stream(w, buffer, seen, draws), LearningCost(*cost)
 
 
 def oam_inf(
@@ -130,7 +132,7 @@ def oam_inf(
         After each epoch: its weights and their exact objective.
     """
     dual = start is None and n_pairs is None and blocks.n_blocks == 1
-    return _rounds(blocks, lam, start, "oam-inf", None, 0, epochs, n_pairs, has_dual=dual)
+    return _epochs(blocks, lam, start, "oam-inf", None, 0, epochs, n_pairs, has_dual=dual)
 
 
 def oam_seq(
@@ -159,7 +161,7 @@ def oam_seq(
     Round
         After each epoch: its weights and their exact objective.
     """
-    return _rounds(blocks, lam, start, "oam-seq", buffer_size, seed, epochs, n_pairs)
+    return _epochs(blocks, lam, start, "oam-seq", buffer_size, seed, epochs, n_pairs)
 
 
 def oam_gra(
@@ -173,10 +175,10 @@ def oam_gra(
     n_pairs: float | None = None,
 ) -> Iterator[Round]:
     """Meet the buffered rows of the other class in one gradient step; parameters and rounds as in `oam_seq`."""
-    return _rounds(blocks, lam, start, "oam-gra", buffer_size, seed, epochs, n_pairs)
+    return _epochs(blocks, lam, start, "oam-gra", buffer_size, seed, epochs, n_pairs)
 
 
-def _rounds(
+def _epochs(
     blocks: Blocks, lam: float, start: np.ndarray | None, solver: str, capacity: int | None, seed: int,
     epochs: int, n_pairs: float | None, *, has_dual: bool = False,
 ) -> Iterator[Round]:  # fmt: skip
@@ -187,11 +189,11 @@ def _rounds(
         n_pairs = total
     read, dual, error = 0, 0.0, 0.0
     for epoch in range(epochs):
-        told = blocks.reduce(_epoch, w, lam, solver, capacity, (seed, epoch), n_pairs, total, blocks.n_samples)
-        w, read = told["w"], read + told["read"]
+        summary = blocks.reduce(_epoch, w, lam, solver, capacity, (seed, epoch), n_pairs, total, blocks.n_samples)
+        w, read = summary["w"], read + summary["read"]
         if has_dual and epoch == 0:
             # The dual variable of a pair is its step over C, so their mean is lam times the sum of the steps.
-            active = float(lam * told["steps"])
+            active = float(lam * summary["steps"])
             dual = max(0.0, active - 0.5 * lam * float(w @ w))
             error = dual_error(rounding, w, active, lam, blocks.n_pos * blocks.n_neg)
         primal = pairwise_objective(blocks, w, lam)
@@ -208,9 +210,9 @@ def _epoch(
     """Learn the rows of a block from w on. Without pairs the weights stay as they are."""
     weight, positive = block.weights(), block.y > 0
     mine = float(weight[positive].sum()) * float(weight[~positive].sum())
-    told = Told(block.n_samples, 0.0)
+    cost = LearningCost(block.n_samples, 0.0)
     if mine > 0.0:
-        stream = begin(w, block_seed(*seeds, block.index))
-        stream, told = learn(stream, block, solver, 1.0 / (lam * (n_pairs * (mine / total))), capacity)
+        stream = new_stream(w, block_seed(*seeds, block.index))
+        stream, cost = learn_rows(stream, block, solver, 1.0 / (lam * (n_pairs * (mine / total))), capacity)
         w = stream.w
-    return None, {"w": block.n_samples / n_samples * w, "read": told.read, "steps": told.steps}
+    return None, {"w": block.n_samples / n_samples * w, "read": cost.read, "steps": cost.steps}

@@ -1,35 +1,37 @@
-"""The pairwise hinge objective at given weights, exactly, for solvers that do not sweep all pairs themselves."""
+"""The objective of a loss over all pairs at given weights, exactly, for solvers that do not sweep all pairs themselves."""
 
 import numpy as np
 
-from aucdist.data.block import Block
-from aucdist.engine.blocks import Blocks, Summary, without_rows
-from aucdist.kernels.pairs import hinge_sum
-from aucdist.kernels.rows import project
-from aucdist.solvers.pairs.all_pairs import Anchors
+from aucdist.engine.blocks import Blocks
+from aucdist.solvers.pairs.anchors import sorted_anchors
+from aucdist.solvers.pairs.hinge import HINGE
+from aucdist.solvers.pairs.loss import PairLoss
+from aucdist.solvers.pairs.problem import sort_and_score, sum_pairs
 from aucdist.solvers.rounding import EPS, Rounding
 
 
-def pairwise_objective(blocks: Blocks, w: np.ndarray, lam: float) -> float:
-    """Return ``lam/2 |w|^2 + mean over all pairs of max(0, 1 - w.(x_i - x_j))`` in O(n log n) and two reductions.
+def pairwise_objective(blocks: Blocks, w: np.ndarray, lam: float, loss: PairLoss = HINGE) -> float:
+    """Return ``lam/2 |w|^2`` plus the mean loss over all pairs, exactly, in O(n log n) and two reductions.
 
     Parameters
     ----------
     blocks : Blocks
-        Their memory is left alone.
+        Both classes must be there. Their memory is left alone.
     w : ndarray of shape (n_features,), float64
     lam : float
+    loss : PairLoss, default=HINGE
+        Of the margin ``w.(x_i - x_j)``, i positive and j negative.
     """
-    blank = blocks.without_memory()
-    sign = 1 if blocks.n_pos <= blocks.n_neg else -1
-    smaller = blank.reduce(_score, sign * w, sign)
-    anchors = Anchors.at(np.concatenate(smaller["scores"]), np.concatenate(smaller["weights"]))
-    total = blank.reduce(_hinge, anchors)["hinge"]
+    blank, sign = blocks.without_memory(), 1 if blocks.n_pos <= blocks.n_neg else -1
+    scored = blank.reduce(sort_and_score, w, sign, 1)
+    scores, weights = np.concatenate(scored["scores"]), np.concatenate(scored["weights"])
+    anchors, _ = sorted_anchors(scores, weights, loss.n_sums, centred=loss.centred)
+    total = blank.reduce(sum_pairs, loss, anchors)["loss"]
     return float(total / (blocks.weight_pos * blocks.weight_neg) + 0.5 * lam * (w @ w))
 
 
 def objective_error(rounding: Rounding, w: np.ndarray, value: float) -> float:
-    """Return a bound on the rounding error of `pairwise_objective`, where that is `value`."""
+    """Return a bound on the rounding error of `pairwise_objective` of the hinge, where that is `value`."""
     return rounding.pair_hinge(w, value) + rounding.penalty(w, value)
 
 
@@ -39,7 +41,7 @@ def rounding_of_pairs(blocks: Blocks) -> Rounding:
 
 
 def dual_error(rounding: Rounding, w: np.ndarray, active: float, lam: float, steps: int) -> float:
-    """Return a bound on the rounding error of the dual value.
+    """Return a bound on the rounding error of the dual value of the hinge's pairs.
 
     The weights are what the steps have added up, while the value is that of the variables they left: each step may have rounded
     an entry of w, which is never larger than ``2 active largest / lam``.
@@ -57,17 +59,3 @@ def dual_error(rounding: Rounding, w: np.ndarray, active: float, lam: float, ste
     share = EPS * (steps + len(w))
     away = (4.0 * share * active) * rounding.largest  # of lam w
     return share * active + rounding.half_square(lam * w, away) / lam
-
-
-def _score(block: Block, memory: None, w: np.ndarray, sign: int) -> tuple[tuple[np.ndarray, np.ndarray], Summary]:
-    scores = np.empty(block.n_samples)
-    project(block.rows, w, scores)
-    smaller, weight = block.y == sign, block.weights()
-    kept = (scores[~smaller], weight[~smaller])
-    return kept, {"scores": [scores[smaller]], "weights": [weight[smaller]]}
-
-
-@without_rows
-def _hinge(block: int, memory: tuple[np.ndarray, np.ndarray], anchors: Anchors) -> tuple[None, Summary]:
-    total = hinge_sum(*memory, *anchors.search(), anchors.weight_below, anchors.score_below)
-    return None, {"hinge": total}

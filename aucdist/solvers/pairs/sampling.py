@@ -232,7 +232,7 @@ def check(blocks: Blocks, steps: int | str | None, epochs: int | None, minority_
     """
     check_options(steps, epochs, minority_bytes)
     if blocks.has_weights:
-        raise InputError("solvers over single pairs take no sample weights; solver 'all-pairs' does")
+        raise InputError("solvers over single pairs take no sample weights")
     n_pairs = blocks.n_pos * blocks.n_neg
     wanted = n_pairs if steps == ALL else int(steps or 0) + (epochs or 0) * blocks.n_samples
     if max(n_pairs, before + wanted) >= LIMIT:

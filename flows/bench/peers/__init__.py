@@ -1,1 +1,1 @@
-"""The suite `peers`. What the processes of contestants import (`contest`, `system`, `linear`, `others`) stays light."""
+"""The suite `peers`. The modules that contestants' processes import (`contestant`, `system`, `linear`, `others`) load quickly."""

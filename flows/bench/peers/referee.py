@@ -1,4 +1,4 @@
-"""The referee: starts each contestant in a process of its own, one after the other, and writes down what it tells."""
+"""The referee: runs each contestant in a process of its own, one after the other, and records the results."""
 
 import multiprocessing
 import os
@@ -12,45 +12,56 @@ from pathlib import Path
 import numpy as np
 
 from aucdist.data.block import Block
-from flows.bench.peers.contest import Task, compete, keep
+from flows.bench.peers.contestant import BudgetPoint, Choice, ContestantTask, run_contestant, save_rows
 from flows.bench.peers.system import System
 
 LIMIT = 60.0
 GRACE = 60.0
-"""Beyond both limits, for imports, reading the rows and warming up."""
+"""Seconds beyond both limits, for imports, reading the rows and the warm-up."""
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "NUMBA_NUM_THREADS")
 
+OVER_TIME = "over time"
+
 
 @dataclass
-class Turn:
-    """What a contestant did with a data set, once.
+class Trial:
+    """One run of a contestant on a data set.
 
     Attributes
     ----------
     note : str
-        Why it did not, or not to the end; else empty.
-    tried : int or None
-        From how many values it chose: all of them, unless that took too long.
-    by_folds : float or None
-        The mean AUC over the folds at the value.
-    rungs : list of (budget, seconds, AUC, gap)
+        Why it did not run, or not to the end; else empty.
+    warm_up : float or None
+        Seconds of the first fit, on few rows.
+    choice : Choice or None
+        The value and how it was chosen; None in trials that take it from the first one.
+    choice_seconds : float or None
+    value : float or None
+        The value of the fits.
+    points : list of BudgetPoint
+        A fit for each budget, ascending.
     scores : ndarray of shape (n_test,), or None
-        Of the last rung.
+        The test scores of the last fit.
+    peak : float or None
+        MiB.
     """
 
     note: str = ""
-    warm: float | None = None
+    warm_up: float | None = None
+    choice: Choice | None = None
+    choice_seconds: float | None = None
     value: float | None = None
-    tried: int | None = None
-    by_folds: float | None = None
-    choice: float | None = None
-    rungs: list[tuple[int, float, float, float | None]] = field(default_factory=list)
+    points: list[BudgetPoint] = field(default_factory=list)
     scores: np.ndarray | None = None
     peak: float | None = None
 
+    def cut_off(self, system: System) -> bool:
+        """Return whether the time limit ended the choice or the fits of this trial."""
+        return self.note == OVER_TIME or (self.choice is not None and self.choice.tried < len(system.grid))
 
-def contest(
+
+def run_contest(
     train: Block,
     test: Block,
     systems: Sequence[System],
@@ -59,9 +70,9 @@ def contest(
     threads: int,
     repeats: int,
     limit: float = LIMIT,
-    hear: Callable[[str], None] = lambda text: None,
-) -> dict[str, list[Turn]]:
-    """Give every system its turns with a data set, all of them one after the other in each repeat.
+    log: Callable[[str], None] = lambda line: None,
+) -> dict[str, list[Trial]]:
+    """Run all systems on a data set, one after the other in each repeat.
 
     Parameters
     ----------
@@ -70,84 +81,85 @@ def contest(
     folder : Path
         An empty folder for the rows.
     threads : int
-        What each system may use.
+        Threads of each system.
     repeats : int
-        The value is chosen in the first, and kept.
+        Trials of each system; the first one chooses the value for all.
     limit : float
-        Seconds for the choice, and again for the ladder.
-    hear : callable
-        Hears of each turn as it ends.
+        Seconds for the choice, and again for the fits.
+    log : callable
+        Takes a line of text after each trial.
 
     Returns
     -------
     dict
-        By the system's name, a turn for each repeat.
+        The trials of each system, by its name.
     """
     for name, block in (("train", train), ("test", test)):
-        keep(folder, name, block.X, block.y)
-    turns: dict[str, list[Turn]] = {system.name: [] for system in systems}
+        save_rows(folder, name, block.X, block.y)
+    trials: dict[str, list[Trial]] = {system.name: [] for system in systems}
     for repeat in range(repeats):
         for system in systems:
-            before = turns[system.name]
-            reason = system.why_not(not isinstance(train.X, np.ndarray), train.n_features)
-            if repeat and before[0].note:
-                continue  # it would meet the same end
-            task = Task(system, str(folder), threads, limit, before[0].value if repeat else None)
+            earlier = trials[system.name]
+            reason = system.reason_to_skip(not isinstance(train.X, np.ndarray), train.n_features)
+            if repeat and earlier[0].note:
+                continue  # it would end in the same way
+            task = ContestantTask(system, str(folder), threads, limit, earlier[0].value if repeat else None)
             start = time.monotonic()
-            turn = Turn(note=reason) if reason else _turn(task)
-            turns[system.name].append(turn)
-            last = f"AUC {turn.rungs[-1][2]:.4f} in {turn.rungs[-1][1]:.3g} s" if turn.rungs else ""
-            told = ", ".join(part for part in (last, turn.note) if part)
-            hear(f"  {repeat + 1}: {system.name}: {told} ({time.monotonic() - start:.0f} s in all)")
-    return turns
+            trial = Trial(note=reason) if reason else _run_trial(task)
+            earlier.append(trial)
+            last = f"AUC {trial.points[-1].auc:.4f} in {trial.points[-1].seconds:.3g} s" if trial.points else ""
+            outcome = ", ".join(part for part in (last, trial.note) if part)
+            log(f"  {repeat + 1}: {system.name}: {outcome} ({time.monotonic() - start:.0f} s in all)")
+    return trials
 
 
-def _turn(task: Task) -> Turn:
+def _run_trial(task: ContestantTask) -> Trial:
     context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=compete, args=(task, theirs), daemon=True)
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=run_contestant, args=(task, sender), daemon=True)
     with _environment(task.threads):
         process.start()
-    theirs.close()
-    turn = Turn(value=task.value)
-    _listen(ours, turn, time.monotonic() + 2 * task.limit + GRACE)
+    sender.close()
+    trial = Trial(value=task.value)
+    _record_events(receiver, trial, time.monotonic() + 2 * task.limit + GRACE)
     process.kill()
     process.join()
-    return turn
+    return trial
 
 
-def _listen(told: Connection, turn: Turn, deadline: float) -> None:
-    while told.poll(max(0.0, deadline - time.monotonic())):
+def _record_events(receiver: Connection, trial: Trial, deadline: float) -> None:
+    while receiver.poll(max(0.0, deadline - time.monotonic())):
         try:
-            what, said = told.recv()
+            event, content = receiver.recv()
         except EOFError:
-            turn.note = "not run here: its process died"
+            trial.note = "not run here: its process died"
             return
-        match what:
-            case "ready":
-                turn.warm = said
+        match event:
+            case "warm":
+                trial.warm_up = content
             case "chosen":
-                turn.value, turn.tried, turn.by_folds, turn.choice = said
-            case "rung":
-                turn.rungs.append(said[0])
-                turn.scores = said[1]
+                trial.choice, trial.choice_seconds = content
+                trial.value = content[0].value
+            case "fitted":
+                point, trial.scores = content
+                trial.points.append(point)
             case "absent":
-                turn.note = "not installed"
+                trial.note = "not installed"
                 return
             case "failed":
-                turn.note = f"not run here: {said}"
+                trial.note = f"not run here: {content}"
                 return
             case "over":
-                turn.note = "over time"
+                trial.note = OVER_TIME
             case "done":
-                turn.peak = said
+                trial.peak = content
                 return
-    turn.note = "over time"
+    trial.note = OVER_TIME
 
 
 @contextmanager
 def _environment(threads: int) -> Iterator[None]:
-    """Let processes that start now see the number of threads, and one that imports CUDA's find no device."""
+    """Set the number of threads for processes that start now, and hide CUDA devices from them."""
     settings = {**dict.fromkeys(THREADS, str(threads)), "CUDA_VISIBLE_DEVICES": ""}
     before = {key: os.environ.get(key) for key in settings}
     os.environ.update(settings)

@@ -1,15 +1,16 @@
-"""`aucdist bench peers`: ours beside the systems that one would use instead, each in a process of its own.
+"""`aucdist bench peers`: our systems and those that one would use instead, each in a process of its own.
 
-The referee (`referee`, `contest`, `table`) knows no contestant; a contestant (`linear`, `others`) is a function that fits, and
-knows neither data nor clock. All get the same rows, scaled alike, and choose one value (lam, or the size of trees) from five
-by the same three folds. Then they fit with growing budgets, each time from the start, which gives time against AUC.
+The referee (`referee`, `contestant`, `table`) knows no contestant; a contestant (`linear`, `others`) is a function that fits and
+knows neither data nor clock. All get the same rows with the same scaling, and choose one value (lam, or the size of trees) from
+five by the same three folds, on at most 50 000 of the training rows (`contestant.CHOICE_ROWS`; the column `choice rows` states
+how many). Then they fit all training rows with growing budgets, each time from the start, which gives time against AUC.
 
-What is not installed has a row that says so. ``pip install 'aucdist[peers]'`` brings all but libauc. The lock has
-`aucdist[bench]`, without liblinear-official and scikit-survival, which may need a compiler; its xgboost is xgboost-cpu, the same
-without NVIDIA's libraries. libauc's losses and optimizers run with ``pip install torch tqdm`` and ``pip install --no-deps
-libauc``, without its other requirements (torchvision, opencv, transformers and more); its DualSampler does not, so batches are
-drawn here as it draws them. All of them ran on Python 3.11; where a system cannot take the rows (dense rows only, or too many
-features for a matrix of features by features) its row says so.
+A system that is not installed has a row that says so. ``pip install 'aucdist[peers]'`` installs all but libauc. The lock file
+has `aucdist[bench]`, without liblinear-official and scikit-survival, which may need a compiler; its xgboost is xgboost-cpu, the
+same without NVIDIA's libraries. libauc's losses and optimizers run with ``pip install torch tqdm`` and ``pip install --no-deps
+libauc``, without its other requirements (torchvision, opencv, transformers and more); its DualSampler does not, so the adapter
+draws batches in the same way. All of them ran on Python 3.11. Where a system cannot take the rows (dense rows only, or too many
+features for a matrix of features by features), its row says so; skglm gets dense float32 rows as float64.
 """
 
 import shutil
@@ -23,67 +24,70 @@ import pandas as pd
 from aucdist.errors import InputError, unknown
 from flows.bench.common import Row
 from flows.bench.peers import linear, others
-from flows.bench.peers.referee import LIMIT, contest
-from flows.bench.peers.sets import sets
-from flows.bench.peers.table import Played, table
+from flows.bench.peers.contestant import CHOICE_ROWS
+from flows.bench.peers.data_sets import data_sets
+from flows.bench.peers.referee import LIMIT, run_contest
+from flows.bench.peers.table import Contest, result_rows
 
 SYSTEMS = linear.SYSTEMS + others.SYSTEMS
+CONDITIONS = f"every system chooses its value by three folds of at most {CHOICE_ROWS} training rows"
+"""Stated in the first line of the output and on the page."""
 
 
 def peers(
     slow_peers: bool, *, only: str | None = None, threads: int = 1, repeats: int = 3, limit: float = LIMIT
 ) -> Iterator[Row]:
-    """Let all systems compete on all data sets; who is at it is told on stderr, the rows come at the end.
+    """Run all systems on all data sets. Progress goes to stderr; the rows come at the end.
 
     Parameters
     ----------
     slow_peers : bool
-        Also ten million simulated rows.
+        Also use ten million simulated rows.
     only : str, optional
-        Names of data sets, with commas between them; None for all.
+        Names of data sets, separated by commas; None for all.
     threads : int
-        For each system.
+        Threads of each system.
     repeats : int
-        Turns of each system with each data set; ratios of times are medians of the turns' ratios.
+        Trials of each system on each data set; ratios of times are medians of the trials' ratios.
     limit : float
-        Seconds that each system has for its choice, and again for its ladder of budgets.
+        Seconds that each system has for its choice, and again for its fits.
 
     Raises
     ------
     InputError
-        For a name that is none of a data set, or a number below 1.
+        For an unknown data set, or a number below 1.
     """
     for name, value in (("threads", threads), ("repeats", repeats), ("limit", limit)):
         if value < 1:
             raise InputError(f"--{name} is {value}; at least 1 is needed")
-    known = sets(slow_peers)
+    known = data_sets(slow_peers)
     chosen = list(known) if only is None else [name.strip() for name in only.split(",")]
     for name in chosen:
         if name not in known:
             raise unknown("data set", name, known)
-    played = []
+    contests = []
     for name in chosen:
         train, test = known[name]()
-        _hear(f"{name}: {train.n_samples} x {train.n_features} to train, {test.n_samples} to test, threads {threads}")
+        _log(f"{name}: {train.n_samples} x {train.n_features} to train, {test.n_samples} to test, threads {threads}")
         folder = Path(tempfile.mkdtemp(prefix="aucdist-bench-"))
         try:
-            turns = contest(train, test, SYSTEMS, folder, threads=threads, repeats=repeats, limit=limit, hear=_hear)
+            trials = run_contest(train, test, SYSTEMS, folder, threads=threads, repeats=repeats, limit=limit, log=_log)
         except KeyboardInterrupt:
-            _hear(f"interrupted in {name}: the table is of the sets before")
+            _log(f"interrupted in {name}: the table has the data sets before it")
             break
         finally:
             shutil.rmtree(folder)
-        played.append(Played(name, train.n_samples, test.y, turns))
+        contests.append(Contest(name, train.n_samples, test.y, trials))
         del train, test
-    yield from table(played, SYSTEMS)
+    yield from result_rows(contests, SYSTEMS)
 
 
-def _hear(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+def _log(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
-def picture(found: pd.DataFrame) -> str:
+def figure(results: pd.DataFrame) -> str:
     """Return time against AUC as an SVG file, a panel for each data set."""
-    from flows.bench.peers.picture import drawn
+    from flows.bench.peers.figure import time_against_auc
 
-    return drawn(found)
+    return time_against_auc(results)

@@ -1,4 +1,4 @@
-"""What a contestant is: a name, what it needs, and a function that fits it."""
+"""A contestant of the suite `peers`: its name, its requirements, and the function that fits it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 LAMS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
-"""Weight of ``lam/2 |w|^2`` beside the mean loss; each adapter turns it into its system's own C or alpha."""
+"""Weights of the penalty ``lam/2 |w|^2`` beside the mean loss; each adapter converts them into its system's C or alpha."""
 
 OURS, LINEAR, OTHER = "ours", "linear", "not linear"
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedModel:
     """A fitted model.
 
     Attributes
@@ -21,9 +21,9 @@ class Fitted:
     scores : callable
         Takes X of shape (n_samples, n_features), returns n_samples scores, higher for positives.
     gap : float or None
-        The certified relative gap, from who has one.
+        The certified relative gap, if the system has one.
     ended : bool or None
-        Whether the fit was over before its budget; None from who does not tell.
+        Whether the fit ended before its budget; None if the system does not report it.
     """
 
     scores: Callable[[Any], np.ndarray]
@@ -31,7 +31,7 @@ class Fitted:
     ended: bool | None = None
 
 
-Fit = Callable[[Any, np.ndarray, float, int, int], Fitted]
+Fit = Callable[[Any, np.ndarray, float, int, int], FittedModel]
 
 
 @dataclass(frozen=True)
@@ -44,45 +44,45 @@ class System:
     package : str
         The module whose absence means that the system is not installed.
     fit : callable
-        ``fit(X, y, value, budget, threads)`` with X a float ndarray or ``csr_matrix``, y of int8, -1 or +1; a function of a
-        module, since it is called in another process.
+        ``fit(X, y, value, budget, threads)`` with X a float ndarray or ``csr_matrix``, y of int8, -1 or +1. It must be a
+        function of a module, because another process calls it.
     budgets : tuple of int
-        Ascending: iterations, passes, epochs or trees.
-    usual : int
-        The budget when the value is chosen: the system's default, or near it.
+        Iterations, passes, epochs or trees, ascending.
+    choice_budget : int
+        The budget for the choice of the value: the default of the system, or near it.
     kind : str
         `OURS`, `LINEAR` or `OTHER`.
     grid : tuple of float
         The five values to choose from: lam, or the size of trees.
     dense : bool
-        Takes no sparse rows.
-    widest : int or None
-        The most features: beyond it a matrix of features by features does not fit.
-    form : callable or None
-        Brings X and y into the form in which its users have their data; it is not on the clock.
+        Whether the system refuses sparse rows.
+    max_features : int or None
+        The largest number of features for which a matrix of features by features fits.
+    prepare : callable or None
+        Converts X and y into the form in which users of the system have their data; it is not timed.
     """
 
     name: str
     package: str
     fit: Fit
     budgets: tuple[int, ...]
-    usual: int
+    choice_budget: int
     kind: str = LINEAR
     grid: tuple[float, ...] = LAMS
     dense: bool = False
-    widest: int | None = None
-    form: Callable[[Any, np.ndarray], Any] | None = None
+    max_features: int | None = None
+    prepare: Callable[[Any, np.ndarray], Any] | None = None
 
-    def why_not(self, sparse: bool, n_features: int) -> str | None:
-        """Return why this system does not run on such rows, or None."""
+    def reason_to_skip(self, sparse: bool, n_features: int) -> str | None:
+        """Return why this system cannot run on such rows, or None if it can."""
         if self.dense and sparse:
             return "not run here: takes no sparse rows"
-        if self.widest is not None and n_features > self.widest:
+        if self.max_features is not None and n_features > self.max_features:
             return f"not run here: a matrix of {n_features} by {n_features} features"
         return None
 
 
-def by_weights(w: np.ndarray, gap: float | None = None, ended: bool | None = None) -> Fitted:
-    """Return the model of these weights."""
+def linear_model(w: np.ndarray, gap: float | None = None, ended: bool | None = None) -> FittedModel:
+    """Return the model with these weights."""
     w = np.asarray(w, dtype=np.float64).ravel()
-    return Fitted(lambda X: np.asarray(X @ w), gap, ended)
+    return FittedModel(lambda X: np.asarray(X @ w), gap, ended)

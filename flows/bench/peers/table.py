@@ -1,4 +1,4 @@
-"""The judge: what the turns of all contestants come to, row by row."""
+"""The table of the suite `peers`: rows of AUC and time for each system, and a summary for each data set."""
 
 import math
 import statistics
@@ -11,11 +11,12 @@ import numpy as np
 from aucdist.metrics import roc_auc_interval
 from aucdist.metrics.compare import Difference, delong_test, holm
 from flows.bench.common import Row
-from flows.bench.peers.referee import Turn
+from flows.bench.peers.contestant import CHOICE_ROWS
+from flows.bench.peers.referee import Trial
 from flows.bench.peers.system import LINEAR, OTHER, OURS, System
 
 NEAR = (1e-3, 1e-4)
-"""Times are those of the first budget from which on the AUC stays at most so far below the best final one of a linear system."""
+"""A time is that of the first budget from which on the AUC stays at most so far below the best final one of a linear system."""
 
 LEVEL = 0.95
 MANY_ROWS, BAR_OF_MANY, BAR_OF_FEW = 100_000, 1.0, 2.0
@@ -24,116 +25,140 @@ MANY_ROWS, BAR_OF_MANY, BAR_OF_FEW = 100_000, 1.0, 2.0
 EVEN = 1.05
 """Times within this ratio of each other are a tie."""
 
+CUT_OFF, FAILED = "cut off by the limit", "failed after its first fits"
+"""Why a comparison is excluded from wins and ties."""
+
 
 @dataclass(frozen=True)
-class Played:
-    """A data set after all turns: its training rows, the labels of its test rows, and the turns by system."""
+class Contest:
+    """A data set after all trials: its training rows, the labels of its test rows, and the trials of each system."""
 
     name: str
     rows: int
     y_test: np.ndarray
-    turns: Mapping[str, Sequence[Turn]]
+    trials: Mapping[str, Sequence[Trial]]
 
 
-def table(played: Sequence[Played], systems: Sequence[System]) -> Iterator[Row]:
-    """Give a row for each data set and system, then one for each data set, then what they come to.
+def result_rows(contests: Sequence[Contest], systems: Sequence[System]) -> Iterator[Row]:
+    """Yield a row for each data set and system, then a summary for each data set, then a summary of all.
 
-    The AUC of all is compared with that of ours which had the best one over the folds: by DeLong's test on the same test rows,
-    the p-values corrected by Holm's method over all comparisons of the run. Times are compared between our fastest and theirs.
+    Each AUC is compared with that of our system with the best AUC over the folds, by DeLong's test on the same test rows, with
+    p-values corrected by Holm's method over all comparisons of the run. Times are compared with that of our fastest system. A
+    peer that the time limit cut off, in its choice or in its fits, or that failed after its first fits, is excluded from wins and
+    ties, and the summaries count such comparisons; a loss against it counts.
     """
-    tests: dict[tuple[str, str], Difference | None] = {}
-    for one in played:
-        ours = ours_of(one, systems)
-        tests |= {(one.name, s.name): _test(one, ours, s) for s in systems if s is not ours}
-    known = {place: test for place, test in tests.items() if test is not None}
-    corrected = dict(zip(known, holm([test.p_value for test in known.values()]), strict=True))
-    rows = [_row(one, systems, s, known, corrected) for one in played for s in systems]
+    tests: dict[tuple[str, str], Difference] = {}
+    for contest in contests:
+        ours = our_choice(contest, systems)
+        for system in systems:
+            if system is not ours and (test := _auc_test(contest, ours, system)) is not None:
+                tests[contest.name, system.name] = test
+    corrected = dict(zip(tests, holm([test.p_value for test in tests.values()]), strict=True))
+    rows = [_system_row(contest, systems, s, tests, corrected) for contest in contests for s in systems]
     yield from rows
-    ends = [_end(one, systems, [row for row in rows if row["data"] == one.name]) for one in played]
-    yield from ends
-    if ends:
-        yield _sum(ends)
+    summaries = [_data_set_summary(c, systems, [row for row in rows if row["data"] == c.name]) for c in contests]
+    yield from summaries
+    if summaries:
+        yield _total(summaries)
 
 
-def ours_of(one: Played, systems: Sequence[System]) -> System:
-    """Return ours that a user would take: the one with the best AUC over the folds, which know nothing of the test rows."""
-    ours = [s for s in systems if s.kind == OURS]
-    return max(ours, key=lambda s: one.turns[s.name][0].by_folds or 0.0)
+def our_choice(contest: Contest, systems: Sequence[System]) -> System:
+    """Return our system with the best AUC over the folds, which do not contain the test rows."""
+
+    def mean_auc(system: System) -> float:
+        choice = contest.trials[system.name][0].choice
+        return 0.0 if choice is None or choice.mean_auc is None else choice.mean_auc
+
+    return max((s for s in systems if s.kind == OURS), key=mean_auc)
 
 
-def _test(one: Played, ours: System, peer: System) -> Difference | None:
-    first, second = (one.turns[s.name][0].scores for s in (ours, peer))
-    if first is None or second is None or min((one.y_test == 1).sum(), (one.y_test == -1).sum()) < 2:
+def _auc_test(contest: Contest, ours: System, peer: System) -> Difference | None:
+    first, second = (contest.trials[s.name][0].scores for s in (ours, peer))
+    if first is None or second is None or min((contest.y_test == 1).sum(), (contest.y_test == -1).sum()) < 2:
         return None
-    return delong_test(one.y_test, first, second, LEVEL)
+    return delong_test(contest.y_test, first, second, LEVEL)
 
 
-def _row(
-    one: Played,
+def _system_row(
+    contest: Contest,
     systems: Sequence[System],
     system: System,
     tests: Mapping[tuple[str, str], Difference],
     corrected: Mapping[tuple[str, str], float],
 ) -> Row:
-    turns, place = one.turns[system.name], (one.name, system.name)
-    turn, test, p = turns[0], tests.get(place), corrected.get(place)
-    row: Row = {"data": one.name, "train rows": one.rows, "system": system.name, "kind": system.kind}
-    if turn.scores is not None:
+    trial, key = contest.trials[system.name][0], (contest.name, system.name)
+    row: Row = {
+        "data": contest.name, "train rows": contest.rows, "choice rows": min(contest.rows, CHOICE_ROWS),
+        "system": system.name, "kind": system.kind,
+    }  # fmt: skip
+    if trial.scores is not None:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # with few positives the interval is what it is
-            interval = roc_auc_interval(one.y_test, turn.scores, LEVEL)
+            warnings.simplefilter("ignore")  # with few positives the interval is wide, as the row shows
+            interval = roc_auc_interval(contest.y_test, trial.scores, LEVEL)
         row |= {"AUC": interval.auc, "low": interval.low, "high": interval.high}
-    if test is not None and p is not None:
-        row |= {"ours less it": test.value, "p, Holm": p, "ours, AUC": _verdict(test.value, p)}
-    best = best_linear(one, systems)
+    if key in tests:
+        difference, p = tests[key].value, corrected[key]
+        row |= {"ours less it": difference, "p, Holm": p, "ours, AUC": _auc_verdict(difference, p)}
+        reason = CUT_OFF if trial.cut_off(system) else FAILED if trial.note else ""
+        if system.kind != OURS and reason and row["ours, AUC"] != "loses":
+            row["excluded"] = reason
+    row |= _time_columns(contest, systems, system)
+    if trial.points:
+        last = trial.points[-1]
+        row |= {"budget": last.budget, "fit s": last.seconds, "gap": last.gap}
+    row |= {"value": trial.value, "choice s": trial.choice_seconds, "warm-up s": trial.warm_up, "peak MiB": trial.peak}
+    curve = " ".join(f"{point.seconds:.6g}:{point.auc:.6f}" for point in trial.points)
+    return row | {"note": _note(trial, system), "curve": curve}
+
+
+def _time_columns(contest: Contest, systems: Sequence[System], system: System) -> Row:
+    best = best_linear_auc(contest, systems)
+    row: Row = {}
     for near in NEAR:
-        theirs, mine = _times(one, system, best - near), _fastest(one, systems, OURS, best - near)
+        theirs, fastest = _times(contest, system, best - near), _fastest(contest, systems, OURS, best - near)
         row[f"s to {near:g}"] = _median(theirs)
-        row[f"times ours to {near:g}"] = None if mine is None else _ratio(theirs, _times(one, mine, best - near))
-    if system.kind != OURS and turn.rungs:
-        ours = _fastest(one, systems, OURS, best - NEAR[0])
-        row["ours, time"] = _in_time(row[f"times ours to {NEAR[0]:g}"], row[f"s to {NEAR[0]:g}"], ours)
-    if turn.rungs:
-        budget, seconds_of_last, _, gap = turn.rungs[-1]
-        row |= {"budget": budget, "fit s": seconds_of_last, "gap": gap}
-    row |= {"value": turn.value, "choice s": turn.choice, "warm-up s": turn.warm, "peak MiB": turn.peak}
-    curve = " ".join(f"{seconds:.6g}:{area:.6f}" for _, seconds, area, _ in turn.rungs)
-    return row | {"note": _note(turn, system), "curve": curve}
+        row[f"times ours to {near:g}"] = (
+            None if fastest is None else _median_ratio(theirs, _times(contest, fastest, best - near))
+        )
+    if system.kind != OURS and contest.trials[system.name][0].points:
+        ours = _fastest(contest, systems, OURS, best - NEAR[0])
+        row["ours, time"] = _time_verdict(row[f"times ours to {NEAR[0]:g}"], row[f"s to {NEAR[0]:g}"], ours)
+    return row
 
 
-def _note(turn: Turn, system: System) -> str:
-    cut = turn.tried is not None and turn.tried < len(system.grid)
-    return ", ".join(
-        part for part in (f"chose from {turn.tried} of {len(system.grid)}" if cut else "", turn.note) if part
-    )
+def _note(trial: Trial, system: System) -> str:
+    tried = trial.choice.tried if trial.choice is not None else len(system.grid)
+    choice = f"chose from {tried} of {len(system.grid)}" if tried < len(system.grid) else ""
+    return ", ".join(part for part in (choice, trial.note) if part)
 
 
-def best_linear(one: Played, systems: Sequence[System]) -> float:
-    """Return the best AUC on the test rows that ours or a linear peer ended with; nan if none ended."""
-    linear = [s.name for s in systems if s.kind != OTHER]
-    return max((turn.rungs[-1][2] for name in linear for turn in one.turns[name] if turn.rungs), default=math.nan)
+def best_linear_auc(contest: Contest, systems: Sequence[System]) -> float:
+    """Return the best final test AUC of our systems and the linear peers; nan if none was fitted."""
+    names = [s.name for s in systems if s.kind != OTHER]
+    final = (trial.points[-1].auc for name in names for trial in contest.trials[name] if trial.points)
+    return max(final, default=math.nan)
 
 
-def first_within(turn: Turn, goal: float) -> float | None:
+def seconds_to(trial: Trial, goal: float) -> float | None:
     """Return the seconds of the first fit from which on the AUC is at least the goal, or None.
 
-    On few test rows a fit that has hardly begun may come near by chance, and leave again.
+    On few test rows a fit that has hardly begun may reach the goal by chance and fall below it again.
     """
     seconds = None
-    for rung in reversed(turn.rungs):
-        if rung[2] < goal:
+    for point in reversed(trial.points):
+        if point.auc < goal:
             break
-        seconds = rung[1]
+        seconds = point.seconds
     return seconds
 
 
-def _times(one: Played, system: System, goal: float) -> list[float | None]:
-    return [first_within(turn, goal) for turn in one.turns[system.name]]
+def _times(contest: Contest, system: System, goal: float) -> list[float | None]:
+    return [seconds_to(trial, goal) for trial in contest.trials[system.name]]
 
 
-def _fastest(one: Played, systems: Sequence[System], kind: str, goal: float) -> System | None:
-    """Return who of a kind comes to the goal first, or None if none does."""
-    medians = {s: _median(_times(one, s, goal)) for s in systems if s.kind == kind}
+def _fastest(contest: Contest, systems: Sequence[System], kind: str, goal: float) -> System | None:
+    """Return the system of a kind that reaches the goal first, or None if none does."""
+    medians = {s: _median(_times(contest, s, goal)) for s in systems if s.kind == kind}
     known = {s: seconds for s, seconds in medians.items() if seconds is not None}
     return min(known, key=lambda s: known[s], default=None)
 
@@ -143,19 +168,19 @@ def _median(seconds: Sequence[float | None]) -> float | None:
     return statistics.median(known) if known else None
 
 
-def _ratio(theirs: Sequence[float | None], ours: Sequence[float | None]) -> float | None:
+def _median_ratio(theirs: Sequence[float | None], ours: Sequence[float | None]) -> float | None:
     """Return the median of the ratios of the repeats."""
     return _median([a / b if a is not None and b is not None else None for a, b in zip(theirs, ours, strict=False)])
 
 
-def _verdict(difference: float, p: float) -> str:
+def _auc_verdict(difference: float, p: float) -> str:
     if p >= 1 - LEVEL:
         return "ties"
     return "wins" if difference > 0 else "loses"
 
 
-def _in_time(ratio: float | None, theirs: float | None, ours: System | None) -> str:
-    """Say who comes first to within the larger distance; who never comes is last."""
+def _time_verdict(ratio: float | None, theirs: float | None, ours: System | None) -> str:
+    """Return which one reaches the larger distance first; a system that never does is last."""
     if ratio is None:
         return "ties" if ours is None and theirs is None else "wins" if theirs is None else "loses"
     if 1 / EVEN <= ratio <= EVEN:
@@ -163,30 +188,30 @@ def _in_time(ratio: float | None, theirs: float | None, ours: System | None) -> 
     return "wins" if ratio > 1 else "loses"
 
 
-def _end(one: Played, systems: Sequence[System], rows: Sequence[Row]) -> Row:
-    """Return what a data set comes to: AUC against every linear peer, time against the fastest of them.
-
-    Whom the limit of time kept from its choice or from its end is no peer to win against; to lose against it counts.
-    """
-    linear = {row["system"]: row for row in rows if row["kind"] == LINEAR}
-    verdicts = [
-        r["ours, AUC"] for r in linear.values() if "ours, AUC" in r and not (r["note"] and r["ours, AUC"] != "loses")
-    ]
-    goal = best_linear(one, systems) - NEAR[0]
-    ours, peer = (_fastest(one, systems, kind, goal) for kind in (OURS, LINEAR))
-    ratio = None if ours is None or peer is None else _ratio(_times(one, ours, goal), _times(one, peer, goal))
-    bar = BAR_OF_MANY if one.rows > MANY_ROWS else BAR_OF_FEW
+def _data_set_summary(contest: Contest, systems: Sequence[System], rows: Sequence[Row]) -> Row:
+    """Return the summary of a data set: AUC against every linear peer, and time against the fastest of them."""
+    compared = [row for row in rows if row["kind"] == LINEAR and "ours, AUC" in row]
+    verdicts = [row["ours, AUC"] for row in compared if "excluded" not in row]
+    goal = best_linear_auc(contest, systems) - NEAR[0]
+    ours, peer = (_fastest(contest, systems, kind, goal) for kind in (OURS, LINEAR))
+    ratio = None
+    if ours is not None and peer is not None:
+        ratio = _median_ratio(_times(contest, ours, goal), _times(contest, peer, goal))
+    bar = BAR_OF_MANY if contest.rows > MANY_ROWS else BAR_OF_FEW
     return {
-        "data": one.name, "train rows": one.rows, "system": "all linear peers", "kind": "summary",
+        "data": contest.name, "train rows": contest.rows, "choice rows": min(contest.rows, CHOICE_ROWS),
+        "system": "all linear peers", "kind": "summary",
         "wins": verdicts.count("wins"), "ties": verdicts.count("ties"), "loses": verdicts.count("loses"),
-        "ours by folds": ours_of(one, systems).name, "our fastest": ours and ours.name, "their fastest": peer and peer.name,
-        "times the fastest": ratio, "bar": bar, "within the bar": ours is not None and (ratio is None or ratio <= bar),
+        **{f"excluded, {reason}": sum(row.get("excluded") == reason for row in compared) for reason in (CUT_OFF, FAILED)},
+        "ours by folds": our_choice(contest, systems).name, "our fastest": ours and ours.name,
+        "their fastest": peer and peer.name, "times the fastest": ratio, "bar": bar,
+        "within the bar": ours is not None and (ratio is None or ratio <= bar),
     }  # fmt: skip
 
 
-def _sum(ends: Sequence[Row]) -> Row:
-    total: Row = {"data": "all", "system": "all linear peers", "kind": "summary", "data sets": len(ends)}
-    total["never significantly below"] = sum(end["loses"] == 0 for end in ends)
-    for key in ("wins", "ties", "loses", "within the bar"):
-        total[key] = sum(end[key] for end in ends)
+def _total(summaries: Sequence[Row]) -> Row:
+    total: Row = {"data": "all", "system": "all linear peers", "kind": "summary", "data sets": len(summaries)}
+    total["never significantly below"] = sum(summary["loses"] == 0 for summary in summaries)
+    for key in ("wins", "ties", "loses", f"excluded, {CUT_OFF}", f"excluded, {FAILED}", "within the bar"):
+        total[key] = sum(summary[key] for summary in summaries)
     return total

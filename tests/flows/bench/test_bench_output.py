@@ -1,4 +1,4 @@
-"""What `aucdist bench --output` writes."""
+"""The files of `aucdist bench --output`."""
 
 import re
 import xml.etree.ElementTree as ET
@@ -21,14 +21,14 @@ def tiny(slow_peers, *, threads=1):
     yield {"system": "c", "seconds": 12.0, "note": "not installed"}
 
 
-def drawn(found):
-    return plots.picture("tiny", lambda axes: axes.set(xlabel=f"{len(found)} rows"))
+def draw(results):
+    return plots.standalone_svg("tiny", lambda axes: axes.set(xlabel=f"{len(results)} rows"))
 
 
 @pytest.fixture(params=[True, False], ids=["drawn", "not drawn"])
 def suite(request, monkeypatch):
-    """Put a suite of two rows in place of all others, and return whether it draws a picture."""
-    module = SimpleNamespace(tiny=tiny, **({"picture": drawn} if request.param else {}))
+    """Put a suite of two rows in place of all others, and return whether it has a figure."""
+    module = SimpleNamespace(tiny=tiny, **({"figure": draw} if request.param else {}))
     monkeypatch.setattr(suites, "_module", lambda name: module)
     return request.param
 
@@ -37,7 +37,7 @@ def bench(name):
     return CliRunner().invoke(app, ["bench", "tiny", "--threads", "2", "--output", str(name)])
 
 
-def test_a_table_and_its_picture(suite, tmp_path):
+def test_a_table_and_its_figure(suite, tmp_path):
     assert bench(tmp_path / "new" / "of.html.csv").exit_code == 0
     files = {file.name for file in (tmp_path / "new").iterdir()}
     assert files == {"of.html.csv", "of.html.svg"} if suite else {"of.html.csv"}
@@ -55,7 +55,7 @@ def test_a_page_and_its_table(suite, tmp_path):
     assert "<h1>aucdist bench tiny</h1>" in page
     assert "2 threads for each system" in page
     heads = re.findall(r'<th scope="col">(.*?)</th>', page)
-    assert heads == ["system", "seconds", "gap", "note"]  # the curve is for the picture
+    assert heads == ["system", "seconds", "gap", "note"]  # the curve is for the figure
     rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall(r"<tr>(<th scope=.row.*?)</tr>", page)]
     assert rows == [["a &amp; &lt;b&gt;", "0.01235", "1e-9", ""], ["c", "12", "", "not installed"]]
     assert page.count("<svg") == suite
@@ -72,4 +72,4 @@ def test_another_ending_is_refused_before_work(suite, tmp_path):
     assert refused.stdout == ""
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(InputError):
-        output.check("tiny")
+        output.check_name("tiny")

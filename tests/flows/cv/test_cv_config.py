@@ -56,7 +56,7 @@ def test_what_is_refused(setting: str, message: str) -> None:
 
 def test_masks_are_for_solvers_that_read_in_place() -> None:
     settings = ["placement=masks", "model={solver: sdcd}", "rule=best"]
-    with pytest.raises(InputError, match="placement `masks` is for the solver all-pairs"):
+    with pytest.raises(InputError, match=r"placement `masks` needs a solver .*PairwiseHingeClassifier: all-pairs\)"):
         load_cv("digits", settings)
     with pytest.raises(InputError, match="placement `masks`"):
         load_cv("digits", ["placement=masks", "grid.calibration=[null, logit]"])

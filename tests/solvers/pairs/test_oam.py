@@ -10,7 +10,7 @@ from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.kernels.random import below
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import all_pairs
-from aucdist.solvers.pairs.oam import begin, learn, oam_gra, oam_inf, oam_seq
+from aucdist.solvers.pairs.oam import learn_rows, new_stream, oam_gra, oam_inf, oam_seq
 
 SOLVERS = {
     "oam-inf": lambda blocks, lam, **options: oam_inf(blocks, lam, **options),
@@ -98,10 +98,10 @@ def test_batches_are_one_fit_to_the_last_bit(solver, form):
     whole = last(SOLVERS[solver](blocks_of(form(X), y), 1e-3))
     bound = 1.0 / (1e-3 * ((y > 0).sum() * (y < 0).sum()))
     for cuts in ([1, 2, 3, 60], [100], list(range(1, 200, 7))):
-        stream = begin(np.zeros(X.shape[1]), block_seed(7, 0, 0))
+        stream = new_stream(np.zeros(X.shape[1]), block_seed(7, 0, 0))
         for part in np.split(np.arange(200), cuts):
             batch = Block.of(form(X[part]), y[part])
-            stream, _ = learn(stream, batch, solver, bound, None if solver == "oam-inf" else 4)
+            stream, _ = learn_rows(stream, batch, solver, bound, None if solver == "oam-inf" else 4)
         assert stream.w.tolist() == whole.w.tolist()
         assert stream.seen.tolist() == [(y < 0).sum(), (y > 0).sum()]
 
@@ -109,10 +109,10 @@ def test_batches_are_one_fit_to_the_last_bit(solver, form):
 def test_a_learner_is_left_as_it_was():
     X, y = rows_of()
     first, second = Block.of(X[:30], y[:30]), Block.of(X[30:], y[30:])
-    stream, _ = learn(begin(np.zeros(5), 1), first, "oam-seq", 0.1, 3)
+    stream, _ = learn_rows(new_stream(np.zeros(5), 1), first, "oam-seq", 0.1, 3)
     kept = stream.w.copy(), stream.seen.copy(), stream.draws.copy(), stream.buffer.X.copy()
-    once, _ = learn(stream, second, "oam-seq", 0.1, 3)
-    again, _ = learn(stream, second, "oam-seq", 0.1, 3)
+    once, _ = learn_rows(stream, second, "oam-seq", 0.1, 3)
+    again, _ = learn_rows(stream, second, "oam-seq", 0.1, 3)
     for before, after in zip(kept, (stream.w, stream.seen, stream.draws, stream.buffer.X), strict=True):
         np.testing.assert_array_equal(before, after)
     assert once.w.tolist() == again.w.tolist()

@@ -9,7 +9,8 @@ from support.oracle import ramp_objective
 from support.small_sets import blocks_of, small
 
 from aucdist.solvers.base import Status, solve
-from aucdist.solvers.pairs.ramp import PairRamp, pair_ramp
+from aucdist.solvers.pairs.ramp import RAMP, pair_ramp
+from aucdist.solvers.pairs.smooth import SmoothPairProblem
 
 pytestmark = pytest.mark.nojit
 
@@ -29,7 +30,7 @@ def test_value_and_gradient_are_those_of_all_pairs(case, n_blocks):
     X, y = CASES[case]
     r = np.random.default_rng(1)
     weight = r.integers(1, 4, len(y)) / 2.0
-    problem = PairRamp(blocks_of(X, y, n_blocks, weight), 0.1)
+    problem = SmoothPairProblem(blocks_of(X, y, n_blocks, weight), RAMP, 0.1)
     for scale in (0.0, 0.3, 5.0):
         w = scale * r.normal(size=X.shape[1])
         point, (value, gradient) = problem.evaluate(w), ramp_objective(w, X, y, 0.1, weight)
@@ -39,7 +40,7 @@ def test_value_and_gradient_are_those_of_all_pairs(case, n_blocks):
 
 def test_gradient_by_finite_differences():
     X, y = small()
-    problem, w, h = PairRamp(blocks_of(X, y), 0.1), np.array([0.3, -0.4, 0.8, 0.1]), 1e-6
+    problem, w, h = SmoothPairProblem(blocks_of(X, y), RAMP, 0.1), np.array([0.3, -0.4, 0.8, 0.1]), 1e-6
     slopes = [(problem.evaluate(w + e).value - problem.evaluate(w - e).value) / (2 * h) for e in h * np.eye(4)]
     np.testing.assert_allclose(problem.evaluate(w).gradient, slopes, rtol=1e-6, atol=1e-8)
 
@@ -85,7 +86,7 @@ def test_no_convex_majorant_goes_lower_than_the_gap_says():
         concave = square(-(Z @ w)).sum() + tangent @ (u - w)
         return 0.5 * lam * u @ u + (square(1.0 - m) + square(-1.0 - m)).mean() - 2.0 * concave / len(Z)
 
-    problem = PairRamp(blocks_of(X, y), lam)
+    problem = SmoothPairProblem(blocks_of(X, y), RAMP, lam)
     point = problem.evaluate(w)
     assert majorant(w) == pytest.approx(point.value, rel=1e-12)
     for u in np.random.default_rng(2).normal(size=(50, 4)):
@@ -98,7 +99,7 @@ def test_long_weights_count_the_auc():
     X, y = CASES["ties"]
     X = 3.0 * X  # whole numbers, which tie exactly
     w = np.array([1.0, -2.0, 0.5])
-    point = PairRamp(blocks_of(X, y), 1e-12).evaluate(1e4 * w)
+    point = SmoothPairProblem(blocks_of(X, y), RAMP, 1e-12).evaluate(1e4 * w)
     assert point.value - 0.5e-12 * 1e8 * (w @ w) == pytest.approx(1.0 - roc_auc_score(y, X @ w), rel=1e-6)
 
 

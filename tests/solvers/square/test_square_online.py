@@ -10,10 +10,10 @@ from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import InputError
 from aucdist.kernels.square_epochs import shuffle
-from aucdist.solvers import univariate as uni
 from aucdist.solvers.square import opauc as op
 from aucdist.solvers.square import tpauc as tp
-from aucdist.solvers.univariate import uni_exp, uni_squ
+from aucdist.solvers.square import univariate as uni
+from aucdist.solvers.square.univariate import uni_exp, uni_squ
 
 pytestmark = pytest.mark.nojit
 SEED, ETA, LAM = 7, 0.03, 0.2

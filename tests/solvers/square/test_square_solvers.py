@@ -18,7 +18,7 @@ from aucdist.solvers.square.exact import exact, exact_path
 from aucdist.solvers.square.opauc import opauc
 from aucdist.solvers.square.svrg import svrg
 from aucdist.solvers.square.tpauc import tpauc
-from aucdist.solvers.univariate import uni_exp, uni_squ
+from aucdist.solvers.square.univariate import uni_exp, uni_squ
 
 N_BLOCKS = 5
 

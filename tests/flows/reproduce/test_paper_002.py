@@ -31,6 +31,16 @@ def test_grid_is_the_papers(paper):
         assert (table.protocol.folds, table.protocol.repeats) == (5, 5)
 
 
+def test_every_cell_is_held_to_the_print_minus_one_hundredth(paper):
+    for name, table in paper.experiments.items():
+        assert table.tolerance == 0.01
+        (section,) = table.page_sections(name, {})
+        assert (
+            "chosen for all folds by inner folds of the first training part, whose rows are test rows of other"
+            in str(section)
+        )
+
+
 def test_each_printed_figure_has_its_cell(paper):
     printed = {"tpauc", "opauc", "oam-seq", "oam-gra", "uni-exp", "uni-squ"}
     for table, count in (("table1", 6 * 16), ("table2", 6 * 10)):

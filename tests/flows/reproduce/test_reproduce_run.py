@@ -1,4 +1,4 @@
-"""The engine of reproductions: what is kept, what is run anew, errors, the cluster, and kinds of any shape."""
+"""Runs of `aucdist reproduce`: stored results, changed tasks, errors, the cluster, and kinds of any shape."""
 
 import json
 from pathlib import Path
@@ -13,39 +13,39 @@ from flows.cli import app
 from flows.progress.console import LineObserver
 from flows.reproduce import run as engine
 from flows.reproduce.config import Paper
-from flows.reproduce.kind import Key, Kind
-from flows.reproduce.page import Section
+from flows.reproduce.kind import Kind, TaskKey
+from flows.reproduce.page import PageSection
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
-def test_a_run_that_was_ended_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_run_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, done = write(tmp_path, only("nine")), []
 
-    def ended(task: Any) -> Any:
+    def interrupted(task: Any) -> Any:
         if len(done) == 4:
             raise KeyboardInterrupt
         done.append(task)
         return real(task)
 
-    real = engine.run
-    monkeypatch.setattr(engine, "run", ended)
+    real = engine.run_task
+    monkeypatch.setattr(engine, "run_task", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run(path)
-    kept = sorted(p for p in (path.parent / "out").rglob("*") if p.is_file())
-    assert [p.suffix for p in kept] == [".json"] * 4
-    monkeypatch.setattr(engine, "run", lambda task: done.append(task) or real(task))
+    stored = sorted(p for p in (path.parent / "out").rglob("*") if p.is_file())
+    assert [p.suffix for p in stored] == [".json"] * 4
+    monkeypatch.setattr(engine, "run_task", lambda task: done.append(task) or real(task))
     whole = run(path)
     assert len(done) == len({json.dumps(task) for task in done}) == 6
-    monkeypatch.setattr(engine, "run", None)
+    monkeypatch.setattr(engine, "run_task", None)
     assert run(path) == whole  # nothing is left to run
 
 
-def test_a_change_runs_anew_what_it_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_runs_only_the_affected_tasks_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(write(tmp_path, only("nine")))
     done: list[Any] = []
-    real = engine.run
-    monkeypatch.setattr(engine, "run", lambda task: done.append(task) or real(task))
+    real = engine.run_task
+    monkeypatch.setattr(engine, "run_task", lambda task: done.append(task) or real(task))
     config = only("nine")
     config["experiments"]["nine"]["datasets"]["eight"]["note"] = "another note"
     config["experiments"]["nine"]["protocol"]["repeats"] = 3
@@ -53,14 +53,16 @@ def test_a_change_runs_anew_what_it_changes(tmp_path: Path, monkeypatch: pytest.
     assert [(task["repeat"], task["fold"]) for task in done] == [(2, 0), (2, 1), (2, 2)]
 
 
-def test_a_failed_task_is_named_and_the_others_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_task_is_named_and_the_other_results_are_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(task: Any) -> Any:
         if task["fold"] == 2:
             raise ZeroDivisionError("oops")
         return real(task)
 
-    real = engine.run
-    monkeypatch.setattr(engine, "run", fail)
+    real = engine.run_task
+    monkeypatch.setattr(engine, "run_task", fail)
     path = write(tmp_path, only("nine"))
     with pytest.raises(RunError, match="nine, eight, all-pairs, repeat 0, fold 2: ZeroDivisionError: oops"):
         run(path)
@@ -84,30 +86,30 @@ def test_quick_000_agrees_with_the_paper(data_dir: Path, tmp_path: Path) -> None
 
 
 class Squares(Kind):
-    """A kind of neither data sets nor folds."""
+    """A kind without data sets and folds."""
 
     @staticmethod
-    def run(task: Any) -> Any:
+    def run_task(task: Any) -> Any:
         return {"square": task["number"] ** 2}
 
     def tasks(self, versions: Any) -> Any:
-        yield from ((Key("numbers", str(n)), {"number": n}) for n in range(3))
+        yield from ((TaskKey("numbers", str(n)), {"number": n}) for n in range(3))
 
-    def sections(self, name: str, results: Any) -> list[Section]:
-        return [Section(self.title, [f"{name}: " + ", ".join(str(r["square"]) for r in results.values())])]
+    def page_sections(self, name: str, results: Any) -> list[PageSection]:
+        return [PageSection(self.title, [f"{name}: " + ", ".join(str(r["square"]) for r in results.values())])]
 
-    def files(self, name: str, results: Any) -> dict[str, bytes]:
+    def csv_files(self, name: str, results: Any) -> dict[str, bytes]:
         return {f"{name}-squares.csv": b"squares"}
 
-    def tally(self, results: Any) -> dict[str, Any]:
+    def summary(self, results: Any) -> dict[str, Any]:
         return {"sum": sum(r["square"] for r in results.values())}
 
 
 class Words(Kind):
-    """A kind of no tasks."""
+    """A kind without tasks."""
 
-    def sections(self, name: str, results: Any) -> list[Section]:
-        return [Section(self.title, ["nothing <to> run"])]
+    def page_sections(self, name: str, results: Any) -> list[PageSection]:
+        return [PageSection(self.title, ["nothing <to> run"])]
 
 
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # these kinds are not in the table of kinds

@@ -1,4 +1,4 @@
-"""The figures of a run as short texts: for the terminal, for Prefect and for the page."""
+"""Numbers and results formatted as text, for the terminal, Prefect and the pages."""
 
 import math
 from typing import Any
@@ -18,18 +18,18 @@ def summary_rows(run: dict[str, Any]) -> list[tuple[str, str]]:
         ("Run", str(run["run"])),
         ("Estimator", f"{run['estimator']}, solver {run['solver']}"),
         ("Training data", f"{run['n_samples']:,} rows, {run['n_features']:,} features"),
-        ("Positive rows", f"{run['n_pos']:,} ({percent(share)})"),
+        ("Positive rows", f"{run['n_pos']:,} ({percent_text(share)})"),
         ("Train AUC", auc_text(metrics["train_auc"])),
         ("Test AUC", _test_auc(metrics)),
-        ("Objective", f"{figure(certificate['primal'], 5)} (dual {figure(certificate['dual'], 5)})"),
-        ("Certificate", certificate_words(certificate)),
-        ("Status", f"{certificate['status']} after {figure(run['passes'], 6)} passes"),
+        ("Objective", f"{number_text(certificate['primal'], 5)} (dual {number_text(certificate['dual'], 5)})"),
+        ("Certificate", certificate_text(certificate)),
+        ("Status", f"{certificate['status']} after {number_text(run['passes'], 6)} passes"),
         ("Time", ", ".join(f"{stage} {seconds_text(value)}" for stage, value in seconds.items())),
     ]
 
 
 def search_verdict(search: dict[str, Any]) -> str:
-    """Return what a search has found, in a sentence.
+    """Return the result of a search as a sentence.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def search_verdict(search: dict[str, Any]) -> str:
     best = ", ".join(f"{name} {value_text(value)}" for name, value in search["best"].items())
     score, spread = search["score"], search["interval"]
     if score is None:
-        return f"Chosen: {best}; a fold failed, so there is no score."
+        return f"Chosen: {best}; no score, because a fold failed."
     texts = [auc_text(v, score, *(spread or ())) for v in (score, *(spread or ()))]
     between = f" (95 % interval {texts[1]} to {texts[2]})" if spread else ""
     folds = "of choosing by inner folds" if search["nested"] else f"over {len(search['table'][0]['folds'])} folds"
@@ -47,12 +47,12 @@ def search_verdict(search: dict[str, Any]) -> str:
 
 
 def value_text(value: Any) -> str:
-    """Return the value of a parameter."""
-    return figure(value, 4) if isinstance(value, float) else str(value)
+    """Return the value of a parameter as text."""
+    return number_text(value, 4) if isinstance(value, float) else str(value)
 
 
-def certificate_words(certificate: dict[str, Any], over: str = "") -> str:
-    """Return what the certificate proves, as the end of a sentence about the objective.
+def certificate_text(certificate: dict[str, Any], over: str = "") -> str:
+    """Return what the certificate proves, as a predicate after "the objective is".
 
     Parameters
     ----------
@@ -64,17 +64,17 @@ def certificate_words(certificate: dict[str, Any], over: str = "") -> str:
     over = over and f", {over}"
     excess = proved_excess(certificate)
     if excess is None:
-        return "without a bound: no positive dual value is known to hold it against"
+        return "without a bound: no positive dual value is known"
     if excess == 0:
-        return f"the best any weights can reach, to the last digit{over}"
-    return f"at most {round_up(100 * excess)} % above the best any weights can reach{over}"
+        return f"the minimum, to the last digit{over}"
+    return f"at most {rounded_up_text(100 * excess)} % above the minimum{over}"
 
 
 def proved_excess(certificate: dict[str, Any]) -> float | None:
-    """Return by what share of the optimum the objective can exceed it, or None where the dual value proves nothing.
+    """Return the largest possible excess of the objective over its minimum, relatively, or None without a positive dual value.
 
-    The optimum is at least the dual value, so that this is ``primal / dual - 1``: a little more than the relative gap,
-    which is a share of the primal value.
+    The minimum is at least the dual value, so this is ``primal / dual - 1``, slightly more than the relative gap, which is
+    relative to the primal value.
     """
     primal, dual = certificate["primal"], certificate["dual"]
     if primal is None or dual is None or not math.isfinite(primal) or not dual >= 0:
@@ -84,8 +84,8 @@ def proved_excess(certificate: dict[str, Any]) -> float | None:
     return primal / dual - 1 if dual > 1e-9 * primal else None
 
 
-def figure(value: float | None, digits: int = 3) -> str:
-    """Return a number with so many significant digits, and an exponent only where it is very large or small."""
+def number_text(value: float | None, digits: int = 3) -> str:
+    """Return a number with significant digits, and an exponent only if it is very large or small."""
     if value is None or not math.isfinite(value):
         return "unknown"
     text = f"{value:.{digits}g}"
@@ -97,21 +97,21 @@ def figure(value: float | None, digits: int = 3) -> str:
     return f"{mantissa}e{int(exponent)}"
 
 
-def round_up(value: float) -> str:
-    """Return a positive number with two significant digits that is not below it: a bound must not be rounded down."""
+def rounded_up_text(value: float) -> str:
+    """Return a positive number rounded up to two significant digits, because a bound must not be rounded down."""
     unit = 10.0 ** (math.floor(math.log10(value)) - 1)
-    return figure(math.ceil(value / unit - 1e-9) * unit, 2 if value < 99 else 3)
+    return number_text(math.ceil(value / unit - 1e-9) * unit, 2 if value < 99 else 3)
 
 
 def count_text(number: float) -> str:
     """Return a count: in full below ten million, with two digits and an exponent above."""
-    return f"{number:,.0f}" if number < 1e7 else figure(number, 2)
+    return f"{number:,.0f}" if number < 1e7 else number_text(number, 2)
 
 
 def auc_text(value: float | None, *beside: float) -> str:
-    """Return an AUC with four decimals, or so many that two digits of what is missing to 1 show.
+    """Return an AUC with four decimals, or with as many as show two significant digits of its distance to 1.
 
-    Values that stand beside it in a text are taken into account, so that all of them get the same decimals.
+    Values `beside` it in a text are taken into account, so that all of them get the same decimals.
     """
     if value is None:
         return "not measured"
@@ -120,21 +120,21 @@ def auc_text(value: float | None, *beside: float) -> str:
     return f"{value:.{decimals}f}"
 
 
-def percent(share: float) -> str:
-    """Return a share as percent with one decimal, or so many that two digits of a small rest, to 0 or to 1, show."""
+def percent_text(share: float) -> str:
+    """Return a share as percent with one decimal, or with as many as show two digits of its distance to 0 or 1."""
     rest = 100 * min(share, 1 - share)
     decimals = 1 if rest <= 0 or rest >= 1 else min(1 - math.floor(math.log10(rest)), 12)
     return f"{100 * share:.{decimals}f} %"
 
 
 def seconds_text(value: float) -> str:
-    """Return a duration in the unit that suits it."""
+    """Return a duration in milliseconds, seconds, minutes or hours."""
     if value < 0.001:
         return "below 1 ms"
     if value < 1:
-        return f"{figure(1000 * value, 2)} ms"
+        return f"{number_text(1000 * value, 2)} ms"
     if value < 100:
-        return f"{figure(value)} s"
+        return f"{number_text(value)} s"
     minutes, rest = divmod(round(value), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"

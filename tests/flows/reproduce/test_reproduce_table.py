@@ -1,4 +1,4 @@
-"""The kind `table`: against folds done by hand, and the words of its page."""
+"""The kind `table`: its figures against folds computed step by step, and its page."""
 
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,9 @@ from aucdist.data.formats.readers import read
 from aucdist.data.sources.catalog import find
 from aucdist.engine.blocks import block_seed
 from aucdist.selection.folds import arrival, fold_numbers
-from flows.reproduce.kind import Key
-from flows.reproduce.table import Cell, Table, Target, tally
+from flows.reproduce.kind import TaskKey
+from flows.reproduce.table import Table
+from flows.reproduce.table_cells import Cell, Target, count_agreement
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -68,11 +69,11 @@ def test_cv_chooses_without_the_test_rows(tmp_path: Path) -> None:
         means = []
         for lam in GRID:
             scored = []
-            for held_out in range(2):
+            for validation in range(2):
                 model = PairwiseHingeClassifier(lam=lam, tol=0.05).fit(
-                    train.X[inner != held_out], train.y[inner != held_out]
+                    train.X[inner != validation], train.y[inner != validation]
                 )
-                part = inner == held_out
+                part = inner == validation
                 scored.append(roc_auc_score(train.y[part], model.decision_function(train.X[part])))
             means.append(np.mean(scored))
         chosen.append(int(np.argmax(means)))
@@ -81,7 +82,7 @@ def test_cv_chooses_without_the_test_rows(tmp_path: Path) -> None:
     )
 
 
-def test_the_draws_of_a_data_set_are_summed_up() -> None:
+def test_the_draws_of_a_data_set_have_a_row_of_their_mean() -> None:
     draw = {"name": "digits", "group": "digit"}
     table = Table.model_validate(
         only("nine")["experiments"]["nine"]
@@ -91,15 +92,46 @@ def test_the_draws_of_a_data_set_are_summed_up() -> None:
     table.targets.append(Target(dataset="one", system="all-pairs", value=0.8125))
     areas = {"one": (0.5, 0.7), "other": (0.1, 0.1), "two": (0.8, 1.0)}
     results = {
-        Key(dataset, "all-pairs", 0, fold): {"auc": [value]}
+        TaskKey(dataset, "all-pairs", 0, fold): {"auc": [value]}
         for dataset, values in areas.items()
         for fold, value in enumerate(values)
     }
-    (section,) = table.sections("nine", results)
+    (section,) = table.page_sections("nine", results)
     assert [name for name, _ in section.rows] == ["one", "other", "two", "three", "digit, all draws"]
-    (entry,) = section.rows[-1][1]
-    assert (entry.text, list(entry.small)) == ("mean 0.7500", ["0.6000 to 0.9000 in 2", "paper 0.8125"])
+    (cell,) = section.rows[-1][1]
+    assert (cell.text, list(cell.details)) == ("mean 0.7500", ["0.6000 to 0.9000 in 2", "paper 0.8125"])
     assert len(table.cells(results)) == 4  # the CSV has the draws alone
+
+
+@pytest.mark.parametrize(("auc", "reached"), [(0.80, True), (0.79, True), (0.7899, False), (0.85, True), (None, False)])
+def test_at_least_the_print_minus_the_tolerance(auc: float | None, reached: bool) -> None:
+    assert Cell("d", "s", 0.80, None, auc, 0.02).reaches(0.01) is reached
+    assert not Cell("d", "s", None, None, 0.9, 0.02).reaches(0.01)  # nothing is printed
+
+
+def test_the_tolerance_is_evaluated_for_each_cell() -> None:
+    table = Table.model_validate(
+        only("nine")["experiments"]["nine"]
+        | {
+            "datasets": {name: {"name": "digits"} for name in ("low", "near", "absent")},
+            "figure": None,
+            "tolerance": 0.01,
+        }
+        | {"targets": [{"dataset": name, "system": "all-pairs", "value": 0.8} for name in ("low", "near", "absent")]}
+        | {"grid": {"lam": [1]}, "protocol": {"folds": 2, "repeats": 1, "choose": "once"}}
+    )
+    results = {
+        TaskKey(dataset, "all-pairs", 0, fold): {"auc": [value]}
+        for dataset, value in (("low", 0.78), ("near", 0.795))
+        for fold in range(2)
+    }
+    assert table.summary(results)["at_least_print_minus_tolerance"] == {"tolerance": 0.01, "all-pairs": "1 of 2"}
+    lines = table.csv_files("nine", results)["nine.csv"].decode().splitlines()
+    assert [line.rpartition(",")[2] for line in lines] == ["at_least_print_minus_tolerance", "no", "yes", ""]
+    (section,) = table.page_sections("nine", results)
+    assert any("at least the printed AUC minus 0.01: all-pairs 1 of 2" in text for text in section.paragraphs)
+    assert any("inner folds of the first training part" in text for text in section.paragraphs)
+    assert ["below print - 0.01" in cell.details for _, (cell,) in section.rows] == [True, False, False]
 
 
 @pytest.mark.parametrize(
@@ -113,7 +145,7 @@ def test_the_draws_of_a_data_set_are_summed_up() -> None:
 def test_verdicts(auc: float | None, deviation: float | None, printed: Any, verdict: str) -> None:
     cell = Cell("d", "s", *printed, auc, deviation, 20, "lam=1")
     assert cell.verdict == verdict
-    counted = tally([cell, cell])
+    counted = count_agreement([cell, cell])
     assert counted["compared"] == (2 if verdict else 0)
     assert len(counted["below"]) == (2 if verdict in ("miss", "within 2") else 0)
     assert set(cell.row()) == set(Cell.COLUMNS)

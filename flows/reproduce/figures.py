@@ -1,4 +1,4 @@
-"""Figures of curves, for the page."""
+"""Line plots for the pages of papers and benchmarks."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,17 +8,18 @@ import numpy as np
 from markupsafe import Markup
 
 from aucdist.report import plots
-from flows.reproduce.page import Drawing
+from flows.reproduce.page import Figure
 
-STYLES = [
+LINE_STYLES = [
     (plots.POS, "-"), (plots.NEG, "-"), (plots.INK, "--"), (plots.MUTED, "-."), (plots.POS, ":"), (plots.NEG, ":"),
     (plots.INK, ":"), (plots.MUTED, "-"),
 ]  # fmt: skip
+"""Colour and line style of each curve in turn."""
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """A curve and its name; with a band about it from `low` to `high` where these are given."""
+    """A labelled curve, with a band from `low` to `high` where these are given."""
 
     label: str
     x: np.ndarray
@@ -27,13 +28,13 @@ class Curve:
     high: np.ndarray | None = None
 
 
-def lines(
+def line_plot(
     curves: Sequence[Curve], *, xlabel: str, ylabel: str, log_x: bool = False, log_y: bool = False
 ) -> Callable[[Any], None]:
-    """Return the plot of curves, for `drawing`. A log scale is said in the label of its axis."""
+    """Return a function that draws the curves into matplotlib axes. The label of an axis states its log scale."""
 
     def plot(axes: Any) -> None:
-        for curve, (colour, style) in zip(curves, STYLES * len(curves), strict=False):
+        for curve, (colour, style) in zip(curves, LINE_STYLES * len(curves), strict=False):
             marker = "." if len(curve.x) <= 20 else None
             axes.plot(curve.x, curve.y, style, color=colour, label=curve.label, marker=marker)
             if curve.low is not None:
@@ -49,7 +50,7 @@ def lines(
     return plot
 
 
-def drawing(name: str, heading: str, caption: str, words: str, plot: Callable[[Any], None]) -> Drawing:
+def page_figure(name: str, heading: str, caption: str, description: str, plot: Callable[[Any], None]) -> Figure:
     """Return a figure of the page.
 
     Parameters
@@ -57,11 +58,11 @@ def drawing(name: str, heading: str, caption: str, words: str, plot: Callable[[A
     name : str
         Unique on the page.
     heading, caption : str
-        What stands above it.
-    words : str
-        What a screen reader says.
+        The text above the figure.
+    description : str
+        The text for screen readers.
     plot : callable
         Draws into the matplotlib axes that it is given.
     """
-    safe = "".join(c if c.isalnum() else "-" for c in name)
-    return Drawing(heading, caption, Markup(plots.draw(safe, heading, words, plot)))
+    identifier = "".join(c if c.isalnum() else "-" for c in name)
+    return Figure(heading, caption, Markup(plots.inline_svg(identifier, heading, description, plot)))

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aucdist.report.table import (
+from aucdist.report.text import (
     auc_text,
-    certificate_words,
+    certificate_text,
     count_text,
-    figure,
-    percent,
+    number_text,
+    percent_text,
     proved_excess,
-    round_up,
+    rounded_up_text,
     seconds_text,
     summary_rows,
 )
@@ -42,7 +42,7 @@ def test_summary_of_a_run():
         ("Train AUC", "0.9053"),
         ("Test AUC", "0.9022 (95 % interval 0.8971 to 0.9070)"),
         ("Objective", "0.23812 (dual 0.23794)"),
-        ("Certificate", "at most 0.078 % above the best any weights can reach"),
+        ("Certificate", "at most 0.078 % above the minimum"),
         ("Status", "converged after 23 passes"),
         ("Time", "data 412 ms, fit 1.16 s, evaluate 53 ms"),
     ]
@@ -72,7 +72,7 @@ def test_the_stated_excess_is_never_below_the_true_one(primal, share):
     if excess is None:
         assert share <= 1e-9
     elif excess > 0:
-        stated = float(certificate_words(certificate).split()[2])
+        stated = float(certificate_text(certificate).split()[2])
         assert stated >= 100 * excess * (1 - 1e-8)
         assert stated <= 100 * excess * 1.101
 
@@ -96,26 +96,26 @@ def test_excess_over_the_optimum(primal, dual, excess):
     assert proved_excess({"primal": primal, "dual": dual}) == (None if excess is None else pytest.approx(excess))
 
 
-def test_certificate_in_words():
-    words = certificate_words({"primal": 1.00079, "dual": 1.0}, "over all 2.6e9 pairs")
-    assert words == "at most 0.079 % above the best any weights can reach, over all 2.6e9 pairs"
-    assert certificate_words({"primal": 1.0, "dual": 1.0}, "over all 12 pairs") == (
-        "the best any weights can reach, to the last digit, over all 12 pairs"
+def test_certificate_as_text():
+    text = certificate_text({"primal": 1.00079, "dual": 1.0}, "over all 2.6e9 pairs")
+    assert text == "at most 0.079 % above the minimum, over all 2.6e9 pairs"
+    assert certificate_text({"primal": 1.0, "dual": 1.0}, "over all 12 pairs") == (
+        "the minimum, to the last digit, over all 12 pairs"
     )
 
 
 @pytest.mark.parametrize(
     ("function", "value", "text"),
     [
-        (figure, 1234.5678, "1235"),
-        (figure, 0.00012345, "0.000123"),
-        (figure, 1.5e-9, "1.5e-9"),
-        (figure, -2.5e12, "-2.5e12"),
-        (figure, math.nan, "unknown"),
-        (figure, None, "unknown"),
-        (round_up, 0.0791, "0.08"),
-        (round_up, 0.079, "0.079"),
-        (round_up, 991.0, "1000"),
+        (number_text, 1234.5678, "1235"),
+        (number_text, 0.00012345, "0.000123"),
+        (number_text, 1.5e-9, "1.5e-9"),
+        (number_text, -2.5e12, "-2.5e12"),
+        (number_text, math.nan, "unknown"),
+        (number_text, None, "unknown"),
+        (rounded_up_text, 0.0791, "0.08"),
+        (rounded_up_text, 0.079, "0.079"),
+        (rounded_up_text, 991.0, "1000"),
         (count_text, 9_999_999, "9,999,999"),
         (count_text, 2_582_345_120, "2.6e9"),
         (auc_text, None, "not measured"),
@@ -123,10 +123,10 @@ def test_certificate_in_words():
         (auc_text, 1.0, "1.0000"),
         (auc_text, 0.99996, "0.999960"),
         (auc_text, 0.9999998, "0.99999980"),
-        (percent, 0.0, "0.0 %"),
-        (percent, 1.0, "100.0 %"),
-        (percent, 0.00407, "0.41 %"),
-        (percent, 0.9996, "99.960 %"),
+        (percent_text, 0.0, "0.0 %"),
+        (percent_text, 1.0, "100.0 %"),
+        (percent_text, 0.00407, "0.41 %"),
+        (percent_text, 0.9996, "99.960 %"),
         (seconds_text, 0.0, "below 1 ms"),
         (seconds_text, 0.25, "250 ms"),
         (seconds_text, 45.678, "45.7 s"),

@@ -1,4 +1,4 @@
-"""The kind `course`: the same as fits that are cut short, one by one."""
+"""The kind `learning-curves`: its points against fits with fewer steps."""
 
 from pathlib import Path
 
@@ -13,16 +13,16 @@ from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.selection.folds import arrival, fold_numbers
 from aucdist.solvers.pairs.objective import pairwise_objective
 from flows.reproduce.config import load_paper
-from flows.reproduce.datasets import version_of
-from flows.reproduce.kind import Key
+from flows.reproduce.datasets import read_version
+from flows.reproduce.kind import TaskKey
 from flows.reproduce.learning_curves import LearningCurves
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
-def test_a_course_is_that_of_fits_cut_short(tmp_path: Path) -> None:
+def test_each_point_is_a_fit_with_fewer_steps(tmp_path: Path) -> None:
     config = load_paper(str(write(tmp_path, only("ten"))))
-    versions = {"eight": version_of(config.experiments["ten"].datasets["eight"])}
+    versions = {"eight": read_version(config.experiments["ten"].datasets["eight"])}
     tasks = dict(config.experiments["ten"].tasks(versions))
     assert len(tasks) == 4
     block = read(find("digits")).block
@@ -30,7 +30,7 @@ def test_a_course_is_that_of_fits_cut_short(tmp_path: Path) -> None:
     train = train.take(fold_numbers(train.row_id, train.y, 2, block_seed(0, 0, 0)) != 1)
     n_pos, n_neg = (train.y > 0).sum(), (train.y < 0).sum()
     for system in ("rows", "steps"):
-        found = LearningCurves.run(tasks[Key("eight", system, 0, 1)])
+        found = LearningCurves.run_task(tasks[TaskKey("eight", system, 0, 1)])
         assert found["steps"] == [50, 100, 150, 200]
         assert found["optimum"]["relative_gap"] <= 1e-4
         assert min(found["objective"]) >= found["optimum"]["dual"]
@@ -46,9 +46,14 @@ def test_a_course_is_that_of_fits_cut_short(tmp_path: Path) -> None:
         assert found["objective"][2] == pytest.approx(pairwise_objective(LocalBlocks([train]), model.coef_[0], 0.1))
 
 
-def test_a_course_is_drawn(tmp_path: Path) -> None:
+def test_the_page_of_learning_curves(tmp_path: Path) -> None:
     result = run(write(tmp_path, only("ten")))
     page = Path(result["run"], "report.html").read_text()
     assert result["tables"] == {}
-    for words in ("Figure 10: course", "eight: 1 - AUC", "eight: Relative function value difference", "lam 0.1"):
+    for words in (
+        "Figure 10: learning curves",
+        "eight: 1 - AUC",
+        "eight: Relative function value difference",
+        "lam 0.1",
+    ):
         assert words in page

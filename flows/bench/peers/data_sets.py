@@ -1,4 +1,4 @@
-"""The data of the suite `peers`: for each set a function that gives training and test rows, scaled alike for all."""
+"""The data sets of the suite `peers`: for each one a function that returns its training and test rows."""
 
 from collections.abc import Callable
 from functools import partial
@@ -10,42 +10,42 @@ from aucdist.data.shards.simulate import simulate
 from aucdist.data.sources.catalog import catalog, find
 from aucdist.data.sources.source import Source
 from aucdist.data.split import split
-from flows.bench.common import real
+from flows.bench.common import read_train_and_test
 
-Parts = tuple[Block, Block]
+TrainAndTest = tuple[Block, Block]
 
 TEST_SHARE, SEED = 0.3, 0
-LOPSIDED = 9.0
+MIN_IMBALANCE = 9.0
 N_KEEL = 20
 
 
-def sets(slow_peers: bool) -> dict[str, Callable[[], Parts]]:
-    """Return the sets by name; with `slow_peers` the largest, too."""
-    found: dict[str, Callable[[], Parts]] = {
-        name: partial(real, name) for name in ("a9a", "kddcup99", "news20", "covtype-20k")
+def data_sets(slow_peers: bool) -> dict[str, Callable[[], TrainAndTest]]:
+    """Return the data sets by name; with `slow_peers` also the largest one."""
+    found: dict[str, Callable[[], TrainAndTest]] = {
+        name: partial(read_train_and_test, name) for name in ("a9a", "kddcup99", "news20", "covtype-20k")
     }
     named = {"letter": "letter-recognition", "covtype-93k": "covtype-ramp-test", "skin": "skin_nonskin"}
-    found |= {name: partial(_split, source) for name, source in named.items()}
-    found |= {name: partial(_split, name) for name in ("magic04", *keel())}
+    found |= {name: partial(_split_and_scale, source) for name, source in named.items()}
+    found |= {name: partial(_split_and_scale, name) for name in ("magic04", *imbalanced_keel_sets())}
     found["simulated-581k"] = partial(_simulated, 581_012, 54, 0.18)
     if slow_peers:
         found["simulated-10m"] = partial(_simulated, 10_000_000, 50, 0.02)
     return found
 
 
-def keel() -> list[str]:
-    """Return the twenty KEEL sets with most positives among those with at least nine negatives for each, KEEL's own line."""
-    counts = {name: _counts(source) for name, source in catalog().items() if source.format == "keel"}
-    chosen = [name for name, (n_pos, n_neg) in counts.items() if n_neg >= LOPSIDED * n_pos > 0]
+def imbalanced_keel_sets() -> list[str]:
+    """Return the twenty KEEL sets with the most positives among those with at least nine negatives for each positive."""
+    counts = {name: _class_counts(source) for name, source in catalog().items() if source.format == "keel"}
+    chosen = [name for name, (n_pos, n_neg) in counts.items() if n_neg >= MIN_IMBALANCE * n_pos > 0]
     return sorted(chosen, key=lambda name: (-counts[name][0], name))[:N_KEEL]
 
 
-def _counts(source: Source) -> tuple[int, int]:
+def _class_counts(source: Source) -> tuple[int, int]:
     n_pos = (source.classes or {}).get("positive", 0)
     return n_pos, (source.rows or 0) - n_pos
 
 
-def _split(name: str) -> Parts:
+def _split_and_scale(name: str) -> TrainAndTest:
     data = read(find(name))
     train, test = (data.block.take(which) for which in split(data.block, TEST_SHARE, SEED))
     scaling = fit_preprocessor(
@@ -54,10 +54,10 @@ def _split(name: str) -> Parts:
     return scaling.transform(train), scaling.transform(test)
 
 
-def _simulated(rows: int, features: int, share: float) -> Parts:
+def _simulated(rows: int, features: int, share: float) -> TrainAndTest:
     train, test = (simulate(n, features, share, seed=SEED, index=i) for i, n in enumerate((rows, 100_000)))
-    return _halved(train), _halved(test)
+    return _as_float32(train), _as_float32(test)
 
 
-def _halved(block: Block) -> Block:
+def _as_float32(block: Block) -> Block:
     return block.with_X(block.X.astype("float32"))

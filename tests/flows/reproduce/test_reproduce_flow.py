@@ -1,4 +1,4 @@
-"""The Prefect flow round a reproduction; that a server runs flows at all is shown with the flow of training."""
+"""The Prefect flow `reproduce`; the tests of the flow of training run flows on a server."""
 
 import logging
 from pathlib import Path
@@ -25,4 +25,4 @@ def test_every_table_becomes_an_artifact(monkeypatch: pytest.MonkeyPatch, tmp_pa
     config = Paper.model_validate({"paper": "X.1", "title": "A paper", "experiments": {}, "quick": {}})
     assert flow.reproduce_paper.fn(config) == result
     assert made[0]["key"] == "reproduce-x-1-table-2"  # Prefect takes lower case, digits and dashes
-    assert made[0]["rows"] == [{"compared": 3, "within_1": 2}]
+    assert made[0]["rows"] == [{"quantity": "", "result": "compared 3, within_1 2"}]

@@ -14,9 +14,9 @@ from aucdist.data.formats.readers import read
 from aucdist.data.sources.catalog import find
 from aucdist.errors import InputError
 from flows.reproduce.config import load_paper
-from flows.reproduce.datasets import version_of
+from flows.reproduce.datasets import read_version
 from flows.reproduce.descent import REFERENCE, Claim, Descent
-from flows.reproduce.kind import Key
+from flows.reproduce.kind import TaskKey
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -34,7 +34,7 @@ def model(solver: str, **parameters: Any) -> dict[str, Any]:
 
 
 def descent(**changes: Any) -> dict[str, Any]:
-    """A paper of one descent on the digits and on a data set that is not there."""
+    """Return a paper of one descent on the digits and on a data set that is absent."""
     figure = {
         "kind": "descent",
         "title": "Figure 11: descent",
@@ -53,12 +53,12 @@ def descent(**changes: Any) -> dict[str, Any]:
 
 def test_a_task_is_a_fit(tmp_path: Path) -> None:
     kind = load_paper(str(write(tmp_path, descent()))).experiments["eleven"]
-    tasks = dict(kind.tasks({name: version_of(ref) for name, ref in kind.datasets.items()}))
+    tasks = dict(kind.tasks({name: read_version(ref) for name, ref in kind.datasets.items()}))
     assert set(tasks) == {
-        Key("eight", REFERENCE),
-        Key("eight", "scd", 0),
-        Key("eight", "scd", 1),
-        Key("eight", "psa", 0),
+        TaskKey("eight", REFERENCE),
+        TaskKey("eight", "scd", 0),
+        TaskKey("eight", "scd", 1),
+        TaskKey("eight", "psa", 0),
     }
     block = read(find("digits")).block
     X = block.X / np.maximum(np.abs(block.X).max(axis=0), 1e-300)
@@ -67,28 +67,28 @@ def test_a_task_is_a_fit(tmp_path: Path) -> None:
         how = {"penalty": "l1", "solver": solver, "lam": "1/n", "max_passes": passes, "fit_intercept": False}
         return HingeClassifier(**how, **parameters).fit(X, block.y)
 
-    reference = Descent.run(tasks[Key("eight", REFERENCE)])
+    reference = Descent.run_task(tasks[TaskKey("eight", REFERENCE)])
     lowest, _ = l1_minimum(X, block.y, 1 / 1797)
     assert reference["primal"] == pytest.approx(lowest, rel=1e-9)
     assert reference["dual"] == pytest.approx(lowest, rel=1e-9)
     assert 0.0 < reference["length"] < lowest * 1797  # there are several minima
     assert reference["shape"] == [1797, 64]
-    found = Descent.run(tasks[Key("eight", "scd", 1)])
+    found = Descent.run_task(tasks[TaskKey("eight", "scd", 1)])
     ends = [fitted("scd", 24, eta=eta, random_state=0).history_["primal"].iloc[:12].min() for eta in (1e-3, 1.0, 1e3)]
     assert found["chosen"] == np.argmin(ends)
     meant = fitted("scd", 24, eta=[1e-3, 1.0, 1e3][found["chosen"]], random_state=1).history_.iloc[:12]
     np.testing.assert_allclose(found["objective"], np.minimum.accumulate(meant["primal"]))
     np.testing.assert_allclose(found["zeros"], meant["zeros"])
     assert len(found["seconds"]) == 12
-    projected = Descent.run(tasks[Key("eight", "psa", 0)])
+    projected = Descent.run_task(tasks[TaskKey("eight", "psa", 0)])
     meant = fitted("psa", 24, eta=1.0, radius=0.5 * reference["length"]).history_.iloc[:12]
     np.testing.assert_allclose(projected["objective"], np.minimum.accumulate(meant["primal"]))
 
 
 def test_the_reference_may_be_a_fit(tmp_path: Path) -> None:
     kind = load_paper(str(write(tmp_path, descent(reference=model("scd", max_passes=60))))).experiments["eleven"]
-    tasks = dict(kind.tasks({"eight": version_of(kind.datasets["eight"])}))
-    reference = Descent.run(tasks[Key("eight", REFERENCE)])
+    tasks = dict(kind.tasks({"eight": read_version(kind.datasets["eight"])}))
+    reference = Descent.run_task(tasks[TaskKey("eight", REFERENCE)])
     block = read(find("digits")).block
     X = block.X / np.maximum(np.abs(block.X).max(axis=0), 1e-300)
     how = {"penalty": "l1", "solver": "scd", "lam": "1/n", "max_passes": 60, "fit_intercept": False}
@@ -99,7 +99,7 @@ def test_the_reference_may_be_a_fit(tmp_path: Path) -> None:
     assert reference["length"] == pytest.approx(np.abs(known.coef_).sum())
 
 
-def test_a_descent_is_drawn(tmp_path: Path) -> None:
+def test_the_page_of_a_descent(tmp_path: Path) -> None:
     result = run(write(tmp_path, descent()))
     page = Path(result["run"], "report.html").read_text()
     for words in (
@@ -127,12 +127,14 @@ def made_up(objective: list[float], pace: float = 1.0, zeros: float = 0.9) -> di
     return {"objective": objective, "seconds": [pace * k for k in range(1, n + 1)], "zeros": [zeros] * n, "chosen": 0}
 
 
-def told(kind: Descent, *runs: tuple[str, dict[str, Any]], shape: tuple[int, int] = (100, 5)) -> dict[Key, Any]:
+def results_with(
+    kind: Descent, *runs: tuple[str, dict[str, Any]], shape: tuple[int, int] = (100, 5)
+) -> dict[TaskKey, Any]:
     reference = {"primal": 1.0, "dual": 0.9, "lam": 0.01, "length": 1.0, "shape": list(shape)}
-    found = {Key("eight", REFERENCE): reference}
+    found = {TaskKey("eight", REFERENCE): reference}
     for name, result in runs:
         seed = sum(key.system == name for key in found)
-        found[Key("eight", name, seed)] = result
+        found[TaskKey("eight", name, seed)] = result
     return found
 
 
@@ -149,42 +151,42 @@ SLOW, FAST, NEVER = [3.0, 2.0, 1.5, 1.005], [2.0, 1.005, 1.001, 1.0], [3.0, 2.5,
 @pytest.mark.parametrize(
     ("scd", "psa", "words"),
     [
-        (made_up(FAST), made_up(SLOW), "Here: borne out; in sweeps on 1 of 1 data sets (eight), in seconds on 1 of 1"),
+        (made_up(FAST), made_up(SLOW), "Here: supported; in sweeps on 1 of 1 data sets (eight), in seconds on 1 of 1"),
         (
             made_up(SLOW),
             made_up(FAST, zeros=0.1),
-            "Here: not borne out; in sweeps on 0 of 1 data sets, in seconds on 0",
+            "Here: not supported; in sweeps on 0 of 1 data sets, in seconds on 0",
         ),
         (
             made_up(FAST, pace=9.0),
             made_up(SLOW),
-            "borne out in part; in sweeps on 1 of 1 data sets (eight), in seconds on 0",
+            "supported in part; in sweeps on 1 of 1 data sets (eight), in seconds on 0",
         ),
-        (made_up(SLOW), made_up(NEVER), "Here: borne out;"),
-        (made_up(NEVER), made_up([3.0, 2.5, 2.0, 1.6]), "Here: borne out;"),
+        (made_up(SLOW), made_up(NEVER), "Here: supported;"),
+        (made_up(NEVER), made_up([3.0, 2.5, 2.0, 1.6]), "Here: supported;"),
         (made_up(FAST, zeros=0.3), made_up(SLOW), "in part"),
     ],
 )
 def test_verdicts(kind: Descent, scd: dict[str, Any], psa: dict[str, Any], words: str) -> None:
-    (verdict,) = kind.tally(told(kind, ("scd", scd), ("scd", scd), ("psa", psa))).values()
+    (verdict,) = kind.summary(results_with(kind, ("scd", scd), ("scd", scd), ("psa", psa))).values()
     assert words in verdict
 
 
-@pytest.mark.parametrize(("shape", "told_of"), [((100, 5), False), ((5, 100), True), ((5, 5), False)])
-def test_a_claim_may_be_about_wide_data_only(kind: Descent, shape: tuple[int, int], told_of: bool) -> None:
+@pytest.mark.parametrize(("shape", "concerned"), [((100, 5), False), ((5, 100), True), ((5, 5), False)])
+def test_a_claim_may_be_about_wide_data_only(kind: Descent, shape: tuple[int, int], concerned: bool) -> None:
     claim = Claim(text="Wide.", faster="scd", than=["psa"], rows="fewer than features")
     wide = kind.model_copy(update={"claims": [claim]})
-    (verdict,) = wide.tally(told(kind, ("scd", made_up(FAST)), ("psa", made_up(SLOW)), shape=shape)).values()
-    assert ("borne out" in verdict) == told_of
-    assert ("no data set to tell" in verdict) != told_of
+    (verdict,) = wide.summary(results_with(kind, ("scd", made_up(FAST)), ("psa", made_up(SLOW)), shape=shape)).values()
+    assert ("supported" in verdict) == concerned
+    assert ("no data set of this kind" in verdict) != concerned
 
 
 def test_the_goal_is_counted_from_the_best_known(kind: Descent) -> None:
     """One run gets below the reference, and one converges before its sweeps are over."""
-    results = told(
+    results = results_with(
         kind, ("scd", made_up([2.0, 1.0, 0.99])), ("scd", made_up([2.0, 1.02, 0.99, 0.99])), ("psa", made_up(SLOW))
     )
-    rows = kind.files("eleven", results)["eleven.csv"].decode().splitlines()
+    rows = kind.csv_files("eleven", results)["eleven.csv"].decode().splitlines()
     assert rows[1].split(",")[3:6] == ["3", "3", "0"]
     assert rows[2].split(",")[3:5] == ["", ""]
 
@@ -197,13 +199,13 @@ def test_the_goal_is_counted_from_the_best_known(kind: Descent) -> None:
         ({"lam": "1/m"}, "lam"),
     ],
 )
-def test_what_is_wrong_is_said(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
+def test_wrong_configurations_are_refused(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
         load_paper(str(write(tmp_path, descent(**changes))))
 
 
 @pytest.mark.parametrize("quick", [False, True])
-def test_paper_001_is_sound(quick: bool) -> None:
+def test_paper_001_is_valid(quick: bool) -> None:
     experiments = load_paper("001", quick=quick).experiments
     assert set(experiments) == {"figure1", "figure2"}
     assert all("ccat-1000" in e.datasets for e in experiments.values())

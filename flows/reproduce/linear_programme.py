@@ -1,4 +1,4 @@
-"""The least mean hinge with an L1 penalty, by a linear programme: what the solvers' figures are held against."""
+"""The minimum of the mean hinge loss with an L1 penalty, by linear programming: the reference of the kind `descent`."""
 
 import numpy as np
 import scipy.sparse as sp
@@ -8,11 +8,11 @@ from aucdist.errors import RunError
 from aucdist.objectives.hinge import penalty_of
 
 
-def least_l1_hinge(block: Block, lam: float) -> tuple[np.ndarray, float, float]:
-    """Minimise ``mean of max(0, 1 - y w.x) + lam |w|_1`` by way of its dual, with SciPy's HiGHS.
+def minimise_l1_hinge(block: Block, lam: float) -> tuple[np.ndarray, float, float]:
+    """Minimise ``mean of max(0, 1 - y w.x) + lam |w|_1`` through its dual, with SciPy's HiGHS solver.
 
-    The dual is ``max of mean of a, where |mean of a y x|_inf <= lam and 0 <= a <= 1``; the weights are the prices of its
-    conditions, of which there are two for each feature. It takes seconds for some ten thousand rows.
+    The dual is ``max mean of a, subject to |mean of a y x|_inf <= lam and 0 <= a <= 1``; the weights are the dual
+    prices of its constraints, two for each feature. Ten thousand rows take seconds.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ def least_l1_hinge(block: Block, lam: float) -> tuple[np.ndarray, float, float]:
     -------
     w : ndarray of shape (n_features,), float64
     primal, dual : float
-        The objective at w, and the value of the programme, which it cannot be below but for the programme's tolerances.
+        The objective at w and the optimal value of the programme, which is a lower bound up to the tolerances of HiGHS.
 
     Raises
     ------
@@ -36,7 +36,7 @@ def least_l1_hinge(block: Block, lam: float) -> tuple[np.ndarray, float, float]:
     n, d = block.n_samples, block.n_features
     Z = sp.csr_array(sp.diags_array(block.y.astype(np.float64)) @ sp.csr_array(block.X))
     sums = sp.vstack([Z.T, -Z.T], format="csr") / n
-    used = np.flatnonzero(np.diff(sums.indptr))  # a feature that is 0 everywhere sets no condition
+    used = np.flatnonzero(np.diff(sums.indptr))  # a feature that is 0 everywhere gives no constraint
     found = linprog(np.full(n, -1.0 / n), sums[used], np.full(len(used), lam), bounds=(0.0, 1.0), method="highs")
     if found.status != 0:
         raise RunError(f"the linear programme of {n} rows and {d} features was not solved: {found.message}")

@@ -1,4 +1,4 @@
-"""The configurations of reproductions: what is refused, what `quick` leaves, and those that are shipped."""
+"""The configurations of reproductions: invalid ones, `quick`, and the shipped ones."""
 
 import json
 from collections.abc import Callable
@@ -13,12 +13,12 @@ from aucdist.errors import InputError
 from flows.cli import app
 from flows.config.loading import configs_folder
 from flows.reproduce.config import KINDS, load_paper
-from flows.reproduce.page import render
+from flows.reproduce.page import render_paper_page
 from flows.reproduce.table import Table
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda c: c.update(papers=1), "unknown key 'papers'. Did you mean 'paper'"),
         (lambda c: c["experiments"]["nine"].update(kind="tabel"), "kind"),
@@ -48,15 +48,15 @@ from flows.reproduce.table import Table
         (lambda c: c.update(quick={"nine": {"protocol": {"folds": 1}}}), "quick.nine: protocol.folds: "),
     ],
 )
-def test_wrong_configurations(change: Callable[[Any], Any], said: str, tmp_path: Path) -> None:
+def test_wrong_configurations(change: Callable[[Any], Any], message: str, tmp_path: Path) -> None:
     config = paper()
     change(config)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         load_paper(str(write(tmp_path, config)))
 
 
 @pytest.mark.parametrize(
-    ("targets", "said"),
+    ("targets", "message"),
     [
         ("dataset,system,value\neight,all-pairs,high\n", "targets.0.value"),
         ("dataset,system,value\neight,all-bears,0.9\n", "Did you mean 'all-pairs'"),
@@ -64,8 +64,8 @@ def test_wrong_configurations(change: Callable[[Any], Any], said: str, tmp_path:
         ("dataset,system\neight,all-pairs\n", "targets.0.value"),
     ],
 )
-def test_wrong_targets(targets: str, said: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=said):
+def test_wrong_targets(targets: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
         load_paper(str(write(tmp_path, only("nine"), targets)))
 
 
@@ -93,19 +93,19 @@ def test_paper_000_is_the_printed_one() -> None:
     assert (table.protocol.folds, table.protocol.repeats, table.protocol.choose) == (5, 4, "best")
 
 
-def test_quick_changes_what_it_says_and_nothing_else(tmp_path: Path) -> None:
+def test_quick_changes_only_the_given_keys(tmp_path: Path) -> None:
     quick = {"nine": {"datasets": ["absent"], "protocol": {"repeats": 1}, "grid": {"lam": [0.5]}}}
     path = str(write(tmp_path, paper(quick=quick)))
-    whole, small = load_paper(path), load_paper(path, quick=True)
+    full, small = load_paper(path), load_paper(path, quick=True)
     assert (small.paper, list(small.experiments), small.quick) == ("x-quick", ["nine"], {})
-    before, after = whole.experiments["nine"].model_dump(), small.experiments["nine"].model_dump()
+    before, after = full.experiments["nine"].model_dump(), small.experiments["nine"].model_dump()
     assert {key for key in before if before[key] != after[key]} == {"datasets", "protocol", "grid"}
     assert list(after["datasets"]) == ["absent"]
     assert after["protocol"] == before["protocol"] | {"repeats": 1}
     assert after["grid"] == {"lam": [0.5]}
 
 
-def test_kinds_go_by_their_names() -> None:
+def test_kinds_are_registered_under_their_names() -> None:
     for name, kind in KINDS.items():
         assert get_args(kind.model_fields["kind"].annotation) == (name,)
 
@@ -115,8 +115,8 @@ def test_every_shipped_paper_has_a_page_when_nothing_was_run(folder: Path) -> No
     config = load_paper(folder.name)
     sections = []
     for name, experiment in config.experiments.items():
-        sections += experiment.sections(name, {})
-        assert all(isinstance(content, bytes) for content in experiment.files(name, {}).values())
-        json.dumps(experiment.tally({}), allow_nan=False)
-    page = render(config.title, config.departures, sections, {}, "")
+        sections += experiment.page_sections(name, {})
+        assert all(isinstance(content, bytes) for content in experiment.csv_files(name, {}).values())
+        json.dumps(experiment.summary({}), allow_nan=False)
+    page = render_paper_page(config.title, config.departures, sections, {}, "")
     assert all(experiment.title in page for experiment in config.experiments.values())

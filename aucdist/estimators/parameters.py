@@ -1,0 +1,132 @@
+"""What each parameter may be, as a table: scikit-learn's ``_parameter_constraints``, with an `InputError` for what is refused."""
+
+import numbers
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from aucdist.errors import InputError, unknown
+
+
+class Constraint(Protocol):
+    """What a parameter may be."""
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise an InputError that names the parameter, its value and what is allowed, unless the value is allowed."""
+
+
+Constraints = Mapping[str, Constraint]
+"""By the name of the parameter."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number in a range, or one of a few words.
+
+    Attributes
+    ----------
+    wanted : str
+        The range in words, as in ``"above 0 and finite"``.
+    holds : callable
+        Tells whether a number is in the range.
+    whole : bool
+        Only integers are allowed.
+    words : tuple of str
+        Allowed in place of a number.
+    optional : bool
+        None is allowed.
+    """
+
+    wanted: str
+    holds: Callable[[Any], bool]
+    whole: bool = False
+    words: tuple[str, ...] = ()
+    optional: bool = False
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise an InputError unless the value is allowed."""
+        if (value is None and self.optional) or (isinstance(value, str) and value in self.words):
+            return
+        kind = numbers.Integral if self.whole else numbers.Real
+        if isinstance(value, kind) and not isinstance(value, bool) and self.holds(value):
+            return
+        allowed = [f"{'an integer' if self.whole else 'a number'} {self.wanted}", *map(repr, self.words)]
+        raise InputError(f"{name} is {value!r}; {_listed(allowed, self.optional)} is needed")
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """One of some names.
+
+    Attributes
+    ----------
+    names : collection
+    optional : bool
+        None is allowed.
+    """
+
+    names: Collection[Any]
+    optional: bool = False
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise an InputError unless the value is allowed."""
+        if not (value is None and self.optional) and not (isinstance(value, str | None) and value in self.names):
+            raise unknown(name, value, [*self.names, *([None] if self.optional else [])])
+
+
+@dataclass(frozen=True)
+class Switch:
+    """True or False.
+
+    Attributes
+    ----------
+    optional : bool
+        None is allowed.
+    """
+
+    optional: bool = False
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise an InputError unless the value is allowed."""
+        if not (value is None and self.optional) and not isinstance(value, bool | np.bool_):
+            raise InputError(f"{name} is {value!r}; {_listed(['True', 'False'], self.optional)} is needed")
+
+
+def above_0(words: tuple[str, ...] = (), *, optional: bool = False) -> Number:
+    """Return the constraint of a finite number above 0."""
+    return Number("above 0 and finite", lambda v: 0 < v < np.inf, words=words, optional=optional)
+
+
+def at_least_0() -> Number:
+    """Return the constraint of a finite number of at least 0."""
+    return Number("at least 0 and finite", lambda v: 0 <= v < np.inf)
+
+
+def share(*, optional: bool = False) -> Number:
+    """Return the constraint of a number between 0 and 1."""
+    return Number("above 0 and below 1", lambda v: 0 < v < 1, optional=optional)
+
+
+def count(least: int = 1, words: tuple[str, ...] = (), *, optional: bool = False) -> Number:
+    """Return the constraint of an integer of at least `least`."""
+    return Number(f"at least {least}", lambda v: v >= least, whole=True, words=words, optional=optional)
+
+
+def check_constraints(estimator: Any, constraints: Constraints) -> None:
+    """Check the parameters of an estimator that a table names, in the order of the table.
+
+    Raises
+    ------
+    InputError
+        Naming the parameter, its value and what is allowed.
+    """
+    for name, constraint in constraints.items():
+        constraint.check(name, getattr(estimator, name))
+
+
+def _listed(allowed: list[str], optional: bool) -> str:
+    """Return names as they are listed in a sentence, the last one after an ``or``."""
+    *first, last = [*allowed, *(["None"] if optional else [])]
+    return f"{', '.join(first)} or {last}" if first else last

@@ -1,0 +1,85 @@
+"""Estimators that rank: a threshold set after the fit, and probabilities by calibration."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils.metaestimators import available_if
+
+from aucdist.engine.blocks import Blocks
+from aucdist.errors import InputError
+from aucdist.estimators.base import LinearClassifier
+from aucdist.estimators.calibration import CALIBRATIONS, calibrated
+from aucdist.estimators.parameters import Constraints, OneOf, share
+from aucdist.estimators.scores import count_scores, probabilities_of
+from aucdist.metrics.auc import auc, best_threshold
+from aucdist.objectives.probability_maps import ProbabilityMap
+from aucdist.solvers.base import Solution
+
+
+def _is_calibrated(model: "RankingClassifier") -> bool:
+    return model.calibration is not None
+
+
+class RankingClassifier(LinearClassifier):
+    """A linear classifier whose objective orders rows, and leaves threshold and probabilities open.
+
+    The threshold is set where G-mean on the training rows is largest. With the parameters `calibration` and `prior` a subclass
+    has `predict_proba`.
+    """
+
+    _parameter_constraints: ClassVar[Constraints] = {
+        **LinearClassifier._parameter_constraints,
+        "calibration": OneOf(CALIBRATIONS, optional=True),
+        "prior": share(optional=True),
+    }
+    calibration: str | None
+    prior: float | None
+    probability_: ProbabilityMap
+
+    @available_if(_is_calibrated)
+    def predict_proba(self, X: Any) -> Any:
+        """Return the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like, sparse, DataFrame or dask collection of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2), float64; a dask Array for a dask collection
+            In the order of `classes_`; exactly 0 and 1 are possible.
+        """
+        return probabilities_of(self.decision_function(X), self.probability_)
+
+    @property
+    def ignores_zero_weight(self) -> bool:
+        """Whether a fit takes a row of weight 0 for absent, to the last bit; calibration copies rows of its own folds."""
+        return super().ignores_zero_weight and self.calibration is None
+
+    def check_parameters(self) -> None:
+        """Check every parameter, as `fit` does first.
+
+        Raises
+        ------
+        InputError
+            Naming the parameter, its value and what is allowed.
+        """
+        super().check_parameters()
+        if self.prior is not None and self.calibration is None:
+            raise InputError("prior applies to probabilities: calibration must not be None")
+
+    def _set_fitted(self, solution: Solution, blocks: Blocks) -> None:
+        """Set the fitted attributes."""
+        self._set_certificate(solution)
+        # A constant column moves no row past another: what weight it has is the rounding of a gradient.
+        ranges = getattr(self, "_fitted_ranges", None)
+        w = solution.w if ranges is None else np.where(ranges.constant, 0.0, solution.w)
+        self.coef_ = w[np.newaxis, :]
+        counts = count_scores(blocks, w)
+        self.threshold_, self._auc = best_threshold(counts), auc(counts)
+        self.intercept_ = np.array([-self.threshold_])
+        if self.calibration is not None:
+            self.probability_ = calibrated(self, blocks)
+
+    def _training_auc(self, blocks: Blocks) -> float:
+        return self._auc

@@ -1,0 +1,117 @@
+"""Training rows in every form that `fit` accepts, checked and turned into blocks."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from aucdist.data.block import Block
+from aucdist.engine.blocks import Blocks, LocalBlocks
+from aucdist.errors import InputError
+
+ACCEPTED_ROWS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+"""The keywords of `validate_data`: CSR or dense, float32 stays float32."""
+
+
+def is_dask(thing: Any) -> bool:
+    """Tell whether something is a dask collection."""
+    return hasattr(thing, "__dask_graph__")
+
+
+def two_classes(y: np.ndarray) -> np.ndarray:
+    """Return both classes, sorted.
+
+    Parameters
+    ----------
+    y : ndarray
+        Labels.
+
+    Raises
+    ------
+    InputError
+        If there are not exactly two classes.
+    """
+    classes = np.unique(y)
+    if len(classes) > 2:
+        kind = type_of_target(y)
+        raise InputError(
+            f"Only binary classification is supported. The type of the target is {kind}: {len(classes)} classes."
+        )
+    if len(classes) < 2:
+        raise InputError(f"the labels have one class only ({classes[0]!r}): both are needed")
+    return classes
+
+
+def training_blocks(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) -> Blocks:
+    """Return the rows as blocks, and set the estimator's `classes_`, `n_features_in_` and `feature_names_in_`.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+    X, y, sample_weight
+        As of `fit`; see `aucdist.estimators.base.BlockClassifier`.
+
+    Raises
+    ------
+    InputError
+        For rows, labels or weights that cannot be used.
+    """
+    if isinstance(X, Blocks):
+        if y is not None or sample_weight is not None:
+            raise InputError("Blocks bring their own labels and weights: y and sample_weight must be None")
+        estimator.classes_, estimator.n_features_in_ = np.array([-1, 1]), X.n_features
+        return X
+    if is_dask(X):
+        return _dask_blocks(estimator, X, y, sample_weight)
+    X, y = validate_data(estimator, X, y, **ACCEPTED_ROWS)
+    if y.dtype.kind not in "biu":  # whole numbers are classes, and the check would take longer than a small fit
+        check_classification_targets(y)
+    estimator.classes_ = two_classes(y)
+    return LocalBlocks([labelled_block(X, y, estimator.classes_, sample_weight)])
+
+
+def labelled_block(X: Any, y: np.ndarray, classes: np.ndarray, sample_weight: Any) -> Block:
+    """Return validated rows as a block, without those of weight 0.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    y : ndarray of shape (n_samples,)
+    classes : ndarray of shape (2,)
+        The second is the positive one.
+    sample_weight : array-like of shape (n_samples,) or None
+    """
+    labels = np.where(y == classes[1], 1, -1)
+    if sample_weight is None:
+        return Block.of(X, labels)
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    counts = weight > 0
+    return Block.of(X[counts], labels[counts], weight=weight[counts])
+
+
+def _dask_blocks(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) -> Blocks:
+    import dask
+
+    from aucdist.engine.dask import blocks_from_collections, dask_chunks
+
+    if not is_dask(y) or (sample_weight is not None and not is_dask(sample_weight)):
+        raise InputError("X is a dask collection: y and sample_weight must be dask collections too")
+    parts = dask.compute(*(dask.delayed(np.unique)(chunk) for chunk in dask_chunks(y)))
+    estimator.classes_ = two_classes(np.concatenate(parts))
+    blocks = blocks_from_collections(X, y, sample_weight, encode=_EncodeLabels(estimator.classes_[1]))
+    estimator.n_features_in_ = blocks.n_features
+    if hasattr(X, "columns"):
+        estimator.feature_names_in_ = np.asarray(X.columns, dtype=object)
+    return blocks
+
+
+class _EncodeLabels:
+    """Labels to -1 and +1; a class, so that it travels to workers."""
+
+    def __init__(self, positive: Any):
+        self.positive = positive
+
+    def __call__(self, y: np.ndarray) -> np.ndarray:
+        return np.where(y == self.positive, 1, -1)

@@ -1,0 +1,123 @@
+"""What a loss of pairs is: its sum over all pairs and its slopes, from the scores of some rows and the sorted anchors.
+
+The anchors are the rows of the smaller class (`aucdist.solvers.pairs.anchors`). A loss is a function of the margin, the score of
+a pair's positive row minus that of its negative one; scores are mirrored where the negatives are the anchors, so that a margin is
+always an anchor's score minus the score of a row of the larger class.
+
+A new loss is a subclass of `PairLoss` in a file of its own, and an estimator's row ``Solver(partial(pair_lbfgs, loss=...))``
+(`aucdist.solvers.pairs.smooth`). A convex loss with corners, whose minimum is found by cutting planes, is a `CutPairLoss`
+(`aucdist.solvers.pairs.all_pairs`). Losses travel to the blocks: they are frozen dataclasses.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from aucdist.solvers.pairs.anchors import Anchors
+
+
+@dataclass(frozen=True)
+class PairLoss(ABC):
+    """A loss of the margins of pairs.
+
+    Attributes
+    ----------
+    convex : bool
+        If it is, a gradient gives a lower bound on the objective. If not, the slope must have a bounded slope itself, so that
+        the loss is the difference of two convex functions.
+    n_sums : int
+        The running sums of the anchors that it needs, see `sorted_anchors`.
+    centred : bool
+        Whether scores are taken from their median on, because squares of them are summed.
+    """
+
+    convex: ClassVar[bool]
+    n_sums: ClassVar[int]
+    centred: ClassVar[bool] = False
+
+    @abstractmethod
+    def new_tally(self, n_anchors: int) -> np.ndarray:
+        """Return zeros for `sweep` to add to: what the anchors' slopes are made of. The tallies of all blocks add up."""
+
+    @abstractmethod
+    def sweep(
+        self, scores: np.ndarray, weights: np.ndarray, anchors: Anchors, coefs: np.ndarray, tally: np.ndarray
+    ) -> float:
+        """Return the weighted sum of the loss over all pairs of these rows with all anchors.
+
+        Parameters
+        ----------
+        scores, weights : ndarray of shape (n_rows,), float64
+            Rows of the larger class; a pair weighs the product of its rows' weights. A loss over a share of the rows, such as
+            a partial AUC, sets the weights of the others to 0.
+        anchors : Anchors
+        coefs : ndarray of shape (n_rows,), float64
+            Written: the derivative of the sum by each row's score.
+        tally : ndarray
+            Added to.
+        """
+
+    @abstractmethod
+    def anchor_slopes(self, tally: np.ndarray, anchors: Anchors, weights: np.ndarray, order: np.ndarray) -> np.ndarray:
+        """Return the derivative of the sum by each anchor's score, float64 of shape (n_anchors,).
+
+        Parameters
+        ----------
+        tally : ndarray
+            Of all rows of the larger class.
+        anchors : Anchors
+        weights : ndarray of shape (n_anchors,), float64
+        order : ndarray of shape (n_anchors,), int64
+            From `sorted_anchors`. Weights and derivatives are in the order before it.
+        """
+
+    def total(self, scores: np.ndarray, weights: np.ndarray, anchors: Anchors) -> float:
+        """Return the weighted sum of the loss alone; parameters as of `sweep`."""
+        return self.sweep(scores, weights, anchors, np.empty(len(scores)), self.new_tally(len(anchors.scores)))
+
+
+@dataclass(frozen=True)
+class CutPairLoss(PairLoss):
+    """A convex loss, of which cuts can be taken: what cutting planes need beyond value and slopes."""
+
+    convex = True
+
+    @abstractmethod
+    def cut(
+        self, scores: np.ndarray, weights: np.ndarray, anchors: Anchors, coefs: np.ndarray, tally: np.ndarray
+    ) -> tuple[float, float]:
+        """Return the height at zero of the tangent at these scores, and the sum of the loss; parameters as of `sweep`.
+
+        The tangent, ``height + slopes * scores``, is nowhere above the sum. Its height is the dual value of the pairs' dual
+        variables that belong to the slopes, and has to belong to the very same ones, whatever the rounding.
+        """
+
+    @abstractmethod
+    def add_slopes_along(
+        self, start: np.ndarray, end: np.ndarray, weights: np.ndarray, steps: np.ndarray, stride: int,
+        anchors: tuple[np.ndarray, ...], slopes: np.ndarray,
+    ) -> None:  # fmt: skip
+        """Add the derivative of the sum by the step, at several steps between two points.
+
+        Parameters
+        ----------
+        start, end : ndarray of shape (n_rows,), float64
+            The rows' scores at step 0 and at step 1.
+        weights : ndarray of shape (n_rows,), float64
+        steps : ndarray of shape (n_steps,), float64
+            Ascending.
+        stride : int
+            Every how many rows one is looked at.
+        anchors : tuple of ndarray
+            At each step what a search needs, and the running sums of weight and of weight times (end - start).
+        slopes : ndarray of shape (n_steps,), float64
+            Added to.
+        """
+
+    def sweep(
+        self, scores: np.ndarray, weights: np.ndarray, anchors: Anchors, coefs: np.ndarray, tally: np.ndarray
+    ) -> float:
+        """Return the weighted sum of the loss over all pairs of these rows with all anchors; see `PairLoss.sweep`."""
+        return self.cut(scores, weights, anchors, coefs, tally)[1]

@@ -1,0 +1,112 @@
+"""Losses of pairs that have no corners, over all positive-negative pairs, by L-BFGS.
+
+Minimises ``P(w) = lam/2 |w|^2 + mean over all pairs of loss(w.(x_i - x_j))``, a pair weighing w_i w_j where rows have weights.
+The value and the gradient are exact, by the sorted scores of the anchors, the rows of the smaller class
+(`aucdist.solvers.pairs.problem`). As a mean over very many pairs P looks smooth to L-BFGS (`aucdist.solvers.lbfgs`) even where
+the loss's second derivative jumps.
+
+**When to stop.** Where the loss is convex, P is strongly convex by its penalty, so no weights take it below ``P(w) - |g|^2 / (2
+lam)``, g being its gradient: that is the lower bound. Where the loss is not convex, it is the difference of two convex
+functions. With the tangents at w in place of the second one, P becomes a convex function that lies nowhere below it and touches
+it at w, with the same gradient. So the same figure says what a step of the convex-concave procedure (Yuille & Rangarajan, 2003)
+could win from w; it says nothing of weights elsewhere, and the fit ends at a stationary point where it is small.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from aucdist.data.block import Block
+from aucdist.engine.blocks import Blocks, LocalBlocks
+from aucdist.solvers import sample
+from aucdist.solvers.base import Round
+from aucdist.solvers.lbfgs import Curvature, Point, line_search
+from aucdist.solvers.pairs.loss import PairLoss
+from aucdist.solvers.pairs.problem import PairProblem
+
+NEAR = 1e-2
+"""The tolerance to which a sample is solved."""
+
+
+@dataclass(frozen=True)
+class MajorantRound(Round):
+    """A round, and what a convex majorant could still win.
+
+    Attributes
+    ----------
+    majorant_gap : float
+        ``|gradient|^2 / (2 lam)`` as a share of the objective; the relative gap itself where the loss is convex.
+    """
+
+    majorant_gap: float
+
+
+class SmoothPairProblem(PairProblem):
+    """The objective of a smooth loss over all pairs.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        Both classes must be there.
+    loss : PairLoss
+    lam : float
+    """
+
+    def __init__(self, blocks: Blocks, loss: PairLoss, lam: float):
+        super().__init__(blocks, loss)
+        self.lam = lam
+
+    def evaluate(self, w: np.ndarray) -> Point:
+        """Return value and gradient of the objective at w."""
+        value, gradient = self.value_and_gradient(w)
+        return Point(w, value + 0.5 * self.lam * float(w @ w), gradient + self.lam * w)
+
+    def majorant_gap(self, point: Point) -> float:
+        """Return what a convex majorant could win from a point, as a share of the objective."""
+        return float(point.gradient @ point.gradient) / (2.0 * self.lam * point.value)
+
+
+def pair_lbfgs(
+    blocks: Blocks, lam: float, start: np.ndarray | None = None, *, loss: PairLoss, tol: float = 0.0
+) -> Iterator[MajorantRound]:
+    """Go down by L-BFGS until no convex majorant has much to win. Use it for losses without corners.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        Both classes must be there.
+    lam : float
+    start : ndarray of shape (n_features,), optional
+        Where to begin; by default where a sample's fit ends, on small data at zero.
+    loss : PairLoss
+    tol : float
+        For a loss that is not convex: end where a convex majorant at the weights is at most this share of the objective lower
+        anywhere.
+
+    Yields
+    ------
+    MajorantRound
+        The weights, which are better from round to round; a pass for each point that was looked at. The dual value is 0 where
+        the loss is not convex.
+    """
+
+    def on_sample(drawn: Block) -> Iterator[Round]:
+        return pair_lbfgs(LocalBlocks([drawn]), lam, loss=loss, tol=NEAR)
+
+    passes, dual = 1, 0.0
+    if start is None:
+        last, more = sample.solve_on_sample(blocks, on_sample, NEAR if loss.convex else 0.0)
+        start, passes = (None if last is None else last.w), passes + more
+    problem, curvature = SmoothPairProblem(blocks, loss, lam), Curvature()
+    point = problem.evaluate(np.zeros(blocks.n_features) if start is None else start.astype(np.float64))
+    while True:
+        gap = problem.majorant_gap(point)
+        if loss.convex:
+            dual = max(dual, point.value * (1.0 - gap))
+        yield MajorantRound(point.w, point.value, dual, passes, gap, stationary=not loss.convex and gap <= tol)
+        after, n_tries = line_search(problem.evaluate, point, curvature.direction(point.gradient))
+        if after is point:
+            return
+        curvature.remember(point, after)
+        point, passes = after, passes + n_tries
