@@ -14,7 +14,16 @@ EXAMPLES = [
     pytest.param(file, id=file.stem, marks=[pytest.mark.slow] if "local_client" in file.read_text("utf-8") else [])
     for file in sorted((ROOT / "docs" / "examples").glob("*.py"))
 ]
-NO_EXAMPLE = {"SeparationWarning", "IntervalWarning", "Interval", "Difference", "Reliability", "__version__"}
+NO_EXAMPLE = {
+    "SeparationWarning",
+    "IntervalWarning",
+    "Interval",
+    "Estimate",
+    "OperatingPoint",
+    "Difference",
+    "Reliability",
+    "__version__",
+}
 """Public names that are results or warnings of others, whose examples show them."""
 
 
