@@ -120,6 +120,8 @@ class Blocks(ABC):
     another worker.
     """
 
+    _unmapped: "Blocks | None" = None
+
     def __init__(self, infos: Sequence[BlockInfo]):
         if not infos:
             raise InputError("no blocks: the data set has no part to read")
@@ -195,6 +197,11 @@ class Blocks(ABC):
     def same_rows(self) -> "Blocks":
         """The blocks that hold these rows, whatever the rows weigh: what is made of the rows alone is made of those once."""
         return self
+
+    @property
+    def unmapped(self) -> "Blocks":
+        """The blocks of the rows as they came, before a feature map."""
+        return self if self._unmapped is None else self._unmapped
 
     @abstractmethod
     def without_memory(self) -> Self:

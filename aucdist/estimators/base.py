@@ -11,12 +11,17 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError, unknown
 from aucdist.estimators.conditioning import Shift, diagnosis, shifted
 from aucdist.estimators.parameters import Constraints, above_0, at_least_0, check_constraints, count
-from aucdist.estimators.scores import auc_of_rows, scores_of
-from aucdist.estimators.validation import ACCEPTED_ROWS, is_dask, training_blocks
+from aucdist.estimators.scores import auc_of_rows, mapped_rows, scores_of
+from aucdist.estimators.validation import accepted_rows, allows_missing, is_dask, training_blocks
+from aucdist.maps.base import FittedMap
+from aucdist.maps.explain import explanation, shapes_of
+from aucdist.maps.shapes import Additive
+from aucdist.maps.state import expander_of
 from aucdist.solvers.base import REACHED, Callback, Solution, Solver, Status, as_table, solve
 
 REASONS = {
@@ -46,8 +51,10 @@ class BlockClassifier(ClassifierMixin, BaseEstimator):
     tol: float
     max_passes: int
     random_state: int | np.random.RandomState | None
+    features: Any = None
     classes_: np.ndarray
     intercept_: np.ndarray
+    feature_map_: FittedMap
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, callback: Callback | None = None) -> Self:
         """Fit the model.
@@ -126,7 +133,7 @@ class BlockClassifier(ClassifierMixin, BaseEstimator):
         if is_dask(X):
             array = X.to_dask_array() if hasattr(X, "to_dask_array") else X
             return array.rechunk({1: -1}).map_blocks(self.decision_function, dtype=np.float64, drop_axis=1)
-        return self._scores(validate_data(self, X, reset=False, **ACCEPTED_ROWS))
+        return self._scores(validate_data(self, X, reset=False, **accepted_rows(self)))
 
     def predict(self, X: Any) -> Any:
         """Return classes: the positive one where the score is above 0.
@@ -147,6 +154,7 @@ class BlockClassifier(ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = allows_missing(self)
         tags.classifier_tags.multi_class = False
         return tags
 
@@ -165,6 +173,7 @@ class BlockClassifier(ClassifierMixin, BaseEstimator):
             if getattr(self, name) is not None and self.solver not in takers:
                 raise InputError(f"{name} applies to solver {', '.join(takers)}; with {self.solver!r} it must be None")
         check_constraints(self, self._parameter_constraints)
+        expander_of(self.features)
         own = self.solvers[self.solver]
         if own.penalties and (penalty := self.penalty) not in own.penalties:
             able = [name for name, solver in self.solvers.items() if penalty in solver.penalties]
@@ -198,7 +207,24 @@ class BlockClassifier(ClassifierMixin, BaseEstimator):
         if blocks.has_weights and not self.solvers[self.solver].sample_weight:
             able = [name for name, solver in self.solvers.items() if solver.sample_weight]
             raise InputError(f"solver {self.solver!r} takes no sample weights; those that do: {', '.join(able)}")
-        return blocks
+        return self._mapped(blocks)
+
+    def _mapped(self, blocks: Blocks) -> Blocks:
+        """Fit the feature map, if there is to be one, and return the rows as the solver gets them."""
+        expander = expander_of(self.features)
+        if expander is None:
+            self.__dict__.pop("feature_map_", None)
+        elif not (getattr(self, "warm_start", False) and hasattr(self, "feature_map_")):
+            self.feature_map_ = expander.fit_blocks(blocks)
+        mapped = mapped_rows(self, blocks)
+        if mapped.has_codes and not self.solvers[self.solver].takes_codes:
+            able = [name for name, solver in self.solvers.items() if solver.takes_codes]
+            other = f"those that do: {', '.join(able)}" if able else "no solver of this estimator does"
+            raise InputError(
+                f"solver {self.solver!r} takes no codes, which is what features={self.features!r} makes of the rows; {other}. "
+                "Or put the map before the estimator: make_pipeline(BinExpander(), ...) in scikit-learn"
+            )
+        return mapped
 
     def _set_certificate(self, solution: Solution) -> None:
         """Set the attributes that tell how the fit went."""
@@ -223,7 +249,9 @@ class BlockClassifier(ClassifierMixin, BaseEstimator):
         c, ranges = self.certificate_, self.__dict__.pop("_fitted_ranges", None)
         if c.status in REACHED:
             return
-        fault = None if ranges is None else diagnosis(ranges, getattr(self, "feature_names_in_", None))
+        # A feature map scales what it makes.
+        known = ranges is not None and not hasattr(self, "feature_map_")
+        fault = diagnosis(ranges, getattr(self, "feature_names_in_", None)) if known else None
         proved = (
             f"primal and dual value are sure to {c.rounding:.3g} only"
             if c.status == Status.ROUNDING
@@ -304,7 +332,44 @@ class LinearClassifier(BlockClassifier):
         return float(self.intercept_[0])
 
     def _scores(self, X: Any) -> np.ndarray:
-        return scores_of(X, self.coef_[0], self.decision_intercept)
+        return scores_of(X, self.coef_[0], self.decision_intercept, getattr(self, "feature_map_", None))
+
+    def shapes(self) -> Additive:
+        """Return the shape of each feature's contribution to the score, and of each pair's: see `aucdist.maps.shapes`.
+
+        Raises
+        ------
+        InputError
+            If the model has no binned features.
+        """
+        check_is_fitted(self)
+        return shapes_of(self.coef_[0], self.decision_intercept, getattr(self, "feature_map_", None))
+
+    def explain(self, X: Any) -> pd.DataFrame:
+        """Return what each feature, and each pair of features, adds to the score of each row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        DataFrame
+            A column for each contribution, and ``constant``; the sums of its rows are the scores of `decision_function`. A
+            feature of a model of bins contributes its shape, whose mean over the training rows is 0, and otherwise its weight
+            times its value.
+
+        Raises
+        ------
+        InputError
+            For a feature map that mixes features, as landmarks and trees do.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, **accepted_rows(self))
+        known = getattr(self, "feature_names_in_", None)
+        names = [f"x{j}" for j in range(self.n_features_in_)] if known is None else [str(name) for name in known]
+        block = Block.of(X, np.ones(X.shape[0], dtype=np.int8))
+        return explanation(block, names, self.coef_[0], self.decision_intercept, getattr(self, "feature_map_", None))
 
     def _initial_weights(self, n_features: int) -> Any:
         """Return what the solver starts from: the weights of the last fit, or None."""

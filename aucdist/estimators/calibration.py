@@ -17,7 +17,7 @@ from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
 from aucdist.engine.mapped import MappedBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.link import LinkClassifier, SeparationWarning
-from aucdist.estimators.scores import count_scores
+from aucdist.estimators.scores import count_scores, mapped_rows
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.probability import hull_probabilities
 from aucdist.objectives.probability_maps import IsotonicMap, LinkMap, ProbabilityMap
@@ -46,7 +46,7 @@ def calibrated(model: Any, blocks: Blocks) -> ProbabilityMap:
     InputError
         If a class has fewer than two rows.
     """
-    counts = out_of_fold(model, blocks)
+    counts = out_of_fold(model, blocks.unmapped)
     found = isotonic(counts) if model.calibration == "isotonic" else link_map(counts, model.calibration)
     share = counts.n_pos / (counts.n_pos + counts.n_neg)
     return found.corrected(share, model.prior).shifted(-model.decision_intercept)
@@ -61,7 +61,8 @@ def out_of_fold(model: Any, blocks: Blocks) -> ScoreCounts:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the fit of all rows gives the warning
             other.fit(MappedBlocks(blocks, Side(folds, number, held_out=False)))
-        counts.append(count_scores(MappedBlocks(blocks, Side(folds, number, held_out=True)), other.coef_[0]))
+        held_out = MappedBlocks(blocks, Side(folds, number, held_out=True))
+        counts.append(count_scores(mapped_rows(other, held_out), other.coef_[0]))
     total = counts[0]
     for more in counts[1:]:
         total = total + more

@@ -76,6 +76,10 @@ class HingeClassifier(LinearClassifier):
     radius : float or None, default=None
         ``psa`` needs it: the largest sum of absolute weights, without the intercept. Where it is that of the minimum, ``psa``
         finds the minimum.
+    features : str, dict, map or None, default=None
+        A feature map that is fitted to the training rows, whose basis functions the weights are of: ``"bins"``, ``"nystroem"``,
+        ``"leaves"``, a dict such as ``{"map": "bins", "pairs": 20}``, or a transformer of `aucdist.maps`. Edges, landmarks and
+        trees are given to the certificate, not part of what it proves.
 
     Attributes
     ----------
@@ -90,6 +94,8 @@ class HingeClassifier(LinearClassifier):
     history_ : DataFrame
         A row per round: round, passes, seconds, primal, dual, relative_gap, and zeros: the share of weights that are 0.
     n_passes_ : int
+    feature_map_ : FittedMap
+        With `features`.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Where X has column names.
@@ -114,9 +120,11 @@ class HingeClassifier(LinearClassifier):
         "sdcd": Solver(hinge_sdcd, random=True, penalties=("l2",), resumes=True, penalises_intercept=True),
         "cdcd": Solver(hinge_cdcd, penalties=("l2",), resumes=True, penalises_intercept=True),
         "scd": Solver(hinge_scd, ("eta", "average"), random=True, penalties=L1_OR_L2),
-        "comid": Solver(hinge_comid, ("eta", "average"), penalties=L1_OR_L2),
-        "rda": Solver(hinge_rda, ("eta", "average"), penalties=L1_OR_L2),
-        "psa": Solver(hinge_psa, ("eta", "average", "radius"), penalties=("l1",), check=_check_radius),
+        "comid": Solver(hinge_comid, ("eta", "average"), penalties=L1_OR_L2, takes_codes=True),
+        "rda": Solver(hinge_rda, ("eta", "average"), penalties=L1_OR_L2, takes_codes=True),
+        "psa": Solver(
+            hinge_psa, ("eta", "average", "radius"), penalties=("l1",), check=_check_radius, takes_codes=True
+        ),
         "pegasos": Solver(hinge_pegasos, ("average",), random=True, penalties=("l2",)),
     }
     _parameter_constraints: ClassVar[Constraints] = {
@@ -145,10 +153,12 @@ class HingeClassifier(LinearClassifier):
         eta: float | str | None = None,
         average: bool | None = None,
         radius: float | None = None,
+        features: Any = None,
     ):
         super().__init__(
             lam=lam, solver=solver, tol=tol, max_passes=max_passes, random_state=random_state, warm_start=warm_start  # type: ignore[arg-type]
         )  # fmt: skip
+        self.features = features
         self.penalty = penalty
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight

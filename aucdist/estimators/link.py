@@ -91,6 +91,10 @@ class LinkClassifier(LinearClassifier):
         ``"map"``: rounds at most, None for until it settles. ``"bayes"``: rounds of EM, None for 10.
     shape_samples : int or None, default=None
         ``"bayes"``: samples in the first round, the last has twice as many; None for 10 000.
+    features : str, dict, map or None, default=None
+        A feature map that is fitted to the training rows, whose basis functions the weights are of: ``"bins"``, ``"nystroem"``,
+        ``"leaves"``, a dict such as ``{"map": "bins", "pairs": 20}``, or a transformer of `aucdist.maps`. Edges, landmarks and
+        trees are given to the certificate, not part of what it proves.
 
     Attributes
     ----------
@@ -115,6 +119,8 @@ class LinkClassifier(LinearClassifier):
     history_ : DataFrame
         A row per round: round, passes, seconds, primal, dual, relative_gap. Looking for xi is not in it.
     n_passes_ : int
+    feature_map_ : FittedMap
+        With `features`.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Where X has column names.
@@ -130,9 +136,9 @@ class LinkClassifier(LinearClassifier):
     """
 
     solvers: ClassVar[dict[str, Solver]] = {
-        "newton": Solver(newton),
-        "lipschitz": Solver(lipschitz, ("momentum",), check=_check_curvature),
-        "gradient": Solver(gradient),
+        "newton": Solver(newton, takes_codes=True),
+        "lipschitz": Solver(lipschitz, ("momentum",), check=_check_curvature, takes_codes=True),
+        "gradient": Solver(gradient, takes_codes=True),
     }
     _parameter_constraints: ClassVar[Constraints] = {
         **LinearClassifier._parameter_constraints,
@@ -166,10 +172,12 @@ class LinkClassifier(LinearClassifier):
         momentum: bool | None = None,
         shape_rounds: int | None = None,
         shape_samples: int | None = None,
+        features: Any = None,
     ):
         super().__init__(
             lam=lam, solver=solver, tol=tol, max_passes=max_passes, random_state=random_state, warm_start=warm_start
         )
+        self.features = features
         self.link = link
         self.loss = loss
         self.xi = xi

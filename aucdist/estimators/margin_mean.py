@@ -89,6 +89,9 @@ class MarginMeanClassifier(BlockClassifier):
         leaves them, as the paper does. Sparse rows are not centred.
     random_state : int, RandomState or None, default=None
         Of the sampler ``"auto"``, the directions, and the rows drawn.
+    features : str, dict, map or None, default=None
+        A feature map that is fitted to the training rows before anything else and makes dense rows: ``"nystroem"``, with its
+        parameters in a dict, or a transformer of `aucdist.maps`.
 
     Attributes
     ----------
@@ -114,6 +117,8 @@ class MarginMeanClassifier(BlockClassifier):
     history_ : DataFrame
         A row per round: round, passes, seconds, primal, dual, relative_gap.
     n_passes_ : int
+    feature_map_ : FittedMap
+        With `features`.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Where X has column names.
@@ -169,6 +174,7 @@ class MarginMeanClassifier(BlockClassifier):
         gram_bytes: int | None = None,
         scale: str | None = "standard",
         random_state: int | np.random.RandomState | None = None,
+        features: Any = None,
     ):
         self.kernel = kernel
         self.solver = solver
@@ -185,6 +191,7 @@ class MarginMeanClassifier(BlockClassifier):
         self.gram_bytes = gram_bytes
         self.scale = scale
         self.random_state = random_state
+        self.features = features
 
     _scaling: Preprocessor
     sample_counts_: tuple[int, int]
@@ -327,6 +334,8 @@ class MarginMeanClassifier(BlockClassifier):
         return self._auc
 
     def _scores(self, X: Any) -> np.ndarray:
+        if hasattr(self, "feature_map_"):
+            X = self.feature_map_.encode(Block.of(X, np.ones(X.shape[0], dtype=np.int8))).X
         if hasattr(self, "coef_"):
             return scores_of(X, self.coef_[0], self.decision_intercept)
         return self._machine().scores(Block.of(X, np.ones(X.shape[0]))) + self.decision_intercept

@@ -55,6 +55,8 @@ class OnlineClassifier(RankingClassifier):
         self.check_parameters()
         if self.calibration is not None:
             raise InputError("calibration needs all rows at once: take `fit`, or calibration=None with partial_fit")
+        if self.features is not None:
+            raise InputError("features needs all rows at once: take `fit`, or map each batch before partial_fit")
         first = not hasattr(self, "classes_")
         if first and classes is None:
             raise InputError("the first call of partial_fit needs `classes`: both labels, the larger one positive")

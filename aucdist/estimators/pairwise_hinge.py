@@ -82,6 +82,10 @@ class PairwiseHingeClassifier(OnlineClassifier):
     prior : float or None, default=None
         With `calibration`: the share of positives among the rows to come, where it is not that among the training rows, as after
         undersampling.
+    features : str, dict, map or None, default=None
+        A feature map that is fitted to the training rows, whose basis functions the weights are of: ``"bins"``, ``"nystroem"``,
+        ``"leaves"``, a dict such as ``{"map": "bins", "pairs": 20}``, or a transformer of `aucdist.maps`. Edges, landmarks and
+        trees are given to the certificate, not part of what it proves.
 
     Attributes
     ----------
@@ -98,6 +102,8 @@ class PairwiseHingeClassifier(OnlineClassifier):
     probability_ : ProbabilityMap
         With `calibration`: from `decision_function` to probabilities.
     n_passes_ : int
+    feature_map_ : FittedMap
+        With `features`.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Where X has column names.
@@ -123,7 +129,7 @@ class PairwiseHingeClassifier(OnlineClassifier):
 
     of_pairs = True
     solvers: ClassVar[dict[str, Solver]] = {
-        "all-pairs": Solver(_all_pairs, ("penalty",), ignores_zero_weight=True, path=_all_pairs_path),
+        "all-pairs": Solver(_all_pairs, ("penalty",), ignores_zero_weight=True, path=_all_pairs_path, takes_codes=True),
         "sdcd": Solver(sdcd, DUAL_OPTIONS, random=True, sample_weight=False, resumes=True),
         "sdcd-perm": Solver(sdcd_perm, DUAL_OPTIONS, random=True, sample_weight=False, resumes=True),
         "msgd": Solver(
@@ -162,10 +168,12 @@ class PairwiseHingeClassifier(OnlineClassifier):
         n_pairs: float | None = None,
         calibration: str | None = None,
         prior: float | None = None,
+        features: Any = None,
     ):
         super().__init__(
             lam=lam, solver=solver, tol=tol, max_passes=max_passes, random_state=random_state, warm_start=warm_start
         )
+        self.features = features
         self.calibration = calibration
         self.prior = prior
         self.penalty = penalty

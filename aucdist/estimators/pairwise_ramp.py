@@ -1,6 +1,6 @@
 """The pairwise ramp: the AUC itself, smoothed, over all positive-negative pairs."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -41,6 +41,10 @@ class PairwiseRampClassifier(RankingClassifier):
     prior : float or None, default=None
         With `calibration`: the share of positives among the rows to come, where it is not that among the training rows, as after
         undersampling.
+    features : str, dict, map or None, default=None
+        A feature map that is fitted to the training rows, whose basis functions the weights are of: ``"bins"``, ``"nystroem"``,
+        ``"leaves"``, a dict such as ``{"map": "bins", "pairs": 20}``, or a transformer of `aucdist.maps`. Edges, landmarks and
+        trees are given to the certificate, not part of what it proves.
 
     Attributes
     ----------
@@ -61,6 +65,8 @@ class PairwiseRampClassifier(RankingClassifier):
     probability_ : ProbabilityMap
         With `calibration`: from `decision_function` to probabilities.
     n_passes_ : int
+    feature_map_ : FittedMap
+        With `features`.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Where X has column names.
@@ -80,7 +86,9 @@ class PairwiseRampClassifier(RankingClassifier):
     """
 
     of_pairs = True
-    solvers: ClassVar[dict[str, Solver]] = {"lbfgs": Solver(pair_ramp, takes_tol=True, ignores_zero_weight=True)}
+    solvers: ClassVar[dict[str, Solver]] = {
+        "lbfgs": Solver(pair_ramp, takes_tol=True, ignores_zero_weight=True, takes_codes=True)
+    }
 
     def __init__(
         self,
@@ -93,10 +101,12 @@ class PairwiseRampClassifier(RankingClassifier):
         warm_start: bool = False,
         calibration: str | None = None,
         prior: float | None = None,
+        features: Any = None,
     ):
         super().__init__(
             lam=lam, solver=solver, tol=tol, max_passes=max_passes, random_state=random_state, warm_start=warm_start
         )
+        self.features = features
         self.calibration = calibration
         self.prior = prior
 

@@ -79,6 +79,10 @@ class PairwiseSquareClassifier(OnlineClassifier):
     prior : float or None, default=None
         With `calibration`: the share of positives among the rows to come, where it is not that among the training rows, as after
         undersampling.
+    features : str, dict, map or None, default=None
+        A feature map that is fitted to the training rows, whose basis functions the weights are of: ``"bins"``, ``"nystroem"``,
+        ``"leaves"``, a dict such as ``{"map": "bins", "pairs": 20}``, or a transformer of `aucdist.maps`. Edges, landmarks and
+        trees are given to the certificate, not part of what it proves.
 
     Attributes
     ----------
@@ -96,6 +100,8 @@ class PairwiseSquareClassifier(OnlineClassifier):
     probability_ : ProbabilityMap
         With `calibration`: from `decision_function` to probabilities.
     n_passes_ : int
+    feature_map_ : FittedMap
+        With `features`.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Where X has column names.
@@ -118,7 +124,7 @@ class PairwiseSquareClassifier(OnlineClassifier):
 
     of_pairs = True
     solvers: ClassVar[dict[str, Solver]] = {
-        "exact": Solver(exact),
+        "exact": Solver(exact, takes_codes=True),
         "svrg": Solver(svrg, random=True),
         "tpauc": Solver(
             tpauc.tpauc, ("eta", "epochs", "factor", "class_means"), random=True, learn=_learn_with_means
@@ -149,10 +155,12 @@ class PairwiseSquareClassifier(OnlineClassifier):
         rank: int | str | None = None,
         calibration: str | None = None,
         prior: float | None = None,
+        features: Any = None,
     ):
         super().__init__(
             lam=lam, solver=solver, tol=tol, max_passes=max_passes, random_state=random_state, warm_start=warm_start
         )
+        self.features = features
         self.calibration = calibration
         self.prior = prior
         self.eta = eta
@@ -183,6 +191,8 @@ class PairwiseSquareClassifier(OnlineClassifier):
         """
         if self.solvers[self.solver].rounds is not exact:
             raise InputError(f"path applies to solver exact, not to {self.solver!r}")
+        if self.features is not None:
+            raise InputError("path returns weights alone, without their feature map: transform X by the map first")
         for lam in lams:
             clone(self).set_params(lam=lam).check_parameters()
         blocks, _ = shifted(clone(self)._validated_blocks(X, y, sample_weight))

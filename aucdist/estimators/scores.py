@@ -8,6 +8,7 @@ from aucdist.data.block import Block, as_rows, rows_at
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.estimators.validation import is_dask
 from aucdist.kernels.rows import project
+from aucdist.maps.base import FittedMap, encoded
 from aucdist.metrics.auc import auc
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.objectives.probability_maps import ProbabilityMap
@@ -16,7 +17,13 @@ FEW = 4096
 """Rows of a block that are looked at first, to see that the classes are not separated."""
 
 
-def scores_of(X: Any, w: np.ndarray, intercept: float = 0.0) -> np.ndarray:
+def mapped_rows(model: Any, blocks: Blocks) -> Blocks:
+    """Return blocks of rows as the weights of a model score them: mapped, if it has a feature map."""
+    fitted = getattr(model, "feature_map_", None)
+    return blocks if fitted is None else encoded(blocks, fitted)
+
+
+def scores_of(X: Any, w: np.ndarray, intercept: float = 0.0, fitted: FittedMap | None = None) -> np.ndarray:
     """Return ``X w + intercept``, summed in float64.
 
     Parameters
@@ -24,13 +31,16 @@ def scores_of(X: Any, w: np.ndarray, intercept: float = 0.0) -> np.ndarray:
     X : ndarray or scipy sparse matrix or array of shape (n_samples, n_features)
     w : ndarray of shape (n_features,), float64
     intercept : float
+    fitted : FittedMap, optional
+        The map that turns X into what w are the weights of.
 
     Returns
     -------
     ndarray of shape (n_samples,), float64
     """
     out = np.empty(X.shape[0])
-    project(as_rows(X), w, out)
+    rows = as_rows(X) if fitted is None else fitted.encode(Block.of(X, np.ones(X.shape[0], dtype=np.int8))).rows
+    project(rows, w, out)
     return out + intercept
 
 

@@ -53,6 +53,10 @@ class UnivariateRankingClassifier(OnlineClassifier):
     prior : float or None, default=None
         With `calibration`: the share of positives among the rows to come, where it is not that among the training rows, as after
         undersampling.
+    features : str, dict, map or None, default=None
+        A feature map that is fitted to the training rows, whose basis functions the weights are of: ``"bins"``, ``"nystroem"``,
+        ``"leaves"``, a dict such as ``{"map": "bins", "pairs": 20}``, or a transformer of `aucdist.maps`. Edges, landmarks and
+        trees are given to the certificate, not part of what it proves.
 
     Attributes
     ----------
@@ -70,6 +74,8 @@ class UnivariateRankingClassifier(OnlineClassifier):
     probability_ : ProbabilityMap
         With `calibration`: from `decision_function` to probabilities.
     n_passes_ : int
+    feature_map_ : FittedMap
+        With `features`.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Where X has column names.
@@ -114,10 +120,12 @@ class UnivariateRankingClassifier(OnlineClassifier):
         epochs: int | None = None,
         calibration: str | None = None,
         prior: float | None = None,
+        features: Any = None,
     ):
         super().__init__(
             lam=lam, solver=solver, tol=tol, max_passes=max_passes, random_state=random_state, warm_start=warm_start
         )
+        self.features = features
         self.calibration = calibration
         self.prior = prior
         self.eta = eta

@@ -10,9 +10,24 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, LocalBlocks
 from aucdist.errors import InputError
+from aucdist.maps.state import expander_of
 
 ACCEPTED_ROWS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 """The keywords of `validate_data`: CSR or dense, float32 stays float32."""
+
+
+def allows_missing(estimator: Any) -> bool:
+    """Tell whether the estimator's feature map has a place for missing values; False without a map, and for a wrong one."""
+    try:
+        expander = expander_of(estimator.features)
+    except InputError:
+        return False
+    return expander is not None and expander.allows_missing
+
+
+def accepted_rows(estimator: Any) -> dict[str, Any]:
+    """Return the keywords of `validate_data` for the rows of an estimator."""
+    return {**ACCEPTED_ROWS, "ensure_all_finite": "allow-nan" if allows_missing(estimator) else True}
 
 
 def is_dask(thing: Any) -> bool:
@@ -65,7 +80,7 @@ def training_blocks(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any
         return X
     if is_dask(X):
         return _dask_blocks(estimator, X, y, sample_weight)
-    X, y = validate_data(estimator, X, y, **ACCEPTED_ROWS)
+    X, y = validate_data(estimator, X, y, **accepted_rows(estimator))
     if y.dtype.kind not in "biu":  # whole numbers are classes, and the check would take longer than a small fit
         check_classification_targets(y)
     estimator.classes_ = two_classes(y)

@@ -67,6 +67,10 @@ class FittedMap(ABC):
     def names(self, features: Sequence[str]) -> list[str]:
         """Return a name for each basis function, given those of the features."""
 
+    @abstractmethod
+    def check(self) -> None:
+        """Raise an InputError, or any ValueError, TypeError or IndexError, if the parts do not fit together: see `state`."""
+
     def check_width(self, block: Block) -> None:
         """Raise an InputError if the block has another number of features than the training rows."""
         if block.n_features != self.n_features_in:
@@ -93,9 +97,13 @@ class Encoded:
 
 def encoded(blocks: Blocks, fitted: FittedMap) -> Blocks:
     """Return the rows encoded, where they lie: kept beside rows in memory, made anew of rows that are read for each step."""
+    found: Blocks
     if blocks.lasting or blocks.same_rows.lasting:  # codes of a fold are kept too: they are small
-        return MappedBlocks(blocks, Encoded(fitted))
-    return PassingBlocks(blocks, Encoded(fitted), same_columns=False)
+        found = MappedBlocks(blocks, Encoded(fitted))
+    else:
+        found = PassingBlocks(blocks, Encoded(fitted), same_columns=False)
+    found._unmapped = blocks
+    return found
 
 
 class Expander(TransformerMixin, BaseEstimator):

@@ -119,6 +119,24 @@ class BinMap(FittedMap):
             out[:, len(self.used) + k] = cells[a] * np.uint8(self.grid_size(b)) + cells[b]
         return out
 
+    def check(self) -> None:
+        """Raise an InputError if the parts do not fit together; the kernels do not look at what codes say."""
+        d, basis_known = self.n_features_in, self.basis in BASES and self.linear in LINEAR
+        if not basis_known or len(self.bins) != d or self.missing.shape != (d,) or self.missing.dtype != bool:
+            raise InputError("the bins are not those of all features")
+        for bins in self.bins:
+            edges, means, shares = bins.edges, bins.means, bins.shares
+            if not len(edges) + 1 == len(means) == len(shares) <= MOST_BINS or not (np.diff(edges) > 0).all():
+                raise InputError("the edges of a feature do not ascend, or are not those of its bins")
+            if any(a.dtype != np.float64 or a.ndim != 1 or not np.isfinite(a).all() for a in (edges, means, shares)):
+                raise InputError("an edge, a mean or a share of a feature's bins is not a finite float64")
+        check_positive("strength", self.strength)
+        check_positive("pair_strength", self.pair_strength)
+        if self.pairs.dtype != np.int64 or self.pairs.ndim != 2 or self.pairs.shape[1] != 2:
+            raise InputError("the pairs are not pairs of features")
+        if not np.isin(self.pairs, self.used).all():
+            raise InputError("a pair has a feature that is not there, or has one value")
+
     def names(self, features: Sequence[str]) -> list[str]:
         """Return a name for each basis function."""
         names = [features[j] + tail for j, part in zip(self.used, self.parts, strict=False) for tail in part.names]

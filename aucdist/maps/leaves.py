@@ -9,6 +9,7 @@ import numpy as np
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks
+from aucdist.errors import InputError
 from aucdist.extras import load_optional
 from aucdist.kernels.codes import BinRows, CodeBasis
 from aucdist.maps.base import Expander, FittedMap, check_integer, check_positive
@@ -17,6 +18,7 @@ from aucdist.maps.edges import draw_rows
 
 MOST_ROWS = 2**18
 """The trees are grown on at most about so many rows of each class, which come to the client."""
+MOST_LEAVES = 255
 SPREAD = 10.0
 """A leaf's indicator has the value ``sqrt(SPREAD / trees)``."""
 
@@ -69,8 +71,17 @@ class LeafMap(FittedMap):
         if block.n_samples and self.used:
             # One thread: a worker has as many of its own as it may use.
             leaves = self.booster.predict(block.X, pred_leaf=True, num_threads=1)
-            codes[:] = leaves.reshape(block.n_samples, -1)[:, list(self.used)]
+            leaves = leaves.reshape(block.n_samples, -1)[:, list(self.used)]
+            if (leaves >= [self.n_leaves[tree] for tree in self.used]).any():
+                raise InputError("the trees have more leaves than the feature map says")
+            codes[:] = leaves
         return replace(block, rows=BinRows(codes, self.code_basis))
+
+    def check(self) -> None:
+        """Raise an InputError if the parts do not fit together."""
+        sizes = all(isinstance(n, int) and 1 <= n <= MOST_LEAVES for n in self.n_leaves)
+        if not sizes or not isinstance(self.model, str) or any(not 0 <= k < len(self.n_leaves) for k in self.used):
+            raise InputError("the leaves are not those of the trees")
 
     def names(self, features: Sequence[str]) -> list[str]:
         """Return a name for each leaf."""
@@ -126,7 +137,12 @@ class LeafExpander(Expander):
 
     def check_parameters(self) -> None:
         """Raise an InputError for a parameter outside its range."""
-        bounds = {"trees": (1, 10_000), "leaves": (2, 255), "min_rows": (1, 2**31 - 1), "random_state": (0, 2**31 - 1)}
+        bounds = {
+            "trees": (1, 10_000),
+            "leaves": (2, MOST_LEAVES),
+            "min_rows": (1, 2**31 - 1),
+            "random_state": (0, 2**31 - 1),
+        }
         for name, (least, most) in bounds.items():
             check_integer(name, getattr(self, name), least, most)
         check_positive("learning_rate", self.learning_rate, 1.0)

@@ -72,6 +72,17 @@ class NystroemFeatures(FittedMap):
                 part[:, first:] = LINEAR_SCALE * x
         return block.with_X(out)
 
+    def check(self) -> None:
+        """Raise an InputError if the parts do not fit together."""
+        m, d = self.landmarks.shape
+        shapes = (self.shift.shape, self.factor.shape, self.directions.shape[:1])
+        if d != self.n_features_in or shapes != ((d,), (d,), (m,)) or self.linear not in LINEAR:
+            raise InputError("landmarks, scaling and directions are not of one size")
+        check_positive("sigma", self.sigma)
+        for array in (self.shift, self.factor, self.landmarks, self.directions):
+            if array.dtype != np.float64 or not np.isfinite(array).all():
+                raise InputError("a number is not a finite float64")
+
     def scaled(self, X: np.ndarray) -> np.ndarray:
         """Return scaled features."""
         return np.asarray((X - self.shift) * self.factor)

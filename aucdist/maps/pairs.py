@@ -13,7 +13,7 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary, without_rows
 from aucdist.errors import InputError
-from aucdist.kernels.codes import BinRows, pair_histograms
+from aucdist.kernels.codes import BinRows, expand, pair_histograms
 from aucdist.kernels.rows import project
 from aucdist.maps.base import encoded
 from aucdist.solvers.base import solve
@@ -108,9 +108,12 @@ def _compared(fitted: Any, w: np.ndarray) -> np.ndarray:
     n = len(fitted.used)
     if n <= MOST_COMPARED:
         return np.arange(n)
-    from aucdist.maps.shapes import spreads
-
-    return np.sort(np.argsort(-spreads(fitted, w), kind="stable")[:MOST_COMPARED])
+    tables = np.split(expand(fitted.code_basis, w), fitted.code_basis.starts[1:-1])
+    spreads = np.empty(n)
+    for k, j in enumerate(fitted.used):
+        values, shares = tables[k][int(fitted.missing[j]) :], fitted.bins[j].shares
+        spreads[k] = shares @ (values - shares @ values) ** 2
+    return np.sort(np.argsort(-spreads, kind="stable")[:MOST_COMPARED])
 
 
 def pair_scores(rows: Blocks, w: np.ndarray, compared: np.ndarray, tables: tuple[np.ndarray, ...]) -> np.ndarray:

@@ -13,6 +13,7 @@ from aucdist.extras import load_optional
 from aucdist.metrics import auc as measures
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.report import plots
+from aucdist.report.additive import AdditiveModel, additive_section
 from aucdist.report.search import search_section
 from aucdist.report.text import (
     auc_text,
@@ -66,6 +67,10 @@ class Report:
         The search for the shape of the GEV link: `xi_trace_` of a LinkClassifier.
     of_pairs : bool
         Whether the objective is a mean over pairs rather than over rows.
+    additive : AdditiveModel, optional
+        The shapes of a model of binned features, which are shown in place of its weights.
+    map_name : str, optional
+        The feature map of the model: the certificate is given the map.
     """
 
     title: str
@@ -84,6 +89,8 @@ class Report:
     probabilities: ScoreCounts | None = None
     shape: pd.DataFrame | None = None
     of_pairs: bool = True
+    additive: AdditiveModel | None = None
+    map_name: str | None = None
 
 
 def render_run_page(report: Report) -> str:
@@ -112,6 +119,7 @@ def render_run_page(report: Report) -> str:
         reliability=None if report.probabilities is None else _reliability(report.probabilities),
         shape=None if report.shape is None else _shape(report.shape),
         search=None if report.search is None else search_section(report.search),
+        additive=None if report.additive is None else additive_section(report.additive),
         weights=_weights(report.weights),
         n_weights=f"{len(report.weights):,}",
         data=_data_rows(report.data),
@@ -188,9 +196,14 @@ def _verdict(report: Report, shown: ScoreCounts, which: str, interval: measures.
     found = [
         f"Of a positive and a negative {which} row, the positive one scores higher {_frequency_text(area)}: "
         f"AUC {texts[0]}{between}.",
-        f"The objective is {certificate_text(report.run['certificate'], _population_text(report))}.",
+        f"The objective is {certificate_text(report.run['certificate'], _population_text(report))}{_given(report)}.",
     ]
     return found if report.search is None else [*found, search_verdict(report.search)]
+
+
+def _given(report: Report) -> str:
+    """Return what the certificate takes for given."""
+    return "" if report.map_name is None else f", given the feature map {report.map_name}: other maps may do better"
 
 
 def _frequency_text(share: float) -> str:

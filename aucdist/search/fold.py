@@ -10,7 +10,7 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.path import lam_path
-from aucdist.estimators.scores import count_scores
+from aucdist.estimators.scores import count_scores, mapped_rows
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.measures import Measure
 from aucdist.search.grid import Point
@@ -64,7 +64,8 @@ def value_of(model: Any, blocks: Blocks, measure: Measure) -> float:
     """
     if hasattr(model, "coef_"):
         # Without the intercept, which could round two scores into one.
-        counts, threshold, shift = count_scores(blocks, model.coef_[0]), model.threshold_, model.decision_intercept
+        counts = count_scores(mapped_rows(model, blocks), model.coef_[0])
+        threshold, shift = model.threshold_, model.decision_intercept
     else:
         counts, threshold, shift = blocks.without_memory().reduce(_count_decisions, model)["counts"], 0.0, 0.0
     if measure.needs == "probability":

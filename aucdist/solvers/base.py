@@ -164,6 +164,8 @@ class Solver:
         It can weigh rows.
     ignores_zero_weight : bool
         A row of weight 0 is as good as absent, to the last bit: a fold can mask its rows instead of copying them.
+    takes_codes : bool
+        It sees rows through the row kernels only, so that they may be codes of a feature map.
     penalties : tuple of str
         Those it can minimise with, of the values of the estimator's parameter ``penalty``; where there are several it takes the
         keyword ``penalty``.
@@ -186,6 +188,7 @@ class Solver:
     takes_tol: bool = False
     sample_weight: bool = True
     ignores_zero_weight: bool = False
+    takes_codes: bool = False
     penalties: tuple[str, ...] = ()
     resumes: bool = False
     penalises_intercept: bool = False

@@ -17,7 +17,6 @@ from aucdist.kernels.rows import project
 from aucdist.maps import BinExpander
 from aucdist.maps.base import encoded
 from aucdist.maps.edges import bins_of
-from aucdist.maps.shapes import feature_shapes
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import all_pairs
 
@@ -218,22 +217,3 @@ def test_an_additive_model_parts_what_a_line_does_not():
     w = solve(all_pairs(encoded(blocks, fitted), 1e-3), tol=1e-2, max_passes=100).w
     assert roc_auc_score(truth, other @ linear) < 0.6
     assert roc_auc_score(truth, scored(fitted, w, other)) > 0.95
-
-
-def test_shapes_add_up_to_the_score():
-    X, y = rows(600)
-    X[::9, 4] = np.nan
-    fitted = BinExpander(bins=12).fit_blocks(blocks_of(X, y, 1))
-    w = np.random.default_rng(0).normal(size=fitted.n_features_out)
-    total = np.zeros(len(X))
-    for shape in feature_shapes(fitted, w):
-        x = X[:, shape.feature]
-        there = ~np.isnan(x)
-        code = np.searchsorted(shape.edges, x[there], side="left")
-        total[there] += shape.values[code]
-        assert shape.values @ shape.shares == pytest.approx(0.0, abs=1e-12)
-        assert shape.spread == pytest.approx(np.std(shape.values[code]), rel=1e-9)
-        if shape.missing is not None:
-            total[~there] += shape.missing
-    scores = scored(fitted, w, X)
-    np.testing.assert_allclose(total - total[0], scores - scores[0], rtol=1e-10, atol=1e-10)

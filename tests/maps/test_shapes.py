@@ -1,0 +1,99 @@
+import numpy as np
+import pytest
+
+from aucdist.data.block import Block
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.kernels.rows import project
+from aucdist.maps import BinExpander
+from aucdist.maps.shapes import additive, contributions, points_table
+
+
+def rows(n=900, seed=0):
+    r = np.random.default_rng(seed)
+    X = np.column_stack(
+        (r.normal(size=n), r.integers(0, 4, n), np.full(n, 2.0), r.exponential(size=n), r.normal(size=n))
+    )
+    X[::9, 3] = np.nan
+    y = np.where(X[:, 0] * X[:, 4] + 0.2 * r.normal(size=n) > 0.0, 1, -1)
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def model():
+    X, y = rows()
+    fitted = BinExpander(bins=40, pairs=3).fit_blocks(LocalBlocks([Block.of(X, y)]))
+    assert len(fitted.pairs) == 3
+    return fitted, np.random.default_rng(1).normal(size=fitted.n_features_out)
+
+
+def test_contributions_add_up_to_the_score(model):
+    fitted, w = model
+    X, y = rows(seed=4)
+    block = Block.of(X, y)
+    scores = np.empty(len(X))
+    project(fitted.encode(block).rows, w, scores)
+    parts = additive(fitted, w, 0.7)
+    found = contributions(fitted, parts, block)
+    assert found.shape == (len(X), 4 + 3)
+    np.testing.assert_allclose(found.sum(axis=1) + parts.constant, scores + 0.7, rtol=1e-11, atol=1e-11)
+    assert parts.names(["a", "b", "c", "d", "e"])[:4] == ["a", "b", "d", "e"]
+
+
+def test_shapes_are_centred_and_in_the_features_units(model):
+    fitted, w = model
+    X, y = rows()
+    parts = additive(fitted, w)
+    found = contributions(fitted, parts, Block.of(X, y))
+    for k, shape in enumerate(parts.shapes):
+        x = X[:, shape.feature]
+        there = ~np.isnan(x)
+        np.testing.assert_array_equal(found[there, k], shape.values[np.searchsorted(shape.edges, x[there])])
+        assert found[there, k].mean() == pytest.approx(0.0, abs=1e-12)
+        assert found[there, k].std() == pytest.approx(shape.spread, rel=1e-9)
+        assert (shape.missing is not None) == (not there.all())
+        if shape.missing is not None:
+            assert (found[~there, k] == shape.missing).all()
+
+
+def test_pairs_say_nothing_of_one_feature_alone(model):
+    fitted, w = model
+    X, y = rows()
+    parts = additive(fitted, w)
+    found = contributions(fitted, parts, Block.of(X, y))
+    for k, pair in enumerate(parts.pairs):
+        np.testing.assert_allclose(pair.shares[0] @ pair.values, 0.0, atol=1e-12)
+        np.testing.assert_allclose(pair.values @ pair.shares[1], 0.0, atol=1e-12)
+        at = []
+        for j, edges, missing in zip(pair.features, pair.edges, pair.missing, strict=True):
+            x = X[:, j]
+            at.append(np.where(np.isnan(x), 0, np.searchsorted(edges, x) + missing))
+        assert pair.values.shape == tuple(len(e) + 1 + m for e, m in zip(pair.edges, pair.missing, strict=True))
+        np.testing.assert_array_equal(found[:, 4 + k], pair.values[at[0], at[1]])
+
+
+def test_points_run_from_nothing_to_the_total():
+    X, y = rows()
+    fitted = BinExpander(bins=10).fit_blocks(LocalBlocks([Block.of(X, y)]))
+    w = np.random.default_rng(2).normal(size=fitted.n_features_out)
+    parts = additive(fitted, w)
+    table = points_table(parts, ["a", "b", "c", "d", "e"])
+    assert list(table.columns) == ["feature", "above", "up to", "points", "share"]
+    by_feature = table.groupby("feature")["points"]
+    assert (by_feature.min() == 0.0).all()
+    assert by_feature.max().sum() == pytest.approx(100.0, abs=0.3)
+    assert table[table["above"].isna()]["feature"].tolist() == ["d"]
+    # Points rank rows as scores do, but for rounding.
+    shape = parts.shapes[0]
+    mine = table[table["feature"] == "a"]
+    scale = 100.0 / sum(np.ptp(s.cells) for s in parts.shapes)
+    for x in X[:30, 0]:
+        row = mine[(mine["above"] < x) & (x <= mine["up to"])]
+        expected = (shape.values[np.searchsorted(shape.edges, x)] - shape.values.min()) * scale
+        assert row["points"].item() == pytest.approx(expected, abs=0.051)
+    assert mine["share"].sum() == pytest.approx(1.0)
+
+
+def test_a_model_of_nothing_has_no_points():
+    fitted = BinExpander().fit_blocks(LocalBlocks([Block.of(*rows())]))
+    table = points_table(additive(fitted, np.zeros(fitted.n_features_out)), list("abcde"))
+    assert (table["points"] == 0.0).all()

@@ -1,0 +1,105 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from aucdist.data.block import Block
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.engine.serialize import serialize
+from aucdist.errors import InputError
+from aucdist.maps import BinExpander, LeafExpander, NystroemMap
+from aucdist.maps.state import expander_of, map_from_bytes, map_to_bytes
+
+EXPANDERS = {
+    "bins": BinExpander(bins=7, pairs=1),
+    "nystroem": NystroemMap(landmarks=20),
+    "leaves": LeafExpander(trees=4),
+}
+
+
+def rows(n=700):
+    r = np.random.default_rng(0)
+    X = r.normal(size=(n, 3))
+    return Block.of(X, np.where(X[:, 0] * X[:, 1] > 0.0, 1, -1))
+
+
+def fitted_map(name):
+    if name == "leaves":
+        pytest.importorskip("lightgbm")
+    return EXPANDERS[name].fit_blocks(LocalBlocks([rows()]))
+
+
+@pytest.mark.parametrize("name", EXPANDERS)
+def test_a_map_is_read_back_to_the_last_bit(name):
+    fitted, block = fitted_map(name), rows()
+    again = map_from_bytes(map_to_bytes(fitted))
+    first, second = fitted.encode(block).rows, again.encode(block).rows
+    for one, other in zip(first, second, strict=True):
+        for a, b in zip(*((x if isinstance(x, tuple) else (x,)) for x in (one, other)), strict=True):
+            np.testing.assert_array_equal(a, b)
+    assert again.names(["a", "b", "c"]) == fitted.names(["a", "b", "c"])
+
+
+def test_a_damaged_map_is_refused():
+    fitted = fitted_map("bins")
+    bins = fitted.bins[0]
+    for broken in (
+        replace(fitted, n_features_in=4),
+        replace(fitted, bins=(replace(bins, edges=bins.edges[::-1].copy()), *fitted.bins[1:])),
+        replace(fitted, bins=(replace(bins, edges=bins.edges[1:]), *fitted.bins[1:])),
+        replace(fitted, bins=(replace(bins, means=bins.means * np.nan), *fitted.bins[1:])),
+        replace(fitted, missing=np.zeros(2, dtype=bool)),
+        replace(fitted, pairs=np.array([[0, 7]])),
+        replace(fitted, basis="steps"),
+        replace(fitted, strength=-1.0),
+        replace(fitted, bins=7),
+    ):
+        with pytest.raises(InputError):
+            map_from_bytes(map_to_bytes(broken))
+    with pytest.raises(InputError, match="no feature map, but Bins"):
+        map_from_bytes(serialize(bins))
+    with pytest.raises(InputError):
+        map_from_bytes(b"something")
+    kernel = fitted_map("nystroem")
+    with pytest.raises(InputError, match="not of one size"):
+        map_from_bytes(map_to_bytes(replace(kernel, shift=kernel.shift[1:])))
+
+
+def test_more_leaves_than_said_are_refused():
+    fitted = fitted_map("leaves")
+    lying = replace(fitted, n_leaves=tuple(2 for _ in fitted.n_leaves))
+    with pytest.raises(InputError, match="more leaves"):
+        map_from_bytes(map_to_bytes(lying)).encode(rows())
+
+
+@pytest.mark.parametrize(
+    ("features", "expected"),
+    [
+        ("bins", BinExpander()),
+        ({"map": "bins", "pairs": 3, "basis": "hat"}, BinExpander(pairs=3, basis="hat")),
+        ({"map": "nystroem"}, NystroemMap()),
+        (LeafExpander(trees=3), LeafExpander(trees=3)),
+    ],
+)
+def test_a_map_is_asked_for_in_several_ways(features, expected):
+    found = expander_of(features)
+    assert type(found) is type(expected)
+    assert found.get_params() == expected.get_params()
+    assert expander_of(None) is None
+
+
+@pytest.mark.parametrize(
+    ("features", "message"),
+    [
+        ("bin", "unknown feature map 'bin'. Did you mean 'bins'"),
+        ({"bins": 3}, "features needs `map`, one of bins, nystroem, leaves"),
+        ({"map": "bins", "bin": 3}, "unknown parameter of the feature map 'bins' 'bin'"),
+        ({"map": "bins", "sparse_output": False}, "unknown parameter"),
+        ({"map": "bins", "bins": 1000}, "bins is 1000"),
+        (7, "features is 7; None, a name"),
+        ({"map": ["bins"]}, "unknown feature map"),
+    ],
+)
+def test_what_is_no_map_is_refused(features, message):
+    with pytest.raises(InputError, match=message):
+        expander_of(features)
