@@ -9,13 +9,13 @@ from aucdist.data.block import Block
 from aucdist.estimators.online import OnlineClassifier, finite
 from aucdist.estimators.parameters import Constraints, above_0, count
 from aucdist.solvers.base import Solver
-from aucdist.solvers.square.univariate import Stream, learn, uni_exp, uni_squ
+from aucdist.solvers.square.univariate import UnivariateState, uni_exp, uni_squ, univariate_update
 
 
-def _learn(model: Any, stream: Any, block: Block, *, loss: str) -> tuple[Stream, float]:
+def _learn(model: Any, stream: Any, block: Block, *, loss: str) -> tuple[UnivariateState, float]:
     """Learn from a batch by `aucdist.solvers.square.univariate`."""
-    stream = stream if isinstance(stream, Stream) else Stream(getattr(stream, "w", stream))
-    stream = learn(stream, block, model.lam, loss, eta=model.eta)
+    stream = stream if isinstance(stream, UnivariateState) else UnivariateState(getattr(stream, "w", stream))
+    stream = univariate_update(stream, block, model.lam, loss, eta=model.eta)
     return finite(stream, model.eta), stream.threshold
 
 

@@ -55,6 +55,8 @@ class Stream:
         The buffered rows, those of a class in the order of their places; None before the first row.
     seen : ndarray of shape (2,), int64
         Rows seen of class -1 and of class +1.
+    weight : ndarray of shape (2,), float64
+        What the rows seen of class -1 and of class +1 weigh.
     draws : ndarray of shape (1,), uint64
         State of the random numbers.
     """
@@ -62,7 +64,13 @@ class Stream:
     w: np.ndarray
     buffer: Block | None
     seen: np.ndarray
+    weight: np.ndarray
     draws: np.ndarray
+
+    def weight_with(self, block: Block) -> np.ndarray:
+        """Return what the rows seen and those of a block weigh, of class -1 and of class +1."""
+        weight = block.weights()
+        return self.weight + np.array([weight[block.y < 0].sum(), weight[block.y > 0].sum()])
 
 
 @dataclass(frozen=True)
@@ -75,7 +83,7 @@ class LearningCost:
 
 def new_stream(w: np.ndarray, seed: int) -> Stream:
     """Return a learner that has seen nothing yet, at weights w, float64 of shape (n_features,)."""
-    return Stream(w, None, np.zeros(2, dtype=np.int64), np.array([seed], dtype=np.uint64))
+    return Stream(w, None, np.zeros(2, dtype=np.int64), np.zeros(2), np.array([seed], dtype=np.uint64))
 
 
 def learn_rows(
@@ -105,7 +113,7 @@ def learn_rows(
     w, seen, draws = stream.w.copy(), stream.seen.copy(), stream.draws.copy()
     cost = KERNELS[solver](rows.rows, rows.y, rows.weights(), first, w, held, filled, seen, draws, bound)
     buffer = rows.take(np.concatenate([held[own, : filled[own]] for own in (0, 1)]))
-    return Stream(w, buffer, seen, draws), LearningCost(*cost)
+    return Stream(w, buffer, seen, stream.weight_with(block), draws), LearningCost(*cost)
 
 
 def oam_inf(

@@ -1,16 +1,16 @@
-"""Bipartite ranking by losses of single rows, weighted by class: the online rivals of the pairwise square.
+"""Bipartite ranking by class-weighted losses of single rows: online algorithms that the pairwise square is compared with.
 
 After Kotlowski, Dembczynski & Huellermeier, "Bipartite ranking through minimization of univariate loss" (ICML 2011). For a
-loss of margins, ``exp(-m)`` or ``(1 - m)^2``, they minimise::
+loss of margins, ``exp(-m)`` or ``(1 - m)^2``, the paper minimises::
 
     P(w) = lam/2 |w|^2 + min over b of 1/2 mean over positives of loss(w.x + b) + 1/2 mean over negatives of loss(-w.x - b)
 
-The bias b moves no row past another, so it stays inside the solver. The least over b has a closed form, which makes
-P strongly convex in w and certified by its gradient: for the square it is the pairwise square's, up to scale; for the exponential
-it is the root of the mean over pairs of ``exp(-w.(x_i - x_j))``.
+The bias b does not change the ranking, so it stays inside the solver. The minimum over b has a closed form: for the square loss
+it is the pairwise square up to scale, and for the exponential loss it is the root of the mean over pairs of ``exp(-w.(x_i -
+x_j))``. So P is strongly convex in w, and its gradient gives a lower bound.
 
-One block is online gradient descent in an order drawn anew for each epoch. With several, each block goes through its own rows
-from the same weights, and the outcomes are averaged, each block counting by its rows.
+With one block this is online gradient descent, in an order drawn anew for each epoch. With several, each block goes through its
+own rows from the same weights, and the resulting weights are averaged in proportion to the blocks' numbers of rows.
 """
 
 from collections.abc import Callable, Iterator
@@ -34,7 +34,7 @@ from aucdist.solvers.square.rows import squared_lengths
 def uni_exp(
     blocks: Blocks, lam: float, start: np.ndarray | None = None, *, seed: int, eta: float | None = None, epochs: int = 1
 ) -> Iterator[Round]:
-    """Take one step per row and epoch along the exponential loss.
+    """Minimise the univariate exponential loss by one gradient step per row and epoch.
 
     Parameters
     ----------
@@ -43,61 +43,64 @@ def uni_exp(
     start : ndarray of shape (n_features,), optional
         Zero by default.
     seed : int
-        Of the order of the rows.
+        Seed of the order of the rows.
     eta : float, optional
-        The steps' length; by default `usual_step`.
+        Length of the steps; `usual_step` by default.
     epochs : int
+        How often each row takes a step.
 
     Yields
     ------
     Round
-        The start, then the weights after each epoch; their exact objective and its bound. The passes are the algorithm's own;
-        those that evaluate come on top.
+        The start, then the weights after each epoch, with their exact objective and its lower bound. Only the passes of the
+        algorithm are counted; evaluating the objective takes additional passes.
     """
-    return _rounds(blocks, lam, start, "exponential", seed, eta, epochs)
+    return _epoch_rounds(blocks, lam, start, "exponential", seed, eta, epochs)
 
 
 def uni_squ(
     blocks: Blocks, lam: float, start: np.ndarray | None = None, *, seed: int, eta: float | None = None, epochs: int = 1
 ) -> Iterator[Round]:
-    """Take one step per row and epoch along the square loss; parameters and rounds as in `uni_exp`."""
-    return _rounds(blocks, lam, start, "square", seed, eta, epochs)
+    """Minimise the univariate square loss by one gradient step per row and epoch; parameters and rounds as in `uni_exp`."""
+    return _epoch_rounds(blocks, lam, start, "square", seed, eta, epochs)
 
 
-def _rounds(
+def _epoch_rounds(
     blocks: Blocks, lam: float, start: np.ndarray | None, loss: str, seed: int, eta: float | None, epochs: int
 ) -> Iterator[Round]:
+    """Yield the start, then a round after each epoch."""
     rounding, blocks, n = Rounding.of(blocks), blocks.without_memory(), blocks.n_samples
     measure, weights = _measure(blocks, loss), (blocks.weight_neg, blocks.weight_pos)
     w, bias = np.zeros(blocks.n_features) if start is None else start.astype(np.float64), 0.0
-    yield Round(w, VALUE_AT_ZERO, 0.0, 0) if start is None else _round(measure, w, lam, 0, rounding)
+    yield Round(w, VALUE_AT_ZERO, 0.0, 0) if start is None else _certified_round(measure, w, lam, 0, rounding)
     if eta is None:
         eta = usual_step(max(blocks.reduce(highest_row, weights, n)["highest"]), lam, loss)
     for number in range(1, epochs + 1):
-        found = blocks.reduce(epoch, w, bias, weights, n, loss, eta, lam, (seed, number))
+        found = blocks.reduce(univariate_round, w, bias, weights, n, loss, eta, lam, (seed, number))
         w, bias = found["w"], found["bias"]
-        yield _round(measure, w, lam, number, rounding)
+        yield _certified_round(measure, w, lam, number, rounding)
 
 
 def usual_step(highest: float, lam: float, loss: str) -> float:
-    """Return 1 over the largest curvature of a row's square loss, which then cannot diverge; a quarter of it for the exponential.
+    """Return the default step length: 1 over the largest curvature of a row's square loss, or a quarter for the exponential loss.
 
-    The exponential's curvature has no bound: it rises wherever margins are negative.
+    With it the square loss cannot diverge. The curvature of the exponential loss has no bound, because it rises with negative
+    margins.
     """
     return 1.0 / ((4.0 if loss == "exponential" else 1.0) * highest + lam)
 
 
 def highest_row(block: Block, memory: None, weights: tuple[float, float], n_samples: int) -> tuple[None, Summary]:
-    """Find the highest curvature of a row's square loss. `weights` and `n_samples` are those of all rows."""
+    """Return the largest curvature of a row's square loss, given the total weights and the number of all rows."""
     factors = row_factors(block.y, block.weights(), *weights, n_samples)
     return None, {"highest": [float((factors * (1.0 + squared_lengths(block))).max(initial=0.0))]}
 
 
-def epoch(
+def univariate_round(
     block: Block, memory: None, w: np.ndarray, bias: float, weights: tuple[float, float], n_samples: int, loss: str,
     eta: float, lam: float, seeds: tuple[int, int],
 ) -> tuple[None, Summary]:  # fmt: skip
-    """Go through the block's rows once, in an order of the epoch's own."""
+    """Take one step for each of the block's rows, in a random order, and return the block's part of the averaged weights."""
     order = np.empty(block.n_samples, dtype=np.int64)
     shuffle(block_seed(*seeds, block.index), order)
     w, bias = _run(block, order, w, bias, weights, n_samples, loss, eta, lam)
@@ -109,7 +112,7 @@ def _run(
     block: Block, order: np.ndarray, w: np.ndarray, bias: float, weights: tuple[float, float], n_samples: int, loss: str,
     eta: float, lam: float,
 ) -> tuple[np.ndarray, float]:  # fmt: skip
-    """Return weights and bias after steps along the rows in this order."""
+    """Return weights and bias after one gradient step for each row, in this order."""
     w, factors = w.copy(), 0.5 * row_factors(block.y, block.weights(), *weights, n_samples)
     return w, univariate_epoch(block.rows, order, block.y, factors, loss == "exponential", eta, lam, w, bias)
 
@@ -120,7 +123,7 @@ Measure = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
 
 def _measure(blocks: Blocks, loss: str) -> Measure:
-    """Return the function that evaluates the least mean loss over b, and its gradient, exactly and in one pass."""
+    """Return the function that computes the minimum over b of the mean loss, and its gradient, exactly and in one pass."""
     if loss == "exponential":
         return partial(_exponential, blocks.without_memory())
     return partial(_square, blocks, moments_of(blocks))
@@ -133,7 +136,7 @@ def _square(blocks: Blocks, known: PairwiseSquare, w: np.ndarray) -> tuple[float
 
 
 def _exponential(blocks: Blocks, w: np.ndarray) -> tuple[float, np.ndarray]:
-    """The root of the product of the classes' mean losses."""
+    """Return the root of the product of the classes' mean losses, and its gradient."""
     found = blocks.reduce(_exponential_sums, w, (blocks.weight_neg, blocks.weight_pos))
     value = float(np.sqrt(found["pos"] * found["neg"]))
     return value, 0.5 * value * (found["slope_pos"] / found["pos"] + found["slope_neg"] / found["neg"])
@@ -152,7 +155,7 @@ def _exponential_sums(block: Block, memory: None, w: np.ndarray, weights: tuple[
     return None, summary
 
 
-def _round(measure: Measure, w: np.ndarray, lam: float, passes: int, rounding: Rounding) -> Round:
+def _certified_round(measure: Measure, w: np.ndarray, lam: float, passes: int, rounding: Rounding) -> Round:
     """Weights that have diverged have a value that is not finite.
 
     Of the exponential the relative error is the score's and the sum's; of the square, where that is a share of a score's size,
@@ -173,19 +176,19 @@ def _round(measure: Measure, w: np.ndarray, lam: float, passes: int, rounding: R
 
 
 @dataclass(frozen=True, eq=False)
-class Stream:
-    """What is remembered of rows that come in batches.
+class UnivariateState:
+    """The state of the univariate solvers between two batches of rows.
 
     Attributes
     ----------
     w : ndarray of shape (n_features,), float64
     bias : float
     weights : tuple of float
-        What the negatives and the positives so far weigh.
+        Total weight of the negatives and of the positives so far.
     n_samples : int
-        Rows so far.
+        Number of rows so far.
     highest : float
-        The highest curvature of a row's square loss so far.
+        The largest curvature of a row's square loss so far.
     """
 
     w: np.ndarray
@@ -196,29 +199,33 @@ class Stream:
 
     @property
     def threshold(self) -> float:
-        """Where the losses part the classes' scores."""
+        """The score above which the losses predict the positive class."""
         return -self.bias
 
 
-def learn(stream: Stream, block: Block, lam: float, loss: str, *, eta: float | None = None) -> Stream:
-    """Take one step along each row of a batch, in their order. Until both classes were seen the weights stay as they are.
+def univariate_update(
+    state: UnivariateState, block: Block, lam: float, loss: str, *, eta: float | None = None
+) -> UnivariateState:
+    """Return the state after one gradient step for each row of a batch, in the order of the rows.
+
+    The weights do not change until rows of both classes have been seen.
 
     Parameters
     ----------
-    stream : Stream
-        Left as it is.
+    state : UnivariateState
+        The state before the batch; it is not changed.
     block : Block
-        The batch. Its rows count in the class sizes first, so that these are of all rows so far.
+        The batch. Its rows enter the class sizes before the first step.
     lam, eta
-        As in `uni_exp`; the default eta is of all rows so far.
+        As in `uni_exp`; the default eta comes from all rows so far.
     loss : {"exponential", "square"}
     """
     weight, positive = block.weights(), block.y > 0
-    weights = (stream.weights[0] + float(weight[~positive].sum()), stream.weights[1] + float(weight[positive].sum()))
-    stream = replace(stream, weights=weights, n_samples=stream.n_samples + block.n_samples)
+    weights = (state.weights[0] + float(weight[~positive].sum()), state.weights[1] + float(weight[positive].sum()))
+    state = replace(state, weights=weights, n_samples=state.n_samples + block.n_samples)
     if 0.0 in weights:
-        return stream
-    highest = max(stream.highest, *highest_row(block, None, weights, stream.n_samples)[1]["highest"])
+        return state
+    highest = max(state.highest, *highest_row(block, None, weights, state.n_samples)[1]["highest"])
     eta = usual_step(highest, lam, loss) if eta is None else eta
-    w, bias = _run(block, np.arange(block.n_samples), stream.w, stream.bias, weights, stream.n_samples, loss, eta, lam)
-    return replace(stream, w=w, bias=bias, highest=highest)
+    w, bias = _run(block, np.arange(block.n_samples), state.w, state.bias, weights, state.n_samples, loss, eta, lam)
+    return replace(state, w=w, bias=bias, highest=highest)

@@ -127,7 +127,7 @@ def test_batches_of_one_class_move_nothing():
     for learnt in (
         tp.tpauc_update(tp.tpauc_start(np.ones(4)), block, LAM),
         op.opauc_update(op.opauc_start(np.ones(4), None, 0), block, LAM),
-        uni.learn(uni.Stream(np.ones(4)), block, LAM, "square"),
+        uni.univariate_update(uni.UnivariateState(np.ones(4)), block, LAM, "square"),
     ):
         np.testing.assert_array_equal(learnt.w, np.ones(4))
 
@@ -221,9 +221,9 @@ def test_univariate_exponential_is_the_root_of_the_mean_over_pairs():
 @pytest.mark.parametrize("loss", ["exponential", "square"])
 def test_univariate_by_batches_counts_all_rows_so_far(loss):
     X, y, weight = problem(weighted=True)
-    stream, w, bias = uni.Stream(np.zeros(4)), np.zeros(4), 0.0
+    stream, w, bias = uni.UnivariateState(np.zeros(4)), np.zeros(4), 0.0
     for here in (slice(0, 10), slice(10, 11), slice(11, 32)):
-        stream = uni.learn(stream, Block.of(X[here], y[here], weight=weight[here]), LAM, loss, eta=ETA)
+        stream = uni.univariate_update(stream, Block.of(X[here], y[here], weight=weight[here]), LAM, loss, eta=ETA)
         _, mass = class_means(X[: here.stop], y[: here.stop], weight[: here.stop])
         for i in range(here.start, here.stop):
             margin = y[i] * (X[i] @ w + bias)
