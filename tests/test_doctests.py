@@ -19,6 +19,8 @@ NO_EXAMPLE = {
     "SeparationWarning",
     "IntervalWarning",
     "Interval",
+    "Estimate",
+    "OperatingPoint",
     "Difference",
     "Reliability",
     "__version__",

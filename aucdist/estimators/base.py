@@ -17,7 +17,7 @@ from aucdist.errors import InputError, unknown
 from aucdist.estimators.conditioning import Shift, diagnosis, shifted
 from aucdist.estimators.parameters import Constraints, above_0, at_least_0, check_constraints, count
 from aucdist.estimators.scores import auc_of_rows, mapped_rows, scores_of
-from aucdist.estimators.validation import accepted_rows, allows_missing, is_dask, training_blocks
+from aucdist.estimators.validation import accepted_rows, allows_missing, is_dask, training_blocks, without_equal_weights
 from aucdist.maps.base import FittedMap
 from aucdist.maps.explain import explanation, shapes_of
 from aucdist.maps.shapes import Additive
@@ -204,6 +204,8 @@ class BlockClassifier(ClassifierMixin, BaseEstimator):
                 f"all rows are of one class ({blocks.n_pos} positive, {blocks.n_neg} negative, or weighing nothing): "
                 "both are needed"
             )
+        if blocks.has_weights and not self.solvers[self.solver].sample_weight:
+            blocks = without_equal_weights(blocks)
         if blocks.has_weights and not self.solvers[self.solver].sample_weight:
             able = [name for name, solver in self.solvers.items() if solver.sample_weight]
             raise InputError(f"solver {self.solver!r} takes no sample weights; those that do: {', '.join(able)}")

@@ -89,8 +89,9 @@ class OnlineClassifier(RankingClassifier):
 def learn_pairs_in_order(model: Any, stream: Any, block: Block) -> tuple[OamState, float]:
     """Let the rows of a batch meet the buffered rows of the other class, in their order: ``oam-inf``, ``oam-seq``, ``oam-gra``.
 
-    Batch after batch gives the same weights, to the last bit, as one `fit` of all rows with the same `n_pairs`. The threshold
-    is set on the buffered rows, a uniform sample of each class seen so far.
+    Batch after batch gives the same weights, to the last bit, as one `fit` of all rows with the same `n_pairs`. Without
+    `n_pairs` the number of pairs of all rows so far sets the size of the steps, those of the batch included. The threshold is
+    set on the buffered rows, a uniform sample of each class seen so far.
 
     Parameters
     ----------
@@ -99,16 +100,15 @@ def learn_pairs_in_order(model: Any, stream: Any, block: Block) -> tuple[OamStat
         What the last call returned, or weights.
     block : Block
     """
-    if model.n_pairs is None:
-        raise InputError(
-            "partial_fit needs n_pairs: how many positive-negative pairs all rows to come will about make; with lam it "
-            "sets the size of the steps"
-        )
     if not isinstance(stream, OamState):
         stream = oam_start(stream if isinstance(stream, np.ndarray) else stream.w, block_seed(_seed(model), 0, 0))
+    n_pairs = model.n_pairs
+    if n_pairs is None:
+        # Rows of one class have no pairs, and take no steps of whatever size.
+        n_pairs = float(np.prod(stream.weight_with(block))) or 1.0
     buffered = "buffer_size" in model.solvers[model.solver].options
     capacity = (model.buffer_size or BUFFER_SIZE) if buffered else None
-    stream, _ = oam_update(stream, block, model.solver, 1.0 / (model.lam * model.n_pairs), capacity)
+    stream, _ = oam_update(stream, block, model.solver, 1.0 / (model.lam * n_pairs), capacity)
     return stream, 0.0 if stream.buffer is None else _threshold(stream.buffer, stream.w)
 
 

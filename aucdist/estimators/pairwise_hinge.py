@@ -74,7 +74,8 @@ class PairwiseHingeClassifier(OnlineClassifier):
     buffer_size : int or None, default=None
         ``oam-seq``, ``oam-gra``: rows buffered per class; None for 100.
     n_pairs : float or None, default=None
-        ``oam-*``: the number of pairs by which the size of the steps is set; None for that of the data. `partial_fit` needs it.
+        ``oam-*``: the number of pairs that sets the size of the steps, which are at most 1 / (lam n_pairs). None takes the
+        pairs of the data, and in `partial_fit` those of all rows so far, so that the steps shrink as rows arrive.
     calibration : {"gev", "logit", "isotonic"} or None, default=None
         Gives the model `predict_proba`, by a map from scores to probabilities that is fitted to scores of rows held out, see
         `aucdist.estimators.calibration`; that takes five fits more. ``gev``, ``logit``: a link with slope and offset, the first
@@ -115,6 +116,11 @@ class PairwiseHingeClassifier(OnlineClassifier):
 
     Notes
     -----
+    ``sdcd``, ``sdcd-perm`` and ``msgd`` take no sample weights other than equal ones. The published algorithms draw all pairs
+    with the same probability and bound each dual variable by the same number; weights would need a bound of its own for each
+    pair, so take ``all-pairs`` for weighted rows. The ``oam-*`` solvers take weights, but go through the rows once: a row of
+    weight 2 takes one step where two equal rows take two.
+
     A ranking score is not a probability: ``predict_proba`` needs `calibration`.
 
     Examples

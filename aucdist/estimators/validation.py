@@ -1,5 +1,6 @@
 """Training rows in every form that `fit` accepts, checked and turned into blocks."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,8 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from aucdist.data.block import Block
-from aucdist.engine.blocks import Blocks, LocalBlocks
+from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
+from aucdist.engine.mapped import MappedBlocks
 from aucdist.errors import InputError
 from aucdist.maps.state import expander_of
 
@@ -130,3 +132,20 @@ class _EncodeLabels:
 
     def __call__(self, y: np.ndarray) -> np.ndarray:
         return np.where(y == self.positive, 1, -1)
+
+
+def without_equal_weights(blocks: Blocks) -> Blocks:
+    """Return the blocks without their sample weights if all weights are equal, else as they are; objectives are weighted means."""
+    found = blocks.without_memory().reduce(_weight_range)
+    equal = min(found["low"]) == max(found["high"])
+    return MappedBlocks(blocks, _unweighted) if equal else blocks
+
+
+def _weight_range(block: Block, memory: None) -> tuple[None, Summary]:
+    """Return the smallest and the largest weight of the block's rows."""
+    weight = block.weights()
+    return None, {"low": [float(weight.min(initial=np.inf))], "high": [float(weight.max(initial=-np.inf))]}
+
+
+def _unweighted(block: Block) -> Block:
+    return replace(block, weight=None)

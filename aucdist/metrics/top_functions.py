@@ -1,12 +1,11 @@
 """Measures of the top of a ranking on labels and scores: the larger label is positive, unless `pos_label` names another."""
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from aucdist.metrics import partial as of_partial
 from aucdist.metrics import top as of_top
 from aucdist.metrics.compare import Difference
-from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.functions import _counts, _signs
 from aucdist.metrics.partial import Estimate
 from aucdist.metrics.top import OperatingPoint
@@ -124,6 +123,16 @@ def partial_roc_auc_difference(
     ------
     InputError
         If the input is invalid, or a class has fewer than two rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucdist.metrics import partial_roc_auc_difference
+    >>> y = np.repeat([0, 1], [6000, 200])
+    >>> noise = np.random.default_rng(0).normal(size=(2, 6200))
+    >>> difference = partial_roc_auc_difference(y, noise[0] + 2 * y, noise[1] + y, max_fpr=0.05)
+    >>> difference.value > 0, difference.p_value < 0.05
+    (True, True)
     """
     y = _signs(y_true, pos_label)[1]
     return of_partial.partial_delong_test(y, first, second, max_fpr, level, standardized=standardized)
@@ -242,10 +251,9 @@ def recall_at_k(y_true: Any, y_score: Any, *, k: float, sample_weight: Any = Non
 
     Examples
     --------
-    >>> from aucdist.metrics import precision_at_k, recall_at_k
-    >>> y, scores = [0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9]
-    >>> recall_at_k(y, scores, k=1), precision_at_k(y, scores, k=1)
-    (0.5, 1.0)
+    >>> from aucdist.metrics import recall_at_k
+    >>> recall_at_k([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9], k=1)
+    0.5
     """
     return of_top.recall_at_k(_counts(y_true, y_score, sample_weight, pos_label), k)
 
@@ -257,83 +265,160 @@ def precision_at_k(y_true: Any, y_score: Any, *, k: float, sample_weight: Any = 
     ----------
     y_true, y_score, k, sample_weight, pos_label
         As for `recall_at_k`.
+
+    Examples
+    --------
+    >>> from aucdist.metrics import precision_at_k
+    >>> precision_at_k([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9], k=2)
+    0.5
     """
     return of_top.precision_at_k(_counts(y_true, y_score, sample_weight, pos_label), k)
 
 
-def recall_at_fpr_interval(y_true: Any, y_score: Any, *, max_fpr: float, **options: Any) -> Estimate:
-    """Return `recall_at_fpr` with its stratified bootstrap interval.
+def recall_at_fpr_interval(
+    y_true: Any,
+    y_score: Any,
+    *,
+    max_fpr: float,
+    level: float = 0.95,
+    n_resamples: int = 1000,
+    seed: int = 0,
+    pos_label: Any = None,
+) -> Estimate:
+    """Return `recall_at_fpr` with its stratified percentile bootstrap interval.
 
     Parameters
     ----------
-    y_true, y_score, max_fpr
+    y_true, y_score, max_fpr, pos_label
         As for `recall_at_fpr`.
-    **options
-        ``level`` (0.95), ``n_resamples`` (1000), ``seed`` (0) and ``pos_label``.
+    level : float
+        At least 0.5 and below 1.
+    n_resamples : int
+        At least 100.
+    seed : int
+        Seed of the resamples, not negative.
 
     Returns
     -------
     Estimate
         With ``value``, ``low``, ``high``, ``level`` and ``method``.
+
+    Raises
+    ------
+    InputError
+        If the input is invalid, holds one class only, or a parameter is out of its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucdist.metrics import recall_at_fpr_interval
+    >>> y = np.repeat([0, 1], [600, 60])
+    >>> found = recall_at_fpr_interval(y, np.random.default_rng(0).normal(size=660) + 2 * y, max_fpr=0.05)
+    >>> f"{found.value:.3f} from {found.low:.3f} to {found.high:.3f}"
+    '0.633 from 0.500 to 0.783'
     """
-    return _interval(y_true, y_score, lambda counts: of_top.recall_at_fpr(counts, max_fpr), **options)
+    counts = _counts(y_true, y_score, None, pos_label)
+    measure = partial(of_top.recall_at_fpr, max_fpr=max_fpr)
+    return of_top.measure_interval(counts, measure, level, n_resamples=n_resamples, seed=seed)
 
 
-def fpr_at_recall_interval(y_true: Any, y_score: Any, *, min_recall: float, **options: Any) -> Estimate:
-    """Return `fpr_at_recall` with its stratified bootstrap interval.
+def fpr_at_recall_interval(
+    y_true: Any,
+    y_score: Any,
+    *,
+    min_recall: float,
+    level: float = 0.95,
+    n_resamples: int = 1000,
+    seed: int = 0,
+    pos_label: Any = None,
+) -> Estimate:
+    """Return `fpr_at_recall` with its stratified percentile bootstrap interval.
 
     Parameters
     ----------
-    y_true, y_score : array-like of shape (n_samples,)
-        As in `recall_at_fpr_interval`.
-    min_recall : float
-        As in `fpr_at_recall`.
-    **options
-        As in `recall_at_fpr_interval`.
+    y_true, y_score, min_recall, pos_label
+        As for `fpr_at_recall`.
+    level, n_resamples, seed
+        As for `recall_at_fpr_interval`.
 
-    Returns
-    -------
-    Estimate
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucdist.metrics import fpr_at_recall_interval
+    >>> y = np.repeat([0, 1], [600, 60])
+    >>> found = fpr_at_recall_interval(y, np.random.default_rng(0).normal(size=660) + 2 * y, min_recall=0.8)
+    >>> f"{found.value:.3f} from {found.low:.3f} to {found.high:.3f}"
+    '0.095 from 0.052 to 0.240'
     """
-    return _interval(y_true, y_score, lambda counts: of_top.fpr_at_recall(counts, min_recall), **options)
+    counts = _counts(y_true, y_score, None, pos_label)
+    measure = partial(of_top.fpr_at_recall, min_recall=min_recall)
+    return of_top.measure_interval(counts, measure, level, n_resamples=n_resamples, seed=seed)
 
 
-def recall_at_k_interval(y_true: Any, y_score: Any, *, k: float, **options: Any) -> Estimate:
-    """Return `recall_at_k` with its stratified bootstrap interval.
+def recall_at_k_interval(
+    y_true: Any,
+    y_score: Any,
+    *,
+    k: float,
+    level: float = 0.95,
+    n_resamples: int = 1000,
+    seed: int = 0,
+    pos_label: Any = None,
+) -> Estimate:
+    """Return `recall_at_k` with its stratified percentile bootstrap interval.
 
     Parameters
     ----------
-    y_true, y_score : array-like of shape (n_samples,)
-        As in `recall_at_fpr_interval`.
-    k : float
-        As in `recall_at_k`.
-    **options
-        As in `recall_at_fpr_interval`.
+    y_true, y_score, k, pos_label
+        As for `recall_at_k`.
+    level, n_resamples, seed
+        As for `recall_at_fpr_interval`.
 
-    Returns
-    -------
-    Estimate
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucdist.metrics import recall_at_k_interval
+    >>> y = np.repeat([0, 1], [600, 60])
+    >>> found = recall_at_k_interval(y, np.random.default_rng(0).normal(size=660) + 2 * y, k=50)
+    >>> f"{found.value:.3f} from {found.low:.3f} to {found.high:.3f}"
+    '0.550 from 0.450 to 0.650'
     """
-    return _interval(y_true, y_score, lambda counts: of_top.recall_at_k(counts, k), **options)
+    counts = _counts(y_true, y_score, None, pos_label)
+    measure = partial(of_top.recall_at_k, k=k)
+    return of_top.measure_interval(counts, measure, level, n_resamples=n_resamples, seed=seed)
 
 
-def precision_at_k_interval(y_true: Any, y_score: Any, *, k: float, **options: Any) -> Estimate:
-    """Return `precision_at_k` with its stratified bootstrap interval.
+def precision_at_k_interval(
+    y_true: Any,
+    y_score: Any,
+    *,
+    k: float,
+    level: float = 0.95,
+    n_resamples: int = 1000,
+    seed: int = 0,
+    pos_label: Any = None,
+) -> Estimate:
+    """Return `precision_at_k` with its stratified percentile bootstrap interval.
 
     Parameters
     ----------
-    y_true, y_score : array-like of shape (n_samples,)
-        As in `recall_at_fpr_interval`.
-    k : float
-        As in `precision_at_k`.
-    **options
-        As in `recall_at_fpr_interval`.
+    y_true, y_score, k, pos_label
+        As for `precision_at_k`.
+    level, n_resamples, seed
+        As for `recall_at_fpr_interval`.
 
-    Returns
-    -------
-    Estimate
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucdist.metrics import precision_at_k_interval
+    >>> y = np.repeat([0, 1], [600, 60])
+    >>> found = precision_at_k_interval(y, np.random.default_rng(0).normal(size=660) + 2 * y, k=50)
+    >>> f"{found.value:.3f} from {found.low:.3f} to {found.high:.3f}"
+    '0.660 from 0.540 to 0.780'
     """
-    return _interval(y_true, y_score, lambda counts: of_top.precision_at_k(counts, k), **options)
+    counts = _counts(y_true, y_score, None, pos_label)
+    measure = partial(of_top.precision_at_k, k=k)
+    return of_top.measure_interval(counts, measure, level, n_resamples=n_resamples, seed=seed)
 
 
 def operating_point(
@@ -371,17 +456,3 @@ def operating_point(
     (1.0, 0.25, 0.6667)
     """
     return of_top.operating_point(_counts(y_true, y_score, None, pos_label), threshold, level)
-
-
-def _interval(
-    y_true: Any,
-    y_score: Any,
-    measure: Callable[[ScoreCounts], float],
-    *,
-    level: float = 0.95,
-    n_resamples: int = 1000,
-    seed: int = 0,
-    pos_label: Any = None,
-) -> Estimate:
-    counts = _counts(y_true, y_score, None, pos_label)
-    return of_top.measure_interval(counts, measure, level, n_resamples=n_resamples, seed=seed)

@@ -19,20 +19,29 @@ unconverged = pytest.mark.filterwarnings("ignore::sklearn.exceptions.Convergence
 @parametrize_with_checks(
     [PairwiseHingeClassifier(solver=solver, epochs=4) for solver in SOLVERS],
     expected_failed_checks=lambda model: {
-        name: "rows have no weights in these solvers"
+        name: "the published algorithms have no weights, other than equal ones"
         for name in (
             "check_sample_weight_equivalence_on_dense_data",
             "check_sample_weight_equivalence_on_sparse_data",
-            "check_sample_weights_list",
-            "check_sample_weights_not_an_array",
             "check_sample_weights_not_overwritten",
-            "check_sample_weights_pandas_series",
-            "check_sample_weights_shape",
         )
     },
 )
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@unconverged
+def test_equal_weights_are_none(solver, data):
+    X, y = data
+    plain, weighted = (
+        PairwiseHingeClassifier(solver=solver, epochs=4, random_state=0).fit(X, y, sample_weight=weight)
+        for weight in (None, np.full(len(y), 3.0))
+    )
+    assert plain.coef_.tobytes() == weighted.coef_.tobytes()
+    with pytest.raises(InputError, match=f"solver '{solver}' takes no sample weights"):
+        PairwiseHingeClassifier(solver=solver, epochs=4).fit(X, y, sample_weight=np.where(y > 0, 3.0, 1.0))
 
 
 @pytest.fixture

@@ -55,6 +55,8 @@ class OamState:
         The buffered rows, those of a class in the order of the buffer; None before the first row.
     seen : ndarray of shape (2,), int64
         Rows seen of class -1 and of class +1.
+    weight : ndarray of shape (2,), float64
+        What the rows seen of class -1 and of class +1 weigh.
     draws : ndarray of shape (1,), uint64
         The state of the random numbers.
     """
@@ -62,7 +64,13 @@ class OamState:
     w: np.ndarray
     buffer: Block | None
     seen: np.ndarray
+    weight: np.ndarray
     draws: np.ndarray
+
+    def weight_with(self, block: Block) -> np.ndarray:
+        """Return what the rows seen and those of a block weigh, of class -1 and of class +1."""
+        weight = block.weights()
+        return self.weight + np.array([weight[block.y < 0].sum(), weight[block.y > 0].sum()])
 
 
 @dataclass(frozen=True)
@@ -75,7 +83,7 @@ class UpdateCost:
 
 def oam_start(w: np.ndarray, seed: int) -> OamState:
     """Return the state before the first row, at weights w, float64 of shape (n_features,)."""
-    return OamState(w, None, np.zeros(2, dtype=np.int64), np.array([seed], dtype=np.uint64))
+    return OamState(w, None, np.zeros(2, dtype=np.int64), np.zeros(2), np.array([seed], dtype=np.uint64))
 
 
 def oam_update(
@@ -105,7 +113,7 @@ def oam_update(
     w, seen, draws = state.w.copy(), state.seen.copy(), state.draws.copy()
     cost = KERNELS[solver](rows.rows, rows.y, rows.weights(), first, w, buffered, filled, seen, draws, bound)
     buffer = rows.take(np.concatenate([buffered[own, : filled[own]] for own in (0, 1)]))
-    return OamState(w, buffer, seen, draws), UpdateCost(*cost)
+    return OamState(w, buffer, seen, state.weight_with(block), draws), UpdateCost(*cost)
 
 
 def oam_inf(
