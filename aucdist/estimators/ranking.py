@@ -71,11 +71,8 @@ class RankingClassifier(LinearClassifier):
     def _set_fitted(self, solution: Solution, blocks: Blocks) -> None:
         """Set the fitted attributes."""
         self._set_certificate(solution)
-        # A constant column moves no row past another: what weight it has is the rounding of a gradient.
-        ranges = getattr(self, "_fitted_ranges", None)
-        w = solution.w if ranges is None else np.where(ranges.constant, 0.0, solution.w)
-        self.coef_ = w[np.newaxis, :]
-        counts = count_scores(blocks, w)
+        self.coef_ = solution.w[np.newaxis, :]
+        counts = count_scores(blocks, solution.w)
         self.threshold_, self._auc = best_threshold(counts), auc(counts)
         self.intercept_ = np.array([-self.threshold_])
         if self.calibration is not None:

@@ -31,8 +31,8 @@ class UnivariateRankingClassifier(OnlineClassifier):
     lam : float, default=1e-3
         Weight of the penalty.
     solver : {"uni-exp", "uni-squ"}, default="uni-exp"
-        The loss: exponential or square. Both are online gradient descent, see `aucdist.solvers.square.univariate`; they take a fixed
-        number of steps, and so may end above `tol`, with a ConvergenceWarning.
+        The loss: exponential or square. Both are online gradient descent, see `aucdist.solvers.square.univariate`; they take
+        a fixed number of steps, and so may end above `tol`, with a ConvergenceWarning.
     tol : float, default=1e-3
         The fit ends when ``(primal - dual) / primal`` is at most this.
     max_passes : int, default=1000

@@ -1,7 +1,9 @@
-"""Ranking measures as functions of counts. Equal counts give equal bits, so the partition of the data cannot show.
+"""Ranking measures as functions of counts.
 
-Unweighted sums over pairs are integers and may pass 2**53 (1e17 pairs are not unusual), where float64 starts to drop
-units: they are taken in int64, or in Python's integers where even that is too small. Weighted sums are float64.
+Equal counts give equal bits, so the results do not depend on the partition of the data.
+
+Unweighted sums over pairs are integers and may exceed 2**53 (1e17 pairs are not unusual), beyond which float64 is not exact.
+They are int64, or Python integers if int64 is too small. Weighted sums are float64.
 """
 
 import math
@@ -22,7 +24,7 @@ ENOUGH_MISRANKED = 5
 
 
 class IntervalWarning(UserWarning):
-    """The interval rests on too few rows, or too few misranked ones, to hold its level."""
+    """There are too few rows, or too few misranked rows, for the interval to hold its level."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Interval:
     level : float
         The share of samples for which such an interval contains the AUC of the population.
     method : str
-        "delong-logit", or "exact-bound" where the variance cannot be estimated; see `auc_interval`.
+        "delong-logit", or "exact-bound" if the variance cannot be estimated; see `auc_interval`.
     """
 
     low: float
@@ -65,7 +67,7 @@ class RocCurve(NamedTuple):
 
 
 def auc(counts: ScoreCounts) -> float:
-    """Return the share of positive-negative pairs that are ranked right; a tie counts one half.
+    """Return the AUC, the share of positive-negative pairs that are ranked correctly; a tie counts one half.
 
     Raises
     ------
@@ -81,7 +83,7 @@ def auc(counts: ScoreCounts) -> float:
 def delong_variance(counts: ScoreCounts) -> float:
     """Return DeLong's estimate of the variance of the AUC, in time linear in the number of distinct scores.
 
-    A row's placement is the share of the other class that it is ranked right against. The estimate is the variance of
+    A row's placement is the share of the other class that it is ranked correctly against. The estimate is the variance of
     the placements of the positives over their number, plus the same for the negatives (DeLong, DeLong and
     Clarke-Pearson, Biometrics 44, 1988, 837-845).
 
@@ -106,14 +108,15 @@ def auc_interval(counts: ScoreCounts, level: float = 0.95) -> Interval:
     """Return a confidence interval of the AUC.
 
     The interval is DeLong's on the logit scale: ``logit(auc) -+ z * se / (auc * (1 - auc))`` mapped back, which stays
-    within (0, 1) and leans the right way near 1 (Pepe, The Statistical Evaluation of Medical Tests, 2003, section 5.2).
+    within (0, 1) and is asymmetric in the right direction near 1 (Pepe, The Statistical Evaluation of Medical Tests, 2003,
+    section 5.2).
 
-    It is not defined for an AUC of exactly 0 or 1, for a variance of 0 or for a class of one row. There the answer is
-    ``[q * auc, 1 - q * (1 - auc)]`` with ``q = (1 - level) ** (1 / m)``, m the rows of the smaller class. With an AUC
-    of 1 that is the one-sided bound [q, 1] of Clopper and Pearson (Biometrika 26, 1934, 404-413) for m successes out of
-    m: m pairs without a common row are independent, so that all of them are right with probability theta**m at most.
-    With all scores tied the same holds for the ties, and with one row it is Markov's inequality. This bound holds its
-    level for any number of rows.
+    It is not defined for an AUC of exactly 0 or 1, a variance of 0, or a class of one row. Then the interval is ``[q * auc, 1 -
+    q * (1 - auc)]`` with ``q = (1 - level) ** (1 / m)``, m the number of rows of the smaller class. With an AUC of 1 this is
+    the one-sided bound [q, 1] of Clopper and Pearson (Biometrika 26, 1934, 404-413) for m successes out of m: m pairs without a
+    common row are independent, so the probability that all of them are ranked correctly is at most theta**m. If all scores are
+    tied, the same holds for the ties, and with one row the bound is Markov's inequality. It holds its level for any number of
+    rows.
 
     Parameters
     ----------
@@ -130,8 +133,8 @@ def auc_interval(counts: ScoreCounts, level: float = 0.95) -> Interval:
     Warns
     -----
     IntervalWarning
-        If the smaller class has fewer than 150 rows, or these times the smaller of AUC and 1 - AUC are fewer than 5:
-        DeLong's interval then covers less often than it says.
+        If the smaller class has fewer than 150 rows, or this number times the smaller of AUC and 1 - AUC is below 5. DeLong's
+        interval then covers less often than its level says.
     """
     if not 0.5 <= level < 1:
         raise InputError(f"level is {level}; it must be at least 0.5 and below 1")
@@ -185,10 +188,10 @@ def roc_curve(counts: ScoreCounts) -> RocCurve:
 
 
 def roc_band(counts: ScoreCounts, level: float = 0.95) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return, for every point of `roc_curve`, a rectangle that contains the true point with the given confidence.
+    """Return a confidence rectangle for every point of `roc_curve`.
 
-    Both rates are shares of independent rows, so each gets Wilson's interval at the level's square root (Wilson, JASA
-    22, 1927, 209-212). The confidence is that of each point on its own, not of the whole curve at once.
+    Both rates are shares of independent rows, so each has Wilson's interval at the square root of the level (Wilson, JASA 22,
+    1927, 209-212). The confidence holds for each point separately, not for the whole curve.
 
     Parameters
     ----------
@@ -217,9 +220,8 @@ def roc_band(counts: ScoreCounts, level: float = 0.95) -> tuple[np.ndarray, np.n
 def best_threshold(counts: ScoreCounts) -> float:
     """Return the threshold with the highest G-mean when ``score > threshold`` predicts the positive class.
 
-    It lies midway between two neighbouring scores. Of equally good thresholds the one with the lowest false positive
-    rate is taken. Where no threshold separates anything (a single distinct score, or a ranking in which every G-mean
-    is 0) it is the highest score, which predicts no positive at all.
+    It is the midpoint of two neighbouring scores. Of equally good thresholds it has the lowest false positive rate. If every
+    G-mean is 0, as with a single distinct score, it is the highest score, which predicts no positives.
 
     Raises
     ------
@@ -256,32 +258,32 @@ def confusion(counts: ScoreCounts, threshold: float) -> dict[str, float]:
 
 
 def recall(table: dict[str, float]) -> float:
-    """Return the share of the positives that were found, of a table from `confusion`; 0 where there are none."""
+    """Return the share of the positives predicted positive, from a table of `confusion`; 0 if there are no positives."""
     return _share(table["tp"], table["fn"])
 
 
 def specificity(table: dict[str, float]) -> float:
-    """Return the share of the negatives that were left alone, of a table from `confusion`; 0 where there are none."""
+    """Return the share of the negatives predicted negative, from a table of `confusion`; 0 if there are no negatives."""
     return _share(table["tn"], table["fp"])
 
 
 def precision(table: dict[str, float]) -> float:
-    """Return the share of positives among the rows predicted so, of a table from `confusion`; 0 where none were."""
+    """Return the share of positives among the rows predicted positive, from a table of `confusion`; 0 if there are none."""
     return _share(table["tp"], table["fp"])
 
 
 def g_mean(table: dict[str, float]) -> float:
-    """Return the geometric mean of recall and specificity, of a table from `confusion`."""
+    """Return the geometric mean of recall and specificity, from a table of `confusion`."""
     return math.sqrt(recall(table) * specificity(table))
 
 
 def balanced_accuracy(table: dict[str, float]) -> float:
-    """Return the mean of recall and specificity, of a table from `confusion`."""
+    """Return the mean of recall and specificity, from a table of `confusion`."""
     return (recall(table) + specificity(table)) / 2
 
 
 def _exact(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray]:
-    """Return pos and neg in a type that holds sums over twice the number of pairs; refuse a class without rows."""
+    """Return pos and neg in a type that holds sums over twice the number of pairs; raise an InputError if a class has no rows."""
     if counts.rows_pos == 0 or counts.rows_neg == 0:
         raise InputError(
             f"rows of both classes are needed; there are {counts.rows_pos} positive and {counts.rows_neg} negative ones"

@@ -1,4 +1,4 @@
-"""Whether one model is better than another: on the same test rows, or over the same folds."""
+"""Tests of whether one model is better than another, on the same test rows or over the same folds."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ class Difference:
         Two-sided, for the hypothesis that there is none.
     level : float
     method : str
-        ``delong``, ``bootstrap`` or ``corrected-t``; or ``exact-bound`` where the spread cannot be estimated.
+        ``delong``, ``bootstrap`` or ``corrected-t``; or ``exact-bound`` if the variance cannot be estimated.
     """
 
     value: float
@@ -36,7 +36,7 @@ class Difference:
 
 
 def placements(y: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return for each row the share of the other class that it is ranked right against, a tie counting one half.
+    """Return for each row the share of the other class that it is ranked correctly against; a tie counts one half.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def placements(y: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarra
     -------
     of_pos : ndarray of shape (n_pos,), float64
     of_neg : ndarray of shape (n_neg,), float64
-        Rows in the order they came. The mean of either is the AUC.
+        In the order of the rows. The mean of either is the AUC.
 
     Raises
     ------
@@ -103,9 +103,9 @@ def delong_covariance(y: np.ndarray, scores: Sequence[np.ndarray]) -> tuple[np.n
 def delong_test(y: np.ndarray, first: np.ndarray, second: np.ndarray, level: float = 0.95) -> Difference:
     """Test whether two models have the same AUC, on the same rows.
 
-    Where all rows agree to the last digit on which model is better, and by how much, there is no spread to estimate, as with
-    two perfect rankings. Then the bound of `auc_interval` is taken to either side, ``1 - (1 - level) ** (1 / m)`` with m the
-    rows of the smaller class, and the p-value is that of a sign test on m pairs without a common row.
+    If all rows have the same difference of placements, as with two perfect rankings, the variance cannot be estimated. Then the
+    bound of `auc_interval` is used on both sides, ``1 - (1 - level) ** (1 / m)`` with m the number of rows of the smaller
+    class, and the p-value is that of a sign test on m pairs without a common row.
 
     Parameters
     ----------
@@ -152,10 +152,10 @@ def bootstrap_interval(
     n_resamples: int = 1000,
     seed: int = 0,
 ) -> tuple[float, float]:
-    """Return a percentile bootstrap interval of any measure of scores; each class is resampled on its own.
+    """Return a stratified percentile bootstrap interval of a measure; each class is resampled separately.
 
-    Where every resample gives the same value, as with a perfect ranking, the interval is that of `auc_interval` for such a
-    case, for the measures are shares: it never has a width of zero.
+    If every resample gives the same value, as with a perfect ranking, the interval is the bound of `auc_interval`, because the
+    measures are shares. So its width is never zero.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ def paired_bootstrap(
     n_resamples: int = 1000,
     seed: int = 0,
 ) -> Difference:
-    """Test by bootstrap whether two models have the same measure, on the same rows; each class is resampled on its own.
+    """Test by stratified bootstrap whether two models have the same measure, on the same rows.
 
     Parameters
     ----------
@@ -244,11 +244,11 @@ def paired_bootstrap(
 
 
 def corrected_t_test(differences: Sequence[float], test_over_train: float, level: float = 0.95) -> Difference:
-    """Test whether two models differ over the same folds, taking into account that the folds' training rows overlap.
+    """Test whether two models differ over the same folds, with a correction for the overlap of the folds' training rows.
 
-    Student's t with n - 1 degrees of freedom and the variance ``(1/n + n_test/n_train) s^2`` in place of ``s^2/n`` (Nadeau and
-    Bengio, "Inference for the Generalization Error", Machine Learning 52, 2003, section 4.1, the corrected resampled t-test;
-    their J is n).
+    The test is Student's t with n - 1 degrees of freedom and the variance ``(1/n + n_test/n_train) s^2`` in place of ``s^2/n``
+    (Nadeau and Bengio, "Inference for the Generalization Error", Machine Learning 52, 2003, section 4.1, the corrected
+    resampled t-test; their J is n).
 
     Parameters
     ----------
@@ -262,8 +262,8 @@ def corrected_t_test(differences: Sequence[float], test_over_train: float, level
     Returns
     -------
     Difference
-        Where all differences are the same number there is no spread to estimate: the interval has no ends, and the p-value is
-        that of a sign test.
+        If all differences are equal, the variance cannot be estimated. Then the interval is infinite, and the p-value is that
+        of a sign test.
 
     Raises
     ------
@@ -290,14 +290,14 @@ def corrected_t_test(differences: Sequence[float], test_over_train: float, level
 
 
 def t_quantile(level: float, freedom: int) -> float:
-    """Return the number that Student's t stays below in size with probability `level`."""
+    """Return the number that the absolute value of Student's t does not exceed with probability `level`."""
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, (1 + level) / 2))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return p-values corrected for their number, so that they may be read one by one.
+    """Return p-values corrected for multiple testing by Holm's procedure.
 
     Holm's step-down procedure (Scandinavian Journal of Statistics 6, 1979, 65-70): the smallest times n, the next times n - 1
     and so on, never decreasing and never above 1.
@@ -315,7 +315,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def _counts_at(counts: ScoreCounts, of_pos: np.ndarray, of_neg: np.ndarray) -> ScoreCounts:
-    """Return the counts of rows whose scores stand at these positions of the values."""
+    """Return the counts of rows whose scores have these positions in the values."""
     pos, neg = (np.bincount(at, minlength=len(counts.values)).astype(np.float64) for at in (of_pos, of_neg))
     seen = pos + neg > 0
     return ScoreCounts(counts.values[seen], pos[seen], neg[seen], len(of_pos), len(of_neg))

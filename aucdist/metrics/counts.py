@@ -1,4 +1,4 @@
-"""How many rows of each class have each score: all that any ranking measure needs, and it merges by adding."""
+"""The number of rows of each class at each score. All ranking measures are functions of it, and it merges by adding."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ from aucdist.errors import InputError
 
 @dataclass(frozen=True, eq=False)
 class ScoreCounts:
-    """The distinct scores of a data set with the weight of each class at each of them.
+    """The distinct scores of a data set, with the weight of each class at each of them.
 
-    The counts of two parts of a data set add up to the counts of the whole. Without weights every entry is an integer,
-    which float64 holds exactly up to 2**53 rows, so any partition merged in any order gives the same bits. With weights
-    the order of adding shows in the last digits.
+    The counts of two parts of a data set add up to the counts of the whole. Without weights every entry is an integer, which
+    float64 holds exactly up to 2**53 rows. So any partition merged in any order gives the same bits. With weights the last
+    digits depend on the order of adding.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class ScoreCounts:
 
     @classmethod
     def from_scores(cls, y: np.ndarray, scores: np.ndarray, weight: np.ndarray | None = None) -> "ScoreCounts":
-        """Count the scores of some rows; no rows, or one class only, is legal.
+        """Return the counts of some rows; no rows, or rows of one class only, are allowed.
 
         Parameters
         ----------
@@ -61,7 +61,7 @@ class ScoreCounts:
         ------
         InputError
             If the lengths differ, a label is neither -1 nor +1, a score is not finite, or a weight is negative or not
-            finite; the first such position is named, counted from 0.
+            finite. The message names the first such position, counted from 0.
         """
         y, scores = np.asarray(y), as_column("scores", scores)
         if y.shape != scores.shape:
@@ -95,7 +95,7 @@ class ScoreCounts:
         )
 
     def mapped(self, function: Callable[[np.ndarray], np.ndarray]) -> "ScoreCounts":
-        """Return the counts of the same rows when their scores are turned into others, such as probabilities.
+        """Return the counts of the same rows with mapped scores, such as probabilities.
 
         Parameters
         ----------
@@ -119,7 +119,7 @@ class ScoreCounts:
 def _count_equal(scores: np.ndarray, positive: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the distinct scores, ascending, with the numbers of positives and negatives at each.
 
-    As `_add_equal`, but values alone are sorted several times as fast as an order is found.
+    This is `_add_equal` without weights, and faster, because sorting values is several times as fast as finding their order.
     """
     if len(scores) == 0:
         return scores, scores, scores
@@ -137,7 +137,7 @@ def _add_equal(values: np.ndarray, pos: np.ndarray, neg: np.ndarray) -> tuple[np
     """Return the distinct values, ascending, with the sums of pos and neg at each."""
     if len(values) == 0:
         return values, pos, neg
-    # The stable sort finds runs that are sorted already, so that merging two sorted halves is a linear pass.
+    # The stable sort detects sorted runs, so merging two sorted halves takes linear time.
     order = np.argsort(values, kind="stable")
     ascending = values[order]
     first = _first_of_equal(ascending)

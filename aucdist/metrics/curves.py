@@ -16,7 +16,7 @@ class PrCurve(NamedTuple):
     Attributes
     ----------
     recall, precision : ndarray of shape (n_values,), float64
-        Share of the positives with a score of at least the threshold, and of the positives among the rows with such a score.
+        Share of the positives with a score of at least the threshold, and share of positives among all rows with such a score.
     thresholds : ndarray of shape (n_values,), float64
         The distinct scores, descending.
     """
@@ -27,7 +27,7 @@ class PrCurve(NamedTuple):
 
 
 class PrBand(NamedTuple):
-    """For every point of the curve a rectangle, each of shape (n_values,), float64."""
+    """A confidence rectangle for every point of the curve; each attribute has shape (n_values,), float64."""
 
     recall_low: np.ndarray
     recall_high: np.ndarray
@@ -48,11 +48,11 @@ def pr_curve(counts: ScoreCounts) -> PrCurve:
 
 
 def pr_band(counts: ScoreCounts, level: float = 0.95) -> PrBand:
-    """Return, for every point of `pr_curve`, a rectangle that contains the true point with the given confidence.
+    """Return a confidence rectangle for every point of `pr_curve`.
 
-    Recall is a share of the positives, precision a share of the rows with a score of at least the threshold; each gets
-    Wilson's interval at the level's square root (Wilson, JASA 22, 1927, 209-212). The confidence is that of each point on
-    its own, for rows drawn like these, with as many positives among them.
+    Recall is a share of the positives, precision a share of the rows with a score of at least the threshold. Each has Wilson's
+    interval at the square root of the level (Wilson, JASA 22, 1927, 209-212). The confidence holds for each point separately,
+    for rows drawn like these with the same share of positives.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def pr_band(counts: ScoreCounts, level: float = 0.95) -> PrBand:
 
 
 def _found(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray]:
-    """Return the positives, and all rows, with a score of at least each threshold, descending."""
+    """Return the weight of the positives and of all rows with a score of at least each threshold, descending."""
     if counts.rows_pos == 0:
         raise InputError("a precision-recall curve needs positive rows")
     found = np.cumsum(counts.pos[::-1])

@@ -1,18 +1,24 @@
-"""The measures on labels and scores as they come, as scikit-learn takes them: the larger label is positive."""
+"""Measures on labels and scores, as scikit-learn takes them: the larger label is positive."""
 
+import warnings
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.utils import check_consistent_length
 
 from aucdist.errors import InputError
 from aucdist.metrics import auc as of_counts
 from aucdist.metrics.auc import Interval
 from aucdist.metrics.compare import Difference, delong_test
-from aucdist.metrics.counts import ScoreCounts, refuse
+from aucdist.metrics.counts import ScoreCounts, as_column, refuse
+from aucdist.metrics.partial import check_max_fpr, partial_auc
 
 
-def roc_auc_score(y_true: Any, y_score: Any, sample_weight: Any = None) -> float:
-    """Return the area under the ROC curve, exact with ties.
+def roc_auc_score(
+    y_true: Any, y_score: Any, sample_weight: Any = None, *, max_fpr: float | None = None, pos_label: Any = None
+) -> float:
+    """Return the area under the ROC curve, exact with ties; scikit-learn's function for two classes.
 
     Parameters
     ----------
@@ -21,12 +27,27 @@ def roc_auc_score(y_true: Any, y_score: Any, sample_weight: Any = None) -> float
     y_score : array-like of shape (n_samples,)
         Finite scores; higher means more likely positive.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, at least 0. A pair weighs the product of its two.
+        Weights, at least 0. The weight of a pair is the product of its rows' weights.
+    max_fpr : float, optional
+        Above 0 and at most 1. The standardized partial area up to this false positive rate is returned, see
+        `aucdist.metrics.partial_roc_auc_score`.
+    pos_label : label, optional
+        The positive label; the larger one by default.
+
+    Returns
+    -------
+    float
+        nan if there is one class only.
 
     Raises
     ------
     InputError
-        If the input has not this form, or holds one class only.
+        A ValueError: if the input is invalid, or there are more than two labels.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        If there is one class only.
 
     Examples
     --------
@@ -34,14 +55,26 @@ def roc_auc_score(y_true: Any, y_score: Any, sample_weight: Any = None) -> float
     >>> roc_auc_score(["no", "no", "no", "no", "yes", "yes"], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9])
     0.875
     """
-    return of_counts.auc(_counts(y_true, y_score, sample_weight))
+    if max_fpr is not None:
+        check_max_fpr(max_fpr)
+    counts = _counts(y_true, y_score, sample_weight, pos_label, one_class=True)
+    if counts.rows_pos == 0 or counts.rows_neg == 0:
+        warnings.warn(
+            "Only one class is present in y_true. ROC AUC score is not defined in that case.",
+            UndefinedMetricWarning,
+            stacklevel=2,
+        )
+        return float("nan")
+    if max_fpr is not None:
+        return partial_auc(counts, max_fpr, standardized=True)
+    return of_counts.auc(counts)
 
 
 def roc_auc_interval(y_true: Any, y_score: Any, level: float = 0.95) -> Interval:
     """Return the AUC with DeLong's confidence interval on the logit scale.
 
-    There is no `sample_weight`: weights do not say how many independent rows there are.
-    `aucdist.metrics.auc.auc_interval` gives the formula and the answer where the variance cannot be estimated.
+    There is no `sample_weight`, because weights do not say how many independent rows there are.
+    `aucdist.metrics.auc.auc_interval` gives the formula, and the interval if the variance cannot be estimated.
 
     Parameters
     ----------
@@ -58,12 +91,12 @@ def roc_auc_interval(y_true: Any, y_score: Any, level: float = 0.95) -> Interval
     Raises
     ------
     InputError
-        If the input has not this form, or holds one class only.
+        If the input is invalid, or holds one class only.
 
     Warns
     -----
     IntervalWarning
-        If there are too few rows for the level to hold: see `aucdist.metrics.auc.auc_interval`.
+        If there are too few rows for the interval to hold its level, see `aucdist.metrics.auc.auc_interval`.
 
     Examples
     --------
@@ -97,7 +130,7 @@ def roc_auc_difference(y_true: Any, first: Any, second: Any, level: float = 0.95
     Raises
     ------
     InputError
-        If the input has not this form, or a class has fewer than two rows.
+        If the input is invalid, or a class has fewer than two rows.
 
     Examples
     --------
@@ -123,7 +156,7 @@ def average_precision_score(y_true: Any, y_score: Any, sample_weight: Any = None
     Raises
     ------
     InputError
-        If the input has not this form, or holds one class only.
+        If the input is invalid, or holds one class only.
 
     Examples
     --------
@@ -135,7 +168,7 @@ def average_precision_score(y_true: Any, y_score: Any, sample_weight: Any = None
 
 
 def confusion_counts(y_true: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, float]:
-    """Return ``tp``, ``fp``, ``tn`` and ``fn``: integers, or sums of weights where weights are given.
+    """Return the counts ``tp``, ``fp``, ``tn`` and ``fn`` of the confusion matrix, or sums of weights if there are weights.
 
     Parameters
     ----------
@@ -149,7 +182,7 @@ def confusion_counts(y_true: Any, y_pred: Any, sample_weight: Any = None) -> dic
     Raises
     ------
     InputError
-        If the input has not this form, or `y_true` holds one class only.
+        If the input is invalid, or `y_true` holds one class only.
 
     Examples
     --------
@@ -166,7 +199,7 @@ def confusion_counts(y_true: Any, y_pred: Any, sample_weight: Any = None) -> dic
 
 
 def g_mean_score(y_true: Any, y_pred: Any, sample_weight: Any = None) -> float:
-    """Return the geometric mean of the shares of positives and of negatives that were predicted right.
+    """Return the G-mean, the geometric mean of recall and specificity.
 
     Parameters
     ----------
@@ -176,7 +209,7 @@ def g_mean_score(y_true: Any, y_pred: Any, sample_weight: Any = None) -> float:
     Raises
     ------
     InputError
-        If the input has not this form, or `y_true` holds one class only.
+        If the input is invalid, or `y_true` holds one class only.
 
     Examples
     --------
@@ -187,8 +220,19 @@ def g_mean_score(y_true: Any, y_pred: Any, sample_weight: Any = None) -> float:
     return of_counts.g_mean(confusion_counts(y_true, y_pred, sample_weight))
 
 
-def _counts(y_true: Any, y_score: Any, sample_weight: Any) -> ScoreCounts:
-    return ScoreCounts.from_scores(_signs(y_true)[1], y_score, sample_weight)
+def _counts(
+    y_true: Any, y_score: Any, sample_weight: Any, pos_label: Any = None, *, one_class: bool = False
+) -> ScoreCounts:
+    """Return the counts of checked labels and scores; errors start with scikit-learn's words."""
+    signs = _signs(y_true, pos_label, one_class=one_class)[1]
+    scores = as_column("scores", y_score)
+    try:
+        check_consistent_length(signs, scores, sample_weight)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    kind = "NaN" if np.isnan(scores).any() else "infinity"
+    refuse(f"Input y_score contains {kind}: the score", scores, ~np.isfinite(scores), "is not finite")
+    return ScoreCounts.from_scores(signs, scores, sample_weight)
 
 
 def _labels(name: str, values: Any) -> np.ndarray:
@@ -198,15 +242,22 @@ def _labels(name: str, values: Any) -> np.ndarray:
     return column
 
 
-def _signs(y_true: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the two labels, ascending, and -1 or +1 for every row."""
+def _signs(y_true: Any, pos_label: Any = None, *, one_class: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Return the labels, ascending, and -1 or +1 for every row; one label is an error unless `one_class`.
+
+    The label `pos_label` is positive, or the larger one if it is None.
+    """
     column = _labels("y_true", y_true)
     try:
         labels = np.unique(column)
     except TypeError:
         raise InputError("y_true mixes labels that cannot be compared, such as numbers and strings") from None
     refuse("label", column, column != column, "is missing")
-    if len(labels) != 2:
-        shown = ", ".join(str(label) for label in labels[:5])
+    shown = ", ".join(str(label) for label in labels[:5])
+    if len(labels) != 2 and not (one_class and len(labels) == 1):
         raise InputError(f"y_true must hold two different labels; it holds {len(labels)}: {shown}")
-    return labels, np.where(column == labels[1], 1, -1)
+    if pos_label is None:
+        return labels, np.where(column == labels[-1], 1, -1)
+    if pos_label not in labels.tolist() and len(labels) == 2:
+        raise InputError(f"pos_label is {pos_label!r}; it must be one of the labels of y_true: {shown}")
+    return labels, np.where(column == pos_label, 1, -1)

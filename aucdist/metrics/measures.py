@@ -1,4 +1,4 @@
-"""What a model can be judged by, by name: for searches, comparisons and bootstrap intervals."""
+"""The measures that searches, comparisons and bootstrap intervals know by name."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,16 +12,16 @@ from aucdist.metrics.probability import brier, calibration_loss, log_loss
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure of scores.
+    """A named measure, as a function of counts.
 
     Attributes
     ----------
     name : str
-        ``*_loss`` means that smaller is better.
+        If it ends with ``_loss``, smaller is better.
     of : callable
-        ``of(counts, threshold)``; the threshold is of use to decisions alone.
+        ``of(counts, threshold)``; only decisions use the threshold.
     needs : {"ranking", "decision", "probability"}
-        What the counts must count: scores, scores with a threshold, or probabilities of the positive class.
+        The kind of counts: of scores, of scores with a threshold, or of probabilities of the positive class.
     """
 
     name: str
@@ -30,7 +30,7 @@ class Measure:
 
     @property
     def sign(self) -> int:
-        """1 where larger is better, else -1."""
+        """1 if larger is better, else -1."""
         return -1 if self.name.endswith("_loss") else 1
 
 
@@ -56,7 +56,7 @@ def find_measure(name: str) -> Measure:
     Raises
     ------
     InputError
-        If there is none.
+        If there is no such measure.
     """
     if name not in MEASURES:
         raise unknown("metric", name, MEASURES)

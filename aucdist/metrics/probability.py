@@ -1,6 +1,6 @@
 """Measures of probabilities, as functions of counts whose scores are probabilities of the positive class.
 
-Counts merge, so all of these are those of the whole data set however its rows are dealt out.
+Counts merge by adding, so the measures do not depend on the partition of the data.
 """
 
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ from aucdist.metrics.auc import _two_sided_z, _wilson
 from aucdist.metrics.counts import ScoreCounts
 
 SMALLEST = 1e-15
-"""A probability of 0 or 1 counts as this far from it, so that the log loss of a row that proves it wrong is finite."""
+"""Probabilities are clipped to [SMALLEST, 1 - SMALLEST] for the log loss, so that it is always finite."""
 
 
 def brier(counts: ScoreCounts) -> float:
-    """Return the mean squared distance of the probabilities to the labels 0 and 1 (Brier, 1950).
+    """Return the Brier score, the mean squared difference between probabilities and labels 0 and 1 (Brier, 1950).
 
     Raises
     ------
@@ -28,7 +28,7 @@ def brier(counts: ScoreCounts) -> float:
 
 
 def log_loss(counts: ScoreCounts) -> float:
-    """Return the mean of minus the logarithm of the probability that was given to what came true; finite, see `SMALLEST`.
+    """Return the log loss, the mean of minus the logarithm of the true class's probability; it is finite, see `SMALLEST`.
 
     Raises
     ------
@@ -50,9 +50,7 @@ def hull_probabilities(counts: ScoreCounts) -> np.ndarray:
     InputError
         If there are no rows.
     """
-    from scipy.optimize import (
-        isotonic_regression,
-    )  # here, because it costs what a page without probabilities need not pay
+    from scipy.optimize import isotonic_regression  # here, because only pages with probabilities need this import
 
     weight = _weight(counts)
     fit: np.ndarray = isotonic_regression(counts.pos / weight, weights=weight).x
@@ -60,11 +58,11 @@ def hull_probabilities(counts: ScoreCounts) -> np.ndarray:
 
 
 def calibration_loss(counts: ScoreCounts) -> float:
-    """Return the mean squared distance of the probabilities to those of the ROC curve's convex hull.
+    """Return the mean squared difference between the probabilities and those of the ROC curve's convex hull.
 
-    After Flach & Matsubara, "A simple lexicographic ranker and probability estimator" (ECML 2007). With `refinement_loss` it
-    makes up the Brier score where the probabilities are constant along each segment of the hull; elsewhere the Brier score may be
-    a little more or less than the two together.
+    After Flach & Matsubara, "A simple lexicographic ranker and probability estimator" (ECML 2007). If the probabilities are
+    constant along each segment of the hull, the Brier score is the sum of this and `refinement_loss`; otherwise it may differ
+    slightly from the sum.
 
     Raises
     ------
@@ -76,9 +74,9 @@ def calibration_loss(counts: ScoreCounts) -> float:
 
 
 def refinement_loss(counts: ScoreCounts) -> float:
-    """Return the Brier score of the probabilities of the ROC curve's convex hull: what no calibration can take away.
+    """Return the Brier score of the probabilities of the ROC curve's convex hull, which no calibration can reduce.
 
-    Only the order of the scores counts; they need not be probabilities.
+    Only the order of the scores matters; they need not be probabilities.
 
     Raises
     ------
@@ -91,16 +89,16 @@ def refinement_loss(counts: ScoreCounts) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
-    """How often what was said to have some probability came true.
+    """A reliability curve: the observed share of positives at each predicted probability.
 
     Attributes
     ----------
     predicted, observed : ndarray of shape (n_bins,), float64
         Mean probability, and share of positives, of the rows in each bin.
     low, high : ndarray of shape (n_bins,), float64
-        Interval of the share (Wilson); nan where rows are weighted, for weights do not say how many rows are independent.
+        Wilson's interval of the share; nan if there are weights, because these do not say how many rows are independent.
     weight : ndarray of shape (n_bins,), float64
-        Of the rows in each bin; bins without rows are left out.
+        Weight of the rows in each bin; empty bins are left out.
     level : float
     """
 
@@ -126,10 +124,10 @@ def reliability(
     n_bins : int
         At least 1.
     binning : {"quantile", "uniform"}
-        ``quantile``: bins of like weight, equal probabilities staying together, as suits rare events. ``uniform``: bins of
+        ``quantile``: bins of about equal weight, which suit rare events; equal probabilities share a bin. ``uniform``: bins of
         equal width.
     level : float
-        Above 0 and below 1; of each interval on its own.
+        Confidence of each interval separately, above 0 and below 1.
 
     Raises
     ------
@@ -143,7 +141,7 @@ def reliability(
         raise InputError(f"level is {level}; it must be above 0 and below 1")
     if n_bins < 1:
         raise InputError(f"n_bins is {n_bins}; at least 1 is needed")
-    # The middle of what weighs the same decides, so that no bin edge falls within equal probabilities.
+    # The midpoint of equal probabilities decides, so that no bin edge separates them.
     place = (np.cumsum(weight) - 0.5 * weight) / weight.sum() if binning == "quantile" else p
     bins = np.minimum((place * n_bins).astype(np.int64), n_bins - 1)
     total = np.bincount(bins, weight, n_bins)
@@ -154,15 +152,15 @@ def reliability(
     low = high = np.full(len(total), np.nan)
     if not counts.weighted:
         low, high = _wilson(observed, total, _two_sided_z(level))
-        low, high = np.minimum(low, observed), np.maximum(high, observed)  # rounding can put shares of 0 and 1 outside
+        low, high = np.minimum(low, observed), np.maximum(high, observed)  # rounding can exclude shares of 0 and 1
     return Reliability(predicted, observed, low, high, total, level)
 
 
 def expected_calibration_error(counts: ScoreCounts, n_bins: int = 10, *, binning: str = "quantile") -> float:
-    """Return the mean distance of predicted and observed probability over the bins of a reliability curve.
+    """Return the expected calibration error: the mean absolute difference of predicted and observed probability over bins.
 
-    Parameters and errors are those of `reliability`. It depends on the bins, and is above 0 for a model without fault: only
-    values of like bins and numbers of rows compare.
+    Parameters and errors are those of `reliability`. The result depends on the bins, and is above 0 even for a perfect model.
+    Compare only values for the same bins and numbers of rows.
     """
     found = reliability(counts, n_bins, binning=binning)
     return float(found.weight @ np.abs(found.predicted - found.observed)) / float(found.weight.sum())
@@ -175,7 +173,7 @@ def _weight(counts: ScoreCounts) -> np.ndarray:
 
 
 def _probabilities(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray]:
-    """Return the scores, checked, and the weight of the rows at each."""
+    """Return the scores, after checking that they are probabilities, and the weight of the rows at each."""
     weight, p = _weight(counts), counts.values
     if p[0] < 0.0 or p[-1] > 1.0:
         wrong = p[0] if p[0] < 0.0 else p[-1]

@@ -1,4 +1,4 @@
-"""The measures of probabilities on labels and probabilities as they come: the larger label is positive."""
+"""Measures of probabilities on labels and probabilities: the larger label is positive."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from aucdist.metrics.probability import Reliability
 
 
 def brier_score_loss(y_true: Any, y_proba: Any, sample_weight: Any = None) -> float:
-    """Return the mean squared distance of the probabilities to the labels 0 and 1.
+    """Return the Brier score, the mean squared difference between probabilities and labels 0 and 1.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ def brier_score_loss(y_true: Any, y_proba: Any, sample_weight: Any = None) -> fl
     Raises
     ------
     InputError
-        If the input has not this form, or holds one class only.
+        If the input is invalid, or holds one class only.
 
     Examples
     --------
@@ -34,9 +34,9 @@ def brier_score_loss(y_true: Any, y_proba: Any, sample_weight: Any = None) -> fl
 
 
 def log_loss(y_true: Any, y_proba: Any, sample_weight: Any = None) -> float:
-    """Return the mean of minus the logarithm of the probability that was given to what came true.
+    """Return the log loss, the mean of minus the logarithm of the true class's probability.
 
-    A probability of 0 or 1 counts as 1e-15 from it, so the loss is always finite.
+    Probabilities are clipped to [1e-15, 1 - 1e-15], so the loss is always finite.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def log_loss(y_true: Any, y_proba: Any, sample_weight: Any = None) -> float:
 
 
 def calibration_loss(y_true: Any, y_proba: Any, sample_weight: Any = None) -> float:
-    """Return the mean squared distance of the probabilities to those of the ROC curve's convex hull (Flach & Matsubara, 2007).
+    """Return the mean squared difference of the probabilities to those of the ROC curve's convex hull (Flach & Matsubara, 2007).
 
     Parameters
     ----------
@@ -70,12 +70,12 @@ def calibration_loss(y_true: Any, y_proba: Any, sample_weight: Any = None) -> fl
 
 
 def refinement_loss(y_true: Any, y_score: Any, sample_weight: Any = None) -> float:
-    """Return the Brier score of the probabilities of the ROC curve's convex hull: what no calibration can take away.
+    """Return the Brier score of the probabilities of the ROC curve's convex hull, which no calibration can reduce.
 
     Parameters
     ----------
     y_true, y_score, sample_weight
-        As for `brier_score_loss`, but any scores will do.
+        As for `brier_score_loss`, but scores need not be probabilities.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def reliability_curve(
     level: float = 0.95,
     sample_weight: Any = None,
 ) -> Reliability:
-    """Return predicted and observed probability in bins, with Wilson's interval of the latter.
+    """Return the predicted and observed probabilities in bins, with Wilson's intervals of the observed ones.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def reliability_curve(
 def expected_calibration_error(
     y_true: Any, y_proba: Any, n_bins: int = 10, *, binning: str = "quantile", sample_weight: Any = None
 ) -> float:
-    """Return the mean distance of predicted and observed probability over bins.
+    """Return the expected calibration error: the mean absolute difference of predicted and observed probability over bins.
 
     Parameters
     ----------

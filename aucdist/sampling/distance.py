@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -31,7 +31,7 @@ from aucdist.engine.blocks import Blocks, LocalBlocks, Summary, block_seed, with
 from aucdist.engine.mapped import MappedBlocks
 from aucdist.errors import InputError, unknown
 from aucdist.kernels.rows import project
-from aucdist.sampling.classes import checked
+from aucdist.sampling.base import Sampler
 from aucdist.solvers.base import solve
 from aucdist.solvers.hinge.dual import hinge_sdcd
 
@@ -114,8 +114,11 @@ class Rule:
         return block.take(np.flatnonzero(self.stays(block)), index=block.index)
 
 
-class DistanceUnderSampler(BaseEstimator):
+class DistanceUnderSampler(Sampler):
     """Undersample the majority class by the distance to a hyperplane; rows near the hyperplane are more likely to be kept.
+
+    The smallest class is kept whole. If there are more than two classes, each other class is sampled by its own hyperplane, which
+    separates it from the smallest class.
 
     Parameters
     ----------
@@ -130,18 +133,23 @@ class DistanceUnderSampler(BaseEstimator):
         Only for ``u2``: number of rows to sample from, per row of the minority class.
     svm : object or None, default=None
         The model that measures the distance: a classifier with `decision_function`, linear or with a kernel, fitted or not.
-        None means a linear support vector machine with C = 1, or less where that takes too long, and the same total
-        weight for both classes (`aucdist.solvers.hinge.dual`).
-        Scale the features first; for a fitted model, scale them as for its fit.
+        None means a linear support vector machine with C = 1, or less where that takes too long, and the same total weight for
+        both classes (`aucdist.solvers.hinge.dual`). Scale the features first; for a fitted model, scale them as for its fit.
     random_state : int, RandomState or None, default=None
 
     Attributes
     ----------
     sample_indices_ : ndarray of shape (n_kept,), int64
         Positions of the rows that are kept, ascending.
+    sampling_strategy_ : dict
+        For each class that is sampled, the number of its rows that are kept.
+    rules_ : dict
+        For each class that is sampled, the `Rule` that decides which of its rows are kept.
     rule_ : Rule
-        The rule that decides which rows are kept.
+        The same for two classes: the rule of the majority class.
     n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        If X has column names.
 
     Examples
     --------
@@ -154,6 +162,8 @@ class DistanceUnderSampler(BaseEstimator):
     >>> int(np.sum(y == 0)), int(np.sum(y_kept == 0)), len(y_kept) < len(y)  # the whole minority class is kept
     (212, 212, True)
     """
+
+    returns_rows_of_input = True
 
     def __init__(
         self,
@@ -170,25 +180,21 @@ class DistanceUnderSampler(BaseEstimator):
         self.svm = svm
         self.random_state = random_state
 
-    def fit_resample(self, X: Any, y: Any) -> tuple[Any, Any]:
-        """Return the rows that are kept and their labels, in the order and the type of the input.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or array, or DataFrame of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Two classes.
-
-        Raises
-        ------
-        InputError
-            A ValueError: if a parameter is out of its range, or all rows have the same distance.
-        """
-        self.check_parameters()
-        rows, labels, (minority, _) = checked(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
-        block = Block.of(rows, np.where(labels == minority, 1, -1))
-        self.rule_ = self.rule(LocalBlocks([block]))
-        self.sample_indices_ = np.flatnonzero(self.rule_.stays(block))
+    def _resample(self, X: Any, y: Any, rows: Any, labels: np.ndarray, classes: np.ndarray) -> tuple[Any, Any]:
+        smallest, others = classes[0], classes[1:]
+        self.rules_, self.sampling_strategy_ = {}, {}
+        kept = labels == smallest
+        for label in others:
+            which = np.flatnonzero((labels == smallest) | (labels == label))
+            block = Block.of(rows if len(others) == 1 else rows[which], np.where(labels[which] == smallest, 1, -1))
+            rule = self.rule(LocalBlocks([block]))
+            stays = rule.stays(block)
+            kept[which] |= stays
+            key = label.item() if hasattr(label, "item") else label
+            self.rules_[key], self.sampling_strategy_[key] = rule, int((stays & (block.y < 0)).sum())
+        if len(others) == 1:
+            self.rule_ = rule
+        self.sample_indices_ = np.flatnonzero(kept)
         return _safe_indexing(X, self.sample_indices_), _safe_indexing(y, self.sample_indices_)
 
     def resample_blocks(self, blocks: Blocks) -> Blocks:
@@ -288,6 +294,10 @@ def _majority_rows(block: Block, model: Any, majority: int, seed: int) -> tuple[
         return which, np.zeros(0), np.zeros(0, dtype=np.uint64)
     # All rows of the block are scored, so that scoring them again gives the same bits.
     scores = np.asarray(model.decision_function(block.X), dtype=np.float64)
+    if scores.ndim != 1:
+        raise InputError(
+            "svm has more than one hyperplane: give one fitted to two classes, one that is not fitted, or None"
+        )
     return which, np.abs(scores[which]), scrambled(block.row_id[which], block_seed(seed, 0, 0))
 
 

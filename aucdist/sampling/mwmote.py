@@ -9,23 +9,26 @@ import numbers
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import pdist
-from sklearn.base import BaseEstimator
 from sklearn.neighbors import NearestNeighbors
-from sklearn.utils import check_random_state
+from sklearn.utils import _safe_indexing, check_random_state
 
 from aucdist.errors import InputError
-from aucdist.sampling.classes import checked
+from aucdist.sampling.base import Sampler, appended, appended_labels
 
 
-class MWMOTE(BaseEstimator):
+class MWMOTE(Sampler):
     """Oversample the minority class with synthetic rows, each between two rows of the same minority cluster.
+
+    If there are more than two classes, each class but the largest is oversampled in turn, and all other classes together count
+    as the majority. Distances are Euclidean, so scale the features. Sparse rows are made dense inside.
 
     Parameters
     ----------
     sampling_strategy : "auto" or float, default="auto"
-        Ratio of minority rows (original and synthetic) to majority rows after sampling; ``"auto"`` means 1.
+        Ratio of minority rows (original and synthetic) to the rows of the largest class after sampling; ``"auto"`` means 1.
     k1 : int, default=5
         A minority row without another minority row among its k1 nearest neighbours counts as noise.
     k2 : int, default=3
@@ -42,7 +45,11 @@ class MWMOTE(BaseEstimator):
 
     Attributes
     ----------
+    sampling_strategy_ : dict
+        For each class that is oversampled, the number of synthetic rows.
     n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        If X has column names.
 
     Examples
     --------
@@ -77,38 +84,22 @@ class MWMOTE(BaseEstimator):
         self.c_p = c_p
         self.random_state = random_state
 
-    def fit_resample(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
-        """Return the rows as they came with the new ones below them, and their labels.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n_samples, n_features)
-            Distances are Euclidean: scale the features.
-        y : array-like of shape (n_samples,)
-            Two classes.
-
-        Returns
-        -------
-        X : ndarray or DataFrame of shape (n_samples + n_new, n_features)
-        y : ndarray of shape (n_samples + n_new,)
-
-        Raises
-        ------
-        InputError
-            A ValueError: for a parameter outside its range, fewer rows than neighbours, or a smaller class that is all noise.
-        """
-        self.check_parameters()
-        rows, labels, (minority, _) = checked(self, X, y, dtype=np.float64)
-        small = np.flatnonzero(labels == minority)
+    def _resample(self, X: Any, y: Any, rows: Any, labels: np.ndarray, classes: np.ndarray) -> tuple[Any, Any]:
+        dense = (rows.toarray() if sp.issparse(rows) else rows).astype(np.float64, copy=False)
+        largest = int((labels == classes[-1]).sum())
         share = 1.0 if isinstance(self.sampling_strategy, str) else self.sampling_strategy
-        n_new = max(0, round(share * (len(labels) - len(small))) - len(small))
-        made = self._made(rows, small, n_new) if n_new else rows[:0]
-        if hasattr(X, "columns"):
-            import pandas as pd
-
-            made = pd.DataFrame(made, columns=X.columns)
-            return pd.concat([X, made], ignore_index=True), np.append(labels, np.full(n_new, minority))
-        return np.vstack([rows, made]), np.append(labels, np.full(n_new, minority))
+        random = check_random_state(self.random_state)
+        self.sampling_strategy_, made, sources = {}, [dense[:0]], [np.zeros(0, dtype=np.int64)]
+        for label in classes[:-1]:
+            small = np.flatnonzero(labels == label)
+            n_new = max(0, round(share * largest) - len(small))
+            self.sampling_strategy_[label.item() if hasattr(label, "item") else label] = n_new
+            if n_new:
+                made.append(self._made(dense, small, n_new, random))
+                sources.append(np.full(n_new, small[0]))
+        # A label, or a one-hot row, is that of a row of the class.
+        new_labels = _safe_indexing(np.asarray(y), np.concatenate(sources))
+        return appended(X, np.vstack(made).astype(rows.dtype, copy=False)), appended_labels(y, new_labels)
 
     def check_parameters(self) -> None:
         """Check every parameter.
@@ -131,12 +122,11 @@ class MWMOTE(BaseEstimator):
         if share != "auto" and not (_is_number(share) and 0 < float(share) <= 1):
             raise InputError(f"sampling_strategy is {share!r}; 'auto' or a number above 0 and up to 1 is needed")
 
-    def _made(self, rows: np.ndarray, small: np.ndarray, n_new: int) -> np.ndarray:
+    def _made(self, rows: np.ndarray, small: np.ndarray, n_new: int, random: np.random.RandomState) -> np.ndarray:
         """Return the synthetic rows; `small` holds the positions of the minority rows."""
         ours = rows[small]
         weights, kept = self._weights(rows, small)
         cluster = self._clusters(ours, kept)  # 10
-        random = check_random_state(self.random_state)
         starts = random.choice(len(small), size=n_new, p=weights / weights.sum())  # 9, 11
         members = [np.flatnonzero(cluster == number) for number in range(cluster.max() + 1)]
         ends = [members[cluster[start]][random.randint(len(members[cluster[start]]))] for start in starts]

@@ -64,12 +64,12 @@ def test_interval_gives_auc_bounds_and_level():
         ([0.0, 1.0, np.nan], "position 2 .* missing"),
         ([0.0, np.nan, np.nan], "position 1 .* missing"),
         ([None, 1, 0], "cannot be compared"),
-        ([0, 1], "3 scores, but labels of shape"),
+        ([0, 1], r"inconsistent numbers of samples: \[2, 3\]"),
     ],
 )
 def test_bad_labels_are_named(y, message):
     with pytest.raises(InputError, match=message):
-        roc_auc_score(y, [0.1, 0.2, 0.3])
+        average_precision_score(y, [0.1, 0.2, 0.3])
 
 
 @pytest.mark.parametrize("predicted", [[0, 1, 2], [0, 1, "1"], [0, 1, np.nan]])

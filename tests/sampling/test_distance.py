@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
+from support.sampler_checks import sampler_checks
 
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
@@ -211,6 +212,39 @@ def test_rows_of_weight_0_are_not_there():
     assert all(i % 2 for i in kept.reduce(row_ids)["ids"])
 
 
+@sampler_checks(DistanceUnderSampler(random_state=0), DistanceUnderSampler(method="u2", ratio=2, random_state=0))
+def test_contract_of_imbalanced_learn(estimator, check):
+    check(estimator)
+
+
+def test_of_more_classes_each_is_sampled_against_the_smallest():
+    X, y = problem(600, 0.1)
+    three = np.where(y > 0, "rare", np.where(np.arange(600) % 3 == 0, "other", "usual"))
+    sampler = DistanceUnderSampler(random_state=0)
+    kept, labels = sampler.fit_resample(X, three)
+    assert (labels == "rare").sum() == 60
+    for name in ("other", "usual"):
+        two = three[(three == "rare") | (three == name)]
+        alone, of_two = DistanceUnderSampler(random_state=0).fit_resample(X[(three == "rare") | (three == name)], two)
+        np.testing.assert_array_equal(kept[labels == name], alone[of_two == name])
+        assert sampler.sampling_strategy_[name] == (labels == name).sum()
+    assert set(sampler.rules_) == {"other", "usual"}
+    assert not hasattr(sampler, "rule_")
+    several = LogisticRegression().fit(X, three)
+    with pytest.raises(InputError, match="more than one hyperplane"):
+        DistanceUnderSampler(svm=several).fit_resample(X, three)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_numbers_keep_their_type(kind):
+    X, y = problem(300, 0.1)
+    frame = pd.DataFrame({"a": X[:, 0].astype(kind), "b": np.arange(300)})
+    for rows in (X.astype(kind), sp.csr_matrix(X.astype(kind)), frame):
+        kept, _ = DistanceUnderSampler(random_state=0).fit_resample(rows, y)
+        assert type(kept) is type(rows)
+        assert (kept.dtypes.tolist() if rows is frame else kept.dtype) == ([kind, np.int64] if rows is frame else kind)
+
+
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
@@ -233,8 +267,6 @@ def test_bad_data():
     X, y = problem(300)
     with pytest.raises(InputError, match="1 classes in y"):
         DistanceUnderSampler().fit_resample(X, np.ones(300))
-    with pytest.raises(InputError, match="3 classes in y"):
-        DistanceUnderSampler().fit_resample(X, np.arange(300) % 3)
     with pytest.raises(InputError, match="all rows are of one class"):
         DistanceUnderSampler().resample_blocks(LocalBlocks([Block.of(X, np.ones(300))]))
     with pytest.raises(InputError, match="svm is not fitted, and the rows are in several blocks"):

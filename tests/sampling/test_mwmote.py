@@ -1,10 +1,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from imblearn.pipeline import make_pipeline
 from scipy.spatial.distance import cdist
 from sklearn.cluster import AgglomerativeClustering
 from sklearn.linear_model import LogisticRegression
+from support.sampler_checks import sampler_checks
 
 from aucdist.errors import InputError
 from aucdist.sampling import MWMOTE
@@ -117,6 +119,37 @@ def test_sampling_strategy_and_types():
     assert make_pipeline(MWMOTE(random_state=0), LogisticRegression()).fit(X, y).score(X, y) > 0.7
 
 
+@sampler_checks(MWMOTE(random_state=0), MWMOTE(sampling_strategy=0.8, random_state=0))
+def test_contract_of_imbalanced_learn(estimator, check):
+    check(estimator)
+
+
+def test_of_more_classes_each_is_made_as_large_as_the_largest():
+    X, y = problem(240, 60)
+    three = np.where(y < 0, 0, 1 + (np.arange(240) < 20))
+    sampler = MWMOTE(random_state=0)
+    more, labels = sampler.fit_resample(X, three)
+    assert np.bincount(labels).tolist() == [180, 180, 180]
+    assert sampler.sampling_strategy_ == {2: 160, 1: 140}
+    # The smallest class comes first: it is made as if all others were one class.
+    random = np.random.RandomState(0)
+    np.testing.assert_array_equal(more[240:400], sampler._made(X, np.flatnonzero(three == 2), 160, random))
+    np.testing.assert_array_equal(more[400:], sampler._made(X, np.flatnonzero(three == 1), 140, random))
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_numbers_keep_their_type(kind):
+    X, y = problem()
+    frame = pd.DataFrame({"a": X[:, 0].astype(kind), "b": np.arange(120)})
+    for rows in (X.astype(kind), sp.csr_matrix(X.astype(kind)), frame):
+        more, _ = MWMOTE(random_state=0).fit_resample(rows, y)
+        assert type(more) is type(rows)
+        assert (more.dtypes.tolist() if rows is frame else more.dtype) == (
+            [kind, np.float64] if rows is frame else kind
+        )
+    np.testing.assert_array_equal(more["b"][:120], np.arange(120))  # whole numbers lie between whole numbers no more
+
+
 def test_equal_rows_of_both_classes_are_as_close_as_can_be():
     X, y = problem()
     X[30:33] = X[0]
@@ -158,5 +191,5 @@ def test_bad_data():
     apart = np.vstack([np.arange(6)[:, None] * 100.0, np.repeat(np.arange(6)[:, None] * 100.0 + 1, 10, axis=0)])
     with pytest.raises(InputError, match="all of them count as noise"):
         MWMOTE().fit_resample(apart, np.where(np.arange(66) < 6, 1, -1))
-    with pytest.raises(InputError, match="3 classes in y"):
-        MWMOTE().fit_resample(X, np.arange(120) % 3)
+    with pytest.raises(InputError, match="1 classes in y"):
+        MWMOTE().fit_resample(X, np.ones(120))

@@ -73,7 +73,8 @@ class Proxy(ThreadingHTTPServer):
     """Hands requests on to a server, and spoils the answers to those for objects as `faults` says, one after the other.
 
     A fault is None (none), ``slow-down`` (503), ``reset`` (the connection, in mid-body), ``truncated`` (the body, and the
-    connection closed in order), ``etag`` (another one), ``flipped`` (one bit of the body), or ``lost`` (the whole answer).
+    connection closed in order), ``etag`` (another one), ``flipped`` (one bit of the body), ``lost`` (the whole answer),
+    ``no-etag``, ``endless`` and ``unsized`` (what Content-Range states), or ``moved`` (301 without an address).
     """
 
     daemon_threads = True
@@ -109,6 +110,9 @@ class _Handler(BaseHTTPRequestHandler):
         if fault == "slow-down":
             body = b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
             return self.answer(503, {"Content-Type": "application/xml", "Content-Length": str(len(body))}, body)
+        if fault == "moved":
+            body = b"<Error><Code>PermanentRedirect</Code><Message>Another endpoint.</Message></Error>"
+            return self.answer(301, {"Content-Type": "application/xml", "Content-Length": str(len(body))}, body)
         upstream = http.client.HTTPConnection(self.server.upstream, timeout=30)
         upstream.request(self.command, self.path, sent, dict(self.headers))
         got = upstream.getresponse()
@@ -118,6 +122,12 @@ class _Handler(BaseHTTPRequestHandler):
         upstream.close()
         if fault == "etag":
             headers = {k: '"0123456789abcdef"' if k.lower() == "etag" else v for k, v in headers.items()}
+        elif fault == "no-etag":
+            headers = {k: v for k, v in headers.items() if k.lower() != "etag"}
+        elif fault in ("endless", "unsized"):
+            size = {"endless": str(10**18), "unsized": "*"}[fault]
+            headers = {k: v for k, v in headers.items() if k.lower() != "content-range"}
+            headers["Content-Range"] = f"bytes 0-{len(body) - 1}/{size}"
         elif fault == "flipped":
             body = body[:-1] + bytes([body[-1] ^ 1])
         elif fault == "lost":

@@ -33,7 +33,7 @@ class RangeFile(io.RawIOBase):
         return self._at
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to a place counted from the start, from here, or from the end."""
+        """Go to an offset from the start, from here, or from the end."""
         self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._stat.size}[whence]
         return self._at
 
@@ -55,7 +55,7 @@ def local_path(url: str) -> Path | None:
 
 
 def absolute(url: str) -> str:
-    """Return a place as workers find it, whose working folder may be another."""
+    """Return a URL, or the absolute path of a local one: workers may have another working folder."""
     local = local_path(url)
     return url if local is None else str(local.absolute())
 
@@ -67,12 +67,14 @@ def opened(url: str) -> Iterator[pa.NativeFile]:
     Raises
     ------
     InputError
-        If the file is missing, empty or unreadable, or the place cannot be reached.
+        If the file is missing, empty or unreadable, or its store cannot be reached.
     """
     path = local_path(url)
     with files.explained(url, "read"):
-        if path is not None and path.stat().st_size == 0:
-            raise InputError(f"{files.shown(url)} is empty")
+        if path is not None:
+            files.check_regular(path, url)
+            if path.stat().st_size == 0:
+                raise InputError(f"{files.shown(url)} is empty")
         if path is not None:
             file = pa.memory_map(str(path))
         elif files.is_web(url):

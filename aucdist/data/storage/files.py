@@ -1,56 +1,40 @@
-"""Bytes in and out, by path or URL: which files a source means, what is in them, and errors that say what to do."""
+"""Reading and writing of files by path or URL; patterns and folders stand for the files in them."""
 
-import os
+import functools
+import stat as stat_modes
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 import fsspec
+from fsspec.asyn import sync
 
 from aucdist.data.storage import s3
 from aucdist.data.storage.download import fetch
-from aucdist.data.storage.network_errors import AIOHTTP, BOTO, Exceptions, loaded
-from aucdist.data.storage.retries import code_of, response_of, retried
+from aucdist.data.storage.faults import explained as explained
+from aucdist.data.storage.memory import check_fits
+from aucdist.data.storage.progress import Progress, watched
+from aucdist.data.storage.retries import retried
+from aucdist.data.storage.urls import S3_SCHEMES
+from aucdist.data.storage.urls import data_root as data_root
+from aucdist.data.storage.urls import is_s3 as is_s3
+from aucdist.data.storage.urls import is_web as is_web
+from aucdist.data.storage.urls import locate as locate
+from aucdist.data.storage.urls import shown as shown
 from aucdist.errors import InputError
 from aucdist.extras import load_optional
-
-NO_IDENTITY = ("NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "ProfileNotFound")
-"""Exceptions of botocore: it found no credentials, or not all."""
 
 
 @dataclass(frozen=True)
 class Stat:
-    """What tells a file from another version of it: its size in bytes, and its ETag (of a local file: when it was changed)."""
+    """The version of a file: its size in bytes, and its ETag (of a local file: the time of the last change)."""
 
     size: int
     etag: str
-
-
-def data_root() -> Path:
-    """Return the folder below which relative paths lie: AUCDIST_DATA, or ``../shared/data`` beside the checkout."""
-    default = Path(__file__).resolve().parents[4] / "shared" / "data"
-    return Path(os.environ.get("AUCDIST_DATA") or default)
-
-
-def locate(source: str) -> str:
-    """Return a URL as it is, and a path as an absolute one."""
-    return source if "://" in source else str(data_root() / source)
-
-
-def shown(url: str) -> str:
-    """Return a URL for messages: without user, password and query, where secrets may stand."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:  # brackets that hold no address; what is a password in there cannot be told
-        scheme, there, _ = url.partition("://")
-        return f"{scheme}://(no valid URL)" if there else url
-    if not parts.scheme or not parts.netloc:
-        return url
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def expand(source: str | list[str]) -> list[str]:
@@ -62,7 +46,7 @@ def expand(source: str | list[str]) -> list[str]:
     Raises
     ------
     InputError
-        If nothing matches, or if the place cannot be reached.
+        If nothing matches, or if its store cannot be reached.
     """
     if isinstance(source, list):
         return [url for part in source for url in expand(part)]
@@ -93,30 +77,57 @@ def _marker(path: str) -> bool:
     return path.endswith("/") or any(part[:1] in (".", "_") for part in path.split("/") if part)
 
 
-def is_web(url: str) -> bool:
-    """Tell whether a URL is one of the web, where files are downloaded and folders cannot be listed."""
-    return url.startswith(("https://", "http://"))
-
-
 def read_bytes(url: str, sha256: str | None = None) -> bytes:
     """Return the bytes of a file as they are stored; a file of the web comes by way of the download cache.
 
     Raises
     ------
     InputError
-        If the file is missing, empty or unreadable, or the place cannot be reached.
+        If the file is missing, empty or unreadable, or its store cannot be reached.
     """
     with explained(url, "read"):
         fs, path = open_fs(url)
         if is_web(url):
-            data = retried(lambda: fetch(url, sha256, lambda to: fs.get_file(path, to))).read_bytes()
+            data = retried(lambda: fetch(url, sha256, functools.partial(_download, fs, path))).read_bytes()
         elif is_s3(url):
             data = retried(lambda: s3.read(fs, path)[0])
         else:
+            if "file" in fs.protocol:
+                check_regular(Path(path), url)
+                check_fits(fs.size(path) or 0, shown(url))
             data = fs.cat_file(path)
     if not data:
         raise InputError(f"{shown(url)} is empty")
     return data
+
+
+def check_regular(path: Path, url: str) -> None:
+    """Do nothing if a local path is a file or a folder, or is not there.
+
+    Raises
+    ------
+    InputError
+        If it is a pipe, a socket or a device.
+    """
+    try:
+        info = path.stat()
+    except OSError:
+        return  # whatever reads it says what is wrong
+    if not (stat_modes.S_ISREG(info.st_mode) or stat_modes.S_ISDIR(info.st_mode)):
+        raise InputError(
+            f"cannot read {shown(url)}: it is a pipe, a socket or a device, which cannot be read again; save it as a file"
+        )
+
+
+def _download(fs: Any, path: str, target: str) -> None:
+    """Download a file of the web, and give up if the server is too slow."""
+    progress = Progress()
+
+    class Received(fsspec.Callback):
+        def relative_update(self, inc: int = 1) -> None:
+            progress.add(inc)
+
+    sync(fs.loop, watched, fs._get_file(path, target, callback=Received()), progress)
 
 
 def stat(url: str) -> Stat:
@@ -125,10 +136,12 @@ def stat(url: str) -> Stat:
     Raises
     ------
     InputError
-        If the file is missing, or the place cannot be reached.
+        If the file is missing, or its store cannot be reached.
     """
     with explained(url, "read"):
         fs, path = open_fs(url)
+        if "file" in fs.protocol:
+            check_regular(Path(path), url)
         info = retried(lambda: fs.info(path))
         if info["type"] == "directory":
             raise FileNotFoundError
@@ -150,7 +163,7 @@ def read_range(url: str, start: int, end: int, version: Stat | None = None) -> b
     Raises
     ------
     InputError
-        If the file is missing or has changed, or the place cannot be reached.
+        If the file is missing or has changed, or its store cannot be reached.
     """
     if end <= start:
         return b""
@@ -159,6 +172,8 @@ def read_range(url: str, start: int, end: int, version: Stat | None = None) -> b
         if is_s3(url):
             data, etag = retried(lambda: s3.read(fs, path, start, end))
         else:
+            if "file" in fs.protocol:
+                check_regular(Path(path), url)
             data, etag = retried(lambda: fs.cat_file(path, start, end)), "" if is_web(url) else stat(url).etag
     if version is not None and etag and etag != version.etag:
         raise InputError(f"{shown(url)} has changed since it was first read: start again when it is complete")
@@ -173,7 +188,7 @@ def write_bytes(url: str, data: bytes) -> None:
     Raises
     ------
     InputError
-        If the place is not writable or cannot be reached.
+        If it cannot be written, or its store cannot be reached.
     """
     with explained(url, "write"):
         fs, path = open_fs(url)
@@ -195,7 +210,7 @@ def create_bytes(url: str, data: bytes) -> bool:
     Raises
     ------
     InputError
-        If the place is not writable or cannot be reached.
+        If it cannot be written, or its store cannot be reached.
     """
     with explained(url, "write"):
         fs, path = open_fs(url)
@@ -219,7 +234,7 @@ def exists(url: str) -> bool:
     Raises
     ------
     InputError
-        If the place cannot be reached.
+        If its store cannot be reached.
     """
     with explained(url, "read"):
         fs, path = open_fs(url)
@@ -232,7 +247,7 @@ def is_vacant(url: str) -> bool:
     Raises
     ------
     InputError
-        If the place cannot be reached.
+        If its store cannot be reached.
     """
     with explained(url, "read"):
         fs, path = open_fs(url)
@@ -245,7 +260,7 @@ def names_in(url: str) -> list[str]:
     Raises
     ------
     InputError
-        If the place cannot be reached.
+        If its store cannot be reached.
     """
     with explained(url, "read"):
         fs, path = open_fs(url)
@@ -262,7 +277,7 @@ def remove(url: str) -> None:
     Raises
     ------
     InputError
-        If it cannot be removed, or the place cannot be reached.
+        If it cannot be removed, or its store cannot be reached.
     """
     with explained(url, "write"):
         fs, path = open_fs(url)
@@ -318,11 +333,6 @@ def _aside(target: Path, data: bytes) -> Iterator[Path]:
         aside.unlink(missing_ok=True)
 
 
-def is_s3(url: str) -> bool:
-    """Tell whether a URL is one of S3."""
-    return url.startswith(tuple(f"{scheme}://" for scheme in s3.SCHEMES))
-
-
 def open_fs(url: str) -> tuple[Any, str]:
     """Return the file system of a URL, with short time-outs, and the path on it.
 
@@ -332,7 +342,7 @@ def open_fs(url: str) -> tuple[Any, str]:
         If nothing here can open such a URL.
     """
     scheme = url.split("://", 1)[0] if "://" in url else "file"
-    if scheme in s3.SCHEMES:
+    if scheme in S3_SCHEMES:
         load_optional("s3fs")
         known = s3.options(urlsplit(url).netloc)
     else:
@@ -343,17 +353,9 @@ def open_fs(url: str) -> tuple[Any, str]:
         raise InputError(
             f"{shown(url)}: URLs of {scheme}:// cannot be opened; use a path, file://, s3:// or https://"
         ) from None
-    if scheme in s3.SCHEMES:
+    if scheme in S3_SCHEMES:
         fs.retries = 1  # tries of s3fs, which know no jitter
     return fs, path
-
-
-def _denied() -> Exceptions:
-    return (PermissionError, *loaded(BOTO, *NO_IDENTITY))
-
-
-def _unreachable() -> Exceptions:
-    return (*loaded(BOTO, "BotoCoreError"), *loaded(AIOHTTP, "ClientError"), TimeoutError, ConnectionError)
 
 
 def _web_options() -> dict[str, Any]:
@@ -362,40 +364,3 @@ def _web_options() -> dict[str, Any]:
         total=None, sock_connect=s3.CONNECT_SECONDS, sock_read=s3.READ_SECONDS
     )
     return {"client_kwargs": {"timeout": timeout, "trust_env": True}}
-
-
-@contextmanager
-def explained(url: str, what: str) -> Iterator[None]:
-    """Turn what a file system raises into an `InputError`. Its own text is left out where it could hold a secret."""
-    name = shown(url)
-    remote = "://" in url and not url.startswith("file://")
-    try:
-        yield
-    except InputError:
-        raise
-    except FileNotFoundError as e:
-        hint = "no such bucket" if code_of(e.__cause__) == "NoSuchBucket" else "no such file or folder"
-        root = "" if remote or what == "write" else f" (relative paths lie below AUCDIST_DATA, here {data_root()})"
-        raise InputError(f"cannot {what} {name}: {hint}{root}") from None
-    except _denied() as e:
-        hint = "check the credentials (environment or profile) and the rights" if remote else "check its permissions"
-        raise InputError(f"cannot {what} {name}: access denied ({type(e).__name__}); {hint}") from None
-    except loaded(BOTO, "ClientError") as e:
-        code = response_of(e).get("Error", {}).get("Code", "unknown")
-        raise InputError(f"cannot {what} {name}: the server answered {code}") from None
-    except loaded(AIOHTTP, "ClientResponseError") as e:
-        raise InputError(f"cannot {what} {name}: the server answered {getattr(e, 'status', '?')}") from None
-    except loaded(BOTO, "FlexibleChecksumError"):
-        raise InputError(f"cannot {what} {name}: what arrives has not the checksum that it was stored with") from None
-    except _unreachable() as e:
-        at = shown(str(getattr(e, "kwargs", {}).get("endpoint_url", "")))
-        raise InputError(
-            f"cannot {what} {name}: {at or 'the server'} cannot be reached ({type(e).__name__}); "
-            "check the address and the network"
-        ) from None
-    except s3.Changed:
-        raise InputError(f"cannot {what} {name}: it changed meanwhile; try again when nothing writes to it") from None
-    except OSError as e:
-        answer = code_of(e.__cause__)
-        reason = f"the server answered {answer}" if answer else os.strerror(e.errno) if e.errno else type(e).__name__
-        raise InputError(f"cannot {what} {name}: {reason}") from None

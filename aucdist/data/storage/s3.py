@@ -15,17 +15,23 @@ from typing import Any
 import fsspec
 from fsspec.asyn import sync
 
+from aucdist.data.storage.memory import check_fits
+from aucdist.data.storage.progress import Progress, watched
 from aucdist.data.storage.retries import code_of
 
 # Nobody should wait for a minute to learn that an address is wrong.
 CONNECT_SECONDS, READ_SECONDS = 3, 10
 PART = 16 * 2**20  # of an object, for each of PARTS_AT_ONCE requests; S3 takes 10 000 parts, so 160 GB in one object
 PARTS_AT_ONCE = 4
-SCHEMES = ("s3", "s3a")
+CHUNK = 2**20
 
 
 class Changed(Exception):
     """An object is not the one it was when its first bytes were read."""
+
+
+class BadAnswer(Exception):
+    """A server answers in a way that S3 does not."""
 
 
 def options(bucket: str) -> dict[str, Any]:
@@ -67,14 +73,17 @@ def read(fs: Any, path: str, start: int = 0, end: int | None = None) -> tuple[by
 
 async def _read(fs: Any, path: str, start: int, end: int | None) -> tuple[bytes, str]:
     bucket, key, version = fs.split_path(path)
-    place = {"Bucket": bucket, "Key": key} | ({"VersionId": version} if version else {})
-    at_once = asyncio.Semaphore(PARTS_AT_ONCE)
+    names = {"Bucket": bucket, "Key": key} | ({"VersionId": version} if version else {})
 
     async def part(first: int, last: int) -> tuple[bytes, str, int]:
-        async with at_once:
-            answer = await fs._call_s3("get_object", **place, Range=f"bytes={first}-{last - 1}")
-            async with answer["Body"] as body:
-                return await body.read(), answer["ETag"].strip('"'), int(answer["ContentRange"].rpartition("/")[2])
+        progress = Progress()
+        answer = await watched(fs._call_s3("get_object", **names, Range=f"bytes={first}-{last - 1}"), progress)
+        async with answer["Body"] as body:
+            data = await watched(_received(body, last - first, progress), progress)
+        size = _size(answer, len(data))
+        if len(data) != min(last, size) - first:
+            raise BadAnswer(f"{len(data)} bytes where {last - first} were asked for")
+        return data, str(answer.get("ETag", "")).strip('"'), size
 
     first_end = start + PART if end is None else min(end, start + PART)
     try:
@@ -84,10 +93,36 @@ async def _read(fs: Any, path: str, start: int, end: int | None) -> tuple[bytes,
             return b"", ""
         raise
     stop = size if end is None else min(end, size)
-    rest = await asyncio.gather(*(part(p, min(p + PART, stop)) for p in range(first_end, stop, PART)))
-    if any(tag != etag for _, tag, _ in rest):
-        raise Changed
-    return b"".join([data, *(chunk for chunk, _, _ in rest)]), etag
+    check_fits(stop - start, f"s3://{bucket}/{key}")
+    pieces = [data]
+    for first in range(first_end, stop, PART * PARTS_AT_ONCE):
+        group = range(first, min(first + PART * PARTS_AT_ONCE, stop), PART)
+        for piece, tag, _ in await asyncio.gather(*(part(p, min(p + PART, stop)) for p in group)):
+            if tag != etag:
+                raise Changed
+            pieces.append(piece)
+    return b"".join(pieces), etag
+
+
+async def _received(body: Any, at_most: int, progress: Progress) -> bytes:
+    data = bytearray()
+    while chunk := await body.read(CHUNK):  # the checksum is compared at the end
+        data += chunk
+        progress.add(len(chunk))
+        if len(data) > at_most:
+            raise BadAnswer(f"more than the {at_most} bytes that were asked for")
+    return bytes(data)
+
+
+def _size(answer: Any, n_bytes: int) -> int:
+    """Return the size of an object from an answer: it is stated where only a part of it was sent."""
+    stated = answer.get("ContentRange")
+    if stated is None:
+        return n_bytes
+    size = str(stated).rpartition("/")[2]
+    if not size.isascii() or not size.isdigit():
+        raise BadAnswer(f"Content-Range {str(stated)[:80]!r}")
+    return int(size)
 
 
 def write(fs: Any, path: str, data: bytes) -> None:

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from aucdist.data.block import Block
 from aucdist.data.code_rows import second_moments as second_moments_of_codes
@@ -179,8 +179,27 @@ class LinkProblem:
         if not self.fit_intercept:
             matrix[-1] = matrix[:, -1] = 0.0
             matrix[-1, -1] = 1.0
-        factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+        try:
+            factor = cho_factor(matrix, lower=True, check_finite=False)
+        except LinAlgError:
+            return _solve_at_one_scale(matrix)
         return lambda gradient: np.asarray(cho_solve(factor, gradient, check_finite=False))
+
+
+def _solve_at_one_scale(matrix: np.ndarray) -> Solve:
+    """Return the function that solves a system which rounding left indefinite: at one scale, with as little added as it takes.
+
+    What is added makes steps shorter and never turns them round, so they go down as before.
+    """
+    scale = 1.0 / np.sqrt(np.maximum(np.diag(matrix), np.finfo(float).tiny))
+    system, more = matrix * np.outer(scale, scale), 1e-15
+    while True:
+        try:
+            factor = cho_factor(system + more * np.eye(len(system)), lower=True)
+        except LinAlgError:
+            more *= 10.0
+        else:
+            return lambda gradient: np.asarray(scale * cho_solve(factor, scale * gradient, check_finite=False))
 
 
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------

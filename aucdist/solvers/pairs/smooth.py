@@ -23,7 +23,9 @@ from aucdist.solvers import sample
 from aucdist.solvers.base import Round
 from aucdist.solvers.lbfgs import Curvature, Point, line_search
 from aucdist.solvers.pairs.loss import PairLoss
+from aucdist.solvers.pairs.objective import rounding_of_pairs
 from aucdist.solvers.pairs.problem import PairProblem
+from aucdist.solvers.rounding import higher
 
 NEAR = 1e-2
 """The tolerance to which a sample is solved."""
@@ -55,12 +57,24 @@ class SmoothPairProblem(PairProblem):
 
     def __init__(self, blocks: Blocks, loss: PairLoss, lam: float):
         super().__init__(blocks, loss)
-        self.lam = lam
+        self.rounding, self.lam = rounding_of_pairs(blocks), lam
 
     def evaluate(self, w: np.ndarray) -> Point:
         """Return value and gradient of the objective at w."""
         value, gradient = self.value_and_gradient(w)
         return Point(w, value + 0.5 * self.lam * float(w @ w), gradient + self.lam * w)
+
+    def errors(self, point: Point) -> tuple[float, float]:
+        """Return bounds on the rounding errors of the objective, and of what the gradient tells of a convex one.
+
+        A slope of a pair is at most 1 plus its scores, and changes with them at a rate of at most 1; the sums hold squares.
+        """
+        rounding, size = self.rounding, 1.0 + 2.0 * self.rounding.reach(point.w)
+        apart = 2.0 * rounding.score(point.w)
+        of_value = apart * size + 2.0 * rounding.over_rows * (1.0 + size * size)
+        of_value += rounding.penalty(point.w, point.value)
+        of_slope = (2.0 * apart + 4.0 * rounding.over_rows * size) * rounding.largest
+        return of_value, of_value + rounding.half_square(point.gradient, of_slope) / self.lam
 
     def majorant_gap(self, point: Point) -> float:
         """Return what a convex majorant could win from a point, as a share of the objective."""
@@ -94,7 +108,7 @@ def pair_lbfgs(
     def on_sample(drawn: Block) -> Iterator[Round]:
         return pair_lbfgs(LocalBlocks([drawn]), lam, loss=loss, tol=NEAR)
 
-    passes, dual = 1, 0.0
+    passes, bound = 1, (0.0, 0.0)
     if start is None:
         last, more = sample.solve_on_sample(blocks, on_sample, NEAR if loss.convex else 0.0)
         start, passes = (None if last is None else last.w), passes + more
@@ -102,9 +116,13 @@ def pair_lbfgs(
     point = problem.evaluate(np.zeros(blocks.n_features) if start is None else start.astype(np.float64))
     while True:
         gap = problem.majorant_gap(point)
+        of_value, of_dual = problem.errors(point)
         if loss.convex:
-            dual = max(dual, point.value * (1.0 - gap))
-        yield MajorantRound(point.w, point.value, dual, passes, gap, stationary=not loss.convex and gap <= tol)
+            bound = higher(bound, (point.value * (1.0 - gap), of_dual))
+        yield MajorantRound(
+            point.w, point.value, bound[0], passes, gap, stationary=not loss.convex and gap <= tol,
+            primal_error=of_value, dual_error=bound[1],
+        )  # fmt: skip
         after, n_tries = line_search(problem.evaluate, point, curvature.direction(point.gradient))
         if after is point:
             return

@@ -1,6 +1,8 @@
 """Files: which ones a source means, writing whole or not at all, the web and its cache, and messages without secrets."""
 
 import hashlib
+import math
+import os
 import threading
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -9,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from aucdist.data.formats.readers import read
+from aucdist.data.shards.block_reader import open_reader
 from aucdist.data.sources.source import Source
-from aucdist.data.storage import files
+from aucdist.data.storage import files, memory, progress
+from aucdist.data.storage.arrow_files import read_buffer
 from aucdist.errors import InputError
 
 SVM = b"1 1:1\n-1 1:2\n"
@@ -137,3 +141,81 @@ def test_a_folder_or_pattern_without_files_is_refused(tmp_path):
     for where in ("empty", "empty/", "*.csv"):
         with pytest.raises(InputError, match=r"nothing matches .*: there is no file to read"):
             files.expand(str(tmp_path / where) + ("/" if where.endswith("/") else ""))
+
+
+class Clock:
+    """Seconds that pass only when a test says so."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def test_progress_has_a_deadline():
+    clock = Clock()
+    found = progress.Progress(clock)
+    clock.now = progress.GRACE
+    found.add(1)  # within the grace
+    for _ in range(100):  # a steady transfer may last as long as it needs
+        clock.now += 10.0
+        found.add(10 * progress.SLOWEST)
+    clock.now += 9.0  # then a byte now and again
+    with pytest.raises(progress.TooSlow):
+        found.add(1)
+
+
+def test_a_slow_download_is_given_up_and_leaves_nothing(web, tmp_path, monkeypatch):
+    folder, url = web
+    (folder / "a.svm").write_bytes(SVM)
+    with monkeypatch.context() as patch:
+        patch.setattr(progress, "GRACE", 0.0)
+        patch.setattr(progress, "SLOWEST", math.inf)
+        with pytest.raises(InputError, match=r"cannot read .*a\.svm: the server sends less than"):
+            files.read_bytes(f"{url}/a.svm")
+    assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+    assert files.read_bytes(f"{url}/a.svm") == SVM
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")], ids=["pipe", "device"])
+def test_what_has_no_end_is_not_read(tmp_path, make):
+    path = tmp_path / "rows.csv"
+    make(path)
+    for read_it in (
+        files.read_bytes,
+        files.stat,
+        read_buffer,
+        lambda url: files.read_range(url, 0, 9, files.Stat(9, "x")),
+    ):
+        with pytest.raises(InputError, match=r"rows\.csv: it is a pipe, a socket or a device"):
+            read_it(str(path))
+    for form in ("csv", "svmlight", "parquet", "keel"):
+        label = {"label": "y"} if form in ("csv", "parquet") else {}
+        source = Source(source=str(path), format=form, **label)
+        for open_it in (read, open_reader):
+            with pytest.raises(InputError, match="a pipe, a socket or a device"):
+                open_it(source)
+
+
+def test_a_file_larger_than_the_memory_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "f").write_bytes(SVM)
+    monkeypatch.setattr(memory, "total_memory", lambda: len(SVM) - 1)
+    with pytest.raises(InputError, match="more than this machine's memory"):
+        files.read_bytes(str(tmp_path / "f"))
+
+
+def test_only_the_named_files_are_removed(tmp_path):
+    foreign, folder = tmp_path / "foreign", tmp_path / "work"
+    for path in (foreign, folder, folder / "inner"):
+        path.mkdir()
+    for path in (foreign / "mine", folder / "a", folder / "b", folder / "inner" / "c"):
+        path.write_text("x")
+    (folder / "link").symlink_to(foreign)
+    files.remove_files(str(folder), ["a", "link", "inner", "not there"])
+    assert sorted(path.name for path in folder.iterdir()) == ["b", "inner"]
+    assert (foreign / "mine").exists()
+    files.remove_files(str(tmp_path / "none"), ["a"])
+    (tmp_path / "linked").symlink_to(foreign)
+    with pytest.raises(InputError, match="linked is a link to another folder"):
+        files.refuse_link(str(tmp_path / "linked"))

@@ -1,5 +1,6 @@
 """What a server seldom does: it is too busy, breaks off, or answers with another object. A mock behind a proxy does it here."""
 
+import math
 import os
 
 import boto3
@@ -10,7 +11,7 @@ from support.s3_servers import MOCK, mock_server, new_connections, point_to, pro
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
 from aucdist.data.shards.shard import read_shard, write_shards
-from aucdist.data.storage import files, retries, s3
+from aucdist.data.storage import files, progress, retries, s3
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 
@@ -130,3 +131,38 @@ def test_the_secret_is_in_no_message(faults, monkeypatch, caplog):
         files.read_bytes(URL)
     assert MOCK[1] not in str(caught.value) + caplog.text
     assert os.environ["AWS_SECRET_ACCESS_KEY"] == MOCK[1]
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("endless", "the server does not answer as S3 does (5120 bytes where 16777216 were asked for)"),
+        ("unsized", "the server does not answer as S3 does (Content-Range 'bytes 0-5119/*')"),
+        ("moved", "the server answered"),
+    ],
+)
+def test_wrong_answers_are_refused(faults, fault, said):
+    faults += [fault] * 1000
+    for read_it in (files.read_bytes, lambda url: files.read_range(url, 0, s3.PART)):
+        with pytest.raises(InputError) as caught:
+            read_it(URL)
+        assert str(caught.value).startswith(f"cannot read {URL}: {said}")
+
+
+def test_an_object_without_an_etag_is_read(faults):
+    faults += ["no-etag"]
+    assert files.read_bytes(URL) == DATA
+
+
+def test_an_object_that_claims_to_be_larger_than_the_memory_is_refused(faults, monkeypatch):
+    monkeypatch.setattr(s3, "PART", 1024)
+    faults += ["endless"]
+    with pytest.raises(InputError, match=r"more than this machine's memory"):
+        files.read_bytes(URL)
+
+
+def test_a_server_that_is_too_slow_is_given_up(faults, monkeypatch):
+    monkeypatch.setattr(progress, "GRACE", 0.0)
+    monkeypatch.setattr(progress, "SLOWEST", math.inf)  # so every server is
+    with pytest.raises(InputError, match="the server sends less than"):
+        files.read_bytes(URL)

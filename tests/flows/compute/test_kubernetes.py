@@ -109,7 +109,7 @@ def pod(component: str, *, ready: bool = False, waiting: Any = None, ended: Any 
 
 
 class MakeBelieve:
-    """An API server with an operator that makes what the test message."""
+    """An API server with an operator that creates what the test gives."""
 
     def __init__(self, pods: list[Any], deployments: list[Any] | None = None) -> None:
         self.namespace = "aucdist"

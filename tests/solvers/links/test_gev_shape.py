@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from support import link_twins as twin
+from support.rounds import last
 from support.small_sets import blocks_of
 
 from aucdist.data.block import Block
@@ -36,11 +37,6 @@ def log_posterior(unknowns, X, y, flat_intercept=False):
         p = twin.gev(xi, float(score))[0 if label > 0 else 1]
         total += float(twin.mp.log(p)) if p > 0 else -math.inf
     return total
-
-
-def last(rounds):
-    *_, state = rounds
-    return state
 
 
 @pytest.mark.parametrize("flat", [True, False])

@@ -17,6 +17,7 @@ from support.margin_twins import (
     zero_one,
     zeroth_order_twin,
 )
+from support.rounds import last
 from support.small_sets import blocks_of
 from threadpoolctl import threadpool_limits
 
@@ -38,11 +39,6 @@ def gram_blocks(X, y, n_blocks=1):
     parts = partition(Block.of(X, y), n_blocks)
     order = np.concatenate([part.row_id for part in parts])
     return LocalBlocks([part.with_X(part.X @ X[order].T) for part in parts]), order
-
-
-def last(rounds):
-    *_, found = rounds
-    return found
 
 
 @pytest.mark.nojit

@@ -1,0 +1,357 @@
+"""A hunt for false certificates: random problems that are hard on rounding, every estimator, truth in extended precision.
+
+``python tests/hunt.py --seconds 600`` goes on from where the fixed seeds of `tests/test_hunt.py` end, and prints what it
+finds.
+
+A problem is rows with offsets up to 1e18, scales from 1e-8 to 1e8, weights over 24 decades, ties, duplicates, constant
+columns, one positive row, separable classes; in float32 or float64, dense or sparse, in one to four blocks, in memory or
+streamed. A fit's claims are held to three truths that share no code with the fits:
+
+* *primal*: the objective at the weights, summed over all pairs or rows in 80-bit numbers (``numpy.longdouble``) after columns
+  are shifted exactly, differs by no more than the certificate's `rounding`;
+* *dual*: no weights found by any fit, or by a descent on the smoothed objective, have an objective below the lower bound;
+* *gap*: nor below what the relative gap leaves open.
+"""
+
+import argparse
+import sys
+import time
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import minimize
+
+from aucdist import (
+    HingeClassifier,
+    LinkClassifier,
+    MarginMeanClassifier,
+    PairwiseHingeClassifier,
+    PairwiseRampClassifier,
+    PairwiseSquareClassifier,
+    UnivariateRankingClassifier,
+)
+from aucdist.data.block import Block, partition
+from aucdist.engine.blocks import LocalBlocks
+
+LONG = np.longdouble
+SLACK = LONG(1e-15)
+"""Of the 80-bit sums themselves, and of printing a primal in 64 bits, relative."""
+
+
+# ---- problems ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Rows:
+    """A random problem."""
+
+    X: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray | None
+    lam: float
+    tol: float
+    sparse: bool
+    n_blocks: int
+    streamed: bool
+
+    def blocks(self):
+        X = sp.csr_array(self.X) if self.sparse else self.X
+        parts = partition(Block.of(X, self.y, weight=self.weight), self.n_blocks)
+        return LocalBlocks.load(parts.__getitem__, len(parts), stream=True) if self.streamed else LocalBlocks(parts)
+
+    @property
+    def weights(self):
+        return np.ones(len(self.y), LONG) if self.weight is None else self.weight.astype(LONG)
+
+
+def problem(seed):
+    """Return the problem of a seed."""
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(6, 40)), int(rng.integers(1, 6))
+    X = rng.normal(size=(n, d))
+    kind = rng.integers(0, 4, d)
+    X[:, kind == 1] = np.round(X[:, kind == 1])  # ties
+    X[:, kind == 2] = X[0, kind == 2]  # constant
+    X *= 10.0 ** rng.uniform(-8, 8, d) if rng.random() < 0.4 else 1.0
+    if rng.random() < 0.5:
+        X += np.where(rng.random(d) < 0.5, 10.0 ** rng.uniform(0, 18, d), 0.0)
+    if rng.random() < 0.3:
+        X[rng.integers(0, n, n // 3)] = X[rng.integers(0, n, n // 3)]  # duplicates, in both classes
+    if rng.random() < 0.3:
+        X[rng.random((n, d)) < 0.6] = 0.0
+    X = X.astype(np.float32 if rng.random() < 0.3 else np.float64)
+    score = (X - X.mean(axis=0)) @ (rng.normal(size=d) / (np.ptp(X, axis=0) + 1e-300))
+    score = score + (0.0 if rng.random() < 0.3 else rng.normal(size=n) * np.ptp(score))  # separable or not
+    n_pos = 1 if rng.random() < 0.2 else int(rng.integers(1, n - 1))
+    y = np.full(n, -1)
+    y[np.argsort(score)[n - n_pos :]] = 1
+    weight = 10.0 ** rng.uniform(-12, 12, n) if rng.random() < 0.2 else rng.uniform(0.1, 3, n)
+    return Rows(
+        X, y, weight if rng.random() < 0.4 else None, 10.0 ** rng.uniform(-6, 1), 10.0 ** rng.uniform(-8, -2),
+        bool(rng.random() < 0.3), int(rng.integers(1, 5)), bool(rng.random() < 0.3),
+    )  # fmt: skip
+
+
+# ---- truths -----------------------------------------------------------------------------------------------------------
+
+
+def hinge(m):
+    return np.maximum(1 - m, 0)
+
+
+def square(m):
+    return (1 - m) ** 2
+
+
+def logistic(m):
+    return np.logaddexp(0, -m)
+
+
+def ramp(m):
+    inside = np.where(m < 0, 1 - (1 + m) ** 2 / 2, (1 - m) ** 2 / 2)
+    return np.where(m <= -1, 1, np.where(m >= 1, 0, inside))
+
+
+def smooth_hinge(m, width):
+    t = 1 - m
+    return np.where(t <= 0, 0, np.where(t >= width, t - width / 2, t * t / (2 * width)))
+
+
+def smooth_hinge_slope(m, width):
+    return -np.clip((1 - m) / width, 0, 1)
+
+
+SLOPES = {square: lambda m: -2 * (1 - m), logistic: lambda m: -1 / (1 + np.exp(np.minimum(m, 700)))}
+
+
+@dataclass
+class Objective:
+    """A weighted sum of losses of margins ``Z v``, and a penalty ``quadratic . (v - centre)^2 + absolute . |v|``.
+
+    The columns of the rows are shifted by `shift` in Z, exactly, and v has the intercept last where there is one.
+    """
+
+    Z: np.ndarray
+    share: np.ndarray
+    loss: object
+    quadratic: np.ndarray
+    absolute: np.ndarray
+    centre: np.ndarray
+    shift: np.ndarray
+    intercept: bool
+    outer: object = None  # of the sum of losses
+
+    def value(self, v):
+        """Return the objective in extended precision."""
+        v = v.astype(LONG)
+        loss = (self.share * self.loss(self.Z @ v)).sum()
+        return loss + (self.quadratic * (v - self.centre) ** 2).sum() + (self.absolute * np.abs(v)).sum()
+
+    def of(self, coef, intercept):
+        """Return the v of fitted weights."""
+        v = coef.astype(LONG)
+        return np.append(v, LONG(intercept) + v @ self.shift) if self.intercept else v
+
+    def descended(self, start):
+        """Return a v from a descent on the objective, a hinge smoothed less and less, all columns at one scale."""
+        if self.loss is ramp:
+            return start
+        size = np.maximum(np.abs(self.Z).max(axis=0), LONG(1e-100))
+        Z, share = (self.Z / size).astype(float), self.share.astype(float)
+        quadratic, absolute = (self.quadratic / size**2).astype(float), (self.absolute / size).astype(float)
+        centre, u = (self.centre * size).astype(float), (start.astype(LONG) * size).astype(float)
+        best = start
+        for width in (1e-1, 1e-3, 1e-5):
+
+            def function(u, width=width):
+                m = Z @ u
+                hinged = self.loss is hinge
+                loss = smooth_hinge(m, width) if hinged else self.loss(m)
+                slope = smooth_hinge_slope(m, width) if hinged else SLOPES[self.loss](m)
+                root = np.sqrt(u * u + width**2)
+                away = u - centre
+                value = share @ loss + quadratic @ (away * away) + absolute @ root
+                return value, Z.T @ (share * slope) + 2 * quadratic * away + absolute * u / root
+
+            with np.errstate(all="ignore"):
+                u = minimize(function, u, jac=True, method="L-BFGS-B", options={"maxiter": 300}).x
+            v = u.astype(LONG) / size
+            if np.isfinite(v).all() and self.value(v) < self.value(best):
+                best = v
+        return best
+
+
+def of_pairs(rows, loss, *, l1=False):
+    """Return the objective over all pairs."""
+    X, w = rows.X.astype(LONG), rows.weights
+    pos, neg = rows.y > 0, rows.y < 0
+    Z = (X[pos][:, None] - X[neg][None]).reshape(-1, X.shape[1])
+    share = np.outer(w[pos], w[neg]).ravel()
+    d = X.shape[1]
+    zero, lam = np.zeros(d, LONG), np.full(d, LONG(rows.lam))
+    quadratic, absolute = (zero, lam) if l1 else (lam / 2, zero)
+    return Objective(Z, share / share.sum(), loss, quadratic, absolute, zero, zero, False)
+
+
+def of_rows(rows, loss, quadratic, absolute=0.0, *, intercept="free", share=None):
+    """Return the objective over all rows: `intercept` is "free", "penalised" or None."""
+    X, w = rows.X.astype(LONG), rows.weights
+    shift = X[0].copy() if intercept == "free" else np.zeros(X.shape[1], LONG)
+    Z = X - shift
+    if intercept is not None:
+        Z = np.column_stack([Z, np.ones(len(Z), LONG)])
+    penalised = np.ones(Z.shape[1], LONG)
+    if intercept == "free":
+        penalised[-1] = 0
+    share = w / w.sum() if share is None else share
+    return Objective(
+        Z * rows.y.astype(LONG)[:, None], share, loss, LONG(quadratic) * penalised, LONG(absolute) * penalised,
+        np.zeros(Z.shape[1], LONG), shift, intercept is not None,
+    )  # fmt: skip
+
+
+def of_margin_mean(rows, lam1, lam2):
+    found = of_rows(rows, hinge, 0.5, intercept=None)
+    w, y = rows.weights, rows.y
+    neg, pos = w[y < 0].sum(), w[y > 0].sum()
+    pull = np.where(y > 0, neg / pos, pos / neg)
+    found.centre = LONG(lam1) * ((w / w.sum() * pull) @ found.Z)
+    found.share = LONG(lam2) * found.share
+    return found
+
+
+def of_univariate(rows):
+    """Return the objective of the univariate square, whose least over the intercept is meant."""
+    w, y = rows.weights, rows.y
+    share = np.where(y > 0, w / w[y > 0].sum(), w / w[y < 0].sum()) / 2
+    return of_rows(rows, square, rows.lam / 2, intercept="free", share=share)
+
+
+# ---- fits -------------------------------------------------------------------------------------------------------------
+
+
+def fits(rows, seed):
+    """Yield (objective, [models]) for every objective: all fits of one objective bear witness against each other."""
+    more = {"lam": rows.lam, "tol": rows.tol, "max_passes": 150}
+    drawn = more | {"random_state": seed % 1000}
+    alone = rows.weight is None
+    pairs = [PairwiseHingeClassifier(**more)]
+    pairs += [PairwiseHingeClassifier(solver="oam-inf", **more)]
+    if alone:
+        pairs += [PairwiseHingeClassifier(solver=s, epochs=20, **drawn) for s in ("sdcd", "sdcd-perm", "msgd")]
+        pairs += [PairwiseHingeClassifier(solver="sdcd", epochs=8, average=True, **drawn)]
+    yield of_pairs(rows, hinge), pairs
+    yield of_pairs(rows, hinge, l1=True), [PairwiseHingeClassifier(penalty="l1", **more)]
+    square_fits = [PairwiseSquareClassifier(**more), PairwiseSquareClassifier(solver="svrg", **drawn)]
+    square_fits += [PairwiseSquareClassifier(solver=s, **drawn) for s in ("tpauc", "opauc")]
+    yield of_pairs(rows, square), square_fits
+    yield of_pairs(rows, ramp), [PairwiseRampClassifier(**more)]
+    lam = rows.lam
+    for intercept in ("free", None):
+        free = {"fit_intercept": intercept == "free"}
+        primal = [HingeClassifier(solver=s, **more, **free) for s in ("comid", "rda")]
+        primal += [HingeClassifier(solver=s, **drawn, **free) for s in ("scd", "pegasos")]
+        if intercept is None:
+            primal += [HingeClassifier(fit_intercept=False, **drawn)]
+        yield of_rows(rows, hinge, lam, intercept=intercept), primal
+        lasso = [HingeClassifier(penalty="l1", solver=s, **more, **free) for s in ("comid", "rda")]
+        lasso += [HingeClassifier(penalty="l1", solver="scd", **drawn, **free)]
+        yield of_rows(rows, hinge, 0.0, lam, intercept=intercept), lasso
+    dual = [HingeClassifier(solver="sdcd", **drawn), HingeClassifier(solver="cdcd", **more)]
+    yield of_rows(rows, hinge, lam, intercept="penalised"), dual
+    for intercept in ("free", "penalised", None):
+        options = {"fit_intercept": intercept is not None, "penalise_intercept": intercept == "penalised"}
+        links = [LinkClassifier(link="logit", solver=s, **more, **options) for s in ("newton", "lipschitz", "gradient")]
+        yield of_rows(rows, logistic, lam / 2, intercept=intercept), links
+    yield of_univariate(rows), [UnivariateRankingClassifier(solver="uni-squ", **drawn)]
+    lam2 = 1.0 / lam
+    options = {
+        "lam2": lam2,
+        "sampler": None,
+        "scale": None,
+        "tol": rows.tol,
+        "n_outer": 20,
+        "random_state": seed % 1000,
+    }
+    yield of_margin_mean(rows, 1.0, lam2), [MarginMeanClassifier(solver=s, **options) for s in ("svrg", "zovr")]
+
+
+def hunt(seed):
+    """Return (number of fits, findings) of a seed's problem."""
+    rows, n_fits, findings = problem(seed), 0, []
+    for objective, models in fits(rows, seed):
+        done = []
+        for model in models:
+            n_fits += 1
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                try:
+                    model.fit(rows.blocks())
+                except Exception as error:
+                    findings.append(f"seed {seed} {model}: {type(error).__name__}: {error}")
+                    continue
+            done.append((model, _weights(objective, model)))
+        if not done:
+            continue
+        points = [v for _, v in done if np.isfinite(v.astype(float)).all()]
+        best = min(points, key=objective.value, default=None)
+        if best is None:
+            continue
+        lowest = objective.value(objective.descended(best))
+        lowest = min(lowest, objective.value(best))
+        for model, v in done:
+            findings += [f"seed {seed} {model}: {text}" for text in _false(objective, model, v, lowest)]
+    return n_fits, findings
+
+
+def _weights(objective, model):
+    if isinstance(model, UnivariateRankingClassifier):
+        return _with_best_intercept(objective, objective.of(model.coef_[0], 0.0))
+    return objective.of(model.coef_[0], float(model.intercept_[0]))
+
+
+def _with_best_intercept(objective, v):
+    """Return v with the intercept that makes the square least: margins are y (s + b)."""
+    v = v.copy()
+    v[-1] = 0
+    side = objective.Z[:, -1]
+    v[-1] = (objective.share * side * (1 - objective.Z @ v)).sum() / objective.share.sum()
+    return v
+
+
+def _false(objective, model, v, lowest):
+    """Yield what is false in a certificate."""
+    c = model.certificate_
+    truth = objective.value(v)
+    high = LONG(c.primal) + LONG(c.rounding)
+    if not abs(LONG(c.primal) - truth) <= LONG(c.rounding) + SLACK * abs(truth):
+        yield f"primal {c.primal!r} +- {c.rounding:.3g}, truly {truth!r} ({c.status})"
+    if not LONG(c.dual) - LONG(c.rounding) <= lowest * (1 + SLACK):
+        yield f"dual {c.dual!r} +- {c.rounding:.3g}, but {lowest!r} is reached ({c.status})"
+    if not truth - lowest <= LONG(c.relative_gap) * truth + SLACK * high:
+        yield f"gap {c.relative_gap!r}, truly {(truth - lowest) / truth!r} at least ({c.status})"
+    if c.status == "converged" and not c.relative_gap <= model.tol:
+        yield f"converged at a gap of {c.relative_gap!r}, above {model.tol!r}"
+
+
+def main(argv=None):
+    """Hunt until the time is over, and return the number of findings."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=600.0)
+    parser.add_argument("--first", type=int, default=1000, help="the first seed")
+    parser.add_argument("--count", type=int, default=sys.maxsize, help="how many seeds at most")
+    given = parser.parse_args(argv)
+    end, seed, n_fits, n_false = time.monotonic() + given.seconds, given.first, 0, 0
+    while time.monotonic() < end and seed < given.first + given.count:
+        fitted, findings = hunt(seed)
+        n_fits, n_false, seed = n_fits + fitted, n_false + len(findings), seed + 1
+        for finding in findings:
+            print(finding, flush=True)
+    print(f"{n_fits} fits of {seed - given.first} problems: {n_false} findings")
+    return n_false
+
+
+if __name__ == "__main__":
+    sys.exit(1 if main() else 0)

@@ -1,0 +1,193 @@
+"""Measures of the top of a ranking against plain loops over thresholds and rows, their intervals against simulated samples."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom, norm
+
+from aucdist import metrics
+from aucdist.errors import InputError
+from aucdist.metrics import top
+from aucdist.metrics.counts import ScoreCounts
+
+ROW = st.tuples(st.sampled_from([1, -1]), st.integers(-3, 3).map(float), st.integers(1, 4))
+ROWS = st.lists(ROW, min_size=2, max_size=14).filter(lambda rows: len({y for y, _, _ in rows}) == 2)
+SHARES = st.sampled_from([0.0, 0.1, 0.25, 1 / 3, 0.5, 0.7, 0.9, 1.0])
+Y, S = [0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9]
+
+
+def columns(rows):
+    return tuple(np.array(column, dtype=float) for column in zip(*rows, strict=True))
+
+
+def table(rows, threshold):
+    """Return tp, fp, n_pos, n_neg of ``score > threshold``."""
+    tp, fp = (sum(w for y, s, w in rows if y == label and s > threshold) for label in (1, -1))
+    n_pos, n_neg = (sum(w for y, _, w in rows if y == label) for label in (1, -1))
+    return tp, fp, n_pos, n_neg
+
+
+def all_tables(rows):
+    return [table(rows, threshold) for threshold in (-math.inf, *{s for _, s, _ in rows})]
+
+
+def allowed(name, value, tp, fp, n_pos, n_neg):
+    return {
+        "fpr": fp / n_neg <= value,
+        "alerts": (tp + fp) / (n_pos + n_neg) <= value,
+        "precision": tp + fp > 0 and tp / max(tp + fp, 1) >= value,
+        "recall": tp / n_pos >= value,
+    }[name]
+
+
+@settings(deadline=None)
+@given(ROWS, st.sampled_from(["fpr", "alerts", "precision", "recall"]), SHARES)
+def test_threshold_meets_its_requirement_and_finds_the_most(rows, name, value):
+    y, scores, weight = columns(rows)
+    counts = ScoreCounts.from_scores(y, scores, weight)
+    good = [found for found in all_tables(rows) if allowed(name, value, *found)]
+    if value == 0.0 and name in ("precision", "recall"):
+        with pytest.raises(InputError, match=f"{name} is 0.0; it must be above 0"):
+            top.threshold_at(counts, **{name: value})
+        return
+    if not good:
+        best = max(tp / (tp + fp) for tp, fp, _, _ in all_tables(rows) if tp + fp > 0)
+        with pytest.raises(InputError, match=f"the highest precision of any threshold is {best:.4g}"):
+            top.threshold_at(counts, **{name: value})
+        return
+    found = table(rows, top.threshold_at(counts, **{name: value}))
+    assert allowed(name, value, *found)
+    flagged = [tp + fp for tp, fp, _, _ in good]
+    assert found[0] + found[1] == (min(flagged) if name == "recall" else max(flagged))
+
+
+@settings(deadline=None)
+@given(ROWS, SHARES)
+def test_recall_and_rate_are_the_best_of_all_thresholds(rows, value):
+    y, scores, weight = columns(rows)
+    found = metrics.recall_at_fpr(y, scores, max_fpr=value, sample_weight=weight)
+    assert found == pytest.approx(max(tp / p for tp, fp, p, n in all_tables(rows) if fp / n <= value))
+    if value > 0:
+        found = metrics.fpr_at_recall(y, scores, min_recall=value, sample_weight=weight)
+        assert found == pytest.approx(min(fp / n for tp, fp, p, n in all_tables(rows) if tp / p >= value))
+
+
+@settings(deadline=None, max_examples=40)
+@given(ROWS.filter(lambda rows: len(rows) <= 6), st.data())
+def test_top_k_is_the_mean_over_all_orders_of_ties(rows, data):
+    k = data.draw(st.integers(1, len(rows)))
+    y, scores, _ = columns(rows)
+    found = []
+    for order in itertools.permutations(range(len(rows))):
+        if all(scores[a] >= scores[b] for a, b in itertools.pairwise(order)):
+            found.append(sum(y[i] == 1 for i in order[:k]))
+    mean = sum(found) / len(found)
+    assert metrics.precision_at_k(y, scores, k=k) == pytest.approx(mean / k)
+    assert metrics.recall_at_k(y, scores, k=k) == pytest.approx(mean / (y == 1).sum())
+
+
+def test_weights_are_numbers_of_rows():
+    random = np.random.default_rng(0)
+    y, scores, weight = random.choice([-1, 1], 40), random.normal(size=40).round(1), random.integers(1, 5, 40)
+    repeated = [np.repeat(column, weight) for column in (y, scores)]
+    for name, at in (("recall_at_k", {"k": 17}), ("precision_at_k", {"k": 17}), ("recall_at_fpr", {"max_fpr": 0.2})):
+        measure = getattr(metrics, name)
+        assert measure(y, scores, sample_weight=weight, **at) == pytest.approx(measure(*repeated, **at), rel=1e-12)
+
+
+def test_thresholds_lie_between_scores():
+    assert metrics.threshold_at(Y, S, fpr=0.0) == pytest.approx(0.8)
+    assert metrics.threshold_at(Y, S, alerts=0.0) == 0.9
+    assert metrics.threshold_at(Y, S, alerts=0.5) == pytest.approx(0.45)
+    lowest = metrics.threshold_at(Y, S, alerts=1.0)
+    assert 0.1 - 1e-15 < lowest < 0.1
+    low = 1.0
+    high = np.nextafter(low, 2.0)
+    assert metrics.threshold_at([0, 1], [low, high], fpr=0.0) == low
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("threshold_at", {}, "one of fpr, alerts, precision and recall; none is given"),
+        ("threshold_at", {"fpr": 0.1, "recall": 0.5}, "fpr, recall is given"),
+        ("threshold_at", {"alerts": 1.5}, "alerts is 1.5; it must be at least 0 and at most 1"),
+        ("recall_at_k", {"k": 0}, "k is 0; it must be above 0 and at most 6"),
+        ("precision_at_k", {"k": 7}, "k is 7"),
+        ("fpr_at_recall", {"min_recall": 0.0}, "recall is 0.0"),
+        ("recall_at_fpr", {"max_fpr": float("nan")}, "fpr is nan"),
+        ("partial_roc_auc_score", {"max_fpr": 0.5, "pos_label": 2}, r"pos_label is 2; it must be one of .* 0, 1"),
+    ],
+)
+def test_errors_name_what_is_allowed(name, options, message):
+    with pytest.raises(InputError, match=message):
+        getattr(metrics, name)(Y, S, **options)
+
+
+def test_pos_label_turns_the_classes_round():
+    names = np.where(np.array(Y) == 1, "bad", "good")
+    assert metrics.recall_at_fpr(names, S, max_fpr=0.1, pos_label="bad") == metrics.recall_at_fpr(Y, S, max_fpr=0.1)
+    assert metrics.roc_auc_score(Y, S, pos_label=0) == pytest.approx(1 - metrics.roc_auc_score(Y, S))
+
+
+def test_operating_point_has_exact_binomial_intervals():
+    found = metrics.operating_point(Y, S, 0.5)
+    shares = {"recall": (2, 2), "fpr": (1, 4), "precision": (2, 3), "alerts": (3, 6)}
+    for name, (successes, n) in shares.items():
+        estimate = getattr(found, name)
+        assert (estimate.value, estimate.method) == (pytest.approx(successes / n), "clopper-pearson")
+        # The ends are the shares for which so many successes or more, or fewer, have a probability of 2.5 %.
+        if successes > 0:
+            assert binom.sf(successes - 1, n, estimate.low) == pytest.approx(0.025)
+        assert (
+            estimate.high == 1.0 if successes == n else binom.cdf(successes, n, estimate.high) == pytest.approx(0.025)
+        )
+    none = metrics.operating_point(Y, S, 2.0)
+    assert (none.precision.value, none.precision.low, none.precision.high) == (0.0, 0.0, 1.0)
+    with pytest.raises(InputError, match="weighted"):
+        top.operating_point(ScoreCounts.from_scores(np.array([1, -1]), np.arange(2.0), np.full(2, 3.0)), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "at"),
+    [
+        ("recall_at_fpr", {"max_fpr": 0.05}),
+        ("fpr_at_recall", {"min_recall": 0.8}),
+        ("recall_at_k", {"k": 50}),
+        ("precision_at_k", {"k": 50}),
+    ],
+)
+def test_bootstrap_interval_holds_the_value_and_depends_on_the_seed_alone(name, at):
+    random = np.random.default_rng(0)
+    y = np.repeat([1, 0], [60, 600])
+    scores = random.normal(size=660) + 1.5 * y
+    interval = getattr(metrics, f"{name}_interval")
+    found = interval(y, scores, **at, n_resamples=200)
+    assert found.value == getattr(metrics, name)(y, scores, **at)
+    assert found.low < found.value < found.high
+    assert interval(y[::-1], scores[::-1], **at, n_resamples=200) == found
+    assert interval(y, scores, **at, n_resamples=200, seed=1) != found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["recall_at_fpr", "fpr_at_recall", "recall_at_k"])
+def test_bootstrap_intervals_cover(name):
+    """Percentile intervals of 95 % cover at least 90 % of 300 samples of 150 positives and 3000 negatives."""
+    rate, wanted, shift = 0.05, 0.6, 1.5
+    meant = {"recall_at_fpr": norm.sf(norm.isf(rate) - shift), "fpr_at_recall": norm.sf(norm.isf(wanted) + shift)}
+    at = {"recall_at_fpr": {"max_fpr": rate}, "fpr_at_recall": {"min_recall": wanted}, "recall_at_k": {"k": 315}}[name]
+    if name == "recall_at_k":  # a tenth of all rows
+        cut = np.linspace(-4, 6, 200_001)
+        flagged = (150 * norm.sf(cut - shift) + 3000 * norm.sf(cut)) / 3150
+        meant[name] = norm.sf(cut[np.argmin(abs(flagged - 0.1))] - shift)
+    covered = 0
+    y = np.repeat([1, 0], [150, 3000])
+    for seed in range(300):
+        scores = np.random.default_rng(seed).normal(size=3150) + shift * y
+        found = getattr(metrics, f"{name}_interval")(y, scores, **at, n_resamples=300)
+        covered += found.low <= meant[name] <= found.high
+    assert covered / 300 > 0.9
