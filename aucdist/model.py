@@ -4,7 +4,7 @@ import hashlib
 import io
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -15,10 +15,17 @@ from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.storage.files import read_bytes, shown, write_bytes
 from aucdist.errors import InputError
+from aucdist.kernels.rows import project
 from aucdist.objectives.probability_maps import ProbabilityMap, map_from_json
 
-FORMAT = 1
-WEIGHTS, ABOUT = "weights.npy", "model.json"
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from aucdist.maps.base import FittedMap
+
+FORMAT = 2
+"""The newest that is read. Models without a feature map are written as format 1, which older versions read."""
+WEIGHTS, ABOUT, FEATURES = "weights.npy", "model.json", "features.npz"
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,8 +34,8 @@ class LinearModel:
 
     Attributes
     ----------
-    coef : ndarray of shape (n_features,), float64
-        Weights of the encoded features.
+    coef : ndarray of shape (n_weights,), float64
+        Weights of the encoded features, or of the basis functions of the feature map.
     intercept : float
     schema : Schema
         Features, label and classes.
@@ -38,6 +45,8 @@ class LinearModel:
         What else was saved: estimator, parameters, certificate, data, versions.
     probability : ProbabilityMap or None
         From scores to probabilities, where the model has them.
+    feature_map : FittedMap or None
+        What the encoded features go through before the weights apply.
     """
 
     coef: np.ndarray
@@ -46,6 +55,7 @@ class LinearModel:
     preprocessor: Preprocessor
     about: dict[str, Any]
     probability: ProbabilityMap | None = None
+    feature_map: "FittedMap | None" = None
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the scores of rows; higher means more likely positive, and above zero means called positive.
@@ -64,16 +74,51 @@ class LinearModel:
         InputError
             If X has another number of features, or if a score is not finite.
         """
-        rows = as_rows(X)
-        block = Block.of(X, np.ones(n_rows(rows), dtype=np.int8))
-        if block.n_features != len(self.coef):
-            raise InputError(f"X has {block.n_features} features, but the model was fitted on {len(self.coef)}")
+        block = self._encoded(X)
         with np.errstate(over="ignore", invalid="ignore"):
-            scores: np.ndarray = self.preprocessor.transform(block).X @ self.coef + self.intercept
+            if self.feature_map is None:
+                scores: np.ndarray = block.X @ self.coef + self.intercept
+            else:
+                scores = np.empty(block.n_samples)
+                project(self.feature_map.encode(block).rows, self.coef, scores)
+                scores += self.intercept
         if not np.isfinite(scores).all():
             row = int(np.argmin(np.isfinite(scores)))
             raise InputError(f"the score of row {row} (from 0) is not finite: a value of it is missing, or too large")
         return scores
+
+    def _encoded(self, X: Any) -> Block:
+        """Return rows with encoded features, before the feature map."""
+        rows = as_rows(X)
+        block = Block.of(X, np.ones(n_rows(rows), dtype=np.int8))
+        n_features = len(self.coef) if self.feature_map is None else self.feature_map.n_features_in
+        if block.n_features != n_features:
+            raise InputError(f"X has {block.n_features} features, but the model was fitted on {n_features}")
+        return self.preprocessor.transform(block)
+
+    def explain(self, X: Any) -> "pd.DataFrame":
+        """Return what each feature, and each pair of features, adds to the score of each row.
+
+        Parameters
+        ----------
+        X : ndarray or scipy sparse of shape (n_samples, n_features)
+            As for `decision_function`.
+
+        Returns
+        -------
+        DataFrame
+            A column for each contribution, and ``constant``: the sums of its rows are the scores. A feature of a model of bins
+            contributes its shape, whose mean over the training rows is 0; one of a model without a map its weight times its
+            encoded value.
+
+        Raises
+        ------
+        InputError
+            If X has another number of features, or the model's feature map mixes features.
+        """
+        from aucdist.maps.explain import explanation  # loads scikit-learn and pandas
+
+        return explanation(self._encoded(X), self.schema.feature_names, self.coef, self.intercept, self.feature_map)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return -1 or +1 for each row, int8 of shape (n_samples,); parameters and errors as `decision_function`."""
@@ -106,6 +151,7 @@ def save_model(
     preprocessor: Preprocessor,
     about: dict[str, Any],
     probability: ProbabilityMap | None = None,
+    feature_map: "FittedMap | None" = None,
 ) -> None:
     """Write a model into a folder.
 
@@ -113,14 +159,14 @@ def save_model(
     ----------
     url : str
         The folder, a path or an fsspec URL; made if need be.
-    coef, intercept, schema, preprocessor, about, probability
+    coef, intercept, schema, preprocessor, about, probability, feature_map
         As the attributes of `LinearModel`; `about` in types of JSON.
     """
     buffer = io.BytesIO()
     np.save(buffer, np.ascontiguousarray(coef, dtype=np.float64), allow_pickle=False)
     weights = buffer.getvalue()
     content = {
-        "format": FORMAT,
+        "format": 1 if feature_map is None else FORMAT,
         "weights_sha256": hashlib.sha256(weights).hexdigest(),
         "intercept": float(intercept),
         "schema": schema.to_json(),
@@ -128,6 +174,12 @@ def save_model(
         "about": about,
         "probability": None if probability is None else probability.to_json(),
     }
+    if feature_map is not None:
+        from aucdist.maps.state import map_to_bytes
+
+        features = map_to_bytes(feature_map)
+        content["features_sha256"] = hashlib.sha256(features).hexdigest()
+        write_bytes(f"{url}/{FEATURES}", features)
     write_bytes(f"{url}/{WEIGHTS}", weights)
     write_bytes(f"{url}/{ABOUT}", json.dumps(content, indent=2, allow_nan=False).encode())
 
@@ -181,11 +233,12 @@ def load_model(url: str) -> LinearModel:
         n_features = len(content.schema_.feature_names)
         preprocessor.check_width(n_features)
         probability = None if content.probability is None else map_from_json(content.probability)
-        coef = _read_weights(weights, n_features)
+        feature_map = None if content.features_sha256 is None else _read_map(url, content.features_sha256, n_features)
+        coef = _read_weights(weights, n_features if feature_map is None else feature_map.n_features_out)
     except (KeyError, TypeError, ValueError, AttributeError) as e:
         reason = str(e) if isinstance(e, InputError) else f"{type(e).__name__}: {e}"
         raise InputError(f"{about} is damaged: {reason}") from None
-    return LinearModel(coef, content.intercept, content.schema_, preprocessor, content.about, probability)
+    return LinearModel(coef, content.intercept, content.schema_, preprocessor, content.about, probability, feature_map)
 
 
 class _Version(BaseModel):
@@ -209,6 +262,20 @@ class _ModelFile(BaseModel):
     preprocessor: dict[str, Any]
     about: dict[str, Any]
     probability: dict[str, Any] | None = None
+    features_sha256: Sha256 | None = None
+
+
+def _read_map(url: str, sha256: str, n_features: int) -> "FittedMap":
+    """Return the feature map of a model."""
+    from aucdist.maps.state import map_from_bytes  # loads scikit-learn
+
+    data = read_bytes(f"{url}/{FEATURES}")
+    if hashlib.sha256(data).hexdigest() != sha256:
+        raise InputError(f"{FEATURES} is damaged: its checksum is not the one in {ABOUT}")
+    feature_map = map_from_bytes(data)
+    if feature_map.n_features_in != n_features:
+        raise InputError(f"{FEATURES} maps {feature_map.n_features_in} features, and the model has {n_features}")
+    return feature_map
 
 
 def _read_weights(data: bytes, n_features: int) -> np.ndarray:

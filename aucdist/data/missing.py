@@ -9,7 +9,7 @@ from aucdist.data.block import Block, n_rows
 from aucdist.errors import InputError
 from aucdist.kernels.rows import CsrRows, Rows
 
-IMPUTES = ("refuse", "mean", "median")
+IMPUTES = ("refuse", "keep", "mean", "median")
 KEPT_BITS = 10
 MEDIAN_ERROR = 2.0**-KEPT_BITS
 """A median lies below the true one in size, by at most this share of it; whole numbers up to 2**11 are exact. Numbers

@@ -17,6 +17,8 @@ from aucdist.data.missing import IMPUTES, STATISTICS, Means, Medians, filled, re
 from aucdist.errors import InputError, unknown
 from aucdist.kernels.rows import CsrRows, Rows
 
+WITHOUT_FILL = ("refuse", "keep")
+"""The values of impute that replace nothing."""
 SCALES = ("none", "standard", "minmax", "maxabs", "unit-row")
 CENTRING = ("standard", "minmax")
 CHUNK = 4096  # rows that are turned into float64 at a time
@@ -131,7 +133,8 @@ class Preprocessor:
         needed = max(self.log1p, default=-1) + 1 if fitted is None else len(fitted)
         if block.n_features < needed or (fitted is not None and block.n_features != needed):
             raise InputError(f"{block.n_features} features, but the scaling was fitted on {needed}")
-        block = _complete(block, self.fill)
+        if self.impute != "keep":
+            block = _complete(block, self.fill)
         if not self.log1p and self.scale == "none":
             return block
         if self.shift is not None and isinstance(block.rows, CsrRows):
@@ -179,7 +182,7 @@ class Preprocessor:
             raise InputError(
                 f"the preprocessor is damaged: scale {known.scale!r} does not go with its shift and factor"
             )
-        if (known.fill is None) != (known.impute == "refuse"):
+        if (known.fill is None) != (known.impute in WITHOUT_FILL):
             raise InputError("the preprocessor is damaged: the imputation does not go with the values to fill in")
         shift, factor, fill = (
             None if values is None else np.array(values, dtype=np.float64)
@@ -240,7 +243,8 @@ def fit_preprocessor(
     categories : mapping of str to sequence of str
         As in the schema.
     impute : str
-        What stands in for missing values, before all else: ``refuse`` (nothing); ``mean``; ``median``, which is approximate
+        What stands in for missing values, before all else: ``refuse`` (nothing); ``keep`` (they stay missing, for a feature
+        map that has a place for them; with ``scale="none"``); ``mean``; ``median``, which is approximate
         (`aucdist.data.missing.MEDIAN_ERROR`). Zeros of sparse rows are values, and not missing.
     load : callable, optional
         Makes a block, if the blocks are not there yet.
@@ -260,7 +264,12 @@ def fit_preprocessor(
     columns = _log1p_columns(log1p, feature_names, categories)
     of_block = functools.partial(_statistic, load, tuple(feature_names))
     fill, error = None, 0.0
-    if impute != "refuse":
+    if impute == "keep" and scale != "none":
+        raise InputError(
+            f"`impute: keep` leaves missing values to a feature map, which bins the features as they are: take `scale: none`, "
+            f"not {scale!r}"
+        )
+    if impute not in WITHOUT_FILL:
         found = functools.reduce(operator.add, each(functools.partial(of_block, _filling, (impute,)), blocks))
         fill, error = found.fill(), found.error
         _refuse_infinite(fill, feature_names, "it is missing in every training row, or too large; leave it out")

@@ -76,10 +76,10 @@ class DataConfig(DataRef):
         "are larger than its memory. Rows keep the order of the files. Shards are always read in this way",
     )
     test: TestConfig | None = Field(default=None, description="Without it there is no test AUC")
-    impute: Literal["refuse", "mean", "median"] = Field(
+    impute: Literal["refuse", "keep", "mean", "median"] = Field(
         default="refuse",
         description="What replaces missing numbers (of a source with `missing: keep`), learnt from the training rows; the "
-        "median within 0.1 %",
+        "median within 0.1 %. `keep` leaves them missing, for a `features` map that has a place for them",
     )
     log1p: Literal["numeric"] | list[str] | None = Field(
         default=None, description="Features transformed by log(1 + x): `numeric` (all that are not one-hot), or names"

@@ -19,6 +19,11 @@ class ModelConfig(BaseModel):
     tol: float | None = Field(default=None, description="Stop when the certified relative gap is at most this")
     max_passes: int | None = Field(default=None, description="Stop after this many passes over the data")
     random_state: int | None = Field(default=None, description="Seed of the random numbers")
+    features: str | dict[str, Any] | None = Field(
+        default=None,
+        description="Feature map: `bins`, `nystroem`, `leaves`, or a mapping with `map` and its parameters, such as {map: bins, "
+        "bins: 64, basis: cumulative, linear: keep, pairs: 0}; `auto` chooses one by folds",
+    )
 
     @model_validator(mode="after")
     def _estimator_takes_them(self) -> "ModelConfig":

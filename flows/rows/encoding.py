@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aucdist.data.dataset import Schema
-from aucdist.data.preprocess import Preprocessor, fit_preprocessor
+from aucdist.data.preprocess import WITHOUT_FILL, Preprocessor, fit_preprocessor
 from flows.config.data import DataConfig
 
 AS_READ = Preprocessor((), "none", None, None)
@@ -35,4 +35,4 @@ class Encoding:
     @property
     def learns(self) -> bool:
         """Whether the encoding of a row depends on other rows."""
-        return self.config.scale not in ("none", "unit-row") or self.config.impute != "refuse"
+        return self.config.scale not in ("none", "unit-row") or self.config.impute not in WITHOUT_FILL

@@ -7,6 +7,7 @@ from typing import Any
 from aucdist.data.storage.files import shown
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.model import save_model
+from aucdist.report.additive import AdditiveModel
 from aucdist.report.html import Report, render_run_page
 from aucdist.report.text import seconds_text
 from flows.config.loading import to_yaml
@@ -50,6 +51,7 @@ def _save_model(fitted: FittedRun, result: dict[str, Any], folder: Path) -> None
         coef=estimator.coef_[0],
         intercept=estimator.decision_intercept,
         probability=getattr(estimator, "probability_", None),
+        feature_map=getattr(estimator, "feature_map_", None),
         schema=rows.schema,
         preprocessor=rows.preprocessor,
         about={
@@ -88,7 +90,7 @@ def report_of(fitted: FittedRun, result: dict[str, Any], config: str, search: di
         train=fitted.evaluation.train,
         test=fitted.evaluation.test,
         threshold=estimator.threshold_,
-        weights=list(zip(rows.schema.feature_names, estimator.coef_[0].tolist(), strict=True)),
+        weights=list(zip(_weight_names(fitted), estimator.coef_[0].tolist(), strict=True)),
         cost=cost_of(fitted, search),
         versions=versions(),
         command="aucdist train" if search is None else "aucdist cv",
@@ -96,7 +98,36 @@ def report_of(fitted: FittedRun, result: dict[str, Any], config: str, search: di
         probabilities=probability_counts(fitted),
         shape=getattr(estimator, "xi_trace_", None),
         of_pairs=estimator.of_pairs,
+        additive=_additive_model(fitted),
+        map_name=_map_name(estimator),
     )
+
+
+def _weight_names(fitted: FittedRun) -> list[str]:
+    """Return the name of each weight: of a feature, or of a basis function of the feature map."""
+    names = list(fitted.rows.schema.feature_names)
+    feature_map = getattr(fitted.estimator, "feature_map_", None)
+    return names if feature_map is None else feature_map.names(names)
+
+
+def _additive_model(fitted: FittedRun) -> AdditiveModel | None:
+    """Return the shapes of a model of binned features, for the report; None for other models."""
+    from aucdist.maps.bins import BinMap
+    from aucdist.maps.shapes import points_table
+
+    estimator, names = fitted.estimator, fitted.rows.schema.feature_names
+    if not isinstance(getattr(estimator, "feature_map_", None), BinMap):
+        return None
+    parts = estimator.shapes()
+    return AdditiveModel(parts, names, points_table(parts, names))
+
+
+def _map_name(estimator: Any) -> str | None:
+    """Return the name of the feature map, for the report."""
+    features = getattr(estimator, "features", None)
+    if features is None:
+        return None
+    return features if isinstance(features, str) else str(features["map"])
 
 
 def probability_counts(fitted: FittedRun) -> ScoreCounts | None:

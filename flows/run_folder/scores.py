@@ -21,10 +21,11 @@ SCORES = "scores.parquet"
 def write_scores(blocks: Iterable[Block], estimator: Any, path: Path) -> None:
     """Write row id, label, weight and score of each test row, block by block: what `aucdist compare` needs."""
     w = estimator.coef_[0]  # without the intercept, which could round two scores to one
+    fitted = getattr(estimator, "feature_map_", None)
     with ExitStack() as stack:
         writer = None
         for block in blocks:
-            columns = {"row_id": block.row_id, "y": block.y, "score": scores_of(block.X, w)}
+            columns = {"row_id": block.row_id, "y": block.y, "score": scores_of(block.X, w, fitted=fitted)}
             table = pa.table(columns if block.weight is None else columns | {"weight": block.weight})
             if writer is None:
                 writer = stack.enter_context(pq.ParquetWriter(path, table.schema, compression="zstd"))

@@ -6,7 +6,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from aucdist.engine.blocks import Blocks
-from aucdist.estimators.scores import count_scores
+from aucdist.estimators.scores import count_scores, mapped_rows
 from aucdist.metrics.auc import auc_interval
 from flows.config.model import ModelConfig
 from flows.progress.console import RunObserver
@@ -32,10 +32,10 @@ def fit(model: ModelConfig, train: Blocks, observer: RunObserver, checkpoints: C
 def evaluate(estimator: Any, blocks: TrainTestBlocks, observer: RunObserver) -> Evaluation:
     """Count the scores of the training rows and of the test rows; warnings go to `observer`."""
     w = estimator.coef_[0]  # without the intercept, which could round two scores to one
-    train = count_scores(blocks.train, w)
+    train = count_scores(mapped_rows(estimator, blocks.train), w)
     if blocks.test is None:
         return Evaluation(train, None, None)
-    test = count_scores(blocks.test, w)
+    test = count_scores(mapped_rows(estimator, blocks.test), w)
     with warnings_to(observer):
         return Evaluation(train, test, auc_interval(test))
 

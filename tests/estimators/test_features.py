@@ -1,0 +1,287 @@
+"""Estimators with a feature map: the same model as of the mapped matrix, wherever the rows are."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from aucdist import LinkClassifier, MarginMeanClassifier, PairwiseHingeClassifier, PairwiseSquareClassifier, lam_path
+from aucdist.data.block import Block, partition
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.engine.checkpoint import Journal
+from aucdist.errors import InputError
+from aucdist.estimators import ESTIMATORS
+from aucdist.maps import BinExpander, LeafExpander, NystroemMap
+from aucdist.search.masked import MaskedBlocks
+
+BINS = {"map": "bins", "bins": 12}
+CODED = [(name, s) for name, kind in ESTIMATORS.items() for s, row in kind.solvers.items() if row.takes_codes]
+OTHERS = [(name, s) for name, kind in ESTIMATORS.items() for s, row in kind.solvers.items() if not row.takes_codes]
+
+
+def rows(n=300, seed=0):
+    r = np.random.default_rng(seed)
+    X = np.column_stack((r.normal(size=(n, 2)), r.integers(0, 2, n), r.exponential(size=n)))
+    return X, np.where(np.abs(X[:, 0]) + 0.3 * X[:, 3] + 0.3 * r.normal(size=n) > 1.6, 1, -1)
+
+
+def model(name, solver, **more):
+    options = {"LinkClassifier": {"link": "logit"}}.get(name, {})
+    if solver == "psa":
+        options = {"penalty": "l1", "radius": 3.0}
+    return ESTIMATORS[name](solver=solver, **options, **more)
+
+
+def fit(estimator, X, y=None, **how):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return estimator.fit(X, y, **how)
+
+
+@pytest.mark.parametrize(("name", "solver"), CODED)
+def test_codes_give_the_model_of_the_matrix(name, solver):
+    X, y = rows()
+    coded = fit(model(name, solver, features=BINS, max_passes=8), X, y)
+    expander = BinExpander(bins=12).fit(X)
+    plain = fit(model(name, solver, max_passes=8), expander.transform(X), y)
+    assert coded.certificate_.primal == pytest.approx(plain.certificate_.primal, rel=1e-6)
+    assert coded.certificate_.dual == pytest.approx(plain.certificate_.dual, rel=1e-6, abs=1e-9)
+    np.testing.assert_allclose(coded.coef_, plain.coef_, rtol=1e-4, atol=1e-6)
+    other, _ = rows(seed=1)
+    scores = coded.decision_function(other) - coded.decision_intercept
+    expected = plain.decision_function(expander.transform(other)) - plain.decision_intercept
+    np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-6)
+    assert coded.n_features_in_ == 4
+    assert coded.coef_.shape == (1, coded.feature_map_.n_features_out)
+
+
+@pytest.mark.parametrize(("name", "solver"), OTHERS)
+def test_other_solvers_refuse_codes_in_a_line(name, solver):
+    with pytest.raises(InputError, match=f"solver '{solver}' takes no codes.*make_pipeline"):
+        model(name, solver, features="bins").fit(*rows())
+
+
+def test_the_models_of_a_solver_that_refuses_codes_take_dense_maps():
+    X, y = rows()
+    for kind, solver in ((MarginMeanClassifier, "svrg"), (PairwiseHingeClassifier, "sdcd")):
+        found = fit(kind(solver=solver, features=NystroemMap(landmarks=40), random_state=0), X, y)
+        other, truth = rows(seed=2)
+        assert roc_auc_score(truth, found.decision_function(other)) > 0.9
+
+
+@pytest.mark.parametrize("features", ["bins", NystroemMap(landmarks=50), LeafExpander(trees=20)])
+def test_a_map_lets_a_linear_model_bend(features):
+    if isinstance(features, LeafExpander):
+        pytest.importorskip("lightgbm")
+    (X, y), (other, truth) = rows(600), rows(600, seed=3)
+    line = fit(PairwiseHingeClassifier(), X, y)
+    found = fit(PairwiseHingeClassifier(features=features), X, y)
+    assert (
+        roc_auc_score(truth, found.decision_function(other)) > roc_auc_score(truth, line.decision_function(other)) + 0.1
+    )
+    assert found.certificate_.relative_gap <= 1e-3
+
+
+def test_missing_values_and_data_frames_and_sparse_rows():
+    X, y = rows()
+    X[::6, 3] = np.nan
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    found = fit(PairwiseHingeClassifier(features=BINS), frame, y)
+    np.testing.assert_array_equal(found.feature_names_in_, list("abcd"))
+    scores = found.decision_function(frame)
+    assert roc_auc_score(y, scores) > 0.9
+    np.testing.assert_array_equal(found.decision_function(frame.astype(np.float64)), scores)
+    as_sparse = sp.csr_matrix(np.nan_to_num(X, nan=-1.0))
+    again = fit(PairwiseHingeClassifier(features=BINS), as_sparse, y)
+    np.testing.assert_array_equal(again.decision_function(as_sparse), again.decision_function(as_sparse.toarray()))
+    with pytest.raises(ValueError, match="NaN"):
+        PairwiseHingeClassifier().fit(X, y)
+
+
+def blocks_of(X, y, n_blocks=3, weight=None):
+    return LocalBlocks(partition(Block.of(X, y, weight=weight), n_blocks))
+
+
+@pytest.mark.parametrize("features", [BINS, {"map": "nystroem", "landmarks": 20}])
+def test_rows_in_blocks_that_are_streamed_give_the_same_bits(features):
+    X, y = rows()
+    parts = partition(Block.of(X, y), 3)
+    here = fit(PairwiseHingeClassifier(features=features), LocalBlocks(parts))
+    read = fit(PairwiseHingeClassifier(features=features), LocalBlocks.load(parts.__getitem__, 3, stream=True))
+    np.testing.assert_array_equal(here.coef_, read.coef_)
+    assert here.certificate_ == read.certificate_
+    assert here.threshold_ == read.threshold_
+
+
+def test_a_masked_fold_fits_its_own_edges_and_gives_the_bits_of_its_rows_alone():
+    X, y = rows()
+    kept = np.random.default_rng(5).random(300) < 0.6
+    blocks = blocks_of(X, y)
+    masked = fit(PairwiseHingeClassifier(features={"map": "bins", "bins": 200}), MaskedBlocks(blocks, kept))
+    alone = LocalBlocks([block.take(kept[block.row_id], index=block.index) for block in blocks._blocks])
+    plain = fit(PairwiseHingeClassifier(features={"map": "bins", "bins": 200}), alone)
+    np.testing.assert_array_equal(masked.coef_, plain.coef_)
+    assert masked.certificate_ == plain.certificate_
+    everything = fit(PairwiseHingeClassifier(features={"map": "bins", "bins": 200}), blocks)
+    assert len(masked.feature_map_.bins[0].edges) < len(everything.feature_map_.bins[0].edges)
+
+
+class Lost(Exception):
+    pass
+
+
+@pytest.mark.parametrize("features", [BINS, {"map": "bins", "bins": 20, "pairs": 1}])
+@pytest.mark.filterwarnings("ignore:pairs=")
+def test_a_fit_that_was_lost_resumes_with_the_same_bits(tmp_path, features):
+    X, y = rows()
+    estimator = PairwiseHingeClassifier(features=features, tol=1e-5)
+    expected = fit(clone(estimator), blocks_of(X, y))
+
+    def resumed(after):
+        journal = Journal(str(tmp_path / "checkpoints"), {"data": "a"}, blocks_of(X, y), lambda text: None)
+        n = 0
+
+        def callback(record):
+            nonlocal n
+            journal.round_done(2, np.inf)
+            n += 1
+            if n == after:
+                raise Lost
+
+        return journal, lambda: fit(clone(estimator), journal.blocks, callback=callback)
+
+    _, run = resumed(5)
+    with pytest.raises(Lost):
+        run()
+    journal, run = resumed(None)
+    assert journal.rounds == 4
+    found = run()
+    np.testing.assert_array_equal(found.coef_, expected.coef_)
+    assert found.certificate_ == expected.certificate_
+
+
+def test_rows_of_no_weight_are_not_there_and_weights_count():
+    X, y = rows()
+    weight = np.random.default_rng(7).integers(0, 3, 300).astype(float)
+    found = fit(PairwiseHingeClassifier(features=BINS, tol=1e-6), X, y, sample_weight=weight)
+    repeated = np.repeat(np.arange(300), weight.astype(int))
+    again = fit(PairwiseHingeClassifier(features=BINS, tol=1e-6), X[repeated], y[repeated])
+    np.testing.assert_allclose(found.coef_, again.coef_, rtol=1e-2, atol=1e-3)
+    assert found.certificate_.primal == pytest.approx(again.certificate_.primal, rel=1e-5)
+
+
+def test_probabilities_come_from_models_that_never_saw_the_row():
+    X, y = rows(400)
+    found = fit(PairwiseHingeClassifier(features=BINS, calibration="logit"), X, y)
+    other, truth = rows(400, seed=8)
+    p = found.predict_proba(other)[:, 1]
+    assert roc_auc_score(truth, p) == pytest.approx(roc_auc_score(truth, found.decision_function(other)))
+    assert p[truth > 0].mean() > 0.45
+    assert p[truth < 0].mean() < 0.2
+
+
+def test_link_models_have_probabilities_and_a_shape_with_bins():
+    X, y = rows(400)
+    for link in ("logit", "gev"):
+        found = fit(LinkClassifier(link=link, features=BINS), X, y)
+        assert found.certificate_.relative_gap <= 1e-3
+        assert roc_auc_score(y, found.predict_proba(X)[:, 1]) > 0.95
+
+
+def test_a_path_along_lam_has_one_map():
+    X, y = rows()
+    estimator = PairwiseHingeClassifier(features=BINS)
+    models = lam_path(estimator, X, y, lams=[1e-3, 1e-1])
+    assert models[0].feature_map_ is models[1].feature_map_
+    for lam, found in zip([1e-3, 1e-1], models, strict=True):
+        alone = fit(clone(estimator).set_params(lam=lam), X, y)
+        assert found.certificate_.primal == pytest.approx(alone.certificate_.primal, rel=2e-3)
+        np.testing.assert_allclose(found.decision_function(X), alone.decision_function(X), atol=0.2)
+
+
+def test_a_warm_start_keeps_the_map():
+    X, y = rows()
+    estimator = fit(PairwiseHingeClassifier(features=BINS, warm_start=True), X, y)
+    known = estimator.feature_map_
+    passes = estimator.n_passes_
+    fit(estimator, X, y)
+    assert estimator.feature_map_ is known
+    assert estimator.n_passes_ < passes
+    fit(estimator.set_params(warm_start=False), X, y)
+    assert estimator.feature_map_ is not known
+    fit(estimator.set_params(features=None), X, y)
+    assert not hasattr(estimator, "feature_map_")
+
+
+def test_works_in_tools_of_scikit_learn():
+    X, y = rows()
+    search = GridSearchCV(
+        PairwiseHingeClassifier(features=BinExpander()), {"features__bins": [2, 30]}, scoring="roc_auc", cv=3
+    )
+    assert search.fit(X, y).best_params_ == {"features__bins": 30}
+    pipeline = make_pipeline(BinExpander(bins=12), PairwiseHingeClassifier(solver="sdcd", random_state=0))
+    assert roc_auc_score(y, fit(pipeline, X, y).decision_function(X)) > 0.9
+
+
+@parametrize_with_checks([PairwiseHingeClassifier(features="bins"), LinkClassifier(link="logit", features="bins")])
+def test_is_a_scikit_learn_classifier(estimator, check):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check(estimator)
+
+
+# ---- what it says -----------------------------------------------------------------------------------------------------
+
+
+def test_explanations_add_up_to_the_score():
+    X, y = rows()
+    X[::6, 3] = np.nan
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    with pytest.warns(UserWarning, match="pairs=2"):
+        found = PairwiseHingeClassifier(features={"map": "bins", "pairs": 2}).fit(frame, y)
+    table = found.explain(frame)
+    assert list(table.columns[:4]) == list("abcd")
+    assert table.columns[-1] == "constant"
+    np.testing.assert_allclose(table.sum(axis=1), found.decision_function(frame), rtol=1e-9, atol=1e-9)
+    shapes = found.shapes()
+    assert [shape.feature for shape in shapes.shapes] == [0, 1, 2, 3]
+    assert max(shapes.shapes, key=lambda shape: shape.spread).feature == 0
+
+
+def test_a_linear_model_is_explained_by_its_weights():
+    X, y = rows()
+    found = fit(PairwiseHingeClassifier(), X, y)
+    for form in (X, sp.csr_matrix(X)):
+        table = found.explain(form)
+        np.testing.assert_allclose(table.sum(axis=1), found.decision_function(X), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(table["x1"], X[:, 1] * found.coef_[0, 1])
+    with pytest.raises(InputError, match="features='bins'"):
+        found.shapes()
+
+
+def test_what_mixes_features_is_not_explained():
+    X, y = rows()
+    found = fit(PairwiseHingeClassifier(features="nystroem"), X, y)
+    with pytest.raises(InputError, match="mixes all features"):
+        found.explain(X)
+
+
+@pytest.mark.parametrize("features", ["bin", {"map": "bins", "bins": 1}, 3])
+def test_a_wrong_map_is_refused_before_the_data_are_read(features):
+    with pytest.raises(InputError, match=r"feature map|bins is 1|features is 3"):
+        PairwiseHingeClassifier(features=features).check_parameters()
+
+
+def test_batches_and_paths_of_weights_are_refused():
+    X, y = rows()
+    with pytest.raises(InputError, match="partial_fit"):
+        PairwiseHingeClassifier(solver="oam-inf", features="nystroem", n_pairs=10).partial_fit(X, y, classes=[-1, 1])
+    with pytest.raises(InputError, match="path returns weights alone"):
+        PairwiseSquareClassifier(features="bins").path(X, y, lams=[1.0])
