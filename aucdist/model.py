@@ -4,10 +4,10 @@ import hashlib
 import io
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from aucdist.data.block import Block, as_rows, n_rows
 from aucdist.data.checked import CHECKED, Sha256, parse_checked
@@ -18,6 +18,7 @@ from aucdist.errors import InputError
 from aucdist.objectives.probability_maps import ProbabilityMap, map_from_json
 
 FORMAT = 1
+Odds = Annotated[float, Field(gt=0.0)]
 WEIGHTS, ABOUT = "weights.npy", "model.json"
 
 
@@ -180,7 +181,7 @@ def load_model(url: str) -> LinearModel:
         preprocessor = Preprocessor.from_json(content.preprocessor)
         n_features = len(content.schema_.feature_names)
         preprocessor.check_width(n_features)
-        probability = None if content.probability is None else map_from_json(content.probability)
+        probability = None if content.probability is None else map_from_json(content.probability.model_dump())
         coef = _read_weights(weights, n_features)
     except (KeyError, TypeError, ValueError, AttributeError) as e:
         reason = str(e) if isinstance(e, InputError) else f"{type(e).__name__}: {e}"
@@ -197,6 +198,40 @@ class _Version(BaseModel):
     weights_sha256: str = ""
 
 
+class _Link(BaseModel):
+    model_config = CHECKED
+
+    name: str
+    xi: float
+
+
+class _LinkMap(BaseModel):
+    model_config = CHECKED
+
+    kind: Literal["link"]
+    odds: Odds
+    link: _Link
+    slope: float
+    offset: float
+
+
+class _IsotonicMap(BaseModel):
+    model_config = CHECKED
+
+    kind: Literal["isotonic"]
+    odds: Odds
+    scores: list[float] = Field(min_length=1)
+    probabilities: list[Annotated[float, Field(ge=0.0, le=1.0)]]
+
+    @model_validator(mode="after")
+    def _ascending(self) -> "_IsotonicMap":
+        if len(self.scores) != len(self.probabilities):
+            raise ValueError(f"{len(self.scores)} scores, but {len(self.probabilities)} probabilities")
+        if self.scores != sorted(self.scores) or self.probabilities != sorted(self.probabilities):
+            raise ValueError("scores and probabilities must ascend")
+        return self
+
+
 class _ModelFile(BaseModel):
     """A model in JSON."""
 
@@ -208,7 +243,7 @@ class _ModelFile(BaseModel):
     schema_: Schema = Field(alias="schema")
     preprocessor: dict[str, Any]
     about: dict[str, Any]
-    probability: dict[str, Any] | None = None
+    probability: _LinkMap | _IsotonicMap | None = Field(None, discriminator="kind")
 
 
 def _read_weights(data: bytes, n_features: int) -> np.ndarray:
