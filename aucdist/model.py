@@ -4,10 +4,10 @@ import hashlib
 import io
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from aucdist.data.block import Block, as_rows, n_rows
 from aucdist.data.checked import CHECKED, Sha256, parse_checked
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 FORMAT = 2
 """The newest that is read. Models without a feature map are written as format 1, which older versions read."""
+Odds = Annotated[float, Field(gt=0.0)]
 WEIGHTS, ABOUT, FEATURES = "weights.npy", "model.json", "features.npz"
 
 
@@ -232,7 +233,7 @@ def load_model(url: str) -> LinearModel:
         preprocessor = Preprocessor.from_json(content.preprocessor)
         n_features = len(content.schema_.feature_names)
         preprocessor.check_width(n_features)
-        probability = None if content.probability is None else map_from_json(content.probability)
+        probability = None if content.probability is None else map_from_json(content.probability.model_dump())
         feature_map = None if content.features_sha256 is None else _read_map(url, content.features_sha256, n_features)
         coef = _read_weights(weights, n_features if feature_map is None else feature_map.n_features_out)
     except (KeyError, TypeError, ValueError, AttributeError) as e:
@@ -250,6 +251,40 @@ class _Version(BaseModel):
     weights_sha256: str = ""
 
 
+class _Link(BaseModel):
+    model_config = CHECKED
+
+    name: str
+    xi: float
+
+
+class _LinkMap(BaseModel):
+    model_config = CHECKED
+
+    kind: Literal["link"]
+    odds: Odds
+    link: _Link
+    slope: float
+    offset: float
+
+
+class _IsotonicMap(BaseModel):
+    model_config = CHECKED
+
+    kind: Literal["isotonic"]
+    odds: Odds
+    scores: list[float] = Field(min_length=1)
+    probabilities: list[Annotated[float, Field(ge=0.0, le=1.0)]]
+
+    @model_validator(mode="after")
+    def _ascending(self) -> "_IsotonicMap":
+        if len(self.scores) != len(self.probabilities):
+            raise ValueError(f"{len(self.scores)} scores, but {len(self.probabilities)} probabilities")
+        if self.scores != sorted(self.scores) or self.probabilities != sorted(self.probabilities):
+            raise ValueError("scores and probabilities must ascend")
+        return self
+
+
 class _ModelFile(BaseModel):
     """A model in JSON."""
 
@@ -261,7 +296,7 @@ class _ModelFile(BaseModel):
     schema_: Schema = Field(alias="schema")
     preprocessor: dict[str, Any]
     about: dict[str, Any]
-    probability: dict[str, Any] | None = None
+    probability: _LinkMap | _IsotonicMap | None = Field(None, discriminator="kind")
     features_sha256: Sha256 | None = None
 
 

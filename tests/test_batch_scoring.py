@@ -1,6 +1,7 @@
 """Scoring: the scores of the model, whatever the data lie in, made once."""
 
 import json
+import shutil
 
 import numpy as np
 import pyarrow as pa
@@ -191,3 +192,50 @@ def test_features_of_another_kind_are_refused(tmp_path, table):
         run(tmp_path, Source(source="wine", format="embedded"))
     with pytest.raises(InputError, match="no model can be read"):
         begin(str(tmp_path), table[0], str(tmp_path / "out"))
+
+
+def test_scores_that_were_copied_or_moved_go_on_in_their_new_folder(tmp_path, table):
+    source, scores = table
+    first = begin(str(tmp_path / "model"), source, str(tmp_path / "scores"), n_parts=3)
+    score_part(first.url, first.key, 0)
+    before = {path.name: path.read_bytes() for path in (tmp_path / "scores").iterdir()}
+    shutil.copytree(tmp_path / "scores", tmp_path / "copy")
+    shutil.copytree(tmp_path / "model", tmp_path / "model copy")
+    begun = begin(str(tmp_path / "model copy"), source, str(tmp_path / "copy"), n_parts=3)
+    assert (begun.output, begun.model) == (str(tmp_path / "copy"), str(tmp_path / "model copy"))
+    shutil.rmtree(tmp_path / "model")  # nothing of the first place is needed
+    finish(begun, [score_part(begun.url, begun.key, i) for i in range(begun.reader.n_blocks)])
+    check(pq.read_table(tmp_path / "copy"), scores)
+    assert {path.name: path.read_bytes() for path in (tmp_path / "scores").iterdir()} == before
+
+
+@pytest.mark.parametrize("damage", [b"", b"PAR1", b"x" * 100])
+def test_a_part_that_is_damaged_is_scored_again(tmp_path, table, damage):
+    source, scores = table
+    run(tmp_path, source, n_parts=3)
+    (tmp_path / "scores" / "part-00001.parquet").write_bytes(damage)
+    pq.write_table(pa.table({"row_id": [0]}), tmp_path / "scores" / "part-00000.parquet")  # and one of something else
+    check(run(tmp_path, source, n_parts=3)[1], scores)
+
+
+@pytest.mark.parametrize(
+    "change", ["parts elsewhere", "{", "[]", '{"key": 1}', "[" * 100_000, '{"key": "x", "reader": []}']
+)
+def test_notes_of_a_scoring_that_are_damaged_or_planted(tmp_path, table, change):
+    source, _ = table
+    begun, _ = run(tmp_path, source, n_parts=3)
+    path = tmp_path / "scores" / "_scoring.json"
+    if change == "parts elsewhere":
+        (tmp_path / "secret.csv").write_text((tmp_path / "train.csv").read_text().replace("1.5", "9"))
+        content = json.loads(path.read_text())
+        for part in content["reader"]["parts"]:
+            part["url"] = str(tmp_path / "secret.csv")
+        path.write_text(json.dumps(content))
+        found = begin(str(tmp_path / "model"), source, str(tmp_path / "scores"), n_parts=3)
+        assert {part.url for part in found.reader.parts} == {str(source.source)}
+        return
+    path.write_text(change)
+    with pytest.raises(InputError, match=r"_scoring\.json is damaged"):
+        begin(str(tmp_path / "model"), source, str(tmp_path / "scores"), n_parts=3)
+    with pytest.raises(InputError, match=r"_scoring\.json is damaged"):
+        scoring._scoring_at.__wrapped__(begun.url, begun.key, ())

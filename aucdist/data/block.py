@@ -11,6 +11,8 @@ from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows
 from aucdist.kernels.rows import CsrRows, DenseRows, Rows
 
+LEAST_WEIGHT, MOST_WEIGHT = 1e-100, 1e100
+"""Of rows that count: the product of the weights of a pair, and sums over all pairs, must be floats that are not zero."""
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
 
@@ -62,7 +64,8 @@ class Block:
         Raises
         ------
         InputError
-            If the lengths differ or a label is neither -1 nor +1.
+            If the lengths differ, a label is neither -1 nor +1, or a weight is negative, not finite, or too large or too
+            small for products of weights.
         """
         rows = as_rows(X)
         n = n_rows(rows)
@@ -76,6 +79,8 @@ class Block:
         for name, given in (("row ids", ids), ("weights", w)):
             if given is not None and given.shape != (n,):
                 raise InputError(f"{n} rows, but {name} of shape {given.shape}")
+        if w is not None:
+            _check_weights(w)
         return cls(rows, y.astype(np.int8), ids, w, index)
 
     @property
@@ -125,6 +130,16 @@ class Block:
         if n_rows(rows) != self.n_samples:
             raise InputError(f"{self.n_samples} rows, but new features for {n_rows(rows)}")
         return replace(self, rows=rows)
+
+
+def _check_weights(weight: np.ndarray) -> None:
+    wrong = ~((weight == 0) | ((weight >= LEAST_WEIGHT) & (weight <= MOST_WEIGHT)))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InputError(
+            f"the weight of row {row} (from 0) is {weight[row]:g}; weights are 0, or from {LEAST_WEIGHT:g} to {MOST_WEIGHT:g}: "
+            "divide them all by their mean"
+        )
 
 
 def as_rows(X: Any) -> Rows:

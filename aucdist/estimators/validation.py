@@ -135,7 +135,7 @@ class _EncodeLabels:
 
 
 def without_equal_weights(blocks: Blocks) -> Blocks:
-    """Return the blocks without their sample weights if all weights are equal, else as they are; objectives are weighted means."""
+    """Return the blocks, without their sample weights if all weights are equal: objectives are weighted means."""
     found = blocks.without_memory().reduce(_weight_range)
     equal = min(found["low"]) == max(found["high"])
     return MappedBlocks(blocks, _unweighted) if equal else blocks

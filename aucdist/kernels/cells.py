@@ -34,7 +34,7 @@ def parse_cells(data, separator, slots, most, keep_missing, numbers, spans, hard
     spans : ndarray of shape (n_texts, rows, 2), int64
         Written: start and stop of each text, quotes included. There are at most as many rows as line breaks.
     hard : ndarray of shape (any, 4), int64
-        Written: row and column in `numbers`, and start and stop, of each number that Python must parse. One entry for every 20
+        Written: row and column in `numbers`, and start and stop, of each number that Python must parse. One entry for every 17
         bytes is enough.
 
     Returns

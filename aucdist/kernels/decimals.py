@@ -149,7 +149,7 @@ def number_at(data, start):
     stop : int
         The position after its last byte.
     fault : int
-        `FINE`, `NO_NUMBER` or `HARD`.
+        `FINE`, `NO_NUMBER` or `HARD`. Integers beyond 2**53, which a float64 may not hold, are hard.
     """
     i = start
     sign = byte_at(data, i)
@@ -194,4 +194,6 @@ def number_at(data, start):
         value = _number_of(digits, n_digits, q)
     else:
         value, fault = long_number(data, first, q)
+    if n_digits >= 16 and i - first == n_digits and (n_digits > MOST_DIGITS or digits > 9007199254740992):
+        fault = HARD
     return -value if sign == 45 else value, i, fault

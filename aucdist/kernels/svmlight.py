@@ -41,7 +41,7 @@ def parse_rows(data, first, last, most, topics, ignore_queries, labels, offsets,
     values : ndarray of shape (values,), float32 or float64
         Written: the rows in CSR form, without zeros. The numbers of rows and values are those of `count_at_most`.
     hard : ndarray of shape (any, 3), int64
-        Written: position in `values`, and start and stop, of each number that Python must parse. One entry for every 20 bytes is
+        Written: position in `values`, and start and stop, of each number that Python must parse. One entry for every 17 bytes is
         enough.
 
     Returns

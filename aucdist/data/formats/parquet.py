@@ -1,5 +1,6 @@
 """Parquet files of a user's own, with one feature in each column: only the columns and row groups that are needed are read."""
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -25,6 +26,7 @@ from aucdist.data.formats.tables import (
     unique,
     unlabelled,
 )
+from aucdist.data.formats.text import BEYOND_EXACT, REMEDY_EXACT
 from aucdist.data.storage import files
 from aucdist.data.storage.arrow_files import opened
 from aucdist.data.storage.compression import ALWAYS_ALLOWED
@@ -32,6 +34,8 @@ from aucdist.errors import InputError
 
 # A column of one value, a million times over, takes a few bytes. Tables that mean something grow less than this.
 MOST_GROWTH = 10_000
+PANDAS_INDEX = re.compile(r"__index_level_\d+__")
+"""Columns in which pandas and Arrow store the index of a data frame: row numbers, and no features."""
 
 
 def parse_parquet(data: bytes, where: str, source: SourceFields, schema: Schema | None) -> Table:
@@ -103,15 +107,15 @@ def _needed_groups(
         return list(groups)
     for column, _, _ in source.where or ():
         pick(names, column, where, "where")
-    with _meant(where):
+    with _conditions_explained(where):
         fragment = ds.ParquetFileFormat().make_fragment(file)
         found = {group.row_groups[0].id for group in fragment.split_by_row_group(filter=condition)}
     return [i for i in groups if i in found]
 
 
 @contextmanager
-def _meant(where: str) -> Iterator[None]:
-    """Word what Arrow says of a condition that does not go with the columns."""
+def _conditions_explained(where: str) -> Iterator[None]:
+    """Turn Arrow's errors about a condition that does not go with the columns into an `InputError`."""
     try:
         yield
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
@@ -129,7 +133,8 @@ def _parsed(
 ) -> Table:
     names = unique(file.schema_arrow.names, where)
     label = None if source.label is None else pick(names, source.label, where, "label")
-    kept = names if source.keep is None else [pick(names, name, where, "keep") for name in source.keep]
+    columns = [name for name in names if not PANDAS_INDEX.fullmatch(name)]
+    kept = columns if source.keep is None else [pick(names, name, where, "keep") for name in source.keep]
     features = tuple(name for name in kept if name != label)
     read = [*features, *([] if label is None else [label])]
     asked = [column for column, _, _ in source.where or ()]
@@ -139,7 +144,7 @@ def _parsed(
     table = file.read_row_groups(groups, columns=list(dict.fromkeys([*read, *asked])), use_threads=False)
     first = sum(file.metadata.row_group(i).num_rows for i in range(start)) + 1
     if source.where is not None:
-        with _meant(where):
+        with _conditions_explained(where):
             table, first = table.filter(_condition(source)), 1
             where = f"{where}, where {source.where}"
     return _table(table.select(read), where, source, schema, label, features, first)
@@ -151,7 +156,7 @@ def _refuse_bomb(metadata: pq.FileMetaData, groups: Sequence[int], n_columns: in
     limit = max(ALWAYS_ALLOWED, MOST_GROWTH * size)
     if 8 * rows * n_columns > limit:
         raise InputError(
-            f"{where}: {size} bytes are said to hold {rows} rows of {n_columns} columns, which take more than {limit} bytes in "
+            f"{where}: {size} bytes state {rows} rows of {n_columns} columns, which take more than {limit} bytes in "
             "memory; if it is no trap, name the columns that are needed under `keep`, or write it without compression"
         )
 
@@ -203,11 +208,13 @@ def _refuse_nulls(column: pa.ChunkedArray, where: str, name: str, first: int) ->
 def _texts(
     column: pa.ChunkedArray, where: str, name: str, first: int, allowed: tuple[str, ...] | None, may_miss: bool
 ) -> pd.Categorical:
-    if pa.types.is_boolean(column.type):
-        column = column.cast(pa.int8())  # so that `positive: true` of a YAML file, which is 1, finds its class
+    column = _as_texts(column, where, name)
     if may_miss:
         column = column.cast(pa.string()).fill_null(MISSING_CATEGORY)
     raw = pd.Categorical(column.to_pandas().astype(object))
+    if (raw.codes < 0).any():  # nan, which is no null
+        row = int(np.argmax(raw.codes < 0)) + first
+        raise InputError(f"{where}, row {row}, column {name!r}: the value is missing ('nan'); {REMEDY}")
     values = [str(value).strip() for value in raw.categories]
     values = [MISSING_CATEGORY if may_miss and is_missing(value) else value for value in values]
     for code, value in enumerate(values):
@@ -215,6 +222,24 @@ def _texts(
         if problem:
             raise InputError(f"{where}, row {int(np.argmax(raw.codes == code)) + first}, column {name!r}: {problem}")
     return categorical(raw.codes, values)
+
+
+def _as_texts(column: pa.ChunkedArray, where: str, name: str) -> pa.ChunkedArray:
+    """Return a column of labels or categories with values that have a text."""
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_boolean(kind):
+        return column.cast(pa.int8())  # so that `positive: true` of a YAML file, which is 1, finds its class
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return column.cast(pa.string())
+    if not (_is_number(kind) or _is_string(kind) or pa.types.is_decimal(kind) or pa.types.is_temporal(kind)):
+        raise InputError(
+            f"{where}, column {name!r}: its type is {column.type}; labels and categories are texts, numbers or booleans"
+        )
+    return column
+
+
+def _is_string(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def _numbers(column: pa.ChunkedArray, where: str, name: str, first: int, may_miss: bool) -> np.ndarray:
@@ -225,8 +250,22 @@ def _numbers(column: pa.ChunkedArray, where: str, name: str, first: int, may_mis
         )
     kind = pa.float32() if pa.types.is_float32(column.type) else pa.float64()
     values: Any = (column if column.type == kind else column.cast(kind, safe=False)).to_numpy()
+    if column.type in (pa.int64(), pa.uint64()):
+        _refuse_inexact(column.fill_null(0).to_numpy(), where, name, first)
     bad = np.isinf(values) if may_miss else ~np.isfinite(values)
     if bad.any():
         row = int(np.argmax(bad))
         raise InputError(f"{where}, row {row + first}, column {name!r}: {values[row]} is not finite")
     return values
+
+
+def _refuse_inexact(integers: np.ndarray, where: str, name: str, first: int) -> None:
+    """Refuse integers that no float64 has: they would become others silently."""
+    if len(integers) == 0 or -(2**53) <= integers.min() <= integers.max() <= 2**53:
+        return
+    floats = integers.astype(np.float64)
+    within = floats < (2.0**63 if integers.dtype == np.int64 else 2.0**64)  # else rounding left the type
+    changed = ~within | (np.where(within, floats, 0.0).astype(integers.dtype) != integers)
+    if changed.any():
+        row = int(np.argmax(changed))
+        raise InputError(f"{where}, row {row + first}, column {name!r}: {integers[row]} {BEYOND_EXACT}{REMEDY_EXACT}")

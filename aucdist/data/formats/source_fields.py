@@ -1,6 +1,6 @@
 """The keys of a source: what a YAML file may say of a data set, whatever its format."""
 
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -13,7 +13,12 @@ Dtype = Literal["float32", "float64"]
 ClassName = str | int | float
 Condition = tuple[str, Literal["=", "!=", "<", "<=", ">", ">=", "in", "not in"], Any]
 
-# What changes the numbers that are read, and so belongs to the fingerprint of the data.
+MOST_HASHED = 2**20
+"""Features of one hashed column: their names alone take some hundred MB."""
+MOST_FEATURES = 2**31 - 1
+"""The kernels count features in 32 bits."""
+
+# What changes the numbers that are read, and so is part of the fingerprint of the data.
 READING = (
     "format",
     "layout",
@@ -56,7 +61,7 @@ class SourceFields(BaseModel):
         description="Columns that become one 0/1 feature for each category. `auto`: those with a cell that is not a "
         "number. The nominal attributes of KEEL files always do",
     )
-    hashed: dict[str | int, int] = Field(
+    hashed: dict[str | int, Annotated[int, Field(ge=1, le=MOST_HASHED)]] = Field(
         {},
         description="Columns of categories too many to list, and the number of 0/1 features of each: a category belongs to the "
         "one that a hash of it says",
@@ -80,7 +85,9 @@ class SourceFields(BaseModel):
         description='parquet: conditions such as [year, ">=", 2020] that all must hold for a row to be read. Row groups that '
         "cannot hold such a row, by their statistics, stay on disk",
     )
-    n_features: int | None = Field(None, ge=1, description="svmlight: the width, where the file does not show it")
+    n_features: int | None = Field(
+        None, ge=1, le=MOST_FEATURES, description="svmlight: the width, where the file does not show it"
+    )
     zero_based: bool = Field(False, description="svmlight: the first feature is number 0 and not 1")
     labels: Literal["numbers", "topics"] = Field(
         "numbers",

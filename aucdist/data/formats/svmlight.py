@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from aucdist.data.formats.text import SHOWN, Text, shown
+from aucdist.data.formats.text import SHOWN, Text, problem_with_number, shown
 from aucdist.data.labels import Labels
 from aucdist.kernels import svmlight as kernels
 
@@ -72,17 +72,19 @@ def parse_svmlight(
     most_rows, most_values = kernels.count_at_most(array)
     spans, offsets = np.empty((most_rows, 2), dtype=np.int64), np.empty(most_rows + 1, dtype=np.int64)
     indices, values = np.empty(most_values, dtype=np.int32), np.empty(most_values, dtype=dtype)
-    hard = np.empty((len(array) // 20 + 1, 3), dtype=np.int64)  # memory that is not touched is not used
+    hard = np.empty((len(array) // 17 + 1, 3), dtype=np.int64)  # memory that is not touched is not used
     last = LAST if n_features is None else n_features - 1 + first
-    n, n_values, n_hard, width, fault, place = kernels.parse_rows(
+    n, n_values, n_hard, width, fault, offset = kernels.parse_rows(
         array, first, last, float(np.finfo(dtype).max), topics, ignore_qid, spans, offsets, indices, values, hard
     )
     if fault != kernels.SOUND:
-        raise text.fault(place, _reason(text, place, fault, n_features, dtype))
+        raise text.fault(offset, _reason(text, offset, fault, n_features, dtype))
     for k, start, stop in hard[:n_hard]:
-        values[k] = float(text.data[start:stop])
-        if not np.isfinite(values[k]):
-            raise text.fault(start, f"value {shown(text.data[start:stop])} is not finite")
+        raw = text.data[start:stop]
+        with np.errstate(over="ignore"):
+            values[k] = float(raw)
+        if problem := problem_with_number(raw, values[k]):
+            raise text.fault(start, f"value {shown(raw)} {problem}")
     X = sp.csr_matrix((values[:n_values], indices[:n_values], offsets[: n + 1]), (n, n_features or width))
     X.has_canonical_format = True
     return SparseRows(X, _labels(text, spans[:n], topics))
@@ -116,9 +118,9 @@ def _number(raw: bytes) -> str:
     return raw.decode()
 
 
-def _reason(text: Text, place: int, fault: int, n_features: int | None, dtype: str) -> str:
-    """Say what is wrong with the pair at a place."""
-    token = (text.rest_of_line(place).partition(b"#")[0].split() or [b""])[0]
+def _reason(text: Text, offset: int, fault: int, n_features: int | None, dtype: str) -> str:
+    """Say what is wrong with the pair at an offset."""
+    token = (text.rest_of_line(offset).partition(b"#")[0].split() or [b""])[0]
     index, _, value = token.partition(b":")
     if fault == kernels.NO_PAIR and index == b"qid":
         return (
@@ -135,7 +137,7 @@ def _reason(text: Text, place: int, fault: int, n_features: int | None, dtype: s
     if fault == kernels.TOO_HIGH:
         return f"index {number} is too large; the largest possible is {LAST}"
     if fault == kernels.NOT_ASCENDING:
-        return f"index {number} after {_index_before(text, place)}: indices must ascend within a row"
+        return f"index {number} after {_index_before(text, offset)}: indices must ascend within a row"
     return f"value {shown(value)} {_value_problem(value, fault, dtype)}"
 
 
@@ -146,7 +148,7 @@ def _value_problem(value: bytes, fault: int, dtype: str) -> str:
     return "is not finite" if infinite else "is not a number"
 
 
-def _index_before(text: Text, place: int) -> str:
-    """Return the index of the pair before the one at a place of the same line."""
-    pairs = text.data[text.data.rfind(b"\n", 0, place) + 1 : place].split()[1:]
+def _index_before(text: Text, offset: int) -> str:
+    """Return the index of the pair before the one at a offset of the same line."""
+    pairs = text.data[text.data.rfind(b"\n", 0, offset) + 1 : offset].split()[1:]
     return [pair for pair in pairs if not pair.startswith(b"qid")][-1].partition(b":")[0].decode()

@@ -7,6 +7,7 @@ from aucdist.data.formats.base import UNSHARDED
 from aucdist.data.formats.lines import LineFormat
 from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.storage import files
+from aucdist.data.storage.memory import check_fits
 from aucdist.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,8 +17,10 @@ if TYPE_CHECKING:
 
 DENSE_ABOVE = 0.5
 """Above this share of non-zero entries a row is read faster as a dense one, and takes hardly more memory."""
-ALWAYS_WIDE, WIDTH_PER_VALUE = 2**24, 10
+ALWAYS_WIDE, WIDTH_PER_VALUE = 2**20, 10
 """A file of one line could name feature 2 147 483 647. Features beyond the first are seldom rarer than this."""
+BYTES_PER_FEATURE = 150
+"""Of its name, weight and statistics."""
 
 
 class SvmlightFormat(LineFormat):
@@ -60,6 +63,7 @@ class SvmlightFormat(LineFormat):
                 f"{survey.where}: the largest feature is number {survey.width}, but only {survey.stored} values are not "
                 f"zero: a model of so many weights would fill the memory. If it is meant, give n_features: {survey.width}"
             )
+        check_fits((source.n_features or survey.width) * BYTES_PER_FEATURE, f"{survey.where}: names of all features")
         start = 0 if source.zero_based else 1
         return tuple(str(i) for i in range(start, start + (source.n_features or survey.width)))
 

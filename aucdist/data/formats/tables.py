@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from aucdist.data.formats.text import Text, shown
+from aucdist.data.formats.text import BEYOND_EXACT, REMEDY_EXACT, Text, problem_with_number, shown
 from aucdist.data.labels import Labels, listed
 from aucdist.errors import InputError, unknown
 from aucdist.kernels import cells as kernels
@@ -75,10 +75,10 @@ class TableForm:
 
     @property
     def slots(self) -> np.ndarray:
-        """What the kernel is told of each column."""
-        place = {name: i for i, name in enumerate(self.numbers)}
-        place |= {name: kernels.FIRST_TEXT - i for i, name in enumerate(self.texts)}
-        return np.array([place.get(name, kernels.SKIPPED) for name in self.names], dtype=np.int64)
+        """The slot of each column, as the kernel takes it."""
+        slots = {name: i for i, name in enumerate(self.numbers)}
+        slots |= {name: kernels.FIRST_TEXT - i for i, name in enumerate(self.texts)}
+        return np.array([slots.get(name, kernels.SKIPPED) for name in self.names], dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +159,7 @@ def parse_table(data: bytes, where: str, form: TableForm) -> Table:
     n_lines, names = text.data.count(b"\n"), form.numbers
     numbers = np.empty((n_lines, len(names)), dtype=form.dtype)
     spans = np.empty((len(form.texts), n_lines, 2), dtype=np.int64)
-    hard = np.empty((len(text.data) // 20 + 1, 4), dtype=np.int64)  # memory that is not touched is not used
+    hard = np.empty((len(text.data) // 17 + 1, 4), dtype=np.int64)  # memory that is not touched is not used
     most = float(np.finfo(form.dtype).max)
     n, n_hard, *fault = kernels.parse_cells(
         text.array, _separator(form), form.slots, most, form.missing, numbers, spans, hard
@@ -167,9 +167,12 @@ def parse_table(data: bytes, where: str, form: TableForm) -> Table:
     if fault[0] != kernels.SOUND:
         raise _fault(text, form, *fault)
     for row, slot, start, stop in hard[:n_hard]:
-        numbers[row, slot] = float(text.data[start:stop])
-        if not np.isfinite(numbers[row, slot]):
-            raise _bad_cell(text, start, names[slot], f"{shown(text.data[start:stop])} is not finite")
+        raw = text.data[start:stop].strip(b'" \t')
+        with np.errstate(over="ignore"):
+            numbers[row, slot] = float(raw)
+        if problem := problem_with_number(raw, numbers[row, slot]):
+            remedy = REMEDY_EXACT if problem == BEYOND_EXACT else ""
+            raise _bad_cell(text, start, names[slot], f"{shown(raw)} {problem}{remedy}")
     texts = {name: _texts(text, spans[t, :n], name, form) for t, name in enumerate(form.texts)}
     if not form.label:
         texts[""] = unlabelled(n)
@@ -221,8 +224,8 @@ def categorical(codes: np.ndarray, values: Sequence[str]) -> pd.Categorical:
     """Return texts as a categorical. Some of the values may be the same."""
     ordered = sorted(set(values))
     position = {value: i for i, value in enumerate(ordered)}
-    place = np.array([position[value] for value in values], dtype=np.int32)
-    return pd.Categorical.from_codes(place[codes], categories=pd.Index(ordered, dtype=object))
+    codes_of = np.array([position[value] for value in values], dtype=np.int32)
+    return pd.Categorical.from_codes(codes_of[codes], categories=pd.Index(ordered, dtype=object))
 
 
 def problem_with(value: str, allowed: Collection[str] | None) -> str | None:
@@ -277,8 +280,8 @@ def _number_problem(cell: str, dtype: str) -> str:
     )
 
 
-def _bad_cell(text: Text, place: int, name: str, problem: str) -> InputError:
-    return InputError(f"{text.line(place)}, column {name!r}: {problem}")
+def _bad_cell(text: Text, offset: int, name: str, problem: str) -> InputError:
+    return InputError(f"{text.line(offset)}, column {name!r}: {problem}")
 
 
 def first_row(data: bytes, where: str, separator: str) -> tuple[int, list[str], int]:

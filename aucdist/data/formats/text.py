@@ -1,5 +1,6 @@
-"""The bytes of a text file: pieces of it, and names for places in it."""
+"""The bytes of a text file: pieces of it, and errors that name the line and the column."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,9 @@ from aucdist.errors import InputError
 from aucdist.kernels.pieces import gather
 
 SHOWN = 40  # characters of a wrong piece of text
+MOST_DIGITS = 400  # more are more than a float64 has
+BEYOND_EXACT = "is an integer beyond 2**53 that no float64 has"
+REMEDY_EXACT = "; leave the column out, or list it under `categorical` or `hashed`"
 
 
 @dataclass(frozen=True)
@@ -39,19 +43,19 @@ class Text:
         """The bytes as an array of uint8."""
         return np.frombuffer(self.data, dtype=np.uint8)
 
-    def line(self, place: int) -> str:
-        """Return the file and the number of the line of a place, as in ``f.csv, line 3``."""
-        number = self.first_line + self.data.count(b"\n", 0, place)
+    def line(self, offset: int) -> str:
+        """Return the file and the number of the line of a byte, as in ``f.csv, line 3``."""
+        number = self.first_line + self.data.count(b"\n", 0, offset)
         return f"{self.where}, line {number}"
 
-    def fault(self, place: int, reason: str) -> InputError:
-        """Return the error that names a place by line and column, both from 1."""
-        column = place - self.data.rfind(b"\n", 0, place)
-        return InputError(f"{self.line(place)}, column {column}: {reason}")
+    def fault(self, offset: int, reason: str) -> InputError:
+        """Return the error that names a byte by line and column, both from 1."""
+        column = offset - self.data.rfind(b"\n", 0, offset)
+        return InputError(f"{self.line(offset)}, column {column}: {reason}")
 
-    def rest_of_line(self, place: int) -> bytes:
-        """Return what stands from a place to the end of its line."""
-        return self.data[place : self.data.index(b"\n", place)]
+    def rest_of_line(self, offset: int) -> bytes:
+        """Return what stands from a byte to the end of its line."""
+        return self.data[offset : self.data.index(b"\n", offset)]
 
     def distinct(self, spans: np.ndarray) -> tuple[np.ndarray, list[bytes]]:
         """Return the distinct ones of many pieces.
@@ -78,3 +82,20 @@ class Text:
 def shown(raw: bytes) -> str:
     """Return a wrong piece of text for a message."""
     return repr(raw[: 4 * SHOWN].decode(errors="replace")[:SHOWN])
+
+
+def problem_with_number(raw: bytes, value: float) -> str | None:
+    """Return what is wrong with a number of many digits, if anything.
+
+    Parameters
+    ----------
+    raw : bytes
+        Its text, which Python's `float` can read.
+    value : float
+        What it became.
+    """
+    if not math.isfinite(value):
+        return "is not finite"
+    if raw.lstrip(b"+-").isdigit() and len(raw) < MOST_DIGITS and int(raw) != int(float(raw)):
+        return BEYOND_EXACT
+    return None

@@ -38,7 +38,7 @@ def a_table(path, values):
 def test_a_parquet_file_that_grows_beyond_measure_is_refused(tmp_path, monkeypatch):
     source = a_table(tmp_path / "bomb.parquet", np.zeros(ROWS))
     size = (tmp_path / "bomb.parquet").stat().st_size
-    with pytest.raises(InputError, match=rf"bomb.parquet: {size} bytes are said to hold {ROWS} rows of 3 columns"):
+    with pytest.raises(InputError, match=rf"bomb.parquet: {size} bytes state {ROWS} rows of 3 columns"):
         read(source)
     with pytest.raises(InputError, match="if it is no trap, name the columns that are needed under `keep`"):
         open_reader(source, n_parts=2)

@@ -188,11 +188,11 @@ def test_values_may_be_float32(tmp_path):
 
 
 def test_numbers_of_many_digits_are_exact(tmp_path):
-    text = "1 1:0.100000000000000005551115123125782702118158340454101562500001 2:179769313486231570000000000000000000\n-1 3:1\n"
+    text = "1 1:0.100000000000000005551115123125782702118158340454101562500001 2:179769313486231570000000000000000000.\n-1 3:1\n"
     X = read_text(tmp_path, text, layout="dense").block.X
     assert X.tolist()[0][:2] == [0.1, 179769313486231570000000000000000000.0]
     halfway = "9007199254740993.00000000000000000000000000000000000001"
-    assert read_text(tmp_path, f"1 1:{halfway}\n-1 1:9007199254740993\n").block.X[:, 0].tolist() == [
+    assert read_text(tmp_path, f"1 1:{halfway}\n-1 1:9007199254740993.0\n").block.X[:, 0].tolist() == [
         9007199254740994.0, 9007199254740992.0
     ]  # fmt: skip
 

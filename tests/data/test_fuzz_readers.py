@@ -1,0 +1,235 @@
+"""Fuzzed readers: real files with some bytes changed are read, or refused with one of our errors, in bounded memory.
+
+``HYPOTHESIS_PROFILE=explore`` tries more, and other, examples.
+"""
+
+import functools
+import hashlib
+import io
+import json
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from aucdist.data.block import Block
+from aucdist.data.dataset import Schema
+from aucdist.data.formats.readers import read
+from aucdist.data.preprocess import Preprocessor
+from aucdist.data.shards.block_reader import open_reader
+from aucdist.data.shards.manifest import CURRENT, read_manifest, read_schema
+from aucdist.data.shards.shard import read_shard, verify_shard, write_shards
+from aucdist.data.sources.source import Source
+from aucdist.data.storage import memory
+from aucdist.errors import InputError
+from aucdist.model import load_model, save_model
+from aucdist.objectives.links import Link
+from aucdist.objectives.probability_maps import LinkMap
+
+MOST_MEMORY = 2**28
+FUZZED = functools.partial(settings, deadline=None, suppress_health_check=list(HealthCheck))
+
+SVMLIGHT = (
+    b"\xef\xbb\xbf# first\n+1 1:1 3:2.5e-3\n\n-1 2:-.5 7:12345678901234567890.5 # end\r\n+1 qid:3 4:7\n-1 5:1e300\n"
+)
+CSV = b'a,kind,"b ""x""",y\n1,tcp,0.1,no\n-2.5e3, udp ,"7",yes\r\n\n3,"i,cmp",9007199254740992,no\n4,tcp,nan,yes\n'
+KEEL = (
+    b"@relation r\n@attribute a real [0, 9]\n@attribute k {p, q}\n@attribute n integer\n@attribute y {0, 1}\n"
+    b"@inputs a, k, n\n@outputs y\n@data\n1.5, p, 3, 0\n2, q, -4, 1\n3, p, 5, 0\n"
+)
+
+
+def parquet_file() -> bytes:
+    n = np.arange(12)
+    columns = {
+        "a": n / 8, "f": (n / 3).astype(np.float32), "i": n * 2**40, "k": np.array(["p", "q", "r"])[n % 3],
+        "d": pa.array(["u", "v"] * 6).dictionary_encode(), "b": n % 2 == 0, "y": n % 4 == 0,
+    }  # fmt: skip
+    out = io.BytesIO()
+    pq.write_table(pa.table(columns), out, row_group_size=5)
+    return out.getvalue()
+
+
+# What an attacker would write into the middle of a file, beside changed bytes.
+WORDS = [
+    b"", b"\x00", b"\xff", b"\n", b"\r", b'"', b",", b":", b" ", b"{", b"}", b"[", b"]", b"null", b"NaN", b"nan", b"-", b"1e999",
+    b"99999999999999999999", b"2147483647", b"4294967296", b"-1", b"0", b"true", b"@data", b"@attribute", b"#", b"qid:1", b"\xc3\x28",
+    b"[" * 300, b"9" * 400, b"../../etc/passwd", b"\xef\xbb\xbf",
+]  # fmt: skip
+EDIT = st.tuples(
+    st.floats(0.0, 1.0), st.sampled_from(["write", "insert", "delete", "repeat", "truncate"]), st.sampled_from(WORDS),
+    st.integers(0, 255), st.integers(1, 40),
+)  # fmt: skip
+
+
+def mutated(data: bytes, edits: list[tuple[float, str, bytes, int, int]]) -> bytes:
+    for at, kind, word, byte, length in edits:
+        i = int(at * len(data))
+        if kind == "write":
+            data = data[:i] + bytes([byte]) + data[i + 1 :]
+        elif kind == "insert":
+            data = data[:i] + word + data[i:]
+        elif kind == "delete":
+            data = data[:i] + data[i + length :]
+        elif kind == "repeat":
+            data = data[: i + length] + data[i:]
+        else:
+            data = data[: i if i % 4 == 0 else len(data)]  # rarely: what is behind an edit says more
+    return data
+
+
+EDITS = st.lists(EDIT, min_size=1, max_size=4)
+
+
+def refused_or_done(function, *args):
+    """Call a function that may raise nothing but our errors, of bounded length, and take no more than bounded memory."""
+    pa.default_memory_pool().release_unused()
+    before = pa.total_allocated_bytes()
+    tracemalloc.start()
+    try:
+        function(*args)
+    except InputError as e:
+        assert str(e)
+        assert len(str(e)) < 3000, str(e)[:3000]
+    finally:
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert peak < MOST_MEMORY
+    assert pa.total_allocated_bytes() - before < MOST_MEMORY
+
+
+@pytest.fixture(autouse=True)
+def little_memory(monkeypatch):
+    """A machine on which a file cannot ask for much."""
+    monkeypatch.setattr(memory, "total_memory", lambda: MOST_MEMORY // 4)
+
+
+READERS = {
+    "svmlight": (SVMLIGHT, {"format": "svmlight", "qid": "ignore"}),
+    "svmlight topics": (b"a,b 1:1\nc 2:3\n 1:7\n", {"format": "svmlight", "labels": "topics", "positive": "a"}),
+    "csv": (CSV, {"format": "csv", "label": "y", "categorical": "auto", "missing": "keep"}),
+    "csv hashed": (CSV, {"format": "csv", "label": -1, "hashed": {"kind": 5}, "missing": "keep"}),
+    "csv of blanks": (b"1 2 0\n3 4 1\n", {"format": "csv", "label": 2, "header": False, "separator": "space"}),
+    "keel": (KEEL, {"format": "keel"}),
+    "parquet": (parquet_file(), {"format": "parquet", "label": "y", "categorical": ["k", "d"], "missing": "keep"}),
+    "parquet auto": (parquet_file(), {"format": "parquet", "label": "k", "categorical": "auto"}),
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+@FUZZED()
+@given(edits=EDITS, n_parts=st.integers(1, 4))
+def test_rows(tmp_path_factory, name, edits, n_parts):
+    data, options = READERS[name]
+    path = tmp_path_factory.getbasetemp() / f"fuzz-{name.replace(' ', '-')}"
+    path.write_bytes(mutated(data, edits))
+    source = Source(source=str(path), **options)
+
+    def read_both():
+        read(source)
+        reader = open_reader(source, n_parts=n_parts)
+        for i in range(reader.n_blocks):
+            reader.read(i)
+
+    refused_or_done(read_both)
+
+
+@pytest.fixture(scope="module")
+def model_files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model")
+    save_model(
+        str(folder), coef=np.array([1.0, -2.0, 0.5]), intercept=0.5,
+        schema=Schema(("a", "k=p", "k=q"), "y", ("1",), ("0",), {"k": ("p", "q")}), about={"estimator": "E", "n": [1, 2.5]},
+        preprocessor=Preprocessor((0,), "standard", np.zeros(3), np.ones(3), "median", np.zeros(3), 2.0**-10),
+        probability=LinkMap(1.0, Link("gev", -0.1), 2.0, 0.5),
+    )  # fmt: skip
+    return folder, {name: (folder / name).read_bytes() for name in ("model.json", "weights.npy")}
+
+
+def loaded(folder):
+    model = load_model(str(folder))
+    model.decision_function(np.ones((2, len(model.coef))))
+
+
+@FUZZED()
+@given(edits=EDITS)
+def test_the_json_of_a_model(model_files, edits):
+    folder, files = model_files
+    (folder / "weights.npy").write_bytes(files["weights.npy"])
+    (folder / "model.json").write_bytes(mutated(files["model.json"], edits))
+    refused_or_done(loaded, folder)
+
+
+@FUZZED()
+@given(edits=EDITS)
+def test_the_weights_of_a_model(model_files, edits):
+    """Their checksum is right: whoever made the file wrote it."""
+    folder, files = model_files
+    weights = mutated(files["weights.npy"], edits)
+    content = json.loads(files["model.json"]) | {"weights_sha256": hashlib.sha256(weights).hexdigest()}
+    (folder / "weights.npy").write_bytes(weights)
+    (folder / "model.json").write_text(json.dumps(content))
+    refused_or_done(loaded, folder)
+
+
+@pytest.fixture(scope="module")
+def shard_files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("shards")
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    y = np.where(np.arange(60) % 3, -1, 1)
+    blocks = [Block.of(X[i::2], y[i::2], row_id=np.arange(i, 60, 2), weight=np.ones(30), index=i) for i in (0, 1)]
+    write_shards(blocks, Schema(("a", "b", "c"), "y", ("1",), ("0",), {}), str(folder))
+    manifest = read_manifest(str(folder))
+    return folder, Path(manifest.url).read_bytes(), folder / manifest.shards[1].file
+
+
+def pointed_to(folder, manifest):
+    """Make a manifest the current one, under the name that its checksum asks for."""
+    name = f"manifest-{hashlib.sha256(manifest).hexdigest()[:16]}.json"
+    (folder / name).write_bytes(manifest)
+    (folder / CURRENT).write_text(name)
+    return folder / name
+
+
+def read_all(folder):
+    manifest = read_manifest(str(folder))
+    read_schema(manifest)
+    for i in range(len(manifest.shards)):
+        verify_shard(manifest.url, i)
+        read_shard(manifest.url, i)
+
+
+@FUZZED()
+@given(edits=EDITS)
+def test_a_manifest(shard_files, edits):
+    folder, manifest, _ = shard_files
+    path = pointed_to(folder, mutated(manifest, edits))
+    refused_or_done(read_all, folder)
+    path.unlink()
+
+
+@FUZZED()
+@given(edits=EDITS)
+def test_a_shard(shard_files, edits):
+    """Its checksums in the manifest are right, as in the first test of weights."""
+    import zlib
+
+    folder, manifest, shard = shard_files
+    sound = shard.read_bytes()
+    data = mutated(sound, edits)
+    content = json.loads(manifest)
+    content["shards"][1] |= {
+        "size": len(data), "crc32": zlib.crc32(data), "sha256": hashlib.sha256(data).hexdigest(),
+    }  # fmt: skip
+    path = pointed_to(folder, json.dumps(content).encode())
+    shard.write_bytes(data)
+    try:
+        refused_or_done(read_all, folder)
+    finally:
+        shard.write_bytes(sound)
+        path.unlink()

@@ -1,0 +1,146 @@
+"""What a model on disk can say: each fault ends with one line, and never with scores."""
+
+import hashlib
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from aucdist.data.dataset import Schema
+from aucdist.data.preprocess import Preprocessor
+from aucdist.errors import InputError
+from aucdist.model import load_model, save_model
+from aucdist.objectives.probability_maps import IsotonicMap
+
+NAMES = ("a", "b")
+COEF = np.array([1.0, -2.0])
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A sound model, with all that a model can have."""
+    save_model(
+        str(tmp_path), coef=COEF, intercept=0.5, schema=Schema(NAMES, "y", ("1",), ("0",), {}), about={"n": 1},
+        preprocessor=Preprocessor((1,), "standard", np.zeros(2), np.ones(2), "mean", np.zeros(2)),
+        probability=IsotonicMap(1.0, np.array([-1.0, 1.0]), np.array([0.0, 1.0])),
+    )  # fmt: skip
+    assert load_model(str(tmp_path)).decision_function(np.zeros((1, 2))).tolist() == [0.5]
+    return tmp_path
+
+
+def with_weights(folder: Path, data: bytes) -> None:
+    (folder / "weights.npy").write_bytes(data)
+    change(folder, lambda content: content.update(weights_sha256=hashlib.sha256(data).hexdigest()))
+
+
+def change(folder: Path, edit: Any) -> None:
+    content = json.loads((folder / "model.json").read_text())
+    edit(content)
+    (folder / "model.json").write_text(json.dumps(content))
+
+
+def npy(array: Any) -> bytes:
+    out = io.BytesIO()
+    np.save(out, array, allow_pickle=False)
+    return out.getvalue()
+
+
+def nested(depth: int) -> str:
+    return "[" * depth + "]" * depth
+
+
+WEIGHTS = {
+    "nan": (npy(np.array([1.0, np.nan])), "weight 1 (from 0) is not finite"),
+    "infinite": (npy(np.array([-np.inf, 1.0])), "weight 0 (from 0) is not finite"),
+    "too few": (npy(np.ones(1)), "float64 of shape (1,); float64 of shape (2,) is needed"),
+    "a matrix": (npy(np.ones((1, 2))), "float64 of shape (1, 2)"),
+    "float32": (npy(np.ones(2, np.float32)), "float32 of shape (2,)"),
+    "integers": (npy(np.ones(2, np.int64)), "int64 of shape (2,)"),
+    "texts": (npy(np.array(["a", "b"])), "<U1 of shape (2,)"),
+    "cut off": (npy(COEF)[:-1], "15 bytes of weights; 16 are needed"),
+    "more behind them": (npy(COEF) + b"x", "17 bytes of weights"),
+    "an archive": (b"PK\x03\x04" + bytes(90), "model.json is damaged"),
+    "no header": (b"\x93NUMPY\x01\x00", "model.json is damaged"),
+    "a header that is no Python": (npy(COEF).replace(b"{", b"("), "model.json is damaged"),
+    "a header that is deep": (b"\x93NUMPY\x01\x00\xff\xff" + b"(" * 65535 + bytes(16), "model.json is damaged"),
+    "version 9": (b"\x93NUMPY\x09\x00" + npy(COEF)[8:], "model.json is damaged"),
+}
+
+
+@pytest.mark.parametrize("name", WEIGHTS)
+def test_weights_that_are_none_are_refused(folder: Path, name: str) -> None:
+    data, said = WEIGHTS[name]
+    with_weights(folder, data)
+    with pytest.raises(InputError) as caught:
+        load_model(str(folder))
+    assert said in str(caught.value)
+
+
+def of_preprocessor(**changes: Any) -> Any:
+    return lambda content: content["preprocessor"].update(changes)
+
+
+CONTENT = {
+    "an infinite intercept": (lambda c: c.update(intercept=float("inf")), "`intercept`"),
+    "an intercept that is a text": (lambda c: c.update(intercept="0"), "`intercept`"),
+    "no schema": (lambda c: c.pop("schema"), "`schema`: Field required"),
+    "a schema of numbers": (lambda c: c["schema"].update(feature_names=[1, 2]), "`schema.feature_names.0`"),
+    "another number of features": (lambda c: c["schema"].update(feature_names=["a"]), "not one of 1 features"),
+    "an unknown key": (lambda c: c.update(more=1), "`more`: Extra inputs are not permitted"),
+    "about as a list": (lambda c: c.update(about=[]), "`about`"),
+    "a factor that is nan": (of_preprocessor(factor=[1.0, float("nan")]), "damaged"),
+    "a factor that is too short": (of_preprocessor(factor=[1.0]), "the preprocessor is not one of 2 features"),
+    "a factor of texts": (of_preprocessor(factor=["1", "2"]), "`factor.0`"),
+    "no factor": (of_preprocessor(factor=None), "does not go with its shift and factor"),
+    "a factor without a scale": (of_preprocessor(scale="none"), "does not go with its shift and factor"),
+    "log1p of another feature": (of_preprocessor(log1p=[2]), "the preprocessor is not one of 2 features"),
+    "log1p of feature -1": (of_preprocessor(log1p=[-1]), "`log1p.0`"),
+    "nothing to fill in": (of_preprocessor(fill=None), "the imputation does not go with"),
+    "an unknown scale": (of_preprocessor(scale="z"), "unknown scale 'z'"),
+    "probabilities of another kind": (lambda c: c["probability"].update(kind="x"), "`probability`: Input tag 'x'"),
+    "a kind that is a list": (lambda c: c["probability"].update(kind=[1]), "`probability`"),
+    "a map without points": (
+        lambda c: c["probability"].update(scores=[], probabilities=[]),
+        "`probability.isotonic.scores`",
+    ),
+    "a map of unequal points": (lambda c: c["probability"].update(scores=[1.0]), "1 scores, but 2 probabilities"),
+    "a map that falls": (lambda c: c["probability"].update(probabilities=[1.0, 0.0]), "must ascend"),
+    "probabilities above 1": (lambda c: c["probability"].update(probabilities=[0.0, 2.0]), "less than or equal to 1"),
+    "odds of 0": (lambda c: c["probability"].update(odds=0.0), "greater than 0"),
+    "odds that are a text": (lambda c: c["probability"].update(odds="1"), "`probability.isotonic.odds`"),
+}
+
+
+@pytest.mark.parametrize("name", CONTENT)
+def test_content_that_is_wrong_is_refused(folder: Path, name: str) -> None:
+    edit, said = CONTENT[name]
+    change(folder, edit)
+    with pytest.raises(InputError) as caught:
+        load_model(str(folder))
+    assert said in str(caught.value)
+    assert str(folder) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "{", "[]", "null", "1", '"x"', nested(100_000), '{"format": ' + nested(100_000) + "}",
+        '{"format": 1' + "0" * 5000 + "}",
+        '{"format": true}', '{"format": 1.0}', '{"format": -1}', "\udcff", "{\"format\": NaN}",
+    ],
+)  # fmt: skip
+def test_json_that_is_no_model_is_refused(folder: Path, text: str) -> None:
+    (folder / "model.json").write_bytes(text.encode(errors="surrogateescape"))
+    with pytest.raises(InputError, match=r"model\.json"):
+        load_model(str(folder))
+
+
+@pytest.mark.parametrize("value", [1e300, np.nan, np.inf])
+def test_rows_whose_score_is_not_finite_are_refused(folder: Path, value: float) -> None:
+    change(folder, of_preprocessor(log1p=[], impute="refuse", fill=None, factor=[1e20, 1.0]))
+    X = np.array([[0.0, 0.0], [value, 0.0]])
+    with pytest.raises(InputError, match=r"row 1 \(from 0\)"):
+        load_model(str(folder)).decision_function(X)
