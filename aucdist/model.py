@@ -316,10 +316,15 @@ def _read_map(url: str, sha256: str, n_features: int) -> "FittedMap":
 def _read_weights(data: bytes, n_features: int) -> np.ndarray:
     """Return the weights in a ``.npy`` file, of shape (n_features,). Its header is checked before any memory is taken."""
     file = io.BytesIO(data)
-    version = np.lib.format.read_magic(file)
-    if version != (1, 0):
-        raise InputError(f"{WEIGHTS} has version {version} of the npy format")
-    shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+    try:
+        version = np.lib.format.read_magic(file)
+        if version != (1, 0):
+            raise ValueError(f"version {version} of the npy format")
+        shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+    except (
+        Exception
+    ) as e:  # NumPy parses the header as Python: damaged ones raise errors of its tokenizer and compiler as well
+        raise InputError(f"{WEIGHTS} has no sound header: {e}") from None
     if shape != (n_features,) or dtype != np.float64 or dtype.hasobject:
         raise InputError(f"{WEIGHTS} has {dtype} of shape {shape}; float64 of shape ({n_features},) is needed")
     if len(data) - file.tell() != 8 * n_features:

@@ -58,8 +58,8 @@ def parquet_file() -> bytes:
 # What an attacker would write into the middle of a file, beside changed bytes.
 WORDS = [
     b"", b"\x00", b"\xff", b"\n", b"\r", b'"', b",", b":", b" ", b"{", b"}", b"[", b"]", b"null", b"NaN", b"nan", b"-", b"1e999",
-    b"99999999999999999999", b"2147483647", b"4294967296", b"-1", b"0", b"true", b"@data", b"@attribute", b"#", b"qid:1", b"\xc3\x28",
-    b"[" * 300, b"9" * 400, b"../../etc/passwd", b"\xef\xbb\xbf",
+    b"99999999999999999999", b"2147483647", b"4294967296", b"-1", b"0", b"true", b"@data", b"@attribute", b"#", b"qid:1",
+    b"\xc3\x28", b"[" * 300, b"9" * 400, b"../../etc/passwd", b"\xef\xbb\xbf",
 ]  # fmt: skip
 EDIT = st.tuples(
     st.floats(0.0, 1.0), st.sampled_from(["write", "insert", "delete", "repeat", "truncate"]), st.sampled_from(WORDS),
@@ -91,14 +91,15 @@ def refused_or_done(function, *args):
     pa.default_memory_pool().release_unused()
     before = pa.total_allocated_bytes()
     tracemalloc.start()
+    message = None
     try:
         function(*args)
     except InputError as e:
-        assert str(e)
-        assert len(str(e)) < 3000, str(e)[:3000]
+        message = str(e)
     finally:
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
+    assert message is None or 0 < len(message) < 3000
     assert peak < MOST_MEMORY
     assert pa.total_allocated_bytes() - before < MOST_MEMORY
 
