@@ -75,8 +75,8 @@ class LinearModel:
         InputError
             If X has another number of features, or if a score is not finite.
         """
-        block = self._encoded(X)
         with np.errstate(over="ignore", invalid="ignore"):
+            block = self._encoded(X)
             if self.feature_map is None:
                 scores: np.ndarray = block.X @ self.coef + self.intercept
             else:

@@ -128,6 +128,13 @@ class BlockClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples,), float64; a dask Array for a dask collection
+
+        Raises
+        ------
+        NotFittedError
+            If the model is not fitted.
+        InputError
+            A ValueError: for X with another number or other names of features, or with values that cannot be used.
         """
         check_is_fitted(self)
         if is_dask(X):
@@ -145,6 +152,13 @@ class BlockClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples,); a dask Array for a dask collection
+
+        Raises
+        ------
+        NotFittedError
+            If the model is not fitted.
+        InputError
+            A ValueError: for X with another number or other names of features, or with values that cannot be used.
         """
         scores = self.decision_function(X)
         if is_dask(scores):
@@ -229,7 +243,7 @@ class BlockClassifier(ClassifierMixin, BaseEstimator):
         return mapped
 
     def _set_certificate(self, solution: Solution) -> None:
-        """Set the attributes that tell how the fit went."""
+        """Set the attributes that describe the fit."""
         self.certificate_, self.n_passes_ = solution.certificate, solution.passes
         self._records = solution.records
 
@@ -337,7 +351,13 @@ class LinearClassifier(BlockClassifier):
         return scores_of(X, self.coef_[0], self.decision_intercept, getattr(self, "feature_map_", None))
 
     def shapes(self) -> Additive:
-        """Return the shape of each feature's contribution to the score, and of each pair's: see `aucdist.maps.shapes`.
+        """Return the shape of each feature's contribution to the score, and of each pair's.
+
+        Returns
+        -------
+        Additive
+            Its ``shapes`` and ``pairs`` are in the units of the features; the sum of all contributions and ``constant`` is the
+            score. See `aucdist.maps.shapes`.
 
         Raises
         ------
