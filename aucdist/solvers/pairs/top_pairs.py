@@ -31,7 +31,7 @@ from aucdist.solvers.pairs.anchors import Anchors
 from aucdist.solvers.pairs.hinge import HINGE
 from aucdist.solvers.pairs.loss import CutPairLoss
 from aucdist.solvers.pairs.top import Threshold, TopShare, scores_at, threshold_in_blocks, threshold_of
-from aucdist.solvers.rounding import EPS
+from aucdist.solvers.rounding import EPS, Rounding
 
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
@@ -119,6 +119,14 @@ def top_pairs_l1(blocks: Blocks, lam: float, start: np.ndarray | None = None, *,
     return TopPairsL1(blocks, start, share=share).rounds(lam)
 
 
+def part_error(blocks: Blocks, rounding: Rounding, wanted: float) -> float:
+    """Return a bound on the relative error of the weight of the negatives that count.
+
+    Where rows have weights, the sum of those above the boundary is rounded, and decides how much of those at it counts.
+    """
+    return (rounding.over_rows if blocks.has_weights else EPS) * blocks.weight_neg / wanted
+
+
 class TopPairs(AllPairs):
     """`AllPairs` for the highest-scoring negatives.
 
@@ -144,8 +152,7 @@ class TopPairs(AllPairs):
         super().__init__(blocks, start, loss)
         self.mass = blocks.weight_pos * self.wanted
         self._n_others = blocks.n_pos + blocks.n_neg - len(self.weights)
-        # Where rows have weights, the sum of those above the boundary is rounded, and that decides about the rest of q.
-        self.part_error = (self.rounding.over_rows if blocks.has_weights else EPS) / self._part
+        self.part_error = part_error(blocks, self.rounding, self.wanted)
         self._threshold = Threshold(0.0, 1.0)
 
     def groups_of(self, blocks: Blocks) -> int:
