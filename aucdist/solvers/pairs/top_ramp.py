@@ -1,8 +1,8 @@
 """The smoothed ramp over the highest-scoring negatives: the partial AUC itself, by L-BFGS.
 
 Minimises ``lam/2 |w|^2 + max over u of (1/(n_pos q)) sum_j u_j sum_i ramp(w.(x_i - x_j))``, u in [0, 1] with a sum of q =
-beta n_neg: the loss of `aucdist.solvers.pairs.top_pairs` with the ramp of `aucdist.solvers.pairs.ramp` in place of the hinge. A pair
-that is lost costs 1, by however much, so positives that no weights can rank among the first hardly count. So where the
+beta n_neg: the loss of `aucdist.solvers.pairs.top_pairs` with the ramp of `aucdist.solvers.pairs.ramp` in place of the hinge. A
+pair that is lost costs 1, by however much, so positives that no weights can rank among the first hardly count. So where the
 hinge's minimum collapses to w = 0 there may still be good weights.
 
 **Start.** The result depends on it. The certified minimum of the hinge over the same negatives, and that over all pairs, are each
