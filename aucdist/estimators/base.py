@@ -22,6 +22,7 @@ from aucdist.maps.base import FittedMap
 from aucdist.maps.explain import explanation, shapes_of
 from aucdist.maps.shapes import Additive
 from aucdist.maps.state import expander_of
+from aucdist.objectives.probability_maps import ProbabilityMap
 from aucdist.solvers.base import REACHED, Callback, Solution, Solver, Status, as_table, solve
 
 REASONS = {
@@ -54,6 +55,8 @@ class BlockClassifier(ClassifierMixin, BaseEstimator):
     features: Any = None
     classes_: np.ndarray
     intercept_: np.ndarray
+    threshold_: float
+    probability_: ProbabilityMap
     feature_map_: FittedMap
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, callback: Callback | None = None) -> Self:
@@ -241,6 +244,25 @@ class BlockClassifier(ClassifierMixin, BaseEstimator):
                 "Or put the map before the estimator: make_pipeline(BinExpander(), ...) in scikit-learn"
             )
         return mapped
+
+    def set_threshold(self, threshold: float) -> None:
+        """Set the threshold that `predict` uses; the ranking and the probabilities stay the same.
+
+        Parameters
+        ----------
+        threshold : float
+            Of the scores without the intercept, ``X @ coef_[0]``: rows above it are predicted positive. See
+            `aucdist.metrics.threshold_at`.
+        """
+        check_is_fitted(self)
+        by = threshold - self.threshold_
+        self.threshold_ = threshold
+        self._set_intercept(-threshold)
+        if hasattr(self, "probability_"):
+            self.probability_ = self.probability_.shifted(by)
+
+    def _set_intercept(self, intercept: float) -> None:
+        self.intercept_ = np.array([intercept])
 
     def _set_certificate(self, solution: Solution) -> None:
         """Set the attributes that describe the fit."""

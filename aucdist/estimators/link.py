@@ -319,6 +319,9 @@ class LinkClassifier(LinearClassifier):
         self.threshold_ = link.score(1.0 / (1.0 + whole.odds)) - last.intercept
         self.probability_ = whole.shifted(self.threshold_)
 
+    def _set_intercept(self, intercept: float) -> None:
+        pass  # that of the link stays: it belongs to the probabilities
+
     @property
     def decision_intercept(self) -> float:
         """What `decision_function` adds to X w."""

@@ -93,7 +93,7 @@ def search(config: CvConfig, rows: SearchRows, workers: Workers, observer: RunOb
         If every setting failed.
     """
     start = time.perf_counter()
-    measure, folds = find_measure(config.metric), rows.folds
+    measure, folds = find_measure(config.measure), rows.folds
     train = rows.training_rows(workers)
     placement, why = _placement(config, train.n_bytes, workers.client)
     observer.note(f"placement: {placement}, {why}")
@@ -171,9 +171,9 @@ class JobRunner:
     ):
         self._rows, self._train, self._placement = rows, train, placement
         self._workers, self._observer = workers, observer
-        self._progress = SearchProgress(observer, config.metric)
+        self._progress = SearchProgress(observer, config.measure)
         self._settings = JobSettings(
-            type(config.model.built).__name__, config.model.built.get_params(), config.metric, rows.fold_encoding,
+            type(config.model.built).__name__, config.model.built.get_params(), config.measure, rows.fold_encoding,
             config.folds.seed,
         )  # fmt: skip
         url = f"{config.output.rstrip('/')}/cv-{config.name}/tasks"
@@ -234,4 +234,4 @@ def _common_to_all(config: CvConfig, rows: SearchRows, n_blocks: int) -> dict[st
     folds = config.folds.model_dump(mode="json", exclude={"repeats"})  # more repeats leave the cached ones valid
     model = {"estimator": type(config.model.built).__name__, **config.model.built.get_params()}
     common = {"fingerprint": rows.rows.fingerprint, "data": data, "folds": folds, "blocks": n_blocks, "model": model}
-    return common | {"metric": config.metric, "nested": config.nested}
+    return common | {"metric": config.measure, "nested": config.nested}
