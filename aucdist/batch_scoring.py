@@ -101,7 +101,7 @@ def begin(
     loaded = load_model(model)
     source = to_score(source, loaded.schema)
     digests = [hashlib.sha256(files.read_bytes(below(model, file))).hexdigest() for file in (WEIGHTS, ABOUT)]
-    manifest = read_manifest(files.locate(str(source.source))).url if source.format_of().is_sharded else None
+    manifest = read_manifest(files.require(str(source.source))).url if source.format_of().is_sharded else None
     key = hashlib.sha256(json.dumps([digests, fingerprint_of(source), manifest, n_parts]).encode()).hexdigest()
     urls = secret_urls(source, model, manifest or "")
     url = below(output, BEGUN)

@@ -42,7 +42,8 @@ class SourceFields(BaseModel):
 
     source: str | list[str] = Field(
         description="File, folder, pattern or URL (file:// s3:// https://), or several of them that are one data set. "
-        "Relative paths lie below AUCDIST_DATA. The name of a bundled set for the format `embedded`"
+        "Relative paths are looked up in the folder of the YAML file, in the current folder, and below AUCDIST_DATA. The name of a "
+        "bundled set for the format `embedded`"
     )
     format: str = Field(description="Format of the files")
     label: str | int | None = Field(

@@ -257,13 +257,13 @@ def _memory(form: Form, total: Survey) -> int:
 def fingerprint_of(source: Source) -> str:
     """Return what identifies this version of a data set and this way of reading it; see `BlockReader`."""
     if source.format_of().is_sharded:
-        return digest_of(read_manifest(files.locate(str(source.source))))
+        return digest_of(read_manifest(files.require(str(source.source))))
     content = json.dumps([source.format_of().describe_files(source), source.reading()], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()
 
 
 def _of_shards(source: Source, schema: Schema | None, labelled: bool, name: str) -> BlockReader:
-    manifest = read_manifest(files.locate(str(source.source)))
+    manifest = read_manifest(files.require(str(source.source)))
     name = name or files.shown(manifest.folder)
     found = read_schema(manifest)
     for what, there, wanted in (
