@@ -1,6 +1,6 @@
 """Finds the data set that a command line names: in the catalog, by a YAML file, or as a file or folder itself."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -20,7 +20,13 @@ from flows.config.loading import apply_setting, explain, find_config, find_sourc
 Config = TypeVar("Config", bound=BaseModel)
 
 
-def source_from_name(data: str, settings: Sequence[str] = (), *, labelled: bool = True) -> tuple[str, Source]:
+def source_from_name(
+    data: str,
+    settings: Sequence[str] = (),
+    *,
+    labelled: bool = True,
+    otherwise: Callable[[], str | None] = lambda: None,
+) -> tuple[str, Source]:
     """Return the name of a data set, and its source.
 
     Parameters
@@ -32,6 +38,8 @@ def source_from_name(data: str, settings: Sequence[str] = (), *, labelled: bool 
         Changes to the source, each ``key=value`` with a value in YAML.
     labelled : bool, default=True
         False for rows that are only scored: their source need not name a label column.
+    otherwise : callable
+        Returns the format of a file whose suffix does not tell it, or None.
 
     Raises
     ------
@@ -43,6 +51,8 @@ def source_from_name(data: str, settings: Sequence[str] = (), *, labelled: bool 
         apply_setting(entry, setting)
     if is_yaml(data):
         entry = find_sources(entry, Path(data).parent)
+    if "format" not in entry and (default := otherwise()) is not None:
+        entry["format"] = default
     if "format" not in entry:
         raise InputError(
             f"{files.shown(data)}: its suffix does not give its format; name one, as in --set format=svmlight"
