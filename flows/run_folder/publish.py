@@ -54,6 +54,7 @@ def _save_model(fitted: FittedRun, result: dict[str, Any], folder: Path) -> None
         feature_map=getattr(estimator, "feature_map_", None),
         schema=rows.schema,
         preprocessor=rows.preprocessor,
+        reading=rows.source.rules(),
         about={
             "estimator": result["estimator"],
             "parameters": jsonable(estimator.get_params()),

@@ -24,6 +24,7 @@ from aucdist.data.storage.urls import data_root as data_root
 from aucdist.data.storage.urls import is_s3 as is_s3
 from aucdist.data.storage.urls import is_web as is_web
 from aucdist.data.storage.urls import locate as locate
+from aucdist.data.storage.urls import require as require
 from aucdist.data.storage.urls import shown as shown
 from aucdist.errors import InputError
 from aucdist.extras import load_optional
@@ -50,7 +51,7 @@ def expand(source: str | list[str]) -> list[str]:
     """
     if isinstance(source, list):
         return [url for part in source for url in expand(part)]
-    url = locate(source)
+    url = require(source)
     if is_web(url):
         return [url]
     with explained(url, "read"):
