@@ -46,7 +46,7 @@ def large(monkeypatch):
 def test_blocks_do_not_change_the_sample(n_blocks, form):
     block = rows()
     block = block.with_X(form(block.X))
-    one, many = sample.draw_sample(dealt(block)), sample.sample(dealt(block, n_blocks))
+    one, many = sample.draw_sample(dealt(block)), sample.draw_sample(dealt(block, n_blocks))
     assert 100 < one.n_samples < 300
     assert np.all(np.diff(one.row_id) > 0)
     np.testing.assert_array_equal(many.row_id, one.row_id)

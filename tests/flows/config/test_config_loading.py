@@ -7,7 +7,7 @@ import yaml
 from typer.testing import CliRunner
 
 from flows.cli import app
-from flows.config.cluster import AddressConfig, LocalClusterConfig, NoCluster
+from flows.config.cluster import AddressConfig, LocalClusterConfig, ThreadsHere
 from flows.config.loading import configs_folder, mask_all_urls, mask_urls, parse_yaml, to_yaml
 from flows.train.config import TrainConfig, load_train
 
@@ -43,7 +43,7 @@ def test_the_path_of_a_file(tmp_path: Path) -> None:
     path = tmp_path / "mine.yml"
     path.write_text("name: mine\ndata: {name: digits}\n")
     config = load_train(str(path))
-    assert config.cluster == NoCluster()
+    assert config.cluster == ThreadsHere()
     assert config.model.built.get_params() == load_train("a9a").model.built.get_params()
 
 
