@@ -134,7 +134,7 @@ def _explained(model: LinearModel, block: Block) -> tuple[pd.DataFrame, pd.DataF
     return scores, pd.DataFrame(X, columns=list(model.schema.feature_names)), model.explain(block.X)
 
 
-def _value_of(values: dict[str, Any], name: str) -> Any:
+def _value_of(values: dict[Any, Any], name: str) -> Any:
     """Return the value of a feature, or those of a pair of features as a list."""
     if name in values:
         return values[name]
