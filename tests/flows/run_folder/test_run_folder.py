@@ -5,9 +5,9 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from aucdist import MarginMeanClassifier, PairwiseHingeClassifier
 from aucdist.data.storage import retries
 from aucdist.errors import InputError, RunError
+from flows.config.model import ModelConfig
 from flows.run_folder.folder import run_folder, run_name
 
 
@@ -107,5 +107,7 @@ def test_unknown_store() -> None:
 
 
 def test_name_says_what() -> None:
-    assert run_name("a9a", PairwiseHingeClassifier()).endswith("-a9a-all-pairs-lam0.001")
-    assert run_name("a9a", MarginMeanClassifier()).endswith("-a9a-zovr")
+    assert run_name("a9a", ModelConfig()).endswith("-a9a-all-pairs-lam0.001")
+    assert run_name("a9a", ModelConfig(estimator="MarginMeanClassifier")).endswith("-a9a-zovr")
+    assert run_name("a9a", ModelConfig(features="auto")).endswith("-a9a-all-pairs-auto")
+    assert run_name("a9a", ModelConfig(features="auto", lam=0.1)).endswith("-a9a-all-pairs-lam0.1-auto")
