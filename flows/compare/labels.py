@@ -55,9 +55,8 @@ def settings_of(url: str, about: Mapping[str, Any]) -> dict[str, Any]:
 def _flat(content: Any, key: str = "") -> dict[str, Any]:
     if not isinstance(content, dict):
         return {key: content}
-    below = (
-        _flat(value, f"{key}.{name}" if key else str(name)) for name, value in content.items() if name not in IGNORED
-    )
+    kept = {name: value for name, value in content.items() if key or name not in IGNORED}
+    below = (_flat(value, f"{key}.{name}" if key else str(name)) for name, value in kept.items())
     return {name: value for found in below for name, value in found.items()}
 
 

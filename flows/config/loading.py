@@ -216,7 +216,7 @@ def _tags(model: type[BaseModel]) -> tuple[Any, ...]:
 def to_yaml(config: Any) -> str:
     """Return a configuration as YAML: with all parameters of its `model`, and with URLs masked."""
     resolved = config.model_dump(mode="json", exclude_none=True)
-    resolved["model"] |= config.model.built.get_params()
+    resolved["model"] |= config.model.resolved
     return yaml.safe_dump(mask_all_urls(resolved), sort_keys=False, allow_unicode=True, width=4096)
 
 

@@ -42,7 +42,7 @@ class Format(ABC):
     fields : frozenset of str
         The keys of a source that it takes besides those of every source. Any other key is refused.
     suffixes : mapping of str to mapping
-        The endings of file names that tell the format, each with the keys that this ending decides.
+        The endings of file names that identify the format, each with the keys that this ending decides.
     needs_label : bool
         Whether a source must name the label column. It then chooses its features by the names of columns, too.
     is_sharded : bool

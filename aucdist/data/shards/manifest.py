@@ -7,7 +7,7 @@ The folder of a data set has
 * ``manifest-<digest>.json``: a generation of the data set, with the checksums of the files above;
 * ``CURRENT``: the name of the manifest that counts.
 
-Every file but ``CURRENT`` is named after its content and written once, so whoever reads a data set while it is being replaced
+Every file but ``CURRENT`` is named after its content and written once, so a process that reads a data set while it is replaced
 reads the old one to its end. A generation is committed by creating its manifest and then pointing ``CURRENT`` to it.
 """
 

@@ -132,7 +132,7 @@ def _download(fs: Any, path: str, target: str) -> None:
 
 
 def stat(url: str) -> Stat:
-    """Return the size of a file and what tells this version of it from another.
+    """Return the size of a file and an identifier of its version.
 
     Raises
     ------
@@ -159,7 +159,7 @@ def read_range(url: str, start: int, end: int, version: Stat | None = None) -> b
     start, end : int
         Counted from 0.
     version : Stat, optional
-        What `stat` told of the file: the bytes must still belong to it. Files of the web are not checked.
+        What `stat` returned for the file: the bytes must still belong to it. Files of the web are not checked.
 
     Raises
     ------
@@ -203,7 +203,7 @@ def write_bytes(url: str, data: bytes) -> None:
 
 
 def create_bytes(url: str, data: bytes) -> bool:
-    """Write a small file unless there is one of that name, and tell whether it now has these bytes.
+    """Write a small file unless there is one of that name, and return whether it now has these bytes.
 
     Of several writers one wins, and all of them learn which. S3 holds this for objects of one part and buckets without
     versions; other stores than S3 and local files cannot hold it.

@@ -76,7 +76,7 @@ def shown(url: str) -> str:
     """Return a URL for messages: without user, password and query, where secrets may stand."""
     try:
         parts = urlsplit(url)
-    except ValueError:  # brackets that hold no address; what is a password in there cannot be told
+    except ValueError:  # brackets that hold no address; what is a password in there is unknown
         scheme, there, _ = url.partition("://")
         return f"{scheme}://(no valid URL)" if there else url
     if not parts.scheme or not parts.netloc:
