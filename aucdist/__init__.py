@@ -12,11 +12,13 @@ if TYPE_CHECKING:
     from aucdist.estimators.pairwise_ramp import PairwiseRampClassifier as PairwiseRampClassifier
     from aucdist.estimators.pairwise_square import PairwiseSquareClassifier as PairwiseSquareClassifier
     from aucdist.estimators.path import lam_path as lam_path
+    from aucdist.estimators.top_share import CollapseWarning as CollapseWarning
     from aucdist.estimators.univariate import UnivariateRankingClassifier as UnivariateRankingClassifier
 
     __version__: str
 
 __all__ = [
+    "CollapseWarning",
     "HingeClassifier",
     "LinkClassifier",
     "MarginMeanClassifier",

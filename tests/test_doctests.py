@@ -15,6 +15,7 @@ EXAMPLES = [
     for file in sorted((ROOT / "docs" / "examples").glob("*.py"))
 ]
 NO_EXAMPLE = {
+    "CollapseWarning",
     "RankingWarning",
     "SeparationWarning",
     "IntervalWarning",

@@ -8,6 +8,7 @@ from aucdist.estimators.pairwise_hinge import PairwiseHingeClassifier
 from aucdist.estimators.pairwise_ramp import PairwiseRampClassifier
 from aucdist.estimators.pairwise_square import PairwiseSquareClassifier
 from aucdist.estimators.path import lam_path
+from aucdist.estimators.top_share import CollapseWarning
 from aucdist.estimators.univariate import UnivariateRankingClassifier
 
 ESTIMATORS = {
@@ -26,6 +27,7 @@ ESTIMATORS = {
 
 __all__ = [
     "ESTIMATORS",
+    "CollapseWarning",
     "HingeClassifier",
     "LinkClassifier",
     "MarginMeanClassifier",

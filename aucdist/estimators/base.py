@@ -22,6 +22,7 @@ from aucdist.maps.base import FittedMap
 from aucdist.maps.explain import explanation, shapes_of
 from aucdist.maps.shapes import Additive
 from aucdist.maps.state import expander_of
+from aucdist.objectives.probability_maps import ProbabilityMap
 from aucdist.solvers.base import REACHED, Callback, Solution, Solver, Status, as_table, solve
 
 REASONS = {
@@ -54,6 +55,8 @@ class BlockClassifier(ClassifierMixin, BaseEstimator):
     features: Any = None
     classes_: np.ndarray
     intercept_: np.ndarray
+    threshold_: float
+    probability_: ProbabilityMap
     feature_map_: FittedMap
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, callback: Callback | None = None) -> Self:
@@ -128,6 +131,13 @@ class BlockClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples,), float64; a dask Array for a dask collection
+
+        Raises
+        ------
+        NotFittedError
+            If the model is not fitted.
+        InputError
+            A ValueError: for X with another number or other names of features, or with values that cannot be used.
         """
         check_is_fitted(self)
         if is_dask(X):
@@ -145,6 +155,13 @@ class BlockClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples,); a dask Array for a dask collection
+
+        Raises
+        ------
+        NotFittedError
+            If the model is not fitted.
+        InputError
+            A ValueError: for X with another number or other names of features, or with values that cannot be used.
         """
         scores = self.decision_function(X)
         if is_dask(scores):
@@ -228,8 +245,27 @@ class BlockClassifier(ClassifierMixin, BaseEstimator):
             )
         return mapped
 
+    def set_threshold(self, threshold: float) -> None:
+        """Set the threshold that `predict` uses; the ranking and the probabilities stay the same.
+
+        Parameters
+        ----------
+        threshold : float
+            Of the scores without the intercept, ``X @ coef_[0]``: rows above it are predicted positive. See
+            `aucdist.metrics.threshold_at`.
+        """
+        check_is_fitted(self)
+        by = threshold - self.threshold_
+        self.threshold_ = threshold
+        self._set_intercept(-threshold)
+        if hasattr(self, "probability_"):
+            self.probability_ = self.probability_.shifted(by)
+
+    def _set_intercept(self, intercept: float) -> None:
+        self.intercept_ = np.array([intercept])
+
     def _set_certificate(self, solution: Solution) -> None:
-        """Set the attributes that tell how the fit went."""
+        """Set the attributes that describe the fit."""
         self.certificate_, self.n_passes_ = solution.certificate, solution.passes
         self._records = solution.records
 
@@ -337,7 +373,13 @@ class LinearClassifier(BlockClassifier):
         return scores_of(X, self.coef_[0], self.decision_intercept, getattr(self, "feature_map_", None))
 
     def shapes(self) -> Additive:
-        """Return the shape of each feature's contribution to the score, and of each pair's: see `aucdist.maps.shapes`.
+        """Return the shape of each feature's contribution to the score, and of each pair's.
+
+        Returns
+        -------
+        Additive
+            Its ``shapes`` and ``pairs`` are in the units of the features; the sum of all contributions and ``constant`` is the
+            score. See `aucdist.maps.shapes`.
 
         Raises
         ------

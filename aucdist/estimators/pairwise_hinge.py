@@ -8,6 +8,7 @@ import numpy as np
 from aucdist.engine.blocks import Blocks
 from aucdist.estimators.online import OnlineClassifier, learn_pairs_in_order, learn_random_pairs
 from aucdist.estimators.parameters import Constraints, OneOf, above_0, count
+from aucdist.estimators.top_share import TOP_CONSTRAINTS, TOP_OPTIONS, check_share, collapse_warnings
 from aucdist.solvers.base import Round, Solution, Solver
 from aucdist.solvers.pairs.all_pairs import AllPairs, all_pairs
 from aucdist.solvers.pairs.all_pairs_l1 import AllPairsL1, all_pairs_l1
@@ -15,17 +16,32 @@ from aucdist.solvers.pairs.dual import DualStart, check_combination, sdcd, sdcd_
 from aucdist.solvers.pairs.oam import OamState, oam_gra, oam_inf, oam_seq
 from aucdist.solvers.pairs.sampling import ResumableRound, check_options
 from aucdist.solvers.pairs.sgd import Progress, msgd
+from aucdist.solvers.pairs.top import TopShare
+from aucdist.solvers.pairs.top_pairs import TopPairs, TopPairsL1, top_pairs, top_pairs_l1
 
 PENALTIES: dict[str, type[AllPairs]] = {"l2": AllPairs, "l1": AllPairsL1}
 DUAL_OPTIONS = ("steps", "epochs", "average", "combine", "minority_bytes")
 
 
-def _all_pairs(blocks: Blocks, lam: float, start: np.ndarray | None, penalty: str = "l2") -> Iterator[Round]:
-    return all_pairs(blocks, lam, start) if penalty == "l2" else all_pairs_l1(blocks, lam, start)
+TOP_PENALTIES: dict[str, type[TopPairs]] = {"l2": TopPairs, "l1": TopPairsL1}
 
 
-def _all_pairs_path(blocks: Blocks, penalty: str = "l2") -> AllPairs:
-    return PENALTIES[penalty](blocks, None)
+def _all_pairs(
+    blocks: Blocks, lam: float, start: np.ndarray | None, penalty: str = "l2", max_fpr: float | None = None,
+    max_false_positives: int | None = None,
+) -> Iterator[Round]:  # fmt: skip
+    if max_fpr is None and max_false_positives is None:
+        return all_pairs(blocks, lam, start) if penalty == "l2" else all_pairs_l1(blocks, lam, start)
+    solver = top_pairs if penalty == "l2" else top_pairs_l1
+    return solver(blocks, lam, start, share=TopShare(max_fpr, max_false_positives))
+
+
+def _all_pairs_path(
+    blocks: Blocks, penalty: str = "l2", max_fpr: float | None = None, max_false_positives: int | None = None
+) -> AllPairs:
+    if max_fpr is None and max_false_positives is None:
+        return PENALTIES[penalty](blocks, None)
+    return TOP_PENALTIES[penalty](blocks, None, share=TopShare(max_fpr, max_false_positives))
 
 
 class PairwiseHingeClassifier(OnlineClassifier):
@@ -47,7 +63,7 @@ class PairwiseHingeClassifier(OnlineClassifier):
         ``oam-inf``, ``oam-seq``, ``oam-gra``: online, in the order of the rows, see `aucdist.solvers.pairs.oam`. The
         last four have no bound that closes in, and end after their steps.
     tol : float, default=1e-3
-        The fit ends when ``(primal - dual) / primal`` is at most this.
+        The fit ends when the relative gap, ``(primal - dual) / primal``, is at most this.
     max_passes : int, default=1000
         The fit ends after so many passes over the data, one being X w and X'c, with a ConvergenceWarning.
     random_state : int, RandomState or None, default=None
@@ -59,6 +75,14 @@ class PairwiseHingeClassifier(OnlineClassifier):
     penalty : {"l2", "l1"} or None, default=None
         ``all-pairs``: None for "l2", which is ``lam/2 |w|^2``. "l1" is ``lam |w|_1``, which leaves features out, see
         `aucdist.solvers.pairs.all_pairs_l1`; it takes two to four times the passes, and at small `lam` more.
+    max_fpr : float or None, default=None
+        ``all-pairs``: train for the partial AUC, the area under the ROC curve up to this false positive rate, above 0 and at most
+        1. The mean then goes over the pairs of the highest-scoring negatives, this share of all, see
+        `aucdist.solvers.pairs.top_pairs`; it is convex, and has its certificate. If those negatives cannot be separated from the
+        positives, the minimum is near w = 0, and a `CollapseWarning` says so.
+    max_false_positives : int or None, default=None
+        ``all-pairs``: the same with a number of negatives in place of a share; with sample weights their total weight. 1 is
+        the top push.
     steps : int, "all" or None, default=None
         ``sdcd``, ``sdcd-perm``, ``msgd``: pairs to draw, the papers' T; ``"all"`` is n_pos * n_neg. With neither `steps` nor
         `epochs` the first two go on until `tol` or `max_passes` is reached, ``msgd`` for 10 epochs.
@@ -135,7 +159,9 @@ class PairwiseHingeClassifier(OnlineClassifier):
 
     of_pairs = True
     solvers: ClassVar[dict[str, Solver]] = {
-        "all-pairs": Solver(_all_pairs, ("penalty",), ignores_zero_weight=True, path=_all_pairs_path, takes_codes=True),
+        "all-pairs": Solver(
+            _all_pairs, ("penalty", *TOP_OPTIONS), ignores_zero_weight=True, path=_all_pairs_path, takes_codes=True
+        ),
         "sdcd": Solver(sdcd, DUAL_OPTIONS, random=True, sample_weight=False, resumes=True),
         "sdcd-perm": Solver(sdcd_perm, DUAL_OPTIONS, random=True, sample_weight=False, resumes=True),
         "msgd": Solver(
@@ -149,6 +175,7 @@ class PairwiseHingeClassifier(OnlineClassifier):
     _parameter_constraints: ClassVar[Constraints] = {
         **OnlineClassifier._parameter_constraints,
         "penalty": OneOf(PENALTIES, optional=True),
+        **TOP_CONSTRAINTS,
         "buffer_size": count(optional=True),
         "n_pairs": above_0(optional=True),
     }
@@ -165,6 +192,8 @@ class PairwiseHingeClassifier(OnlineClassifier):
         random_state: int | np.random.RandomState | None = None,
         warm_start: bool = False,
         penalty: str | None = None,
+        max_fpr: float | None = None,
+        max_false_positives: int | None = None,
         steps: int | str | None = None,
         epochs: int | None = None,
         average: bool | None = None,
@@ -183,6 +212,8 @@ class PairwiseHingeClassifier(OnlineClassifier):
         self.calibration = calibration
         self.prior = prior
         self.penalty = penalty
+        self.max_fpr = max_fpr
+        self.max_false_positives = max_false_positives
         self.steps = steps
         self.epochs = epochs
         self.average = average
@@ -200,6 +231,10 @@ class PairwiseHingeClassifier(OnlineClassifier):
             elif self.warm_start:  # else the dual variables stay on the blocks
                 self.resume_ = solution.last.resume()
         super()._set_fitted(solution, blocks)
+
+    def _warnings_of_fit(self, blocks: Blocks) -> Iterator[Warning]:
+        yield from collapse_warnings(self)
+        yield from super()._warnings_of_fit(blocks)
 
     def _initial_weights(self, n_features: int) -> Any:
         weights = super()._initial_weights(n_features)
@@ -219,6 +254,7 @@ class PairwiseHingeClassifier(OnlineClassifier):
             Naming the parameter, its value and what is allowed.
         """
         super().check_parameters()
+        check_share(self)
         check_options(self.steps, self.epochs, self.minority_bytes)
         check_combination(
             False if self.average is None else self.average, "add" if self.combine is None else self.combine

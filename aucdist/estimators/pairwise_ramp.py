@@ -1,14 +1,28 @@
 """The pairwise ramp: the AUC itself, smoothed, over all positive-negative pairs."""
 
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
 
 from aucdist.engine.blocks import Blocks
+from aucdist.estimators.parameters import Constraints
 from aucdist.estimators.ranking import RankingClassifier
+from aucdist.estimators.top_share import TOP_CONSTRAINTS, TOP_OPTIONS, check_share
 from aucdist.solvers.base import Solution, Solver
 from aucdist.solvers.pairs.ramp import pair_ramp
 from aucdist.solvers.pairs.smooth import MajorantRound
+from aucdist.solvers.pairs.top import TopShare
+from aucdist.solvers.pairs.top_ramp import top_ramp
+
+
+def _ramp(
+    blocks: Blocks, lam: float, start: np.ndarray | None, *, tol: float, max_fpr: float | None = None,
+    max_false_positives: int | None = None,
+) -> Iterator[MajorantRound]:  # fmt: skip
+    if max_fpr is None and max_false_positives is None:
+        return pair_ramp(blocks, lam, start, tol=tol)
+    return top_ramp(blocks, lam, start, share=TopShare(max_fpr, max_false_positives), tol=tol)
 
 
 class PairwiseRampClassifier(RankingClassifier):
@@ -34,6 +48,12 @@ class PairwiseRampClassifier(RankingClassifier):
         Accepted as by every estimator; nothing is drawn at random.
     warm_start : bool, default=False
         Start from the last fit's weights.
+    max_fpr : float or None, default=None
+        Train for the partial AUC, the area under the ROC curve up to this false positive rate, above 0 and at most 1: the mean
+        goes over the pairs of the highest-scoring negatives, this share of all, see `aucdist.solvers.pairs.top_ramp`. The fit
+        starts from certified minima of the pairwise hinge, which count as passes. `warm_start` replaces them.
+    max_false_positives : int or None, default=None
+        The same with a number of negatives in place of a share; with sample weights their total weight.
     calibration : {"gev", "logit", "isotonic"} or None, default=None
         Gives the model `predict_proba`, by a map from scores to probabilities that is fitted to scores of rows held out, see
         `aucdist.estimators.calibration`; that takes five fits more. ``gev``, ``logit``: a link with slope and offset, the first
@@ -59,7 +79,8 @@ class PairwiseRampClassifier(RankingClassifier):
         ``primal, dual, relative_gap, status``: no more than 0 is known as `dual`, and the gap is 1. The status is
         ``stationary`` where `tol` was reached.
     majorant_gap_ : float
-        What `tol` is held against.
+        What `tol` is held against. With `max_fpr` it says the same, but where scores tie at the boundary of the negatives that
+        count it may stay above `tol` though no step goes lower; the status is then ``finished``.
     history_ : DataFrame
         A row per round: round, passes, seconds, primal, dual, relative_gap.
     probability_ : ProbabilityMap
@@ -87,8 +108,9 @@ class PairwiseRampClassifier(RankingClassifier):
 
     of_pairs = True
     solvers: ClassVar[dict[str, Solver]] = {
-        "lbfgs": Solver(pair_ramp, takes_tol=True, ignores_zero_weight=True, takes_codes=True)
+        "lbfgs": Solver(_ramp, TOP_OPTIONS, takes_tol=True, ignores_zero_weight=True, takes_codes=True)
     }
+    _parameter_constraints: ClassVar[Constraints] = {**RankingClassifier._parameter_constraints, **TOP_CONSTRAINTS}
 
     def __init__(
         self,
@@ -99,6 +121,8 @@ class PairwiseRampClassifier(RankingClassifier):
         max_passes: int = 1000,
         random_state: int | np.random.RandomState | None = None,
         warm_start: bool = False,
+        max_fpr: float | None = None,
+        max_false_positives: int | None = None,
         calibration: str | None = None,
         prior: float | None = None,
         features: Any = None,
@@ -106,9 +130,22 @@ class PairwiseRampClassifier(RankingClassifier):
         super().__init__(
             lam=lam, solver=solver, tol=tol, max_passes=max_passes, random_state=random_state, warm_start=warm_start
         )
+        self.max_fpr = max_fpr
+        self.max_false_positives = max_false_positives
         self.features = features
         self.calibration = calibration
         self.prior = prior
+
+    def check_parameters(self) -> None:
+        """Check every parameter, as `fit` does first.
+
+        Raises
+        ------
+        InputError
+            Naming the parameter, its value and what is allowed.
+        """
+        super().check_parameters()
+        check_share(self)
 
     def _set_fitted(self, solution: Solution, blocks: Blocks) -> None:
         if isinstance(solution.last, MajorantRound):

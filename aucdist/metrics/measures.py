@@ -2,12 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
-from aucdist.errors import unknown
+from aucdist.errors import InputError, unknown
 from aucdist.metrics.auc import auc, average_precision, balanced_accuracy, confusion, g_mean
 from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.partial import check_max_fpr, partial_auc
 from aucdist.metrics.probability import brier, calibration_loss, log_loss
+from aucdist.metrics.top import recall_at_fpr
 
 
 @dataclass(frozen=True)
@@ -50,14 +53,52 @@ MEASURES = {
 }
 
 
+UP_TO_FPR: dict[str, Callable[[ScoreCounts, float], float]] = {
+    "partial_auc": partial(partial_auc, standardized=True),
+    "recall_at_fpr": recall_at_fpr,
+}
+"""Measures of the top of a ranking, which need a largest false positive rate. Their full names end with it: partial_auc@0.01."""
+
+
 def find_measure(name: str) -> Measure:
-    """Return the measure of this name.
+    """Return the measure of this name, such as ``"auc"`` or ``"partial_auc@0.01"``.
 
     Raises
     ------
     InputError
-        If there is no such measure.
+        If there is no such measure, or it lacks its false positive rate, or that is out of its range.
     """
+    kind, at, rate = name.partition("@")
+    if kind in UP_TO_FPR:
+        if not at:
+            raise InputError(f"metric {kind!r} needs max_fpr, the largest false positive rate, such as 0.01")
+        try:
+            max_fpr = float(rate)
+        except ValueError:
+            raise InputError(f"metric {name!r}: {rate!r} is not a number") from None
+        check_max_fpr(max_fpr)
+        return Measure(name, lambda counts, threshold: UP_TO_FPR[kind](counts, max_fpr), "ranking")
     if name not in MEASURES:
-        raise unknown("metric", name, MEASURES)
+        raise unknown("metric", name, [*MEASURES, *UP_TO_FPR])
     return MEASURES[name]
+
+
+def measure_name(metric: str, max_fpr: float | None) -> str:
+    """Return the full name of a measure, for `find_measure`.
+
+    Parameters
+    ----------
+    metric : str
+    max_fpr : float or None
+        The largest false positive rate, for the measures that need one.
+
+    Raises
+    ------
+    InputError
+        If the measure takes no false positive rate.
+    """
+    if max_fpr is None:
+        return metric
+    if metric not in UP_TO_FPR:
+        raise InputError(f"max_fpr applies to metric {' and '.join(UP_TO_FPR)}, not to {metric!r}")
+    return f"{metric}@{float(max_fpr)}"

@@ -12,9 +12,12 @@ from aucdist.report.text import auc_text, count_text, number_text, seconds_text
 
 HEADINGS = {
     "auc": ("Test AUC", "paired DeLong test"),
+    "partial_auc": ("Partial AUC", "paired test of DeLong's type"),
     "average_precision": ("Average precision", "paired bootstrap"),
     "folds": ("Value over the folds of the search", "corrected resampled t-test"),
 }
+
+BY_NAME = ("average_precision", "g_mean", "balanced_accuracy")
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,17 +54,20 @@ def render_comparison_page(comparison: Comparison) -> str:
         sentences=sentences(result),
         warnings=[f"{run['name']}: {text}" for run in result["runs"] for text in run["warnings"]],
         runs=[_run(run) for run in result["runs"]],
-        tests=[_test(name, pairs) for name, pairs in result["differences"].items()],
+        max_fpr=result.get("max_fpr"),
+        tests=[_test(name, pairs, result.get("max_fpr")) for name, pairs in result["differences"].items()],
         figures=figures,
     )
 
 
 def sentences(result: dict[str, Any]) -> list[str]:
-    """Return the results of the tests on the test AUC, one sentence for each pair of runs."""
-    return [_sentence(pair) for pair in result["differences"]["auc"]]
+    """Return the results of the tests on the test AUC, and on the partial AUC, one sentence for each pair of runs."""
+    found = [_sentence(pair, "test AUC") for pair in result["differences"]["auc"]]
+    what = f"partial AUC up to a false positive rate of {number_text(result.get('max_fpr'))}"
+    return found + [_sentence(pair, what) for pair in result["differences"].get("partial_auc", [])]
 
 
-def _sentence(pair: dict[str, Any]) -> str:
+def _sentence(pair: dict[str, Any], what: str) -> str:
     first, second, value = pair["first"], pair["second"], pair["value"]
     if value < 0:
         first, second = second, first
@@ -72,9 +78,9 @@ def _sentence(pair: dict[str, Any]) -> str:
     p = p_text(pair["p_holm"])
     p = p if p.startswith("below") else f"= {p}"
     if value == 0:
-        return f"{first} and {second} have the same test AUC."
+        return f"{first} and {second} have the same {what}."
     significant = pair["p_holm"] <= 0.05
-    relation = "has a higher test AUC than" if significant else "does not differ significantly in test AUC from"
+    relation = f"has a higher {what} than" if significant else f"does not differ significantly in {what} from"
     return f"{first} {relation} {second} ({difference}, p {p})."
 
 
@@ -94,13 +100,15 @@ def _run(run: dict[str, Any]) -> dict[str, Any]:
         texts = [auc_text(v, value, low, high) for v in (value, low, high)]
         return texts[0], f"{texts[1]} to {texts[2]}"
 
-    names = ("auc", "average_precision", "g_mean", "balanced_accuracy")
+    names = ("auc", *(["partial_auc"] if "partial_auc" in run else []), *BY_NAME)
     how = f"{run['estimator']}, {run['solver']}"
     return {"name": run["name"], "how": how, "cells": [*map(with_interval, names), (seconds_text(run["seconds"]), "")]}
 
 
-def _test(name: str, pairs: list[dict[str, Any]]) -> dict[str, Any]:
+def _test(name: str, pairs: list[dict[str, Any]], max_fpr: float | None) -> dict[str, Any]:
     heading, method = HEADINGS[name]
+    if name == "partial_auc":
+        heading = f"{heading} up to a false positive rate of {number_text(max_fpr)}"
     rows = [
         {
             "pair": f"{pair['first']} minus {pair['second']}",

@@ -20,11 +20,13 @@ from aucdist.report.text import (
     certificate_text,
     count_text,
     number_text,
+    operating_point_text,
     percent_text,
     proved_excess,
     rounded_up_text,
     search_verdict,
     seconds_text,
+    threshold_origin_text,
 )
 
 TOP_WEIGHTS = 30
@@ -71,6 +73,8 @@ class Report:
         The shapes of a model of binned features, which are shown in place of its weights.
     map_name : str, optional
         The feature map of the model: the certificate is given the map.
+    max_fpr : float, optional
+        The false positive rate up to which the partial AUC was trained for.
     """
 
     title: str
@@ -91,6 +95,7 @@ class Report:
     of_pairs: bool = True
     additive: AdditiveModel | None = None
     map_name: str | None = None
+    max_fpr: float | None = None
 
 
 def render_run_page(report: Report) -> str:
@@ -204,6 +209,9 @@ def _verdict(report: Report, shown: ScoreCounts, which: str, interval: measures.
         f"AUC {texts[0]}{between}.",
         f"The objective is {certificate_text(report.run['certificate'], _population_text(report))}{_given(report)}.",
     ]
+    point = report.run.get("operating_point")
+    if point is not None:
+        found = [operating_point_text(point), threshold_origin_text(point), *found]
     return found if report.search is None else [*found, search_verdict(report.search)]
 
 
@@ -263,9 +271,12 @@ def _figures(report: Report, shown: ScoreCounts, which: str) -> dict[str, Any]:
         f"{count_text(shown.rows_pos)} positive and {count_text(shown.rows_neg)} negative {which} rows; "
         f"scores above the threshold {number_text(report.threshold, 5)} are predicted positive."
     )
+    point = report.run.get("operating_point")
+    at = None if point is None else (point["fpr"]["value"], point["recall"]["value"])
+    low = plots.roc(report.train, report.test, log_x=True, point=at, max_fpr=report.max_fpr)
     made: dict[str, tuple[Any, ...]] = {
         "roc": ("ROC curve", curve, plots.roc(report.train, report.test, log_x=False)),
-        "roc-low": ("ROC curve at low false positive rates", curve, plots.roc(report.train, report.test, log_x=True)),
+        "roc-low": ("ROC curve at low false positive rates", curve, low),
         "pr": (
             "Precision and recall",
             _precision_text(shown, which),

@@ -104,8 +104,23 @@ def _for_page(svg: str, name: str, title: str, description: str) -> str:
     return f"{start}{opening.removeprefix('<svg ')}>{labels}{rest}"
 
 
-def roc(train: ScoreCounts, test: ScoreCounts | None, *, log_x: bool) -> Callable[[Any], None]:
-    """Return a plot of the ROC curve, with a 95 % band around the test curve if its rows are not weighted."""
+def roc(
+    train: ScoreCounts, test: ScoreCounts | None, *, log_x: bool, point: tuple[float, float] | None = None,
+    max_fpr: float | None = None,
+) -> Callable[[Any], None]:  # fmt: skip
+    """Return a plot of the ROC curve, with a 95 % band around the test curve if its rows are not weighted.
+
+    Parameters
+    ----------
+    train : ScoreCounts
+    test : ScoreCounts or None
+    log_x : bool
+        Whether false positive rates have a log scale.
+    point : (float, float), optional
+        False and true positive rate of the threshold.
+    max_fpr : float, optional
+        The false positive rate up to which the model was trained.
+    """
 
     def plot(axes: Any) -> None:
         smallest = 10.0 ** np.floor(np.log10(1 / max((test or train).rows_neg, 10)))
@@ -126,9 +141,15 @@ def roc(train: ScoreCounts, test: ScoreCounts | None, *, log_x: bool) -> Callabl
                 axes.plot(x, tpr[points], style, color=POS if label == "test" else INK, label=label)
         chance = np.geomspace(smallest, 1, 100) if log_x else np.array([0.0, 1.0])
         axes.plot(chance, chance, "--", color=MUTED, linewidth=1, label="chance")
+        if max_fpr is not None:
+            axes.axvline(max_fpr, linestyle="-.", color=NEG, linewidth=1, label="trained up to here")
+        if point is not None:
+            axes.plot(max(point[0], smallest) if log_x else point[0], point[1], "o", color=NEG, label="threshold")
         axes.set(xlabel="False positive rate" + ", log scale" * log_x, ylabel="True positive rate", ylim=(-0.01, 1.01))
         if log_x:
             axes.set(xscale="log", xlim=(smallest, 1))
+            if point is not None or max_fpr is not None:
+                axes.legend(loc="upper left")
         else:
             axes.set_xlim(-0.01, 1.01)
             axes.legend(loc="lower right")

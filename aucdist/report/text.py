@@ -15,6 +15,7 @@ def summary_rows(run: dict[str, Any]) -> list[tuple[str, str]]:
     """
     metrics, certificate, seconds = run["metrics"], run["certificate"], run["seconds"]
     share = run["n_pos"] / (run["n_pos"] + run["n_neg"])
+    point = run.get("operating_point")
     return [
         ("Run", str(run["run"])),
         ("Estimator", f"{run['estimator']}, solver {run['solver']}"),
@@ -22,11 +23,66 @@ def summary_rows(run: dict[str, Any]) -> list[tuple[str, str]]:
         ("Positive rows", f"{run['n_pos']:,} ({percent_text(share)})"),
         ("Train AUC", auc_text(metrics["train_auc"])),
         ("Test AUC", _test_auc(metrics)),
+        *([] if point is None else [("Operating point", operating_point_text(point))]),
         ("Objective", f"{number_text(certificate['primal'], 5)} (dual {number_text(certificate['dual'], 5)})"),
         ("Certificate", certificate_text(certificate)),
         ("Status", f"{certificate['status']} after {number_text(run['passes'], 6)} passes"),
         ("Time", ", ".join(f"{stage} {seconds_text(value)}" for stage, value in seconds.items())),
     ]
+
+
+def operating_point_text(point: dict[str, Any]) -> str:
+    """Return what a threshold finds, and how many of its alarms are right, as a sentence.
+
+    Parameters
+    ----------
+    point : dict
+        ``operating_point`` of the object that ``aucdist train --json`` prints.
+    """
+    ((name, value),) = point["wanted"].items()
+    if name == "fpr":
+        where = f"At {_one_in(value, 'false alarm')} negatives"
+    elif name == "alerts":
+        where = f"At {_one_in(value, 'alarm')} rows"
+    elif name == "precision":
+        where = f"Where {number_text(100 * value)} of 100 alarms are to be right"
+    else:
+        where = f"Where {number_text(100 * value)} of 100 positives are to be found"
+    right = point["precision"]["value"]
+    alarms = (
+        "there is no alarm"
+        if point["alerts"]["value"] == 0
+        else f"of 100 alarms {number_text(100 * right, 2)} are right"
+    )
+    return f"{where} it finds {_of_100(point['recall'])} positives{_ends(point['recall'])}; {alarms}."
+
+
+def threshold_origin_text(point: dict[str, Any]) -> str:
+    """Return where a threshold comes from, and the false positive rate that it has, as a sentence; `point` as above."""
+    rate = point["fpr"]
+    ends = "" if rate["interval"] is None else " (95 %: {} to {})".format(*map(percent_text, rate["interval"]))
+    if point["rows"] == "training":
+        return (
+            f"The threshold was set on these training rows, of whose negatives it flags {percent_text(rate['value'])}."
+        )
+    return f"The threshold was set on the training rows; it flags {percent_text(rate['value'])} of the test negatives{ends}."
+
+
+def _one_in(share: float, what: str) -> str:
+    if share > 0 and abs(1 / share - round(1 / share)) < 1e-6 / share:
+        return f"one {what} in {round(1 / share):,}"
+    return f"{number_text(1000 * share)} {what}s in 1,000"
+
+
+def _of_100(rate: dict[str, Any]) -> str:
+    return f"{number_text(100 * rate['value'], 2)} of 100"
+
+
+def _ends(rate: dict[str, Any]) -> str:
+    if rate["interval"] is None:
+        return ""
+    low, high = (number_text(100 * end, 2) for end in rate["interval"])
+    return f" (95 %: {low} to {high})"
 
 
 def search_verdict(search: dict[str, Any]) -> str:

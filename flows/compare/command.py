@@ -10,6 +10,12 @@ from flows.command import AsJson, Command, Debug, print_json, report_errors
 def compare(
     runs: Annotated[list[str], typer.Argument(metavar="RUN RUN ...", help="Run folders, paths or URLs.")],
     output: Annotated[str, typer.Option(metavar="URL", help="Where the folder of the report is made.")] = "runs",
+    max_fpr: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0, max=1.0, help="Compares the partial AUC up to this false positive rate as well, such as 0.01."
+        ),
+    ] = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
@@ -17,7 +23,7 @@ def compare(
     with report_errors(debug):
         from flows.compare import run
 
-        result = run.compare(runs, output)
+        result = run.compare(runs, output, max_fpr)
         if as_json:
             print_json(result)
         else:

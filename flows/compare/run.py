@@ -22,6 +22,7 @@ from aucdist.metrics.compare import (
 )
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.measures import MEASURES
+from aucdist.metrics.partial import check_max_fpr, partial_auc_interval, partial_delong_test
 from aucdist.report.comparison import Comparison, render_comparison_page
 from flows.json_values import jsonable
 from flows.run_folder.folder import METRICS, run_folder, timestamped
@@ -48,7 +49,7 @@ class Run:
         return lambda counts: MEASURES[measure].of(counts, self.about["threshold"])
 
 
-def compare(urls: Sequence[str], output: str) -> dict[str, Any]:
+def compare(urls: Sequence[str], output: str, max_fpr: float | None = None) -> dict[str, Any]:
     """Compare runs, and write a folder with a report.
 
     Parameters
@@ -57,6 +58,8 @@ def compare(urls: Sequence[str], output: str) -> dict[str, Any]:
         Run folders, paths or URLs; at least two.
     output : str
         The folder or URL below which the folder is made.
+    max_fpr : float, optional
+        Compare the partial AUC up to this false positive rate, too, as McClish standardises it.
 
     Returns
     -------
@@ -66,12 +69,15 @@ def compare(urls: Sequence[str], output: str) -> dict[str, Any]:
     Raises
     ------
     InputError
-        If there are fewer than two runs, if one is not a run folder or has no test scores, or if their test rows differ.
+        If `max_fpr` is not above 0 and at most 1, if there are fewer than two runs,
+        if one is not a run folder or has no test scores, or if their test rows differ.
     """
+    if max_fpr is not None:
+        check_max_fpr(max_fpr)
     runs = _with_unique_names([_read(url) for url in urls])
     _refuse_incomparable(runs)
     with run_folder(output, timestamped("compare")) as folder:
-        result = {"run": folder.url, **_compared(runs)}
+        result = {"run": folder.url, **_compared(runs, max_fpr)}
         page = render_comparison_page(Comparison(result, [(run.name, run.counts) for run in runs]))
         (folder.draft / "report.html").write_text(page, encoding="utf-8")
         (folder.draft / "comparison.json").write_text(json.dumps(result, indent=2, allow_nan=False) + "\n", "utf-8")
@@ -79,7 +85,7 @@ def compare(urls: Sequence[str], output: str) -> dict[str, Any]:
     return result
 
 
-def _compared(runs: Sequence[Run]) -> dict[str, Any]:
+def _compared(runs: Sequence[Run], max_fpr: float | None) -> dict[str, Any]:
     y = runs[0].y
     areas = _pairs(runs, lambda a, b: delong_test(y, a.scores, b.scores))
     precisions = _pairs(
@@ -89,22 +95,31 @@ def _compared(runs: Sequence[Run]) -> dict[str, Any]:
         ),
     )  # fmt: skip
     folds = _over_folds(runs)
-    tests = {"auc": areas, "average_precision": precisions} | ({} if folds is None else {"folds": folds})
+    tests = {"auc": areas}
+    if max_fpr is not None:
+        tests["partial_auc"] = _pairs(
+            runs, lambda a, b: partial_delong_test(y, a.scores, b.scores, max_fpr, standardized=True)
+        )
+    tests |= {"average_precision": precisions} | ({} if folds is None else {"folds": folds})
     return jsonable(
         {
+            **({} if max_fpr is None else {"max_fpr": max_fpr}),
             "n_pos": int((y == 1).sum()),
             "n_neg": int((y == -1).sum()),
-            "runs": [_row(run) for run in runs],
+            "runs": [_row(run, max_fpr) for run in runs],
             "differences": tests,
         }
     )
 
 
-def _row(run: Run) -> dict[str, Any]:
+def _row(run: Run, max_fpr: float | None) -> dict[str, Any]:
     about, found = run.about, {}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         spread = auc_interval(run.counts)
+        if max_fpr is not None:
+            top = partial_auc_interval(run.counts, max_fpr, standardized=True)
+            found["partial_auc"] = {"value": top.value, "interval": [top.low, top.high]}
     for name in BY_BOOTSTRAP:
         measure = run.measure(name)
         ends = bootstrap_interval(run.counts, measure, n_resamples=RESAMPLES)

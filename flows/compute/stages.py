@@ -1,4 +1,4 @@
-"""Stages of a run: each is reported to the observer, timed, and called by whoever runs the pipeline."""
+"""Stages of a run: each is reported to the observer, timed, and run by the pipeline."""
 
 import time
 from collections.abc import Callable

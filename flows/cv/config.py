@@ -83,7 +83,14 @@ class CvConfig(Strict):
     folds: FoldsConfig = Field(default_factory=FoldsConfig)
     metric: str = Field(
         default="auc",
-        description="The score that settings are compared by; of names that end in `_loss` smaller is better",
+        description="The score that settings are compared by; of names that end in `_loss` smaller is better. `partial_auc` and "
+        "`recall_at_fpr` need `max_fpr`",
+    )
+    max_fpr: float | None = Field(
+        default=None,
+        gt=0,
+        le=1,
+        description="The largest false positive rate of metric `partial_auc` or `recall_at_fpr`",
     )
     rule: Literal["best", "one-se", "simplest"] = Field(
         default="best",
@@ -142,7 +149,7 @@ class CvConfig(Strict):
             raise InputError("rule `one-se` takes the largest lam that is good enough: the grid needs `lam`")
         if self.nested is not None and self.halving is not None:
             raise InputError("give either `nested` or `halving`")
-        _check_settings(self.model.built, points, self.metric, self.placement)
+        _check_settings(self.model.built, points, self.measure, self.placement)
         if self.data.impute == "keep" and not self.model.chooses_features:
             for point in points:
                 refuse_missing(clone(self.model.built).set_params(**point))
@@ -160,6 +167,13 @@ class CvConfig(Strict):
         )  # fmt: skip
         model = self.model.with_parameters({"features": None})
         return self.model_copy(update={"model": model, "grid": {**self.grid, "features": maps}})
+
+    @property
+    def measure(self) -> str:
+        """The full name of the metric, for `aucdist.metrics.measures.find_measure`."""
+        from aucdist.metrics.measures import measure_name
+
+        return measure_name(self.metric, self.max_fpr)
 
     @property
     def points(self) -> list[dict[str, Any]]:

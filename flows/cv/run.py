@@ -85,7 +85,7 @@ def search_summary(config: CvConfig, found: SearchResult) -> dict[str, Any]:
             "best": found.rows[found.chosen].parameters,
             "score": found.score,
             "interval": found.interval,
-            "metric": config.metric,
+            "metric": config.measure,
             "rule": config.rule,
             "folds": config.folds.model_dump(mode="json", exclude_none=True),
             "test_over_train": found.test_over_train,

@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from aucdist.errors import RunError
+from aucdist.estimators.base import RankingWarning
 from aucdist.metrics.measures import Measure, find_measure
 from aucdist.search.choice import Result, Row, choose, interval
 from aucdist.search.schedule import Halving, Job, run_schedules, search_schedule
@@ -92,7 +93,7 @@ def search(config: CvConfig, rows: SearchRows, workers: Workers, observer: RunOb
         If every setting failed.
     """
     start = time.perf_counter()
-    measure, folds = find_measure(config.metric), rows.folds
+    measure, folds = find_measure(config.measure), rows.folds
     train = rows.training_rows(workers)
     placement, why = _placement(config, train.n_bytes, workers.client)
     observer.note(f"placement: {placement}, {why}")
@@ -101,7 +102,8 @@ def search(config: CvConfig, rows: SearchRows, workers: Workers, observer: RunOb
     sets = [folds.outer()] + [folds.inner(fold) for fold in folds.outer() if config.nested is not None]
     schedules = [search_schedule(config.model.built, config.points, one, measure, halving) for one in sets]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the results say it
+        for category in (ConvergenceWarning, RankingWarning):  # the results say it
+            warnings.simplefilter("ignore", category)
         outer, *inner = run_schedules(schedules, runner.run)
     chosen = choose(outer, measure, config.rule)
     nested = _nested(config, outer, inner, folds.outer(), measure) if config.nested is not None else None
@@ -169,9 +171,9 @@ class JobRunner:
     ):
         self._rows, self._train, self._placement = rows, train, placement
         self._workers, self._observer = workers, observer
-        self._progress = SearchProgress(observer, config.metric)
+        self._progress = SearchProgress(observer, config.measure)
         self._settings = JobSettings(
-            type(config.model.built).__name__, config.model.built.get_params(), config.metric, rows.fold_encoding,
+            type(config.model.built).__name__, config.model.built.get_params(), config.measure, rows.fold_encoding,
             config.folds.seed,
         )  # fmt: skip
         url = f"{config.output.rstrip('/')}/cv-{config.name}/tasks"
@@ -232,4 +234,4 @@ def _common_to_all(config: CvConfig, rows: SearchRows, n_blocks: int) -> dict[st
     folds = config.folds.model_dump(mode="json", exclude={"repeats"})  # more repeats leave the cached ones valid
     model = {"estimator": type(config.model.built).__name__, **config.model.built.get_params()}
     common = {"fingerprint": rows.rows.fingerprint, "data": data, "folds": folds, "blocks": n_blocks, "model": model}
-    return common | {"metric": config.metric, "nested": config.nested}
+    return common | {"metric": config.measure, "nested": config.nested}

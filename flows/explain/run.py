@@ -66,7 +66,7 @@ def model_of(url: str) -> str:
 def _first_rows(config: ExplainConfig, model: LinearModel) -> Iterator[Block]:
     """Yield the rows to explain, block by block."""
     reader = open_reader(
-        to_score(source_of(config), model.schema), schema=model.schema, labelled=False, name=config.name or ""
+        to_score(source_of(config), model), schema=model.schema, labelled=False, name=config.name or ""
     )
     left = config.rows or (FEW if config.output is None else sum(reader.rows))
     for index in range(len(reader.rows)):

@@ -54,6 +54,7 @@ def _save_model(fitted: FittedRun, result: dict[str, Any], folder: Path) -> None
         feature_map=getattr(estimator, "feature_map_", None),
         schema=rows.schema,
         preprocessor=rows.preprocessor,
+        reading=rows.source.rules(),
         about={
             "estimator": result["estimator"],
             "parameters": jsonable(estimator.get_params()),
@@ -100,7 +101,14 @@ def report_of(fitted: FittedRun, result: dict[str, Any], config: str, command: s
         of_pairs=estimator.of_pairs,
         additive=_additive_model(fitted),
         map_name=_map_name(estimator),
+        max_fpr=_max_fpr(fitted),
     )
+
+
+def _max_fpr(fitted: FittedRun) -> float | None:
+    """Return the false positive rate up to which the model was trained, for the report."""
+    share, number = (getattr(fitted.estimator, name, None) for name in ("max_fpr", "max_false_positives"))
+    return share if number is None else number / fitted.evaluation.train.n_neg
 
 
 def _weight_names(fitted: FittedRun) -> list[str]:

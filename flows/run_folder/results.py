@@ -5,8 +5,9 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from typing import Any
 
-from aucdist.metrics.auc import Interval, auc, average_precision, confusion, g_mean
+from aucdist.metrics.auc import Interval, auc, average_precision, confusion, g_mean, precision, recall
 from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.top import operating_point
 from flows.json_values import jsonable
 from flows.rows.base import TrainTestRows
 
@@ -90,7 +91,36 @@ def result_of(fitted: FittedRun, run: str) -> dict[str, Any]:
             },
         }
     )
+    wanted = getattr(fitted.config, "operating_point", None)
+    if wanted is not None:
+        result["operating_point"] = jsonable(_operating_point(fitted, wanted.wanted))
     return result
+
+
+def _operating_point(fitted: FittedRun, wanted: dict[str, float]) -> dict[str, Any]:
+    """Return the performance of the threshold on the test rows, or else on the training rows; weighted rows have no intervals."""
+    evaluation, threshold = fitted.evaluation, float(fitted.estimator.threshold_)
+    counts = evaluation.train if evaluation.test is None else evaluation.test
+    table = confusion(counts, threshold)
+    rates: dict[str, Any] = {
+        "recall": recall(table),
+        "fpr": table["fp"] / counts.n_neg,
+        "precision": precision(table),
+        "alerts": (table["tp"] + table["fp"]) / (counts.n_pos + counts.n_neg),
+    }
+    found = None if counts.weighted else operating_point(counts, threshold)
+    return {
+        "wanted": wanted,
+        "threshold": threshold,
+        "rows": "training" if evaluation.test is None else "test",
+        **{
+            name: {
+                "value": value,
+                "interval": None if found is None else [getattr(found, name).low, getattr(found, name).high],
+            }
+            for name, value in rates.items()
+        },
+    }
 
 
 def details_of(fitted: FittedRun) -> dict[str, Any]:

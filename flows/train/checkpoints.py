@@ -92,7 +92,7 @@ def open_checkpoints(
     train : Blocks
         The training rows.
     observer : RunObserver
-        Is told whether the fit resumes.
+        Is called with whether the fit resumes.
 
     Raises
     ------

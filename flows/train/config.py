@@ -17,12 +17,40 @@ from flows.config.model import ModelConfig, refuse_missing, refuse_nonlinear
 from flows.config.s3 import S3Config
 
 
+class OperatingPointConfig(Strict):
+    """What the threshold is to meet on the training rows; give one."""
+
+    fpr: float | None = Field(default=None, ge=0, le=1, description="At most this share of the negatives is flagged")
+    alerts: float | None = Field(default=None, ge=0, le=1, description="At most this share of all rows is flagged")
+    precision: float | None = Field(
+        default=None, gt=0, le=1, description="At least this share of the flagged rows is positive"
+    )
+    recall: float | None = Field(
+        default=None, gt=0, le=1, description="At least this share of the positives is flagged"
+    )
+
+    @model_validator(mode="after")
+    def _one(self) -> "OperatingPointConfig":
+        if len(self.wanted) != 1:
+            raise InputError("operating_point: give one of fpr, alerts, precision and recall")
+        return self
+
+    @property
+    def wanted(self) -> dict[str, float]:
+        """What is given, by its name."""
+        return self.model_dump(exclude_none=True)
+
+
 class TrainConfig(Strict):
     """One training run."""
 
     name: str = Field(pattern=NAME, description="Names the run folder and the Prefect run")
     data: DataConfig
     model: ModelConfig = Field(default_factory=ModelConfig, description="What is fitted")
+    operating_point: OperatingPointConfig | None = Field(
+        default=None,
+        description="Sets the threshold of predictions; by default the G-mean of the training rows is largest",
+    )
     cluster: FitClusterConfig = Field(default_factory=ThreadsHere, description="Where it runs")
     blocks: int | None = Field(
         default=None, ge=1, description="Blocks that the rows are partitioned into; by default one for each 64 MiB"

@@ -8,6 +8,8 @@ from typing import Any
 from aucdist.engine.blocks import Blocks
 from aucdist.estimators.scores import count_scores, mapped_rows
 from aucdist.metrics.auc import auc_interval
+from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.top import threshold_at
 from flows.config.model import ModelConfig
 from flows.progress.console import RunObserver
 from flows.rows.base import TrainTestBlocks
@@ -27,6 +29,11 @@ def fit(model: ModelConfig, train: Blocks, observer: RunObserver, checkpoints: C
     with warnings_to(observer), nullcontext() if checkpoints is None else checkpoints.finish_round_on_sigterm():
         estimator.fit(train if checkpoints is None else checkpoints.blocks, callback=round_done)
     return estimator
+
+
+def set_operating_point(estimator: Any, train: ScoreCounts, wanted: dict[str, float]) -> None:
+    """Set the threshold of the estimator to what the training rows need, such as ``{"fpr": 0.001}``."""
+    estimator.set_threshold(threshold_at(train, **wanted))
 
 
 def evaluate(estimator: Any, blocks: TrainTestBlocks, observer: RunObserver) -> Evaluation:

@@ -23,13 +23,13 @@ def load(index):
     return partition(Block.of(*data(sp.csr_matrix)), N_BLOCKS)[index]
 
 
-def told(block, memory):
+def collect_blocks(block, memory):
     return memory, {"blocks": [block]}
 
 
 def check(columns, X, y, n_blocks):
     """Every column, times the labels, is in its block."""
-    blocks = columns.reduce(told)["blocks"]
+    blocks = columns.reduce(collect_blocks)["blocks"]
     assert len(blocks) == n_blocks
     for b, block in enumerate(blocks):
         dense = block.X.toarray() if sp.issparse(block.X) else block.X
@@ -53,7 +53,7 @@ def test_columns_here(n_blocks, form, dtype):
 def test_columns_on_workers():
     here = LocalBlocks([load(i) for i in range(N_BLOCKS)])
     X, y = data()
-    order = np.concatenate([b.row_id for b in here.reduce(told)["blocks"]])
+    order = np.concatenate([b.row_id for b in here.reduce(collect_blocks)["blocks"]])
     with local_client(2, memory_limit="1GiB") as client:
         columns = columns_of(DaskBlocks.load(client, load, N_BLOCKS))
         assert isinstance(columns, DaskBlocks)
@@ -75,7 +75,7 @@ def test_columns_are_made_once_and_go_with_their_blocks():
     before = len(_MADE)
     first, second = columns_of(blocks), columns_of(blocks)
     assert first is not second  # each has its own memory
-    assert first.reduce(told)["blocks"][0] is second.reduce(told)["blocks"][0]
+    assert first.reduce(collect_blocks)["blocks"][0] is second.reduce(collect_blocks)["blocks"][0]
     assert len(_MADE) == before + 1
     del blocks, first, second
     gc.collect()
@@ -86,10 +86,13 @@ def test_masks_share_their_columns():
     blocks = LocalBlocks(partition(Block.of(*data()), 2))
     masks = [MaskedBlocks(blocks, np.arange(20) % 5 != k) for k in range(3)]
     first, *others = (
-        columns_of(masked).reduce(told)["blocks"] for masked in (blocks, *masks, masks[0].without_memory())
+        columns_of(masked).reduce(collect_blocks)["blocks"] for masked in (blocks, *masks, masks[0].without_memory())
     )
     assert all(other[b] is first[b] for other in others for b in range(2))
-    assert columns_of(MaskedBlocks(blocks, np.arange(20) > 3, Doubled())).reduce(told)["blocks"][0] is not first[0]
+    assert (
+        columns_of(MaskedBlocks(blocks, np.arange(20) > 3, Doubled())).reduce(collect_blocks)["blocks"][0]
+        is not first[0]
+    )
 
 
 def test_blocks_without_rows():

@@ -284,7 +284,9 @@ def test_a_refit_forgets_the_other_kernel():
 
 def test_the_callback_hears_every_round():
     seen = []
-    MarginMeanClassifier(solver="svrg", n_outer=3, tol=1.0, random_state=0).fit(*problem(100), callback=seen.append)
+    MarginMeanClassifier(solver="svrg", sampler=None, n_outer=3, tol=1.0, random_state=0).fit(
+        *problem(100), callback=seen.append
+    )
     assert seen[0]["round"] == 1
 
 

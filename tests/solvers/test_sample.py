@@ -74,8 +74,8 @@ def test_a_small_class_is_there_as_a_whole():
 
 
 @pytest.mark.nojit
-def test_small_data_are_begun_as_before(monkeypatch):
-    monkeypatch.setattr(sample, "sample", None)  # whoever calls it fails
+def test_small_data_start_without_a_sample(monkeypatch):
+    monkeypatch.setattr(sample, "draw_sample", None)  # a call fails
     for rounds in SOLVERS.values():
         assert solve(rounds(dealt(rows(300)), 1e-2), tol=1e-2, max_passes=100).certificate.status in REACHED
 
@@ -83,7 +83,7 @@ def test_small_data_are_begun_as_before(monkeypatch):
 @pytest.mark.nojit
 @pytest.mark.usefixtures("large")
 def test_no_sample_where_features_outnumber_its_rows(monkeypatch):
-    monkeypatch.setattr(sample, "sample", None)
+    monkeypatch.setattr(sample, "draw_sample", None)
     block = rows()
     wide = dealt(block.with_X(sp.hstack([block.X, sp.csr_matrix((N, N // 32))], format="csr")))
     for rounds in SOLVERS.values():

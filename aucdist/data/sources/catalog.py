@@ -63,7 +63,7 @@ def find(name: str) -> Source:
     Raises
     ------
     InputError
-        If there is none of that name; it tells the nearest.
+        If there is none of that name; the message names the nearest.
     """
     sources = catalog()
     if name not in sources:

@@ -49,7 +49,7 @@ LEAST_NOISE = 0.01
 """If lam is below this share of `sample.noise`, the weights fit the noise of the sample, and zero is the better start."""
 
 PATIENCE = 100
-"""Passes without any bound above 0 after which cuts that rounding cannot tell apart end the fit."""
+"""Passes without any bound above 0 after which cuts that differ by rounding only end the fit."""
 
 MAX_GROUPS = 24
 
@@ -181,14 +181,18 @@ class AllPairs(PairProblem):
     loss: CutPairLoss
 
     def __init__(self, blocks: Blocks, start: np.ndarray | None, loss: CutPairLoss = HINGE):
-        n_anchors = min(blocks.n_pos, blocks.n_neg)
         self.rounding = rounding_of_pairs(blocks)
-        self.n_groups = number_of_groups(n_anchors, blocks.n_samples - n_anchors, blocks.n_features)
+        self.n_groups = self.groups_of(blocks)
         self.bundle = Bundle(self.n_groups, blocks.n_features)
         self.best_loss = np.inf
         self.w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)
         self.best_error = self.target_error = self.rounding.score(self.w)
         super().__init__(blocks, loss)
+
+    def groups_of(self, blocks: Blocks) -> int:
+        """Return how many cuts to take per round."""
+        n_anchors = min(blocks.n_pos, blocks.n_neg)
+        return number_of_groups(n_anchors, blocks.n_samples - n_anchors, blocks.n_features)
 
     def sort_rows(self) -> Summary:
         """Sort the rows by class and group, and score them at the start."""
@@ -270,13 +274,14 @@ class AllPairs(PairProblem):
         stride = max(1, int(self.active_rows // max(wanted, SHARE_OF_ROWS * self.blocks.n_samples)))
         # The anchors are sent for each step, however many rows there are; a fifth as many of them are as precise as the rows.
         some = max(1, int(len(self.weights) // max(FEW_ROWS, wanted / 5)))
-        start, weights = self.best_scores[::some], self.weights[::some]
+        start = self.best_scores[::some]
         change = at_target[::some] - start
-        points = [sorted_anchors(start + step * change, weights) for step in STEPS]
-        parts = [(*p.search(), p.below[0], running_sums((weights * change)[order])) for p, order in points]
+        weights = [self.counting_weights(start + step * change, self.weights[::some]) for step in STEPS]
+        points = [sorted_anchors(start + step * change, w) for step, w in zip(STEPS, weights, strict=True)]
+        sums = [running_sums((w * change)[order]) for w, (_, order) in zip(weights, points, strict=True)]
+        parts = [(*p.search(), p.below[0], of_change) for (p, _), of_change in zip(points, sums, strict=True)]
         along = tuple(np.stack(part) for part in zip(*parts, strict=True))
-        found = self.blocks.reduce(slopes_on_line, self.loss, STEPS, stride, along)
-        slopes = found["slopes"] / (found["weight"] * weights.sum())
+        slopes = self.slopes_at_steps(stride, along) / np.array([w.sum() for w in weights])
         slopes += self.lam * (self.w @ way + STEPS * (way @ way))
         if slopes[0] >= 0:
             return float(STEPS[0])
@@ -301,20 +306,35 @@ class AllPairs(PairProblem):
         float
             The objective at w.
         """
-        anchors, order = sorted_anchors(scores, self.weights, self.loss.n_sums)
+        weights = self.counting_weights(scores, self.weights)
+        anchors, order = sorted_anchors(scores, weights, self.loss.n_sums)
         error = self._error_on_the_way(step, w)
-        taken = self.blocks.reduce(cut_groups, self.loss, step, anchors)
+        taken = self.cut_at(step, anchors)
         loss = float(taken["loss"] / self.mass)
         value = loss + self.penalty(w)
         keep = value < self.primal
         if keep:
             self.best_loss, self.w, self.best_scores, self.best_error = loss, w, scores, error
         self.active_rows = taken["rows"]
-        coefs = self.loss.anchor_slopes(taken["tally"], anchors, self.weights, order)
+        coefs = self.loss.anchor_slopes(taken["tally"], anchors, weights, order)
         rest = self.blocks.reduce(finish_cuts, coefs, self.offsets, keep)
         gradients = (taken["gradients"] + rest["gradients"]) * (self.sign / self.mass)
         self.bundle.add(taken["heights"] / self.mass, gradients)
         return value
+
+    def counting_weights(self, scores: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return how much each anchor weighs at these scores, float64 of shape (n_anchors,); here its own weight."""
+        return weights
+
+    def cut_at(self, step: float, anchors: Anchors) -> Summary:
+        """Let the blocks take cuts at a step of the way; the summary is that of `cut_groups`."""
+        return self.blocks.reduce(cut_groups, self.loss, step, anchors)
+
+    def slopes_at_steps(self, stride: int, along: tuple[np.ndarray, ...]) -> np.ndarray:
+        """Return the derivative of the loss at `STEPS`, by the step, as a mean over the larger class's rows."""
+        found = self.blocks.reduce(slopes_on_line, self.loss, STEPS, stride, along)
+        slopes: np.ndarray = found["slopes"] / found["weight"]
+        return slopes
 
     def _error_on_the_way(self, step: float, w: np.ndarray) -> float:
         """Return a bound on the errors of scores taken at a step of the way: those of both ends, and of the sums of both."""

@@ -65,7 +65,7 @@ class SmoothPairProblem(PairProblem):
         return Point(w, value + 0.5 * self.lam * float(w @ w), gradient + self.lam * w)
 
     def errors(self, point: Point) -> tuple[float, float]:
-        """Return bounds on the rounding errors of the objective, and of what the gradient tells of a convex one.
+        """Return bounds on the rounding errors of the objective, and of the bound that the gradient gives for a convex one.
 
         A slope of a pair is at most 1 plus its scores, and changes with them at a rate of at most 1; the sums hold squares.
         """
@@ -108,19 +108,25 @@ def pair_lbfgs(
     def on_sample(drawn: Block) -> Iterator[Round]:
         return pair_lbfgs(LocalBlocks([drawn]), lam, loss=loss, tol=NEAR)
 
-    passes, bound = 1, (0.0, 0.0)
+    passes = 1
     if start is None:
         last, more = sample.solve_on_sample(blocks, on_sample, NEAR if loss.convex else 0.0)
         start, passes = (None if last is None else last.w), passes + more
-    problem, curvature = SmoothPairProblem(blocks, loss, lam), Curvature()
-    point = problem.evaluate(np.zeros(blocks.n_features) if start is None else start.astype(np.float64))
+    problem = SmoothPairProblem(blocks, loss, lam)
+    first = problem.evaluate(np.zeros(blocks.n_features) if start is None else start.astype(np.float64))
+    yield from descend(problem, first, tol=tol, passes=passes)
+
+
+def descend(problem: SmoothPairProblem, point: Point, *, tol: float, passes: int) -> Iterator[MajorantRound]:
+    """Minimise by L-BFGS from a point that `passes` passes led to; rounds and `tol` are those of `pair_lbfgs`."""
+    curvature, bound, convex = Curvature(), (0.0, 0.0), problem.loss.convex
     while True:
         gap = problem.majorant_gap(point)
         of_value, of_dual = problem.errors(point)
-        if loss.convex:
+        if convex:
             bound = higher(bound, (point.value * (1.0 - gap), of_dual))
         yield MajorantRound(
-            point.w, point.value, bound[0], passes, gap, stationary=not loss.convex and gap <= tol,
+            point.w, point.value, bound[0], passes, gap, stationary=not convex and gap <= tol,
             primal_error=of_value, dual_error=bound[1],
         )  # fmt: skip
         after, n_tries = line_search(problem.evaluate, point, curvature.direction(point.gradient))

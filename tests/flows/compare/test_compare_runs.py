@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from aucdist.metrics import ScoreCounts
 from aucdist.metrics.auc import auc
 from aucdist.metrics.compare import corrected_t_test, delong_test
+from aucdist.metrics.partial import partial_auc, partial_delong_test
 from flows.cli import app
 
 Y = np.repeat([1, -1], [40, 160])
@@ -69,6 +70,23 @@ def test_three_runs(tmp_path: Path) -> None:
     assert "folds" not in found["differences"]
     assert "Comparison of 3 runs" in (Path(found["run"]) / "report.html").read_text()
     assert json.loads((Path(found["run"]) / "comparison.json").read_text()) == found
+
+
+def test_partial_auc_is_compared(tmp_path: Path) -> None:
+    runs = [make(tmp_path, name, seed) for seed, name in enumerate("ab")]
+    found = compare(*runs, "--max-fpr", "0.2", "--output", str(tmp_path / "out"))
+    y, first = scores_of(runs[0])
+    expected = partial_delong_test(y, first, scores_of(runs[1])[1], 0.2, standardized=True)
+    pair = found["differences"]["partial_auc"][0]
+    assert (pair["value"], pair["p_value"]) == pytest.approx((expected.value, expected.p_value))
+    row = found["runs"][0]["partial_auc"]
+    assert row["value"] == pytest.approx(partial_auc(ScoreCounts.from_scores(y, first), 0.2, standardized=True))
+    assert row["interval"][0] < row["value"] < row["interval"][1]
+    page = (Path(found["run"]) / "report.html").read_text()
+    assert "partial AUC up to a false positive rate of 0.2" in page
+    result = CliRunner().invoke(app, ["compare", *runs, "--max-fpr", "0", "--output", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "max_fpr is 0.0" in result.stderr
 
 
 def test_searches_on_the_same_folds_are_compared_over_them(tmp_path: Path) -> None:

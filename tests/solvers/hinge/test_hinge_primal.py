@@ -265,8 +265,8 @@ def test_mean_squares():
     X, y, weight = problem(weighted=True)
     meant = weight @ X**2 / weight.sum()
     for form in FORMS.values():
-        told = blocks_of(form(X), y, 3, weight).reduce(mean_squares, (1 / weight.sum(),) * 2)
-        np.testing.assert_allclose(told["squares"], meant, rtol=1e-6)
+        found = blocks_of(form(X), y, 3, weight).reduce(mean_squares, (1 / weight.sum(),) * 2)
+        np.testing.assert_allclose(found["squares"], meant, rtol=1e-6)
 
 
 # ---- many blocks --------------------------------------------------------------------------------------------------------

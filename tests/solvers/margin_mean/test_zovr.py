@@ -102,7 +102,7 @@ def test_every_round_is_certified(solver, case, lams):
     for state in solver(blocks_of(X, y), *lams, seed=1, n_outer=20):
         value = objective(state.w, X, y, *lams) + offset(X, y, lams[0])
         assert state.primal == pytest.approx(value, rel=1e-9, abs=1e-12)
-        assert dual <= state.dual <= lowest + 1e-9
+        assert dual * (1 - 1e-12) <= state.dual <= lowest + 1e-9
         assert state.primal > 0
         dual = state.dual
 
@@ -123,7 +123,8 @@ def test_an_optimum_of_zero_is_no_division_by_zero():
     state = MarginMeanProblem(blocks_of(X + 9.0 * y[:, None], y), 9.0, 1.0)
     state.w = 9.0 * state.centre
     found = state.round(state.blocks.reduce(score_and_evaluate, state.w, *state.evaluation()), 1.0)
-    assert solve(iter([found]), tol=1e-3, max_passes=9).certificate.status == Status.CONVERGED
+    # No relative gap can be stated: the rounding errors of the hinges are larger than the objective.
+    assert solve(iter([found]), tol=1e-3, max_passes=9).certificate.status == Status.ROUNDING
     assert found.primal < 1e-300
 
 

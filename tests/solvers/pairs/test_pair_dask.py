@@ -1,4 +1,4 @@
-"""The solvers over single pairs on a real cluster."""
+"""Solvers over pairs on a real cluster."""
 
 import numpy as np
 import pandas as pd
@@ -9,8 +9,11 @@ from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.solvers.base import solve
+from aucdist.solvers.pairs import top
 from aucdist.solvers.pairs.dual import sdcd, sdcd_perm
 from aucdist.solvers.pairs.sgd import msgd
+from aucdist.solvers.pairs.top import TopShare
+from aucdist.solvers.pairs.top_pairs import top_pairs
 
 N_BLOCKS = 3
 
@@ -61,3 +64,14 @@ def test_dual_variables_come_and_go(client):
         *_, second = sdcd(blocks, 1e-2, first.resume(), seed=0, epochs=1)
         states.append((second.w.tobytes(), second.dual, second.resume().duals.toarray().tobytes()))
     assert states[0] == states[1]
+
+
+@pytest.mark.parametrize("most", [100, 10**6])
+def test_highest_scoring_negatives_are_the_same_on_workers(client, monkeypatch, most):
+    monkeypatch.setattr(top, "MOST_GATHERED", most)
+    here, there = LocalBlocks(parts(False)), DaskBlocks.load(client, load_dense, N_BLOCKS)
+    one, other = (
+        solve(top_pairs(blocks, 1e-2, share=TopShare(0.1)), tol=1e-3, max_passes=300) for blocks in (here, there)
+    )
+    assert one.w.tobytes() == other.w.tobytes()
+    assert one.certificate == other.certificate

@@ -1,0 +1,174 @@
+"""The highest-scoring rows of a class up to a given weight: found exactly over blocks, by reductions alone.
+
+The largest mean over a share of the negatives counts those above a threshold fully, those at it in part, and the others not at
+all (`Threshold`). Where the rows lie in blocks, few of them are gathered at the client. Of many, reductions count the leading 16
+bits of their scores, then the next 16 of those in the cell of the threshold, until what remains is few rows or a single score.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from aucdist.engine.blocks import Blocks, Summary, without_rows
+from aucdist.errors import InputError
+from aucdist.kernels.top import BITS, count_keys, keys
+
+MOST_GATHERED = 2**16
+"""So many scores and weights are sent to the client at once: a megabyte."""
+
+
+@dataclass(frozen=True)
+class TopShare:
+    """Which negatives count: the highest-scoring ones up to a share of their weight, or up to a number.
+
+    Attributes
+    ----------
+    max_fpr : float or None
+        Above 0 and at most 1: the share of the negatives' total weight.
+    max_false_positives : int or None
+        The weight itself, which without sample weights is a number of rows.
+    """
+
+    max_fpr: float | None = None
+    max_false_positives: int | None = None
+
+    def weight(self, blocks: Blocks) -> float:
+        """Return the weight of the negatives that count.
+
+        Raises
+        ------
+        InputError
+            If all negatives together weigh less than `max_false_positives`.
+        """
+        if self.max_false_positives is None:
+            assert self.max_fpr is not None
+            return self.max_fpr * blocks.weight_neg
+        if self.max_false_positives > blocks.weight_neg:
+            raise InputError(
+                f"max_false_positives is {self.max_false_positives}; it must be at most the number (or weight) of the negative "
+                f"rows, {blocks.weight_neg:g}"
+            )
+        return float(self.max_false_positives)
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """Where the highest-scoring rows end.
+
+    Attributes
+    ----------
+    score : float
+        Rows above it count fully, rows below it not at all.
+    fraction : float
+        What rows at it count, from 0 to 1.
+    """
+
+    score: float
+    fraction: float
+
+    def parts(self, scores: np.ndarray) -> np.ndarray:
+        """Return how much of each row counts: 0, the fraction, or 1; float64 of shape (n_rows,)."""
+        return np.where(scores > self.score, 1.0, np.where(scores == self.score, self.fraction, 0.0))
+
+
+def threshold_of(scores: np.ndarray, weights: np.ndarray, wanted: float, above: float = 0.0) -> Threshold:
+    """Return where the highest-scoring rows end.
+
+    Parameters
+    ----------
+    scores, weights : ndarray of shape (n_rows,), float64
+        At least one row.
+    wanted : float
+        What the rows that count are to weigh.
+    above : float
+        The weight of other rows, whose scores are higher than all of these.
+    """
+    order = np.argsort(-scores, kind="stable")
+    ranked = scores[order]
+    running = above + np.cumsum(weights[order])
+    at = ranked[min(int(np.searchsorted(running, wanted)), len(ranked) - 1)]
+    first, behind = np.searchsorted(-ranked, -at, side="left"), np.searchsorted(-ranked, -at, side="right")
+    before = running[first - 1] if first > 0 else above
+    return Threshold(float(at), _fraction(wanted - before, running[behind - 1] - before))
+
+
+def _fraction(rest: float, weight: float) -> float:
+    # Sums of weights are rounded; a part beyond 0 or 1 would belong to no dual point.
+    return float(min(max(rest / weight, 0.0), 1.0)) if weight > 0.0 else 1.0
+
+
+# ---- steps: run on the blocks -----------------------------------------------------------------------------------------
+
+
+def scores_at(memory: Any, step: float | None) -> np.ndarray:
+    """Return the larger class's scores: those of the point that was scored last, or at a step between two points."""
+    if step is None:
+        scores: np.ndarray = memory.scores
+        return scores
+    scores = memory.scores - memory.best
+    scores *= step
+    scores += memory.best
+    return scores
+
+
+@without_rows
+def count_cells(block: int, memory: Any, step: float | None, prefix: int, shift: int) -> tuple[Any, Summary]:
+    """Count the rows of the larger class by 16 bits of their scores."""
+    weight, rows = np.zeros(2**BITS), np.zeros(2**BITS)
+    count_keys(scores_at(memory, step), memory.weights, prefix, shift, weight, rows)
+    return memory, {"weight": weight, "rows": rows}
+
+
+@without_rows
+def gather_cell(block: int, memory: Any, step: float | None, prefix: int, shift: int) -> tuple[Any, Summary]:
+    """Return scores and weights of the rows of the larger class in a cell; of all of them for a shift of 64."""
+    scores, weights = scores_at(memory, step), memory.weights
+    if shift < 64:
+        found = np.empty(len(scores), dtype=np.int64)
+        keys(scores, found)
+        inside = np.flatnonzero(found >> shift == prefix)
+        scores, weights = scores[inside], weights[inside]
+    return memory, {"scores": [scores], "weights": [weights]}
+
+
+# ---- the client's side ------------------------------------------------------------------------------------------------
+
+
+def threshold_in_blocks(blocks: Blocks, n_others: int, wanted: float, step: float | None = None) -> Threshold:
+    """Return where the highest-scoring rows of the larger class end: one reduction for few rows, else two to four.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        Their memory is a `PairMemory`, with the scores; those at a step need an `AllPairsMemory`.
+    n_others : int
+        How many rows the larger class has.
+    wanted : float
+        What the rows that count are to weigh.
+    step : float or None
+        As for `scores_at`.
+    """
+    prefix, shift, above, n_inside = 0, 64, 0.0, float(n_others)
+    while n_inside > MOST_GATHERED and shift > 0:
+        counted = blocks.reduce(count_cells, step, prefix, shift - BITS)
+        first, shift = shift == 64, shift - BITS
+        # From the highest cell down: rows above the cell of the threshold weigh less than wanted.
+        weight, rows = counted["weight"][::-1], counted["rows"][::-1]
+        running = above + np.cumsum(weight)
+        there = np.flatnonzero(rows > 0)
+        k = int(there[min(int(np.searchsorted(running[there], wanted)), len(there) - 1)])
+        cell = 2**BITS - 1 - k
+        above = float(running[k - 1]) if k > 0 else above
+        prefix = cell - 2 ** (BITS - 1) if first else (prefix << BITS) | cell
+        n_inside, inside = float(rows[k]), float(weight[k])
+    if shift == 0:
+        return Threshold(_score_of(prefix), _fraction(wanted - above, inside))
+    found = blocks.reduce(gather_cell, step, prefix, shift)
+    return threshold_of(np.concatenate(found["scores"]), np.concatenate(found["weights"]), wanted, above)
+
+
+def _score_of(key: int) -> float:
+    """Return the score of a key."""
+    bits = np.array(key, dtype=np.int64)
+    return float((bits if key >= 0 else bits ^ np.int64(0x7FFFFFFFFFFFFFFF)).view(np.float64))

@@ -1,0 +1,230 @@
+"""The pairwise hinge over the highest-scoring negatives, the loss of a partial AUC, with its certificate.
+
+Minimises ``P(w) = lam/2 |w|^2 + max over u of (1/(n_pos q)) sum_j u_j sum_i max(0, 1 - w.(x_i - x_j))``, i over the positives, j
+over the negatives, with u in [0, 1] and a sum of q = beta n_neg; rows with weights count with them. This is the tight convex
+surrogate of the partial AUC for false positive rates up to beta (Narasimhan & Agarwal, "Support vector algorithms for optimizing
+the partial area under the ROC curve", Neural Computation 29, 2017). The sum over i rises with the score of j, so u is 1 for the
+highest-scoring negatives, 0 for the others, and a fraction for those at the boundary, which all have the same score. With q = 1
+it is the loss of Li, Jin & Zhou, "Top rank optimization in linear time" (NIPS 2014), with the hinge.
+
+**The bound.** For u as above and variables a in [0, 1] of the pairs, ``mean of u_j a_ij - |g|^2 / (2 lam)`` is nowhere above the
+minimum, g being the gradient that they give. Value, gradient and bound of a cut all come from one choice of u.
+
+Departures from the paper: cutting planes with the line search and the proximal point of `aucdist.solvers.pairs.all_pairs`; the
+highest-scoring rows are found without a sort of all (`aucdist.solvers.pairs.top`).
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from aucdist.data.block import Block
+from aucdist.engine.blocks import Blocks, LocalBlocks, Summary, without_rows
+from aucdist.kernels.rows import accumulate
+from aucdist.kernels.top import N_CELLS, count_along, top_at_step
+from aucdist.solvers import sample
+from aucdist.solvers.base import Round
+from aucdist.solvers.pairs.all_pairs import LEAST_NOISE, NEAR, STEPS, AllPairs, AllPairsMemory
+from aucdist.solvers.pairs.all_pairs_l1 import AllPairsL1
+from aucdist.solvers.pairs.anchors import Anchors
+from aucdist.solvers.pairs.hinge import HINGE
+from aucdist.solvers.pairs.loss import CutPairLoss
+from aucdist.solvers.pairs.top import Threshold, TopShare, scores_at, threshold_in_blocks, threshold_of
+from aucdist.solvers.rounding import EPS, Rounding
+
+# ---- steps: run on the blocks -----------------------------------------------------------------------------------------
+
+
+def cut_top(
+    block: Block, memory: AllPairsMemory, loss: CutPairLoss, step: float, anchors: Anchors, threshold: Threshold
+) -> tuple[AllPairsMemory, Summary]:
+    """Take a cut over the rows above the threshold; its gradient so far holds the larger class's part only."""
+    scores = scores_at(memory, step)
+    top = np.flatnonzero(scores >= threshold.score)
+    weights = memory.weights[top] * threshold.parts(scores[top])
+    coefs, tally = np.empty(len(top)), loss.new_tally(len(anchors.scores))
+    height, total = loss.cut(scores[top], weights, anchors, coefs, tally)
+    gradient = np.zeros((1, block.n_features))
+    accumulate(block.rows, memory.others[top], coefs, gradient[0])
+    summary = {"loss": total, "heights": np.array([height]), "tally": tally[np.newaxis], "gradients": gradient}
+    return replace(memory, trial=scores), {**summary, "rows": np.count_nonzero(coefs)}
+
+
+@without_rows
+def count_on_line(
+    block: int, memory: AllPairsMemory, steps: np.ndarray, stride: int, centre: float
+) -> tuple[AllPairsMemory, Summary]:
+    """Count the rows by cells around a score, at each of the steps."""
+    counts = np.zeros((len(steps), N_CELLS))
+    count_along(memory.best, memory.scores, memory.weights, steps, stride, centre, counts)
+    return memory, {"counts": counts, "weight": memory.weights[::stride].sum()}
+
+
+@without_rows
+def top_slopes_on_line(
+    block: int, memory: AllPairsMemory, loss: CutPairLoss, steps: np.ndarray, stride: int, centre: float,
+    boundaries: np.ndarray, fractions: np.ndarray, anchors: tuple[np.ndarray, ...],
+) -> tuple[AllPairsMemory, Summary]:  # fmt: skip
+    """Return the derivative of the loss over the rows in or above each step's boundary cell."""
+    slopes, n = np.zeros(len(steps)), len(memory.best)
+    which, weights = np.empty(n, dtype=np.int64), np.empty(n)
+    for k in range(len(steps)):
+        found = top_at_step(
+            memory.best, memory.scores, memory.weights, steps[k], stride, centre, boundaries[k], fractions[k], which,
+            weights,
+        )  # fmt: skip
+        start, end = memory.best[which[:found]], memory.scores[which[:found]]
+        one, of_step = slice(k, k + 1), tuple(part[k : k + 1] for part in anchors)
+        loss.add_slopes_along(start, end, weights[:found], steps[one], 1, of_step, slopes[one])
+    return memory, {"slopes": slopes}
+
+
+# ---- rounds: run by the client ----------------------------------------------------------------------------------------
+
+
+def top_pairs(blocks: Blocks, lam: float, start: np.ndarray | None = None, *, share: TopShare) -> Iterator[Round]:
+    """Solve by cutting planes over the pairs of the highest-scoring negatives.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        Both classes must be there.
+    lam : float
+    start : ndarray of shape (n_features,), optional
+        By default the solution over a sample; zero for small data and for a small lam.
+    share : TopShare
+
+    Yields
+    ------
+    Round
+        The best weights so far, their exact objective, the best bound so far.
+    """
+    passes, part = 0, share.weight(blocks) / blocks.weight_neg
+
+    def on_sample(drawn: Block) -> Iterator[Round] | None:
+        # So much smaller is the sample of the negatives that count.
+        too_noisy = lam < LEAST_NOISE * sample.noise(drawn) / part
+        return None if too_noisy else top_pairs(LocalBlocks([drawn]), lam, share=TopShare(part))
+
+    if start is None:
+        last, passes = sample.solve_on_sample(blocks, on_sample, NEAR)
+        start = None if last is None else last.w
+    for state in TopPairs(blocks, start, share=share).rounds(lam):
+        yield replace(state, passes=passes + state.passes)
+
+
+def top_pairs_l1(blocks: Blocks, lam: float, start: np.ndarray | None = None, *, share: TopShare) -> Iterator[Round]:
+    """Solve with an L1 penalty by proximal cutting planes; parameters and rounds are those of `top_pairs`."""
+    return TopPairsL1(blocks, start, share=share).rounds(lam)
+
+
+def part_error(blocks: Blocks, rounding: Rounding, wanted: float) -> float:
+    """Return a bound on the relative error of the weight of the negatives that count.
+
+    Where rows have weights, the sum of those above the boundary is rounded, and decides how much of those at it counts.
+    """
+    return (rounding.over_rows if blocks.has_weights else EPS) * blocks.weight_neg / wanted
+
+
+class TopPairs(AllPairs):
+    """`AllPairs` for the highest-scoring negatives.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        Both classes must be there.
+    start : ndarray of shape (n_features,) or None
+        Zero by default.
+    loss : CutPairLoss, default=HINGE
+        Falling with the margin, so that the negatives of the highest scores have the largest sums.
+    share : TopShare
+
+    Attributes
+    ----------
+    wanted : float
+        The weight of the negatives that count: q.
+    """
+
+    def __init__(self, blocks: Blocks, start: np.ndarray | None, loss: CutPairLoss = HINGE, *, share: TopShare):
+        self.wanted = share.weight(blocks)
+        self._part = self.wanted / blocks.weight_neg
+        super().__init__(blocks, start, loss)
+        self.mass = blocks.weight_pos * self.wanted
+        self._n_others = blocks.n_pos + blocks.n_neg - len(self.weights)
+        self.part_error = part_error(blocks, self.rounding, self.wanted)
+        self._threshold = Threshold(0.0, 1.0)
+
+    def groups_of(self, blocks: Blocks) -> int:
+        """Return 1: a group's own combination has its own parts u of the rows.
+
+        The parts of one combination of cuts, each with a sum of q, again have a sum of q. Parts that several groups take from
+        different rounds may together have a larger sum, and then the bound is none.
+        """
+        return 1
+
+    @property
+    def negatives_are_anchors(self) -> bool:
+        """Whether the negatives are the smaller class, whose scores the client has; else they are in the blocks."""
+        return self.sign < 0
+
+    @property
+    def primal_error(self) -> float:
+        """A bound on the rounding error of `primal`, with that of the parts of the rows at the boundary."""
+        largest = 1.0 + self.best_loss + 2.0 * self.rounding.reach(self.w)
+        return super().primal_error + self.part_error * largest
+
+    def dual_error(self, w: np.ndarray) -> float:
+        """Return a bound on the rounding error of the bundle's bound; dual variables with too large a sum are scaled down."""
+        return super().dual_error(w) + self.part_error * self.bundle.height
+
+    def counting_weights(self, scores: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return what the anchors weigh at these scores: where they are negatives, only the highest-scoring ones count."""
+        if not self.negatives_are_anchors:
+            return weights
+        # Scores are mirrored. Of some of the anchors, the same share counts.
+        wanted = self.wanted if len(weights) == len(self.weights) else self._part * float(weights.sum())
+        return weights * threshold_of(-scores, weights, wanted).parts(-scores)
+
+    def cut_at(self, step: float, anchors: Anchors) -> Summary:
+        """Let the blocks take a cut at a step of the way, over the highest-scoring negatives."""
+        if self.negatives_are_anchors:
+            return super().cut_at(step, anchors)
+        self._threshold = threshold_in_blocks(self.blocks, self._n_others, self.wanted, step)
+        return self.blocks.reduce(cut_top, self.loss, step, anchors, self._threshold)
+
+    def slopes_at_steps(self, stride: int, along: tuple[np.ndarray, ...]) -> np.ndarray:
+        """Return the derivative of the loss at `STEPS`, where the highest-scoring rows are found to a cell of scores.
+
+        The line search needs no exact derivative: its point is evaluated exactly anyway.
+        """
+        if self.negatives_are_anchors:
+            return super().slopes_at_steps(stride, along)
+        centre = self._threshold.score
+        counted = self.blocks.reduce(count_on_line, STEPS, stride, centre)
+        wanted = self._part * float(counted["weight"])
+        above = np.cumsum(counted["counts"][:, ::-1], axis=1)
+        first = np.minimum(np.array([np.searchsorted(row, wanted) for row in above]), N_CELLS - 1)
+        last, rows = above[np.arange(len(STEPS)), first], np.arange(len(STEPS))
+        inside = counted["counts"][rows, N_CELLS - 1 - first]
+        fractions = np.where(inside > 0.0, (wanted - last + inside) / np.where(inside > 0.0, inside, 1.0), 1.0)
+        found = self.blocks.reduce(
+            top_slopes_on_line,
+            self.loss,
+            STEPS,
+            stride,
+            centre,
+            N_CELLS - 1 - first,
+            np.clip(fractions, 0.0, 1.0),
+            along,
+        )
+        slopes: np.ndarray = found["slopes"] / wanted
+        return slopes
+
+
+class TopPairsL1(TopPairs, AllPairsL1):
+    """`TopPairs` with an L1 penalty; the parameters are the same."""
+
+    def bound_error(self, bound: float) -> float:
+        """Return a bound on the rounding error of the bundle's bound; see `dual_error`."""
+        return super().bound_error(bound) + self.part_error * bound

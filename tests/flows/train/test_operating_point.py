@@ -1,0 +1,118 @@
+"""A threshold that the training rows need for a false positive rate and the like: in the model, the metrics and the report."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from aucdist import HingeClassifier, LinkClassifier, PairwiseHingeClassifier
+from aucdist.errors import InputError
+from aucdist.metrics import operating_point, threshold_at
+from aucdist.model import load_model
+from aucdist.report.text import operating_point_text
+from flows.cv.config import load_cv
+from flows.cv.run import cross_validate
+from flows.progress.console import LineObserver
+from flows.run_folder.scores import read_scores
+from flows.train import run as pipeline
+from flows.train.config import load_train
+
+QUICK = ["cluster=none", "blocks=2", "model.tol=0.05", "model.lam=0.01", "model.max_fpr=0.1"]
+
+
+def run(output: Path, *settings: str) -> dict[str, Any]:
+    return pipeline.train(load_train("digits", [*QUICK, *settings], str(output)), LineObserver(lambda text: None))
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return run(tmp_path_factory.mktemp("runs"), "operating_point={fpr: 0.01}")
+
+
+def test_metrics_are_those_of_the_test_rows(found: dict[str, Any]) -> None:
+    table = read_scores(found["run"])
+    point, expected = (
+        found["operating_point"],
+        operating_point(table["y"], table["score"], found["operating_point"]["threshold"]),
+    )
+    assert (point["wanted"], point["rows"]) == ({"fpr": 0.01}, "test")
+    for name in ("recall", "fpr", "precision", "alerts"):
+        estimate = getattr(expected, name)
+        assert point[name]["value"] == pytest.approx(estimate.value)
+        assert point[name]["interval"] == pytest.approx([estimate.low, estimate.high])
+    assert json.loads((Path(found["run"]) / "metrics.json").read_text())["threshold"] == point["threshold"]
+
+
+def test_saved_model_flags_so_many_training_rows(tmp_path: Path) -> None:
+    result = run(tmp_path, "data.test=null", "operating_point={alerts: 0.05}")
+    X, _ = load_digits(return_X_y=True)
+    flagged = int((load_model(f"{result['run']}/model").predict(X) == 1).sum())
+    assert 0.045 * len(X) < flagged <= 0.05 * len(X)
+    assert result["operating_point"]["rows"] == "training"
+    assert result["operating_point"]["alerts"]["value"] == pytest.approx(flagged / len(X))
+
+
+def test_report_begins_with_what_the_user_asked_for(found: dict[str, Any]) -> None:
+    page = (Path(found["run"]) / "report.html").read_text()
+    first = page.split('class="verdict card">')[1].split("<p>")[1]
+    point = found["operating_point"]
+    assert first.startswith("At one false alarm in 100 negatives it finds ")
+    assert f"{100 * point['recall']['value']:.2g} of 100 positives (95 %:" in first
+    assert "trained up to here" in page
+
+
+@pytest.mark.parametrize(
+    ("wanted", "start"),
+    [
+        (
+            {"fpr": 0.001},
+            "At one false alarm in 1,000 negatives it finds 67 of 100 positives (95 %: 61 to 72); of 100 alarms 40 ",
+        ),
+        ({"fpr": 0.0015}, "At 1.5 false alarms in 1,000 negatives it"),
+        ({"alerts": 0.01}, "At one alarm in 100 rows it"),
+        ({"precision": 0.9}, "Where 90 of 100 alarms are to be right it"),
+        ({"recall": 0.995}, "Where 99.5 of 100 positives are to be found it"),
+    ],
+)
+def test_sentence(wanted: dict[str, float], start: str) -> None:
+    point = {
+        "wanted": wanted, "recall": {"value": 0.6712, "interval": [0.61, 0.72]},
+        "precision": {"value": 0.4, "interval": None}, "alerts": {"value": 0.02, "interval": None},
+    }  # fmt: skip
+    assert operating_point_text(point).startswith(start)
+    assert operating_point_text(point | {"alerts": {"value": 0}}).endswith("; there is no alarm.")
+
+
+@pytest.mark.parametrize("given", ["{}", "{fpr: 0.1, recall: 0.5}", "{fpr: 2}", "{fprs: 0.1}"])
+def test_what_is_refused(given: str) -> None:
+    with pytest.raises(InputError, match="operating_point"):
+        load_train("digits", [f"operating_point={given}"])
+
+
+@pytest.mark.parametrize(
+    "model", [PairwiseHingeClassifier(calibration="logit"), LinkClassifier(), HingeClassifier(lam=0.01)]
+)
+def test_set_threshold_keeps_ranking_and_probabilities(model: Any) -> None:
+    X, digit = load_digits(return_X_y=True)
+    y = np.where(digit == 8, 1, -1)
+    model.fit(X / 16, y)
+    before = model.predict_proba(X / 16) if hasattr(model, "predict_proba") else None
+    model.set_threshold(threshold_at(y, X / 16 @ model.coef_[0], fpr=0.005))
+    flagged = model.predict(X / 16) == 1
+    assert 0.0 < flagged[y < 0].mean() <= 0.005
+    if before is not None:
+        np.testing.assert_allclose(model.predict_proba(X / 16), before, atol=1e-12)
+
+
+@pytest.mark.parametrize("metric", ["partial_auc", "recall_at_fpr"])
+def test_search_chooses_by_the_top(tmp_path: Path, metric: str) -> None:
+    settings = [
+        "cluster=none", "folds.repeats=1", "folds.number=2", "nested=2", "rule=one-se", "model.tol=0.05", "grid.lam=[1.0, 0.01]",
+        f"metric={metric}", "max_fpr=0.05",
+    ]  # fmt: skip
+    result = cross_validate(load_cv("digits", settings, str(tmp_path)), LineObserver(lambda text: None))
+    assert result["metric"] == f"{metric}@0.05"
+    assert all(0.0 < value <= 1.0 for row in result["table"] for value in row["folds"])

@@ -1,0 +1,68 @@
+"""Cells of scores: their order is that of the scores, and their counts are those of plain Python."""
+
+import numpy as np
+import pytest
+
+from aucdist.kernels.top import BITS, N_CELLS, cell_around, count_along, count_keys, key, keys, top_at_step
+
+pytestmark = pytest.mark.nojit
+
+EXTREMES = np.array([-np.inf, -1e308, -1.0, -5e-324, -0.0, 0.0, 5e-324, 1.0, 1.0 + 2**-52, 1e308, np.inf])
+
+
+def scores(n=200, seed=0):
+    r = np.random.default_rng(seed)
+    return np.concatenate([EXTREMES[1:-1], r.normal(size=n), r.integers(-3, 4, n) / 3.0, 1e3 * r.normal(size=9)])
+
+
+def test_keys_have_the_order_of_the_scores():
+    found = np.empty(len(EXTREMES), dtype=np.int64)
+    keys(EXTREMES, found)
+    assert found.tolist() == [key(s) for s in EXTREMES]
+    assert key(-0.0) == key(0.0) == 0
+    distinct = np.delete(found, 5)
+    assert (np.diff(distinct.astype(object)) > 0).all()
+
+
+def test_counts_of_every_level_are_those_of_plain_python():
+    s = scores()
+    weights = np.random.default_rng(1).random(len(s))
+    s_key = [int(key(v)) for v in s]
+    prefix = 0
+    for shift in (48, 32, 16, 0):
+        weight, rows = np.zeros(2**BITS), np.zeros(2**BITS)
+        count_keys(s, weights, prefix, shift, weight, rows)
+        inside = [o for o, k in enumerate(s_key) if shift == 48 or k >> (shift + BITS) == prefix]
+        assert rows.sum() == len(inside)
+        for o in inside:
+            cell = (s_key[o] >> shift) + 2**15 if shift == 48 else (s_key[o] >> shift) % 2**BITS
+            alike = [p for p in inside if s_key[p] >> shift == s_key[o] >> shift]
+            assert rows[cell] == len(alike)
+            assert weight[cell] == pytest.approx(weights[alike].sum())
+        prefix = int(key(1.0 / 3.0)) >> shift
+    assert rows.max() > 20  # rows of equal scores: one third occurs often
+
+
+def test_cells_around_never_fall_as_the_difference_rises():
+    differences = np.sort(np.concatenate([scores(), np.linspace(-2, 2, 101)]))
+    cells = [cell_around(d) for d in differences]
+    assert (np.diff(cells) >= 0).all()
+    assert cells[0] == 0
+    assert cells[-1] == N_CELLS - 1
+    assert cell_around(1.0) - cell_around(0.5) == 16
+
+
+def test_top_at_step_weighs_what_was_counted():
+    r = np.random.default_rng(3)
+    start, end, weights, steps = r.normal(size=90), r.normal(size=90), r.random(90), np.array([0.0, 0.4, 1.3])
+    counts = np.zeros((3, N_CELLS))
+    count_along(start, end, weights, steps, 2, 0.1, counts)
+    for k, step in enumerate(steps):
+        cells = np.array([cell_around(v) for v in start[::2] + step * (end[::2] - start[::2]) - 0.1])
+        np.testing.assert_allclose(counts[k], np.bincount(cells, weights[::2], minlength=N_CELLS))
+        boundary = int(cells[7])
+        which, out = np.empty(90, dtype=np.int64), np.empty(90)
+        n = top_at_step(start, end, weights, step, 2, 0.1, boundary, 0.25, which, out)
+        np.testing.assert_array_equal(which[:n], 2 * np.flatnonzero(cells >= boundary))
+        parts = np.where(cells > boundary, 1.0, 0.25)[cells >= boundary]
+        np.testing.assert_allclose(out[:n], parts * weights[::2][cells >= boundary])

@@ -1,0 +1,159 @@
+"""The pairwise hinge over the highest-scoring negatives against subsets, programmes of other people, and plain Python."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from support.oracle import pairwise_objective
+from support.small_sets import blocks_of, small
+from support.top_optima import top_hinge, top_hinge_by_subsets, top_optimum, top_optimum_l1
+
+from aucdist.errors import InputError
+from aucdist.solvers.base import Status, solve
+from aucdist.solvers.pairs import top
+from aucdist.solvers.pairs.all_pairs import all_pairs
+from aucdist.solvers.pairs.top import Threshold, TopShare, threshold_in_blocks, threshold_of
+from aucdist.solvers.pairs.top_pairs import TopPairs, top_pairs, top_pairs_l1
+
+N_PROBLEMS = 300
+
+
+def objective(w, X, y, lam, wanted, weight=None):
+    return 0.5 * lam * float(w @ w) + top_hinge(X @ w, y, wanted, weight)
+
+
+def random_problem(seed):
+    """Return rows with ties and weights, either class smaller, a share and a lam."""
+    r = np.random.default_rng(seed)
+    n_pos, n_neg = r.integers(1, 8, 2)
+    d = int(r.integers(1, 4))
+    X = r.normal(size=(n_pos + n_neg, d)) if r.random() < 0.5 else 1.0 * r.integers(-2, 3, (n_pos + n_neg, d))
+    y = np.repeat([1, -1], [n_pos, n_neg])
+    X[y > 0] += r.random()
+    weight = 1.0 * r.integers(1, 4, len(y)) if r.random() < 0.5 else np.ones(len(y))
+    return X, y, weight, TopShare(float(r.choice([0.1, 0.3, 0.5, 1.0]))), 10.0 ** r.uniform(-2, 0)
+
+
+@pytest.mark.parametrize("part", range(6))
+def test_random_problems_against_a_quadratic_programme(part):
+    for seed in range(part, N_PROBLEMS, 6):
+        X, y, weight, share, lam = random_problem(seed)
+        wanted = share.max_fpr * weight[y < 0].sum()
+        best = top_optimum(X, y, lam, wanted, weight)
+        blocks = blocks_of(X, y, 1 + seed % 2, weight)
+        found = solve(top_pairs(blocks, lam, share=share), tol=1e-8, max_passes=1000)
+        c = found.certificate
+        assert c.primal == pytest.approx(objective(found.w, X, y, lam, wanted, weight), rel=1e-10)
+        assert c.primal == pytest.approx(best, rel=1e-6, abs=5e-8), seed
+        assert c.dual <= best * (1 + 1e-7) + 5e-8, seed
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_l1_against_a_linear_programme(seed):
+    X, y, weight, share, lam = random_problem(seed)
+    best = top_optimum_l1(X, y, lam, share.max_fpr * weight[y < 0].sum(), weight)
+    c = solve(top_pairs_l1(blocks_of(X, y, weight=weight), lam, share=share), tol=1e-6, max_passes=1000).certificate
+    assert c.dual <= best * (1 + 1e-9)
+    assert c.primal == pytest.approx(best, rel=2e-6)
+
+
+@pytest.mark.parametrize("classes", [(4, 56), (56, 4)])
+def test_sixty_rows(classes):
+    X, y = small(*classes, seed=3)
+    best = top_optimum(X, y, 1e-2, 0.2 * classes[1])
+    c = solve(top_pairs(blocks_of(X, y, 4), 1e-2, share=TopShare(0.2)), tol=1e-7, max_passes=2000).certificate
+    assert c.status is Status.CONVERGED
+    assert c.primal == pytest.approx(best, rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("n_neg", [4, 9])  # the larger class, and the smaller one
+def test_value_is_the_largest_over_subsets(seed, n_neg):
+    r = np.random.default_rng(seed)
+    X, y = 1.0 * r.integers(-2, 3, (n_neg + 6, 2)), np.repeat([-1, 1], [n_neg, 6])
+    w, k = r.normal(size=2), int(r.integers(1, n_neg))
+    first = next(top_pairs(blocks_of(X, y, 2), 0.1, w, share=TopShare(max_false_positives=k)))
+    assert first.primal == pytest.approx(0.05 * w @ w + top_hinge_by_subsets(X @ w, y, k), rel=1e-12)
+
+
+@pytest.mark.parametrize(("n_pos", "n_neg"), [(5, 24), (24, 5)])
+def test_every_round_is_certified(n_pos, n_neg):
+    X, y = small(n_pos, n_neg)
+    best, bounds = top_optimum(X, y, 1e-2, 0.25 * n_neg), []
+    for state in itertools.islice(top_pairs(blocks_of(X, y, 3), 1e-2, share=TopShare(0.25)), 60):
+        assert state.primal == pytest.approx(objective(state.w, X, y, 1e-2, 0.25 * n_neg), rel=1e-10)
+        assert state.dual <= best * (1 + 1e-7)
+        bounds.append(state.dual)
+    assert (np.diff(bounds) >= 0).all()
+    assert state.primal - state.dual <= 1e-5 * state.primal
+
+
+def test_whole_share_is_all_pairs():
+    X, y = small(12, 50)
+    one = solve(top_pairs(blocks_of(X, y), 1e-2, share=TopShare(1.0)), tol=1e-7, max_passes=500)
+    other = solve(all_pairs(blocks_of(X, y), 1e-2), tol=1e-7, max_passes=500)
+    np.testing.assert_allclose(one.w, other.w, rtol=1e-3)
+    assert one.certificate.primal == pytest.approx(pairwise_objective(one.w, X, y, 1e-2), rel=1e-10)
+
+
+def test_weight_two_is_two_rows():
+    X, y = small(5, 14)
+    weight = np.random.default_rng(2).integers(1, 4, len(y))
+    again = np.repeat(np.arange(len(y)), weight)
+    share = TopShare(max_false_positives=5)
+    one, other = (
+        solve(top_pairs(blocks, 1e-2, share=share), tol=1e-8, max_passes=900)
+        for blocks in (blocks_of(X, y, weight=weight), blocks_of(X[again], y[again]))
+    )
+    assert one.certificate.primal == pytest.approx(other.certificate.primal, rel=1e-7)
+
+
+def test_sparse_is_dense():
+    X, y = small(d=6)
+    X[np.abs(X) < 0.5] = 0.0
+    one, other = (
+        solve(top_pairs(blocks_of(rows, y), 1e-2, share=TopShare(0.3)), tol=1e-6, max_passes=900)
+        for rows in (X, sp.csr_array(X))
+    )
+    np.testing.assert_allclose(one.w, other.w, rtol=1e-6, atol=1e-9)
+
+
+def test_path_reuses_the_cuts_and_stays_certified():
+    X, y = small(5, 20)
+    lams, blocks, share = [1.0, 1e-1, 1e-2], blocks_of(X, y, 2), TopShare(0.25)
+    path = TopPairs(blocks, None, share=share)
+    warm = [solve(path.rounds(lam), tol=1e-6, max_passes=900) for lam in lams]
+    for lam, found in zip(lams, warm, strict=True):
+        assert found.certificate.status is Status.CONVERGED
+        assert found.certificate.primal == pytest.approx(top_optimum(X, y, lam, 5.0), rel=2e-6)
+
+
+@pytest.mark.parametrize("most", [0, 1, 5, 10**6])
+@pytest.mark.parametrize("tied", [False, True])
+def test_threshold_in_blocks_is_that_of_all_rows(monkeypatch, most, tied):
+    monkeypatch.setattr(top, "MOST_GATHERED", most)
+    r = np.random.default_rng(1)
+    X = r.integers(-3, 3, (70, 1)) / 7.0 if tied else r.normal(size=(70, 1))
+    y, weight = np.repeat([1, -1], [10, 60]), r.random(70)
+    problem = TopPairs(blocks_of(X, y, 3, weight), None, share=TopShare(0.5))
+    problem.score(np.array([1.7]))
+    scores, weights = 1.7 * X[10:, 0], weight[10:]
+    for wanted in (1e-9, 0.3, 5.0, 0.4 * weights.sum(), weights.sum()):
+        found = threshold_in_blocks(problem.blocks, 60, wanted)
+        assert found.score == threshold_of(scores, weights, wanted).score
+        parts = found.parts(scores)
+        assert parts @ weights == pytest.approx(wanted)
+        assert ((parts == 0) == (scores < found.score)).all()
+        assert (parts[scores > found.score] == 1).all()
+
+
+def test_rounded_sums_never_lead_beyond_a_row():
+    assert threshold_of(np.array([2.0, 1.0]), np.array([0.1, 0.2]), 0.3000001) == Threshold(1.0, 1.0)
+    assert threshold_of(np.array([2.0, 1.0]), np.array([0.0, 0.0]), 0.0).fraction == 1.0
+
+
+def test_more_false_positives_than_negatives_are_refused():
+    X, y = small(5, 9)
+    with pytest.raises(InputError, match=r"max_false_positives is 10; .* 9"):
+        next(top_pairs(blocks_of(X, y), 1e-2, share=TopShare(max_false_positives=10)))
