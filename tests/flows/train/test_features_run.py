@@ -144,6 +144,9 @@ def test_auto_takes_bins_where_no_line_parts_the_classes(folder: Path, tmp_path:
     assert "simplest feature map" in page
     assert "features: auto" in page
     assert "lam: null" in page
+    repeated = load_train(f"{result['run']}/config.yaml").model
+    assert repeated.chooses_features
+    assert repeated.lam is None
 
 
 def test_a_lam_that_is_given_is_kept_and_threads_do_not_change_a_bit(folder: Path, tmp_path: Path) -> None:
