@@ -2,10 +2,12 @@
 
 import time
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from aucdist.engine.blocks import Blocks
 from aucdist.estimators.base import BlockClassifier
@@ -15,7 +17,7 @@ from aucdist.report.text import parameters_text, value_text
 from aucdist.search.candidates import LAMS, auto_grid, candidates
 from aucdist.search.choice import Result, Row, Rule, choose, interval
 from aucdist.search.fold import score_path
-from aucdist.search.grid import points_of
+from aucdist.search.grid import Point, points_of
 from aucdist.search.masked import MaskedBlocks
 from aucdist.search.schedule import Job, run_schedules, search_schedule
 from aucdist.search.splits import Folds
@@ -27,6 +29,8 @@ from flows.rows.base import Rows
 
 MOST_FOLDS, SEED, METRIC = 5, 0, "auc"
 RULE: Rule = "simplest"
+LEAST_TOL = 1e-2
+"""Fits of the folds end at this relative gap, or at that of the model if it is wider: maps differ by more."""
 
 
 @dataclass(frozen=True)
@@ -69,26 +73,17 @@ def choose_features(
     RunError
         If every fit failed.
     """
-    start, estimator = time.perf_counter(), model.built
+    start, estimator = time.perf_counter(), clone(model.built)
     if "random_state" in estimator.get_params() and estimator.random_state is None:
-        estimator = ModelConfig(**{**model.model_dump(exclude_unset=True), "random_state": SEED}).built
+        estimator.set_params(random_state=SEED)
     maps = candidates(estimator, n_pos=blocks.n_pos, n_neg=blocks.n_neg, n_features=blocks.n_features, missing=missing)
     lams = LAMS if model.lam is None else [model.lam]
     points = points_of(estimator, auto_grid(maps, lams if "lam" in estimator.get_params() else None))
     row_id, y = rows.row_ids_and_labels(workers.parallel_map())
     folds = Folds(row_id, y, max(2, min(MOST_FOLDS, blocks.n_pos, blocks.n_neg)), seed=SEED)
     folds.check()
-    measure, n_jobs = find_measure(METRIC), 0
-
-    def answer(jobs: list[Job]) -> list[list[Result]]:
-        nonlocal n_jobs
-        n_jobs, results = len(jobs), []
-        for done, job in enumerate(jobs, 1):
-            results.append(_results(estimator, job, blocks, folds))
-            observer.tasks(Tasks(done, n_jobs, 0, f"features {value_text(job.points[0]['features'])}", None))
-        return results
-
-    (table,) = run_schedules([search_schedule(estimator, points, folds.outer(), measure)], answer)
+    table, n_jobs = try_settings(estimator, points, blocks, folds, observer)
+    measure = find_measure(METRIC)
     chosen = table[choose(table, measure, RULE)]
     sizes = [folds.sizes(fold) for fold in folds.outer()]
     share = float(np.mean([held_out / n_train for n_train, held_out in sizes]))
@@ -101,6 +96,42 @@ def choose_features(
         "seconds": time.perf_counter() - start,
     }
     return FeatureChoice(model.with_parameters(chosen.parameters), jsonable(search))
+
+
+def try_settings(
+    estimator: BlockClassifier, points: Sequence[Point], blocks: Blocks, folds: Folds, observer: RunObserver
+) -> tuple[list[Row], int]:
+    """Fit settings on the training rows of each fold and score them on its other rows.
+
+    Parameters
+    ----------
+    estimator : BlockClassifier
+    points : sequence of dict
+        Settings, as `aucdist.search.grid.points_of` returns them.
+    blocks : Blocks
+        All rows; rows outside a fold get weight 0.
+    folds : Folds
+    observer : RunObserver
+        Is called after each task.
+
+    Returns
+    -------
+    table : list of Row
+        For each point.
+    n_tasks : int
+    """
+    n_tasks = 0
+
+    def answer(jobs: list[Job]) -> list[list[Result]]:
+        nonlocal n_tasks
+        n_tasks, results = len(jobs), []
+        for done, job in enumerate(jobs, 1):
+            results.append(_results(estimator, job, blocks, folds))
+            observer.tasks(Tasks(done, n_tasks, 0, f"features {value_text(job.points[0].get('features'))}", None))
+        return results
+
+    (table,) = run_schedules([search_schedule(estimator, points, folds.outer(), find_measure(METRIC))], answer)
+    return table, n_tasks
 
 
 def _results(estimator: BlockClassifier, job: Job, blocks: Blocks, folds: Folds) -> list[Result]:

@@ -144,6 +144,9 @@ def test_auto_takes_bins_where_no_line_parts_the_classes(folder: Path, tmp_path:
     assert "simplest feature map" in page
     assert "features: auto" in page
     assert "lam: null" in page
+    repeated = load_train(f"{result['run']}/config.yaml").model
+    assert repeated.chooses_features
+    assert repeated.lam is None
 
 
 def test_a_lam_that_is_given_is_kept_and_threads_do_not_change_a_bit(folder: Path, tmp_path: Path) -> None:
@@ -173,3 +176,58 @@ def test_cv_tries_the_same_maps_in_its_grid_and_masks_give_the_same_table(folder
     assert load_model(f"{copies['run']}/model").about["parameters"]["features"] == copies["best"]["features"]
     with pytest.raises(InputError, match="either `features: auto` or values of `features`"):
         search("tasks", "grid.features=[bins]")
+
+
+# ---- resumed, direct, folds ---------------------------------------------------------------------------------------------
+
+
+class Lost(Exception):
+    pass
+
+
+class LosesTheRun(LineObserver):
+    """Ends a run after some rounds of its fit."""
+
+    def __init__(self, after: int):
+        super().__init__(lambda text: None)
+        self._left = after
+
+    def round(self, record: Any, tol: float) -> None:
+        self._left -= 1
+        if self._left == 0:
+            raise Lost
+
+
+@pytest.mark.filterwarnings("ignore:pairs=")
+@pytest.mark.parametrize("features", [json.dumps(BINS), "auto"])
+def test_a_run_that_was_lost_resumes_with_the_same_bits(folder: Path, tmp_path: Path, features: str) -> None:
+    settings = (f"model.features={features}", "model.tol=1e-4")
+    whole = train(folder, tmp_path / "whole", *settings)
+    assert whole["passes"] > 8
+    config = load_train(str(folder / "train.yaml"), [*settings, "checkpoint.rounds=2"], str(tmp_path / "lost"))
+    with pytest.raises(Lost):
+        pipeline.train(config, LosesTheRun(7))
+    lines: list[str] = []
+    resumed = pipeline.train(config, LineObserver(lines.append))
+    assert any("resume" in line for line in lines), lines
+    assert bits(resumed) == bits(whole)
+    assert resumed["certificate"] == whole["certificate"]
+
+
+def test_the_workers_may_read_the_files_themselves(folder: Path, tmp_path: Path) -> None:
+    found = train(folder, tmp_path, "data.direct=true", "model.features={map: bins, bins: 8}")
+    assert found["metrics"]["train_auc"] > 0.9
+
+
+def test_folds_keep_missing_values_and_masks_give_the_same_table(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "cv.yaml").write_text(
+        (folder / "train.yaml").read_text() + "grid: {features: [{map: bins, bins: 4}, bins]}\nfolds: {number: 2}\n"
+    )
+    tables = []
+    for place in ("tasks", "masks"):
+        config = load_cv(str(tmp_path / "cv.yaml"), [f"placement={place}", "rule=simplest"], str(tmp_path / place))
+        tables.append([row["folds"] for row in cross_validate(config, LineObserver(lambda text: None))["table"]])
+    assert tables[0] == tables[1]
+    assert tables[0][0] != tables[0][1]
+    with pytest.raises(InputError, match="not None"):
+        load_cv(str(tmp_path / "cv.yaml"), ["grid.features=[bins, null]"], None)
