@@ -18,11 +18,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from aucdist.data.checked import CHECKED, Sha256, parse_any, parse_checked
-from aucdist.data.dataset import Schema
 from aucdist.data.shards.block_reader import BlockReader, ParallelMap, fingerprint_of, open_reader, parse_reader
 from aucdist.data.shards.manifest import below, read_manifest
 from aucdist.data.sources.redaction import redacted, restored, secret_urls
-from aucdist.data.sources.source import Source
+from aucdist.data.sources.source import Source, parse_source
 from aucdist.data.storage import files
 from aucdist.data.storage.arrow_files import absolute, opened
 from aucdist.errors import InputError
@@ -99,9 +98,9 @@ def begin(
     """
     model, output = absolute(model), absolute(output)
     loaded = load_model(model)
-    source = to_score(source, loaded.schema)
+    source = to_score(source, loaded)
     digests = [hashlib.sha256(files.read_bytes(below(model, file))).hexdigest() for file in (WEIGHTS, ABOUT)]
-    manifest = read_manifest(files.locate(str(source.source))).url if source.format_of().is_sharded else None
+    manifest = read_manifest(files.require(str(source.source))).url if source.format_of().is_sharded else None
     key = hashlib.sha256(json.dumps([digests, fingerprint_of(source), manifest, n_parts]).encode()).hexdigest()
     urls = secret_urls(source, model, manifest or "")
     url = below(output, BEGUN)
@@ -120,16 +119,21 @@ def begin(
     return _written(Scoring(model, output, key, reader, urls))
 
 
-def to_score(source: Source, schema: Schema) -> Source:
-    """Return the source without its label, and with the columns of the model where the format has named columns.
+def to_score(source: Source, model: LinearModel) -> Source:
+    """Return the source as the model's training rows were read, but for the keys that it gives itself, and without a label.
 
     Raises
     ------
     InputError
-        If the features of the model have names that rows of this format cannot have.
+        If the features of the model have names that rows of this format cannot have, or if keys do not go together.
     """
-    changes = source.format_of().for_scoring(source, schema)
-    return source.model_copy(update={"classes": None, "features": None} | changes)
+    of = source.format_of()
+    given = source.model_dump(include=source.model_fields_set)
+    rules = {key: value for key, value in model.reading.items() if key in of.fields and key not in given}
+    if given.get("header"):
+        rules.pop("columns", None)  # those of files without a header
+    read = parse_source(rules | given, f"{files.shown(str(source.source))}, read as the model says", labelled=False)
+    return read.model_copy(update={"classes": None, "features": None} | of.for_scoring(read, model.schema))
 
 
 def _same_files(reader: BlockReader, source: Source, manifest: str | None) -> BlockReader | None:
@@ -217,7 +221,14 @@ def finish(scoring: Scoring, parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
     scoring : Scoring
     parts : sequence of dict
         What `score_part` returned of each.
+
+    Returns
+    -------
+    dict
+        ``output``, ``rows``, ``parts``; ``missing`` and ``unknown``: missing values, and categories that the training rows did
+        not have, of the columns that have some.
     """
-    done = {"output": files.shown(scoring.output), "rows": sum(part["rows"] for part in parts), "parts": len(parts)}
+    done: dict[str, Any] = {"output": files.shown(scoring.output), "rows": sum(part["rows"] for part in parts)}
+    done |= {"parts": len(parts), "missing": scoring.reader.missing, "unknown": scoring.reader.unknown}
     files.write_bytes(below(scoring.output, DONE), json.dumps(done | {"files": list(parts)}, indent=1).encode())
     return done

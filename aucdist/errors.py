@@ -20,7 +20,7 @@ class RunError(RuntimeError):
 
 
 class ClusterLost(RunError):
-    """The cluster that a run worked on is gone, or can no longer be reached: the work may be begun again on another."""
+    """The cluster that a run worked on is gone, or can no longer be reached: the work can start again on another."""
 
 
 def unknown(kind: str, name: object, allowed: Iterable[object]) -> InputError:

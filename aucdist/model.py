@@ -3,7 +3,7 @@
 import hashlib
 import io
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
@@ -48,6 +48,8 @@ class LinearModel:
         From scores to probabilities, where the model has them.
     feature_map : FittedMap or None
         What the encoded features go through before the weights apply.
+    reading : dict
+        The keys of the training data's source that say how other files with these features are read; empty in older models.
     """
 
     coef: np.ndarray
@@ -57,6 +59,7 @@ class LinearModel:
     about: dict[str, Any]
     probability: ProbabilityMap | None = None
     feature_map: "FittedMap | None" = None
+    reading: dict[str, Any] = field(default_factory=dict)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the scores of rows; higher means more likely positive, and above zero means called positive.
@@ -75,8 +78,8 @@ class LinearModel:
         InputError
             If X has another number of features, or if a score is not finite.
         """
-        block = self._encoded(X)
         with np.errstate(over="ignore", invalid="ignore"):
+            block = self._encoded(X)
             if self.feature_map is None:
                 scores: np.ndarray = block.X @ self.coef + self.intercept
             else:
@@ -139,7 +142,10 @@ class LinearModel:
             If the model gives no probabilities, or X has another number of features.
         """
         if self.probability is None:
-            raise InputError("this model gives no probabilities: fit it with calibration, or a LinkClassifier")
+            raise InputError(
+                "this model gives no probabilities: fit it with calibration='logit', or fit a LinkClassifier "
+                "(`model: {calibration: logit}` or `model: {estimator: LinkClassifier}` in a YAML file)"
+            )
         return self.probability(self.decision_function(X))
 
 
@@ -153,6 +159,7 @@ def save_model(
     about: dict[str, Any],
     probability: ProbabilityMap | None = None,
     feature_map: "FittedMap | None" = None,
+    reading: dict[str, Any] | None = None,
 ) -> None:
     """Write a model into a folder.
 
@@ -160,8 +167,8 @@ def save_model(
     ----------
     url : str
         The folder, a path or an fsspec URL; made if need be.
-    coef, intercept, schema, preprocessor, about, probability, feature_map
-        As the attributes of `LinearModel`; `about` in types of JSON.
+    coef, intercept, schema, preprocessor, about, probability, feature_map, reading
+        As the attributes of `LinearModel`; `about` and `reading` in types of JSON.
     """
     buffer = io.BytesIO()
     np.save(buffer, np.ascontiguousarray(coef, dtype=np.float64), allow_pickle=False)
@@ -175,6 +182,8 @@ def save_model(
         "about": about,
         "probability": None if probability is None else probability.to_json(),
     }
+    if reading:
+        content["reading"] = reading
     if feature_map is not None:
         from aucdist.maps.state import map_to_bytes
 
@@ -239,7 +248,9 @@ def load_model(url: str) -> LinearModel:
     except (KeyError, TypeError, ValueError, AttributeError) as e:
         reason = str(e) if isinstance(e, InputError) else f"{type(e).__name__}: {e}"
         raise InputError(f"{about} is damaged: {reason}") from None
-    return LinearModel(coef, content.intercept, content.schema_, preprocessor, content.about, probability, feature_map)
+    return LinearModel(
+        coef, content.intercept, content.schema_, preprocessor, content.about, probability, feature_map, content.reading
+    )  # fmt: skip
 
 
 class _Version(BaseModel):
@@ -298,6 +309,7 @@ class _ModelFile(BaseModel):
     about: dict[str, Any]
     probability: _LinkMap | _IsotonicMap | None = Field(None, discriminator="kind")
     features_sha256: Sha256 | None = None
+    reading: dict[str, Any] = Field(default_factory=dict)
 
 
 def _read_map(url: str, sha256: str, n_features: int) -> "FittedMap":

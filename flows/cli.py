@@ -11,6 +11,8 @@ from flows.command import OK, TERMINATED, Command, report_errors
 from flows.compare import command as compare
 from flows.cv import command as cv
 from flows.data import command as data
+from flows.explain import command as explain
+from flows.init import command as init
 from flows.reproduce import command as reproduce
 from flows.score import command as score
 from flows.shard import command as shard
@@ -19,6 +21,7 @@ from flows.train import command as train
 from flows.up import command as up
 
 COMMANDS: tuple[Command, ...] = (
+    init.COMMAND,
     train.COMMAND,
     cv.COMMAND,
     compare.COMMAND,
@@ -26,6 +29,7 @@ COMMANDS: tuple[Command, ...] = (
     bench.COMMAND,
     shard.COMMAND,
     score.COMMAND,
+    explain.COMMAND,
     simulate.COMMAND,
     up.COMMAND,
     data.COMMAND,

@@ -82,7 +82,10 @@ def problem(seed):
     if rng.random() < 0.3:
         X[rng.random((n, d)) < 0.6] = 0.0
     X = X.astype(np.float32 if rng.random() < 0.3 else np.float64)
-    score = (X - X.mean(axis=0)) @ (rng.normal(size=d) / (np.ptp(X, axis=0) + 1e-300))
+    ranges = np.ptp(X, axis=0).astype(np.float64)
+    score = (X - X.mean(axis=0)) @ (
+        rng.normal(size=d) / np.where(ranges > 0.0, ranges, np.inf)
+    )  # constant columns say nothing
     score = score + (0.0 if rng.random() < 0.3 else rng.normal(size=n) * np.ptp(score))  # separable or not
     n_pos = 1 if rng.random() < 0.2 else int(rng.integers(1, n - 1))
     y = np.full(n, -1)

@@ -167,7 +167,7 @@ def test_a_folder_belongs_to_one_model_and_one_version_of_the_data(tmp_path, tab
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("a,kind\n1,tcp\n", "unknown column in `keep` 'b'"),
+        ("a,kind\n1,tcp\n", "new.csv lacks column 'b', which the model needs; it has: a, kind"),
         ("a,kind,b\n1,tcp,x\n", "line 2, column 'b': 'x' is not a number"),
         ("a,kind,b\n1,tcp,1\n1,ftp,1\n", "line 3, column 'kind': unknown category 'ftp'; known: icmp, tcp, udp"),
         ("a,kind,b\n", "has no rows"),
@@ -239,3 +239,75 @@ def test_notes_of_a_scoring_that_are_damaged_or_planted(tmp_path, table, change)
         begin(str(tmp_path / "model"), source, str(tmp_path / "scores"), n_parts=3)
     with pytest.raises(InputError, match=r"_scoring\.json is damaged"):
         scoring._scoring_at.__wrapped__(begun.url, begun.key, ())
+
+
+@pytest.fixture
+def with_rules(tmp_path):
+    """A model of a file without a header, with semicolons, dates, missing values and categories; and its source."""
+    lines = ["7;p;31.12.2024;no", "2;;01.01.2025;yes", ";q;;no"]
+    (tmp_path / "train.data").write_text("\n".join(lines) + "\n")
+    source = Source(
+        source=str(tmp_path / "train.data"), format="csv", header=False, columns=["a", "kind", "when", "y"], separator=";",
+        label="y", categorical=["kind"], dates={"when": ["days"]}, date_format="%d.%m.%Y", missing="keep", unknown="ignore",
+    )  # fmt: skip
+    data = read(source)
+    preprocessor = fit_preprocessor(
+        [data.block],
+        data.schema.feature_names,
+        log1p=None,
+        scale="none",
+        categories=data.schema.categories,
+        impute="mean",
+    )
+    save_model(
+        str(tmp_path / "model"), coef=np.array([1.0, 10.0, 20.0, 40.0, 1e-4]), intercept=0.0, schema=data.schema,
+        preprocessor=preprocessor, about={}, reading=source.rules(),
+    )  # fmt: skip
+    return load_model(str(tmp_path / "model"))
+
+
+def test_a_model_carries_the_rules_by_which_its_rows_were_read(tmp_path, with_rules):
+    assert with_rules.reading.keys() == {
+        "format", "header", "columns", "separator", "missing", "unknown", "date_format"
+    }  # fmt: skip
+    (tmp_path / "new.data").write_text("7;p;31.12.2024;?\n2;r;;?\n")
+    begun, found = run(tmp_path, Source(source=str(tmp_path / "new.data"), format="csv", label="y"))
+    middle = (20088 + 20089) / 2
+    np.testing.assert_allclose(found["score"].to_numpy(), [7 + 20 + 2.0088, 2 + middle * 1e-4], rtol=1e-14)
+    assert (begun.reader.missing, begun.reader.unknown) == ({"when": 1}, {"kind": 1})
+    again = begin(
+        str(tmp_path / "model"),
+        Source(source=str(tmp_path / "new.data"), format="csv", label="y"),
+        str(tmp_path / "scores"),
+    )
+    assert finish(again, [{"file": "part-00000.parquet", "rows": 2}])["unknown"] == {"kind": 1}  # of a resumed run too
+
+
+def test_keys_that_are_given_count_before_the_rules_of_the_model(tmp_path, with_rules):
+    (tmp_path / "new.csv").write_text("when,extra,kind,a\n2024-12-31,x,p,7\n")
+    path = str(tmp_path / "new.csv")
+    given = {"header": True, "columns": None, "separator": ",", "date_format": None}
+    _, found = run(tmp_path, Source(source=path, format="csv", label="a", **given))
+    np.testing.assert_allclose(found["score"].to_numpy(), [7 + 20 + 2.0088], rtol=1e-14)
+    (tmp_path / "new.csv").write_text("when,extra,kind,a\n2024-12-31,x,r,7\n")
+    with pytest.raises(InputError, match="unknown category 'r'"):
+        begin(
+            str(tmp_path / "model"),
+            Source(source=path, format="csv", label="a", unknown="error", **given),
+            str(tmp_path / "out"),
+        )
+    (tmp_path / "new.csv").write_text("when,kind\n2024-12-31,r\n")
+    with pytest.raises(InputError, match=r"new\.csv lacks column 'a', which the model needs; it has: kind, when"):
+        begin(str(tmp_path / "model"), Source(source=path, format="csv", label="a", **given), str(tmp_path / "out"))
+
+
+def test_rules_of_a_model_that_are_damaged_are_refused(tmp_path, with_rules):
+    path = tmp_path / "model" / "model.json"
+    path.write_text(path.read_text().replace('"separator": ";"', '"separator": "/etc"'))
+    (tmp_path / "new.data").write_text("7;p;31.12.2024;?\n")
+    with pytest.raises(InputError, match="read as the model says: `separator`"):
+        begin(
+            str(tmp_path / "model"),
+            Source(source=str(tmp_path / "new.data"), format="csv", label="y"),
+            str(tmp_path / "out"),
+        )

@@ -85,8 +85,8 @@ def test_every_parameter_is_described(thing: Any) -> None:
 
 @pytest.mark.parametrize("thing", [p for p in public() if hasattr(p.values[0], "get_params")])
 def test_every_method_names_its_source(thing: Any) -> None:
-    told = (inspect.getdoc(thing) or "") + (sys.modules[thing.__module__].__doc__ or "")
-    assert re.search(r"\b(19|20)\d\d\b", told), "no paper"
+    docstring = (inspect.getdoc(thing) or "") + (sys.modules[thing.__module__].__doc__ or "")
+    assert re.search(r"\b(19|20)\d\d\b", docstring), "no paper"
 
 
 @pytest.mark.parametrize("file", TEXTS, ids=name_of)

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 from aucdist.data.block import Block
 from aucdist.data.checked import CHECKED, Positive
+from aucdist.data.date_parts import DatePart, date_features
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,8 @@ class Schema:
         For each categorical column its categories, in the order of their features.
     hashed : dict of str to int
         For each hashed column the number of its features, which are called ``column#number``.
+    dates : dict of str to tuple of str
+        For each column of dates the parts that are its features, which are called ``column.part``.
     """
 
     __pydantic_config__: ClassVar = CHECKED
@@ -33,16 +36,18 @@ class Schema:
     negative: tuple[str, ...]
     categories: dict[str, tuple[str, ...]]
     hashed: dict[str, Positive] = field(default_factory=dict)
+    dates: dict[str, tuple[DatePart, ...]] = field(default_factory=dict)
 
     def columns(self) -> list[str]:
         """Return the columns that the features are made of, in their order."""
         made = {f"{name}={value}": name for name, values in self.categories.items() for value in values}
         made |= {f"{name}#{i}": name for name, n in self.hashed.items() for i in range(n)}
+        made |= {feature: name for name, parts in self.dates.items() for feature in date_features(name, parts)}
         return list(dict.fromkeys(made.get(name, name) for name in self.feature_names))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the schema in types of JSON."""
-        return asdict(self)
+        """Return the schema in types of JSON; without `dates` where there are none, as older versions read it."""
+        return {key: value for key, value in asdict(self).items() if value or key != "dates"}
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""The range of each column: what tells whether a column has to be shifted, and how large rounding errors can be."""
+"""The range of each column: it decides whether a column is shifted, and bounds rounding errors."""
 
 from dataclasses import dataclass
 

@@ -22,6 +22,9 @@ ALLOWED_LOSSES = 3
 SECONDS_TO_REACH = 5.0
 """A worker that does not answer the client's first call for so long cannot be reached from here."""
 
+SECONDS_UNTIL_NOTICED = 30.0
+"""So long the client waits until the scheduler, too, knows that a worker is lost. Asked before, it would name the same worker."""
+
 SECONDS_BETWEEN_LOOKS = 2.0
 """How often it is looked whether a worker that works on a step is still there."""
 
@@ -149,6 +152,7 @@ class Parts:
                 losses += 1
                 if losses > ALLOWED_LOSSES:
                     raise died_again(call.name) from error
+                await self._wait_until_noticed(future, address)
                 continue
             if "error" in answer:
                 raise unpack(answer["error"])
@@ -231,6 +235,12 @@ class Parts:
             await asyncio.sleep(0.1)
         return address
 
+    async def _wait_until_noticed(self, future: Future, address: str) -> None:
+        """Wait until the scheduler does not name a lost worker any more; not for ever, as only the client may have lost it."""
+        end = time.monotonic() + SECONDS_UNTIL_NOTICED
+        while address in await self._holders(future) and time.monotonic() < end:
+            await asyncio.sleep(0.05)
+
     async def _holders(self, future: Future) -> list[str]:
         """Return the addresses of the workers that hold a part."""
         if future.status == "cancelled":  # nobody here cancels it
@@ -239,16 +249,16 @@ class Parts:
         return sorted(found.get(future.key, ()))
 
     def _stop(self, call: Call) -> None:
-        """Let the workers begin no more blocks of a step that nobody waits for; whether they hear it is not waited for either."""
+        """Ask the workers to start no more blocks of a step that nobody waits for, without waiting for their answer."""
 
-        async def tell(future: Future, address: str) -> None:
+        async def stop(future: Future, address: str) -> None:
             with suppress(Exception):
-                stop = self.client.rpc(address).aucdist_stop(part=future.key, after=call.state)
-                await asyncio.wait_for(stop, SECONDS_TO_REACH)
+                answer = self.client.rpc(address).aucdist_stop(part=future.key, after=call.state)
+                await asyncio.wait_for(answer, SECONDS_TO_REACH)
 
         if not _through_scheduler[self.client]:
-            told = [tell(f, self._addresses[f.key]) for f in self.futures if f.key in self._addresses]
-            self._telling = asyncio.gather(*told)
+            requests = [stop(f, self._addresses[f.key]) for f in self.futures if f.key in self._addresses]
+            self._stopping = asyncio.gather(*requests)
 
     def _give_sign(self) -> None:
         """Give the scheduler something to do, if it is time."""

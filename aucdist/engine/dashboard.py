@@ -20,7 +20,7 @@ FIGURES = {
     "aucdist_tasks_done": "Tasks of the present stage that are done, where it has tasks",
     "aucdist_tasks_total": "Tasks of the present stage, where it has tasks",
 }
-"""What a run may tell of itself; each has the label `run`."""
+"""The figures that a run publishes; each has the label `run`."""
 
 STAGE_SECONDS = "aucdist_stage_seconds"
 """Seconds that each stage took or has taken so far; labels `run` and `stage`."""
@@ -42,7 +42,7 @@ def link_of(client: Any) -> str | None:
 
 
 def put_figures(client: Any, run: str, figures: Mapping[str, float], stages: Mapping[str, float]) -> bool:
-    """Put a run's figures on its scheduler's ``/metrics``, in place of those that it told before.
+    """Put a run's figures on its scheduler's ``/metrics``, in place of those that it published before.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The fixed binary tree by which the summaries of blocks are added up, whoever adds them."""
+"""The fixed binary tree by which the summaries of blocks are added up, in one process or in many."""
 
 import threading
 from collections.abc import Iterable

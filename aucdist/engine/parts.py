@@ -1,8 +1,7 @@
 """The blocks that lie on one worker, and the handler there that runs steps on them. It is imported where `distributed` is.
 
-A handler is what Dask's own shuffle uses: a `WorkerPlugin` adds it to those of the worker, and whoever has the worker's address
-calls it. A call costs a tenth of the CPU time that a task costs, which the scheduler, the client and the worker all have to do
-with.
+A handler is what Dask's own shuffle uses: a `WorkerPlugin` adds it to those of the worker, and a client that knows the worker's
+address calls it. A call costs a tenth of the CPU time of a task, which the scheduler, the client and the worker all handle.
 """
 
 import asyncio
@@ -70,7 +69,7 @@ class StepRunner(WorkerPlugin):
         worker.handlers["aucdist_stop"] = self.stop
 
     def teardown(self, worker: Worker) -> None:
-        """Let no more blocks be begun: the worker ends."""
+        """Start no more blocks: the worker ends."""
         for event in self._running.values():
             event.set()
 
@@ -140,7 +139,7 @@ async def run_beside_scheduler(request: dict[str, Any], dask_worker: Worker) -> 
 
 
 def pack(value: Any) -> bytes:
-    """Return a value as bytes: at once, so that whoever changes it later does not change what is sent."""
+    """Return a value as bytes: at once, so that later changes of it do not change what is sent."""
     return bytes(dumps(value))
 
 

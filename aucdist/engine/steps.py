@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from queue import SimpleQueue
 from typing import Any, Protocol
 
 import joblib  # type: ignore[import-untyped]
@@ -72,7 +73,7 @@ def run_step(
     threads : int, default=1
         How many blocks are worked on at once. It does not change the bits.
     stop : threading.Event, optional
-        Once set, no more blocks are begun.
+        Once set, no more blocks are started.
 
     Returns
     -------
@@ -84,7 +85,7 @@ def run_step(
     Raises
     ------
     Interrupted
-        If `stop` was set before all blocks were begun.
+        If `stop` was set before all blocks were started.
     """
     after: list[Any] = [None] * len(blocks)
     tree = MergeTree()
@@ -139,7 +140,7 @@ def in_threads(work: Callable[[int], None], n: int, threads: int, stop: threadin
     Raises
     ------
     Interrupted
-        If `stop` was set before all were begun.
+        If `stop` was set before all were started.
     """
     turns, lock = iter(range(n)), threading.Lock()
     errors: list[tuple[int, Exception]] = []
@@ -161,27 +162,59 @@ def in_threads(work: Callable[[int], None], n: int, threads: int, stop: threadin
                 errors.append((i, error))
                 ended.set()
 
-    helpers = [_pool().submit(work_on) for _ in range(min(threads, n) - 1)]
+    helpers = [_helpers.submit(work_on) for _ in range(min(threads, n) - 1)]
     try:
         work_on()
     except BaseException:  # Ctrl-C: nobody waits for the helpers, which end after their block
         ended.set()
         raise
     for helper in helpers:
-        if not helper.cancel():  # one that has not begun is not needed any more
+        if not helper.cancel():  # one that has not started is not needed any more
             helper.result()
     if errors:
         raise min(errors, key=lambda found: found[0])[1]
 
 
-_pools: list[ThreadPoolExecutor] = []
+class _Helpers:
+    """Threads that help, started as they are needed. They never wait for each other.
+
+    In place of a `ThreadPoolExecutor`, whose threads the interpreter waits for when it ends: a signal whose handler raises while
+    one is being started leaves a thread there that nobody wakes, and the process never ends. These are daemons.
+    """
+
+    def __init__(self) -> None:
+        self._tasks: SimpleQueue[tuple[Future[None], Callable[[], None]]] = SimpleQueue()
+        self._idle = threading.Semaphore(0)
+
+    def submit(self, work: Callable[[], None]) -> Future[None]:
+        """Let a thread call a function."""
+        future: Future[None] = Future()
+        self._tasks.put((future, work))
+        if not self._idle.acquire(blocking=False):
+            threading.Thread(target=self._work, name="aucdist", daemon=True).start()
+        return future
+
+    def _work(self) -> None:
+        while True:
+            future, work = self._tasks.get()
+            if future.set_running_or_notify_cancel():
+                try:
+                    work()
+                except BaseException as error:
+                    future.set_exception(error)
+                else:
+                    future.set_result(None)
+            del future, work  # what they hold must not live until the next task
+            self._idle.release()
 
 
-def _pool() -> ThreadPoolExecutor:
-    """Return the threads that help, which are started as they are needed. They never wait for each other."""
-    if not _pools:
-        _pools.append(ThreadPoolExecutor(1024, "aucdist"))
-    return _pools[0]
+_helpers = _Helpers()
 
 
-os.register_at_fork(after_in_child=_pools.clear)  # a forked process has none of its parent's threads
+def _forget_threads() -> None:
+    """A forked process has none of its parent's threads."""
+    global _helpers
+    _helpers = _Helpers()
+
+
+os.register_at_fork(after_in_child=_forget_threads)

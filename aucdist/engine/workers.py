@@ -22,10 +22,10 @@ def check_versions(client: Any) -> None:
     InputError
         If they have not; the message names each package, and who has which version.
     """
-    told = client.get_versions(packages=list(SAME))
-    here = _versions(told["client"])
-    there = {"the scheduler": told["scheduler"]} | {
-        f"worker {at}": told["workers"][at] for at in sorted(told["workers"])
+    versions = client.get_versions(packages=list(SAME))
+    here = _versions(versions["client"])
+    there = {"the scheduler": versions["scheduler"]} | {
+        f"worker {at}": versions["workers"][at] for at in sorted(versions["workers"])
     }
     wrong = []
     for name, mine in here.items():
@@ -74,7 +74,7 @@ def wait_for_workers(client: Any, n_workers: int, timeout: float) -> None:
 
 @contextmanager
 def keep_workers(client: Any, n_workers: int) -> Iterator[None]:
-    """Let whoever scales the cluster by its load be told that it wants so many workers, for as long as the context lasts.
+    """Ask the adaptive scaling of the cluster for so many workers, for as long as the context lasts.
 
     A fit is a chain of tasks of milliseconds with pauses between them. By its load a cluster would lose its workers, and the
     blocks on them, in mid-fit. The scheduler forgets the wish when this client is gone, however it went.

@@ -1,4 +1,4 @@
-"""Columns that lie far from 0 are shifted before a fit, since sums of their values would lose the digits that tell rows apart.
+"""Columns that lie far from 0 are shifted before a fit, since sums of their values would lose the digits in which rows differ.
 
 A column is *far* where its largest absolute value is more than `FAR` times half its range: a timestamp, an identifier, a
 constant. Shifting such a column by one of its own floating-point numbers is exact (Sterbenz: the difference of two numbers

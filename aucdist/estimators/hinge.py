@@ -55,7 +55,7 @@ class HingeClassifier(LinearClassifier):
         hundred rounds, and have a bound that lags far behind, so that they usually end with `max_passes` and a
         ConvergenceWarning.
     tol : float, default=1e-3
-        The fit ends when ``(primal - dual) / primal`` is at most this.
+        The fit ends when the relative gap, ``(primal - dual) / primal``, is at most this.
     max_passes : int, default=1000
         The fit ends after so many passes over the data, one being X w and X'c, with a ConvergenceWarning.
     random_state : int, RandomState or None, default=None

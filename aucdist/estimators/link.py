@@ -74,8 +74,8 @@ class LinkClassifier(LinearClassifier):
     penalise_intercept : bool, default=False
         True is the paper's way. It also decides whether the intercept has a prior where xi is looked for.
     tol : float, default=1e-6
-        The fit ends when ``(primal - dual) / primal`` is at most this. Where the loss is not convex there is no dual bound; it
-        then ends when the gradient is at most so long.
+        The fit ends when the relative gap, ``(primal - dual) / primal``, is at most this. Where the loss is not convex there is
+        no dual bound; it then ends when the gradient is at most so long.
     max_passes : int, default=1000
         The fit ends after so many passes over the data, one being X w and X'c, with a ConvergenceWarning.
     random_state : int, RandomState or None, default=None
@@ -199,6 +199,13 @@ class LinkClassifier(LinearClassifier):
         -------
         ndarray of shape (n_samples, 2), float64; a dask Array for a dask collection
             In the order of `classes_`; exactly 0 and 1 are possible.
+
+        Raises
+        ------
+        NotFittedError
+            If the model is not fitted.
+        InputError
+            A ValueError: for X with another number or other names of features, or with values that cannot be used.
         """
         return probabilities_of(self.decision_function(X), self.probability_)
 

@@ -40,7 +40,7 @@ GRAM_BYTES = 2**30
 LOSS = 0.02
 """The AUC by which a sample's fit may fall behind the sampler's hyperplane before all rows are taken."""
 FEW = 1000
-"""So many rows tell the median distance."""
+"""The median distance is estimated from so many rows."""
 
 
 class MarginMeanClassifier(BlockClassifier):
@@ -67,7 +67,7 @@ class MarginMeanClassifier(BlockClassifier):
     lam1, lam2 : float, default=1.0, 10.0
         Weights of the margin mean, at least 0, and of the loss, above 0. A larger lam1 finds more of the positives.
     tol : float, default=1e-3
-        The fit ends when ``(primal - dual) / primal`` is at most this.
+        The fit ends when the relative gap, ``(primal - dual) / primal``, is at most this.
     max_passes : int, default=10000
         The fit ends after so many passes over the rows of the fit, one being X w and X'c, with a ConvergenceWarning.
     n_outer : int, default=100
@@ -102,7 +102,7 @@ class MarginMeanClassifier(BlockClassifier):
         Where G-mean on all training rows is largest: a row is called positive whose score without the intercept is above it.
     margin_threshold_ : float
         The same as a margin. The paper calls a row positive by the sign of ``decision_function(X) + margin_threshold_``.
-    support_vectors_ : ndarray or sparse of shape (n_sample, n_features)
+    support_vectors_ : ndarray or sparse of shape (n_sample, n_features), float32 or float64
         ``rbf``: the rows of the fit, scaled.
     dual_coef_ : ndarray of shape (1, n_sample), float64
         ``rbf``: their coefficients alpha.

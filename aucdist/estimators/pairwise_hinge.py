@@ -63,7 +63,7 @@ class PairwiseHingeClassifier(OnlineClassifier):
         ``oam-inf``, ``oam-seq``, ``oam-gra``: online, in the order of the rows, see `aucdist.solvers.pairs.oam`. The
         last four have no bound that closes in, and end after their steps.
     tol : float, default=1e-3
-        The fit ends when ``(primal - dual) / primal`` is at most this.
+        The fit ends when the relative gap, ``(primal - dual) / primal``, is at most this.
     max_passes : int, default=1000
         The fit ends after so many passes over the data, one being X w and X'c, with a ConvergenceWarning.
     random_state : int, RandomState or None, default=None

@@ -52,7 +52,7 @@ class PairwiseSquareClassifier(OnlineClassifier):
         last two take a fixed number of steps, and so may end above `tol`, with a ConvergenceWarning; they have
         `partial_fit`.
     tol : float, default=1e-3
-        The fit ends when ``(primal - dual) / primal`` is at most this.
+        The fit ends when the relative gap, ``(primal - dual) / primal``, is at most this.
     max_passes : int, default=1000
         The fit ends after so many passes over the data, one being X w and X'c, with a ConvergenceWarning.
     random_state : int, RandomState or None, default=None
@@ -174,10 +174,12 @@ class PairwiseSquareClassifier(OnlineClassifier):
 
         Parameters
         ----------
-        X, y, sample_weight
+        X, y
             As in `fit`; at most 1000 features.
         lams : sequence of float
-            Each above 0. The parameter `lam` plays no part.
+            Each above 0. The parameter `lam` has no effect.
+        sample_weight
+            As in `fit`.
 
         Returns
         -------

@@ -22,9 +22,10 @@ def lam_path(
     ----------
     estimator : PairwiseHingeClassifier
         With a solver that has a path, which is ``all-pairs``; its other parameters hold for every model, and it stays unfitted.
-    X, y, sample_weight : as in the estimator's `fit`
+    X, y : as in the estimator's `fit`
     lams : sequence of float
         They are solved from the largest to the smallest.
+    sample_weight : as in the estimator's `fit`
 
     Returns
     -------

@@ -48,6 +48,13 @@ class RankingClassifier(LinearClassifier):
         -------
         ndarray of shape (n_samples, 2), float64; a dask Array for a dask collection
             In the order of `classes_`; exactly 0 and 1 are possible.
+
+        Raises
+        ------
+        NotFittedError
+            If the model is not fitted.
+        InputError
+            A ValueError: for X with another number or other names of features, or with values that cannot be used.
         """
         return probabilities_of(self.decision_function(X), self.probability_)
 

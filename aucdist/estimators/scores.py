@@ -70,7 +70,7 @@ def count_scores(blocks: Blocks, w: np.ndarray, intercept: float = 0.0) -> Score
 
 
 def auc_of_rows(blocks: Blocks, w: np.ndarray) -> float:
-    """Return the AUC of the scores; where a part of the rows tells that it is above 1/2, the AUC of that part.
+    """Return the AUC of the scores; where a part of the rows shows that it is above 1/2, the AUC of that part.
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ class UnivariateRankingClassifier(OnlineClassifier):
         The loss: exponential or square. Both are online gradient descent, see `aucdist.solvers.square.univariate`; they take
         a fixed number of steps, and so may end above `tol`, with a ConvergenceWarning.
     tol : float, default=1e-3
-        The fit ends when ``(primal - dual) / primal`` is at most this.
+        The fit ends when the relative gap, ``(primal - dual) / primal``, is at most this.
     max_passes : int, default=1000
         The fit ends after so many passes over the data, one being X w and X'c, with a ConvergenceWarning.
     random_state : int, RandomState or None, default=None

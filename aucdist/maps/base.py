@@ -2,7 +2,7 @@
 
 import numbers
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -85,25 +85,31 @@ class Encoded:
 
     def __call__(self, block: Block) -> Block:
         """Return the block of the encoded rows."""
-        if block.weight is not None:
-            there = block.weight > 0
-            if not there.all():
-                block = block.take(np.flatnonzero(there), index=block.index)
-            # Where rows outside a fold weighed 0, those that are left weigh 1 each: those are no weights.
-            if (block.weights() == 1.0).all():
-                block = replace(block, weight=None)
-        return self.fitted.encode(block)
+        return self.fitted.encode(with_weight(block))
+
+
+def with_weight(block: Block) -> Block:
+    """Return the rows whose weight is above 0; where they all weigh 1 they have no weights."""
+    if block.weight is None:
+        return block
+    there = block.weight > 0
+    if not there.all():
+        block = block.take(np.flatnonzero(there), index=block.index)
+    return replace(block, weight=None) if (block.weights() == 1.0).all() else block
 
 
 def encoded(blocks: Blocks, fitted: FittedMap) -> Blocks:
     """Return the rows encoded, where they lie: kept beside rows in memory, made anew of rows that are read for each step."""
-    found: Blocks
-    if blocks.lasting or blocks.same_rows.lasting:  # codes of a fold are kept too: they are small
-        found = MappedBlocks(blocks, Encoded(fitted))
-    else:
-        found = PassingBlocks(blocks, Encoded(fitted), same_columns=False)
+    found = changed(blocks, Encoded(fitted))
     found._unmapped = blocks
     return found
+
+
+def changed(blocks: Blocks, change: Callable[[Block], Block]) -> Blocks:
+    """Return what a function makes of each block: kept where the rows are in memory, also where a mask lies over them."""
+    if blocks.lasting or blocks.same_rows.lasting:  # codes of a fold are kept too: they are small
+        return MappedBlocks(blocks, change)
+    return PassingBlocks(blocks, change, same_columns=False)
 
 
 class Expander(TransformerMixin, BaseEstimator):

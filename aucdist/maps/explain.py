@@ -55,15 +55,17 @@ def explanation(
     """
     if fitted is None:
         X = sp.csr_matrix(block.X).toarray() if sp.issparse(block.X) else block.X
-        table = pd.DataFrame(np.asarray(X, dtype=np.float64) * w, columns=list(features))
-        table[CONSTANT] = intercept
-        return table
+        return _table(np.asarray(X, dtype=np.float64) * w, features, intercept)
     if not isinstance(fitted, BinMap):
         raise InputError(
             f"{type(fitted).__name__} mixes all features, so that a score is no sum of what each adds; bins do not: "
             "fit the model with features='bins'"
         )
     parts = additive(fitted, w, intercept)
-    table = pd.DataFrame(contributions(fitted, parts, block), columns=parts.names(features))
-    table[CONSTANT] = parts.constant
-    return table
+    return _table(contributions(fitted, parts, block), parts.names(features), parts.constant)
+
+
+def _table(values: np.ndarray, names: Sequence[str], constant: float) -> pd.DataFrame:
+    """Return contributions and the constant; a feature may have the constant's name, so that no column is found by name."""
+    whole = np.column_stack((values, np.full(len(values), constant)))
+    return pd.DataFrame(whole, columns=[*names, CONSTANT])

@@ -23,7 +23,7 @@ KERNEL_SCALE = 3.0
 LEAST_SHARE = 1e-5
 """Directions of the landmarks' kernel matrix whose eigenvalue is below this share of the largest are left out."""
 FEW = 2000
-"""So many landmarks tell the median distance."""
+"""The median distance is estimated from so many landmarks."""
 CHUNK = 2**22
 """Kernel values at a time."""
 
@@ -109,7 +109,7 @@ def dense(block: Block) -> np.ndarray:
 
 
 class NystroemMap(Expander):
-    """Map rows to features whose inner products are those of a Gaussian kernel, as far as landmarks tell.
+    """Map rows to features whose inner products are those of a Gaussian kernel, approximated by landmarks.
 
     The landmarks are training rows, half of them of each class as far as there are so many, drawn by a hash of their row ids, so
     that they depend on the data alone. After Williams & Seeger, "Using the Nystroem method to speed up kernel machines"

@@ -4,8 +4,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import UndefinedMetricWarning
-from sklearn.utils import check_consistent_length
 
 from aucdist.errors import InputError
 from aucdist.metrics import auc as of_counts
@@ -59,6 +57,8 @@ def roc_auc_score(
         check_max_fpr(max_fpr)
     counts = _counts(y_true, y_score, sample_weight, pos_label, one_class=True)
     if counts.rows_pos == 0 or counts.rows_neg == 0:
+        from sklearn.exceptions import UndefinedMetricWarning  # scikit-learn takes most of a second to load
+
         warnings.warn(
             "Only one class is present in y_true. ROC AUC score is not defined in that case.",
             UndefinedMetricWarning,
@@ -226,6 +226,8 @@ def _counts(
     """Return the counts of checked labels and scores; errors start with scikit-learn's words."""
     signs = _signs(y_true, pos_label, one_class=one_class)[1]
     scores = as_column("scores", y_score)
+    from sklearn.utils import check_consistent_length
+
     try:
         check_consistent_length(signs, scores, sample_weight)
     except ValueError as error:

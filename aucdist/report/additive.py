@@ -68,7 +68,7 @@ def additive_section(model: AdditiveModel) -> dict[str, Any]:
         "shapes": figures,
         "n_shapes": len(parts.shapes),
         "pairs": heats,
-        "points": _points(model.points),
+        "points": _points(model.points, [features[shape.feature] for shape in shapes]),
         "n_points": len(model.points),
     }
 
@@ -156,9 +156,10 @@ def _plain(name: str) -> str:
     return short.replace("$", r"\$")
 
 
-def _points(table: pd.DataFrame) -> list[dict[str, str]]:
-    """Return the rows of the table of points as text."""
-    rows = []
+def _points(table: pd.DataFrame, order: Sequence[str]) -> list[dict[str, str]]:
+    """Return the rows of the table of points as text, features of a wide spread first."""
+    rows, place = [], {name: k for k, name in enumerate(order)}
+    table = table.sort_values("feature", key=lambda names: names.map(place), kind="stable")
     for feature, above, upto, points, share in table.head(MOST_POINTS).itertuples(index=False):
         if np.isnan(above):
             values = "missing"

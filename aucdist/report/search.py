@@ -63,6 +63,8 @@ def _paragraphs(search: Search) -> list[str]:
     rule = {
         "best": "The setting with the best mean was chosen.",
         "one-se": "Of the settings within one standard error of the best mean, the one with the largest lam was chosen.",
+        "simplest": "Of the settings within one standard error of the best mean, the one with the simplest feature map was "
+        "chosen, at the lam that is best for it.",
     }[search["rule"]]
     score = (
         "The score is that of choosing by inner folds, on rows that took no part in the choice."

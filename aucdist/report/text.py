@@ -1,6 +1,7 @@
 """Numbers and results formatted as text, for the terminal, Prefect and the pages."""
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 
@@ -92,7 +93,7 @@ def search_verdict(search: dict[str, Any]) -> str:
     search : dict
         The object that ``aucdist cv --json`` prints.
     """
-    best = ", ".join(f"{name} {value_text(value)}" for name, value in search["best"].items())
+    best = parameters_text(search["best"])
     score, spread = search["score"], search["interval"]
     if score is None:
         return f"Chosen: {best}; no score, because a fold failed."
@@ -102,8 +103,18 @@ def search_verdict(search: dict[str, Any]) -> str:
     return f"Chosen: {best}; mean {search['metric']} {folds} {texts[0]}{between}."
 
 
+def parameters_text(parameters: Mapping[str, Any]) -> str:
+    """Return the values of parameters as text."""
+    return ", ".join(f"{name} {value_text(value)}" for name, value in parameters.items())
+
+
 def value_text(value: Any) -> str:
-    """Return the value of a parameter as text."""
+    """Return the value of a parameter as text; of a feature map, its name and what it is given."""
+    if isinstance(value, Mapping):
+        given = [f"{name} {value_text(v)}" for name, v in value.items() if name != "map"]
+        return f"{value.get('map', '')}{' with ' if given and 'map' in value else ''}{', '.join(given)}"
+    if value is None:
+        return "none"
     return number_text(value, 4) if isinstance(value, float) else str(value)
 
 

@@ -226,7 +226,7 @@ class DistanceUnderSampler(Sampler):
         if not high > low:
             raise InputError(
                 f"all rows of the larger class are equally far from the hyperplane ({low:g}), so that distance cannot "
-                "tell which to keep: scale the features, or give another svm"
+                "decide which to keep: scale the features, or give another svm"
             )
         return Rule(model, majority, low, high, last_lot, self.n_bins, seed)
 

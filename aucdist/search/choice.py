@@ -10,9 +10,11 @@ import numpy as np
 from aucdist.errors import RunError
 from aucdist.metrics.compare import corrected_t_test
 from aucdist.metrics.measures import Measure
+from aucdist.search.candidates import complexity
 from aucdist.search.grid import Point
+from aucdist.solvers.base import REACHED
 
-Rule = Literal["best", "one-se"]
+Rule = Literal["best", "one-se", "simplest"]
 Result = dict[str, Any]
 
 
@@ -63,20 +65,34 @@ class Row:
         """The deviation over the square root of the number of folds."""
         return None if self.deviation is None else self.deviation / math.sqrt(len(self.results))
 
+    def summary(self) -> dict[str, Any]:
+        """Return the setting and its results as the JSON of a search has them."""
+        return {
+            "parameters": self.parameters,
+            "mean": self.mean,
+            "deviation": self.deviation,
+            "folds": self.values,
+            "max_passes": self.max_passes,
+            "passes": sum(result.get("passes", 0) for result in self.results),
+            "not_converged": sum(result.get("status", "converged") not in REACHED for result in self.results),
+            "errors": self.errors,
+        }
+
 
 def choose(rows: Sequence[Row], measure: Measure, rule: Rule) -> int:
     """Return the position of the chosen setting.
 
     ``best`` has the best mean; among equals the larger lam, then the earlier one. ``one-se`` is the setting with the largest lam
     whose mean is within one standard error of the best one's; among equals that with the better mean (Breiman, Friedman,
-    Olshen & Stone, Classification and Regression Trees, 1984, section 3.4.3).
+    Olshen & Stone, Classification and Regression Trees, 1984, section 3.4.3). ``simplest`` applies that rule to feature maps: the
+    simplest one whose best mean is within one standard error of the best, at the lam that is best for it.
 
     Parameters
     ----------
     rows : sequence of Row
         Settings whose fits had fewer passes than others are not candidates, and neither are settings that failed.
     measure : Measure
-    rule : {"best", "one-se"}
+    rule : {"best", "one-se", "simplest"}
 
     Raises
     ------
@@ -94,7 +110,11 @@ def choose(rows: Sequence[Row], measure: Measure, rule: Rule) -> int:
     if rule == "best":
         return best
     near = [i for i in means if means[i] >= means[best] - errors[best]]
-    return max(near, key=lambda i: (lam[i], means[i], -i))
+    if rule == "one-se":
+        return max(near, key=lambda i: (lam[i], means[i], -i))
+    maps = [complexity(row.parameters.get("features")) for row in rows]
+    simplest = min(maps[i] for i in near)
+    return max((i for i in near if maps[i] == simplest), key=lambda i: (means[i], lam[i], -i))
 
 
 def interval(

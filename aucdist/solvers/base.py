@@ -243,7 +243,7 @@ def solve(rounds: Iterator[Round], *, tol: float, max_passes: int, callback: Cal
         if gap <= tol:
             status = Status.CONVERGED
             break
-        if state.stuck or (state.dual > 0.0 and state.primal - state.dual <= max(state.rounding, tol * state.primal)):
+        if state.stuck or (state.dual > 0.0 and state.primal - state.dual <= state.rounding):
             status = Status.ROUNDING
             break
         if state.stationary:

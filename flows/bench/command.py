@@ -1,5 +1,6 @@
 """`aucdist bench`."""
 
+import functools
 from typing import Annotated
 
 import typer
@@ -11,10 +12,12 @@ def bench(
     suite: Annotated[str, typer.Argument(help="The suite to run; an unknown name prints the list.")] = "pairwise",
     slow_peers: Annotated[bool, typer.Option("--slow-peers", help="Also run the peers that take minutes.")] = False,
     only: Annotated[
-        str | None, typer.Option(metavar="NAMES", help="peers, top: names of data sets, separated by commas.")
+        str | None, typer.Option(metavar="NAMES", help="peers, top, trees: names of data sets, separated by commas.")
     ] = None,
     threads: Annotated[int | None, typer.Option(help="peers: threads for each system. [default: 1]")] = None,
-    repeats: Annotated[int | None, typer.Option(help="peers: trials of each system. [default: 3]")] = None,
+    repeats: Annotated[
+        int | None, typer.Option(help="peers: trials of each system. [default: 3] trees: splits. [default: 5]")
+    ] = None,
     limit: Annotated[
         float | None,
         typer.Option(
@@ -38,9 +41,11 @@ def bench(
 
         if output is not None:
             files.check_output(suite, output)
+        keep = None if output is None else functools.partial(files.write_table, output)
         table = run(
-            suite, slow_peers=slow_peers, log=typer.echo, only=only, threads=threads, repeats=repeats, limit=limit
-        )
+            suite, slow_peers=slow_peers, log=typer.echo, keep=keep, only=only, threads=threads, repeats=repeats,
+            limit=limit,
+        )  # fmt: skip
         if output is not None:
             files.write_results(suite, table, output)
 

@@ -15,7 +15,7 @@ from aucdist.errors import RunError
 from aucdist.kernels.rows import accumulate, project
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import all_pairs
-from flows.bench.common import Row, real, seconds_of
+from flows.bench.common import Row, read_train_and_test, seconds_of
 
 
 def engine(slow_peers: bool) -> Iterator[Row]:
@@ -64,7 +64,7 @@ def _fits() -> Iterator[Row]:
     """Fit KDD Cup 99 at lam 1e-3 in four blocks on each carrier: the weights are the same to the last bit."""
     from aucdist.engine.dask import DaskBlocks, local_client
 
-    rows = partition(real("kddcup99")[0], 4)
+    rows = partition(read_train_and_test("kddcup99")[0], 4)
     found, base = set(), 0.0
 
     def fitted(carrier: str, blocks: Blocks) -> Row:

@@ -13,6 +13,7 @@ from aucdist.data.formats.readers import parse
 from aucdist.data.shards.simulate import simulate
 from aucdist.data.sources.source import Source, parse_source
 from aucdist.engine.blocks import LocalBlocks
+from aucdist.kernels.codes import BinRows
 from aucdist.kernels.hinge_dual import DUAL, LABEL, N_COLUMNS, SQUARE, UPPER, dual_sweeps, square_rows
 from aucdist.kernels.pairs import cut
 from aucdist.kernels.rows import CsrRows, Rows, accumulate, project
@@ -40,7 +41,16 @@ def limits(slow_peers: bool) -> Iterator[Row]:
     yield from measure_epochs("dense", block)
     yield from measure_parser(block.take(np.arange(min(TEXT_ROWS, block.n_samples))))
     yield from measure_fits(block)
+    yield from measure_products("codes of 64 bins", coded(block))
     yield from measure_products("CSR", sparse_rows(N_ROWS // 10))
+
+
+def coded(block: Block) -> Block:
+    """Return rows as codes of bins, which take a byte a value."""
+    from aucdist.maps import BinExpander
+
+    fitted = BinExpander(bins=64).fit_blocks(LocalBlocks([block]))
+    return fitted.encode(block)
 
 
 def sparse_rows(n_rows: int) -> Block:
@@ -54,11 +64,13 @@ def measure_products(form: str, block: Block) -> Iterator[Row]:
     """Measure X w and X'c, each of which reads the rows once, with two operations a value."""
     n, rows, w = block.n_samples, block.rows, np.ones(block.n_features)
     out, back, every = np.empty(n), np.zeros(block.n_features), np.arange(n)
-    copied, operations = _copy_speed_of(rows), 2.0 * rows.values.size
+    copied, operations = _copy_speed_of(rows), 2.0 * _values_of(rows).size
     seconds = fastest(lambda: project(rows, w, out))
-    yield _row(f"project, {form}", seconds, _row_bytes(rows) + out.nbytes, operations, copied)
+    row = _row(f"project, {form}", seconds, _row_bytes(rows) + out.nbytes, operations, copied)
+    yield row | {"ns a row": 1e9 * seconds / n}
     seconds = fastest(lambda: accumulate(rows, every, out, back))
-    yield _row(f"accumulate, {form}", seconds, _row_bytes(rows) + out.nbytes + every.nbytes, operations, copied)
+    row = _row(f"accumulate, {form}", seconds, _row_bytes(rows) + out.nbytes + every.nbytes, operations, copied)
+    yield row | {"ns a row": 1e9 * seconds / n}
 
 
 def measure_pair_sweep(block: Block) -> Iterator[Row]:
@@ -123,11 +135,16 @@ def measure_fits(block: Block) -> Iterator[Row]:
 def _row_bytes(rows: Rows) -> int:
     if isinstance(rows, CsrRows):
         return int(rows.values.nbytes + rows.indices.nbytes + rows.offsets.nbytes)
-    return int(rows.values.nbytes)
+    return int(_values_of(rows).nbytes)
+
+
+def _values_of(rows: Rows) -> np.ndarray:
+    """Return what is read of each row: its values, or its codes."""
+    return rows.codes if isinstance(rows, BinRows) else rows.values
 
 
 def _copy_speed_of(rows: Rows) -> float:
-    return _copy_speed(rows.values)
+    return _copy_speed(_values_of(rows))
 
 
 def _copy_speed(values: np.ndarray) -> float:

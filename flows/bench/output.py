@@ -29,6 +29,12 @@ def check_output(suite: str, output: str) -> None:
         load_optional("jinja2")
 
 
+def write_table(output: str, results: pd.DataFrame) -> None:
+    """Write the CSV file of a table, which may not be complete yet; `output` is that of `write_results`."""
+    stem = output.removesuffix(PurePosixPath(output).suffix)
+    write_bytes(f"{stem}.csv", results.to_csv(index=False).encode())
+
+
 def write_results(suite: str, results: pd.DataFrame, output: str) -> None:
     """Write the table of a suite as CSV, and beside it a page, or else the figure if there is one.
 
@@ -42,7 +48,7 @@ def write_results(suite: str, results: pd.DataFrame, output: str) -> None:
         Path or URL that ends in .html, for a page, or in .csv; the other files differ in their suffix.
     """
     stem, svg = output.removesuffix(PurePosixPath(output).suffix), figure(suite, results)
-    write_bytes(f"{stem}.csv", results.to_csv(index=False).encode())
+    write_table(output, results)
     if output.endswith(".html"):
         shown = results.drop(columns=CURVE, errors="ignore")
         page = render_bench_page(f"aucdist bench {suite}", results.attrs["conditions"], shown, svg)

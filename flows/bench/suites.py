@@ -35,6 +35,7 @@ SUITES = {
     "top": "top",
     "limits": "limits",
     "scale": "scale",
+    "trees": "trees",
 }
 """The module of each suite, below `flows.bench`."""
 
@@ -62,7 +63,9 @@ def figure(suite: str, results: pd.DataFrame) -> str | None:
     return None if draw is None else draw(results)
 
 
-def bench(suite: str, *, slow_peers: bool, log: Log, **options: Any) -> pd.DataFrame:
+def bench(
+    suite: str, *, slow_peers: bool, log: Log, keep: Callable[[pd.DataFrame], None] | None = None, **options: Any
+) -> pd.DataFrame:
     """Run a suite with one BLAS thread and return its table, with the conditions of the run in its `attrs`.
 
     Parameters
@@ -73,6 +76,8 @@ def bench(suite: str, *, slow_peers: bool, log: Log, **options: Any) -> pd.DataF
         Also run the peers that take minutes.
     log : callable
         Takes a line of text for each row.
+    keep : callable, optional
+        Takes the table so far after each row, so that a run that is cut off keeps what it has.
     **options
         Options of the suite; None means that an option is not given.
 
@@ -100,6 +105,8 @@ def bench(suite: str, *, slow_peers: bool, log: Log, **options: Any) -> pd.DataF
             shown = {k: v for k, v in row.items() if k != CURVE and v is not None and v != ""}
             log("  ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in shown.items()))
             rows.append(row)
+            if keep is not None:
+                keep(pd.DataFrame(rows))
     results = pd.DataFrame(rows)
     results.attrs["conditions"] = conditions
     return results

@@ -9,7 +9,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from aucdist.data.sources.catalog import catalog_folder
-from aucdist.data.storage.files import shown
+from aucdist.data.storage.files import require, shown
 from aucdist.errors import InputError, unknown
 
 Config = TypeVar("Config", bound=BaseModel)
@@ -105,6 +105,7 @@ def load_config(
         _insert_cluster(raw)
     if output is not None:
         raw["output"] = output
+    raw = find_sources(raw, path.parent)
     try:
         return model.model_validate(raw)
     except ValidationError as e:
@@ -121,6 +122,31 @@ def read_mapping(path: Path) -> dict[str, Any]:
     if not isinstance(raw, dict):
         raise InputError(f"{path}: keys with values are expected, not {'nothing' if raw is None else repr(raw)[:80]}")
     return raw
+
+
+def find_sources(content: Any, folder: Path) -> Any:
+    """Return the content of a YAML file with the relative paths of its sources made absolute.
+
+    They are looked up in the folder of the file, then in the current folder, then below AUCDIST_DATA. Sources of the format
+    ``embedded`` have no files.
+
+    Raises
+    ------
+    InputError
+        If a path is in none of them; the message lists what was tried.
+    """
+    if isinstance(content, list):
+        return [find_sources(value, folder) for value in content]
+    if not isinstance(content, dict):
+        return content
+    found = {key: find_sources(value, folder) for key, value in content.items()}
+    given = content.get("source")
+    if "format" in content and content["format"] != "embedded":
+        if isinstance(given, str) and given:
+            found["source"] = require(given, [folder])
+        elif isinstance(given, list):
+            found["source"] = [require(s, [folder]) if isinstance(s, str) and s else s for s in given]
+    return found
 
 
 def apply_setting(raw: dict[str, Any], setting: str) -> None:
@@ -190,7 +216,7 @@ def _tags(model: type[BaseModel]) -> tuple[Any, ...]:
 def to_yaml(config: Any) -> str:
     """Return a configuration as YAML: with all parameters of its `model`, and with URLs masked."""
     resolved = config.model_dump(mode="json", exclude_none=True)
-    resolved["model"] |= config.model.built.get_params()
+    resolved["model"] |= config.model.resolved
     return yaml.safe_dump(mask_all_urls(resolved), sort_keys=False, allow_unicode=True, width=4096)
 
 

@@ -1,11 +1,15 @@
 """Configuration of the estimator."""
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from aucdist.errors import InputError, unknown
+
+AUTO = "auto"
+"""In place of a feature map: folds choose one."""
 
 
 class ModelConfig(BaseModel):
@@ -22,7 +26,7 @@ class ModelConfig(BaseModel):
     features: str | dict[str, Any] | None = Field(
         default=None,
         description="Feature map: `bins`, `nystroem`, `leaves`, or a mapping with `map` and its parameters, such as {map: bins, "
-        "bins: 64, basis: cumulative, linear: keep, pairs: 0}; `auto` chooses one by folds",
+        "bins: 64, basis: cumulative, linear: keep, pairs: 0}; `auto` chooses one, and lam unless it is given, by folds",
     )
 
     @model_validator(mode="after")
@@ -30,10 +34,27 @@ class ModelConfig(BaseModel):
         _ = self.built
         return self
 
+    @property
+    def chooses_features(self) -> bool:
+        """Whether the feature map is to be chosen by folds; `built` then has none."""
+        return self.features == AUTO
+
+    @property
+    def resolved(self) -> dict[str, Any]:
+        """All parameters, with the values that the estimator has by default; those that folds choose are left to them."""
+        chosen = {"features": AUTO} | ({"lam": None} if self.lam is None else {}) if self.chooses_features else {}
+        given: dict[str, Any] = self.built.get_params()
+        return given | {name: value for name, value in chosen.items() if name in given}
+
+    def with_parameters(self, parameters: Mapping[str, Any]) -> "ModelConfig":
+        """Return the same model with other values of some parameters, such as those that a search has chosen."""
+        return ModelConfig(**{**self.model_dump(exclude_unset=True), **parameters})
+
     @cached_property
     def built(self) -> Any:
         """An unfitted estimator with these parameters."""
         from aucdist.estimators import ESTIMATORS  # here, because it loads scikit-learn and Numba
+        from aucdist.maps.state import MAPS
 
         if self.estimator not in ESTIMATORS:
             raise unknown("estimator", self.estimator, ESTIMATORS)
@@ -41,6 +62,10 @@ class ModelConfig(BaseModel):
         allowed = estimator.get_params()
         extra = self.model_extra or {}  # null may be a value of such a parameter, as in `sampler: null`
         given = {k: v for k, v in self.model_dump(exclude={"estimator"}).items() if v is not None or k in extra}
+        if isinstance(self.features, str) and self.features not in (*MAPS, AUTO):
+            raise unknown("feature map", self.features, [*MAPS, AUTO])
+        if self.chooses_features:
+            del given["features"]
         for key in given:
             if key not in allowed:
                 raise unknown(f"parameter of {self.estimator}", key, allowed)
@@ -62,4 +87,21 @@ def refuse_nonlinear(model: Any) -> None:
         raise InputError(
             f"model: kernel is {kernel!r}, which gives no weights of features, and a run folder stores those. "
             f"Take `kernel: linear`, or fit it in Python: {type(model).__name__}(kernel={kernel!r}).fit(X, y)"
+        )
+
+
+def refuse_missing(model: Any) -> None:
+    """Check that an estimator has a place for missing values, where the data keep them.
+
+    Raises
+    ------
+    InputError
+        If it has not.
+    """
+    from aucdist.estimators.validation import allows_missing
+
+    if not allows_missing(model):
+        raise InputError(
+            "`impute: keep` leaves missing values to a feature map that has a place for them: take `features: bins` or "
+            f"`features: auto`, not {model.features!r}, or `impute: mean` or `median`"
         )

@@ -1,6 +1,6 @@
 """Finds the data set that a command line names: in the catalog, by a YAML file, or as a file or folder itself."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -15,23 +15,34 @@ from aucdist.data.storage import files
 from aucdist.data.storage.compression import is_packed
 from aucdist.errors import InputError, unknown
 from flows.config.cluster import ClusterConfig, NoCluster
-from flows.config.loading import apply_setting, explain, find_config, read_mapping
+from flows.config.loading import apply_setting, explain, find_config, find_sources, read_mapping
 
 Config = TypeVar("Config", bound=BaseModel)
 
 
-def source_from_name(data: str, settings: Sequence[str] = (), *, labelled: bool = True) -> tuple[str, Source]:
+def source_from_name(
+    data: str,
+    settings: Sequence[str] = (),
+    *,
+    labelled: bool = True,
+    label: str | None = None,
+    otherwise: Callable[[], str | None] = lambda: None,
+) -> tuple[str, Source]:
     """Return the name of a data set, and its source.
 
     Parameters
     ----------
     data : str
         A name of the catalog; a YAML file with the keys of a source; or a path or URL, with a suffix that gives the
-        format. Relative paths start at the working folder.
+        format. Relative paths start at the working folder; those in a YAML file are looked up in its folder first.
     settings : sequence of str
         Changes to the source, each ``key=value`` with a value in YAML.
     labelled : bool, default=True
         False for rows that are only scored: their source need not name a label column.
+    label : str, optional
+        The label column: a name, or a position if there is no header.
+    otherwise : callable
+        Returns the format of a file whose suffix does not tell it, or None.
 
     Raises
     ------
@@ -41,6 +52,12 @@ def source_from_name(data: str, settings: Sequence[str] = (), *, labelled: bool 
     entry = _entry(data)
     for setting in settings:
         apply_setting(entry, setting)
+    if label is not None:
+        entry["label"] = label if entry.get("header", True) or not label.lstrip("-").isdigit() else int(label)
+    if is_yaml(data):
+        entry = find_sources(entry, Path(data).parent)
+    if "format" not in entry and (default := otherwise()) is not None:
+        entry["format"] = default
     if "format" not in entry:
         raise InputError(
             f"{files.shown(data)}: its suffix does not give its format; name one, as in --set format=svmlight"
@@ -49,10 +66,15 @@ def source_from_name(data: str, settings: Sequence[str] = (), *, labelled: bool 
     return data if data in catalog() else name, parse_source(entry, data, labelled=labelled)
 
 
+def is_yaml(data: str) -> bool:
+    """Tell whether a name is that of a YAML file."""
+    return Path(data).suffix in (".yaml", ".yml")
+
+
 def _entry(data: str) -> dict[str, Any]:
     if data in catalog():
         return catalog()[data].model_dump(mode="json", exclude_defaults=True)
-    if Path(data).suffix in (".yaml", ".yml"):
+    if is_yaml(data):
         return read_mapping(Path(data))
     url = data if "://" in data else str(Path(data).absolute())
     if not files.is_web(url) and not files.exists(url):

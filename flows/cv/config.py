@@ -11,8 +11,9 @@ from flows.config.base import NAME, Strict
 from flows.config.cluster import ClusterConfig, NoCluster, refuse_report
 from flows.config.data import CacheMode, DataConfig
 from flows.config.loading import load_config
-from flows.config.model import ModelConfig, refuse_nonlinear
+from flows.config.model import ModelConfig, refuse_missing, refuse_nonlinear
 from flows.config.s3 import S3Config
+from flows.rows.base import Rows
 
 
 class LogSpace(Strict):
@@ -91,8 +92,10 @@ class CvConfig(Strict):
         le=1,
         description="The largest false positive rate of metric `partial_auc` or `recall_at_fpr`",
     )
-    rule: Literal["best", "one-se"] = Field(
-        default="best", description="`one-se`: the largest lam whose mean is within one standard error of the best"
+    rule: Literal["best", "one-se", "simplest"] = Field(
+        default="best",
+        description="`one-se`: the largest lam whose mean is within one standard error of the best; `simplest`: the simplest "
+        "feature map whose best mean is, which is the default with `features: auto`",
     )
     nested: int | None = Field(
         default=None,
@@ -128,15 +131,42 @@ class CvConfig(Strict):
         for name, values in self.grid.items():
             if isinstance(values, LogSpace):
                 self.grid[name] = values.values()
+        from sklearn.base import clone
+
         points = self.points
         if self.performance_report:
             refuse_report(self.cluster)
+        if self.model.chooses_features:
+            if "features" in self.grid:
+                raise InputError("give either `features: auto` or values of `features` in the grid")
+            if "rule" not in self.model_fields_set:
+                self.rule = "simplest"
+        elif self.rule == "simplest" and "features" not in self.grid:
+            raise InputError(
+                "rule `simplest` takes the simplest feature map that is good enough: the grid needs `features`"
+            )
         if self.rule == "one-se" and "lam" not in self.grid:
             raise InputError("rule `one-se` takes the largest lam that is good enough: the grid needs `lam`")
         if self.nested is not None and self.halving is not None:
             raise InputError("give either `nested` or `halving`")
         _check_settings(self.model.built, points, self.measure, self.placement)
+        if self.data.impute == "keep" and not self.model.chooses_features:
+            for point in points:
+                refuse_missing(clone(self.model.built).set_params(**point))
         return self
+
+    def with_candidates(self, train: Rows) -> "CvConfig":
+        """Return the search with the feature maps to try in its grid, where the model has `features: auto`."""
+        if not self.model.chooses_features:
+            return self
+        from aucdist.search.candidates import candidates
+
+        maps = candidates(
+            self.model.built, n_pos=train.n_pos, n_neg=train.n_samples - train.n_pos, n_features=train.n_features,
+            missing=self.data.impute == "keep",
+        )  # fmt: skip
+        model = self.model.with_parameters({"features": None})
+        return self.model_copy(update={"model": model, "grid": {**self.grid, "features": maps}})
 
     @property
     def measure(self) -> str:

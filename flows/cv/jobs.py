@@ -12,6 +12,7 @@ from aucdist.data.shards.block_reader import ParallelMap
 from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, block_seed
 from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS
+from aucdist.estimators.base import RankingWarning
 from aucdist.metrics.measures import find_measure
 from aucdist.search.choice import Result
 from aucdist.search.fold import score_path
@@ -106,7 +107,8 @@ def fit_on_worker(
     n_blocks : int
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the results say it
+        for category in (ConvergenceWarning, RankingWarning):  # the results say it
+            warnings.simplefilter("ignore", category)
         return attempt(_fit_on_worker, job, sides, settings, search, loader, n_blocks)
 
 

@@ -1,11 +1,11 @@
 """The progress of a search, as an observer sees it: finished jobs, the best setting so far, and the time left."""
 
 import time
-from typing import Any
 
 import numpy as np
 
 from aucdist.metrics.measures import find_measure
+from aucdist.report.text import parameters_text
 from aucdist.search.choice import Result
 from aucdist.search.schedule import Job
 from aucdist.search.splits import Fold
@@ -44,7 +44,7 @@ class SearchProgress:
     def _record(self, job: Job, results: list[Result]) -> None:
         for point, result in zip(job.points, results, strict=True):
             if "value" in result and job.fold.inner is None:
-                text = ", ".join(f"{name} {_short(value)}" for name, value in point.items())
+                text = parameters_text(point)
                 self._values.setdefault(text, []).append(result["value"])
 
     def _report(self, seconds_left: float | None) -> None:
@@ -59,7 +59,3 @@ def fold_text(fold: Fold) -> str:
     """Return a fold as users count them: from 1."""
     inner = "" if fold.inner is None else f", inner fold {fold.inner + 1}"
     return f"{fold.fold + 1} of repeat {fold.repeat + 1}{inner}"
-
-
-def _short(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)

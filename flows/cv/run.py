@@ -2,11 +2,9 @@
 
 from typing import Any
 
-from aucdist.solvers.base import REACHED
 from flows.compute.clusters import fixed_worker_set, open_cluster
 from flows.compute.s3_environment import s3_as_configured
 from flows.compute.stages import StageRunner, Stages, call_stage
-from flows.config.model import ModelConfig
 from flows.cv.config import CvConfig
 from flows.cv.rows import open_search
 from flows.cv.search import SearchResult, search
@@ -57,36 +55,24 @@ def cross_validate(config: CvConfig, observer: RunObserver, run_stage: StageRunn
             observer.report_to(workers.client, report),
         ):
             search_rows = stages("make folds", opened.make_folds, config, workers, observer)
-            found: SearchResult = stages("search", search, config, search_rows, workers, observer)
+            tried = config.with_candidates(search_rows.rows.train)
+            found: SearchResult = stages("search", search, tried, search_rows, workers, observer)
             best = found.rows[found.chosen].parameters
-            model = ModelConfig(**{**config.model.model_dump(exclude_unset=True), **best})
+            model = config.model.with_parameters(best)
             rows = stages("encode", search_rows.encode, workers, observer)
             blocks = stages("partition", rows.partition, config.cache, workers, observer)
             observer.about(rows.size())
             estimator = stages("fit", fit, model, blocks.train, observer)
             evaluation = stages("evaluate", evaluate, estimator, blocks, observer)
-        fitted = FittedRun(config, rows, estimator, evaluation, stages.seconds)
+        about = search_summary(tried, found)
+        fitted = FittedRun(config, rows, estimator, evaluation, stages.seconds, about)
         refit = result_of(fitted, folder.url)
-        about = search_summary(config, found)
-        stages("publish", publish, fitted, refit, folder, about, retry=True)
+        stages("publish", publish, fitted, refit, folder, "aucdist cv", retry=True)
     return {"run": refit.pop("run"), **about, "refit": refit}
 
 
 def search_summary(config: CvConfig, found: SearchResult) -> dict[str, Any]:
     """Return the result of a search in types of JSON."""
-    table = [
-        {
-            "parameters": row.parameters,
-            "mean": row.mean,
-            "deviation": row.deviation,
-            "folds": row.values,
-            "max_passes": row.max_passes,
-            "passes": sum(result.get("passes", 0) for result in row.results),
-            "not_converged": sum(result.get("status", "converged") not in REACHED for result in row.results),
-            "errors": row.errors,
-        }
-        for row in found.rows
-    ]
     nested = None
     if found.nested is not None:
         nested = [
@@ -103,7 +89,7 @@ def search_summary(config: CvConfig, found: SearchResult) -> dict[str, Any]:
             "rule": config.rule,
             "folds": config.folds.model_dump(mode="json", exclude_none=True),
             "test_over_train": found.test_over_train,
-            "table": table,
+            "table": [row.summary() for row in found.rows],
             "nested": nested,
             "placement": found.placement,
             "tasks": {"all": found.n_jobs, "kept": found.n_cached, "failed": n_failed},

@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from aucdist.errors import RunError
+from aucdist.estimators.base import RankingWarning
 from aucdist.metrics.measures import Measure, find_measure
 from aucdist.search.choice import Result, Row, choose, interval
 from aucdist.search.schedule import Halving, Job, run_schedules, search_schedule
@@ -101,7 +102,8 @@ def search(config: CvConfig, rows: SearchRows, workers: Workers, observer: RunOb
     sets = [folds.outer()] + [folds.inner(fold) for fold in folds.outer() if config.nested is not None]
     schedules = [search_schedule(config.model.built, config.points, one, measure, halving) for one in sets]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the results say it
+        for category in (ConvergenceWarning, RankingWarning):  # the results say it
+            warnings.simplefilter("ignore", category)
         outer, *inner = run_schedules(schedules, runner.run)
     chosen = choose(outer, measure, config.rule)
     nested = _nested(config, outer, inner, folds.outer(), measure) if config.nested is not None else None

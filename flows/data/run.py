@@ -36,7 +36,7 @@ def describe(name: str, source: Source) -> dict[str, Any]:
     """Return the catalog's entry and the manifest of a data set, without reading its rows."""
     entry = source.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
     if source.format_of().is_sharded:
-        entry |= _describe_shards(read_manifest(files.locate(str(source.source))))
+        entry |= _describe_shards(read_manifest(files.require(str(source.source))))
     return {name: entry | {"present": is_present(source)}}
 
 
@@ -72,7 +72,7 @@ def verify_source(name: str, source: Source, parallel_map: ParallelMap = map) ->
         if not source.format_of().is_sharded:
             read(source, name=name)
             return []
-        manifest = read_manifest(files.locate(str(source.source)))
+        manifest = read_manifest(files.require(str(source.source)))
         read_schema(manifest)
     except InputError as e:
         return [str(e)]

@@ -57,9 +57,9 @@ def flow(**options: Any) -> Callable[[Callable[P, R]], Flow[P, R]]:
 def training_run_name() -> str:
     """Return the name of a run that fits a model, such as ``a9a-all-pairs-lam1e-3``."""
     config: Any = this_run.parameters["config"]
-    model = config.model.built
-    lam = getattr(model, "lam", None)
-    return f"{config.name}-{model.solver}" + ("" if lam is None else f"-lam{short(lam)}")
+    model, auto = config.model.built, config.model.chooses_features
+    lam = config.model.lam if auto else getattr(model, "lam", None)
+    return f"{config.name}-{model.solver}" + ("" if lam is None else f"-lam{short(lam)}") + ("-auto" if auto else "")
 
 
 def data_run_name() -> str:

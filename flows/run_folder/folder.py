@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from aucdist.data.storage.files import explained, open_fs, shown
 from aucdist.data.storage.retries import patient, retried
 from aucdist.errors import InputError, RunError
+from flows.config.model import ModelConfig
 
 METRICS = "metrics.json"
 """Uploaded last: a folder that has it is complete."""
@@ -38,10 +38,12 @@ class RunFolder:
     publish: Callable[[], None]
 
 
-def run_name(name: str, model: Any) -> str:
-    """Return the name of a training run's folder: with the time, the solver, and lam if the estimator has one."""
-    lam = f"-lam{model.lam:g}" if hasattr(model, "lam") else ""
-    return timestamped(f"{name}-{model.solver}{lam}")
+def run_name(name: str, model: ModelConfig) -> str:
+    """Return the name of a training run's folder: with the time, the solver, and lam if it is known before the run."""
+    built, tail = model.built, "-auto" if model.chooses_features else ""
+    if hasattr(built, "lam") and not (model.chooses_features and model.lam is None):
+        tail = f"-lam{built.lam:g}{tail}"
+    return timestamped(f"{name}-{built.solver}{tail}")
 
 
 def timestamped(name: str) -> str:

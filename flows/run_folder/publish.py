@@ -17,7 +17,7 @@ from flows.run_folder.results import FittedRun, details_of, versions
 from flows.run_folder.scores import SCORES, write_scores
 
 
-def publish(fitted: FittedRun, result: dict[str, Any], folder: RunFolder, search: dict[str, Any] | None = None) -> None:
+def publish(fitted: FittedRun, result: dict[str, Any], folder: RunFolder, command: str = "aucdist train") -> None:
     """Write all files of a run folder, then publish it as a whole.
 
     Parameters
@@ -26,8 +26,8 @@ def publish(fitted: FittedRun, result: dict[str, Any], folder: RunFolder, search
     result : dict
         As `flows.run_folder.results.result_of` returned it.
     folder : RunFolder
-    search : dict, optional
-        The result of the cross-validation that chose the parameters.
+    command : str
+        What runs the configuration again.
     """
     config = to_yaml(fitted.config)
     _save_model(fitted, result, folder.draft / "model")
@@ -36,9 +36,9 @@ def publish(fitted: FittedRun, result: dict[str, Any], folder: RunFolder, search
         write_scores(fitted.rows.test.blocks(), fitted.estimator, folder.draft / SCORES)
     (folder.draft / "config.yaml").write_text(config, encoding="utf-8")
     (folder.draft / "report.html").write_text(
-        render_run_page(report_of(fitted, result, config, search)), encoding="utf-8"
+        render_run_page(report_of(fitted, result, config, command)), encoding="utf-8"
     )
-    more = {} if search is None else {"search": search}
+    more = {} if fitted.search is None else {"search": fitted.search}
     metrics = json.dumps({**result, **details_of(fitted), **more}, indent=2, allow_nan=False)
     (folder.draft / METRICS).write_text(metrics + "\n", encoding="utf-8")
     folder.publish()
@@ -54,6 +54,7 @@ def _save_model(fitted: FittedRun, result: dict[str, Any], folder: Path) -> None
         feature_map=getattr(estimator, "feature_map_", None),
         schema=rows.schema,
         preprocessor=rows.preprocessor,
+        reading=rows.source.rules(),
         about={
             "estimator": result["estimator"],
             "parameters": jsonable(estimator.get_params()),
@@ -65,7 +66,7 @@ def _save_model(fitted: FittedRun, result: dict[str, Any], folder: Path) -> None
     )
 
 
-def report_of(fitted: FittedRun, result: dict[str, Any], config: str, search: dict[str, Any] | None = None) -> Report:
+def report_of(fitted: FittedRun, result: dict[str, Any], config: str, command: str = "aucdist train") -> Report:
     """Return the content of the report; `config` is the configuration in YAML, other parameters as `publish`."""
     rows, estimator = fitted.rows, fitted.estimator
     source = rows.source.source
@@ -91,10 +92,10 @@ def report_of(fitted: FittedRun, result: dict[str, Any], config: str, search: di
         test=fitted.evaluation.test,
         threshold=estimator.threshold_,
         weights=list(zip(_weight_names(fitted), estimator.coef_[0].tolist(), strict=True)),
-        cost=cost_of(fitted, search),
+        cost=cost_of(fitted),
         versions=versions(),
-        command="aucdist train" if search is None else "aucdist cv",
-        search=search,
+        command=command,
+        search=fitted.search,
         probabilities=probability_counts(fitted),
         shape=getattr(estimator, "xi_trace_", None),
         of_pairs=estimator.of_pairs,
@@ -149,7 +150,7 @@ def probability_counts(fitted: FittedRun) -> ScoreCounts | None:
     return counts.mapped(lambda scores: estimator.probability_(scores + estimator.decision_intercept)[:, 1])
 
 
-def cost_of(fitted: FittedRun, search: dict[str, Any] | None) -> list[tuple[str, str]]:
+def cost_of(fitted: FittedRun) -> list[tuple[str, str]]:
     """Return time, passes, rows, bytes and cluster of a run, as the report's table of costs."""
     estimator, cluster, size = fitted.estimator, fitted.config.cluster, fitted.rows.size()
     where = {
@@ -163,6 +164,6 @@ def cost_of(fitted: FittedRun, search: dict[str, Any] | None) -> list[tuple[str,
         ("Bytes of these rows", f"{size['bytes'] / 2**20:,.1f} MiB"),
         ("Ran in", where.get(cluster.kind, f"a cluster ({cluster.kind})")),
     ]
-    if search is not None:
-        cost.insert(-1, ("Passes of the search", f"{sum(row['passes'] for row in search['table']):,}"))
+    if fitted.search is not None:
+        cost.insert(-1, ("Passes of the search", f"{sum(row['passes'] for row in fitted.search['table']):,}"))
     return cost

@@ -36,6 +36,8 @@ class FittedRun:
     evaluation : Evaluation
     seconds : dict of str to float
         Wall time of each stage.
+    search : dict or None
+        Where folds chose the parameters, what was tried, as ``aucdist cv --json`` prints it.
     """
 
     config: Any
@@ -43,6 +45,7 @@ class FittedRun:
     estimator: Any
     evaluation: Evaluation
     seconds: dict[str, float]
+    search: dict[str, Any] | None = None
 
 
 def result_of(fitted: FittedRun, run: str) -> dict[str, Any]:

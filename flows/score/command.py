@@ -1,5 +1,6 @@
 """`aucdist score`."""
 
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -18,19 +19,24 @@ def score(
 ) -> None:
     """Score the rows of a data set: Parquet files with row_id, score, prediction, and the probability if the model has one.
 
-    The rows need no label. If scoring is interrupted, run the same command again to resume it.
+    The rows need no label. They are read as the training rows were: the model knows how. If scoring is interrupted, run the same
+    command again to resume it.
     """
     with report_errors(debug):
         from flows.config.sources import config_from_options, source_from_name
         from flows.score.config import ScoreConfig
+        from flows.score.run import format_of
 
-        _, source = source_from_name(data, settings or (), labelled=False)
+        _, source = source_from_name(data, settings or (), labelled=False, otherwise=partial(format_of, model))
         keys = {"source": source, "model": model, "output": output}
         result = COMMAND.run(config_from_options(ScoreConfig, "aucdist score", cluster, keys), debug)
         if as_json:
             print_json(result)
         else:
             typer.echo(f"{result['output']}: {result['rows']} rows in {result['parts']} parts")
+            for what in ("missing", "unknown"):
+                if result[what]:
+                    typer.echo(f"{what} values: {', '.join(f'{name} {n:,}' for name, n in result[what].items())}")
 
 
 COMMAND = Command("score", score, page="score", function="score", flow="score", config="ScoreConfig")

@@ -6,6 +6,8 @@ from typing import Any
 
 from aucdist import batch_scoring
 from aucdist.data.shards.block_reader import ParallelMap
+from aucdist.data.storage.arrow_files import absolute
+from aucdist.model import load_model
 from flows.compute.clusters import open_cluster
 from flows.compute.s3_environment import s3_as_configured
 from flows.compute.stages import StageRunner, Stages, call_stage
@@ -43,6 +45,11 @@ def score(config: ScoreConfig, observer: RunObserver, run_stage: StageRunner = c
         parts = stages("score", score_parts, scoring, parallel_map, retry=True)
         result = stages("commit", batch_scoring.finish, scoring, parts, retry=True)
     return {**result, "seconds": time.perf_counter() - start}
+
+
+def format_of(model: str) -> str | None:
+    """Return the format of the rows that a model was trained on; None if it does not say."""
+    return load_model(absolute(model)).reading.get("format")
 
 
 def survey(config: ScoreConfig, parallel_map: ParallelMap) -> batch_scoring.Scoring:

@@ -15,6 +15,7 @@ from aucdist.engine.blocks import Blocks
 from aucdist.engine.checkpoint import Journal
 from aucdist.errors import ClusterLost
 from flows.config.checkpoint import CheckpointConfig
+from flows.config.model import ModelConfig
 from flows.progress.console import RunObserver
 from flows.train.config import TrainConfig
 
@@ -77,19 +78,21 @@ class CheckpointStore:
 
 
 def open_checkpoints(
-    config: TrainConfig, fingerprint: str, train: Blocks, observer: RunObserver
+    config: TrainConfig, model: ModelConfig, fingerprint: str, train: Blocks, observer: RunObserver
 ) -> CheckpointStore | None:
     """Open the checkpoints of a fit, which may resume from them; None if the configuration asks for none.
 
     Parameters
     ----------
     config : TrainConfig
+    model : ModelConfig
+        What is fitted; not that of the configuration where its features are chosen first.
     fingerprint : str
         Of the data.
     train : Blocks
         The training rows.
     observer : RunObserver
-        Is told whether the fit resumes.
+        Is called with whether the fit resumes.
 
     Raises
     ------
@@ -103,8 +106,8 @@ def open_checkpoints(
         "data": fingerprint,
         "encoding": _digest(config.data.model_dump(mode="json")),
         "blocks": f"{train.n_blocks} {_digest([(i.n_samples, i.n_pos, i.weight_pos) for i in train.infos])}",
-        "estimator": config.model.estimator,
-        "parameters": {key: repr(v) for key, v in config.model.built.get_params().items() if v is not None},
+        "estimator": model.estimator,
+        "parameters": {key: repr(v) for key, v in model.built.get_params().items() if v is not None},
     }
     url = f"{_folder(config)}/{config.checkpoint.id or f'{config.name}-{_digest(identity)}'}"
     return CheckpointStore(Journal(url, identity, train, observer.note), config.checkpoint)

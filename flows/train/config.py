@@ -13,7 +13,7 @@ from flows.config.checkpoint import CheckpointConfig
 from flows.config.cluster import FitClusterConfig, ThreadsHere, refuse_report
 from flows.config.data import CacheMode, DataConfig
 from flows.config.loading import load_config
-from flows.config.model import ModelConfig, refuse_nonlinear
+from flows.config.model import ModelConfig, refuse_missing, refuse_nonlinear
 from flows.config.s3 import S3Config
 
 
@@ -76,6 +76,8 @@ class TrainConfig(Strict):
     @model_validator(mode="after")
     def _can_be_saved(self) -> "TrainConfig":
         refuse_nonlinear(self.model.built)
+        if self.data.impute == "keep" and not self.model.chooses_features:
+            refuse_missing(self.model.built)
         return self
 
     @model_validator(mode="after")

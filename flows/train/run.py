@@ -16,6 +16,7 @@ from flows.run_folder.publish import publish
 from flows.run_folder.results import FittedRun, result_of
 from flows.train.checkpoints import CheckpointStore, open_checkpoints, retry_lost_cluster
 from flows.train.config import TrainConfig
+from flows.train.feature_choice import choose_features
 from flows.train.stages import evaluate, fit, set_operating_point
 
 
@@ -42,7 +43,7 @@ def train(config: TrainConfig, observer: RunObserver, run_stage: StageRunner = c
     RunError
         If the run itself failed.
     """
-    name = run_name(config.name, config.model.built)
+    name = run_name(config.name, config.model)
     observer = MetricsObserver(observer, name)
     stages = Stages(observer, run_stage)
     with s3_as_configured(config.s3, config.cluster, observer), run_folder(config.output, name) as folder:
@@ -70,9 +71,16 @@ def _train_on_cluster(
         rows = source.prepare(workers, observer, stages)
         blocks = stages("partition", rows.partition, config.cache, workers, observer)
         observer.about(rows.size())
-        checkpoints = open_checkpoints(config, rows.fingerprint, blocks.train, observer)
-        estimator = stages("fit", fit, config.model, blocks.train, observer, checkpoints)
+        model, search = config.model, None
+        if model.chooses_features:
+            missing = config.data.impute == "keep"
+            choice = stages(
+                "choose features", choose_features, model, blocks.train, rows.train, missing, workers, observer
+            )
+            model, search = choice.model, choice.search
+        checkpoints = open_checkpoints(config, model, rows.fingerprint, blocks.train, observer)
+        estimator = stages("fit", fit, model, blocks.train, observer, checkpoints)
         evaluation = stages("evaluate", evaluate, estimator, blocks, observer)
     if config.operating_point is not None:
         set_operating_point(estimator, evaluation.train, config.operating_point.wanted)
-    return FittedRun(config, rows, estimator, evaluation, stages.seconds), checkpoints
+    return FittedRun(config, rows, estimator, evaluation, stages.seconds, search), checkpoints

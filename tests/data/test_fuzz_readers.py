@@ -169,7 +169,7 @@ def test_the_json_of_a_model(model_files, edits):
 @FUZZED()
 @given(edits=EDITS)
 def test_the_weights_of_a_model(model_files, edits):
-    """Their checksum is right: whoever made the file wrote it."""
+    """Their checksum is right: the attacker wrote it."""
     folder, files = model_files
     weights = mutated(files["weights.npy"], edits)
     content = json.loads(files["model.json"]) | {"weights_sha256": hashlib.sha256(weights).hexdigest()}

@@ -119,7 +119,7 @@ def test_it_is_refused_with_feature_and_row(sparse):
 def test_what_cannot_be_filled_in_is_refused():
     with pytest.raises(InputError, match="feature 'x1': it is missing in every training row"):
         fit([block([[1.0, nan]]), block([[2.0, nan]])], impute="median")
-    with pytest.raises(InputError, match=r"unknown impute 'mode'.*refuse, mean, median"):
+    with pytest.raises(InputError, match=r"unknown impute 'mode'.*refuse, keep, mean, median"):
         fit([block([[1.0]])], impute="mode")
 
 

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.columns import _MADE, columns_of
-from aucdist.engine.dask import DaskBlocks, local_client
+from aucdist.engine.dask import DaskBlocks
 from aucdist.search.masked import MaskedBlocks
 
 N_BLOCKS = 3
@@ -23,13 +23,13 @@ def load(index):
     return partition(Block.of(*data(sp.csr_matrix)), N_BLOCKS)[index]
 
 
-def told(block, memory):
+def collect_blocks(block, memory):
     return memory, {"blocks": [block]}
 
 
 def check(columns, X, y, n_blocks):
     """Every column, times the labels, is in its block."""
-    blocks = columns.reduce(told)["blocks"]
+    blocks = columns.reduce(collect_blocks)["blocks"]
     assert len(blocks) == n_blocks
     for b, block in enumerate(blocks):
         dense = block.X.toarray() if sp.issparse(block.X) else block.X
@@ -50,17 +50,16 @@ def test_columns_here(n_blocks, form, dtype):
     np.testing.assert_array_equal(dense, X.toarray() if sp.issparse(X) else X)  # what is given stays as it is
 
 
-def test_columns_on_workers():
+def test_columns_on_workers(client):
     here = LocalBlocks([load(i) for i in range(N_BLOCKS)])
     X, y = data()
-    order = np.concatenate([b.row_id for b in here.reduce(told)["blocks"]])
-    with local_client(2, memory_limit="1GiB") as client:
-        columns = columns_of(DaskBlocks.load(client, load, N_BLOCKS))
-        assert isinstance(columns, DaskBlocks)
-        check(columns, X[order], y[order], N_BLOCKS)
-        masked = MaskedBlocks(DaskBlocks.load(client, load, N_BLOCKS), np.arange(20) > 3, Doubled())
-        assert isinstance(columns_of(masked), DaskBlocks)
-        check(columns_of(masked), 2.0 * X[order], y[order], N_BLOCKS)
+    order = np.concatenate([b.row_id for b in here.reduce(collect_blocks)["blocks"]])
+    columns = columns_of(DaskBlocks.load(client, load, N_BLOCKS))
+    assert isinstance(columns, DaskBlocks)
+    check(columns, X[order], y[order], N_BLOCKS)
+    masked = MaskedBlocks(DaskBlocks.load(client, load, N_BLOCKS), np.arange(20) > 3, Doubled())
+    assert isinstance(columns_of(masked), DaskBlocks)
+    check(columns_of(masked), 2.0 * X[order], y[order], N_BLOCKS)
 
 
 class Doubled:
@@ -75,7 +74,7 @@ def test_columns_are_made_once_and_go_with_their_blocks():
     before = len(_MADE)
     first, second = columns_of(blocks), columns_of(blocks)
     assert first is not second  # each has its own memory
-    assert first.reduce(told)["blocks"][0] is second.reduce(told)["blocks"][0]
+    assert first.reduce(collect_blocks)["blocks"][0] is second.reduce(collect_blocks)["blocks"][0]
     assert len(_MADE) == before + 1
     del blocks, first, second
     gc.collect()
@@ -86,10 +85,13 @@ def test_masks_share_their_columns():
     blocks = LocalBlocks(partition(Block.of(*data()), 2))
     masks = [MaskedBlocks(blocks, np.arange(20) % 5 != k) for k in range(3)]
     first, *others = (
-        columns_of(masked).reduce(told)["blocks"] for masked in (blocks, *masks, masks[0].without_memory())
+        columns_of(masked).reduce(collect_blocks)["blocks"] for masked in (blocks, *masks, masks[0].without_memory())
     )
     assert all(other[b] is first[b] for other in others for b in range(2))
-    assert columns_of(MaskedBlocks(blocks, np.arange(20) > 3, Doubled())).reduce(told)["blocks"][0] is not first[0]
+    assert (
+        columns_of(MaskedBlocks(blocks, np.arange(20) > 3, Doubled())).reduce(collect_blocks)["blocks"][0]
+        is not first[0]
+    )
 
 
 def test_blocks_without_rows():

@@ -99,10 +99,10 @@ def test_arguments_that_look_like_tasks_are_not_run(client, size):
     """A tuple with a function at its head is one in Dask's eyes, and a string may be the key of another task."""
     blocks = DaskBlocks.load(client, load, N_BLOCKS)
     for args in [(len, "abc"), ((len, "abc"), [(len, ["a"])], {"b": (len, "c")}), ((max, 1, 2),)]:
-        (told,) = blocks.reduce(echo, np.zeros(size), *args)["args"]
-        assert told[1:] == args
-        (told,) = blocks.reduce(echo, *args, np.zeros(size))["args"]
-        assert told[:-1] == args
+        (echoed,) = blocks.reduce(echo, np.zeros(size), *args)["args"]
+        assert echoed[1:] == args
+        (echoed,) = blocks.reduce(echo, *args, np.zeros(size))["args"]
+        assert echoed[:-1] == args
 
 
 def fail(block, memory, text):

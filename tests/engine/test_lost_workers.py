@@ -205,7 +205,7 @@ def stop_myself(block, memory, value, flag):
 
 
 async def give_up(dask_scheduler, address):
-    """Do what the scheduler does by itself when a worker has not been heard of for `worker-ttl`."""
+    """Do what the scheduler does by itself when a worker has sent no heartbeat for `worker-ttl`."""
     await dask_scheduler.restart_workers([address], wait_for_workers=False, stimulus_id="test")
 
 
@@ -314,7 +314,16 @@ def begun(folder):
     return sorted(int(p.name.partition("-")[2]) for p in folder.glob("begun-*"))
 
 
-def test_ctrl_c_ends_at_once_and_workers_begin_no_more_blocks(tmp_path):
+@pytest.fixture
+def interruptible():
+    """Ctrl-C raises KeyboardInterrupt, also where the shell lets its background jobs ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_ctrl_c_ends_at_once_and_workers_start_no_more_blocks(tmp_path):
     with local_client(1, memory_limit="1GiB") as alone:
         blocks = DaskBlocks.load(alone, load, N_BLOCKS)
         before = blocks.reduce(add, 1.0)

@@ -1,4 +1,4 @@
-"""Summaries are added up in one shape, whoever adds them and in whatever order."""
+"""Summaries are added up in one shape, in any process and order."""
 
 import threading
 

@@ -50,14 +50,14 @@ def test_batches_are_one_fit_to_the_last_bit(solver, form, weighted, data):
 def test_without_n_pairs_the_pairs_so_far_set_the_steps(solver, weighted, data):
     X, y = data
     weight = np.random.default_rng(1).uniform(0.5, 2, 300) if weighted else np.ones(300)
-    free, told = model_of(solver), model_of(solver)
+    free, given = model_of(solver), model_of(solver)
     for part in np.split(np.arange(300), [1, 60, 200]):
         so_far = slice(0, part[-1] + 1)
         pairs = np.prod([weight[so_far][y[so_far] == name].sum() for name in ("rare", "common")])
-        told.set_params(n_pairs=max(float(pairs), 1.0))
-        for model in (free, told):
+        given.set_params(n_pairs=max(float(pairs), 1.0))
+        for model in (free, given):
             model.partial_fit(X[part], y[part], classes=["common", "rare"], sample_weight=weight[part])
-        np.testing.assert_allclose(free.coef_, told.coef_, rtol=1e-9)
+        np.testing.assert_allclose(free.coef_, given.coef_, rtol=1e-9)
     assert abs(free.coef_).max() > 0
 
 

@@ -164,4 +164,4 @@ def test_bad_parameters(data, parameters, message):
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_weights_of_rows_are_refused(data, solver):
     with pytest.raises(InputError, match="no sample weights"):
-        PairwiseHingeClassifier(solver=solver).fit(*data, sample_weight=np.ones(120))
+        PairwiseHingeClassifier(solver=solver).fit(*data, sample_weight=np.arange(1.0, 121.0))

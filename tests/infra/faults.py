@@ -166,7 +166,7 @@ def _stopped(data: str, folder: Path, seconds: float | None, **environment: str)
     os.kill(pid, signal.SIGSTOP)
     if seconds is not None:
         time.sleep(seconds)
-        with suppress(ProcessLookupError):  # whoever watches it may have replaced it
+        with suppress(ProcessLookupError):  # its nanny may have replaced it
             os.kill(pid, signal.SIGCONT)
     return run.weights()
 
@@ -276,7 +276,7 @@ def disk_full(data: str, folder: Path) -> np.ndarray:
     finally:
         subprocess.run(["umount", small], check=True)
     if not any("no checkpoint could be written" in line and "space" in line for line in run.said):
-        raise RuntimeError(f"the full disk was not told of: {''.join(run.said)[-300:]}")
+        raise RuntimeError(f"the full disk was not reported: {''.join(run.said)[-300:]}")
     return found
 
 

@@ -1,4 +1,4 @@
-"""Wrong input on a real Kubernetes API: each is told in words, within seconds, and no cluster stays behind."""
+"""Wrong input on a real Kubernetes API: each gives a clear error, within seconds, and no cluster stays behind."""
 
 import os
 import signal

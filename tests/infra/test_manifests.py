@@ -272,13 +272,13 @@ def table(first: str) -> list[list[str]]:
 def test_table_of_rights_is_what_the_roles_say() -> None:
     roles = yaml.safe_load_all((INFRA / "kubernetes" / "base" / "roles.yaml").read_text())
     head, *rows = table("account")
-    told = {row[0].strip("`"): {k: v for k, v in zip(head[2:], row[2:], strict=True) if v} for row in rows}
-    given: dict[str, dict[str, str]] = {name: {} for name in told}
+    documented = {row[0].strip("`"): {k: v for k, v in zip(head[2:], row[2:], strict=True) if v} for row in rows}
+    given: dict[str, dict[str, str]] = {name: {} for name in documented}
     for role in (m for m in roles if m["kind"] == "Role"):
         given[role["metadata"]["name"]] = {
             resource: ", ".join(rule["verbs"]) for rule in role["rules"] for resource in rule["resources"]
         }
-    assert told == given
+    assert documented == given
 
 
 def test_table_of_sizes_is_what_the_flows_decide() -> None:

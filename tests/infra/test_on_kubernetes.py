@@ -88,7 +88,7 @@ def start_run(parameters: dict[str, Any]) -> str:
 
 
 def seen_by_prefect(run: str) -> dict[str, Any]:
-    """Return a run as the server knows it, whatever this process was told of servers before."""
+    """Return a run as the server knows it, whatever server this process knew before."""
     with urllib.request.urlopen(f"{API}/flow_runs/{run}", timeout=30) as answer:
         found: dict[str, Any] = json.load(answer)
     return found

@@ -83,8 +83,8 @@ def test_version_is_that_of_the_wheel(environment: Path, wheel_and_sdist: tuple[
     version = wheel_and_sdist[0].name.split("-")[1]
     assert run(environment / "aucdist", "--version", cwd=tmp_path) == f"aucdist {version}\n"
     code = "import aucdist, flows; print(aucdist.__version__, aucdist.__file__, flows.__file__, sep='\\n')"
-    told, *files = run(environment / "python", "-c", code, cwd=tmp_path).split()
-    assert told == version
+    printed, *files = run(environment / "python", "-c", code, cwd=tmp_path).split()
+    assert printed == version
     assert all(Path(file).is_relative_to(environment.parent) for file in files)
 
 

@@ -1,4 +1,4 @@
-"""Cells out of bytes: against the csv module, in any spelling, and what is told of a wrong one."""
+"""Cells out of bytes: against the csv module, in any spelling, and the errors for wrong ones."""
 
 import csv
 import io

@@ -86,5 +86,5 @@ def test_also_from_a_sample(monkeypatch, name):
     monkeypatch.setattr(sample, "MOST", 1000)
     monkeypatch.setattr(sample, "SHARE", 0.5)
     codes, csr = two_forms(4)
-    assert sample.noise(sample.sample(codes)) == pytest.approx(sample.noise(sample.sample(csr)), rel=1e-12)
+    assert sample.noise(sample.draw_sample(codes)) == pytest.approx(sample.noise(sample.draw_sample(csr)), rel=1e-12)
     compare(SOLVERS[name], 4)

@@ -74,8 +74,8 @@ def test_u2_takes_part_of_exactly_the_nearest_rows(n_blocks, ratio, rounded):
     taken = 0
     for part in parts:
         which = (part.y < 0) & (np.abs(part.X[:, 0]) <= rule.high)
-        _, told = measure_distances(part, None, AXIS, -1, rule.seed)
-        assert told["low"][0] >= rule.low
+        _, found = measure_distances(part, None, AXIS, -1, rule.seed)
+        assert found["low"][0] >= rule.low
         memory = measure_distances(part, None, AXIS, -1, rule.seed)[0]
         near = memory.bits.view(np.float64)
         taken += ((near < rule.high) | ((near == rule.high) & (memory.lots <= np.uint64(rule.last_lot)))).sum()

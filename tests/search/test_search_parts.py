@@ -125,6 +125,19 @@ def test_one_standard_error_takes_the_largest_lam_that_is_good_enough():
     assert choose(rows, AUC, "one-se") == 1  # the best is now rows[3] or rows[2], both far from rows[0]
 
 
+def test_the_simplest_feature_map_that_is_good_enough_gets_the_lam_that_is_best_for_it():
+    rows = [
+        row(1.0, [0.7, 0.8], features=None),
+        row(1.0, [0.85, 0.87], features="bins"),
+        row(0.1, [0.88, 0.90], features="bins"),
+        row(1.0, [0.88, 0.92], features={"map": "bins", "pairs": 10}),
+        row(0.1, [0.6, 0.6], features={"map": "bins", "pairs": 10}),
+    ]
+    assert choose(rows, AUC, "best") == 3
+    assert choose(rows, AUC, "simplest") == 2
+    assert choose([rows[0], rows[3], rows[4]], AUC, "simplest") == 1
+
+
 def test_settings_that_were_dropped_on_the_way_are_no_candidates():
     rows = [row(1.0, [0.99, 0.99], passes=10), row(0.1, [0.9, 0.9]), row(0.01, [0.8, 0.8])]
     assert choose(rows, AUC, "best") == 1

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.engine.dask import DaskBlocks, local_client
+from aucdist.engine.dask import DaskBlocks
 from aucdist.objectives.links import Link, LinkLoss
 from aucdist.search.masked import MaskedBlocks
 from aucdist.solvers import sample
@@ -46,7 +46,7 @@ def large(monkeypatch):
 def test_blocks_do_not_change_the_sample(n_blocks, form):
     block = rows()
     block = block.with_X(form(block.X))
-    one, many = sample.draw_sample(dealt(block)), sample.sample(dealt(block, n_blocks))
+    one, many = sample.draw_sample(dealt(block)), sample.draw_sample(dealt(block, n_blocks))
     assert 100 < one.n_samples < 300
     assert np.all(np.diff(one.row_id) > 0)
     np.testing.assert_array_equal(many.row_id, one.row_id)
@@ -74,8 +74,8 @@ def test_a_small_class_is_there_as_a_whole():
 
 
 @pytest.mark.nojit
-def test_small_data_are_begun_as_before(monkeypatch):
-    monkeypatch.setattr(sample, "sample", None)  # whoever calls it fails
+def test_small_data_start_without_a_sample(monkeypatch):
+    monkeypatch.setattr(sample, "draw_sample", None)  # a call fails
     for rounds in SOLVERS.values():
         assert solve(rounds(dealt(rows(300)), 1e-2), tol=1e-2, max_passes=100).certificate.status in REACHED
 
@@ -83,7 +83,7 @@ def test_small_data_are_begun_as_before(monkeypatch):
 @pytest.mark.nojit
 @pytest.mark.usefixtures("large")
 def test_no_sample_where_features_outnumber_its_rows(monkeypatch):
-    monkeypatch.setattr(sample, "sample", None)
+    monkeypatch.setattr(sample, "draw_sample", None)
     block = rows()
     wide = dealt(block.with_X(sp.hstack([block.X, sp.csr_matrix((N, N // 32))], format="csr")))
     for rounds in SOLVERS.values():
@@ -151,10 +151,9 @@ def load(index):
 
 
 @pytest.mark.usefixtures("large")
-def test_workers_give_the_same_bits():
-    with local_client(2, memory_limit="1GiB") as client:
-        blocks = DaskBlocks.load(client, load, 4)
-        for rounds in SOLVERS.values():
-            here = solve(rounds(dealt(rows(), 4), 1e-3), tol=1e-3, max_passes=500)
-            there = solve(rounds(blocks, 1e-3), tol=1e-3, max_passes=500)
-            np.testing.assert_array_equal(there.w, here.w)
+def test_workers_give_the_same_bits(client):
+    blocks = DaskBlocks.load(client, load, 4)
+    for rounds in SOLVERS.values():
+        here = solve(rounds(dealt(rows(), 4), 1e-3), tol=1e-3, max_passes=500)
+        there = solve(rounds(blocks, 1e-3), tol=1e-3, max_passes=500)
+        np.testing.assert_array_equal(there.w, here.w)

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 UNSHARDED = frozenset({"positive", "layout", "dtype", "sha256", "classes"})
 """The keys of every format but shards, which are read as they were written and have checksums of their own."""
 OF_TABLES = UNSHARDED | {"label", "categorical", "hashed", "missing"}
+OF_COLUMNS = OF_TABLES | {"keep", "drop", "dates", "date_format", "unknown"}
+"""The keys of the formats whose features are columns that a source may choose by name."""
 
 
 class Format(ABC):
@@ -40,7 +42,7 @@ class Format(ABC):
     fields : frozenset of str
         The keys of a source that it takes besides those of every source. Any other key is refused.
     suffixes : mapping of str to mapping
-        The endings of file names that tell the format, each with the keys that this ending decides.
+        The endings of file names that identify the format, each with the keys that this ending decides.
     needs_label : bool
         Whether a source must name the label column. It then chooses its features by the names of columns, too.
     is_sharded : bool
@@ -201,7 +203,17 @@ class TableFormat(FileFormat):
 
     def for_scoring(self, source: SourceFields, schema: "Schema") -> dict[str, Any]:
         """Choose the columns of the model, whatever their order in the file, and no label."""
-        return {"label": None, "keep": schema.columns(), "categorical": []}
+        return {"label": None, "keep": schema.columns(), "drop": None, "categorical": [], "hashed": {}, "dates": {}}
+
+    def check(self, source: SourceFields) -> None:
+        """Refuse a column that is to be read in two ways."""
+        ways = {"categorical": source.categorical, "hashed": source.hashed, "dates": source.dates}
+        given: dict[str | int, str] = {}
+        for way, columns in ways.items():
+            for column in columns if columns != "auto" else ():
+                if column in given:
+                    raise InputError(f"column {column!r} is listed under both `{given[column]}` and `{way}`")
+                given[column] = way
 
 
 def are_local(source: SourceFields) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from aucdist.data.formats.base import OF_TABLES, TableFormat
+from aucdist.data.formats.base import OF_COLUMNS, TableFormat
 from aucdist.data.formats.lines import LineFormat, first_line_with_text
 from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.storage import files
@@ -18,12 +18,13 @@ class CsvFormat(TableFormat, LineFormat):
     """CSV files, and others with a separator of their own."""
 
     name = "csv"
-    fields = OF_TABLES | {"header", "columns", "separator", "keep"}
+    fields = OF_COLUMNS | {"header", "columns", "separator"}
     suffixes: ClassVar = {".csv": {}, ".tsv": {"separator": "tab"}}
     needs_label = True
 
     def check(self, source: SourceFields) -> None:
-        """Refuse names of columns for files that have a header."""
+        """Refuse names of columns for files that have a header, and a column that is to be read in two ways."""
+        super().check(source)
         if source.columns is not None and source.header:
             raise InputError("`columns` names the columns of a file without a header: give `header: false` with it")
 

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from aucdist.data.dataset import Schema
+from aucdist.data.date_parts import DatePart
+from aucdist.data.formats.dates import refuse_dates
 from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.formats.tables import (
     BLANKS,
@@ -17,9 +19,11 @@ from aucdist.data.formats.tables import (
     pick,
     unique,
 )
+from aucdist.data.labels import listed
 from aucdist.errors import InputError
 
 SEPARATORS = {"space": BLANKS, "tab": "\t"}
+SHOWN = 5
 ATTRIBUTE = re.compile(
     r"""(?P<name>'[^']*'|"[^"]*"|[^\s{\[]+)\s*(?P<domain>\{.*\}|(?:real|integer|numeric)\b.*)""", re.I
 )
@@ -60,24 +64,44 @@ def parse_csv(
         names, start, first_line = csv_head(data, where, source)
         data = data[start:]
     label = "" if source.label is None else pick(names, source.label, where, "label")
-    kept = names if source.keep is None else [pick(names, name, where, "keep") for name in source.keep]
-    features = tuple(name for name in kept if name != label)
+    features = features_in(source, schema, names, label, where)
     form = TableForm(
         names,
         label,
         features,
         hashed=hashed_in(source, schema, features, where),
+        dates=dates_in(source, schema, features, where),
+        date_format=source.date_format,
         separator=separator_of(source),
         first_line=first_line,
         allowed=schema.categories if schema else {},
         missing=source.missing == "keep",
+        unknown=source.unknown,
         dtype=source.dtype or "float64",
     )
-    if schema is None and source.categorical == "auto":
-        texts = infer_texts(data, where, form) & set(features)
-    else:
-        texts = categorical_in(source, schema, features, where)
-    return parse_table(data, where, replace(form, categorical=texts))
+    if schema is not None or source.categorical != "auto":
+        return parse_table(data, where, replace(form, categorical=categorical_in(source, schema, features, where)))
+    texts = (infer_texts(data, where, form) & set(features)) - {*form.hashed, *form.dates}
+    table = parse_table(data, where, replace(form, categorical=texts))
+    refuse_dates(sorted(texts), table.texts, MISSING_CATEGORY, where)
+    return table
+
+
+def features_in(
+    source: SourceFields, schema: Schema | None, names: Sequence[str], label: str | None, where: str
+) -> tuple[str, ...]:
+    """Return the columns that become features: those of `keep`, or all, without those of `drop` and the label."""
+    if schema is not None and source.keep is not None:
+        lacking = [name for name in source.keep if name not in names]
+        if lacking:
+            more = f" and {len(lacking) - SHOWN} more" if len(lacking) > SHOWN else ""
+            raise InputError(
+                f"{where} lacks column{'s' * (len(lacking) > 1)} {', '.join(map(repr, lacking[:SHOWN]))}{more}, which the model "
+                f"needs; it has: {listed(names)}"
+            )
+    kept = names if source.keep is None else [pick(names, name, where, "keep") for name in source.keep]
+    dropped = {pick(names, name, where, "drop") for name in source.drop or ()}
+    return tuple(name for name in kept if name != label and name not in dropped)
 
 
 def categorical_in(source: SourceFields, schema: Schema | None, features: Sequence[str], where: str) -> set[str]:
@@ -92,6 +116,14 @@ def hashed_in(source: SourceFields, schema: Schema | None, features: Sequence[st
     """Return the columns that are hashed, in the training data or by the source, and into how many features."""
     hashed = source.hashed if schema is None else schema.hashed
     return {pick(features, column, where, "hashed"): n for column, n in hashed.items()}
+
+
+def dates_in(
+    source: SourceFields, schema: Schema | None, features: Sequence[str], where: str
+) -> dict[str, tuple[DatePart, ...]]:
+    """Return the columns that are dates, in the training data or by the source, and the parts that become numbers."""
+    dates = source.dates if schema is None else schema.dates
+    return {pick(features, column, where, "dates"): tuple(parts) for column, parts in dates.items()}
 
 
 def separator_of(source: SourceFields) -> str:

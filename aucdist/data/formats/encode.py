@@ -13,10 +13,12 @@ from aucdist.data.dataset import Schema
 from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.formats.survey import feature_names
 from aucdist.data.formats.svmlight import SparseRows
-from aucdist.data.formats.tables import Table
+from aucdist.data.formats.tables import UNKNOWN_CATEGORY, Table
 from aucdist.errors import InputError
 
 Parsed = Table | SparseRows
+NONE = -1
+"""In place of a feature: none of a column's 0/1 features is 1, because the category is unknown."""
 
 
 def encode(parsed: Parsed, where: str, source: SourceFields, schema: Schema, first_row: int = 0) -> Block:
@@ -76,13 +78,14 @@ def _matrix(table: Table, where: str, schema: Schema, *, sparse: bool) -> Any:
         if piece.ndim == 2:
             X[:, start : start + width] = piece
         else:
-            X[np.arange(len(X)), start + piece] = 1
+            rows = np.flatnonzero(piece != NONE)
+            X[rows, start + piece[rows]] = 1
         start += width
     return X
 
 
 def _pieces(table: Table, categories: Mapping[str, Sequence[str]]) -> Iterator[tuple[np.ndarray, int]]:
-    """Yield features that belong together and their number: numbers, or of 0/1 features the one that is 1 in each row."""
+    """Yield features that belong together, and how many: numbers, or for each row which of 0/1 features is 1 (or `NONE`)."""
     start, texts = 0, {*categories, *table.hashed}
     for is_number, run in itertools.groupby(table.features, lambda name: name not in texts):
         of_run = list(run)
@@ -95,7 +98,7 @@ def _pieces(table: Table, categories: Mapping[str, Sequence[str]]) -> Iterator[t
             if name in table.hashed:
                 feature = [_hash(value) % width for value in column.categories]
             else:
-                position = {value: i for i, value in enumerate(categories[name])}
+                position = {UNKNOWN_CATEGORY: NONE} | {value: i for i, value in enumerate(categories[name])}
                 feature = [position[value] for value in column.categories]
             yield np.array(feature, dtype=np.int32)[column.codes], width
 
@@ -103,8 +106,9 @@ def _pieces(table: Table, categories: Mapping[str, Sequence[str]]) -> Iterator[t
 def _sparse(piece: np.ndarray, width: int, dtype: np.dtype) -> sp.csr_matrix:
     if piece.ndim == 2:
         return sp.csr_matrix(piece)
-    n = len(piece)
-    return sp.csr_matrix((np.ones(n, dtype=dtype), piece, np.arange(n + 1)), (n, width))
+    there = piece != NONE
+    offsets = np.concatenate([[0], np.cumsum(there)])
+    return sp.csr_matrix((np.ones(offsets[-1], dtype=dtype), piece[there], offsets), (len(piece), width))
 
 
 def _hash(text: str) -> int:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,18 +14,20 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from aucdist.data.dataset import Schema
-from aucdist.data.formats.delimited import categorical_in, hashed_in
+from aucdist.data.formats.dates import refuse_dates
+from aucdist.data.formats.delimited import categorical_in, dates_in, features_in, hashed_in
 from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.formats.tables import (
     MISSING_CATEGORY,
     REMEDY,
+    Cells,
     Table,
-    categorical,
-    is_missing,
+    TableForm,
+    admitted,
+    cells_of,
     pick,
-    problem_with,
+    table_of,
     unique,
-    unlabelled,
 )
 from aucdist.data.formats.text import BEYOND_EXACT, REMEDY_EXACT
 from aucdist.data.storage import files
@@ -134,8 +137,7 @@ def _parsed(
     names = unique(file.schema_arrow.names, where)
     label = None if source.label is None else pick(names, source.label, where, "label")
     columns = [name for name in names if not PANDAS_INDEX.fullmatch(name)]
-    kept = columns if source.keep is None else [pick(names, name, where, "keep") for name in source.keep]
-    features = tuple(name for name in kept if name != label)
+    features = features_in(source, schema, names if source.keep else columns, label, where)
     read = [*features, *([] if label is None else [label])]
     asked = [column for column, _, _ in source.where or ()]
     wanted = range(start, file.num_row_groups if stop is None else stop)
@@ -171,28 +173,33 @@ def _table(
     first: int,
 ) -> Table:
     """Turn columns into numbers and texts; `first` is the number of the first row, for errors."""
-    hashed = hashed_in(source, schema, features, where)
-    if schema is None and source.categorical == "auto":
-        chosen = {name for name in features if not _is_number(table.schema.field(name).type)} - set(hashed)
+    form = TableForm(
+        table.column_names,
+        label or "",
+        features,
+        hashed=hashed_in(source, schema, features, where),
+        dates=dates_in(source, schema, features, where),
+        date_format=source.date_format,
+        allowed=schema.categories if schema else {},
+        missing=source.missing == "keep",
+        unknown=source.unknown,
+    )
+    guess = schema is None and source.categorical == "auto"
+    if guess:
+        texts = {name for name in features if not _is_number(table.schema.field(name).type)}
+        form = replace(form, categorical=texts - {*form.hashed, *form.dates})
     else:
-        chosen = categorical_in(source, schema, features, where)
-    texts = {*chosen, *hashed}
-    free = set(features) if source.missing == "keep" else set()
+        form = replace(form, categorical=categorical_in(source, schema, features, where))
+    free = set(features) if form.missing else set()
     for name in table.column_names:
         if name not in free:
             _refuse_nulls(table[name], where, name, first)
-    numbers = [_numbers(table[name], where, name, first, name in free) for name in features if name not in texts]
-    columns = {
-        name: _texts(
-            table[name], where, name, first, None if schema is None else schema.categories.get(name), name in free
-        )
-        for name in (*texts, *([] if label is None else [label]))
-    }
-    found = {name: tuple(columns[name].categories) for name in features if name in chosen}
-    if label is None:
-        columns[""] = unlabelled(table.num_rows)
-    matrix = np.column_stack(numbers) if numbers else np.empty((table.num_rows, 0))
-    return Table(matrix, columns, label or "", features, found if schema is None else dict(schema.categories), hashed)
+    numbers = [_numbers(table[name], where, name, first, name in free) for name in form.numbers]
+    cells = {name: _texts(table[name], where, name, first, form) for name in form.texts}
+    found = table_of(np.column_stack(numbers) if numbers else np.empty((table.num_rows, 0)), cells, form)
+    if guess:
+        refuse_dates(sorted(form.categorical), found.texts, MISSING_CATEGORY, where)
+    return found if schema is None else replace(found, categories=dict(schema.categories))
 
 
 def _is_number(kind: pa.DataType) -> bool:
@@ -205,9 +212,10 @@ def _refuse_nulls(column: pa.ChunkedArray, where: str, name: str, first: int) ->
         raise InputError(f"{where}, row {row}, column {name!r}: the value is missing; {REMEDY}")
 
 
-def _texts(
-    column: pa.ChunkedArray, where: str, name: str, first: int, allowed: tuple[str, ...] | None, may_miss: bool
-) -> pd.Categorical:
+def _texts(column: pa.ChunkedArray, where: str, name: str, first: int, form: TableForm) -> Cells:
+    may_miss = form.missing and name != form.label
+    if name in form.dates and pa.types.is_temporal(column.type):
+        form = replace(form, date_format=None)  # that is for texts
     column = _as_texts(column, where, name)
     if may_miss:
         column = column.cast(pa.string()).fill_null(MISSING_CATEGORY)
@@ -215,13 +223,13 @@ def _texts(
     if (raw.codes < 0).any():  # nan, which is no null
         row = int(np.argmax(raw.codes < 0)) + first
         raise InputError(f"{where}, row {row}, column {name!r}: the value is missing ('nan'); {REMEDY}")
-    values = [str(value).strip() for value in raw.categories]
-    values = [MISSING_CATEGORY if may_miss and is_missing(value) else value for value in values]
-    for code, value in enumerate(values):
-        problem = problem_with(value, allowed)
+    values = []
+    for code, category in enumerate(raw.categories):
+        value, problem = admitted(str(category).strip(), name, form)
         if problem:
             raise InputError(f"{where}, row {int(np.argmax(raw.codes == code)) + first}, column {name!r}: {problem}")
-    return categorical(raw.codes, values)
+        values.append(value)
+    return cells_of(raw.codes, values, name, form)
 
 
 def _as_texts(column: pa.ChunkedArray, where: str, name: str) -> pa.ChunkedArray:
@@ -231,11 +239,19 @@ def _as_texts(column: pa.ChunkedArray, where: str, name: str) -> pa.ChunkedArray
         return column.cast(pa.int8())  # so that `positive: true` of a YAML file, which is 1, finds its class
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         return column.cast(pa.string())
-    if not (_is_number(kind) or _is_string(kind) or pa.types.is_decimal(kind) or pa.types.is_temporal(kind)):
+    if not is_plain(column.type):
         raise InputError(
             f"{where}, column {name!r}: its type is {column.type}; labels and categories are texts, numbers or booleans"
         )
     return column
+
+
+def is_plain(kind: pa.DataType) -> bool:
+    """Tell whether the values of a type can be labels or categories: texts, numbers, booleans, dates and times."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if _is_number(kind) or _is_string(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return True
+    return bool(pa.types.is_decimal(kind) or pa.types.is_temporal(kind))
 
 
 def _is_string(kind: pa.DataType) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from aucdist.data.formats.base import OF_TABLES, TableFormat, whole_file
+from aucdist.data.formats.base import OF_COLUMNS, TableFormat, whole_file
 from aucdist.data.formats.part import FilePart
 from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.storage import files
@@ -19,7 +19,7 @@ class ParquetFormat(TableFormat):
     """Parquet files."""
 
     name = "parquet"
-    fields = OF_TABLES | {"keep", "where"}
+    fields = OF_COLUMNS | {"where"}
     suffixes: ClassVar = {".parquet": {}, ".pq": {}}
     needs_label = True
 

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from aucdist.data.date_parts import DatePart
 from aucdist.data.labels import class_name
 
 AnySource = TypeVar("AnySource", bound="SourceFields")
@@ -32,7 +33,13 @@ READING = (
     "zero_based",
 )
 # Keys that are newer count only where they are given, so that older fingerprints still hold.
-READING_WHERE_GIVEN = ("labels", "qid", "dtype", "keep", "where", "hashed", "missing")
+READING_WHERE_GIVEN = (
+    "labels", "qid", "dtype", "keep", "where", "hashed", "missing", "drop", "dates", "date_format", "unknown",
+)  # fmt: skip
+# What decides how the cells of any file with the features of a model are read: a model carries them.
+RULES = (
+    "format", "header", "columns", "separator", "missing", "unknown", "date_format", "layout", "zero_based", "labels", "qid",
+)  # fmt: skip
 
 
 class SourceFields(BaseModel):
@@ -42,7 +49,8 @@ class SourceFields(BaseModel):
 
     source: str | list[str] = Field(
         description="File, folder, pattern or URL (file:// s3:// https://), or several of them that are one data set. "
-        "Relative paths lie below AUCDIST_DATA. The name of a bundled set for the format `embedded`"
+        "Relative paths are looked up in the folder of the YAML file, in the current folder, and below AUCDIST_DATA. The name of "
+        "a bundled set for the format `embedded`"
     )
     format: str = Field(description="Format of the files")
     label: str | int | None = Field(
@@ -78,6 +86,25 @@ class SourceFields(BaseModel):
         None,
         min_length=1,
         description="csv and parquet: the columns that become features, in this order. By default all",
+    )
+    drop: list[str] | None = Field(
+        None, min_length=1, description="csv and parquet: columns that are not read, of all or of those in `keep`"
+    )
+    dates: dict[str, Annotated[list[DatePart], Field(min_length=1)]] = Field(
+        {},
+        description="csv and parquet: columns of dates, and the numbers that each becomes, such as {when: [year, month, weekday, "
+        "hour, days]}. Monday is weekday 0, and `days` counts from 1970-01-01",
+    )
+    date_format: str | None = Field(
+        None,
+        min_length=1,
+        description="csv and parquet: how texts in columns of dates are written, as in Python's strptime: '%d.%m.%Y'. By default "
+        "as in ISO 8601: 2025-01-31, 2025-01-31 14:30",
+    )
+    unknown: Literal["error", "ignore", "as-missing"] = Field(
+        "error",
+        description="csv and parquet: what to do with categories that the training data did not have. `ignore`: the row has none "
+        "of the column's categories. `as-missing`: the value counts as missing",
     )
     where: list[Condition] | None = Field(
         None,
@@ -122,3 +149,9 @@ class SourceFields(BaseModel):
         """Return the keys that decide how the bytes are read, in types of JSON."""
         given = {key for key in READING_WHERE_GIVEN if getattr(self, key) != SourceFields.model_fields[key].default}
         return self.model_dump(mode="json", include={*READING, *given})
+
+    def rules(self) -> dict[str, Any]:
+        """Return the keys that say how other files with the same features are read, in types of JSON; see `RULES`."""
+        if self.format in ("shards", "embedded"):
+            return {}
+        return self.model_dump(mode="json", include=set(RULES), exclude_defaults=True)

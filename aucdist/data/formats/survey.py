@@ -1,12 +1,13 @@
 """Surveys of parts: what must be known of all parts of a data set before the first of them can be encoded."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from aucdist.data.dataset import Schema
+from aucdist.data.date_parts import DatePart
 from aucdist.data.formats.source_fields import AnySource, SourceFields
 from aucdist.data.formats.svmlight import SparseRows
 from aucdist.data.formats.tables import Table, unique
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 # A column with more categories than this is an identifier, and its 0/1 features would fill the memory.
 MAX_CATEGORIES = 10_000
+# Where nobody has said that a column holds categories, less is enough: so many, or of more than `FEW` most of the rows' number.
+MAX_GUESSED, FEW = 1000, 50
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,10 @@ class Survey:
         The values of the categorical ones among them, in alphabetical order.
     hashed : dict of str to int
         For the hashed ones the number of their features.
+    dates : dict of str to tuple of str
+        For columns of dates the parts that are among `columns`.
+    missing, unknown : dict of str to int
+        Missing values, and values of categories that the training data did not have, of the columns that have some.
     """
 
     where: str
@@ -57,6 +64,9 @@ class Survey:
     columns: tuple[str, ...] = ()
     categories: dict[str, tuple[str, ...]] = field(default_factory=dict)
     hashed: dict[str, int] = field(default_factory=dict)
+    dates: dict[str, tuple[DatePart, ...]] = field(default_factory=dict)
+    missing: dict[str, int] = field(default_factory=dict)
+    unknown: dict[str, int] = field(default_factory=dict)
 
     def __add__(self, other: "Survey") -> "Survey":
         """Return the survey of both.
@@ -68,17 +78,22 @@ class Survey:
         """
         if _columns(self) != _columns(other):
             raise InputError(f"{other.where} has other columns than {self.where}: {_difference(self, other)}")
-        names = sorted({*self.classes, *other.classes})
         return replace(
             self,
             rows=self.rows + other.rows,
             lines=self.lines + other.lines,
-            classes={name: self.classes.get(name, 0) + other.classes.get(name, 0) for name in names},
+            classes=_added(self.classes, other.classes),
+            missing=_added(self.missing, other.missing),
+            unknown=_added(self.unknown, other.unknown),
             stored=self.stored + other.stored,
             width=max(self.width, other.width),
             single=self.single and other.single,
             categories={k: tuple(sorted({*values, *other.categories[k]})) for k, values in self.categories.items()},
         )
+
+
+def _added(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
+    return {name: one.get(name, 0) + other.get(name, 0) for name in sorted({*one, *other})}
 
 
 def survey_of(parsed: Table | SparseRows, where: str, lines: int) -> Survey:
@@ -90,7 +105,7 @@ def survey_of(parsed: Table | SparseRows, where: str, lines: int) -> Survey:
     single = parsed.numbers.dtype == np.float32 and parsed.numbers.shape[1] > 0
     return replace(
         common, single=single, label=parsed.label, columns=parsed.features, categories=parsed.categories,
-        hashed=parsed.hashed,
+        hashed=parsed.hashed, dates=parsed.dates, missing=parsed.missing, unknown=parsed.unknown,
     )  # fmt: skip
 
 
@@ -115,11 +130,12 @@ def schema_of(source: SourceFields, of: "Format", survey: Survey, name: str) -> 
     """
     if survey.rows == 0:
         raise InputError(f"{survey.where} has no rows")
+    refuse_identifiers(source, survey.where, survey.categories, survey.rows)
     names = of.feature_names(source, survey)
     if not names:
         raise InputError(f"{survey.where} has no column but the label")
     positive, negative = choose_positive(survey.classes, source.positive, name)
-    return Schema(names, survey.label, positive, negative, survey.categories, survey.hashed)
+    return Schema(names, survey.label, positive, negative, survey.categories, survey.hashed, survey.dates)
 
 
 def with_layout_and_dtype(source: AnySource, of: "Format", survey: Survey, n_features: int) -> AnySource:
@@ -152,9 +168,8 @@ def column_features(survey: Survey) -> tuple[str, ...]:
     Raises
     ------
     InputError
-        If a column has too many categories, or if two features get the same name.
+        If two features get the same name.
     """
-    _refuse_identifiers(survey)
     return tuple(unique(feature_names(survey.columns, survey.categories, survey.hashed), survey.where))
 
 
@@ -167,12 +182,23 @@ def feature_names(
     return [feature for name in columns for feature in made.get(name, [name])]
 
 
-def _refuse_identifiers(survey: Survey) -> None:
-    for name, values in survey.categories.items():
-        if len(values) > MAX_CATEGORIES:
+def refuse_identifiers(source: SourceFields, where: str, categories: Mapping[str, Collection[str]], rows: int) -> None:
+    """Do nothing if no column has too many categories; fewer are too many where they are guessed (``categorical: auto``).
+
+    Raises
+    ------
+    InputError
+        If one has.
+    """
+    guessed = source.categorical == "auto"
+    most = min(MAX_GUESSED, max(FEW, rows // 2)) if guessed else MAX_CATEGORIES
+    for name, values in categories.items():
+        if len(values) > most:
+            reason = f"more than {most}" + f" in {rows} rows" * guessed
+            more = ", or list it under `categorical`" if guessed and len(values) <= MAX_CATEGORIES else ""
             raise InputError(
-                f"{survey.where}, column {name!r}: {len(values)} categories, more than {MAX_CATEGORIES}: it looks like an "
-                "identifier. Leave it out of the data, list it under `hashed`, or make it a number"
+                f"{where}, column {name!r}: {len(values)} categories, {reason}: it looks like an "
+                f"identifier or a text. Leave it out by `drop: [{name}]`, hash it by `hashed: {{{name}: 256}}`{more}"
             )
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
+from aucdist.data.date_parts import DatePart, date_features
+from aucdist.data.formats.dates import date_numbers, insert_dates, problem_with_date
 from aucdist.data.formats.text import BEYOND_EXACT, REMEDY_EXACT, Text, problem_with_number, shown
 from aucdist.data.labels import Labels, listed
 from aucdist.errors import InputError, unknown
@@ -16,7 +18,7 @@ from aucdist.kernels import cells as kernels
 BLANKS = r"\s+"
 MISSING = ("", "?", "<null>", "nan")
 MISSING_NUMBER = (*MISSING, "na", "null")  # which may well be categories; as `aucdist.kernels.cells`
-MISSING_CATEGORY = "(missing)"
+MISSING_CATEGORY, UNKNOWN_CATEGORY = "(missing)", "(unknown)"
 REMEDY = "remove the row or fill it in; in a feature `missing: keep` lets it through"
 
 # Categoricals without missing values and without blanks around them, their categories in alphabetical order.
@@ -49,6 +51,12 @@ class TableForm:
         Whether features may have missing values: nan among numbers, `MISSING_CATEGORY` among texts.
     dtype : str
         ``float64`` or ``float32``.
+    dates : mapping of str to tuple of str
+        The features that are dates, and the parts that become numbers.
+    date_format : str or None
+        How dates are written; None: as in ISO 8601.
+    unknown : str
+        What to do with a text that is not allowed: ``error``; ``ignore`` (it becomes `UNKNOWN_CATEGORY`); ``as-missing``.
     """
 
     names: Sequence[str]
@@ -61,17 +69,21 @@ class TableForm:
     allowed: Mapping[str, Collection[str]] = field(default_factory=dict)
     missing: bool = False
     dtype: str = "float64"
+    dates: Mapping[str, tuple[DatePart, ...]] = field(default_factory=dict)
+    date_format: str | None = None
+    unknown: str = "error"
 
     @property
     def texts(self) -> list[str]:
         """The columns that are texts."""
-        wanted = {*self.categorical, *self.hashed, self.label}
+        wanted = {*self.categorical, *self.hashed, *self.dates, self.label}
         return [name for name in self.names if name in wanted]
 
     @property
     def numbers(self) -> list[str]:
         """The columns that are numbers, in the order of the features."""
-        return [name for name in self.features if name not in self.categorical and name not in self.hashed]
+        texts = {*self.categorical, *self.hashed, *self.dates}
+        return [name for name in self.features if name not in texts]
 
     @property
     def slots(self) -> np.ndarray:
@@ -99,6 +111,10 @@ class Table:
         The values of the categorical ones among them, in the order of their features.
     hashed : dict of str to int
         For those that are hashed the number of their features.
+    dates : dict of str to tuple of str
+        For each column of dates the parts that are among the numbers, where `features` has them as ``column.part``.
+    missing, unknown : dict of str to int
+        Missing values, and categories that are not allowed, of the columns that have some.
     """
 
     numbers: np.ndarray
@@ -107,6 +123,9 @@ class Table:
     features: tuple[str, ...]
     categories: dict[str, tuple[str, ...]]
     hashed: dict[str, int] = field(default_factory=dict)
+    dates: dict[str, tuple[DatePart, ...]] = field(default_factory=dict)
+    missing: dict[str, int] = field(default_factory=dict)
+    unknown: dict[str, int] = field(default_factory=dict)
 
     @property
     def labels(self) -> Labels:
@@ -173,15 +192,54 @@ def parse_table(data: bytes, where: str, form: TableForm) -> Table:
         if problem := problem_with_number(raw, numbers[row, slot]):
             remedy = REMEDY_EXACT if problem == BEYOND_EXACT else ""
             raise _bad_cell(text, start, names[slot], f"{shown(raw)} {problem}{remedy}")
-    texts = {name: _texts(text, spans[t, :n], name, form) for t, name in enumerate(form.texts)}
+    read = {name: _texts(text, spans[t, :n], name, form) for t, name in enumerate(form.texts)}
+    return table_of(numbers[:n], read, form)
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The texts of a column, and how many of them are missing or of a category that is not allowed."""
+
+    values: pd.Categorical
+    missing: int = 0
+    unknown: int = 0
+
+
+def table_of(numbers: np.ndarray, cells: Mapping[str, Cells], form: TableForm) -> Table:
+    """Return the columns of a file as a table; dates become numbers.
+
+    Parameters
+    ----------
+    numbers : ndarray of shape (n_samples, n_numbers)
+        Those of ``form.numbers``.
+    cells : mapping of str to Cells
+        Those of ``form.texts``.
+    form : TableForm
+    """
+    texts = {name: column.values for name, column in cells.items() if name not in form.dates}
     if not form.label:
-        texts[""] = unlabelled(n)
+        texts[""] = unlabelled(len(numbers))
     categories = {
         name: tuple(sorted(form.allowed.get(name, texts[name].categories)))
         for name in form.features
         if name in form.categorical
     }
-    return Table(numbers[:n], texts, form.label, tuple(form.features), categories, dict(form.hashed))
+    missing = {name: column.missing for name, column in cells.items() if column.missing}
+    if form.missing:
+        counts = zip(form.numbers, np.isnan(numbers).sum(axis=0).tolist(), strict=True)
+        missing |= {name: count for name, count in counts if count}
+    unknown = {name: column.unknown for name, column in cells.items() if column.unknown}
+    features = tuple(form.features)
+    if form.dates:
+        parts = {
+            name: date_numbers(cells[name].values, of, form.date_format, MISSING_CATEGORY)
+            for name, of in form.dates.items()
+        }
+        names = {name: date_features(name, of) for name, of in form.dates.items()}
+        numbers, features = insert_dates(numbers, form.features, {*form.categorical, *form.hashed}, parts, names)
+    return Table(
+        numbers, texts, form.label, features, categories, dict(form.hashed), dict(form.dates), missing, unknown
+    )  # fmt: skip
 
 
 def infer_texts(data: bytes, where: str, form: TableForm) -> set[str]:
@@ -195,24 +253,53 @@ def _separator(form: TableForm) -> int:
     return kernels.BLANKS if form.separator == BLANKS else ord(form.separator)
 
 
-def _texts(text: Text, spans: np.ndarray, name: str, form: TableForm) -> pd.Categorical:
+def _texts(text: Text, spans: np.ndarray, name: str, form: TableForm) -> Cells:
     """Return a column of texts."""
     codes, pieces = text.distinct(spans)
-    allowed = form.allowed.get(name)
-    values = []
+    values: list[str] = []
     for code, raw in enumerate(pieces):
-        value, problem = "", None
         try:
-            value = _unquoted(raw)
+            value, problem = _unquoted(raw), None
         except UnicodeDecodeError as e:
-            problem = f"not UTF-8 text (byte {raw[e.start]:#x})"
-        if form.missing and name != form.label and not problem and is_missing(value):
-            value = MISSING_CATEGORY
-        problem = problem or problem_with(value, allowed)
+            value, problem = "", f"not UTF-8 text (byte {raw[e.start]:#x})"
+        if problem is None:
+            value, problem = admitted(value, name, form)
         if problem:
             raise _bad_cell(text, spans[np.argmax(codes == code), 0], name, problem)
         values.append(value)
-    return categorical(codes, values)
+    return cells_of(codes, values, name, form)
+
+
+def admitted(value: str, name: str, form: TableForm) -> tuple[str, str | None]:
+    """Return what a text of a column counts as, and what is wrong with it, if anything is."""
+    may_miss = form.missing and name != form.label
+    if may_miss and (value == MISSING_CATEGORY or is_missing(value)):
+        value = MISSING_CATEGORY
+        if name in form.dates:
+            return value, None
+    problem = problem_with(value, form.allowed.get(name))
+    if name in form.dates:
+        return value, problem or problem_with_date(value, form.date_format)
+    if problem and form.unknown != "error" and name != form.label and not is_missing(value):
+        return UNKNOWN_CATEGORY, None
+    return value, problem
+
+
+def cells_of(codes: np.ndarray, values: Sequence[str], name: str, form: TableForm) -> Cells:
+    """Return a column of texts that `admitted` returned, some of which may be the same; `codes` are positions in them."""
+    counts = np.bincount(codes, minlength=len(values))
+    missing, unknown = (
+        sum(int(count) for value, count in zip(values, counts, strict=True) if value == wanted)
+        for wanted in (MISSING_CATEGORY, UNKNOWN_CATEGORY)
+    )
+    if unknown and form.unknown == "as-missing":
+        if MISSING_CATEGORY not in form.allowed.get(name, ()):
+            raise InputError(
+                f"column {name!r} has {unknown} values of unknown categories, and `unknown: as-missing` makes missing values "
+                "of them; but the training data had none in this column: take `unknown: ignore`"
+            )
+        values = [MISSING_CATEGORY if value == UNKNOWN_CATEGORY else value for value in values]
+    return Cells(categorical(codes, values), missing, unknown)
 
 
 def _unquoted(raw: bytes) -> str:

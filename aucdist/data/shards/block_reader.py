@@ -9,7 +9,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
@@ -19,7 +19,7 @@ from aucdist.data.checked import CHECKED, Count, Sha256, parse_any, parse_checke
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.part import FilePart
 from aucdist.data.formats.parts import Plan, plan_parts, read_part, split_source, survey_part
-from aucdist.data.formats.survey import Survey
+from aucdist.data.formats.survey import Survey, refuse_identifiers
 from aucdist.data.shards.block_file import Form
 from aucdist.data.shards.manifest import Manifest, below, read_manifest, read_schema
 from aucdist.data.shards.shard import n_pos, read_shard
@@ -69,6 +69,8 @@ class BlockReader:
         Of files.
     manifest : str
         Of shards: the URL of their generation.
+    missing, unknown : dict of str to int
+        Of files: missing values, and values of categories that the training data did not have, of the columns that have some.
     """
 
     __pydantic_config__: ClassVar = CHECKED
@@ -83,6 +85,8 @@ class BlockReader:
     fingerprint: Sha256
     parts: tuple[FilePart, ...] = ()
     manifest: str = ""
+    missing: dict[str, Count] = field(default_factory=dict)
+    unknown: dict[str, Count] = field(default_factory=dict)
 
     @property
     def n_blocks(self) -> int:
@@ -208,7 +212,8 @@ def open_reader(
     form = Form(plan.source.layout, str(plan.source.dtype), len(plan.schema.feature_names), False)
     return BlockReader(
         plan.source, plan.schema, form, tuple(s.rows for s in surveys), _positives(plan, surveys, each),
-        _memory(form, plan.survey), plan.survey.classes, fingerprint, plan.parts,
+        _memory(form, plan.survey), plan.survey.classes, fingerprint, plan.parts, missing=plan.survey.missing,
+        unknown=plan.survey.unknown,
     )  # fmt: skip
 
 
@@ -219,6 +224,8 @@ def survey_all(
     surveys = list(each(functools.partial(_survey, source, schema), parts))
     texts = {name for one in surveys for name in one.categories}
     if source.categorical == "auto" and any(set(one.categories) != texts for one in surveys):
+        total = {name: {v for one in surveys for v in one.categories.get(name, ())} for name in sorted(texts)}
+        refuse_identifiers(source, surveys[0].where, total, sum(one.rows for one in surveys))  # while it is a guess
         # A column that looks like numbers in one part holds texts in another: now all know.
         source = source.model_copy(update={"categorical": sorted(texts)})
         surveys = list(each(functools.partial(_survey, source, schema), parts))
@@ -257,13 +264,13 @@ def _memory(form: Form, total: Survey) -> int:
 def fingerprint_of(source: Source) -> str:
     """Return what identifies this version of a data set and this way of reading it; see `BlockReader`."""
     if source.format_of().is_sharded:
-        return digest_of(read_manifest(files.locate(str(source.source))))
+        return digest_of(read_manifest(files.require(str(source.source))))
     content = json.dumps([source.format_of().describe_files(source), source.reading()], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()
 
 
 def _of_shards(source: Source, schema: Schema | None, labelled: bool, name: str) -> BlockReader:
-    manifest = read_manifest(files.locate(str(source.source)))
+    manifest = read_manifest(files.require(str(source.source)))
     name = name or files.shown(manifest.folder)
     found = read_schema(manifest)
     for what, there, wanted in (

@@ -7,7 +7,7 @@ The folder of a data set has
 * ``manifest-<digest>.json``: a generation of the data set, with the checksums of the files above;
 * ``CURRENT``: the name of the manifest that counts.
 
-Every file but ``CURRENT`` is named after its content and written once, so whoever reads a data set while it is being replaced
+Every file but ``CURRENT`` is named after its content and written once, so a process that reads a data set while it is replaced
 reads the old one to its end. A generation is committed by creating its manifest and then pointing ``CURRENT`` to it.
 """
 
@@ -25,6 +25,7 @@ from pydantic import BaseModel, Field
 
 from aucdist.data.checked import CHECKED, Count, FileName, Positive, Sha256, parse_checked
 from aucdist.data.dataset import Schema
+from aucdist.data.date_parts import DatePart
 from aucdist.data.shards.block_file import Form
 from aucdist.data.shards.statistics import ColumnStatistics, from_table, to_parquet
 from aucdist.data.storage import files
@@ -92,7 +93,7 @@ class Manifest:
         Name of the label column, if it had one.
     positive, negative : tuple of str
         The classes that stand for +1 and for -1.
-    categories, hashed : dict
+    categories, hashed, dates : dict
         As in `Schema`.
     origin : dict
         Where the rows come from, in types of JSON: sources with their sizes and ETags, options of reading, seed, ...
@@ -122,6 +123,7 @@ class Manifest:
     features: StoredFile
     shards: tuple[Shard, ...]
     hashed: dict[str, Positive] = field(default_factory=dict)
+    dates: dict[str, tuple[DatePart, ...]] = field(default_factory=dict)
     url: str = field(default="", compare=False)
 
     @property
@@ -179,10 +181,12 @@ def commit(
     manifest = Manifest(
         FORMAT, form.layout, form.dtype, form.weighted, n_samples, form.n_features, n_pos, n_samples - n_pos,
         schema.label, schema.positive, schema.negative, schema.categories, origin or {}, features, tuple(shards),
-        schema.hashed,
+        schema.hashed, schema.dates,
     )  # fmt: skip
     content = asdict(manifest)
     del content["url"]
+    if not manifest.dates:
+        del content["dates"]  # as older versions read it
     data = json.dumps(content, indent=1).encode()
     name = StoredFile.of(data, "manifest", "json").file
     if not files.create_bytes(below(url, name), data):
@@ -267,7 +271,15 @@ def read_schema(manifest: Manifest) -> Schema:
     names = tuple(table["name"].to_pylist())
     if len(set(names)) < len(names) or "" in names:
         raise InputError(f"{where} is damaged: two features have the same name, or one has none")
-    return Schema(names, manifest.label, manifest.positive, manifest.negative, manifest.categories, manifest.hashed)
+    return Schema(
+        names,
+        manifest.label,
+        manifest.positive,
+        manifest.negative,
+        manifest.categories,
+        manifest.hashed,
+        manifest.dates,
+    )
 
 
 def read_statistics(manifest: Manifest) -> ColumnStatistics | None:

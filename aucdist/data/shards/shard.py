@@ -159,7 +159,10 @@ def _fault_of_run(data: pa.Buffer, block: Block, manifest: Manifest, shard: Shar
     """Compare values that were read as one run of bytes with those that Parquet decodes."""
     if shard.values_at is None:
         return None
-    decoded = from_parquet(data, manifest.form, index)
+    try:
+        decoded = from_parquet(data, manifest.form, index)
+    except (pa.ArrowException, OSError, ValueError, KeyError, MemoryError) as e:  # an InputError is a ValueError
+        return f"the column of values cannot be decoded: {type(e).__name__}: {e}"
     same = np.array_equal(decoded.rows.values, block.rows.values, equal_nan=True)
     return None if same else f"the values at byte {shard.values_at} are not those of the column"
 

@@ -229,7 +229,7 @@ def survey(asked: Request, *, each: ParallelMap = map, n_parts: int | None = Non
         As `open_reader`.
     """
     source = asked.source
-    manifest = read_manifest(files.locate(str(source.source))).url if source.format_of().is_sharded else ""
+    manifest = read_manifest(files.require(str(source.source))).url if source.format_of().is_sharded else ""
     urls = secret_urls(source, manifest)
     if known := _resumed(asked, urls, manifest):
         return known

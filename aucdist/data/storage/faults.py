@@ -8,7 +8,7 @@ from aucdist.data.storage.network_errors import AIOHTTP, BOTO, Exceptions, loade
 from aucdist.data.storage.progress import SLOWEST, TooSlow
 from aucdist.data.storage.retries import code_of, response_of
 from aucdist.data.storage.s3 import BadAnswer, Changed
-from aucdist.data.storage.urls import data_root, shown
+from aucdist.data.storage.urls import shown
 from aucdist.errors import InputError
 
 NO_IDENTITY = ("NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "ProfileNotFound")
@@ -26,8 +26,7 @@ def explained(url: str, what: str) -> Iterator[None]:
         raise
     except FileNotFoundError as e:
         hint = "no such bucket" if code_of(e.__cause__) == "NoSuchBucket" else "no such file or folder"
-        root = "" if remote or what == "write" else f" (relative paths lie below AUCDIST_DATA, here {data_root()})"
-        raise InputError(f"cannot {what} {name}: {hint}{root}") from None
+        raise InputError(f"cannot {what} {name}: {hint}") from None
     except _denied() as e:
         hint = "check the credentials (environment or profile) and the rights" if remote else "check its permissions"
         raise InputError(f"cannot {what} {name}: access denied ({type(e).__name__}); {hint}") from None

@@ -24,6 +24,7 @@ from aucdist.data.storage.urls import data_root as data_root
 from aucdist.data.storage.urls import is_s3 as is_s3
 from aucdist.data.storage.urls import is_web as is_web
 from aucdist.data.storage.urls import locate as locate
+from aucdist.data.storage.urls import require as require
 from aucdist.data.storage.urls import shown as shown
 from aucdist.errors import InputError
 from aucdist.extras import load_optional
@@ -50,7 +51,7 @@ def expand(source: str | list[str]) -> list[str]:
     """
     if isinstance(source, list):
         return [url for part in source for url in expand(part)]
-    url = locate(source)
+    url = require(source)
     if is_web(url):
         return [url]
     with explained(url, "read"):
@@ -131,7 +132,7 @@ def _download(fs: Any, path: str, target: str) -> None:
 
 
 def stat(url: str) -> Stat:
-    """Return the size of a file and what tells this version of it from another.
+    """Return the size of a file and an identifier of its version.
 
     Raises
     ------
@@ -158,7 +159,7 @@ def read_range(url: str, start: int, end: int, version: Stat | None = None) -> b
     start, end : int
         Counted from 0.
     version : Stat, optional
-        What `stat` told of the file: the bytes must still belong to it. Files of the web are not checked.
+        What `stat` returned for the file: the bytes must still belong to it. Files of the web are not checked.
 
     Raises
     ------
@@ -202,7 +203,7 @@ def write_bytes(url: str, data: bytes) -> None:
 
 
 def create_bytes(url: str, data: bytes) -> bool:
-    """Write a small file unless there is one of that name, and tell whether it now has these bytes.
+    """Write a small file unless there is one of that name, and return whether it now has these bytes.
 
     Of several writers one wins, and all of them learn which. S3 holds this for objects of one part and buckets without
     versions; other stores than S3 and local files cannot hold it.

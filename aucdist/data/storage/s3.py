@@ -131,7 +131,7 @@ def write(fs: Any, path: str, data: bytes) -> None:
 
 
 def create(fs: Any, path: str, data: bytes) -> bool:
-    """Write a small object unless there is one, and tell whether it is there with these bytes, ours or another's."""
+    """Write a small object unless there is one, and return whether it is there with these bytes, ours or another's."""
     try:
         fs.pipe_file(path, data, mode="create")
     except OSError as e:

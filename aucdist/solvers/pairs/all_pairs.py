@@ -49,7 +49,7 @@ LEAST_NOISE = 0.01
 """If lam is below this share of `sample.noise`, the weights fit the noise of the sample, and zero is the better start."""
 
 PATIENCE = 100
-"""Passes without any bound above 0 after which cuts that rounding cannot tell apart end the fit."""
+"""Passes without any bound above 0 after which cuts that differ by rounding only end the fit."""
 
 MAX_GROUPS = 24
 

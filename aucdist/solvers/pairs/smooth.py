@@ -65,7 +65,7 @@ class SmoothPairProblem(PairProblem):
         return Point(w, value + 0.5 * self.lam * float(w @ w), gradient + self.lam * w)
 
     def errors(self, point: Point) -> tuple[float, float]:
-        """Return bounds on the rounding errors of the objective, and of what the gradient tells of a convex one.
+        """Return bounds on the rounding errors of the objective, and of the bound that the gradient gives for a convex one.
 
         A slope of a pair is at most 1 plus its scores, and changes with them at a rate of at most 1; the sums hold squares.
         """

@@ -137,7 +137,7 @@ def _fit_budgets(task: ContestantTask, value: float, X: Any, y: np.ndarray, refe
         model, seconds = _median_time(partial(system.fit, rows, y, value, budget, task.threads))
         scores = _finite_scores(model, X_test)
         referee.send(("fitted", (BudgetPoint(budget, seconds, roc_auc(y_test, scores), model.gap), scores)))
-        # Constant scores belong to a fit that has not begun, however often they repeat.
+        # Constant scores belong to a fit that has not started, however often they repeat.
         same = previous is not None and np.ptp(scores) > 0 and np.array_equal(previous, scores)
         previous, unchanged = scores, unchanged + 1 if same else 0
         if model.ended or (model.ended is None and unchanged == UNCHANGED_FITS):

@@ -142,7 +142,7 @@ def best_linear_auc(contest: Contest, systems: Sequence[System]) -> float:
 def seconds_to(trial: Trial, goal: float) -> float | None:
     """Return the seconds of the first fit from which on the AUC is at least the goal, or None.
 
-    On few test rows a fit that has hardly begun may reach the goal by chance and fall below it again.
+    On few test rows a fit that has hardly started may reach the goal by chance and fall below it again.
     """
     seconds = None
     for point in reversed(trial.points):

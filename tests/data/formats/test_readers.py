@@ -10,6 +10,7 @@ import pytest
 
 from aucdist.data.block import partition
 from aucdist.data.formats.readers import read
+from aucdist.data.shards.block_reader import open_reader
 from aucdist.data.sources.source import Source
 from aucdist.errors import InputError
 from aucdist.kernels.rows import CsrRows, DenseRows
@@ -85,11 +86,26 @@ def test_parts_of_a_data_set_are_put_below_each_other(tmp_path, source):
     assert backwards.block.X.toarray()[0, 6] == 1
 
 
-def test_relative_paths_lie_below_the_data_root(tmp_path, monkeypatch):
-    (tmp_path / "sub").mkdir()
-    (tmp_path / "sub" / "f").write_text(SVM)
-    monkeypatch.setenv("AUCDIST_DATA", str(tmp_path))
-    assert read(Source(source="sub/f", format="svmlight")).block.n_samples == 3
+@pytest.mark.parametrize("path", ["sub/f", "sub", "sub/*", "s[u]b/f"])
+def test_relative_paths_lie_in_the_current_folder_or_below_the_data_root(tmp_path, monkeypatch, path):
+    for place, rows in (("here", SVM), ("data", SVM + SVM)):
+        (tmp_path / place / "sub").mkdir(parents=True)
+        (tmp_path / place / "sub" / "f").write_text(rows)
+    monkeypatch.setenv("AUCDIST_DATA", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path / "here")
+    assert read(Source(source=path, format="svmlight")).block.n_samples == 3
+    (tmp_path / "here" / "sub" / "f").unlink()
+    (tmp_path / "here" / "sub").rmdir()
+    assert read(Source(source=path, format="svmlight")).block.n_samples == 6
+
+
+@pytest.mark.parametrize("fmt", ["svmlight", "shards"])
+def test_a_relative_path_that_is_nowhere_is_an_error_that_lists_what_was_tried(tmp_path, monkeypatch, fmt):
+    monkeypatch.setenv("AUCDIST_DATA", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError) as caught:
+        open_reader(Source(source="sub/f", format=fmt))
+    assert f"tried: {tmp_path / 'sub/f'}, {tmp_path / 'data/sub/f'}" in str(caught.value)
 
 
 def test_a_test_file_is_encoded_like_the_training_data(source):
@@ -203,7 +219,7 @@ def test_missing_and_empty_files_are_refused(tmp_path, fmt, content):
     if content is not None:
         path.write_bytes(content)
     label = {"label": 0} if fmt in ("csv", "parquet") else {}
-    with pytest.raises(InputError, match=r"no such file or folder.*AUCDIST_DATA" if content is None else "f is empty"):
+    with pytest.raises(InputError, match="no such file or folder" if content is None else "f is empty"):
         read(Source(source=str(path), format=fmt, **label))
 
 

@@ -1,4 +1,4 @@
-"""What a source may say, and how it is told that it may not."""
+"""What a source may say, and the errors for what it may not."""
 
 import pytest
 from pydantic import ValidationError

@@ -51,7 +51,7 @@ PASSING = {
     "slow down": answered("SlowDown", 503),
     "internal error, as s3fs words it": translated("InternalError", 500),
     "too many requests": answered("TooManyRequests", 429),
-    "time-out told by the server": translated("RequestTimeout", 400),
+    "time-out reported by the server": translated("RequestTimeout", 400),
     "nobody listens": boto.EndpointConnectionError(endpoint_url="http://x", error="refused"),
     "no answer": boto.ReadTimeoutError(endpoint_url="http://x", error="late"),
     "body cut off": aiohttp.ClientPayloadError("short"),

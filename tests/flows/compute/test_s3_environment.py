@@ -109,7 +109,7 @@ def test_blocks_bring_credentials_for_as_long_as_the_run_lasts(monkeypatch):
     ("name", "message"),
     [
         ("secret/none", "has no such block"),
-        ("secret/text", "no JSON object with the keys aws_access_key_id"),
+        ("secret/text", "not a JSON object with the keys aws_access_key_id"),
         ("secret/other", "has no credentials: none of aws_access_key_id"),
     ],
 )
@@ -185,7 +185,7 @@ def test_sharding_and_scoring_reach_s3_as_configured(tmp_path, monkeypatch):
     monkeypatch.delenv("AWS_ENDPOINT_URL_S3", raising=False)
     seen = []
 
-    def run(name, stage, *args):
+    def run(name, stage, *args, retry=False):
         seen.append(os.environ.get("AWS_ENDPOINT_URL_S3"))
         raise InterruptedError
 

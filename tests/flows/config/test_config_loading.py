@@ -6,9 +6,11 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from aucdist.errors import InputError
 from flows.cli import app
-from flows.config.cluster import AddressConfig, LocalClusterConfig, NoCluster
+from flows.config.cluster import AddressConfig, LocalClusterConfig, ThreadsHere
 from flows.config.loading import configs_folder, mask_all_urls, mask_urls, parse_yaml, to_yaml
+from flows.config.sources import source_from_name
 from flows.train.config import TrainConfig, load_train
 
 
@@ -43,7 +45,7 @@ def test_the_path_of_a_file(tmp_path: Path) -> None:
     path = tmp_path / "mine.yml"
     path.write_text("name: mine\ndata: {name: digits}\n")
     config = load_train(str(path))
-    assert config.cluster == NoCluster()
+    assert config.cluster == ThreadsHere()
     assert config.model.built.get_params() == load_train("a9a").model.built.get_params()
 
 
@@ -105,7 +107,10 @@ def test_no_secret_in_the_resolved_configuration() -> None:
 
 def test_form_for_prefect() -> None:
     schema = TrainConfig.model_json_schema()
-    keys = {"name", "data", "model", "cluster", "blocks", "cache", "checkpoint", "performance_report", "s3", "output"}
+    keys = {
+        "name", "data", "model", "cluster", "blocks", "cache", "checkpoint", "operating_point", "performance_report", "s3",
+        "output",
+    }  # fmt: skip
     assert set(schema["properties"]) == keys
     assert schema["required"] == ["name", "data"]
 
@@ -135,3 +140,39 @@ def test_yaml_is_data_and_never_code(evil: str, by: str, tmp_path: Path) -> None
     assert found.exit_code == 2, found.output
     assert "not valid YAML: could not determine a constructor for the tag" in found.stderr
     assert sorted(p.name for p in tmp_path.iterdir()) == ["evil.yaml"]
+
+
+def test_paths_are_looked_up_beside_the_yaml_then_here_then_below_the_data_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = [tmp_path / name for name in ("yaml", "here", "data")]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "c.csv").write_text("a,y\n1,0\n2,1\n")
+    path = folders[0] / "c.yaml"
+    path.write_text(
+        "name: c\ndata:\n  source: {source: [c.csv], format: csv, label: y}\n"
+        "  test: {source: {source: '*.csv', format: csv, label: y}}\n"
+    )
+    monkeypatch.chdir(folders[1])
+    monkeypatch.setenv("AUCDIST_DATA", str(folders[2]))
+    for folder in folders:
+        config = load_train(str(path))
+        assert config.data.source is not None
+        assert config.data.source.source == [str(folder / "c.csv")]
+        assert config.data.test is not None
+        assert config.data.test.source is not None
+        assert config.data.test.source.source == str(folder / "*.csv")
+        (folder / "c.csv").unlink()
+    with pytest.raises(InputError, match=r"cannot read c\.csv: no such file") as caught:
+        load_train(str(path))
+    for folder in folders:
+        assert str(folder / "c.csv") in str(caught.value)
+    assert load_train(str(path), ["data.source=null", "data.name=digits", "data.test=null"]).data.name == "digits"
+
+
+def test_the_yaml_of_a_source_finds_files_in_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "c.csv").write_text("a,y\n1,0\n2,1\n")
+    (tmp_path / "c.yaml").write_text("{source: c.csv, format: csv, label: y}\n")
+    monkeypatch.chdir("/")
+    assert source_from_name(str(tmp_path / "c.yaml"))[1].source == str(tmp_path / "c.csv")

@@ -42,7 +42,7 @@ def test_a_spread_is_even_on_a_log_scale() -> None:
         ("max_fpr=2", "max_fpr"),
         ("metric=partial_auc@x", "'x' is not a number"),
         ("folds.number=1", "folds.number"),
-        ("folds={time: a, repeats: 2}", "`repeats` has no use with `time`"),
+        ("folds={time: a, repeats: 2}", "`repeats` has no effect with `time`"),
         ("folds={groups: a, duplicates: together}", "give either `groups` or `duplicates: together`"),
         ("folds={groups: a, time: a}", "`groups` and `time` name the same column"),
         ("grid={tol: [1e-3, 1e-2]}", "the grid needs `lam`"),

@@ -234,7 +234,7 @@ def test_a_failed_task_is_tried_again_on_another_worker(client: Any) -> None:
 
 
 def test_a_search_that_is_killed_resumes(tmp_path: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
     settings = [*QUICK[:-2], "folds.number=6", "grid.lam=[1.0, 1e-3]"]
     arguments = [part for setting in settings for part in ("--set", setting)]
     line = [sys.executable, "-m", "flows.cli", "cv", "digits", "--output", str(tmp_path), *arguments]

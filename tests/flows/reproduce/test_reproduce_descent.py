@@ -51,6 +51,7 @@ def descent(**changes: Any) -> dict[str, Any]:
     return paper(experiments={"eleven": figure | changes})
 
 
+@pytest.mark.filterwarnings("ignore:the AUC of the training rows")  # the paper has no intercept
 def test_a_task_is_a_fit(tmp_path: Path) -> None:
     kind = load_paper(str(write(tmp_path, descent()))).experiments["eleven"]
     tasks = dict(kind.tasks({name: read_version(ref) for name, ref in kind.datasets.items()}))

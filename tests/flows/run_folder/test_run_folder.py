@@ -5,16 +5,16 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from aucdist import MarginMeanClassifier, PairwiseHingeClassifier
 from aucdist.data.storage import retries
 from aucdist.errors import InputError, RunError
+from flows.config.model import ModelConfig
 from flows.run_folder.folder import run_folder, run_name
 
 
 def test_published_by_name(tmp_path: Path) -> None:
     output = tmp_path / "a" / "runs"
     with run_folder(str(output), "one") as folder:
-        (folder.aside / "metrics.json").write_text("{}")
+        (folder.draft / "metrics.json").write_text("{}")
         assert not (output / "one").exists()
         folder.publish()
     assert folder.url == str(output / "one")
@@ -23,7 +23,7 @@ def test_published_by_name(tmp_path: Path) -> None:
 
 def test_nothing_is_left_unless_published(tmp_path: Path) -> None:
     with run_folder(str(tmp_path / "a" / "runs"), "one") as folder:
-        (folder.aside / "half.json").write_text("{")
+        (folder.draft / "half.json").write_text("{")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -52,9 +52,9 @@ def test_file_url(tmp_path: Path) -> None:
 def test_remote_store() -> None:
     fs = fsspec.filesystem("memory")
     with run_folder("memory://runs/", "one") as folder:
-        (folder.aside / "model").mkdir()
-        (folder.aside / "model" / "weights.npy").write_bytes(b"w")
-        (folder.aside / "metrics.json").write_text("{}")
+        (folder.draft / "model").mkdir()
+        (folder.draft / "model" / "weights.npy").write_bytes(b"w")
+        (folder.draft / "metrics.json").write_text("{}")
         assert fs.find("/runs") == []
         folder.publish()
     assert folder.url == "memory://runs/one"
@@ -77,7 +77,7 @@ def test_remote_store_that_breaks_while_uploading(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(retries, "WORKING", 0.0)
     with run_folder("memory://broken", "one") as folder:
         for name in ("metrics.json", "config.yaml"):
-            (folder.aside / name).write_text("{}")
+            (folder.draft / name).write_text("{}")
         with pytest.raises(RunError, match=r"the run is lost: cannot write memory://broken/one: .*cannot be reached"):
             folder.publish()
     assert seen == ["config.yaml", "metrics.json"]  # the metrics last
@@ -95,7 +95,7 @@ def test_remote_store_that_is_out_for_a_moment(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(type(fs), "put_file", put_at_last)
     with run_folder("memory://moment", "one") as folder:
-        (folder.aside / "metrics.json").write_text("{}")
+        (folder.draft / "metrics.json").write_text("{}")
         folder.publish()
     assert fs.find("/moment") == ["/moment/one/metrics.json"]
     fs.rm("/moment", recursive=True)
@@ -107,5 +107,7 @@ def test_unknown_store() -> None:
 
 
 def test_name_says_what() -> None:
-    assert run_name("a9a", PairwiseHingeClassifier()).endswith("-a9a-all-pairs-lam0.001")
-    assert run_name("a9a", MarginMeanClassifier()).endswith("-a9a-zovr")
+    assert run_name("a9a", ModelConfig()).endswith("-a9a-all-pairs-lam0.001")
+    assert run_name("a9a", ModelConfig(estimator="MarginMeanClassifier")).endswith("-a9a-zovr")
+    assert run_name("a9a", ModelConfig(features="auto")).endswith("-a9a-all-pairs-auto")
+    assert run_name("a9a", ModelConfig(features="auto", lam=0.1)).endswith("-a9a-all-pairs-lam0.1-auto")

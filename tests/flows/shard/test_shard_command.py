@@ -107,7 +107,7 @@ def test_wrong_input(args: tuple[str, ...], message: str, tmp_path: Path, monkey
 
 
 def start(*args: str, cwd: Path) -> subprocess.Popen[str]:
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONUNBUFFERED": "1"}
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3]), "PYTHONUNBUFFERED": "1"}
     return subprocess.Popen(
         [sys.executable, "-m", "flows.cli", *args], cwd=cwd, env=environment, stderr=subprocess.PIPE,
         stdout=subprocess.PIPE, text=True,

@@ -100,7 +100,7 @@ def command(*args: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     environment = {
         **os.environ,
         "PREFECT_API_URL": PREFECT_API_URL.value(),
-        "PYTHONPATH": str(Path(__file__).parents[2]),
+        "PYTHONPATH": str(Path(__file__).parents[3]),
     }
     whole = [sys.executable, "-m", "flows.cli", *args]
     return subprocess.run(whole, cwd=cwd, env=environment, capture_output=True, text=True, check=False)

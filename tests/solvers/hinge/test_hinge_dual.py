@@ -169,15 +169,15 @@ def test_blocks_of_one_class_and_empty_ones():
 def test_resumed_for_another_lam_the_duals_stay_as_far_as_they_may(n_blocks, intercept):
     X, y, weight = problem(10, 40, weighted=True)
     blocks = blocks_of(X, y, n_blocks, weight)
-    told = after(hinge_sdcd(blocks, 1e-2, intercept=intercept), 5).resume()
+    resumed = after(hinge_sdcd(blocks, 1e-2, intercept=intercept), 5).resume()
     for lam in (1e-3, 1e-2, 1e-1):
         uppers = np.concatenate([b.weights() for b in blocks._blocks]) / weight.sum() / (2 * lam)
-        kept = np.minimum(np.concatenate(told.duals), uppers)
+        kept = np.minimum(np.concatenate(resumed.duals), uppers)
         bound = 2 * lam * (kept.sum() - 0.5 * np.sum(sum_of(blocks, kept, intercept) ** 2))
-        state = next(hinge_sdcd(blocks, lam, told, intercept=intercept))
+        state = next(hinge_sdcd(blocks, lam, resumed, intercept=intercept))
         assert state.dual >= bound - 1e-12
         assert solve(
-            hinge_sdcd(blocks, lam, told, intercept=intercept), tol=1e-4, max_passes=5000
+            hinge_sdcd(blocks, lam, resumed, intercept=intercept), tol=1e-4, max_passes=5000
         ).certificate.status is Status.CONVERGED  # fmt: skip
 
 

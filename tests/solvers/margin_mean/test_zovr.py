@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.engine.dask import DaskBlocks, local_client
+from aucdist.engine.dask import DaskBlocks
 from aucdist.objectives.margin_mean import zeroth_order_estimate
 from aucdist.solvers.base import Status, solve
 from aucdist.solvers.margin_mean.problem import MarginMeanProblem, score_and_evaluate
@@ -102,7 +102,7 @@ def test_every_round_is_certified(solver, case, lams):
     for state in solver(blocks_of(X, y), *lams, seed=1, n_outer=20):
         value = objective(state.w, X, y, *lams) + offset(X, y, lams[0])
         assert state.primal == pytest.approx(value, rel=1e-9, abs=1e-12)
-        assert dual <= state.dual <= lowest + 1e-9
+        assert dual * (1 - 1e-12) <= state.dual <= lowest + 1e-9
         assert state.primal > 0
         dual = state.dual
 
@@ -123,7 +123,8 @@ def test_an_optimum_of_zero_is_no_division_by_zero():
     state = MarginMeanProblem(blocks_of(X + 9.0 * y[:, None], y), 9.0, 1.0)
     state.w = 9.0 * state.centre
     found = state.round(state.blocks.reduce(score_and_evaluate, state.w, *state.evaluation()), 1.0)
-    assert solve(iter([found]), tol=1e-3, max_passes=9).certificate.status == Status.CONVERGED
+    # No relative gap can be stated: the rounding errors of the hinges are larger than the objective.
+    assert solve(iter([found]), tol=1e-3, max_passes=9).certificate.status == Status.ROUNDING
     assert found.primal < 1e-300
 
 
@@ -210,12 +211,6 @@ def load_gram(index):
     every = np.concatenate([part.X for part in parts()])
     with threadpool_limits(1):
         return load(index).with_X(load(index).X @ every.T)
-
-
-@pytest.fixture(scope="module")
-def client():
-    with local_client(2, memory_limit="1GiB") as client:
-        yield client
 
 
 @pytest.mark.parametrize("gram", [False, True])

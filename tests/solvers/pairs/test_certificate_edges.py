@@ -79,10 +79,10 @@ def test_a_line_search_ends_where_the_objective_turns(lam):
 def test_a_dropped_point_leaves_a_feasible_combination():
     bundle = Bundle(1, 2, idle_rounds=2)
     bundle.add(np.array([1.0]), np.array([[3.0, 0.0]]))
-    bundle.near(1.0, np.zeros(2), 1.0)  # all weight on the first point
-    for k in range(8):  # which is idle while only `solve` is asked for
+    bundle.proximal_point(1.0, np.zeros(2), 1.0)  # all weight on the first point
+    for k in range(8):  # which is idle while only `best_combination` is asked for
         bundle.add(np.array([2.0 + k]), np.array([[0.01 * k, 0.02]]))
-        bundle.solve(1.0)
-    w = bundle.near(1.0, np.zeros(2), 1.0)
+        bundle.best_combination(1.0)
+    w = bundle.proximal_point(1.0, np.zeros(2), 1.0)
     assert np.isfinite(w).all()
     assert bundle.n_points < 9

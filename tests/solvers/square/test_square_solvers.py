@@ -10,7 +10,7 @@ from support.square_twins import problem, square_gradient, square_minimiser, squ
 
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.engine.dask import DaskBlocks, local_client
+from aucdist.engine.dask import DaskBlocks
 from aucdist.errors import InputError
 from aucdist.solvers.base import Status, solve
 from aucdist.solvers.square.descent import SubspaceDescent, moments_of
@@ -55,10 +55,10 @@ def test_every_round_is_certified_by_all_pairs(case, lam, solver, request):
     lowest = square_value(best, X, y, lam, ones)
     rounds = svrg(blocks_of(X, y), lam, seed=3) if solver == "svrg" else exact(blocks_of(X, y), lam)
     seen = []
-    solution = solve(rounds, tol=1e-12, max_passes=400, callback=seen.append)
+    solution = solve(rounds, tol=1e-9, max_passes=400, callback=seen.append)
     assert solution.certificate.status is Status.CONVERGED
     assert solution.certificate.primal == pytest.approx(square_value(solution.w, X, y, lam, ones), rel=1e-12)
-    np.testing.assert_allclose(solution.w, best, atol=2e-6)
+    np.testing.assert_allclose(solution.w, best, atol=2e-5)
     assert all(record["dual"] <= lowest * (1 + 1e-12) for record in seen)
     assert (np.diff([record["primal"] for record in seen]) <= 1e-12).all()
 
@@ -66,7 +66,7 @@ def test_every_round_is_certified_by_all_pairs(case, lam, solver, request):
 @pytest.mark.nojit
 def test_conjugate_gradients_end_after_as_many_steps_as_features(by_passes):
     X, y, _ = problem(20, 40, 6)
-    solution = solve(exact(blocks_of(X, y), 1e-3), tol=1e-14, max_passes=400)
+    solution = solve(exact(blocks_of(X, y), 1e-3), tol=1e-11, max_passes=400)
     assert solution.certificate.status is Status.CONVERGED
     assert solution.passes <= 2 + 6
 
@@ -76,7 +76,7 @@ def test_svrg_and_exact_meet(lam):
     X, y, _ = problem(300, 2700, 12, shift=0.3)
     meant = solve(exact(blocks_of(X, y), lam), tol=1e-12, max_passes=1).w
     found = solve(svrg(blocks_of(X, y), lam, seed=1), tol=0.0, max_passes=300).w
-    np.testing.assert_allclose(found, meant, atol=1e-8)
+    np.testing.assert_allclose(found, meant, atol=1e-6)
 
 
 @pytest.mark.parametrize("n_moves", [1, 10])
@@ -101,7 +101,7 @@ def test_many_blocks_same_optimum(n_blocks, solver, request):
     meant = square_minimiser(X, y, 1e-2, weight)
     blocks = blocks_of(X, y, n_blocks, weight)
     rounds = svrg(blocks, 1e-2, seed=2) if solver == "svrg" else exact(blocks, 1e-2)
-    solution = solve(rounds, tol=1e-12, max_passes=400)
+    solution = solve(rounds, tol=1e-11, max_passes=400)
     assert solution.certificate.status is Status.CONVERGED
     np.testing.assert_allclose(solution.w, meant, atol=1e-6)
 
@@ -169,9 +169,8 @@ def load(index):
 
 
 @pytest.fixture(scope="module")
-def on_workers():
-    with local_client(2, memory_limit="1GiB") as client:
-        yield DaskBlocks.load(client, load, N_BLOCKS)
+def on_workers(client):
+    return DaskBlocks.load(client, load, N_BLOCKS)
 
 
 ALL = {

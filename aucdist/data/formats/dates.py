@@ -1,0 +1,120 @@
+"""Columns of dates: each becomes some numbers, such as its year and its weekday."""
+
+import itertools
+import math
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pandas as pd
+
+from aucdist.data.date_parts import PARTS
+from aucdist.errors import InputError
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+ISO = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([T ]\d.*)?")
+
+
+def parse_date(text: str, form: str | None) -> datetime | None:
+    """Return the date of a text in a format of `strptime`, or of ISO 8601 where there is none; None if it is no date."""
+    try:
+        if form is not None:
+            return datetime.strptime(text, form)  # a date without a time zone counts as one in UTC
+        return datetime.fromisoformat(text) if ISO.fullmatch(text) else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def are_dates(texts: Iterable[str], missing: str) -> bool:
+    """Tell whether texts are dates as ISO 8601 writes them, but for missing ones. It stops at the first that is not."""
+    present = (text for text in texts if text != missing)
+    first = next(present, None)
+    return first is not None and all(parse_date(text, None) for text in itertools.chain([first], present))
+
+
+def refuse_dates(names: Sequence[str], texts: Mapping[str, pd.Categorical], missing: str, where: str) -> None:
+    """Do nothing if no column that has been taken for categories, because its cells are not numbers, holds dates.
+
+    Raises
+    ------
+    InputError
+        If one does: each date would become a category of its own.
+    """
+    for name in names:
+        if are_dates(texts[name].categories, missing):
+            raise InputError(
+                f"{where}, column {name!r}: it holds dates. Give `dates: {{{name}: [{', '.join(PARTS)}]}}` with the parts that "
+                f"should become numbers, or leave it out by `drop: [{name}]`; each date becomes a category if `categorical` "
+                "names the column"
+            )
+
+
+def problem_with_date(text: str, form: str | None) -> str | None:
+    """Say what is wrong with a cell of a column of dates, if anything is."""
+    if parse_date(text, form) is not None:
+        return None
+    wanted = "a date as ISO 8601 writes it, such as 2025-01-31" if form is None else f"a date of the format {form!r}"
+    return f"{text[:40]!r} is not {wanted}" + ("; other spellings need `date_format`" if form is None else "")
+
+
+def date_numbers(column: pd.Categorical, parts: Sequence[str], form: str | None, missing: str) -> np.ndarray:
+    """Return the parts of dates, float64 of shape (n_samples, n_parts); nan where the date is missing.
+
+    Parameters
+    ----------
+    column : Categorical
+        Texts that `problem_with_date` finds sound, and `missing`.
+    parts : sequence of str
+        Some of `PARTS`.
+    form : str or None
+        As for `parse_date`.
+    missing : str
+        The text of missing dates.
+    """
+    rows = [
+        [math.nan] * len(parts) if text == missing else _parts(parse_date(text, form), parts)
+        for text in column.categories
+    ]
+    return np.array(rows, dtype=np.float64).reshape(len(rows), len(parts))[column.codes]
+
+
+def _parts(date: datetime | None, parts: Iterable[str]) -> list[float]:
+    assert date is not None
+    utc = date if date.tzinfo else date.replace(tzinfo=UTC)
+    values = {
+        "year": date.year, "month": date.month, "weekday": date.weekday(), "hour": date.hour + date.minute / 60,
+        "days": (utc - EPOCH) / timedelta(days=1),
+    }  # fmt: skip
+    return [float(values[part]) for part in parts]
+
+
+def insert_dates(
+    numbers: np.ndarray, features: Sequence[str], texts: Collection[str], dates: Mapping[str, np.ndarray],
+    names: Mapping[str, Sequence[str]],
+) -> tuple[np.ndarray, tuple[str, ...]]:  # fmt: skip
+    """Return numbers and features with the parts of dates in the place of their columns.
+
+    Parameters
+    ----------
+    numbers : ndarray of shape (n_samples, n_numbers)
+        The other features that are numbers, in order.
+    features : sequence of str
+        The columns that are features.
+    texts : collection of str
+        Those of them that are categories or hashed.
+    dates : mapping of str to ndarray of shape (n_samples, n_parts)
+        For each column of dates its parts.
+    names : mapping of str to sequence of str
+        And their names.
+    """
+    pieces, k = [numbers[:, :0]], 0
+    found: list[str] = []
+    for name in features:
+        if name in dates:
+            pieces.append(dates[name].astype(numbers.dtype))
+        elif name not in texts:
+            pieces.append(numbers[:, k : k + 1])
+            k += 1
+        found += names[name] if name in dates else [name]
+    return np.concatenate(pieces, axis=1), tuple(found)

@@ -1,0 +1,74 @@
+"""The feature maps that `features: auto` tries, and their order from the simplest on."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from aucdist.errors import InputError
+from aucdist.estimators.base import BlockClassifier
+from aucdist.maps.bins import MOST_COLUMNS
+
+LAMS = (1.0, 1e-1, 1e-2, 1e-3, 1e-4)
+"""The values of lam that are tried where none is given."""
+PAIRS, ENOUGH = (10, 40), 400
+"""Pairs of features are for classes of so many rows: their folds then have what `aucdist.maps.pairs.FEW` asks for."""
+LANDMARKS = 512
+MOST_KERNEL_ROWS, MOST_KERNEL_COLUMNS = 100_000, 500
+"""Beyond these no landmarks are tried: each row costs `LANDMARKS` products with a row."""
+ORDER = ("bins", "nystroem", "leaves")
+
+
+def candidates(
+    estimator: BlockClassifier, *, n_pos: int, n_neg: int, n_features: int, missing: bool = False
+) -> list[dict[str, Any] | None]:
+    """Return the feature maps to try, the simplest first: None, which is none, bins, landmarks, and bins with pairs.
+
+    Parameters
+    ----------
+    estimator : BlockClassifier
+        Bins are for solvers that take codes.
+    n_pos, n_neg : int
+        Pairs of features are for classes that both have `ENOUGH` rows.
+    n_features : int
+    missing : bool
+        Whether values may be missing: bins alone have a place for them.
+
+    Raises
+    ------
+    InputError
+        If no map is left.
+    """
+    found: list[dict[str, Any] | None] = [] if missing else [None]
+    binned = estimator.solvers[estimator.solver].takes_codes and n_features <= MOST_COLUMNS
+    if binned:
+        found.append({"map": "bins"})
+    if not missing and n_features <= MOST_KERNEL_COLUMNS and n_pos + n_neg <= MOST_KERNEL_ROWS:
+        found.append({"map": "nystroem", "landmarks": LANDMARKS})
+    if binned and min(n_pos, n_neg) >= ENOUGH:
+        most = n_features * (n_features - 1) // 2
+        found += [{"map": "bins", "pairs": k} for k in sorted({min(k, most) for k in PAIRS}) if k > 0]
+    if not found:
+        raise InputError(
+            f"features: auto has no map for missing values and solver {estimator.solver!r}, which takes no codes: fill them in "
+            "(`impute: median`), or take a solver that takes codes"
+        )
+    return found
+
+
+def complexity(features: Any) -> tuple[int, int, int]:
+    """Return a key that orders feature maps, as a configuration names them, from the simplest on.
+
+    None comes first, then bins, landmarks, leaves, and bins with pairs, by the number of pairs.
+    """
+    if features is None:
+        return (0, 0, 0)
+    given = {"map": features} if isinstance(features, str) else features
+    if not isinstance(given, dict):
+        given = {"map": type(features).__name__, **features.get_params()}
+    pairs = int(given.get("pairs", 0))
+    place = ORDER.index(given["map"]) if given["map"] in ORDER else len(ORDER)
+    return (1 if pairs == 0 else 2, pairs, place)
+
+
+def auto_grid(maps: Sequence[dict[str, Any] | None], lams: Sequence[float] | None) -> dict[str, list[Any]]:
+    """Return the grid of a search for a feature map: the maps, and the values of lam unless the estimator has none."""
+    return {"features": list(maps)} | ({} if lams is None else {"lam": list(lams)})

@@ -1,0 +1,1 @@
+"""Use case: say what each feature adds to the scores of rows."""

@@ -1,0 +1,32 @@
+"""Configuration of an explanation: the model behind the options of the command."""
+
+from pydantic import Field, field_validator
+
+from aucdist.errors import unknown
+from flows.config.data import UnlabelledRef
+from flows.config.s3 import S3Config
+
+SUFFIXES = (".csv", ".parquet")
+
+
+class ExplainConfig(UnlabelledRef):
+    """Rows whose scores are taken apart."""
+
+    model: str = Field(min_length=1, description="A run folder, or the model in it: a folder or URL")
+    rows: int | None = Field(
+        default=None, ge=1, description="Explain so many rows, the first ones; by default 10, and all with `output`"
+    )
+    top: int = Field(default=5, ge=1, description="Contributions to show for each row, the largest ones")
+    output: str | None = Field(
+        default=None,
+        min_length=1,
+        description="A .csv or .parquet file for all contributions; else they are printed",
+    )
+    s3: S3Config = Field(default_factory=S3Config, description="How s3:// URLs are reached")
+
+    @field_validator("output")
+    @classmethod
+    def _known_suffix(cls, output: str | None) -> str | None:
+        if output is not None and not output.endswith(SUFFIXES):
+            raise unknown("suffix of the output", output.rpartition("/")[2], SUFFIXES)
+        return output

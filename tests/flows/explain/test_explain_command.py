@@ -1,0 +1,114 @@
+"""`aucdist explain`: contributions that add up to the scores, printed, as JSON and as files."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from support.command_line import run
+
+from aucdist.maps.explain import explanation
+from aucdist.model import load_model
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with bins and a pair, one of bins alone in shards' place, and one with landmarks."""
+    r = np.random.default_rng(1)
+    made = tmp_path_factory.mktemp("explain")
+    X = r.normal(size=(100, 3)).round(3)
+    y = np.where(X[:, 0] * X[:, 1] + 0.3 * r.normal(size=100) > 0.5, "yes", "no")
+    frame = pd.DataFrame(X, columns=["age", "income", "constant"]).assign(clicked=y)
+    frame.loc[3, "income"] = np.nan
+    frame.loc[50, "income"] = np.nan
+    frame.to_csv(made / "rows.csv", index=False)
+    for name, features, impute in (
+        ("bins", "{map: bins, bins: 6, pairs: 1}", "keep"),
+        ("nystroem", "{map: nystroem, landmarks: 8}", "mean"),
+    ):
+        (made / f"{name}.yaml").write_text(
+            f"""
+name: {name}
+data:
+  source: {{source: '{made}/rows.csv', format: csv, label: clicked, positive: 'yes', missing: keep}}
+  impute: {impute}
+model: {{tol: 1e-2, lam: 1e-2, features: {features}}}
+cluster: none
+"""
+        )
+        run("train", made / f"{name}.yaml", "--output", made / "runs")
+        next((made / "runs").glob("2*")).rename(made / name)
+    return made
+
+
+SETTINGS = ("--set", "label=clicked", "--set", 'positive="yes"', "--set", "missing=keep")
+
+
+@pytest.mark.filterwarnings("ignore:pairs=")
+@pytest.mark.parametrize("below", ["", "/model"])
+def test_contributions_add_up_and_the_largest_come_first(folder: Path, below: str) -> None:
+    args = ("explain", f"{folder}/bins{below}", folder / "rows.csv", *SETTINGS)
+    found = json.loads(run(*args, "--rows", 5, "--top", 2, "--json")[0].splitlines()[-1])
+    model = load_model(f"{folder}/bins/model")
+    X = pd.read_csv(folder / "rows.csv")[["age", "income", "constant"]].to_numpy()
+    assert found["rows"] == 5
+    assert found["output"] is None
+    for row, x in zip(found["explained"], X, strict=False):
+        parts = [part["adds"] for part in row["contributions"]]
+        assert len(parts) == 2
+        assert abs(parts[0]) >= abs(parts[1])
+        assert row["constant"] + sum(parts) + row["rest"] == pytest.approx(row["score"], abs=1e-9)
+        assert row["score"] == pytest.approx(model.decision_function(x[np.newaxis])[0])
+    values = {part["feature"]: part["value"] for row in found["explained"][:1] for part in row["contributions"]}
+    own = dict(zip(("age", "income", "constant"), X[0], strict=True))
+    for name, value in values.items():
+        assert value == ([own[one] for one in name.split(" & ")] if " & " in name else own[name])
+    text = run(*args, "--rows", 4, "--top", 9)[0]
+    assert text.count("row ") == 4
+    assert "income = missing" in text
+    assert "age & income" in text
+
+
+def test_all_rows_are_written(folder: Path, tmp_path: Path) -> None:
+    frame = pd.read_csv(folder / "rows.csv")
+    frame.rename(columns={"constant": "height"}).to_csv(tmp_path / "rows.csv", index=False)
+    said, error = run(
+        "explain", folder / "bins", folder / "rows.csv", *SETTINGS, "--output", tmp_path / "t.csv", code=2
+    )
+    assert "a feature is named 'constant'" in error
+    text = (folder / "bins.yaml").read_text().replace(f"{folder}/rows.csv", f"{tmp_path}/rows.csv")
+    (tmp_path / "bins.yaml").write_text(text)
+    run("train", tmp_path / "bins.yaml", "--output", tmp_path / "runs")
+    (made,) = (tmp_path / "runs").iterdir()
+    for name, read in (("t.csv", pd.read_csv), ("t.parquet", pd.read_parquet)):
+        said, _ = run("explain", made, tmp_path / "rows.csv", *SETTINGS, "--output", tmp_path / name)
+        assert said.strip().endswith("contributions of 100 rows")
+        table = read(tmp_path / name)
+        assert list(table)[:2] == ["row_id", "score"]
+        np.testing.assert_allclose(table.iloc[:, 2:].sum(axis=1), table["score"], atol=1e-9)
+    model = load_model(f"{made}/model")
+    X = frame[["age", "income", "constant"]].to_numpy()
+    np.testing.assert_allclose(table["score"], model.decision_function(X))
+
+
+def test_a_feature_may_be_named_as_the_constant_is(folder: Path) -> None:
+    model = load_model(f"{folder}/bins/model")
+    X = pd.read_csv(folder / "rows.csv")[["age", "income", "constant"]].to_numpy()
+    table = model.explain(X)
+    np.testing.assert_allclose(table.to_numpy().sum(axis=1), model.decision_function(X), atol=1e-9)
+    linear = explanation(model._encoded(X[:2]), ("a", "constant", "b"), np.ones(3), 0.5, None)
+    np.testing.assert_allclose(linear.to_numpy().sum(axis=1), X[:2].sum(axis=1) + 0.5)
+
+
+def test_what_cannot_be_explained_is_refused(folder: Path, tmp_path: Path) -> None:
+    for args, said in (
+        ((folder / "nystroem", folder / "rows.csv", *SETTINGS), "mixes all features"),
+        ((folder / "bins", "wine"), "its features are not those of the training data"),
+        ((tmp_path, "wine"), "no model can be read"),
+        ((folder / "bins", folder / "rows.csv", *SETTINGS, "--output", "table.txt"), "Allowed: .csv, .parquet"),
+        ((folder / "bins", folder / "rows.csv", *SETTINGS, "--rows", 0), "rows: Input should be greater"),
+    ):
+        _, error = run("explain", *args, code=2)
+        assert said in error
+        assert "Traceback" not in error

@@ -1,0 +1,233 @@
+"""Runs with a feature map: the same bits wherever the rows are, saved and scored models, and the choice of a map by folds."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from support.command_line import run as aucdist
+
+from aucdist.errors import InputError
+from aucdist.maps import NystroemMap
+from aucdist.model import load_model
+from aucdist.search.candidates import candidates, complexity
+from flows.config.model import ModelConfig
+from flows.cv.config import load_cv
+from flows.cv.run import cross_validate
+from flows.progress.console import LineObserver
+from flows.train import run as pipeline
+from flows.train.config import load_train
+
+BINS = {"map": "bins", "bins": 8, "pairs": 1}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table whose classes no line parts, with missing values in one column, and shards of it."""
+    r = np.random.default_rng(0)
+    X = r.normal(size=(120, 3))
+    y = np.where(np.abs(X[:, 0]) + 0.2 * X[:, 1] + 0.3 * r.normal(size=120) > 1.2, "yes", "no")
+    frame = pd.DataFrame(X.round(3), columns=["age", "income", "height"]).assign(clicked=y)
+    frame.loc[::7, "income"] = np.nan
+    made = tmp_path_factory.mktemp("features")
+    frame.to_csv(made / "rows.csv", index=False)
+    (made / "train.yaml").write_text(
+        f"""
+name: clicks
+data:
+  source: {{source: '{made}/rows.csv', format: csv, label: clicked, positive: 'yes', missing: keep}}
+  impute: keep
+model: {{tol: 1e-2, lam: 1e-2, features: {json.dumps(BINS)}}}
+cluster: none
+blocks: 3
+"""
+    )
+    aucdist("shard", made / "rows.csv", made / "shards", "--set", "label=clicked", "--set", 'positive="yes"',
+            "--set", "missing=keep", "--rows-per-shard", 40)  # fmt: skip
+    return made
+
+
+def train(folder: Path, output: Path, *settings: str) -> dict[str, Any]:
+    config = load_train(str(folder / "train.yaml"), settings, str(output))
+    return pipeline.train(config, LineObserver(lambda text: None))
+
+
+def bits(result: dict[str, Any]) -> list[bytes]:
+    return [(Path(result["run"]) / "model" / name).read_bytes() for name in ("weights.npy", "features.npz")]
+
+
+def on_shards(folder: Path) -> tuple[str, str]:
+    return f"data.source={{source: '{folder}/shards', format: shards}}", "blocks=null"
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:pairs=")
+def test_the_same_bits_on_two_workers(folder: Path, tmp_path: Path) -> None:
+    here = train(folder, tmp_path, *on_shards(folder))
+    there = train(folder, tmp_path, *on_shards(folder), "cluster={kind: local, workers: 2, threads: 1}")
+    assert bits(here) == bits(there)
+    assert here["metrics"] == there["metrics"]
+
+
+@pytest.mark.filterwarnings("ignore:pairs=")
+def test_the_same_bits_streamed_and_the_saved_model_scores(folder: Path, tmp_path: Path) -> None:
+    kept, streamed = (train(folder, tmp_path, *on_shards(folder), where) for where in ("cache=memory", "cache=stream"))
+    assert bits(kept) == bits(streamed)
+    assert kept["metrics"] == streamed["metrics"]
+    assert kept["metrics"]["train_auc"] > 0.9
+    model = load_model(f"{kept['run']}/model")
+    rows = pd.read_csv(folder / "rows.csv")
+    expected = model.decision_function(rows[list(model.schema.feature_names)].to_numpy())
+    aucdist("score", f"{kept['run']}/model", folder / "rows.csv", tmp_path / "scores", "--set", "missing=keep",
+            "--set", "label=clicked", "--set", 'positive="yes"')  # fmt: skip
+    found = pd.concat(pd.read_parquet(part) for part in sorted((tmp_path / "scores").glob("*.parquet")))
+    np.testing.assert_array_equal(found["score"], expected)
+    page = (Path(kept["run"]) / "report.html").read_text()
+    assert "What the model says" in page
+    assert "given the feature map" in page
+
+
+def test_what_a_map_does_not_have_is_refused_by_name(folder: Path, tmp_path: Path) -> None:
+    for features, said in (
+        ("{map: bins, bin: 3}", "unknown parameter of the feature map 'bins' 'bin'.*Allowed: basis, bins, linear"),
+        ("bin", "unknown feature map 'bin'.*Allowed: bins, nystroem, leaves, auto"),
+        ("nystroem", "impute: keep.*take `features: bins` or `features: auto`, not 'nystroem'"),
+        ("null", "impute: keep.*not None"),
+    ):
+        with pytest.raises(InputError, match=said):
+            train(folder, tmp_path, f"model.features={features}")
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---- auto ---------------------------------------------------------------------------------------------------------------
+
+
+def test_candidates_depend_on_positives_columns_and_what_the_solver_takes() -> None:
+    model = ModelConfig().built
+    few = candidates(model, n_pos=50, n_neg=900, n_features=9)
+    assert [None if one is None else one["map"] for one in few] == [None, "bins", "nystroem"]
+    many = candidates(model, n_pos=5000, n_neg=10**6, n_features=4)
+    assert many == [None, {"map": "bins"}, {"map": "bins", "pairs": 6}]
+    assert [one and one.get("pairs") for one in candidates(model, n_pos=400, n_neg=400, n_features=50)][-2:] == [10, 40]
+    assert candidates(model, n_pos=50, n_neg=900, n_features=9, missing=True) == [{"map": "bins"}]
+    assert candidates(model, n_pos=50, n_neg=900, n_features=10**5) == [None]
+    no_codes = ModelConfig(solver="sdcd").built
+    assert [one and one["map"] for one in candidates(no_codes, n_pos=50, n_neg=900, n_features=9)] == [None, "nystroem"]
+    with pytest.raises(InputError, match="no map for missing values"):
+        candidates(no_codes, n_pos=50, n_neg=900, n_features=9, missing=True)
+    order = [None, "bins", {"map": "nystroem"}, "leaves", {"map": "bins", "pairs": 10}, {"map": "bins", "pairs": 40}]
+    assert sorted(reversed(order), key=complexity) == order
+    assert complexity(NystroemMap()) > complexity("bins")
+
+
+@pytest.mark.parametrize("estimator", ["PairwiseHingeClassifier", "LinkClassifier"])
+def test_auto_takes_bins_where_no_line_parts_the_classes(folder: Path, tmp_path: Path, estimator: str) -> None:
+    link = ["model.link=logit"] if estimator == "LinkClassifier" else []
+    settings = ("model.features=auto", "model.lam=null", "data.impute=median", f"model.estimator={estimator}", *link)
+    result = train(folder, tmp_path / "here", *settings)
+    metrics = json.loads((Path(result["run"]) / "metrics.json").read_text())
+    table = metrics["search"]["table"]
+    assert {json.dumps(row["parameters"]["features"]) for row in table} == {
+        "null", '{"map": "bins"}', '{"map": "nystroem", "landmarks": 512}',
+    }  # fmt: skip
+    assert len(table) == 15
+    best = metrics["search"]["best"]
+    assert best["features"] is not None
+    by_map = {json.dumps(row["parameters"]["features"]): row["mean"] for row in table}
+    assert by_map[json.dumps(best["features"])] > by_map["null"] + 0.1
+    about = load_model(f"{result['run']}/model").about
+    assert about["parameters"]["features"] == best["features"]
+    assert about["parameters"]["lam"] == best["lam"]
+    page = (Path(result["run"]) / "report.html").read_text()
+    assert "simplest feature map" in page
+    assert "features: auto" in page
+    assert "lam: null" in page
+    repeated = load_train(f"{result['run']}/config.yaml").model
+    assert repeated.chooses_features
+    assert repeated.lam is None
+
+
+def test_a_lam_that_is_given_is_kept_and_threads_do_not_change_a_bit(folder: Path, tmp_path: Path) -> None:
+    result = train(folder, tmp_path, "model.features=auto")
+    assert bits(train(folder, tmp_path, "model.features=auto", "cluster={kind: none, n_jobs: 2}")) == bits(result)
+    search = json.loads((Path(result["run"]) / "metrics.json").read_text())["search"]
+    assert [row["parameters"] for row in search["table"]] == [{"features": {"map": "bins"}, "lam": 0.01}]
+
+
+def test_cv_tries_the_same_maps_in_its_grid_and_masks_give_the_same_table(folder: Path, tmp_path: Path) -> None:
+    text = (folder / "train.yaml").read_text()
+    (tmp_path / "cv.yaml").write_text(text + "grid: {lam: [1e-2]}\nfolds: {number: 2}\n")
+
+    def search(place: str, *more: str) -> dict[str, Any]:
+        settings = ("model={tol: 1e-2, features: auto}", "data.impute=median", f"placement={place}", *more)
+        config = load_cv(str(tmp_path / "cv.yaml"), settings, str(tmp_path / place))
+        return cross_validate(config, LineObserver(lambda text: None))
+
+    copies, masked = search("tasks"), search("masks")
+    assert copies["rule"] == "simplest"
+    assert [row["parameters"]["features"] for row in copies["table"]] == [
+        None, {"map": "bins"}, {"map": "nystroem", "landmarks": 512},
+    ]  # fmt: skip
+    for a, b in zip(copies["table"], masked["table"], strict=True):
+        assert a["folds"] == b["folds"]
+    assert copies["best"]["features"] is not None
+    assert load_model(f"{copies['run']}/model").about["parameters"]["features"] == copies["best"]["features"]
+    with pytest.raises(InputError, match="either `features: auto` or values of `features`"):
+        search("tasks", "grid.features=[bins]")
+
+
+# ---- resumed, direct, folds ---------------------------------------------------------------------------------------------
+
+
+class Lost(Exception):
+    pass
+
+
+class LosesTheRun(LineObserver):
+    """Ends a run after some rounds of its fit."""
+
+    def __init__(self, after: int):
+        super().__init__(lambda text: None)
+        self._left = after
+
+    def round(self, record: Any, tol: float) -> None:
+        self._left -= 1
+        if self._left == 0:
+            raise Lost
+
+
+@pytest.mark.filterwarnings("ignore:pairs=")
+@pytest.mark.parametrize("features", [json.dumps(BINS), "auto"])
+def test_a_run_that_was_lost_resumes_with_the_same_bits(folder: Path, tmp_path: Path, features: str) -> None:
+    settings = (f"model.features={features}", "model.tol=1e-4")
+    whole = train(folder, tmp_path / "whole", *settings)
+    assert whole["passes"] > 8
+    config = load_train(str(folder / "train.yaml"), [*settings, "checkpoint.rounds=2"], str(tmp_path / "lost"))
+    with pytest.raises(Lost):
+        pipeline.train(config, LosesTheRun(7))
+    lines: list[str] = []
+    resumed = pipeline.train(config, LineObserver(lines.append))
+    assert any("resume" in line for line in lines), lines
+    assert bits(resumed) == bits(whole)
+    assert resumed["certificate"] == whole["certificate"]
+
+
+def test_the_workers_may_read_the_files_themselves(folder: Path, tmp_path: Path) -> None:
+    found = train(folder, tmp_path, "data.direct=true", "model.features={map: bins, bins: 8}")
+    assert found["metrics"]["train_auc"] > 0.9
+
+
+def test_folds_keep_missing_values_and_masks_give_the_same_table(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "cv.yaml").write_text(
+        (folder / "train.yaml").read_text() + "grid: {features: [{map: bins, bins: 4}, bins]}\nfolds: {number: 2}\n"
+    )
+    tables = []
+    for place in ("tasks", "masks"):
+        config = load_cv(str(tmp_path / "cv.yaml"), [f"placement={place}", "rule=simplest"], str(tmp_path / place))
+        tables.append([row["folds"] for row in cross_validate(config, LineObserver(lambda text: None))["table"]])
+    assert tables[0] == tables[1]
+    assert tables[0][0] != tables[0][1]
+    with pytest.raises(InputError, match="not None"):
+        load_cv(str(tmp_path / "cv.yaml"), ["grid.features=[bins, null]"], None)
