@@ -47,6 +47,8 @@ def test_rows_of_weight_zero_leave_no_trace(name, solver):
     inside = np.arange(len(Y)) % 4 != 1
     weight = np.random.default_rng(0).random(len(Y))
     parameters = [{}, {"penalty": "l1"}] if "penalty" in ESTIMATORS[name].solvers[solver].options else [{}]
+    if "max_fpr" in ESTIMATORS[name].solvers[solver].options:
+        parameters += [more | {"max_fpr": 0.3} for more in parameters]
     for more in parameters:
         masked, copied = (
             weights_of(model(name, solver, **more), blocks)

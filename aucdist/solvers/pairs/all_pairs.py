@@ -183,7 +183,7 @@ class AllPairs(PairProblem):
     def __init__(self, blocks: Blocks, start: np.ndarray | None, loss: CutPairLoss = HINGE):
         self.rounding = rounding_of_pairs(blocks)
         self.n_groups = self.groups_of(blocks)
-        self.bundle = Bundle(self.n_groups, blocks.n_features)
+        self.bundle = self.new_bundle(blocks.n_features)
         self.best_loss = np.inf
         self.w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)
         self.best_error = self.target_error = self.rounding.score(self.w)
@@ -323,8 +323,16 @@ class AllPairs(PairProblem):
         coefs = self.loss.anchor_slopes(taken["tally"], anchors, weights, order)
         rest = self.blocks.reduce(finish_cuts, coefs, self.offsets, keep)
         gradients = (taken["gradients"] + rest["gradients"]) * (self.sign / self.mass)
-        self.bundle.add(taken["heights"] / self.mass, gradients)
+        self.add_points(taken, gradients)
         return value
+
+    def new_bundle(self, n_features: int) -> Bundle:
+        """Return an empty bundle."""
+        return Bundle(self.n_groups, n_features)
+
+    def add_points(self, taken: Summary, gradients: np.ndarray) -> None:
+        """Add the cuts to the bundle: their heights are in the summary of `cut_at`."""
+        self.bundle.add(taken["heights"] / self.mass, gradients)
 
     def counting_weights(self, scores: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return how much each anchor weighs at these scores, float64 of shape (n_anchors,); here its own weight."""

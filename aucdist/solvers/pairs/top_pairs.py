@@ -28,6 +28,8 @@ from aucdist.solvers.base import Round
 from aucdist.solvers.pairs.all_pairs import LEAST_NOISE, NEAR, STEPS, AllPairs, AllPairsMemory
 from aucdist.solvers.pairs.all_pairs_l1 import AllPairsL1
 from aucdist.solvers.pairs.anchors import Anchors
+from aucdist.solvers.pairs.bundle import Bundle
+from aucdist.solvers.pairs.coupled_bundle import ROUNDED, CoupledBundle
 from aucdist.solvers.pairs.hinge import HINGE
 from aucdist.solvers.pairs.loss import CutPairLoss
 from aucdist.solvers.pairs.top import Threshold, TopShare, scores_at, threshold_in_blocks, threshold_of
@@ -41,14 +43,20 @@ def cut_top(
 ) -> tuple[AllPairsMemory, Summary]:
     """Take a cut over the rows above the threshold; its gradient so far holds the larger class's part only."""
     scores = scores_at(memory, step)
-    top = np.flatnonzero(scores >= threshold.score)
-    weights = memory.weights[top] * threshold.parts(scores[top])
-    coefs, tally = np.empty(len(top)), loss.new_tally(len(anchors.scores))
-    height, total = loss.cut(scores[top], weights, anchors, coefs, tally)
-    gradient = np.zeros((1, block.n_features))
-    accumulate(block.rows, memory.others[top], coefs, gradient[0])
-    summary = {"loss": total, "heights": np.array([height]), "tally": tally[np.newaxis], "gradients": gradient}
-    return replace(memory, trial=scores), {**summary, "rows": np.count_nonzero(coefs)}
+    n_groups = len(memory.ends) - 1
+    tally = np.array([loss.new_tally(len(anchors.scores)) for _ in range(n_groups)])
+    heights, counted, total, n_rows = np.zeros(n_groups), np.zeros(n_groups), 0.0, 0
+    gradients = np.zeros((n_groups, block.n_features))
+    for g in range(n_groups):
+        first = memory.ends[g]
+        top = first + np.flatnonzero(scores[first : memory.ends[g + 1]] >= threshold.score)
+        weights, coefs = memory.weights[top] * threshold.parts(scores[top]), np.empty(len(top))
+        heights[g], of_group = loss.cut(scores[top], weights, anchors, coefs, tally[g])
+        accumulate(block.rows, memory.others[top], coefs, gradients[g])
+        counted[g] = weights.sum()
+        total, n_rows = total + of_group, n_rows + int(np.count_nonzero(coefs))
+    summary = {"loss": total, "heights": heights, "tally": tally, "gradients": gradients, "counted": counted}
+    return replace(memory, trial=scores), {**summary, "rows": n_rows}
 
 
 @without_rows
@@ -152,16 +160,29 @@ class TopPairs(AllPairs):
         super().__init__(blocks, start, loss)
         self.mass = blocks.weight_pos * self.wanted
         self._n_others = blocks.n_pos + blocks.n_neg - len(self.weights)
-        self.part_error = part_error(blocks, self.rounding, self.wanted)
+        self.part_error = part_error(blocks, self.rounding, self.wanted) + (ROUNDED if self.n_groups > 1 else 0.0)
         self._threshold = Threshold(0.0, 1.0)
 
     def groups_of(self, blocks: Blocks) -> int:
-        """Return 1: a group's own combination has its own parts u of the rows.
+        """Return how many cuts to take per round: 1 if the negatives are the smaller class.
 
-        The parts of one combination of cuts, each with a sum of q, again have a sum of q. Parts that several groups take from
-        different rounds may together have a larger sum, and then the bound is none.
+        Groups are of rows of the larger class. If those are negatives, the parts u that the groups take from different rounds may
+        together have a larger sum than q, and then the bound is none: `CoupledBundle` keeps the sum. If those are positives, each
+        group would combine the parts of the same negatives in another way, and no u would belong to all of them.
         """
-        return 1
+        return super().groups_of(blocks) if blocks.n_pos <= blocks.n_neg else 1
+
+    def new_bundle(self, n_features: int) -> Bundle:
+        """Return an empty bundle, whose groups share the budget q."""
+        return Bundle(1, n_features) if self.n_groups == 1 else CoupledBundle(self.n_groups, n_features)
+
+    def add_points(self, taken: Summary, gradients: np.ndarray) -> None:
+        """Add the cuts to the bundle, with what the rows that count weigh in each group."""
+        if isinstance(self.bundle, CoupledBundle):
+            shares = taken["counted"] / taken["counted"].sum()
+            self.bundle.add_with_shares(taken["heights"] / self.mass, gradients, shares)
+        else:
+            super().add_points(taken, gradients)
 
     @property
     def negatives_are_anchors(self) -> bool:
@@ -232,6 +253,10 @@ class TopPairs(AllPairs):
 
 class TopPairsL1(TopPairs, AllPairsL1):
     """`TopPairs` with an L1 penalty; the parameters are the same."""
+
+    def groups_of(self, blocks: Blocks) -> int:
+        """Return 1: the minimiser of the model with an L1 penalty keeps no budget of several groups."""
+        return 1
 
     def bound_error(self, bound: float) -> float:
         """Return a bound on the rounding error of the bundle's bound; see `dual_error`."""

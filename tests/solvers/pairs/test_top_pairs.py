@@ -89,6 +89,28 @@ def test_every_round_is_certified(n_pos, n_neg):
     assert state.primal - state.dual <= 1e-5 * state.primal
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("share", "lam"), [(0.1, 1e-2), (0.3, 1e-3), (1.0, 1e-2)])
+def test_groups_keep_the_bound_true(monkeypatch, share, lam, weighted):
+    monkeypatch.setattr("aucdist.solvers.pairs.all_pairs.number_of_groups", lambda *_: 5)
+    X, y = small(n_pos=4, n_neg=40)
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y)) if weighted else np.ones(len(y))
+    wanted = share * weight[y < 0].sum()
+    best = top_optimum(X, y, lam, wanted, weight)
+    problem = TopPairs(blocks_of(X, y, 3, weight), None, share=TopShare(share))
+    assert problem.n_groups == 5
+    for state in itertools.islice(problem.rounds(lam), 150):
+        b, bundle = problem.bundle.b, problem.bundle
+        assert b.min() >= 0
+        np.testing.assert_allclose(np.bincount(bundle._group, b), np.ones(5))
+        assert b @ bundle._shares <= 1.0 + 2e-12
+        assert state.dual <= best * (1 + 1e-6)
+        assert state.primal == pytest.approx(objective(state.w, X, y, lam, wanted, weight), rel=1e-10)
+        if state.primal - state.dual < 1e-5 * best:
+            break
+    assert state.primal - state.dual < 1e-5 * best
+
+
 def test_whole_share_is_all_pairs():
     X, y = small(12, 50)
     one = solve(top_pairs(blocks_of(X, y), 1e-2, share=TopShare(1.0)), tol=1e-7, max_passes=500)

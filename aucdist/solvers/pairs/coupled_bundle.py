@@ -1,0 +1,131 @@
+"""A bundle whose groups share one budget: the rows that count weigh no more in all groups together than they may."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from aucdist.solvers.pairs.bundle import Bundle, maximise
+
+MOST_PRICES = 30
+"""The most prices that are tried for a combination."""
+
+NEAR = 1e-6
+"""A combination that leaves so little of the budget is good enough."""
+
+ROUNDED = 1e-12
+"""Shares that add up to so much more than 1 count as 1: the bound's rounding error includes it."""
+
+STEP, NEAR_PRICE = 0.02, 1e-6
+"""The first step of the price, and how near it is found. A price is a hinge: of about 1 where nothing is separated."""
+
+
+class Tried(NamedTuple):
+    """A price, the best combination at it, and by how much its shares exceed 1."""
+
+    price: float
+    combination: np.ndarray
+    excess: float
+
+
+class CoupledBundle(Bundle):
+    """`Bundle` for dual points of groups, the shares of whose combination add up to 1 at most.
+
+    A point of a group has a share m: what the rows of the group that count weigh, over what all rows that count weigh. The bound
+    is
+
+        max over b of  sum b_t A_t - |sum b_t g_t|^2 / (2 lam),   b >= 0,  sum of b over each group = 1,  sum b_t m_t <= 1.
+
+    A price on the shares replaces the last constraint; its best value is enclosed. Of the combinations on both sides of it a
+    mixture has the sum 1, so the bound is true however near the price is. It is true for a smaller sum as well: parts of other
+    rows, with dual variables of 0, would fill the budget.
+
+    Parameters
+    ----------
+    n_groups, n_features, idle_rounds
+        As for `Bundle`.
+    """
+
+    def __init__(self, n_groups: int, n_features: int, idle_rounds: int = 40):
+        super().__init__(n_groups, n_features, idle_rounds)
+        self._shares = np.zeros(0)
+        self._prices = {"best": 0.0, "proximal": 0.0}
+
+    def add_with_shares(self, heights: np.ndarray, gradients: np.ndarray, shares: np.ndarray) -> None:
+        """Add one point per group, all three of shape (n_groups, ...); the shares add up to 1."""
+        self.add(heights, gradients)
+        self._shares = np.append(self._shares, shares)
+
+    def best_combination(self, lam: float) -> tuple[np.ndarray, float]:
+        """Find the combination with the largest dual value; returns are those of `Bundle.best_combination`."""
+        self.b = self._within_budget("best", self._gram / lam, self._heights, self.b)
+        self._idle = np.where(self.b > 0, 0, self._idle + 1)
+        support = self.b > 0
+        w = -(self.b[support] @ self._gradients[support]) / lam
+        return w, float(self.b @ self._heights - 0.5 * lam * (w @ w))
+
+    def proximal_point(self, lam: float, centre: np.ndarray, mu: float) -> np.ndarray:
+        """Return the minimiser of the lower model of the objective plus ``mu/2 |w - centre|^2``."""
+        total = lam + mu
+        heights = self._heights + (mu / total) * (self._gradients @ centre)
+        self._b_proximal = self._within_budget("proximal", self._gram / total, heights, self._b_proximal)
+        self._idle[self._b_proximal > 0] = 0
+        return (mu * centre - self._b_proximal @ self._gradients) / total
+
+    def _within_budget(self, which: str, H: np.ndarray, heights: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return about the maximiser of ``heights'b - b'Hb / 2`` whose shares add up to 1 at most."""
+        if self.n_groups == 1:
+            return maximise(H, heights, self._group, b)
+
+        def at(price: float, start: np.ndarray) -> np.ndarray:
+            return maximise(H, heights - price * self._shares, self._group, start)
+
+        b, self._prices[which] = find_price(at, self._shares, self._prices[which], b)
+        return b
+
+    def _drop_idle(self) -> None:
+        active = self._idle < self.idle_rounds
+        super()._drop_idle()
+        self._shares = self._shares[active]
+
+
+def find_price(
+    at: Callable[[float, np.ndarray], np.ndarray], shares: np.ndarray, price: float, start: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """Return the best combination whose shares add up to at most 1, nearly, and the price that belongs to it.
+
+    Parameters
+    ----------
+    at : callable
+        ``at(price, start)`` is the best combination at a price, from a feasible start. The higher the price, the less its shares.
+    shares : ndarray of shape (n_points,), float64
+    price : float
+        Where the search begins, at least 0.
+    start : ndarray of shape (n_points,), float64
+        A feasible combination.
+    """
+    low, high = Tried(0.0, start, np.inf), Tried(np.inf, start, -np.inf)
+    step, found = STEP, start
+    for _ in range(MOST_PRICES):
+        found = at(price, found)
+        excess = float(found @ shares) - 1.0
+        if excess > ROUNDED:
+            low = Tried(price, found, excess)
+        else:
+            high = Tried(price, found, excess)
+            if price == 0.0 or excess >= -NEAR:
+                return found, price
+        if high.price - low.price <= NEAR_PRICE:
+            break
+        if high.price == np.inf:
+            price, step = price + step, 2.0 * step
+        elif low.excess == np.inf:
+            price, step = max(0.0, price - step), 2.0 * step
+        else:
+            # The zero of the chord, but not too close to an end, since the shares fall in steps.
+            part = min(max(low.excess / (low.excess - high.excess), 0.1), 0.9)
+            price = low.price + part * (high.price - low.price)
+    if low.excess == np.inf or high.price == np.inf:
+        return (start if high.price == np.inf else high.combination), price
+    part = low.excess / (low.excess - high.excess)
+    return (1.0 - part) * low.combination + part * high.combination, price
