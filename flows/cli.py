@@ -82,9 +82,15 @@ def _on_sigterm(number: int, frame: object) -> None:
     raise SystemExit(TERMINATED)  # unwinds, so that unfinished folders are removed and worker processes end
 
 
+def _on_sighup(number: int, frame: object) -> None:
+    os.kill(os.getpid(), signal.SIGTERM)  # whose handler may write a checkpoint first
+
+
 def main() -> None:
     """Run the command."""
     signal.signal(signal.SIGTERM, _on_sigterm)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # else it was started by nohup
+        signal.signal(signal.SIGHUP, _on_sighup)
     app()
 
 

@@ -136,7 +136,7 @@ def report_errors(debug: bool) -> Iterator[None]:
     """Turn an exception into a message on stderr and an exit code; the traceback is shown with ``--debug`` only."""
     try:
         yield
-    except typer.Exit:
+    except (typer.Exit, BrokenPipeError):  # nobody reads on, as after `| head`: click ends the command silently
         raise
     except KeyboardInterrupt:
         _print_error("interrupted", "", INTERRUPTED)

@@ -41,7 +41,11 @@ class LocalClusterConfig(Strict):
     kind: Literal["local"]
     workers: int = Field(default=2, ge=1, description="Processes")
     threads: int = Field(default=1, ge=1, description="Threads of each process")
-    memory_limit: str = Field(default="auto", description="Memory of each process, such as 2GiB")
+    memory_limit: str = Field(
+        default="auto",
+        pattern=r"(?i)^(auto|[0-9]+([.][0-9]*)? ?([kmgtp]i?)?b?)$",
+        description="Memory of each process: `auto`, or a number with a unit, such as 2GiB",
+    )
 
 
 class TlsFiles(Strict):

@@ -13,6 +13,7 @@ from aucdist.data.storage.files import require, shown
 from aucdist.errors import InputError, unknown
 
 Config = TypeVar("Config", bound=BaseModel)
+MOST_VALUES, MOST_DEEP, MOST_SHOWN = 100_000, 50, 300
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"<>\]},]+")
 
 
@@ -41,13 +42,65 @@ _Loader.add_implicit_resolver(
 
 
 def parse_yaml(text: str, where: str) -> Any:
-    """Parse YAML; `where` names the text in the error."""
+    """Parse YAML; `where` names the text in the error.
+
+    Raises
+    ------
+    InputError
+        If it is not valid, too deep, or so full of aliases that it would fill the memory.
+    """
     try:
-        return yaml.load(text, _Loader)
+        loader = _Loader(text)
+        try:
+            node = loader.get_single_node()
+            if node is None:
+                return None
+            _n_values(node, {})
+            return loader.construct_document(node)
+        finally:
+            loader.dispose()
     except yaml.YAMLError as e:
         mark = getattr(e, "problem_mark", None)
         position = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise InputError(f"{where}{position}: not valid YAML: {getattr(e, 'problem', None) or e}") from None
+        problem = str(getattr(e, "problem", None) or e)[:MOST_SHOWN]
+        raise InputError(f"{where}{position}: not valid YAML: {problem}") from None
+    except RecursionError:
+        raise InputError(f"{where}: not valid YAML: more than {MOST_DEEP} values in each other") from None
+    except (ValueError, AttributeError, TypeError, OverflowError) as e:  # of a tag, as in `!!int x`
+        raise InputError(f"{where}: not valid YAML: {type(e).__name__}: {str(e)[:MOST_SHOWN]}") from None
+
+
+def _n_values(node: yaml.Node, known: dict[int, int], depth: int = 0) -> int:
+    """Return how many values a node stands for, its aliases written out.
+
+    Raises
+    ------
+    YAMLError
+        If there are more than `MOST_VALUES`, more than `MOST_DEEP` in each other, or if one contains itself.
+    """
+    if id(node) in known:
+        if known[id(node)] == 0:
+            raise yaml.constructor.ConstructorError(
+                None, None, "an alias stands for what it is a part of", node.start_mark
+            )
+        return known[id(node)]
+    if depth > MOST_DEEP:
+        raise yaml.constructor.ConstructorError(
+            None, None, f"more than {MOST_DEEP} values in each other", node.start_mark
+        )
+    known[id(node)] = 0
+    below: list[yaml.Node] = []
+    if isinstance(node, yaml.SequenceNode):
+        below = node.value
+    elif isinstance(node, yaml.MappingNode):
+        below = [part for pair in node.value for part in pair]
+    count = 1 + sum(_n_values(part, known, depth + 1) for part in below)
+    if count > MOST_VALUES:
+        raise yaml.constructor.ConstructorError(
+            None, None, f"more than {MOST_VALUES} values, with its aliases written out", node.start_mark
+        )
+    known[id(node)] = count
+    return count
 
 
 def find_config(config: str, kind: str = "train") -> Path:

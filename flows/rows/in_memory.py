@@ -160,5 +160,9 @@ def read_rows(config: DataConfig, n_blocks: int | None = None, *, encode: bool =
     train_rows, test_rows = (None if block is None else InMemoryRows(block, n_blocks) for block in (train, test))
     assert train_rows is not None
     check_both_classes(data.name, train_rows.n_pos, train_rows.n_samples - train_rows.n_pos)
+    if n_blocks is not None and n_blocks > train_rows.n_samples:
+        raise InputError(
+            f"`blocks` is {n_blocks}, but {data.name} has {train_rows.n_samples} training rows: take at most as many"
+        )
     rows = TrainTestRows(data.name, source, data.schema, data.fingerprint, train_rows, test_rows)
     return InMemorySource(rows.encode(config, map) if encode else rows)

@@ -1,11 +1,14 @@
 """Opens the rows of a data set, whichever way they are read."""
 
 from aucdist.data.sources.catalog import refuse_absent
+from aucdist.errors import InputError
 from flows.config.data import DataConfig, source_of
 from flows.rows.base import RowSource
 from flows.rows.file_parts import open_file_parts
 from flows.rows.in_memory import read_rows
 from flows.rows.shards import open_shards
+
+MOST_BLOCKS = 2**16
 
 
 def open_source(config: DataConfig, n_blocks: int | None = None, encode: bool = True) -> RowSource:
@@ -25,6 +28,10 @@ def open_source(config: DataConfig, n_blocks: int | None = None, encode: bool = 
         If the data set cannot be opened as configured.
     """
     refuse_absent(ref.name for ref in (config, config.test) if ref is not None and ref.name is not None)
+    if n_blocks is not None and n_blocks > MOST_BLOCKS:
+        raise InputError(
+            f"`blocks` is {n_blocks}; at most {MOST_BLOCKS} are possible, and some for each worker are enough"
+        )
     if config.direct:
         return open_file_parts(config, n_blocks, encode=encode)
     if source_of(config).format_of().is_sharded:

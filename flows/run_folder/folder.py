@@ -1,5 +1,6 @@
 """Writes run folders atomically: a run folder is complete, or it is not there."""
 
+import errno
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -78,22 +79,45 @@ def run_folder(output: str, name: str) -> Iterator[RunFolder]:
 @contextmanager
 def _local(parent: Path, name: str) -> Iterator[RunFolder]:
     missing = [p for p in (parent, *parent.parents) if not p.exists()]
-    draft = parent / f".{name}.partial"
+    draft, made = parent / f".{name}.partial", False
     try:
         try:
             draft.mkdir(parents=True)
+        except FileExistsError:
+            raise InputError(
+                f"{draft} is there already: another run of this name writes into it, or was killed"
+            ) from None
         except OSError as e:
             raise InputError(f"cannot write to {parent}: {e.strerror}. Name another folder by --output") from None
+        made = True
 
         def publish() -> None:
-            draft.rename(parent / name)
+            try:
+                draft.rename(parent / name)
+            except OSError as e:
+                raise RunError(f"the run is lost: cannot make {parent / name}: {e.strerror}") from None
 
-        yield RunFolder(str(parent / name), draft, publish)
+        with _full_disk_explained(parent):
+            yield RunFolder(str(parent / name), draft, publish)
     finally:
-        shutil.rmtree(draft, ignore_errors=True)
+        if made:  # else it is another run's
+            shutil.rmtree(draft, ignore_errors=True)
         for folder in missing:
             with suppress(OSError):  # not empty: there is a run in it
                 folder.rmdir()
+
+
+@contextmanager
+def _full_disk_explained(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as e:
+        if e.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise RunError(
+            f"the run is lost: no space is left in {folder}, or in the folder of temporary files ({tempfile.gettempdir()}). "
+            "Make room, or name another folder by --output"
+        ) from None
 
 
 @contextmanager
@@ -105,6 +129,8 @@ def _remote(output: str, name: str) -> Iterator[RunFolder]:
         retried(lambda: fs.rm(f"{path}/.probe"))
 
     def publish() -> None:
+        if retried(lambda: fs.exists(f"{path}/{METRICS}")):
+            raise RunError(f"the run is lost: {shown(url)} is there already, and belongs to another run")
         files = sorted((p for p in draft.rglob("*") if p.is_file()), key=lambda p: (p.name == METRICS, p))
         try:
             with explained(url, "write"), patient():
@@ -116,6 +142,6 @@ def _remote(output: str, name: str) -> Iterator[RunFolder]:
                 fs.rm(path, recursive=True)
             raise RunError(f"the run is lost: {e}") from None
 
-    with tempfile.TemporaryDirectory(prefix="aucdist-run-") as folder:
+    with tempfile.TemporaryDirectory(prefix="aucdist-run-") as folder, _full_disk_explained(Path(folder)):
         draft = Path(folder)
         yield RunFolder(shown(url), draft, publish)
