@@ -12,6 +12,7 @@ from flows.compare import command as compare
 from flows.cv import command as cv
 from flows.data import command as data
 from flows.explain import command as explain
+from flows.init import command as init
 from flows.reproduce import command as reproduce
 from flows.score import command as score
 from flows.shard import command as shard
@@ -20,6 +21,7 @@ from flows.train import command as train
 from flows.up import command as up
 
 COMMANDS: tuple[Command, ...] = (
+    init.COMMAND,
     train.COMMAND,
     cv.COMMAND,
     compare.COMMAND,

@@ -1,7 +1,9 @@
 """Fixtures that every test may use."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -10,6 +12,24 @@ from hypothesis import settings
 settings.register_profile("fixed", derandomize=True)
 settings.register_profile("explore", max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Any]:
+    """Two worker processes for all tests of a process: starting them takes longer than most of these tests."""
+    from aucdist.engine.dask import local_cluster
+
+    with local_cluster(2, memory_limit="1GiB") as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def client(cluster: Any) -> Iterator[Any]:
+    """A client of the shared workers. It is not Dask's default client; tests that kill workers start their own."""
+    from distributed import Client
+
+    with Client(cluster, set_as_default=False) as client:
+        yield client
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,20 @@ _spec.loader.exec_module(import_graph)  # type: ignore[union-attr]
 
 USE_CASES = {
     f"flows.{name}"
-    for name in ("train", "cv", "compare", "score", "explain", "shard", "simulate", "data", "up", "reproduce", "bench")
+    for name in (
+        "train",
+        "cv",
+        "compare",
+        "init",
+        "score",
+        "explain",
+        "shard",
+        "simulate",
+        "data",
+        "up",
+        "reproduce",
+        "bench",
+    )
 }
 FLOORS = [
     {"aucdist.errors", "aucdist.extras"},

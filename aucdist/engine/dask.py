@@ -77,7 +77,8 @@ class DaskBlocks(Blocks):
         blocks : sequence of Future
             Of `Block`, each to be had again from its own task graph.
         """
-        wait(blocks)
+        with client.as_current():  # which need not be Dask's default client
+            wait(blocks)
         holders, together = client.who_has(list(blocks)), dict[str, list[int]]()
         for i, block in enumerate(blocks):
             together.setdefault(min(holders[block.key], default=""), []).append(i)
@@ -205,7 +206,7 @@ def memory_here() -> int:
 
 
 @contextmanager
-def local_client(workers: int = 2, threads: int = 1, memory_limit: str = "auto") -> Iterator[Client]:
+def local_cluster(workers: int = 2, threads: int = 1, memory_limit: str = "auto") -> Iterator[LocalCluster]:
     """Start a cluster of worker processes on this machine for as long as the context lasts.
 
     Parameters
@@ -227,9 +228,15 @@ def local_client(workers: int = 2, threads: int = 1, memory_limit: str = "auto")
             n_workers=workers, threads_per_worker=threads, memory_limit=memory_limit, processes=True,
             dashboard_address="127.0.0.1:0", silence_logs="ERROR",
         ) as cluster,
-        Client(cluster) as client,
     ):  # fmt: skip
-        client.wait_for_workers(workers)
+        cluster.wait_for_workers(workers)
+        yield cluster
+
+
+@contextmanager
+def local_client(workers: int = 2, threads: int = 1, memory_limit: str = "auto") -> Iterator[Client]:
+    """Start a cluster as `local_cluster` does, and yield a client of it."""
+    with local_cluster(workers, threads, memory_limit) as cluster, Client(cluster) as client:
         yield client
 
 

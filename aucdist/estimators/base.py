@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterator
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -15,9 +15,11 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError, unknown
 from aucdist.estimators.conditioning import Shift, diagnosis, shifted
+from aucdist.estimators.display import HistoryDisplay
 from aucdist.estimators.parameters import Constraints, above_0, at_least_0, check_constraints, count
 from aucdist.estimators.scores import auc_of_rows, mapped_rows, scores_of
 from aucdist.estimators.validation import accepted_rows, allows_missing, is_dask, training_blocks, without_equal_weights
+from aucdist.extras import load_optional
 from aucdist.maps.base import FittedMap
 from aucdist.maps.explain import explanation, shapes_of
 from aucdist.maps.shapes import Additive
@@ -72,7 +74,8 @@ class BlockClassifier(ClassifierMixin, BaseEstimator):
         sample_weight : array-like of shape (n_samples,), optional
             Weights of the rows, at least 0; a pair weighs the product. Rows of weight 0 are ignored.
         callback : callable, optional
-            Called after each round with a dict: round, passes, seconds, primal, dual, relative_gap.
+            Called after each round with a dict: round, passes, seconds, primal, dual, relative_gap. ``callback=print`` shows
+            them while the fit runs.
 
         Returns
         -------
@@ -174,6 +177,65 @@ class BlockClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.allow_nan = allows_missing(self)
         tags.classifier_tags.multi_class = False
         return tags
+
+    if not TYPE_CHECKING:  # else every attribute would be known
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise the error for an attribute that is not there; of `predict_proba` it says what has it."""
+            if name != "predict_proba":
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+            own = "calibration" in self._parameter_constraints
+            raise AttributeError(
+                f"this {type(self).__name__} gives no probabilities: "
+                + ("fit it with calibration='logit', or fit a LinkClassifier" if own else "fit a LinkClassifier"),
+                name=name,
+                obj=self,
+            )
+
+    def plot_history(self, ax: Any = None) -> HistoryDisplay:
+        """Plot the relative gap of each round of the last `fit` against the passes.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            By default those of a new figure.
+
+        Returns
+        -------
+        HistoryDisplay
+            With the attributes `ax_`, `figure_` and `line_`.
+
+        Raises
+        ------
+        InputError
+            If matplotlib is not installed.
+        """
+        return HistoryDisplay(self.history_, self.tol, type(self).__name__).plot(ax)
+
+    def plot_roc(self, X: Any, y: Any, ax: Any = None) -> Any:
+        """Plot the ROC curve of rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Their classes.
+        ax : matplotlib Axes, optional
+            By default those of a new figure.
+
+        Returns
+        -------
+        sklearn.metrics.RocCurveDisplay
+
+        Raises
+        ------
+        InputError
+            If matplotlib is not installed.
+        """
+        load_optional("matplotlib.pyplot")
+        from sklearn.metrics import RocCurveDisplay
+
+        return RocCurveDisplay.from_estimator(self, X, y, ax=ax, response_method="decision_function")
 
     def check_parameters(self) -> None:
         """Check every parameter, as `fit` does first.

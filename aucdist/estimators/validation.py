@@ -54,10 +54,13 @@ def two_classes(y: np.ndarray) -> np.ndarray:
     if len(classes) > 2:
         kind = type_of_target(y)
         raise InputError(
-            f"Only binary classification is supported. The type of the target is {kind}: {len(classes)} classes."
+            f"Only binary classification is supported. The type of the target is {kind}: {len(classes)} classes. One class "
+            "against the others: fit(X, y == one_class); each of them: "
+            "sklearn.multiclass.OneVsRestClassifier(estimator).fit(X, y)"
         )
     if len(classes) < 2:
-        raise InputError(f"the labels have one class only ({classes[0]!r}): both are needed")
+        (only,) = classes.tolist()  # 'no', and not np.str_('no')
+        raise InputError(f"the labels have one class only ({only!r}): both are needed")
     return classes
 
 

@@ -12,7 +12,7 @@ def bench(
     suite: Annotated[str, typer.Argument(help="The suite to run; an unknown name prints the list.")] = "pairwise",
     slow_peers: Annotated[bool, typer.Option("--slow-peers", help="Also run the peers that take minutes.")] = False,
     only: Annotated[
-        str | None, typer.Option(metavar="NAMES", help="peers, trees: names of data sets, separated by commas.")
+        str | None, typer.Option(metavar="NAMES", help="peers, top, trees: names of data sets, separated by commas.")
     ] = None,
     threads: Annotated[int | None, typer.Option(help="peers: threads for each system. [default: 1]")] = None,
     repeats: Annotated[
@@ -20,7 +20,10 @@ def bench(
     ] = None,
     limit: Annotated[
         float | None,
-        typer.Option(help="peers: seconds for the choice of the value, and again for the fits. [default: 60]"),
+        typer.Option(
+            help="peers: seconds for the choice of the value, and again for the fits; top: for the choice. "
+            "[default: 60, top: 300]"
+        ),
     ] = None,
     output: Annotated[
         str | None,

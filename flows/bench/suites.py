@@ -32,6 +32,7 @@ SUITES = {
     "hinge": "hinge",
     "link": "link",
     "peers": "peers.suite",
+    "top": "top",
     "limits": "limits",
     "scale": "scale",
     "trees": "trees",

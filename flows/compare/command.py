@@ -33,6 +33,8 @@ def compare(
 def _print_summary(result: dict[str, Any]) -> None:
     from aucdist.report.comparison import sentences
 
+    for folder in result["skipped"]:
+        typer.echo(f"skipped {folder}: it is not the folder of a run")
     for sentence in sentences(result):
         typer.echo(sentence)
     typer.echo(f"report: {result['run']}/report.html")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from aucdist.data.storage.files import read_bytes, shown
+from aucdist.data.storage.files import exists, read_bytes, shown
 from aucdist.errors import InputError
 from aucdist.metrics.auc import auc_interval
 from aucdist.metrics.compare import (
@@ -24,6 +24,7 @@ from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.measures import MEASURES
 from aucdist.metrics.partial import check_max_fpr, partial_auc_interval, partial_delong_test
 from aucdist.report.comparison import Comparison, render_comparison_page
+from flows.compare.labels import settings_of, unique_names
 from flows.json_values import jsonable
 from flows.run_folder.folder import METRICS, run_folder, timestamped
 from flows.run_folder.scores import SCORES, read_scores
@@ -55,7 +56,7 @@ def compare(urls: Sequence[str], output: str, max_fpr: float | None = None) -> d
     Parameters
     ----------
     urls : sequence of str
-        Run folders, paths or URLs; at least two.
+        Run folders, paths or URLs; at least two. Other folders are skipped.
     output : str
         The folder or URL below which the folder is made.
     max_fpr : float, optional
@@ -70,14 +71,16 @@ def compare(urls: Sequence[str], output: str, max_fpr: float | None = None) -> d
     ------
     InputError
         If `max_fpr` is not above 0 and at most 1, if there are fewer than two runs,
-        if one is not a run folder or has no test scores, or if their test rows differ.
+        if one is damaged or has no test scores, or if their test rows differ.
     """
     if max_fpr is not None:
         check_max_fpr(max_fpr)
-    runs = _with_unique_names([_read(url) for url in urls])
-    _refuse_incomparable(runs)
+    urls = [url.rstrip("/") for url in urls]
+    skipped = [shown(url) for url in urls if not exists(f"{url}/{METRICS}")]
+    runs = _with_unique_names([_read(url) for url in urls if shown(url) not in skipped])
+    _refuse_incomparable(runs, skipped)
     with run_folder(output, timestamped("compare")) as folder:
-        result = {"run": folder.url, **_compared(runs, max_fpr)}
+        result = {"run": folder.url, **_compared(runs, max_fpr), "skipped": skipped}
         page = render_comparison_page(Comparison(result, [(run.name, run.counts) for run in runs]))
         (folder.draft / "report.html").write_text(page, encoding="utf-8")
         (folder.draft / "comparison.json").write_text(json.dumps(result, indent=2, allow_nan=False) + "\n", "utf-8")
@@ -173,7 +176,6 @@ def _chosen(search: dict[str, Any]) -> list[float]:
 
 
 def _read(url: str) -> Run:
-    url = url.rstrip("/")
     try:
         about = json.loads(read_bytes(f"{url}/{METRICS}"))
     except ValueError as e:  # an InputError is one
@@ -194,18 +196,17 @@ def _read(url: str) -> Run:
 
 
 def _with_unique_names(runs: list[Run]) -> list[Run]:
-    """Return the runs with unique names: that of the configuration, or else of the folder, or its URL."""
-    names = [run.name for run in runs]
-    if len(set(names)) < len(names):
-        names = [shown(run.url).rpartition("/")[2] for run in runs]
-    if len(set(names)) < len(names):
-        names = [shown(run.url) for run in runs]
+    """Return the runs with unique names."""
+    names = unique_names(
+        [run.name for run in runs], [run.url for run in runs], [settings_of(run.url, run.about) for run in runs]
+    )
     return [Run(**{**vars(run), "name": name}) for run, name in zip(runs, names, strict=True)]
 
 
-def _refuse_incomparable(runs: Sequence[Run]) -> None:
+def _refuse_incomparable(runs: Sequence[Run], skipped: Sequence[str]) -> None:
     if len(runs) < 2:
-        raise InputError("at least two runs are needed to compare")
+        more = f"; not the folder of a run, for want of {METRICS}: {', '.join(skipped)}" if skipped else ""
+        raise InputError(f"at least two runs are needed to compare, and {len(runs)} were found{more}")
     if len({run.url for run in runs}) < len(runs):
         raise InputError("a run is given twice")
     first = runs[0]

@@ -2,9 +2,19 @@
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Protocol
 
 from flows.progress.console import RunObserver
+
+
+def kernels_are_new() -> bool:
+    """Tell whether no compiled kernel is in the cache."""
+    from numba import config
+
+    import aucdist.kernels  # noqa: F401  # sets the folder of the cache
+
+    return next(Path(config.CACHE_DIR).rglob("*.nbi"), None) is None
 
 
 class StageRunner(Protocol):
@@ -36,6 +46,8 @@ class Stages:
 
     def __init__(self, observer: RunObserver, run_stage: StageRunner = call_stage):
         self._observer, self._run_stage = observer, run_stage
+        if kernels_are_new():
+            observer.note("compiling kernels, once per machine: this run takes some seconds more")
         self.seconds: dict[str, float] = {}
 
     def __call__(self, name: str, stage: Callable[..., Any], *args: Any, retry: bool = False) -> Any:

@@ -1,11 +1,11 @@
 """Configuration of data sets: which rows are read, how their features are encoded, and which rows are for the test."""
 
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, WrapValidator, model_serializer, model_validator
 
 from aucdist.data.sources.catalog import find
-from aucdist.data.sources.source import ClassName, Source
+from aucdist.data.sources.source import UNLABELLED, ClassName, Source
 from aucdist.errors import InputError
 from flows.config.base import Strict
 
@@ -33,6 +33,18 @@ class DataRef(Strict):
         if (self.name is None) == (self.source is None):
             raise InputError("give either `name` (a data set of the catalog) or `source`")
         return _in_catalog(self)
+
+
+def _unlabelled(value: Any, check: Any) -> Any:
+    return value if isinstance(value, Source | None) else Source.model_validate(value, context=UNLABELLED)
+
+
+class UnlabelledRef(DataRef):
+    """Rows that a model scores: a name from the catalog, or a source written out, which needs no label."""
+
+    source: Annotated[Source | None, WrapValidator(_unlabelled)] = Field(
+        default=None, description="A source written out; it needs no label, and the model knows how its rows are read"
+    )
 
 
 class TestConfig(Strict):

@@ -25,6 +25,7 @@ def source_from_name(
     settings: Sequence[str] = (),
     *,
     labelled: bool = True,
+    label: str | None = None,
     otherwise: Callable[[], str | None] = lambda: None,
 ) -> tuple[str, Source]:
     """Return the name of a data set, and its source.
@@ -38,6 +39,8 @@ def source_from_name(
         Changes to the source, each ``key=value`` with a value in YAML.
     labelled : bool, default=True
         False for rows that are only scored: their source need not name a label column.
+    label : str, optional
+        The label column: a name, or a position if there is no header.
     otherwise : callable
         Returns the format of a file whose suffix does not tell it, or None.
 
@@ -49,6 +52,8 @@ def source_from_name(
     entry = _entry(data)
     for setting in settings:
         apply_setting(entry, setting)
+    if label is not None:
+        entry["label"] = label if entry.get("header", True) or not label.lstrip("-").isdigit() else int(label)
     if is_yaml(data):
         entry = find_sources(entry, Path(data).parent)
     if "format" not in entry and (default := otherwise()) is not None:

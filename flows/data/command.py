@@ -1,4 +1,4 @@
-"""`aucdist data`: list, show and verify data sets."""
+"""`aucdist data`: list, show, preview and verify data sets."""
 
 from typing import Annotated
 
@@ -44,6 +44,30 @@ def data_show(
             print_json(content)
         else:
             typer.echo(yaml.safe_dump(content, sort_keys=False, allow_unicode=True), nl=False)
+
+
+@app.command("preview")
+def data_preview(
+    config: Annotated[
+        str,
+        typer.Argument(help="A YAML file of a run or of a source, the name of one in configs/train, or a file or URL."),
+    ],
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a key, as in --set data.scale=none. May be repeated."),
+    ] = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Read a data set and show what becomes of each column, before any fit: numbers, categories, parts of dates."""
+    with report_errors(debug):
+        from flows.data.preview import preview, preview_text
+
+        found = preview(config, settings or ())
+        if as_json:
+            print_json(found)
+        else:
+            typer.echo(preview_text(found))
 
 
 @app.command("verify")

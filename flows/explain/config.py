@@ -3,13 +3,13 @@
 from pydantic import Field, field_validator
 
 from aucdist.errors import unknown
-from flows.config.data import DataRef
+from flows.config.data import UnlabelledRef
 from flows.config.s3 import S3Config
 
 SUFFIXES = (".csv", ".parquet")
 
 
-class ExplainConfig(DataRef):
+class ExplainConfig(UnlabelledRef):
     """Rows whose scores are taken apart."""
 
     model: str = Field(min_length=1, description="A run folder, or the model in it: a folder or URL")

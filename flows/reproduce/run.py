@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from aucdist.data.sources.catalog import refuse_absent
 from aucdist.data.storage.files import shown, write_bytes
 from aucdist.errors import InputError, RunError
 from aucdist.extras import load_optional
@@ -57,6 +58,9 @@ def reproduce(config: Paper, observer: RunObserver) -> dict[str, Any]:
         name: {key: read_version(dataset) for key, dataset in experiment.datasets.items()}
         for name, experiment in config.experiments.items()
     }
+    absent = _absent(config, versions)
+    if absent:
+        observer.note(f"not here, and left out: {', '.join(absent)}")
     found = _results(config, versions, folder, observer)
     observer.stage("publish")
     sections, summaries = [], {}
@@ -71,6 +75,25 @@ def reproduce(config: Paper, observer: RunObserver) -> dict[str, Any]:
     write_bytes(f"{folder}/config.yaml", _yaml(config).encode())
     write_bytes(f"{folder}/report.html", page.encode())
     return {"run": shown(folder), "tables": {name: counts for name, counts in summaries.items() if counts}}
+
+
+def _absent(config: Paper, versions: dict[str, dict[str, Version]]) -> list[str]:
+    """Return the names of the data sets that are absent.
+
+    Raises
+    ------
+    InputError
+        If no data set is here: the message says where they come from.
+    """
+    known = [
+        (experiment.datasets[key].name, version.present)
+        for name, experiment in config.experiments.items()
+        for key, version in versions[name].items()
+    ]
+    absent = [name for name, present in known if not present]
+    if absent and len(absent) == len(known):
+        refuse_absent(absent)
+    return list(dict.fromkeys(absent))
 
 
 def tasks_of(experiment: Kind, versions: dict[str, Version]) -> Iterator[tuple[TaskKey, Task]]:

@@ -1,5 +1,6 @@
 """Opens the rows of a data set, whichever way they are read."""
 
+from aucdist.data.sources.catalog import refuse_absent
 from flows.config.data import DataConfig, source_of
 from flows.rows.base import RowSource
 from flows.rows.file_parts import open_file_parts
@@ -23,6 +24,7 @@ def open_source(config: DataConfig, n_blocks: int | None = None, encode: bool = 
     InputError
         If the data set cannot be opened as configured.
     """
+    refuse_absent(ref.name for ref in (config, config.test) if ref is not None and ref.name is not None)
     if config.direct:
         return open_file_parts(config, n_blocks, encode=encode)
     if source_of(config).format_of().is_sharded:

@@ -3,11 +3,11 @@
 from pydantic import Field
 
 from flows.config.cluster import ClusterConfig, NoCluster
-from flows.config.data import DataRef
+from flows.config.data import UnlabelledRef
 from flows.config.s3 import S3Config
 
 
-class ScoreConfig(DataRef):
+class ScoreConfig(UnlabelledRef):
     """Rows to be scored by a model."""
 
     model: str = Field(min_length=1, description="The model: a folder or URL, such as <run>/model")

@@ -29,5 +29,6 @@ def score(config: ScoreConfig) -> dict[str, Any]:
         What ``aucdist score --json`` prints.
     """
     result = run.score(config, log_observer(get_run_logger().info), run_as_task)
-    create_table_artifact([flat_row(result)], key="score-table", description=f"Scores at {result['output']}")
+    counts = {what: sum(result[what].values()) for what in ("missing", "unknown")}
+    create_table_artifact([flat_row(result | counts)], key="score-table", description=f"Scores at {result['output']}")
     return result

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.columns import _MADE, columns_of
-from aucdist.engine.dask import DaskBlocks, local_client
+from aucdist.engine.dask import DaskBlocks
 from aucdist.search.masked import MaskedBlocks
 
 N_BLOCKS = 3
@@ -50,17 +50,16 @@ def test_columns_here(n_blocks, form, dtype):
     np.testing.assert_array_equal(dense, X.toarray() if sp.issparse(X) else X)  # what is given stays as it is
 
 
-def test_columns_on_workers():
+def test_columns_on_workers(client):
     here = LocalBlocks([load(i) for i in range(N_BLOCKS)])
     X, y = data()
     order = np.concatenate([b.row_id for b in here.reduce(collect_blocks)["blocks"]])
-    with local_client(2, memory_limit="1GiB") as client:
-        columns = columns_of(DaskBlocks.load(client, load, N_BLOCKS))
-        assert isinstance(columns, DaskBlocks)
-        check(columns, X[order], y[order], N_BLOCKS)
-        masked = MaskedBlocks(DaskBlocks.load(client, load, N_BLOCKS), np.arange(20) > 3, Doubled())
-        assert isinstance(columns_of(masked), DaskBlocks)
-        check(columns_of(masked), 2.0 * X[order], y[order], N_BLOCKS)
+    columns = columns_of(DaskBlocks.load(client, load, N_BLOCKS))
+    assert isinstance(columns, DaskBlocks)
+    check(columns, X[order], y[order], N_BLOCKS)
+    masked = MaskedBlocks(DaskBlocks.load(client, load, N_BLOCKS), np.arange(20) > 3, Doubled())
+    assert isinstance(columns_of(masked), DaskBlocks)
+    check(columns_of(masked), 2.0 * X[order], y[order], N_BLOCKS)
 
 
 class Doubled:

@@ -3,7 +3,7 @@ import pytest
 
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.engine.dask import DaskBlocks, local_client
+from aucdist.engine.dask import DaskBlocks
 from aucdist.engine.mapped import MappedBlocks
 
 
@@ -25,12 +25,6 @@ def even_rows_doubled(block):
 def total(block, memory, factor):
     memory = 1 if memory is None else memory + 1
     return memory, {"sum": factor * block.X.sum(), "calls": [memory], "index": [block.index]}
-
-
-@pytest.fixture(scope="module")
-def client():
-    with local_client(2, memory_limit="1GiB") as client:
-        yield client
 
 
 @pytest.mark.parametrize("there", [False, True])

@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from aucdist import LinkClassifier, SeparationWarning
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.engine.dask import DaskBlocks, local_client
+from aucdist.engine.dask import DaskBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.scores import separates
 from aucdist.objectives.links import Link
@@ -281,12 +281,6 @@ N_BLOCKS = 3
 
 def load(index):
     return partition(Block.of(*drawn(n=800, seed=5)), N_BLOCKS)[index]
-
-
-@pytest.fixture(scope="module")
-def client():
-    with local_client(2, memory_limit="1GiB") as client:
-        yield client
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from aucdist import MarginMeanClassifier
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.checkpoint import Journal
-from aucdist.engine.dask import DaskBlocks, local_client
+from aucdist.engine.dask import DaskBlocks
 from aucdist.errors import InputError
 from aucdist.estimators import kernel_rows
 from aucdist.metrics import g_mean_score
@@ -213,20 +213,17 @@ def load(index):
     return partition(Block.of(X, y), 3)[index]
 
 
-def test_same_bits_on_workers():
+def test_same_bits_on_workers(client):
     """Scaled, sampled by a given hyperplane, in feature space with a Gram matrix kept or not; the default one has tests."""
     here = LocalBlocks([load(i) for i in range(3)])
     sampler = DistanceUnderSampler(method="u2", ratio=3, svm=LogisticRegression().fit(*problem()), random_state=0)
-    with local_client(2, memory_limit="1GiB") as client:
-        there = DaskBlocks.load(client, load, 3)
-        for parameters in ({}, {"kernel": "rbf"}, {"kernel": "rbf", "gram_bytes": 20_000}):
-            one, other = (
-                fit(blocks, sampler=sampler, solver="svrg", n_outer=4, **parameters) for blocks in (here, there)
-            )
-            assert one.certificate_ == other.certificate_
-            assert (one.sample_counts_, one.threshold_) == (other.sample_counts_, other.threshold_)
-            name = "dual_coef_" if parameters else "coef_"
-            assert getattr(one, name).tobytes() == getattr(other, name).tobytes()
+    there = DaskBlocks.load(client, load, 3)
+    for parameters in ({}, {"kernel": "rbf"}, {"kernel": "rbf", "gram_bytes": 20_000}):
+        one, other = (fit(blocks, sampler=sampler, solver="svrg", n_outer=4, **parameters) for blocks in (here, there))
+        assert one.certificate_ == other.certificate_
+        assert (one.sample_counts_, one.threshold_) == (other.sample_counts_, other.threshold_)
+        name = "dual_coef_" if parameters else "coef_"
+        assert getattr(one, name).tobytes() == getattr(other, name).tobytes()
 
 
 class Lost(Exception):

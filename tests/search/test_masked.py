@@ -10,7 +10,7 @@ from aucdist import PairwiseHingeClassifier
 from aucdist.data.block import Block, partition
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.engine.dask import DaskBlocks, local_client
+from aucdist.engine.dask import DaskBlocks
 from aucdist.metrics.measures import MEASURES
 from aucdist.search.fold import score_path
 from aucdist.search.masked import MaskedBlocks
@@ -82,12 +82,6 @@ def test_what_the_client_knows_is_of_the_kept_rows():
     assert known == own.infos
     assert masked.without_memory().infos == masked.infos
     assert not MaskedBlocks(LocalBlocks(partition(rows(), 3)), train).has_weights
-
-
-@pytest.fixture(scope="module")
-def client():
-    with local_client(2, memory_limit="1GiB") as client:
-        yield client
 
 
 def test_same_bits_on_workers(client):

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.engine.dask import DaskBlocks, local_client
+from aucdist.engine.dask import DaskBlocks
 from aucdist.objectives.links import Link, LinkLoss
 from aucdist.search.masked import MaskedBlocks
 from aucdist.solvers import sample
@@ -151,10 +151,9 @@ def load(index):
 
 
 @pytest.mark.usefixtures("large")
-def test_workers_give_the_same_bits():
-    with local_client(2, memory_limit="1GiB") as client:
-        blocks = DaskBlocks.load(client, load, 4)
-        for rounds in SOLVERS.values():
-            here = solve(rounds(dealt(rows(), 4), 1e-3), tol=1e-3, max_passes=500)
-            there = solve(rounds(blocks, 1e-3), tol=1e-3, max_passes=500)
-            np.testing.assert_array_equal(there.w, here.w)
+def test_workers_give_the_same_bits(client):
+    blocks = DaskBlocks.load(client, load, 4)
+    for rounds in SOLVERS.values():
+        here = solve(rounds(dealt(rows(), 4), 1e-3), tol=1e-3, max_passes=500)
+        there = solve(rounds(blocks, 1e-3), tol=1e-3, max_passes=500)
+        np.testing.assert_array_equal(there.w, here.w)

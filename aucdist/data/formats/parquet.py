@@ -239,11 +239,19 @@ def _as_texts(column: pa.ChunkedArray, where: str, name: str) -> pa.ChunkedArray
         return column.cast(pa.int8())  # so that `positive: true` of a YAML file, which is 1, finds its class
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         return column.cast(pa.string())
-    if not (_is_number(kind) or _is_string(kind) or pa.types.is_decimal(kind) or pa.types.is_temporal(kind)):
+    if not is_plain(column.type):
         raise InputError(
             f"{where}, column {name!r}: its type is {column.type}; labels and categories are texts, numbers or booleans"
         )
     return column
+
+
+def is_plain(kind: pa.DataType) -> bool:
+    """Tell whether the values of a type can be labels or categories: texts, numbers, booleans, dates and times."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if _is_number(kind) or _is_string(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return True
+    return bool(pa.types.is_decimal(kind) or pa.types.is_temporal(kind))
 
 
 def _is_string(kind: pa.DataType) -> bool:

@@ -1,6 +1,7 @@
 """The data catalog: ``configs/data/*.yaml``, each file a mapping from names of data sets to their sources."""
 
 import functools
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import yaml
 
 from aucdist.data.sources.source import Source, parse_source
 from aucdist.data.storage.files import data_root as data_root
+from aucdist.data.storage.urls import is_relative
 from aucdist.errors import InputError, unknown
 
 # libyaml's loader is ten times as fast, but not on every machine.
@@ -74,3 +76,26 @@ def find(name: str) -> Source:
 def is_present(source: Source) -> bool:
     """Tell whether a data set can be read here without a network: it is bundled, or its files are local and exist."""
     return source.format_of().is_present(source)
+
+
+def refuse_absent(names: Iterable[str]) -> None:
+    """Do nothing if the files of these data sets of the catalog are here, or lie in a store or on the web.
+
+    Raises
+    ------
+    InputError
+        If a relative path of one is nowhere: the message lists them, where each belongs, and where its files come from.
+    """
+    lines = []
+    for name in dict.fromkeys(names):
+        source = find(name)
+        absent = [url for url in source.urls() if is_relative(url) and not is_present(source)]
+        if absent:
+            origin = f"; from {source.origin}" if source.origin else ""
+            lines.append(f"  {name}: {', '.join(absent)}{origin}")
+    if lines:
+        raise InputError(
+            f"data sets of the catalog that are not here, with their files below AUCDIST_DATA (now {data_root()}):\n"
+            + "\n".join(lines)
+            + "\nSave them there, or set AUCDIST_DATA to the folder that has them; `aucdist data list` shows what is here"
+        )

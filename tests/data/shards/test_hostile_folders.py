@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 
-from aucdist.data.block import Block
+from aucdist.data.block import Block, as_rows
 from aucdist.data.dataset import Schema
 from aucdist.data.shards import sharding
 from aucdist.data.shards.block_file import Form
@@ -202,7 +202,7 @@ SCHEMA = Schema(("a", "b", "c"), "y", ("1",), ("0",), {})
 def blocks_with(sparse=False, **arrays):
     X = np.random.default_rng(0).normal(size=(200, 3))
     parts = {"y": np.where(np.arange(200) % 3, -1, 1), "row_id": np.arange(200), "weight": None} | arrays
-    rows = Block.of(sp.csr_matrix(X) if sparse else X, np.ones(200)).rows
+    rows = as_rows(sp.csr_matrix(X) if sparse else X)
     return Block(arrays.get("rows", rows), parts["y"].astype(np.int8), parts["row_id"], parts["weight"])
 
 

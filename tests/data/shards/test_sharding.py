@@ -21,7 +21,6 @@ from aucdist.data.shards.statistics import ColumnStatistics
 from aucdist.data.sources.source import Source
 from aucdist.data.split import scrambled
 from aucdist.data.storage import files
-from aucdist.engine.dask import local_client
 from aucdist.errors import InputError
 
 
@@ -100,15 +99,14 @@ def test_bytes_do_not_depend_on_parts_or_on_the_order_of_work(tmp_path):
     assert contents(tmp_path / "b").keys() & found.keys() == {"CURRENT"}
 
 
-def test_workers_write_the_same_bytes(tmp_path):
+def test_workers_write_the_same_bytes(tmp_path, client):
     source = svmlight(tmp_path)
     shard_data(request(source, str(tmp_path / "here"), rows_per_shard=7))
-    with local_client(2) as client:
 
-        def each(function, items):
-            return client.gather(client.map(function, items, pure=False))
+    def each(function, items):
+        return client.gather(client.map(function, items, pure=False))
 
-        shard_data(request(source, str(tmp_path / "there"), rows_per_shard=7), each=each, n_parts=5)
+    shard_data(request(source, str(tmp_path / "there"), rows_per_shard=7), each=each, n_parts=5)
     assert contents(tmp_path / "here") == contents(tmp_path / "there")
 
 

@@ -114,6 +114,8 @@ def test_what_cannot_be_compared(tmp_path: Path) -> None:
     other = make(tmp_path, "other", 1, y=np.roll(Y, 1))
     bare = Path(make(tmp_path, "bare", 1))
     (bare / "scores.parquet").unlink()
+    damaged = Path(make(tmp_path, "damaged", 1))
+    (damaged / "metrics.json").write_text("{")
     weighted = Path(make(tmp_path, "weighted", 1))
     table = pd.read_parquet(weighted / "scores.parquet")
     table.assign(weight=0.5).to_parquet(weighted / "scores.parquet", index=False)
@@ -124,9 +126,50 @@ def test_what_cannot_be_compared(tmp_path: Path) -> None:
         ((run, other), "have different test rows"),
         ((run, str(bare)), "has no scores.parquet"),
         ((run, str(weighted)), "test rows are weighted"),
-        ((run, str(tmp_path)), "is not the folder of a run"),
+        ((run, str(tmp_path)), f"1 were found; not the folder of a run, for want of metrics.json: {tmp_path}"),
+        ((run, str(damaged)), "damaged-1 is not the folder of a run"),
     ):
         result = CliRunner().invoke(app, ["compare", *runs, "--output", str(tmp_path / "out")])
         assert result.exit_code == 2, message
         assert message in result.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_folders_that_are_no_runs_are_skipped_and_named(tmp_path: Path) -> None:
+    runs = [make(tmp_path, name, seed) for seed, name in enumerate("ab")]
+    (tmp_path / "notes").mkdir()
+    args = [*runs, str(tmp_path / "notes"), "--output", str(tmp_path / "out")]
+    assert compare(*args)["skipped"] == [str(tmp_path / "notes")]
+    stdout = CliRunner().invoke(app, ["compare", *args]).stdout
+    assert f"skipped {tmp_path / 'notes'}: it is not the folder of a run" in stdout
+
+
+SAME = {"name": "same", "data": {"name": "d"}, "model": {"lam": 1.0, "tol": 0.1}, "output": "here"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "names"),
+    [
+        ({"model": {"lam": 2.0, "tol": 0.1}, "output": "there"}, ["same (lam 1.0)", "same (lam 2.0)"]),
+        ({"model": {"lam": 1.0, "solver": "exact"}}, ["same (tol 0.1, solver None)", "same (tol None, solver exact)"]),
+        ({"data": {"name": "e"}}, ["same (name d)", "same (name e)"]),
+        ({"blocks": 4}, ["same (blocks None)", "same (blocks 4)"]),
+        ({"output": "there"}, ["same-1", "same-2"]),
+        (None, ["same-1", "same-2"]),
+    ],
+)
+def test_runs_are_named_by_what_differs_in_their_configurations(
+    tmp_path: Path, changes: dict[str, Any] | None, names: list[str]
+) -> None:
+    runs = [make(tmp_path, "same", seed) for seed in (1, 2)]
+    for run, config in zip(runs, ("{" if changes is None else SAME, SAME | (changes or {})), strict=True):
+        Path(run, "config.yaml").write_text(config if isinstance(config, str) else json.dumps(config))
+    assert [row["name"] for row in compare(*runs, "--output", str(tmp_path / "out"))["runs"]] == names
+
+
+def test_a_search_is_named_by_what_it_chose(tmp_path: Path) -> None:
+    runs = [make(tmp_path, "same", 1), make(tmp_path, "same", 2, search=search([0.9, 0.8]))]
+    for run in runs:
+        Path(run, "config.yaml").write_text(json.dumps(SAME | {"model": {"lam": 5.0}}))
+    found = compare(*runs, "--output", str(tmp_path / "out"))
+    assert [row["name"] for row in found["runs"]] == ["same (lam 5.0)", "same (lam 1.0)"]

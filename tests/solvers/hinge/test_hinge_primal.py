@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks, block_seed
-from aucdist.engine.dask import DaskBlocks, local_client
+from aucdist.engine.dask import DaskBlocks
 from aucdist.errors import InputError
 from aucdist.solvers.base import Status, solve
 from aucdist.solvers.hinge.columns import hinge_scd
@@ -320,9 +320,8 @@ def load(index):
 
 
 @pytest.fixture(scope="module")
-def on_workers():
-    with local_client(2, memory_limit="1GiB") as client:
-        yield DaskBlocks.load(client, load, N_BLOCKS)
+def on_workers(client):
+    return DaskBlocks.load(client, load, N_BLOCKS)
 
 
 @pytest.mark.parametrize(("name", "penalty"), ALL)

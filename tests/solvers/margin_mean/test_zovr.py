@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.engine.dask import DaskBlocks, local_client
+from aucdist.engine.dask import DaskBlocks
 from aucdist.objectives.margin_mean import zeroth_order_estimate
 from aucdist.solvers.base import Status, solve
 from aucdist.solvers.margin_mean.problem import MarginMeanProblem, score_and_evaluate
@@ -211,12 +211,6 @@ def load_gram(index):
     every = np.concatenate([part.X for part in parts()])
     with threadpool_limits(1):
         return load(index).with_X(load(index).X @ every.T)
-
-
-@pytest.fixture(scope="module")
-def client():
-    with local_client(2, memory_limit="1GiB") as client:
-        yield client
 
 
 @pytest.mark.parametrize("gram", [False, True])

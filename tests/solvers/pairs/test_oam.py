@@ -7,7 +7,7 @@ from support.small_sets import blocks_of
 
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks, block_seed
-from aucdist.engine.dask import DaskBlocks, local_client
+from aucdist.engine.dask import DaskBlocks
 from aucdist.kernels.random import below
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import all_pairs
@@ -189,12 +189,6 @@ def test_many_rows_are_learnt(n_blocks):
     for solver, excess in (("oam-inf", 0.05), ("oam-seq", 0.15), ("oam-gra", 0.15)):
         options = {} if solver == "oam-inf" else {"buffer_size": 100}
         assert last(SOLVERS[solver](blocks_of(X, y, n_blocks), 1e-2, **options)).primal < (1 + excess) * best
-
-
-@pytest.fixture(scope="module")
-def client():
-    with local_client(2) as client:
-        yield client
 
 
 class Loader:

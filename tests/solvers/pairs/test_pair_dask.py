@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.engine.dask import DaskBlocks, local_client
+from aucdist.engine.dask import DaskBlocks
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs import top
 from aucdist.solvers.pairs.dual import sdcd, sdcd_perm
@@ -31,12 +31,6 @@ def load_dense(index):
 
 def load_sparse(index):
     return parts(True)[index]
-
-
-@pytest.fixture(scope="module")
-def client():
-    with local_client(2, memory_limit="1GiB") as client:
-        yield client
 
 
 @pytest.mark.parametrize("load", [load_dense, load_sparse])

@@ -10,7 +10,7 @@ from support.square_twins import problem, square_gradient, square_minimiser, squ
 
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.engine.dask import DaskBlocks, local_client
+from aucdist.engine.dask import DaskBlocks
 from aucdist.errors import InputError
 from aucdist.solvers.base import Status, solve
 from aucdist.solvers.square.descent import SubspaceDescent, moments_of
@@ -169,9 +169,8 @@ def load(index):
 
 
 @pytest.fixture(scope="module")
-def on_workers():
-    with local_client(2, memory_limit="1GiB") as client:
-        yield DaskBlocks.load(client, load, N_BLOCKS)
+def on_workers(client):
+    return DaskBlocks.load(client, load, N_BLOCKS)
 
 
 ALL = {

@@ -1,0 +1,156 @@
+"""What becomes of each column of a data set, before any fit."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from pydantic import ValidationError
+
+from aucdist.data.block import Block
+from aucdist.data.dataset import Schema
+from aucdist.data.formats.readers import read
+from aucdist.data.labels import listed
+from aucdist.data.storage.files import shown
+from aucdist.errors import InputError
+from aucdist.kernels.rows import CsrRows
+from flows.config.data import DataConfig, source_of
+from flows.config.loading import apply_setting, configs_folder, explain, find_config, find_sources, read_mapping
+from flows.config.sources import is_yaml, source_from_name
+from flows.rows.encoding import Encoding
+
+MOST_COLUMNS, MOST_FEATURES = 60, 5
+
+
+def preview(config: str, settings: Sequence[str]) -> dict[str, Any]:
+    """Read a data set, and return what becomes of each of its columns.
+
+    Parameters
+    ----------
+    config : str
+        A YAML file with the key `data`, or what `flows.config.sources.source_from_name` takes.
+    settings : sequence of str
+        Changes to it, each ``key=value``.
+
+    Returns
+    -------
+    dict
+        ``name``, ``rows``, ``classes``, ``positive``, ``n_features``; ``columns``, a list of dicts with ``column``, ``becomes``
+        and ``features``; ``dropped`` and ``then``: what is done to the features before a fit.
+
+    Raises
+    ------
+    InputError
+        If the configuration or the data is wrong.
+    """
+    data = _data_config(config, settings)
+    source = source_of(data)
+    if source.format_of().is_sharded:
+        raise InputError(
+            f"{shown(str(source.source))} is sharded: its features are made; `aucdist data show` names them"
+        )
+    if data.positive is not None:
+        source = source.model_copy(update={"positive": data.positive})
+    found = read(source, name=data.name or "")
+    schema = found.schema
+    Encoding(data, schema).fit([found.block])  # what cannot be imputed or scaled is an error here already
+    return {
+        "name": found.name,
+        "rows": found.block.n_samples,
+        "positives": int((found.block.y == 1).sum()),
+        "positive": list(schema.positive),
+        "negative": list(schema.negative),
+        "n_features": len(schema.feature_names),
+        "columns": _columns(schema, found.block),
+        "dropped": list(source.drop or []),
+        "then": _then(data),
+    }
+
+
+def _data_config(config: str, settings: Sequence[str]) -> DataConfig:
+    if is_yaml(config) or (configs_folder("train") / f"{config}.yaml").is_file():
+        path = find_config(config)
+        raw = read_mapping(path)
+        if "data" in raw:
+            for setting in settings:
+                apply_setting(raw, setting)
+            try:
+                return DataConfig.model_validate(find_sources(raw, path.parent)["data"])
+            except ValidationError as e:
+                raise InputError(explain(e, DataConfig, f"{path}: data")) from None
+    return DataConfig(source=source_from_name(config, settings)[1])
+
+
+def _columns(schema: Schema, block: Block) -> list[dict[str, Any]]:
+    """Return what becomes of the columns, in their order; of wide data the first ones."""
+    groups: dict[str, list[int]] = {}
+    names = _columns_of_features(schema)
+    for j, column in enumerate(names):
+        if column in groups or len(groups) < MOST_COLUMNS:
+            groups.setdefault(column, []).append(j)
+    return [_column(schema, block, column, features) for column, features in groups.items()]
+
+
+def _columns_of_features(schema: Schema) -> list[str]:
+    made = {f"{name}={value}": name for name, values in schema.categories.items() for value in values}
+    made |= {f"{name}#{i}": name for name, n in schema.hashed.items() for i in range(n)}
+    made |= {f"{name}.{part}": name for name, parts in schema.dates.items() for part in parts}
+    return [made.get(feature, feature) for feature in schema.feature_names]
+
+
+def _column(schema: Schema, block: Block, column: str, features: list[int]) -> dict[str, Any]:
+    names = [schema.feature_names[j] for j in features]
+    values = [_values(block, j) for j in features[:MOST_FEATURES]]
+    if column in schema.categories or column in schema.hashed:
+        becomes = "categories" if column in schema.categories else "hashed"
+        about = [f"{name} ({int(np.count_nonzero(of)):,} rows)" for name, of in zip(names, values, strict=False)]
+    else:
+        becomes = "dates" if column in schema.dates else "number"
+        about = [f"{name} ({_range(of)})" for name, of in zip(names, values, strict=False)]
+    more = [f"and {len(names) - len(about)} more"] * (len(names) > len(about))
+    return {"column": column, "becomes": becomes, "n_features": len(names), "features": about + more}
+
+
+def _values(block: Block, j: int) -> np.ndarray:
+    """Return a feature of all rows."""
+    rows = block.rows
+    if not isinstance(rows, CsrRows):
+        return np.asarray(rows.values[:, j])
+    dense = np.zeros(block.n_samples)
+    at = rows.indices == j
+    dense[np.repeat(np.arange(block.n_samples), np.diff(rows.offsets))[at]] = rows.values[at]
+    return dense
+
+
+def _range(values: np.ndarray) -> str:
+    there = values[~np.isnan(values)]
+    missing = len(values) - len(there)
+    text = f"{there.min():.6g} to {there.max():.6g}" if len(there) else "no values"
+    return text + (f", {missing:,} missing" if missing else "")
+
+
+def _then(data: DataConfig) -> list[str]:
+    """Return what is done to the features after reading."""
+    steps = [f"impute: {data.impute}"] * (data.impute != "refuse")
+    if data.log1p is not None:
+        steps.append(f"log1p: {data.log1p if isinstance(data.log1p, str) else ', '.join(data.log1p)}")
+    return steps + [f"scale: {data.scale}"] * (data.scale != "none")
+
+
+def preview_text(found: dict[str, Any]) -> str:
+    """Return a preview as a table for the terminal."""
+    rows, positives = found["rows"], found["positives"]
+    lines = [
+        f"{found['name']}: {rows:,} rows, {positives:,} positive ({listed(found['positive'])}), "
+        f"{rows - positives:,} negative ({listed(found['negative'])})"
+    ]
+    width = max(len("column"), *(min(32, len(c["column"])) for c in found["columns"]))
+    lines.append(f"{'column':{width}}  becomes     features")
+    for c in found["columns"]:
+        lines.append(f"{c['column']:{width}}  {c['becomes']:10}  {c['n_features']}: {', '.join(c['features'])}")
+    shown_features = sum(c["n_features"] for c in found["columns"])
+    if shown_features < found["n_features"]:
+        lines.append(f"and {found['n_features'] - shown_features:,} more features")
+    if found["dropped"]:
+        lines.append(f"not read: {', '.join(found['dropped'])}")
+    lines.append(f"{found['n_features']:,} features" + "".join(f", then {step}" for step in found["then"]))
+    return "\n".join(lines)

@@ -1,0 +1,1 @@
+"""Use case: look at a file, and write a configuration for it."""

@@ -1,0 +1,113 @@
+"""Reads the first rows of a file with all cells as texts, so that what they hold can be told."""
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from aucdist.data.formats.delimited import csv_head, separator_of
+from aucdist.data.formats.tables import TableForm, parse_table, pick
+from aucdist.data.sources.source import Source
+from aucdist.data.storage import files
+from aucdist.data.storage.compression import is_packed, unpacked
+from aucdist.errors import InputError
+
+MOST_BYTES = 2**24
+SEPARATORS = (",", ";", "tab")
+
+
+@dataclass(frozen=True, eq=False)
+class FirstRows:
+    """The first rows of a file.
+
+    Attributes
+    ----------
+    source : Source
+        With the separator decided.
+    texts : dict of str to Categorical
+        The cells of every column but the label.
+    classes : Categorical
+        The label of each row.
+    label : str
+        Its column.
+    unread : dict of str to str
+        Columns of types that are neither numbers nor texts.
+    whole : bool
+        Whether these are all rows.
+    """
+
+    source: Source
+    texts: dict[str, pd.Categorical]
+    classes: pd.Categorical
+    label: str
+    unread: dict[str, str]
+    whole: bool
+
+
+def first_rows(source: Source) -> FirstRows:
+    """Read the first rows of a source.
+
+    Raises
+    ------
+    InputError
+        If its format has no columns to choose from, or the file cannot be read.
+    """
+    if source.format not in ("csv", "parquet"):
+        raise InputError(
+            f"`aucdist init` looks at CSV and Parquet files, and this is {source.format}: write its YAML by hand, as "
+            "docs/pages/how-to/train.md shows"
+        )
+    urls = files.expand(source.source)
+    return _of_csv(source, urls) if source.format == "csv" else _of_parquet(source, urls)
+
+
+def _of_csv(source: Source, urls: list[str]) -> FirstRows:
+    data, whole = _head(urls[0])
+    where = files.shown(urls[0])
+    if "separator" not in source.model_fields_set:
+        source = source.model_copy(update={"separator": _separator(data, where, source)})
+    names, start, line = csv_head(data, where, source)
+    label = pick(names, source.label, where, "label")
+    features = tuple(name for name in names if name != label)
+    form = TableForm(
+        names, label, features, features, separator=separator_of(source), first_line=line, missing=True
+    )  # fmt: skip
+    table = parse_table(data[start:], where, form)
+    return FirstRows(source, dict(table.texts), table.texts[label], label, {}, whole and len(urls) == 1)
+
+
+def _head(url: str) -> tuple[bytes, bool]:
+    """Return the first lines of a file, and whether they are all."""
+    if files.is_web(url) or is_packed(url) or files.stat(url).size <= MOST_BYTES:
+        data = unpacked(files.read_bytes(url), url)
+    else:
+        data = files.read_range(url, 0, MOST_BYTES + 1)
+    if len(data) <= MOST_BYTES:
+        return data, True
+    return data[: data.rfind(b"\n", 0, MOST_BYTES) + 1], False
+
+
+def _separator(data: bytes, where: str, source: Source) -> str:
+    """Return the separator that makes most columns of the first line."""
+    heads = {s: csv_head(data, where, source.model_copy(update={"separator": s, "header": False})) for s in SEPARATORS}
+    return max(SEPARATORS, key=lambda separator: len(heads[separator][0]))
+
+
+def _of_parquet(source: Source, urls: list[str]) -> FirstRows:
+    import pyarrow.parquet as pq
+
+    from aucdist.data.formats.parquet import is_plain, parse_row_groups, row_group_sizes
+    from aucdist.data.storage.arrow_files import opened
+
+    with opened(urls[0]) as file:
+        fields = {field.name: field.type for field in pq.read_schema(file)}
+    label = pick(list(fields), source.label, files.shown(urls[0]), "label")
+    unread = {name: str(kind) for name, kind in fields.items() if not is_plain(kind) and name != label}
+    keep = [name for name in fields if name not in unread and name != label]
+    sizes, stop, total = row_group_sizes(urls[0], source), 0, 0
+    while stop < len(sizes) and (stop == 0 or total + sizes[stop] <= MOST_BYTES):
+        total += sizes[stop]
+        stop += 1
+    read = source.model_copy(update={"keep": keep or None, "categorical": keep, "missing": "keep", "label": label})
+    table = parse_row_groups(urls[0], read, None, 0, stop)
+    texts = {name: table.texts[name] for name in table.features}
+    return FirstRows(source, texts, table.texts[label], label, unread, stop == len(sizes) and len(urls) == 1)

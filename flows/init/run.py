@@ -1,0 +1,95 @@
+"""Looks at a file, and writes a configuration for it."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from aucdist.data.labels import Labels, choose_positive, listed
+from aucdist.data.sources.source import Source
+from aucdist.data.storage import files
+from aucdist.data.storage.arrow_files import local_path
+from aucdist.errors import InputError
+from flows.init.columns import Column, columns_of
+from flows.init.read import FirstRows, first_rows
+from flows.init.text import quoted, yaml_text
+
+MOST_CLASSES = 20
+
+
+def init(name: str, source: Source, output: Path) -> dict[str, Any]:
+    """Write a configuration for training.
+
+    Parameters
+    ----------
+    name : str
+        Of the configuration.
+    source : Source
+        With the label column.
+    output : Path
+        The YAML file.
+
+    Returns
+    -------
+    dict
+        What ``aucdist init --json`` prints.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or its label column has no classes.
+    """
+    rows = first_rows(source)
+    classes = _classes(rows)
+    positive = choose_positive(classes, source.positive, files.shown(str(source.source)))[0][0]
+    columns = columns_of(rows.texts, [column for column in rows.texts if column not in ("", rows.label)])
+    columns += [Column(column, "drop", f"its type is {kind}") for column, kind in rows.unread.items()]
+    n = len(rows.classes)
+    config = output.name
+    head = [
+        f"Written by `aucdist init` from {f'the {n:,} rows' if rows.whole else f'the first {n:,} rows'} of "
+        f"{files.shown(str(source.source)).rpartition('/')[2]}. Change what is wrong. Then:",
+        f"  aucdist data preview {config}    prints what becomes of each column",
+        f"  aucdist train {config}           trains, and writes a report",
+    ]
+    text = yaml_text(_config_name(name), _source_keys(rows, output), columns, list(classes.items()), positive, head)
+    files.write_bytes(str(output.absolute()), text.encode())
+    kinds = {column.name: column.kind for column in columns}
+    return {"config": str(output), "rows": n, "all_rows": rows.whole, "positive": positive, "columns": kinds}
+
+
+def _classes(rows: FirstRows) -> dict[str, int]:
+    """Return the number of rows of each class."""
+    counts = Labels.of(np.asarray(rows.classes.codes), tuple(rows.classes.categories)).counts()
+    if len(counts) > MOST_CLASSES:
+        raise InputError(
+            f"the label column {rows.label!r} has {len(counts)} different values ({listed(counts)}): more than "
+            f"{MOST_CLASSES} are no classes; name another column by --label, one of {', '.join(list(rows.texts)[:MOST_CLASSES])}"
+        )
+    return counts
+
+
+def _config_name(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._+-]+", "-", name).lstrip("._+-") or "data"
+
+
+def _source_keys(rows: FirstRows, output: Path) -> dict[str, str]:
+    """Return the keys of the source as they are written; a file below the folder of the YAML by its relative path."""
+    source = rows.source
+    given = [_relative(url, output) for url in source.urls()]
+    keys = {"source": quoted(given[0]) if len(given) == 1 else f"[{', '.join(map(quoted, given))}]"}
+    keys["format"] = source.format
+    if source.format == "csv" and source.separator != ",":
+        keys["separator"] = quoted(source.separator)
+    if source.format == "csv" and not source.header:
+        keys["header"] = "false"
+        keys |= {"columns": f"[{', '.join(map(quoted, source.columns))}]"} if source.columns else {}
+    return keys | {"label": quoted(rows.label)}
+
+
+def _relative(url: str, output: Path) -> str:
+    path, folder = local_path(url), output.absolute().parent
+    if path is None:
+        return url
+    return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)

@@ -1,0 +1,64 @@
+"""What a newcomer meets first: errors that show the way, and plots."""
+
+import copy
+import pickle
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+from aucdist import HingeClassifier, LinkClassifier, PairwiseHingeClassifier
+from aucdist.errors import InputError
+
+X = np.random.default_rng(0).normal(size=(60, 3))
+Y = np.where(X[:, 0] + np.random.default_rng(1).normal(size=60) > 0.3, "yes", "no")
+
+
+@pytest.mark.parametrize(
+    ("estimator", "words"),
+    [
+        (PairwiseHingeClassifier(), "fit it with calibration='logit', or fit a LinkClassifier"),
+        (HingeClassifier(), "this HingeClassifier gives no probabilities: fit a LinkClassifier"),
+    ],
+)
+def test_an_estimator_without_probabilities_says_what_has_them(estimator, words):
+    model = estimator.fit(X, Y)
+    assert not hasattr(model, "predict_proba")
+    with pytest.raises(AttributeError, match=words):
+        _ = model.predict_proba
+    with pytest.raises(AttributeError, match="has no attribute 'predict_probabilities'"):
+        _ = model.predict_probabilities
+    again = pickle.loads(pickle.dumps(copy.deepcopy(model)))
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+
+
+def test_an_estimator_with_probabilities_has_them():
+    for model in (LinkClassifier(), PairwiseHingeClassifier(calibration="logit")):
+        assert model.fit(X, Y).predict_proba(X).shape == (60, 2)
+
+
+def test_more_and_fewer_classes():
+    with pytest.raises(InputError, match=r"multiclass: 3 classes.*fit\(X, y == one_class\).*OneVsRestClassifier"):
+        PairwiseHingeClassifier().fit(X, np.arange(60) % 3)
+    with pytest.raises(InputError, match=r"one class only \('no'\): both"):
+        PairwiseHingeClassifier().fit(X, np.full(60, "no"))
+    with pytest.raises(InputError, match=r"one class only \(1\): both"):
+        PairwiseHingeClassifier().fit(X, np.ones(60, dtype=int))
+
+
+def test_plots_of_a_fit():
+    mpl.use("agg")
+    from matplotlib import pyplot as plt
+
+    model = PairwiseHingeClassifier(tol=1e-2).fit(X, Y)
+    history = model.plot_history()
+    assert history.line_.get_xdata().tolist() == model.history_["passes"].tolist()
+    assert history.ax_.get_yscale() == "log"
+    shown = model.plot_roc(X, Y, ax=history.figure_.add_subplot())
+    assert shown.roc_auc > 0.5
+    plt.close("all")
+
+
+def test_a_callback_that_prints(capsys):
+    PairwiseHingeClassifier(tol=1e-2).fit(X, Y, callback=print)
+    assert "relative_gap" in capsys.readouterr().out

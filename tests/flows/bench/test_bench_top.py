@@ -1,0 +1,100 @@
+"""The suite `top` with systems that do almost nothing. No time is asserted."""
+
+import numpy as np
+import pytest
+from support.contestants import broken, means
+
+from aucdist.data.shards.simulate import simulate
+from aucdist.errors import InputError
+from aucdist.metrics.compare import holm
+from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.partial import partial_auc, partial_delong_test
+from flows.bench import top as suite
+from flows.bench import top_systems
+from flows.bench.peers.system import LINEAR, OTHER, OURS, FittedModel, System
+
+ROWS = tuple(simulate(n, 3, 0.3, seed=0, index=i) for i, n in enumerate((500, 600)))
+
+
+def first_feature(X, y, value, budget, threads):
+    """Fit nothing; score by the first column."""
+    return FittedModel(lambda X: X[:, 0])
+
+
+GOOD = System("good", "numpy", means, (16,), 16, OURS)
+POOR = System("poor", "numpy", first_feature, (16,), 16, LINEAR)
+FAILS = System("fails", "numpy", broken, (16,), 16, LINEAR)
+GONE = System("gone", "no_such_package", means, (16,), 16, OTHER)
+DENSE = System("dense", "numpy", means, (16,), 16, OTHER, max_features=2)
+
+
+@pytest.fixture
+def few_systems(monkeypatch):
+    monkeypatch.setattr(suite, "TOP", (GOOD,))
+    monkeypatch.setattr(suite, "SYSTEMS", (GOOD, POOR, FAILS, GONE, DENSE))
+    few = simulate(300, 3, 0.1, seed=1, index=0)
+    monkeypatch.setattr(
+        suite, "data_sets", lambda slow: {"a9a": lambda: ROWS, "other": lambda: ROWS, "few": lambda: (few, few)}
+    )
+
+
+def test_rows_measure_and_compare_the_top(few_systems, capsys):
+    found = list(suite.top(False))
+    rows = {(row["data"], row["system"]): row for row in found}
+    assert "few: 31 positive test rows, left out" in capsys.readouterr().err
+    ours, poor = rows["a9a", "aucdist top"], rows["a9a", "poor"]
+    assert ours["note"] == "good"
+    train, test = ROWS
+    scores = [s.fit(train.X, train.y, row["value"], 16, 1).scores(test.X) for s, row in ((GOOD, ours), (POOR, poor))]
+    counts = ScoreCounts.from_scores(test.y, scores[0])
+    assert ours["partial AUC 0.05"] == partial_auc(counts, 0.05, standardized=True)
+    test_of = partial_delong_test(test.y, *scores, 0.01, standardized=True)
+    assert poor["aucdist minus this"] == test_of.value
+    assert poor["p"] == holm([test_of.p_value])[0]
+    assert poor["aucdist"] == ("ties" if poor["p"] > 0.05 else "wins" if test_of.value > 0 else "loses")
+    assert rows["a9a", "fails"]["note"].startswith("not run here: ")
+    assert rows["a9a", "gone"]["note"] == "not installed"
+    assert rows["a9a", "dense"]["note"].startswith("not run here: a matrix")
+    summary = rows["all 2", "poor"]
+    assert summary["wins"] + summary["ties"] + summary["loses"] == 2
+    assert summary[poor["aucdist"]] == 2
+
+
+def test_passes_are_those_to_the_gap(few_systems):
+    rows = [row for row in suite.top(False, only="a9a") if row["kind"] == "passes"]
+    assert [row["value"] for row in rows] == [1.0, 0.1, 0.05, 0.01]
+    for row in rows:
+        assert row["relative gap"] <= 1e-3
+        assert row["times all pairs"] == row["passes"] / rows[0]["passes"]
+
+
+def test_the_value_with_the_best_top_is_chosen_and_the_limit_leaves_the_middle():
+    train = ROWS[0]
+    value, area = suite.choose_value(GOOD, train.X, train.y, 1e9)
+    assert value in GOOD.grid
+    assert 0.5 < area <= 1.0
+    assert suite.choose_value(GOOD, train.X, train.y, -1.0)[0] == 1e-3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"), [({"only": "b9b"}, "unknown data set"), ({"limit": 0.5}, "--limit is 0.5")]
+)
+def test_bad_options(few_systems, options, message):
+    with pytest.raises(InputError, match=message):
+        list(suite.top(False, **options))
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize(
+    "system", [s for s in top_systems.SYSTEMS if s.package in ("aucdist", "sklearn")], ids=lambda s: s.name
+)
+def test_systems_score_the_rows(system):
+    train, test = ROWS
+    scores = system.fit(train.X, train.y, 1e-2, 20, 1).scores(test.X)
+    assert scores.shape == (600,)
+    assert np.isfinite(scores).all()
+
+
+def test_every_system_is_named_once():
+    names = [system.name for system in top_systems.SYSTEMS]
+    assert len(set(names)) == len(names)

@@ -1,0 +1,114 @@
+"""The page "Your own CSV": its commands run as printed, from a file to scores of rows with a new category."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from support.command_line import run
+
+from aucdist.model import load_model
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "pages" / "how-to" / "your-own-csv.md"
+MADE_BY = re.compile(r"<<'PYTHON'\n(.*?)^PYTHON$", re.MULTILINE | re.DOTALL)
+
+
+def matching(folder: Path, word: str) -> list[str]:
+    """Return what a shell makes of a word."""
+    found = sorted(folder.glob(word)) if "*" in word and "[" not in word else []
+    return [str(path.relative_to(folder)) for path in found] or [word]
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    """The folder in which the commands of the page have run, and what each of them printed."""
+    folder = tmp_path_factory.mktemp("own")
+    text = PAGE.read_text(encoding="utf-8")
+    (script,) = MADE_BY.findall(text)
+    commands = re.findall(r"^aucdist (.*)$", text, re.MULTILINE)
+    assert len(commands) == 6
+    said = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        exec(compile(script, PAGE.name, "exec"), {})
+        for command in commands:
+            words = shlex.split(command)
+            args = [found for word in words for found in matching(folder, word)]
+            said[" ".join(words[:2])] = run(*args)[0]
+    return folder, said
+
+
+def test_init_says_what_each_column_holds(printed: tuple[Path, dict[str, str]]) -> None:
+    folder, said = printed
+    config = yaml.safe_load((folder / "clicks.yaml").read_text())
+    source = config["data"]["source"]
+    assert source == {
+        "source": "clicks.csv", "format": "csv", "label": "clicked", "positive": "yes", "drop": ["id", "country"],
+        "dates": {"seen": ["year", "month", "weekday", "hour", "days"]}, "categorical": ["browser"], "missing": "keep",
+    }  # fmt: skip
+    assert config["data"]["impute"] == "median"
+    assert "2,500 rows, positive class 'yes'" in said["init clicks.csv"]
+
+
+def test_preview_says_what_becomes_of_each_column(printed: tuple[Path, dict[str, str]]) -> None:
+    text = printed[1]["data preview"]
+    assert re.search(r"^seen +dates +5: seen\.year \(2025 to 2026\), seen\.month \(1 to 12\)", text, re.MULTILINE)
+    assert re.search(r"^age +number +1: age \(.*, \d+ missing\)$", text, re.MULTILINE)
+    assert re.search(r"^browser +categories +3: browser=chrome \([\d,]+ rows\), browser=firefox", text, re.MULTILINE)
+    assert "not read: id, country\n9 features, then impute: median, then scale: standard" in text
+
+
+def test_scores_of_new_rows_are_those_of_the_model(printed: tuple[Path, dict[str, str]]) -> None:
+    folder, said = printed
+    new = pd.read_csv(folder / "new-clicks.csv", parse_dates=["seen"])
+    age_missing = int(new["age"].isna().sum())
+    assert said["score trained/*/model"].endswith(f"missing values: age {age_missing}\nunknown values: browser 1\n")
+    model = load_model(str(next(folder.glob("trained/*/model"))))
+    hours = (new["seen"] - pd.Timestamp(0)) / pd.Timedelta(1, "D")
+    parts = [
+        new["seen"].dt.year,
+        new["seen"].dt.month,
+        new["seen"].dt.day_of_week,
+        new["seen"].dt.hour,
+        hours,
+        new["age"],
+    ]
+    X = np.column_stack(parts + [new["browser"] == name for name in ("chrome", "firefox", "safari")]).astype(float)
+    found = pd.read_parquet(folder / "scores")
+    np.testing.assert_allclose(found["score"], model.decision_function(X), rtol=1e-12)
+    summary = json.loads((folder / "scores" / "_scores.json").read_text())
+    assert (summary["missing"], summary["unknown"]) == ({"age": age_missing}, {"browser": 1})
+
+
+def test_runs_are_compared_under_names_that_tell_them_apart(printed: tuple[Path, dict[str, str]]) -> None:
+    text = printed[1]["compare trained/*"]
+    assert "skipped searched/cv-clicks: it is not the folder of a run" in text
+    assert "clicks (lam 0.001) " in text
+    assert re.search(r"clicks \(lam (0\.01|0\.0001)\) ", text)
+
+
+@pytest.mark.parametrize(
+    ("args", "rows", "message"),
+    [
+        (["--set", "unknown=error"], None, "unknown category 'lynx'"),
+        ([], "seen,age\n2025-01-01,30\n", "lacks column 'browser', which the model needs; it has: age, seen"),
+        (["--set", "unknown=as-missing"], None, "column 'browser' has 1 values of unknown categories"),
+        ([], "seen,age,browser\nlast week,30,chrome\n", "line 2, column 'seen': 'last week' is not a date"),
+    ],
+)
+def test_rows_that_the_model_cannot_score(
+    printed: tuple[Path, dict[str, str]], tmp_path: Path, args: list[str], rows: str | None, message: str
+) -> None:
+    folder, _ = printed
+    data = folder / "new-clicks.csv"
+    if rows is not None:
+        data = tmp_path / "new.csv"
+        data.write_text(rows)
+    (model,) = folder.glob("trained/*/model")
+    stderr = run("score", model, data, tmp_path / "out", *args, code=2)[1]
+    assert message in stderr
+    assert "Traceback" not in stderr
