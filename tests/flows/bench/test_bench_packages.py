@@ -57,7 +57,8 @@ def test_a_paper_without_smote_does_not_need_it(without, tmp_path: Path) -> None
     assert load_paper("003").experiments["keel"].packages() == {"imblearn"}
     config = only("nine")
     config["experiments"]["nine"]["datasets"] = {"absent": {"name": "astro-physics"}}
-    assert run(write(tmp_path, config, "dataset,system,value\n"))["tables"]["nine"]["compared"] == 0
+    with pytest.raises(InputError, match="data sets of the catalog that are not here"):  # and not of the package
+        run(write(tmp_path, config, "dataset,system,value\n"))
 
 
 def test_the_observer_is_not_needed_before_the_packages_are_checked(without) -> None:
