@@ -32,7 +32,7 @@ SUITES = {
     "hinge": "hinge",
     "link": "link",
     "peers": "peers.suite",
-    "top": "top",
+    "top": "peers.top",
     "limits": "limits",
     "scale": "scale",
     "trees": "trees",

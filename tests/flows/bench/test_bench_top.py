@@ -9,8 +9,8 @@ from aucdist.errors import InputError
 from aucdist.metrics.compare import holm
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.partial import partial_auc, partial_delong_test
-from flows.bench import top as suite
-from flows.bench import top_systems
+from flows.bench.peers import top as suite
+from flows.bench.peers import top_systems
 from flows.bench.peers.system import LINEAR, OTHER, OURS, FittedModel, System
 
 ROWS = tuple(simulate(n, 3, 0.3, seed=0, index=i) for i, n in enumerate((500, 600)))

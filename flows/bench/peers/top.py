@@ -31,7 +31,7 @@ from flows.bench.common import Row
 from flows.bench.peers.contestant import middle_out, stratified_subset
 from flows.bench.peers.data_sets import TrainAndTest, data_sets
 from flows.bench.peers.system import LINEAR, OURS, System
-from flows.bench.top_systems import SYSTEMS, TOP
+from flows.bench.peers.top_systems import SYSTEMS, TOP
 
 LEAST_POSITIVES = 100
 MAX_FPR = 0.01
