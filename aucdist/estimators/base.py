@@ -115,9 +115,7 @@ class BlockClassifier(ClassifierMixin, BaseEstimator):
     @property
     def history_(self) -> pd.DataFrame:
         """A row per round of the last `fit`; a new table each time."""
-        if not hasattr(self, "_records"):
-            raise AttributeError(f"{type(self).__name__} has a history_ after `fit` only")
-        return as_table(self._records)
+        return as_table(self._records)  # without records `__getattr__` is asked
 
     @property
     def ignores_zero_weight(self) -> bool:
@@ -181,7 +179,9 @@ class BlockClassifier(ClassifierMixin, BaseEstimator):
     if not TYPE_CHECKING:  # else every attribute would be known
 
         def __getattr__(self, name: str) -> Any:
-            """Raise the error for an attribute that is not there; of `predict_proba` it says what has it."""
+            """Raise the error for an attribute that is not there; of `predict_proba` and `history_` it says what has it."""
+            if name == "history_":
+                raise AttributeError(f"{type(self).__name__} has a history_ after `fit` only", name=name, obj=self)
             if name != "predict_proba":
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
             own = "calibration" in self._parameter_constraints
