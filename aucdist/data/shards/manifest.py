@@ -249,7 +249,7 @@ def _features_of(manifest: Manifest) -> pa.Table:
     if hashlib.sha256(data).hexdigest() != manifest.features.sha256:
         raise InputError(f"{files.shown(url)} is truncated or altered: its checksum is not the one in the manifest")
     try:
-        table = pq.read_table(pa.BufferReader(data))
+        table = pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
     except (pa.ArrowException, OSError) as e:
         raise InputError(f"{files.shown(url)} is not a sound Parquet file: {e}") from None
     if table.num_rows != manifest.n_features:

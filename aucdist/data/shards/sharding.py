@@ -408,7 +408,7 @@ def _statistics_of(job: Job, n_shards: int) -> Iterator[ColumnStatistics]:
     for index in range(n_shards):
         url = _statistics(job, index)
         try:
-            found = from_table(pq.read_table(pa.BufferReader(files.read_bytes(url))))
+            found = from_table(pq.ParquetFile(pa.BufferReader(files.read_bytes(url))).read(use_threads=False))
         except (pa.ArrowException, OSError) as e:
             raise InputError(f"{files.shown(url)} is damaged: remove its folder and start again ({e})") from None
         if found is None or len(found.mean) != job.reader.form.n_features:
