@@ -222,13 +222,12 @@ def local_cluster(workers: int = 2, threads: int = 1, memory_limit: str = "auto"
         # Ctrl-C is for this process, which ends the workers in order; by themselves they would print tracebacks.
         "distributed.worker.preload": ["import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"],
     }
-    with (
-        dask.config.set(settings),
-        LocalCluster(
+    with dask.config.set(settings):  # not longer: other clusters of this process have their own
+        cluster = LocalCluster(
             n_workers=workers, threads_per_worker=threads, memory_limit=memory_limit, processes=True,
             dashboard_address="127.0.0.1:0", silence_logs="ERROR",
-        ) as cluster,
-    ):  # fmt: skip
+        )  # fmt: skip
+    with cluster:
         cluster.wait_for_workers(workers)
         yield cluster
 
