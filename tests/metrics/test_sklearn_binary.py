@@ -29,7 +29,7 @@ def test_scikit_learns_own_tests_pass(module, tmp_path):
     command = [sys.executable, "-m", "pytest", "-p", "support.ours_in_sklearn", "-p", "no:cacheprovider", "-q", "-rA"]
     command += ["-c", os.devnull, "--rootdir", str(tmp_path)]
     command += ["--pyargs", f"sklearn.metrics.tests.{module}", "-k", CHOSEN[module]]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS.parent), str(TESTS)])}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS.parent), str(TESTS)]), "PYTEST_ADDOPTS": ""}
     found = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert found.returncode == 0, found.stdout[-5000:]
     assert sum(line.startswith("PASSED") for line in found.stdout.splitlines()) >= LEAST[module]
