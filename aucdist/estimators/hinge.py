@@ -8,8 +8,8 @@ import numpy as np
 
 from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError, unknown
-from aucdist.estimators.base import LinearClassifier
 from aucdist.estimators.conditioning import Shift, with_rounded_intercept
+from aucdist.estimators.linear import LinearClassifier
 from aucdist.estimators.parameters import Constraints, OneOf, Switch, above_0
 from aucdist.objectives.hinge import EQUAL, PENALTIES, ClassWeight
 from aucdist.solvers.base import Callback, Round, Solution, Solver, solve

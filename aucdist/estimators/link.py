@@ -13,8 +13,8 @@ from sklearn.utils import check_random_state
 
 from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
-from aucdist.estimators.base import LinearClassifier
 from aucdist.estimators.conditioning import Shift, with_rounded_intercept
+from aucdist.estimators.linear import LinearClassifier
 from aucdist.estimators.parameters import Constraints, Number, OneOf, Switch, count, share
 from aucdist.estimators.scores import probabilities_of, separates
 from aucdist.objectives.links import LINKS, LOSSES, Link, LinkLoss, check_shape

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from sklearn.base import clone
 
 from aucdist.errors import InputError
-from aucdist.estimators.base import LinearClassifier
+from aucdist.estimators.linear import LinearClassifier
 from aucdist.solvers.base import solve
 
 Estimator = TypeVar("Estimator", bound=LinearClassifier)

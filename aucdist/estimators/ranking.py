@@ -7,8 +7,8 @@ from sklearn.utils.metaestimators import available_if
 
 from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
-from aucdist.estimators.base import LinearClassifier
 from aucdist.estimators.calibration import CALIBRATIONS, calibrated
+from aucdist.estimators.linear import LinearClassifier
 from aucdist.estimators.parameters import Constraints, OneOf, share
 from aucdist.estimators.scores import count_scores, probabilities_of
 from aucdist.metrics.auc import auc, best_threshold

@@ -1,0 +1,141 @@
+"""Estimators whose model is linear in the features or in the basis functions of a map: a solver fits them for one `lam`."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from aucdist.data.block import Block
+from aucdist.engine.blocks import Blocks
+from aucdist.errors import InputError
+from aucdist.estimators.base import BlockClassifier
+from aucdist.estimators.conditioning import Shift, shifted
+from aucdist.estimators.parameters import Constraints, above_0
+from aucdist.estimators.scores import auc_of_rows, scores_of
+from aucdist.estimators.validation import accepted_rows
+from aucdist.maps.explain import explanation, shapes_of
+from aucdist.maps.shapes import Additive
+from aucdist.solvers.base import Callback, Solution, solve
+
+
+class LinearClassifier(BlockClassifier):
+    """A linear classifier fitted by a solver for one regularisation strength `lam`.
+
+    A subclass is its docstring, its parameters, its solvers, and `_set_fitted`.
+    """
+
+    _parameter_constraints: ClassVar[Constraints] = {"lam": above_0(), **BlockClassifier._parameter_constraints}
+    coef_: np.ndarray
+    threshold_: float
+
+    def __init__(
+        self,
+        *,
+        lam: float = 1e-3,
+        solver: str,
+        tol: float = 1e-3,
+        max_passes: int = 1000,
+        random_state: int | np.random.RandomState | None = None,
+        warm_start: bool = False,
+    ):
+        self.lam = lam
+        self.solver = solver
+        self.tol = tol
+        self.max_passes = max_passes
+        self.random_state = random_state
+        self.warm_start = warm_start
+
+    @property
+    def _ignores_shift(self) -> bool:
+        """Whether the best objective stays the same when a column is shifted, as that of pairs of rows does."""
+        return True
+
+    def _shifted(self, blocks: Blocks) -> tuple[Blocks, Shift | None]:
+        """Return the blocks to fit, and by what columns are shifted in them, where the objective stays the same."""
+        fitted, shift = shifted(blocks) if self._ignores_shift else (blocks, None)
+        self._fitted_ranges = fitted.ranges
+        return fitted, shift
+
+    def _solve(self, blocks: Blocks, callback: Callback | None) -> Solution:
+        fitted, shift = self._shifted(blocks)
+        start = self._initial_weights(blocks.n_features)
+        if start is not None and shift is not None:
+            start = self._shifted_start(start, shift)
+        solution = self._solve_from(fitted, start, callback)
+        return solution if shift is None else self._unshifted(solution, shift)
+
+    def _solve_from(self, blocks: Blocks, start: Any, callback: Callback | None) -> Solution:
+        """Run the solver from these weights until the loop ends it."""
+        rounds = self.solvers[self.solver].rounds(blocks, self.lam, start, **self._solver_options())
+        return solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=callback)
+
+    def _shifted_start(self, start: Any, shift: Shift) -> Any:
+        """Return what scores the rows shifted as `start` scores the rows."""
+        return start
+
+    def _unshifted(self, solution: Solution, shift: Shift) -> Solution:
+        """Return what scores the rows as the solution scores the rows shifted."""
+        return solution
+
+    def _training_auc(self, blocks: Blocks) -> float:
+        return auc_of_rows(blocks, self.coef_[0])
+
+    @property
+    def decision_intercept(self) -> float:
+        """What `decision_function` adds to X w."""
+        return float(self.intercept_[0])
+
+    def _scores(self, X: Any) -> np.ndarray:
+        return scores_of(X, self.coef_[0], self.decision_intercept, getattr(self, "feature_map_", None))
+
+    def shapes(self) -> Additive:
+        """Return the shape of each feature's contribution to the score, and of each pair's.
+
+        Returns
+        -------
+        Additive
+            Its ``shapes`` and ``pairs`` are in the units of the features; the sum of all contributions and ``constant`` is the
+            score. See `aucdist.maps.shapes`.
+
+        Raises
+        ------
+        InputError
+            If the model has no binned features.
+        """
+        check_is_fitted(self)
+        return shapes_of(self.coef_[0], self.decision_intercept, getattr(self, "feature_map_", None))
+
+    def explain(self, X: Any) -> pd.DataFrame:
+        """Return what each feature, and each pair of features, adds to the score of each row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        DataFrame
+            A column for each contribution, and ``constant``; the sums of its rows are the scores of `decision_function`. A
+            feature of a model of bins contributes its shape, whose mean over the training rows is 0, and otherwise its weight
+            times its value.
+
+        Raises
+        ------
+        InputError
+            For a feature map that mixes features, as landmarks and trees do.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, **accepted_rows(self))
+        known = getattr(self, "feature_names_in_", None)
+        names = [f"x{j}" for j in range(self.n_features_in_)] if known is None else [str(name) for name in known]
+        block = Block.of(X, np.ones(X.shape[0], dtype=np.int8))
+        return explanation(block, names, self.coef_[0], self.decision_intercept, getattr(self, "feature_map_", None))
+
+    def _initial_weights(self, n_features: int) -> Any:
+        """Return what the solver starts from: the weights of the last fit, or None."""
+        if not (self.warm_start and hasattr(self, "coef_")):
+            return None
+        if self.coef_.shape[1] != n_features:
+            raise InputError(f"warm_start: the last fit had {self.coef_.shape[1]} features, this one has {n_features}")
+        return self.coef_[0]
