@@ -24,18 +24,20 @@ from aucdist.metrics.probability_functions import (
 from aucdist.metrics.top import OperatingPoint
 from aucdist.metrics.top_functions import (
     fpr_at_recall,
-    fpr_at_recall_interval,
     operating_point,
     partial_roc_auc_difference,
-    partial_roc_auc_interval,
     partial_roc_auc_score,
     precision_at_k,
-    precision_at_k_interval,
     recall_at_fpr,
-    recall_at_fpr_interval,
     recall_at_k,
-    recall_at_k_interval,
     threshold_at,
+)
+from aucdist.metrics.top_intervals import (
+    fpr_at_recall_interval,
+    partial_roc_auc_interval,
+    precision_at_k_interval,
+    recall_at_fpr_interval,
+    recall_at_k_interval,
 )
 
 __all__ = [
