@@ -290,9 +290,9 @@ def test_the_callback_hears_every_round():
 
 def test_a_fit_that_is_not_done_says_so():
     with pytest.warns(ConvergenceWarning, match="max_passes was reached"):
-        MarginMeanClassifier(tol=1e-9, max_passes=5).fit(*problem(100))
+        MarginMeanClassifier(tol=1e-9, sampler=None, max_passes=5).fit(*problem(100))
     with pytest.warns(ConvergenceWarning, match="took all its steps"):
-        MarginMeanClassifier(solver="zovr", n_outer=1, tol=1e-9).fit(*problem(100))
+        MarginMeanClassifier(solver="zovr", n_outer=1, tol=1e-9, sampler=None).fit(*problem(100))
 
 
 class Keeps:
