@@ -14,6 +14,7 @@ from aucdist.data.block import Block
 from aucdist.data.ranges import ColumnRanges
 from aucdist.data.storage.retries import patient
 from aucdist.engine.merge import Summary
+from aucdist.engine.scratch import Copy, scratch
 from aucdist.engine.steps import Step, in_threads, number_of_threads, run_step, without_rows
 from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows
@@ -67,11 +68,10 @@ class BlockInfo:
         return cls(n, block.n_features, n_pos, of_pos, of_neg, True, coded)
 
 
-@dataclass(frozen=True)
 class StoredBlock:
-    """A block that is not kept in memory: it is read each time a step needs it.
+    """A block that is not kept in memory: each time a step needs it, it is read, or mapped where the local disk has a copy.
 
-    Attributes
+    Parameters
     ----------
     loader : callable
         ``loader(index) -> Block``, picklable, and always the same block.
@@ -80,21 +80,33 @@ class StoredBlock:
         What the first reading found.
     """
 
-    loader: Loader
-    index: int
-    info: BlockInfo
+    def __init__(self, loader: Loader, index: int, info: BlockInfo):
+        self.loader, self.index, self.info = loader, index, info
+        self._copy: Copy | None = None
+
+    def __getstate__(self) -> tuple[Loader, int, BlockInfo]:
+        return self.loader, self.index, self.info
+
+    def __setstate__(self, state: tuple[Loader, int, BlockInfo]) -> None:
+        self.loader, self.index, self.info = state
+        self._copy = None
 
     @classmethod
     def first_read(cls, loader: Loader, index: int) -> "StoredBlock":
         """Read the block once: what is wrong with it shows before the work begins."""
         block = load(loader, index)
         ranges = ColumnRanges.of(block) if block.n_features <= MOST_RANGES else None
-        return cls(loader, index, replace(BlockInfo.of(block), lasting=False, ranges=ranges))
+        stored = cls(loader, index, replace(BlockInfo.of(block), lasting=False, ranges=ranges))
+        stored._copy = scratch().copy(block)
+        return stored
 
     def read(self) -> Block:
         """Read the block."""
+        if self._copy is not None:
+            return self._copy.block()
         block = load(self.loader, self.index)
         pa.default_memory_pool().release_unused()  # it would keep three times what decompressing a block took
+        self._copy = scratch().copy(block)
         return block
 
 

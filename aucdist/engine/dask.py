@@ -5,6 +5,7 @@ import itertools
 import ssl
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import dask
@@ -15,6 +16,7 @@ from distributed.system import MEMORY_LIMIT
 
 from aucdist.data.block import Block
 from aucdist.data.storage.retries import patient
+from aucdist.engine import scratch
 from aucdist.engine.blocks import BlockInfo, Blocks, Loader, LocalBlocks, Step, StoredBlock, Summary, load
 from aucdist.engine.calls import Call, Held, Parts, died_again
 from aucdist.engine.parts import Part
@@ -117,6 +119,7 @@ class DaskBlocks(Blocks):
 
 def _load_part(loader: Loader, numbers: list[int], stream: bool) -> Part:
     blocks: list[Any] = [None] * len(numbers)
+    scratch.use_folder(Path(get_worker().local_directory))  # the plugin may not be there yet
 
     def load_block(i: int) -> None:
         blocks[i] = (StoredBlock.first_read if stream else load)(loader, numbers[i])

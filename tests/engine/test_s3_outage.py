@@ -16,6 +16,7 @@ from aucdist.data.block import partition
 from aucdist.data.dataset import Schema
 from aucdist.data.shards.shard import read_shard, write_shards
 from aucdist.data.shards.simulate import simulate
+from aucdist.engine import scratch
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.solvers.base import solve
@@ -59,7 +60,8 @@ def load(url, order, index):
 
 
 @pytest.mark.s3
-def test_a_server_killed_during_a_pass_costs_time_only(bucket, tmp_path):
+def test_a_server_killed_during_a_pass_costs_time_only(bucket, tmp_path, monkeypatch):
+    monkeypatch.setenv(scratch.LIMIT, "0")  # each pass reads the server
     order, down = tmp_path / "kill", []
     blocks = partition(simulate(6000, 8, 0.1, seed=1), N_BLOCKS)
     write_shards(blocks, Schema(tuple("abcdefgh"), "y", ("1",), ("-1",), {}), f"s3://{bucket}/rows")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from aucdist.data.block import Block, partition
+from aucdist.engine import scratch
 from aucdist.engine.blocks import LocalBlocks, StoredBlock, without_rows
 from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.engine.steps import run_step
@@ -64,11 +65,20 @@ def recall(block, memory):
     return memory, {"memory": [memory]}
 
 
-def test_streamed_is_the_same_fit(in_memory):
+@pytest.fixture(params=["copies", "no copies"])
+def scratch_of(request, tmp_path, monkeypatch):
+    """Copies on the local disk, and none."""
+    monkeypatch.setattr(scratch, "SHARE_THAT_STAYS_FREE", 0.0)
+    monkeypatch.setattr(scratch, "_is_memory", lambda folder: False)
+    monkeypatch.setattr(scratch, "_scratch", scratch.Scratch(tmp_path, None if request.param == "copies" else 0))
+    return request.param
+
+
+def test_streamed_is_the_same_fit(in_memory, scratch_of):
     assert outcome(LocalBlocks.load(load, N_BLOCKS, stream=True)) == in_memory
 
 
-def test_each_block_is_read_once_for_each_step_and_once_before_and_is_not_kept():
+def test_each_block_is_read_once_for_each_step_and_once_before_and_is_not_kept(scratch_of):
     reader = Reader()
     blocks = LocalBlocks.load(reader, N_BLOCKS, stream=True)
     assert (blocks.n_samples, blocks.n_features) == (2000, 6)
@@ -77,11 +87,12 @@ def test_each_block_is_read_once_for_each_step_and_once_before_and_is_not_kept()
         assert found["rows"] == 2000
         assert found["memory"] == [total] * N_BLOCKS
         assert [len(i) for i in found["ids"]] == [i.n_samples for i in blocks.infos]
-    assert reader.read == 3 * list(range(N_BLOCKS))
+    assert reader.read == (1 if scratch_of == "copies" else 3) * list(range(N_BLOCKS))
     assert reader.most_alive <= 1  # the one that is worked on, while the next is read
 
 
-def test_a_step_on_memory_alone_reads_nothing():
+@pytest.mark.parametrize("scratch_of", ["no copies"], indirect=True)
+def test_a_step_on_memory_alone_reads_nothing(scratch_of):
     reader = Reader()
     streamed, kept = LocalBlocks.load(reader, N_BLOCKS, stream=True), LocalBlocks.load(load, N_BLOCKS)
     for blocks in (streamed, kept):

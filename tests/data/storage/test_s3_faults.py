@@ -12,6 +12,7 @@ from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
 from aucdist.data.shards.shard import read_shard, write_shards
 from aucdist.data.storage import files, progress, retries, s3
+from aucdist.engine import scratch
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 
@@ -112,7 +113,8 @@ def rows_of(block, memory):
     return None, {"rows": [np.array(block.X)]}
 
 
-def test_a_pass_over_shards_meets_every_fault_and_reads_the_same_bits(faults):
+def test_a_pass_over_shards_meets_every_fault_and_reads_the_same_bits(faults, tmp_path, monkeypatch):
+    monkeypatch.setattr(scratch, "_scratch", scratch.Scratch(tmp_path, 0))  # each pass reads the server
     rng = np.random.default_rng(0)
     blocks = [Block.of(rng.random((50, 3)), np.where(np.arange(50) % 5 == 0, 1, -1), index=i) for i in range(4)]
     write_shards(blocks, Schema(("a", "b", "c"), "y", ("1",), ("0",), {}), "s3://faults/shards")

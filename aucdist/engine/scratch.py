@@ -1,0 +1,200 @@
+"""Copies of stored blocks on the local disk, as raw arrays that are mapped: from the second time on, blocks need no decoding.
+
+Decoding a shard and checking it takes ten times as long as reading it. So a process writes what the first reading made into a
+file without a name, which the system removes when the process ends, however it ends. A block is mapped while a step works on it,
+which is as fast as rows in memory as long as the system keeps the file's pages; they count as its cache, which it may give up.
+
+There is room for a copy as long as a fifth of the disk stays free. ``AUCDIST_SCRATCH_BYTES`` sets a limit for a process; 0 keeps
+no copies. What has no copy is read from where it is stored. Copies that were not used for a while do not make room for others: a
+fit reads its blocks in turn, so each would go just before it is used again. A copy goes with its block.
+"""
+
+import mmap
+import os
+import pickle
+import shutil
+import tempfile
+import threading
+import weakref
+from dataclasses import dataclass
+from pathlib import Path
+
+from aucdist.data.block import Block
+from aucdist.errors import InputError
+
+LIMIT = "AUCDIST_SCRATCH_BYTES"
+SHARE_THAT_STAYS_FREE = 0.2
+"""Of the disk."""
+FILE_BYTES = 2**32
+"""A file takes copies until it is so large; its space is free again when the last of them is gone."""
+ALIGNMENT = 64
+"""Of arrays in a copy, in bytes: a line of a processor's cache. A copy begins with a page, as a mapping has to."""
+
+
+class NamelessFile:
+    """A file without a name, which the system removes when nothing refers to it any more."""
+
+    def __init__(self, folder: Path):
+        with tempfile.TemporaryFile(dir=folder) as opened:
+            self.descriptor = os.dup(opened.fileno())
+        self.end = 0
+        """Where the next copy may begin."""
+
+    def __del__(self) -> None:
+        os.close(self.descriptor)
+
+
+@dataclass(frozen=True, eq=False)
+class Copy:
+    """A block in a file.
+
+    Attributes
+    ----------
+    file : NamelessFile
+    start : int
+        Where the copy begins.
+    size : int
+    structure : bytes
+        The block without its arrays, made by this process, which alone reads it.
+    arrays : tuple of (int, int)
+        Where each array begins, from `start`, and its bytes.
+    """
+
+    file: NamelessFile
+    start: int
+    size: int
+    structure: bytes
+    arrays: tuple[tuple[int, int], ...]
+
+    def block(self) -> Block:
+        """Return the block, whose arrays are mapped for as long as they are used."""
+        # Private and writable, so that kernels meet the type of array that they were compiled for; nothing writes.
+        mapped = mmap.mmap(
+            self.file.descriptor, self.size, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE, offset=self.start
+        )
+        view = memoryview(mapped)
+        block: Block = pickle.loads(self.structure, buffers=[view[at : at + size] for at, size in self.arrays])
+        return block
+
+
+class Scratch:
+    """Copies of blocks on the local disk.
+
+    Parameters
+    ----------
+    folder : path
+        On the disk. What has no disk, a file system in memory, gets no copies.
+    limit : int, optional
+        The most bytes that copies may take; by default as many as leave a fifth of the disk free.
+    """
+
+    def __init__(self, folder: Path, limit: int | None = None):
+        self.folder, self._limit = folder, limit
+        self._lock, self._files = threading.Lock(), weakref.WeakSet[NamelessFile]()
+        self._works = limit != 0 and not _is_memory(folder)
+
+    @property
+    def used(self) -> int:
+        """Bytes of the files that hold copies."""
+        return sum(file.end for file in self._files)
+
+    def copy(self, block: Block) -> Copy | None:
+        """Write a copy of a block, or return None where there is no room for it."""
+        buffers: list[pickle.PickleBuffer] = []
+        structure = pickle.dumps(block, protocol=5, buffer_callback=buffers.append)
+        raw, arrays, size = [buffer.raw() for buffer in buffers], [], 0
+        for one in raw:
+            arrays.append((size, one.nbytes))
+            size += -(-one.nbytes // ALIGNMENT) * ALIGNMENT
+        if size == 0 or not self._works:
+            return None
+        try:
+            if (reserved := self._reserve(size)) is None:
+                return None
+            file, start = reserved
+            for (at, _), one in zip(arrays, raw, strict=True):
+                _write(file.descriptor, one, start + at)
+        except OSError:  # the disk is full, or the folder is gone: the fit goes on without
+            self._works = False
+            return None
+        return Copy(file, start, size, structure, tuple(arrays))
+
+    def _reserve(self, size: int) -> tuple[NamelessFile, int] | None:
+        """Return a file and where in it there is room for so many bytes; None where a limit is reached."""
+        with self._lock:
+            if self._limit is not None and self.used + size > self._limit:
+                return None
+            disk = shutil.disk_usage(self.folder)
+            if disk.free - size < SHARE_THAT_STAYS_FREE * disk.total:
+                return None
+            file = next((file for file in self._files if file.end + size <= FILE_BYTES), None)
+            if file is None:
+                file = NamelessFile(self.folder)
+                self._files.add(file)
+            start = file.end
+            file.end = -(-(start + size) // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
+            os.ftruncate(file.descriptor, file.end)  # a mapping must not reach beyond the end of the file
+            return file, start
+
+
+def _write(descriptor: int, data: memoryview, offset: int) -> None:
+    while data.nbytes:
+        written = os.pwrite(descriptor, data, offset)
+        data, offset = data[written:], offset + written
+
+
+def _is_memory(folder: Path, mounts: Path = Path("/proc/mounts")) -> bool:
+    """Return whether a folder lies in memory, where a copy would take what it should save; False where nothing says so."""
+    try:
+        lines = [line.split() for line in mounts.read_text().splitlines()]
+    except OSError:
+        return False
+    place = folder.resolve()
+    points = [(len(Path(line[1]).parts), line[2]) for line in lines if place.is_relative_to(line[1])]
+    return max(points, default=(0, ""))[1] in ("tmpfs", "ramfs")
+
+
+def limit_from_environment() -> int | None:
+    """Return the limit in bytes that the environment sets, or None.
+
+    Raises
+    ------
+    InputError
+        If it is not a number of bytes.
+    """
+    given = os.environ.get(LIMIT, "").strip()
+    if not given:
+        return None
+    if not given.isdecimal():
+        raise InputError(f"{LIMIT} is {given!r}: a number of bytes is needed, such as 100000000000, or 0 for no copies")
+    return int(given)
+
+
+_lock = threading.Lock()
+_scratch: Scratch | None = None
+
+
+def scratch() -> Scratch:
+    """Return this process's copies; in the folder for temporary files unless `use_folder` named another."""
+    global _scratch
+    with _lock:
+        if _scratch is None or not _scratch.folder.is_dir():  # that of a worker ends with the worker
+            _scratch = Scratch(Path(tempfile.gettempdir()), limit_from_environment())
+        return _scratch
+
+
+def use_folder(folder: Path) -> None:
+    """Write copies into this folder from now on."""
+    global _scratch
+    with _lock:
+        if _scratch is None or _scratch.folder != folder:
+            _scratch = Scratch(folder, limit_from_environment())
+
+
+def _forget() -> None:
+    """A forked process writes files of its own."""
+    global _scratch, _lock
+    _scratch, _lock = None, threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget)

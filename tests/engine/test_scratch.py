@@ -1,0 +1,170 @@
+"""Copies of stored blocks on the local disk: the same blocks, within their limits, and gone with the blocks."""
+
+import errno
+import gc
+import os
+import pickle
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from aucdist.data.block import Block
+from aucdist.engine import scratch
+from aucdist.engine.blocks import StoredBlock
+from aucdist.engine.dask import DaskBlocks, local_client
+from aucdist.errors import InputError
+from aucdist.solvers.pairs.all_pairs import all_pairs
+
+
+@pytest.fixture
+def copies(tmp_path, monkeypatch):
+    monkeypatch.setattr(scratch, "SHARE_THAT_STAYS_FREE", 0.0)
+    monkeypatch.setattr(scratch, "_is_memory", lambda folder: False)
+    monkeypatch.setattr(scratch, "_scratch", scratch.Scratch(tmp_path))
+    return scratch.scratch()
+
+
+def dense(n=500, index=0):
+    r = np.random.default_rng(index)
+    return Block.of(r.normal(size=(n, 3)), np.where(r.random(n) < 0.3, 1, -1), index=index)
+
+
+def sparse():
+    block = dense()
+    return Block.of(sp.csr_matrix(block.X * (block.X > 0)), block.y, weight=np.arange(500.0))
+
+
+@pytest.mark.parametrize("make", [dense, sparse])
+def test_a_copy_is_the_block(copies, make):
+    block = make()
+    found = copies.copy(block).block()
+    assert type(found.rows) is type(block.rows)
+    for one, other in zip([*found.rows, found.y, found.row_id], [*block.rows, block.y, block.row_id], strict=True):
+        np.testing.assert_array_equal(one, other)
+        assert np.asarray(one).dtype == np.asarray(other).dtype
+    assert (found.weight is None) == (block.weight is None)
+    assert found.rows.values.flags.aligned
+    assert found.rows.values.flags.writeable  # as kernels expect it
+    found.rows.values[:] = 0.0  # private
+    np.testing.assert_array_equal(copies.copy(block).block().rows.values, block.rows.values)
+
+
+def test_a_stored_block_is_read_once_and_again_where_it_was_sent(copies):
+    READ.clear()
+    stored = StoredBlock.first_read(dense_of, 4)
+    for _ in range(3):
+        np.testing.assert_array_equal(stored.read().X, dense(index=4).X)
+    assert READ == [4]
+    sent = pickle.loads(pickle.dumps(stored))
+    for _ in range(3):
+        np.testing.assert_array_equal(sent.read().X, dense(index=4).X)
+    assert READ == [4, 4]
+
+
+READ = []
+
+
+def dense_of(index):
+    READ.append(index)
+    return dense(index=index)
+
+
+def descriptors():
+    """Return the number of open files, where the system tells it."""
+    folder = Path("/proc/self/fd")
+    return len(list(folder.iterdir())) if folder.is_dir() else None
+
+
+def test_copies_go_with_their_blocks(copies):
+    before = descriptors()
+    stored = [StoredBlock.first_read(dense_of, i) for i in range(4)]
+    assert copies.used >= 4 * dense().X.nbytes
+    block = stored[0].read()
+    del stored
+    gc.collect()
+    np.testing.assert_array_equal(block.X, dense(index=0).X)  # mapped, it stays
+    assert copies.used == 0
+    del block
+    assert descriptors() == before
+    assert list(Path(copies.folder).iterdir()) == []
+
+
+def test_a_limit_is_kept(tmp_path, copies):
+    size = -(-copies.copy(dense()).size // 4096) * 4096
+    few = scratch.Scratch(tmp_path, 2 * size)
+    kept = [few.copy(dense(index=i)) for i in range(4)]
+    assert [copy is not None for copy in kept] == [True, True, False, False]
+    assert few.used <= 2 * size
+
+
+def test_a_disk_that_is_nearly_full_gets_no_copies(copies, monkeypatch):
+    monkeypatch.setattr(scratch, "SHARE_THAT_STAYS_FREE", 1.0)
+    assert copies.copy(dense()) is None
+    assert copies.used == 0
+
+
+@pytest.mark.parametrize("fault", [errno.ENOSPC, errno.EIO])
+def test_a_disk_that_fails_costs_only_time(copies, monkeypatch, fault):
+    def fail(*_):
+        raise OSError(fault, os.strerror(fault))
+
+    monkeypatch.setattr(os, "pwrite", fail)
+    read = []
+
+    def loader(index):
+        read.append(index)
+        return dense(index=index)
+
+    stored = StoredBlock.first_read(loader, 1)
+    np.testing.assert_array_equal(stored.read().X, dense(index=1).X)
+    assert read == [1, 1]
+
+
+def test_a_file_system_in_memory_gets_no_copies(tmp_path):
+    mounts = tmp_path / "mounts"
+    mounts.write_text(f"/dev/sda1 / ext4 rw 0 0\ntmpfs {tmp_path}/shm tmpfs rw 0 0\n")
+    (tmp_path / "shm").mkdir()
+    assert scratch._is_memory(tmp_path / "shm", mounts)
+    assert not scratch._is_memory(tmp_path, mounts)
+    assert not scratch._is_memory(tmp_path, tmp_path / "none")
+
+
+def test_the_environment_sets_the_limit(monkeypatch, tmp_path):
+    monkeypatch.setattr(scratch, "_scratch", None)
+    monkeypatch.setenv(scratch.LIMIT, "0")
+    assert scratch.scratch().copy(dense()) is None
+    for wrong in ("10GB", "-1", "1e9"):
+        monkeypatch.setenv(scratch.LIMIT, wrong)
+        with pytest.raises(InputError, match=r"AUCDIST_SCRATCH_BYTES is .*a number of bytes is needed"):
+            scratch.use_folder(tmp_path / wrong)
+
+
+def test_a_folder_that_is_gone_gives_way_to_the_default(tmp_path, monkeypatch):
+    monkeypatch.setattr(scratch, "_scratch", None)
+    folder = tmp_path / "worker"
+    folder.mkdir()
+    scratch.use_folder(folder)
+    assert scratch.scratch().folder == folder
+    folder.rmdir()
+    assert scratch.scratch().folder == Path(tempfile.gettempdir())
+
+
+def first_gradient(blocks):
+    return next(all_pairs(blocks, 1e-2)).primal
+
+
+def scratch_folder():
+    found = scratch.scratch()
+    return str(found.folder), found.used
+
+
+def test_workers_write_copies_into_their_own_folders():
+    with local_client(2) as client:
+        blocks = DaskBlocks.load(client, dense_of, 4, stream=True)
+        assert np.isfinite(first_gradient(blocks))
+        folders = client.run(scratch_folder)
+        places = client.run(lambda dask_worker: dask_worker.local_directory)
+        assert {address: folder for address, (folder, _) in folders.items()} == places
