@@ -50,7 +50,7 @@ def cross_validate(config: CvConfig, observer: RunObserver, run_stage: StageRunn
         n_parts = max(opened.source.n_blocks, config.folds.number * config.folds.repeats)
         report = folder.draft / REPORT if config.performance_report else None
         with (
-            open_cluster(config.cluster, name) as workers,
+            open_cluster(config.cluster, name, observer) as workers,
             fixed_worker_set(config.cluster, workers, n_parts),
             observer.report_to(workers.client, report),
         ):

@@ -39,7 +39,10 @@ def score(config: ScoreConfig, observer: RunObserver, run_stage: StageRunner = c
     """
     start = time.perf_counter()
     stages = Stages(observer, run_stage)
-    with s3_as_configured(config.s3, config.cluster, observer), open_cluster(config.cluster, "score") as workers:
+    with (
+        s3_as_configured(config.s3, config.cluster, observer),
+        open_cluster(config.cluster, "score", observer) as workers,
+    ):
         parallel_map = workers.parallel_map(observer)
         scoring = stages("survey", survey, config, parallel_map, retry=True)
         parts = stages("score", score_parts, scoring, parallel_map, retry=True)

@@ -38,7 +38,10 @@ def shard(config: ShardConfig, observer: RunObserver, run_stage: StageRunner = c
     """
     start = time.perf_counter()
     stages = Stages(observer, run_stage)
-    with s3_as_configured(config.s3, config.cluster, observer), open_cluster(config.cluster, "shard-data") as workers:
+    with (
+        s3_as_configured(config.s3, config.cluster, observer),
+        open_cluster(config.cluster, "shard-data", observer) as workers,
+    ):
         parallel_map = workers.parallel_map(observer)
         request = sharding.request(
             source_of(config), config.target, rows_per_shard=config.rows_per_shard, dtype=config.dtype, seed=config.seed

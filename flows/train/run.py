@@ -64,7 +64,7 @@ def _train_on_cluster(
     """Run the stages that need workers: partition the rows, fit and evaluate."""
     n_blocks = source.n_blocks
     with (
-        open_cluster(config.cluster, name) as workers,
+        open_cluster(config.cluster, name, observer) as workers,
         fixed_worker_set(config.cluster, workers, n_blocks),
         observer.report_to(workers.client, report),
     ):
