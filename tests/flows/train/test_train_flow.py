@@ -148,6 +148,31 @@ def test_parameters_make_a_form() -> None:
     assert set(TrainConfig.model_fields) == set(schema["definitions"]["TrainConfig"]["properties"])
 
 
+CHECKPOINTS = ["model.tol=0", "model.lam=1e-5", "model.max_passes=60", "checkpoint={rounds: 1}"]
+
+
+def resumed(lines: list[str]) -> list[str]:
+    return [line for line in lines if "resumes from the checkpoint of round" in line]
+
+
+@pytest.mark.usefixtures("server")
+def test_flow_with_retries_resumes_from_its_checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from flows.train import flow
+
+    lines: list[str] = []
+
+    class FailsOnce(LineObserver):
+        def round(self, record: Any, tol: float) -> None:
+            if record["round"] == 5 and not resumed(lines):
+                raise ZeroDivisionError("a bug that passes")
+
+    monkeypatch.setattr(flow, "log_observer", lambda write: FailsOnce(lines.append))
+    settings = [*SETTINGS, *CHECKPOINTS]
+    result = flow.train_auc.with_options(retries=1)(load_train("digits", settings, str(tmp_path)))
+    assert resumed(lines) == ["  resumes from the checkpoint of round 4"]
+    assert [Path(result["run"])] == list(tmp_path.iterdir())
+
+
 def command(*args: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run `aucdist` in a process of its own, with this test's server as its API."""
     from prefect.settings import PREFECT_API_URL
