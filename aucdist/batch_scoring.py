@@ -119,6 +119,12 @@ def begin(
     return _written(Scoring(model, output, key, reader, urls))
 
 
+def is_unfinished(output: str) -> bool:
+    """Tell whether a folder has scores of a run that has not ended: it was killed, or is still running."""
+    output = absolute(output)
+    return files.exists(below(output, BEGUN)) and not files.exists(below(output, DONE))
+
+
 def to_score(source: Source, model: LinearModel) -> Source:
     """Return the source as the model's training rows were read, but for the keys that it gives itself, and without a label.
 

@@ -1,6 +1,6 @@
-"""The workers of a cluster that others may have started: whether they fit us, how many there are, and that a fit keeps them."""
+"""The workers of a cluster that others may have started: whether they fit us, how many are there, and which are lost."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -90,6 +90,34 @@ def keep_workers(client: Any, n_workers: int) -> Iterator[None]:
     finally:
         if client.status == "running":
             client.run_on_scheduler(_wish, client=client.id, n_workers=None)
+
+
+@contextmanager
+def report_lost_workers(client: Any, report: Callable[[str], None]) -> Iterator[None]:
+    """Call a function with a line of text for each worker that is lost, for as long as the context lasts.
+
+    A worker that is closed in order, as when a cluster scales down, is not lost.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    report : callable
+        ``report(text)`` is called in the client's own thread.
+    """
+    reporting = True
+
+    def on_event(event: tuple[float, Any]) -> None:
+        _, what = event
+        if reporting and isinstance(what, dict) and what.get("action") == "remove-worker" and not what.get("expected"):
+            report(f"worker {what['worker']} was lost; what it held is made again")
+
+    client.subscribe_topic("all", on_event)
+    try:
+        yield
+    finally:
+        reporting = False
+        if client.status == "running":
+            client.unsubscribe_topic("all")
 
 
 def _wish(dask_scheduler: Any, client: str, n_workers: int | None) -> None:

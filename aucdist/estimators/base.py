@@ -18,6 +18,7 @@ from aucdist.estimators.display import HistoryDisplay
 from aucdist.estimators.parameters import Constraints, at_least_0, check_constraints, count
 from aucdist.estimators.scores import mapped_rows
 from aucdist.estimators.validation import accepted_rows, allows_missing, is_dask, training_blocks, without_equal_weights
+from aucdist.estimators.verbose import RoundPrinter, Verbosity
 from aucdist.extras import load_optional
 from aucdist.maps.base import FittedMap
 from aucdist.maps.state import expander_of
@@ -46,12 +47,13 @@ class BlockClassifier(ClassifierMixin, BaseEstimator):
     solvers: ClassVar[dict[str, Solver]]
     of_pairs: ClassVar[bool] = False
     """Whether the objective is a mean over pairs, or else over rows."""
-    _parameter_constraints: ClassVar[Constraints] = {"tol": at_least_0(), "max_passes": count()}
+    _parameter_constraints: ClassVar[Constraints] = {"tol": at_least_0(), "max_passes": count(), "verbose": Verbosity()}
     solver: str
     tol: float
     max_passes: int
     random_state: int | np.random.RandomState | None
     features: Any = None
+    verbose: int = 0
     classes_: np.ndarray
     intercept_: np.ndarray
     threshold_: float
@@ -66,8 +68,8 @@ class BlockClassifier(ClassifierMixin, BaseEstimator):
         X : array-like, sparse matrix or array, DataFrame, dask Array or DataFrame, or Blocks, of shape (n_samples, n_features)
             float32 stays float32; sums are float64 either way. Dask collections become blocks where their chunks are.
         y : array-like of shape (n_samples,)
-            Two classes; the larger label (as NumPy sorts them) is the positive one. None with `Blocks`, whose labels are -1
-            and +1.
+            Two classes; the larger label (as NumPy sorts them) is the positive one, as scikit-learn's measures take it, too.
+            To choose another one, give ``y == "fraud"``. None with `Blocks`, whose labels are -1 and +1.
         sample_weight : array-like of shape (n_samples,), optional
             Weights of the rows, at least 0; a pair weighs the product. Rows of weight 0 are ignored.
         callback : callable, optional
@@ -91,7 +93,10 @@ class BlockClassifier(ClassifierMixin, BaseEstimator):
             If the scores rank the training rows worse than chance.
         """
         blocks = self._validated_blocks(X, y, sample_weight)
-        solution = self._solve(blocks, callback)
+        printer = RoundPrinter(type(self).__name__, self.verbose > 1, callback) if self.verbose else None
+        solution = self._solve(blocks, callback if printer is None else printer)
+        if printer is not None:
+            printer.end(solution)
         self._set_fitted(solution, blocks)
         for warning in self._warnings_of_fit(blocks):
             warnings.warn(warning, stacklevel=2)

@@ -57,7 +57,7 @@ def out_of_fold(model: Any, blocks: Blocks) -> ScoreCounts:
     folds = _folds(blocks, model.calibration)
     counts = []
     for number in range(int(folds.max()) + 1):
-        other = clone(model).set_params(calibration=None, prior=None)
+        other = clone(model).set_params(calibration=None, prior=None, verbose=0)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the fit of all rows gives the warning
             other.fit(MappedBlocks(blocks, Side(folds, number, held_out=False)))

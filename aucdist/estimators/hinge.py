@@ -80,6 +80,8 @@ class HingeClassifier(LinearClassifier):
         A feature map that is fitted to the training rows, whose basis functions the weights are of: ``"bins"``, ``"nystroem"``,
         ``"leaves"``, a dict such as ``{"map": "bins", "pairs": 20}``, or a transformer of `aucdist.maps`. Edges, landmarks and
         trees are given to the certificate, not part of what it proves.
+    verbose : int, default=0
+        1: `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and the last; 2: for every round.
 
     Attributes
     ----------
@@ -154,11 +156,13 @@ class HingeClassifier(LinearClassifier):
         average: bool | None = None,
         radius: float | None = None,
         features: Any = None,
+        verbose: int = 0,
     ):
         super().__init__(
             lam=lam, solver=solver, tol=tol, max_passes=max_passes, random_state=random_state, warm_start=warm_start  # type: ignore[arg-type]
         )  # fmt: skip
         self.features = features
+        self.verbose = verbose
         self.penalty = penalty
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight

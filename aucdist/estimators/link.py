@@ -95,6 +95,8 @@ class LinkClassifier(LinearClassifier):
         A feature map that is fitted to the training rows, whose basis functions the weights are of: ``"bins"``, ``"nystroem"``,
         ``"leaves"``, a dict such as ``{"map": "bins", "pairs": 20}``, or a transformer of `aucdist.maps`. Edges, landmarks and
         trees are given to the certificate, not part of what it proves.
+    verbose : int, default=0
+        1: `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and the last; 2: for every round.
 
     Attributes
     ----------
@@ -173,11 +175,13 @@ class LinkClassifier(LinearClassifier):
         shape_rounds: int | None = None,
         shape_samples: int | None = None,
         features: Any = None,
+        verbose: int = 0,
     ):
         super().__init__(
             lam=lam, solver=solver, tol=tol, max_passes=max_passes, random_state=random_state, warm_start=warm_start
         )
         self.features = features
+        self.verbose = verbose
         self.link = link
         self.loss = loss
         self.xi = xi

@@ -93,6 +93,8 @@ class MarginMeanClassifier(BlockClassifier):
     features : str, dict, map or None, default=None
         A feature map that is fitted to the training rows before anything else and makes dense rows: ``"nystroem"``, with its
         parameters in a dict, or a transformer of `aucdist.maps`.
+    verbose : int, default=0
+        1: `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and the last; 2: for every round.
 
     Attributes
     ----------
@@ -176,6 +178,7 @@ class MarginMeanClassifier(BlockClassifier):
         scale: str | None = "standard",
         random_state: int | np.random.RandomState | None = None,
         features: Any = None,
+        verbose: int = 0,
     ):
         self.kernel = kernel
         self.solver = solver
@@ -193,6 +196,7 @@ class MarginMeanClassifier(BlockClassifier):
         self.scale = scale
         self.random_state = random_state
         self.features = features
+        self.verbose = verbose
 
     _scaling: Preprocessor
     sample_counts_: tuple[int, int]

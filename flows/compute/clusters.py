@@ -19,10 +19,13 @@ from flows.config.cluster import (
     NoCluster,
     ThreadsHere,
 )
+from flows.progress.console import RunObserver
 
 
 @contextmanager
-def open_cluster(config: ClusterConfig | FitClusterConfig, name: str) -> Iterator[Workers]:
+def open_cluster(
+    config: ClusterConfig | FitClusterConfig, name: str, observer: RunObserver | None = None
+) -> Iterator[Workers]:
     """Connect to a cluster, or start one, and yield its workers; afterwards the cluster and its scratch folder are released.
 
     Parameters
@@ -30,6 +33,8 @@ def open_cluster(config: ClusterConfig | FitClusterConfig, name: str) -> Iterato
     config : ClusterConfig
     name : str
         Of the run; names the scratch folder, and a cluster that is started for it.
+    observer : RunObserver, optional
+        Is called with a remark for each worker that is lost.
 
     Raises
     ------
@@ -38,6 +43,18 @@ def open_cluster(config: ClusterConfig | FitClusterConfig, name: str) -> Iterato
     RunError
         If workers do not come in time.
     """
+    with _started(config, name) as workers:
+        if workers.client is None or observer is None:
+            yield workers
+            return
+        from aucdist.engine.workers import report_lost_workers
+
+        with report_lost_workers(workers.client, observer.note):
+            yield workers
+
+
+@contextmanager
+def _started(config: ClusterConfig | FitClusterConfig, name: str) -> Iterator[Workers]:
     if isinstance(config, LocalClusterConfig):
         from aucdist.engine.dask import local_client
 

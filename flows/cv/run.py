@@ -12,6 +12,7 @@ from flows.json_values import jsonable
 from flows.progress.console import RunObserver
 from flows.progress.metrics import REPORT, MetricsObserver
 from flows.run_folder.folder import run_folder, timestamped
+from flows.run_folder.leftovers import unfinished_runs
 from flows.run_folder.publish import publish
 from flows.run_folder.results import FittedRun, result_of
 from flows.train.stages import evaluate, fit
@@ -45,12 +46,14 @@ def cross_validate(config: CvConfig, observer: RunObserver, run_stage: StageRunn
     name = timestamped(f"{config.name}-cv")
     observer = MetricsObserver(observer, name)
     stages = Stages(observer, run_stage)
+    if left := unfinished_runs(config.output, "aucdist cv"):
+        observer.note(left)
     with s3_as_configured(config.s3, config.cluster, observer), run_folder(config.output, name) as folder:
         opened = stages("open data", open_search, config, observer, retry=True)
         n_parts = max(opened.source.n_blocks, config.folds.number * config.folds.repeats)
         report = folder.draft / REPORT if config.performance_report else None
         with (
-            open_cluster(config.cluster, name) as workers,
+            open_cluster(config.cluster, name, observer) as workers,
             fixed_worker_set(config.cluster, workers, n_parts),
             observer.report_to(workers.client, report),
         ):

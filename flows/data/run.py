@@ -96,7 +96,7 @@ def verify(names: list[str] | None, cluster: ClusterConfig, observer: RunObserve
         names = [entry["name"] for entry in list_catalog() if entry["present"]]
     sources = [source_from_name(name) for name in names]
     found = {}
-    with open_cluster(cluster, "verify") as workers:
+    with open_cluster(cluster, "verify", observer) as workers:
         for given, (name, source) in zip(names, sources, strict=True):
             observer.stage(given)
             found[given] = verify_source(name, source, workers.parallel_map(observer))

@@ -1,5 +1,6 @@
-"""The decorator of all Prefect flows: a timeout, masked parameters, and the removal of clusters of killed runs."""
+"""The decorator of all Prefect flows: a timeout, masked parameters, short logs of wrong input, clusters of killed runs."""
 
+import logging
 from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import Any, ParamSpec, TypeVar
@@ -11,6 +12,7 @@ from prefect.logging.loggers import flow_run_logger
 from prefect.runtime import flow_run as this_run
 
 from aucdist.data.storage.files import shown
+from aucdist.errors import InputError
 from flows.config.loading import mask_all_urls
 
 DAY = 24 * 3600.0
@@ -34,6 +36,14 @@ def free_cluster(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> 
     flow_run_logger(flow_run).info("removed clusters that the run had left: %s", ", ".join(removed) or "none")
 
 
+def is_worth_logging(record: logging.LogRecord) -> bool:
+    """Tell whether a record of Prefect's engine belongs in the log: not the traceback of wrong input.
+
+    Its message is in the record of the final state, which follows. Every other exception keeps its traceback.
+    """
+    return record.exc_info is None or not isinstance(record.exc_info[1], InputError)
+
+
 class RedactingFlow(Flow[P, R]):
     """A flow whose parameters are sent to Prefect's server without the passwords and tokens of URLs.
 
@@ -48,6 +58,8 @@ class RedactingFlow(Flow[P, R]):
 
 def flow(**options: Any) -> Callable[[Callable[P, R]], Flow[P, R]]:
     """Return a decorator that makes a function a flow, as `prefect.flow` does, with the options that all flows share."""
+    for name in ("prefect.flow_runs", "prefect.task_runs"):
+        logging.getLogger(name).addFilter(is_worth_logging)
     common: dict[str, Any] = {
         "persist_result": False, "timeout_seconds": DAY, "on_cancellation": [free_cluster], "on_crashed": [free_cluster],
     }  # fmt: skip

@@ -124,7 +124,7 @@ def _results(
     if not missing:
         return results
     last = time.monotonic()
-    with open_cluster(config.cluster, f"reproduce-{config.paper}") as workers:
+    with open_cluster(config.cluster, f"reproduce-{config.paper}", observer) as workers:
         for task_id, result in _run_all(workers.client, missing):
             results[task_id] = jsonable(result)
             cache.put(_label(task_id), _identity(missing[task_id]), results[task_id])

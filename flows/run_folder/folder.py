@@ -15,6 +15,7 @@ from aucdist.data.storage.files import explained, open_fs, shown
 from aucdist.data.storage.retries import patient, retried
 from aucdist.errors import InputError, RunError
 from flows.config.model import ModelConfig
+from flows.run_folder.leftovers import PARTIAL, in_use
 
 METRICS = "metrics.json"
 """Uploaded last: a folder that has it is complete."""
@@ -79,7 +80,7 @@ def run_folder(output: str, name: str) -> Iterator[RunFolder]:
 @contextmanager
 def _local(parent: Path, name: str) -> Iterator[RunFolder]:
     missing = [p for p in (parent, *parent.parents) if not p.exists()]
-    draft, made = parent / f".{name}.partial", False
+    draft, made = parent / f".{name}{PARTIAL}", False
     try:
         try:
             draft.mkdir(parents=True)
@@ -97,7 +98,7 @@ def _local(parent: Path, name: str) -> Iterator[RunFolder]:
             except OSError as e:
                 raise RunError(f"the run is lost: cannot make {parent / name}: {e.strerror}") from None
 
-        with _full_disk_explained(parent):
+        with _full_disk_explained(parent), in_use(draft):
             yield RunFolder(str(parent / name), draft, publish)
     finally:
         if made:  # else it is another run's

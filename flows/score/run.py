@@ -13,6 +13,7 @@ from flows.compute.s3_environment import s3_as_configured
 from flows.compute.stages import StageRunner, Stages, call_stage
 from flows.config.data import source_of
 from flows.progress.console import RunObserver
+from flows.run_folder.leftovers import leftover_line
 from flows.score.config import ScoreConfig
 
 
@@ -39,8 +40,14 @@ def score(config: ScoreConfig, observer: RunObserver, run_stage: StageRunner = c
     """
     start = time.perf_counter()
     stages = Stages(observer, run_stage)
-    with s3_as_configured(config.s3, config.cluster, observer), open_cluster(config.cluster, "score") as workers:
+    with (
+        s3_as_configured(config.s3, config.cluster, observer),
+        open_cluster(config.cluster, "score", observer) as workers,
+    ):
         parallel_map = workers.parallel_map(observer)
+        if batch_scoring.is_unfinished(config.output):
+            resumes = "the command that began it resumes it, and may still be running"
+            observer.note(leftover_line([absolute(config.output)], resumes))
         scoring = stages("survey", survey, config, parallel_map, retry=True)
         parts = stages("score", score_parts, scoring, parallel_map, retry=True)
         result = stages("commit", batch_scoring.finish, scoring, parts, retry=True)

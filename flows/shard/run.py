@@ -12,6 +12,7 @@ from flows.compute.s3_environment import s3_as_configured
 from flows.compute.stages import StageRunner, Stages, call_stage
 from flows.config.data import source_of
 from flows.progress.console import RunObserver
+from flows.run_folder.leftovers import leftover_line
 from flows.shard.config import ShardConfig
 
 
@@ -38,13 +39,18 @@ def shard(config: ShardConfig, observer: RunObserver, run_stage: StageRunner = c
     """
     start = time.perf_counter()
     stages = Stages(observer, run_stage)
-    with s3_as_configured(config.s3, config.cluster, observer), open_cluster(config.cluster, "shard-data") as workers:
+    with (
+        s3_as_configured(config.s3, config.cluster, observer),
+        open_cluster(config.cluster, "shard-data", observer) as workers,
+    ):
         parallel_map = workers.parallel_map(observer)
         request = sharding.request(
             source_of(config), config.target, rows_per_shard=config.rows_per_shard, dtype=config.dtype, seed=config.seed
         )
+        if sharding.is_begun(request):
+            observer.note(leftover_line([request.work], "this run resumes it"))
         if others := sharding.leftovers(request):
-            observer.note(f"{', '.join(others)}: of unfinished runs; remove those that no run will resume from")
+            observer.note(leftover_line(others, "the command that began it resumes it, and may still be running"))
         manifest = stages("look for finished shards", sharding.finished, request, parallel_map, retry=True)
         if manifest is None:
             job = stages("survey", survey, request, parallel_map, config.name or "", retry=True)

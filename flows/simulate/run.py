@@ -32,7 +32,7 @@ def simulate(simulation: Simulation, target: str, cluster: ClusterConfig, observ
     """
     start = time.perf_counter()
     stages, url = Stages(observer), absolute(target)
-    with open_cluster(cluster, "simulate") as workers:
+    with open_cluster(cluster, "simulate", observer) as workers:
         parallel_map = workers.parallel_map(observer)
         write = functools.partial(simulation.write, url)
         shards = stages("write shards", lambda: list(parallel_map(write, range(simulation.n_shards))))

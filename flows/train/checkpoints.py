@@ -107,7 +107,9 @@ def open_checkpoints(
         "encoding": _digest(config.data.model_dump(mode="json")),
         "blocks": f"{train.n_blocks} {_digest([(i.n_samples, i.n_pos, i.weight_pos) for i in train.infos])}",
         "estimator": model.estimator,
-        "parameters": {key: repr(v) for key, v in model.built.get_params().items() if v is not None},
+        "parameters": {
+            key: repr(v) for key, v in model.built.get_params().items() if v is not None and key != "verbose"
+        },
     }
     url = f"{_folder(config)}/{config.checkpoint.id or f'{config.name}-{_digest(identity)}'}"
     return CheckpointStore(Journal(url, identity, train, observer.note), config.checkpoint)

@@ -12,6 +12,7 @@ from flows.progress.metrics import REPORT, MetricsObserver
 from flows.rows.base import RowSource
 from flows.rows.source import open_source
 from flows.run_folder.folder import run_folder, run_name
+from flows.run_folder.leftovers import unfinished_runs
 from flows.run_folder.publish import publish
 from flows.run_folder.results import FittedRun, result_of
 from flows.train.checkpoints import CheckpointStore, open_checkpoints, retry_lost_cluster
@@ -46,6 +47,8 @@ def train(config: TrainConfig, observer: RunObserver, run_stage: StageRunner = c
     name = run_name(config.name, config.model)
     observer = MetricsObserver(observer, name)
     stages = Stages(observer, run_stage)
+    if left := unfinished_runs(config.output, "aucdist train"):
+        observer.note(left)
     with s3_as_configured(config.s3, config.cluster, observer), run_folder(config.output, name) as folder:
         source = stages("open data", open_source, config.data, config.blocks, retry=True)
         report = folder.draft / REPORT if config.performance_report else None
@@ -64,7 +67,7 @@ def _train_on_cluster(
     """Run the stages that need workers: partition the rows, fit and evaluate."""
     n_blocks = source.n_blocks
     with (
-        open_cluster(config.cluster, name) as workers,
+        open_cluster(config.cluster, name, observer) as workers,
         fixed_worker_set(config.cluster, workers, n_blocks),
         observer.report_to(workers.client, report),
     ):

@@ -52,9 +52,10 @@ def up(port: int, write_line: Callable[[str], None]) -> None:
         from prefect import serve
 
         served = local_deployments()
-        write_line(f"Prefect is up at {url}. Here, in another terminal:")
-        for deployment in served:
-            write_line(f"    prefect deployment run {deployment.flow_name}/{deployment.name} --watch")
+        write_line(f"Prefect is up at {url}, until Ctrl-C. Try, in another terminal in this folder:")
+        write_line("    prefect deployment run train-auc/local --watch")
+        write_line("    aucdist train digits")
+        write_line(f"Deployments: {', '.join(f'{d.flow_name}/{d.name}' for d in served)}")
         serve(*served, print_starting_message=False)
 
 

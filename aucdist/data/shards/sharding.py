@@ -186,7 +186,12 @@ def request(
 def leftovers(asked: Request) -> list[str]:
     """Return the work folders of other runs to the same target that have not ended: they were killed, or are still running."""
     names = files.names_in(asked.target)
-    return [name for name in names if name.startswith(WORK) and not asked.work.endswith(name)]
+    return [below(asked.target, name) for name in names if name.startswith(WORK) and not asked.work.endswith(name)]
+
+
+def is_begun(asked: Request) -> bool:
+    """Tell whether an earlier run has begun the same work, and not ended it."""
+    return files.exists(below(asked.work, JOB))
 
 
 def finished(asked: Request, each: ParallelMap = map) -> Manifest | None:

@@ -56,7 +56,7 @@ def test_a_file_is_sharded_and_the_result_is_one_object(tmp_path: Path) -> None:
     assert "survey" not in stderr
     assert contents(tmp_path / "set") == before
     (tmp_path / "set" / "_sharding-0123456789abcdef").mkdir()
-    assert "_sharding-0123456789abcdef: of unfinished runs" in run(*args)[1]
+    assert "set/_sharding-0123456789abcdef; the command that began it resumes it" in run(*args)[1]
 
 
 def test_what_is_sharded_can_be_named_in_many_ways(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 import pytest
+from distributed import get_client
 from support.supervised import supervised
 
 from aucdist.errors import ClusterLost, InputError
@@ -121,6 +122,23 @@ def test_a_run_whose_scheduler_is_lost_starts_again_and_resumes(checkpoint, tmp_
     assert any("resumes from the checkpoint of round 10" in line for line in observer.lines)
     assert np.array_equal(weights(result["run"]), undisturbed)
     assert not (tmp_path / "scratch" / "checkpoints").exists()
+
+
+def test_a_worker_that_is_killed_leaves_a_line(tmp_path, undisturbed):
+    killed = []
+
+    def kill(round_):
+        if round_ == 2:
+            pids = get_client().run(os.getpid)
+            killed.append(min(pids))
+            os.kill(pids[killed[0]], signal.SIGKILL)
+
+    observer = Doing(kill)
+    result = train(config(tmp_path, cluster={"kind": "local", "workers": 2}), observer)
+    assert [line.strip() for line in observer.lines if "was lost" in line] == [
+        f"worker {killed[0]} was lost; what it held is made again"
+    ]  # and none of those that close when the run ends
+    assert np.array_equal(weights(result["run"]), undisturbed)
 
 
 def test_another_run_of_the_same_id_is_refused(tmp_path):

@@ -1,6 +1,7 @@
 """The flow on a real Prefect server: the same figures as the plain run, and artifacts."""
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from aucdist.errors import InputError
 from flows.progress.console import LineObserver
 from flows.train import run as pipeline
 from flows.train.config import TrainConfig, load_train
@@ -51,7 +53,6 @@ def test_flow_agrees_with_the_plain_run(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("server")
 def test_wrong_input_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from aucdist.errors import InputError
     from flows.train.flow import train_auc
 
     tried: list[object] = []
@@ -65,6 +66,60 @@ def test_wrong_input_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.Monk
         train_auc(load_train("digits", SETTINGS, str(tmp_path / "runs")))
     assert len(tried) == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def lines_of_log(error: type[Exception], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], str]:
+    """Return what the runs' log says when a stage fails by this error, and the message of the flow's final state."""
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterName
+
+    from flows.train.flow import train_auc
+
+    def fail(*args: object) -> None:
+        raise error("cannot read none.csv")
+
+    monkeypatch.setattr("flows.train.run.open_source", fail)
+    name = f"fails-by-{error.__name__}"
+    records: list[logging.LogRecord] = []
+    for logger in ("prefect.flow_runs", "prefect.task_runs"):
+        monkeypatch.setattr(logging.getLogger(logger), "handle", handling(logging.getLogger(logger), records))
+    with pytest.raises(error, match=r"cannot read none\.csv"):
+        train_auc.with_options(flow_run_name=name)(load_train("digits", SETTINGS, str(tmp_path / "runs")))
+    with get_client(sync_client=True) as client:
+        only = FlowRunFilter(name=FlowRunFilterName(any_=[name]))
+        (state,) = [run.state for run in client.read_flow_runs(flow_run_filter=only)]
+    assert state is not None
+    assert state.is_failed()
+    form = logging.Formatter("%(name)s: %(message)s")
+    return [line for record in records for line in form.format(record).splitlines()], str(state.message)
+
+
+def handling(logger: logging.Logger, records: list[logging.LogRecord]) -> Any:
+    """Return `Logger.handle` that also keeps the records that pass the logger's filters."""
+
+    def handle(record: logging.LogRecord) -> None:
+        if logger.filter(record):
+            records.append(record)
+
+    return handle
+
+
+@pytest.mark.usefixtures("server")
+def test_wrong_input_is_one_line_of_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines, message = lines_of_log(InputError, tmp_path, monkeypatch)
+    found = [line for line in lines if "none.csv" in line]
+    assert [line.partition(":")[0] for line in found] == ["prefect.task_runs", "prefect.flow_runs"]
+    assert all("InputError: cannot read none.csv" in line for line in [*found, message])
+    assert not any("Traceback" in line for line in lines)
+    assert len(message.splitlines()) == 1
+
+
+@pytest.mark.usefixtures("server")
+def test_a_bug_keeps_its_traceback_in_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines, message = lines_of_log(ZeroDivisionError, tmp_path, monkeypatch)
+    assert any(line.startswith("Traceback") for line in lines)
+    assert any("in open_source" in line or "in fail" in line for line in lines)
+    assert "ZeroDivisionError: cannot read none.csv" in message
 
 
 @pytest.mark.usefixtures("server")
@@ -91,6 +146,31 @@ def test_parameters_make_a_form() -> None:
     schema = train_auc.parameters.model_dump()
     assert schema["required"] == ["config"]
     assert set(TrainConfig.model_fields) == set(schema["definitions"]["TrainConfig"]["properties"])
+
+
+CHECKPOINTS = ["model.tol=0", "model.lam=1e-5", "model.max_passes=60", "checkpoint={rounds: 1}"]
+
+
+def resumed(lines: list[str]) -> list[str]:
+    return [line for line in lines if "resumes from the checkpoint of round" in line]
+
+
+@pytest.mark.usefixtures("server")
+def test_flow_with_retries_resumes_from_its_checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from flows.train import flow
+
+    lines: list[str] = []
+
+    class FailsOnce(LineObserver):
+        def round(self, record: Any, tol: float) -> None:
+            if record["round"] == 5 and not resumed(lines):
+                raise ZeroDivisionError("a bug that passes")
+
+    monkeypatch.setattr(flow, "log_observer", lambda write: FailsOnce(lines.append))
+    settings = [*SETTINGS, *CHECKPOINTS]
+    result = flow.train_auc.with_options(retries=1)(load_train("digits", settings, str(tmp_path)))
+    assert resumed(lines) == ["  resumes from the checkpoint of round 4"]
+    assert [Path(result["run"])] == list(tmp_path.iterdir())
 
 
 def command(*args: str, cwd: Path) -> subprocess.CompletedProcess[str]:

@@ -1,0 +1,76 @@
+"""`verbose` prints rounds, changes nothing else, and leaves silence where it is 0."""
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from aucdist.errors import InputError
+from aucdist.estimators import ESTIMATORS, PairwiseHingeClassifier
+
+LINE = re.compile(r"\[(\w+)\] round (\d+)  passes \d+  primal \S+  dual \S+  gap \d\.\d\de[+-]\d+")
+
+
+def rows():
+    r = np.random.default_rng(0)
+    X = r.normal(size=(120, 4))
+    return X, X[:, 0] + r.normal(size=120) > 0.8
+
+
+def fitted(estimator):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return estimator.fit(*rows())
+
+
+def printed(capsys):
+    *rounds, last = capsys.readouterr().out.splitlines()
+    found = [LINE.fullmatch(line) for line in rounds]
+    assert all(found)
+    return [int(match[2]) for match in found], {match[1] for match in found}, last
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_estimator_prints_its_rounds_and_fits_the_same(name, capsys):
+    silent = fitted(ESTIMATORS[name](random_state=0, max_passes=30))
+    assert capsys.readouterr().out == ""
+    loud = fitted(clone(silent).set_params(verbose=2))
+    numbers, names, last = printed(capsys)
+    assert names == {name}
+    assert numbers[-len(loud.history_) :] == loud.history_["round"].tolist()
+    assert last.startswith(f"[{name}] {loud.certificate_.status} after {loud.n_passes_} passes")
+    assert np.array_equal(loud.decision_function(rows()[0]), silent.decision_function(rows()[0]))
+
+
+def test_level_1_leaves_out_rounds_and_prints_the_last(capsys):
+    seen = []
+    model = PairwiseHingeClassifier(lam=1e-7, tol=0.0, max_passes=43, verbose=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(*rows(), callback=lambda record: seen.append(record["round"]))
+    rounds = len(model.history_)
+    assert seen == list(range(1, rounds + 1))
+    expected = [n for n in (*range(1, 11), 20, 30, 40) if n <= rounds]
+    assert printed(capsys)[0] == expected + [rounds] * (expected[-1] != rounds)
+    assert rounds > 20
+
+
+def test_fits_of_the_calibration_are_silent(capsys):
+    model = fitted(PairwiseHingeClassifier(calibration="logit", verbose=True))
+    numbers, _, _ = printed(capsys)
+    assert numbers[0] == 1
+    assert len(set(numbers)) == len(numbers) <= len(model.history_)
+
+
+@pytest.mark.parametrize("verbose", [-1, 0.5, "yes", None])
+def test_other_values_are_refused(verbose):
+    with pytest.raises(InputError, match=r"verbose is .*; an integer at least 0, True or False is needed"):
+        PairwiseHingeClassifier(verbose=verbose).fit(*rows())
+
+
+def test_verbose_is_in_the_repr_and_the_parameters():
+    assert "verbose=1" in repr(PairwiseHingeClassifier(verbose=1))
+    assert PairwiseHingeClassifier().get_params()["verbose"] == 0

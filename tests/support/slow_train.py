@@ -1,0 +1,24 @@
+"""The flow `train-auc`, with a pause after each round while the file `slow` is in the working folder."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+from flows.progress.console import LineObserver, Record
+from flows.train import flow
+
+SECONDS = 1.0
+
+
+class SlowObserver(LineObserver):
+    """Writes the lines of the log, and pauses after each round."""
+
+    def round(self, record: Record, tol: float) -> None:
+        """Write the round and pause."""
+        super().round(record, tol)
+        if Path("slow").exists():
+            time.sleep(SECONDS)
+
+
+flow.log_observer = SlowObserver  # type: ignore[assignment]
+train_auc: Any = flow.train_auc
