@@ -165,3 +165,19 @@ def test_lock_has_what_the_extra_asks_for() -> None:
         assert locked[wanted.name] in wanted.specifier
     assert "index" not in lock
     assert "://" not in lock
+
+
+def test_error_messages_are_those_of_the_code() -> None:
+    """Each message of the index is a text of the code, around the names and numbers that ``...`` stands for."""
+    # Texts of one message may be on several lines.
+    code = "".join(
+        re.sub(r"\"\s*\n\s*f?\"", "", file.read_text(encoding="utf-8"))
+        for package in ("aucdist", "flows")
+        for file in sorted((ROOT / package).rglob("*.py"))
+    )
+    page = (PAGES / "errors.md").read_text(encoding="utf-8")
+    messages = [text for _, text in re.findall(r"^\| (`+) ?(.+?) ?\1", page, re.MULTILINE)]
+    assert len(messages) >= 30
+    for message in messages:
+        for text in filter(None, (part.strip(" ?") for part in message.split("..."))):
+            assert text in code, f"{message}: {text!r}"
