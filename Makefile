@@ -10,7 +10,7 @@ STAMP := $(VENV)/.installed
 DOCS := .venv-docs
 AUDIT := build/audit
 
-.PHONY: setup train test test-s3 test-kubernetes faults soak hunt mutants lint bench docs architecture audit clean
+.PHONY: setup train test test-s3 test-kubernetes faults soak hunt mutants defaults lint bench docs architecture audit clean
 
 train: setup  ## train on the embedded digits and write a run folder below runs/
 	$(BIN)/aucdist train digits
@@ -42,6 +42,9 @@ hunt: setup  ## random problems, every estimator, truth in extended precision: i
 
 mutants: setup  ## small faults put into the code one at a time: which do no tests notice? COUNT=50 of a sample, hours
 	$(BIN)/python tests/mutants.py --count $(COUNT)
+
+defaults: setup  ## does each estimator converge with its defaults? a row for each on 100 data sets; ten minutes
+	$(BIN)/python tests/defaults.py --output docs/benchmarks/defaults.csv
 
 bench: setup  ## measure on this machine, beside the peers
 	$(BIN)/aucdist bench pairwise

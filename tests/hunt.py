@@ -112,6 +112,10 @@ def logistic(m):
     return np.logaddexp(0, -m)
 
 
+def exponential(m):
+    return np.exp(-m)
+
+
 def ramp(m):
     inside = np.where(m < 0, 1 - (1 + m) ** 2 / 2, (1 - m) ** 2 / 2)
     return np.where(m <= -1, 1, np.where(m >= 1, 0, inside))
@@ -126,7 +130,11 @@ def smooth_hinge_slope(m, width):
     return -np.clip((1 - m) / width, 0, 1)
 
 
-SLOPES = {square: lambda m: -2 * (1 - m), logistic: lambda m: -1 / (1 + np.exp(np.minimum(m, 700)))}
+SLOPES = {
+    square: lambda m: -2 * (1 - m),
+    logistic: lambda m: -1 / (1 + np.exp(np.minimum(m, 700))),
+    exponential: lambda m: -np.exp(-m),
+}
 
 
 @dataclass
@@ -225,11 +233,11 @@ def of_margin_mean(rows, lam1, lam2):
     return found
 
 
-def of_univariate(rows):
-    """Return the objective of the univariate square, whose least over the intercept is meant."""
+def of_univariate(rows, loss):
+    """Return the objective of the univariate square or exponential, whose least over the intercept is meant."""
     w, y = rows.weights, rows.y
     share = np.where(y > 0, w / w[y > 0].sum(), w / w[y < 0].sum()) / 2
-    return of_rows(rows, square, rows.lam / 2, intercept="free", share=share)
+    return of_rows(rows, loss, rows.lam / 2, intercept="free", share=share)
 
 
 # ---- fits -------------------------------------------------------------------------------------------------------------
@@ -268,7 +276,9 @@ def fits(rows, seed):
         options = {"fit_intercept": intercept is not None, "penalise_intercept": intercept == "penalised"}
         links = [LinkClassifier(link="logit", solver=s, **more, **options) for s in ("newton", "lipschitz", "gradient")]
         yield of_rows(rows, logistic, lam / 2, intercept=intercept), links
-    yield of_univariate(rows), [UnivariateRankingClassifier(solver="uni-squ", **drawn)]
+    yield of_univariate(rows, square), [UnivariateRankingClassifier(solver="uni-squ", **drawn)]
+    univariate = [UnivariateRankingClassifier(**more), UnivariateRankingClassifier(solver="uni-exp", **drawn)]
+    yield of_univariate(rows, exponential), univariate
     lam2 = 1.0 / lam
     options = {
         "lam2": lam2,
@@ -316,10 +326,14 @@ def _weights(objective, model):
 
 
 def _with_best_intercept(objective, v):
-    """Return v with the intercept that makes the square least: margins are y (s + b)."""
+    """Return v with the intercept that makes the loss least: margins are y (s + b)."""
     v = v.copy()
     v[-1] = 0
     side = objective.Z[:, -1]
+    if objective.loss is exponential:
+        losses = objective.share * exponential(objective.Z @ v)
+        v[-1] = (np.log(losses[side > 0].sum()) - np.log(losses[side < 0].sum())) / 2
+        return v
     v[-1] = (objective.share * side * (1 - objective.Z @ v)).sum() / objective.share.sum()
     return v
 

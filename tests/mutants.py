@@ -46,14 +46,14 @@ NAMED = [
     ),
     (
         "solvers/pairs/all_pairs.py",
-        'found["slopes"] / (found["weight"] * weights.sum())',
-        'found["slopes"]',
+        "self.slopes_at_steps(stride, along) / np.array([w.sum() for w in weights])",
+        "self.slopes_at_steps(stride, along)",
         "tests/solvers/pairs/test_certificate_edges.py",
     ),
     (
         "solvers/pairs/bundle.py",
-        "        if (self._b_near[~keep] > 0).any():\n            self._b_near = self.b",
-        "        if False:\n            self._b_near = self.b",
+        "        if (self._b_proximal[~active] > 0).any():\n            self._b_proximal = self.b",
+        "        if False:\n            self._b_proximal = self.b",
         "tests/solvers/pairs/test_certificate_edges.py",
     ),
     (

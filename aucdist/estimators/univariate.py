@@ -9,7 +9,13 @@ from aucdist.data.block import Block
 from aucdist.estimators.online import OnlineClassifier, finite
 from aucdist.estimators.parameters import Constraints, above_0, count
 from aucdist.solvers.base import Solver
-from aucdist.solvers.square.univariate import UnivariateState, uni_exp, uni_squ, univariate_update
+from aucdist.solvers.square.univariate import (
+    UnivariateState,
+    uni_exp,
+    uni_squ,
+    univariate_lbfgs,
+    univariate_update,
+)
 
 
 def _learn(model: Any, stream: Any, block: Block, *, loss: str) -> tuple[UnivariateState, float]:
@@ -20,7 +26,7 @@ def _learn(model: Any, stream: Any, block: Block, *, loss: str) -> tuple[Univari
 
 
 class UnivariateRankingClassifier(OnlineClassifier):
-    """Linear ranking by a loss of single rows, weighted by class, in one pass.
+    """Linear ranking by a loss of single rows, weighted by class.
 
     Minimises ``lam/2 |w|^2 + min over b of 1/2 mean over positives of loss(w.x + b) + 1/2 mean over negatives of
     loss(-w.x - b)``, where the loss of a margin m is ``exp(-m)`` or ``(1 - m)^2``, after Kotlowski, Dembczynski & Huellermeier
@@ -30,22 +36,23 @@ class UnivariateRankingClassifier(OnlineClassifier):
     ----------
     lam : float, default=1e-3
         Weight of the penalty.
-    solver : {"uni-exp", "uni-squ"}, default="uni-exp"
-        The loss: exponential or square. Both are online gradient descent, see `aucdist.solvers.square.univariate`; they take
-        a fixed number of steps, and so may end above `tol`, with a ConvergenceWarning.
+    solver : {"lbfgs", "uni-exp", "uni-squ"}, default="lbfgs"
+        ``lbfgs`` minimises the exponential loss until the gap is at most `tol`. ``uni-exp`` and ``uni-squ`` are the online
+        gradient descent of the paper for the exponential and for the square loss, see `aucdist.solvers.square.univariate`. They
+        take a fixed number of steps, usually end above `tol`, with a ConvergenceWarning, and can learn by `partial_fit`.
     tol : float, default=1e-3
         The fit ends when the relative gap, ``(primal - dual) / primal``, is at most this.
     max_passes : int, default=1000
         The fit ends after so many passes over the data, one being X w and X'c, with a ConvergenceWarning.
     random_state : int, RandomState or None, default=None
-        Of the order of the rows.
+        Of the order of the rows, for ``uni-exp`` and ``uni-squ``.
     warm_start : bool, default=False
         Start from the last fit's weights.
     eta : float or None, default=None
-        The steps' length. None takes one that depends on the longest row, and is short; trying 2^-10 to 2^2 on features scaled to
-        [-1, 1] is usual.
+        ``uni-exp``, ``uni-squ``: the steps' length. None takes one that depends on the longest row, and is short; trying 2^-10 to
+        2^2 on features scaled to [-1, 1] is usual.
     epochs : int or None, default=None
-        How many times each row is taken; None is 1.
+        ``uni-exp``, ``uni-squ``: how many times each row is taken; None is 1.
     calibration : {"gev", "logit", "isotonic"} or None, default=None
         Gives the model `predict_proba`, by a map from scores to probabilities that is fitted to scores of rows held out, see
         `aucdist.estimators.calibration`; that takes five fits more. ``gev``, ``logit``: a link with slope and offset, the first
@@ -91,13 +98,13 @@ class UnivariateRankingClassifier(OnlineClassifier):
     >>> from sklearn.datasets import load_breast_cancer
     >>> from aucdist import UnivariateRankingClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = UnivariateRankingClassifier(lam=1.0, eta=2**-8, epochs=20, tol=1e-2, random_state=0)
-    >>> model = model.fit((X - X.mean(axis=0)) / X.std(axis=0), y)
-    >>> model.certificate_.relative_gap <= 1e-2
+    >>> model = UnivariateRankingClassifier().fit((X - X.mean(axis=0)) / X.std(axis=0), y)
+    >>> model.certificate_.relative_gap <= 1e-3
     True
     """
 
     solvers: ClassVar[dict[str, Solver]] = {
+        "lbfgs": Solver(univariate_lbfgs, takes_codes=True),
         "uni-exp": Solver(uni_exp, ("eta", "epochs"), random=True, learn=partial(_learn, loss="exponential")),
         "uni-squ": Solver(uni_squ, ("eta", "epochs"), random=True, learn=partial(_learn, loss="square")),
     }
@@ -111,7 +118,7 @@ class UnivariateRankingClassifier(OnlineClassifier):
         self,
         *,
         lam: float = 1e-3,
-        solver: str = "uni-exp",
+        solver: str = "lbfgs",
         tol: float = 1e-3,
         max_passes: int = 1000,
         random_state: int | np.random.RandomState | None = None,

@@ -1,7 +1,7 @@
 """L-BFGS (Liu & Nocedal, 1989): steps by the gradients of the last few points, for objectives without corners."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -84,3 +84,18 @@ def line_search(evaluate: Callable[[np.ndarray], Point], start: Point, direction
             return point if point.better_than(start) else best, n_tries
         step = 0.5 * (low + high) if high < np.inf else 2.0 * low
     return best, MOST_TRIES
+
+
+def descend(evaluate: Callable[[np.ndarray], Point], point: Point) -> Iterator[tuple[Point, int]]:
+    """Yield a point and then ever better ones, each with the number of points that were tried to find it.
+
+    It ends where rounding hides every better point.
+    """
+    curvature, n_tries = Curvature(), 0
+    while True:
+        yield point, n_tries
+        after, n_tries = line_search(evaluate, point, curvature.direction(point.gradient))
+        if after is point:
+            return
+        curvature.remember(point, after)
+        point = after

@@ -18,6 +18,6 @@ X = scale(random.normal(size=(3000, 5)) + y[:, np.newaxis])
 _, y_sampled = DistanceUnderSampler(random_state=0).fit_resample(X, y)
 print(f"{np.bincount(y)} rows in the two classes, of which {np.bincount(y_sampled)} stay")
 
-model = MarginMeanClassifier(solver="svrg", random_state=0).fit(X, y)
+model = MarginMeanClassifier(random_state=0).fit(X, y)
 print(confusion_counts(y, model.predict(X)))
 print(f"G-mean {g_mean_score(y, model.predict(X)):.3f}")

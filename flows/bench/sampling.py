@@ -49,7 +49,9 @@ def _read_keel(name: str) -> Block:
 def _compare_fits(kernel: str, block: Block) -> Row:
     """Time U2 with zovr, including the sampling and its hyperplane, and the SVM by zo-sgd."""
     models = {
-        "u2": MarginMeanClassifier(kernel=kernel, sampler=DistanceUnderSampler(method="u2", random_state=0)),
+        "u2": MarginMeanClassifier(
+            kernel=kernel, solver="zovr", sampler=DistanceUnderSampler(method="u2", random_state=0)
+        ),
         "svm": MarginMeanClassifier(kernel=kernel, solver="zo-sgd", sampler=None, lam1=0.0),
     }
     for model in models.values():

@@ -37,7 +37,8 @@ CHANCE = dict.fromkeys(
 @pytest.mark.filterwarnings("ignore")
 @parametrize_with_checks(
     [
-        MarginMeanClassifier(n_outer=20),
+        MarginMeanClassifier(solver="zovr", n_outer=20),
+        MarginMeanClassifier(),
         MarginMeanClassifier(solver="zo-sgd", sampler=None, n_outer=20),
         MarginMeanClassifier(kernel="rbf", solver="svrg", n_outer=20),
     ],
@@ -291,7 +292,7 @@ def test_a_fit_that_is_not_done_says_so():
     with pytest.warns(ConvergenceWarning, match="max_passes was reached"):
         MarginMeanClassifier(tol=1e-9, max_passes=5).fit(*problem(100))
     with pytest.warns(ConvergenceWarning, match="took all its steps"):
-        MarginMeanClassifier(n_outer=1, tol=1e-9).fit(*problem(100))
+        MarginMeanClassifier(solver="zovr", n_outer=1, tol=1e-9).fit(*problem(100))
 
 
 class Keeps:
@@ -313,8 +314,8 @@ class Keeps:
         ({"sampler": DistanceUnderSampler(n_bins=1)}, "n_bins is 1"),
         ({"lam1": -1}, "lam1 is -1"),
         ({"lam2": 0}, "lam2 is 0"),
-        ({"mu": 0.0}, "mu is 0.0"),
-        ({"n_directions": 0}, "n_directions is 0"),
+        ({"solver": "zovr", "mu": 0.0}, "mu is 0.0"),
+        ({"solver": "zovr", "n_directions": 0}, "n_directions is 0"),
         ({"n_inner": 1.5}, "n_inner is 1.5"),
         ({"n_outer": 0}, "n_outer is 0"),
         ({"max_passes": 0}, "max_passes is 0"),

@@ -1,23 +1,27 @@
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from support import square_twins as twin
 
 from aucdist import UnivariateRankingClassifier
+from aucdist.data.block import Block
+from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
+from aucdist.maps import BinExpander
+from aucdist.solvers.square.univariate import univariate_lbfgs
 
 SOLVERS = ["uni-exp", "uni-squ"]
+STEPS = "a fixed number of steps: one step of weight two is not two steps of weight one"
+EQUIVALENCE = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
 
 
 @pytest.mark.filterwarnings("ignore")
 @parametrize_with_checks(
-    [UnivariateRankingClassifier(solver=solver) for solver in SOLVERS],
-    expected_failed_checks=lambda model: dict.fromkeys(
-        ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"),
-        "a fixed number of steps: one step of weight two is not two steps of weight one",
-    ),
+    [UnivariateRankingClassifier(solver=solver) for solver in ["lbfgs", *SOLVERS]],
+    expected_failed_checks=lambda model: {} if model.solver == "lbfgs" else dict.fromkeys(EQUIVALENCE, STEPS),
 )
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
@@ -47,6 +51,43 @@ def test_fitted_attributes(data, solver):
     assert roc_auc_score(y, model.decision_function(X)) > 0.85
 
 
+def test_the_default_converges_to_an_independent_optimum(data):
+    X, y = data
+    model = UnivariateRankingClassifier(lam=0.05, tol=1e-8).fit(X, y)
+    assert model.certificate_.status == "converged"
+    share = np.where(y > 0, 0.5 / (y > 0).sum(), 0.5 / (y < 0).sum())
+
+    def objective(v):
+        return share @ np.exp(-y * (X @ v[:5] + v[5])) + 0.025 * v[:5] @ v[:5]
+
+    best = minimize(objective, np.zeros(6), method="BFGS", options={"gtol": 1e-9})
+    assert model.certificate_.primal == pytest.approx(best.fun, rel=1e-7)
+    assert model.certificate_.dual <= best.fun
+    np.testing.assert_allclose(model.coef_[0], best.x[:5], atol=1e-4)
+
+
+def test_the_default_learns_codes_as_it_does_their_columns(data):
+    X, y = data
+    expander = BinExpander(bins=8)
+    model = UnivariateRankingClassifier(features=expander).fit(X, y)
+    assert model.certificate_.status == "converged"
+    columns = UnivariateRankingClassifier().fit(expander.fit(X, y).transform(X), y)
+    assert model.certificate_.primal == pytest.approx(columns.certificate_.primal, rel=1e-3)
+
+
+def test_weights_whose_losses_overflow_are_no_start(data):
+    X, y = data
+    blocks = LocalBlocks([Block.of(X, y)])
+    first = next(univariate_lbfgs(blocks, 1e-2, np.full(5, -1e4)))
+    assert first.passes == 2
+    np.testing.assert_array_equal(first.w, np.zeros(5))
+
+
+def test_the_default_has_no_partial_fit():
+    assert not hasattr(UnivariateRankingClassifier(), "partial_fit")
+    assert hasattr(UnivariateRankingClassifier(solver="uni-exp"), "partial_fit")
+
+
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_many_epochs_converge(data, solver):
     model = UnivariateRankingClassifier(lam=0.5, solver=solver, tol=2e-2, eta=2e-4, epochs=900, random_state=0)
@@ -71,8 +112,9 @@ def test_partial_fit_learns_as_batches_come(data, solver):
     ("parameters", "message"),
     [
         ({"solver": "uni"}, "unknown solver 'uni'"),
-        ({"eta": -1.0}, "eta is -1.0"),
-        ({"epochs": True}, "epochs is True"),
+        ({"solver": "uni-exp", "eta": -1.0}, "eta is -1.0"),
+        ({"solver": "uni-squ", "epochs": True}, "epochs is True"),
+        ({"epochs": 3}, "epochs applies to solver uni-exp, uni-squ"),
     ],
 )
 def test_bad_parameters(data, parameters, message):

@@ -19,9 +19,9 @@ import numpy as np
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, LocalBlocks
-from aucdist.solvers import sample
+from aucdist.solvers import lbfgs, sample
 from aucdist.solvers.base import Round
-from aucdist.solvers.lbfgs import Curvature, Point, line_search
+from aucdist.solvers.lbfgs import Point
 from aucdist.solvers.pairs.loss import PairLoss
 from aucdist.solvers.pairs.objective import rounding_of_pairs
 from aucdist.solvers.pairs.problem import PairProblem
@@ -119,18 +119,13 @@ def pair_lbfgs(
 
 def descend(problem: SmoothPairProblem, point: Point, *, tol: float, passes: int) -> Iterator[MajorantRound]:
     """Minimise by L-BFGS from a point that `passes` passes led to; rounds and `tol` are those of `pair_lbfgs`."""
-    curvature, bound, convex = Curvature(), (0.0, 0.0), problem.loss.convex
-    while True:
-        gap = problem.majorant_gap(point)
-        of_value, of_dual = problem.errors(point)
+    bound, convex = (0.0, 0.0), problem.loss.convex
+    for found, n_tries in lbfgs.descend(problem.evaluate, point):
+        passes, gap = passes + n_tries, problem.majorant_gap(found)
+        of_value, of_dual = problem.errors(found)
         if convex:
-            bound = higher(bound, (point.value * (1.0 - gap), of_dual))
+            bound = higher(bound, (found.value * (1.0 - gap), of_dual))
         yield MajorantRound(
-            point.w, point.value, bound[0], passes, gap, stationary=not convex and gap <= tol,
+            found.w, found.value, bound[0], passes, gap, stationary=not convex and gap <= tol,
             primal_error=of_value, dual_error=bound[1],
         )  # fmt: skip
-        after, n_tries = line_search(problem.evaluate, point, curvature.direction(point.gradient))
-        if after is point:
-            return
-        curvature.remember(point, after)
-        point, passes = after, passes + n_tries

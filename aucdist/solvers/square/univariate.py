@@ -11,6 +11,8 @@ exponential it is the root of the mean over pairs of ``exp(-w.(x_i - x_j))``.
 
 One block is online gradient descent in another random order for each epoch. With several, each block takes steps along its own
 rows from the same weights, and the resulting weights are averaged, each block counting by its rows.
+
+`univariate_lbfgs` is not of the paper: it minimises the same exponential objective to a tolerance.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,9 +28,45 @@ from aucdist.kernels.square_epochs import shuffle
 from aucdist.kernels.univariate import univariate_epoch
 from aucdist.objectives.pairwise_square import VALUE_AT_ZERO, PairwiseSquare, lower_bound, row_factors
 from aucdist.solvers.base import Round
-from aucdist.solvers.rounding import Rounding
+from aucdist.solvers.lbfgs import Point, descend
+from aucdist.solvers.rounding import Rounding, higher
 from aucdist.solvers.square.descent import moments_of, within_class_covariance
 from aucdist.solvers.square.rows import squared_lengths
+
+
+def univariate_lbfgs(blocks: Blocks, lam: float, start: np.ndarray | None = None) -> Iterator[Round]:
+    """Minimise the exponential objective by L-BFGS. Use it unless the rows come one by one: each round counts all of them.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        Both classes must be there.
+    lam : float
+    start : ndarray of shape (n_features,), optional
+        Zero by default, and where the losses at the start overflow.
+
+    Yields
+    ------
+    Round
+        The weights, each better than the last. Each point that was evaluated is a pass.
+    """
+    rounding, loss = Rounding.of(blocks), _loss_and_gradient(blocks, "exponential")
+
+    def evaluate(w: np.ndarray) -> Point:
+        return _objective(loss, w, lam)
+
+    first, passes, bound = (
+        evaluate(np.zeros(blocks.n_features) if start is None else start.astype(np.float64)),
+        1,
+        (0.0, 0.0),
+    )
+    if not np.isfinite(first.value):
+        first, passes = evaluate(np.zeros(blocks.n_features)), 2
+    for point, n_tries in descend(evaluate, first):
+        passes += n_tries
+        found = _round_at(point, lam, passes, rounding)
+        bound = higher(bound, (found.dual, found.dual_error))
+        yield replace(found, dual=bound[0], dual_error=bound[1])
 
 
 def uni_exp(
@@ -145,28 +183,41 @@ def _exponential_sums(block: Block, memory: None, w: np.ndarray, weights: tuple[
     summary: Summary = {}
     for name, label in (("neg", -1), ("pos", 1)):
         mine = np.flatnonzero(block.y == label)
-        losses = share[mine] * np.exp(-label * scores[mine])
+        with np.errstate(over="ignore"):
+            losses = share[mine] * np.exp(-label * scores[mine])
         slope = np.zeros(block.n_features)
         accumulate(block.rows, mine, -label * losses, slope)
         summary |= {name: losses.sum(), f"slope_{name}": slope}
     return None, summary
 
 
+def _objective(loss_and_gradient: Evaluate, w: np.ndarray, lam: float) -> Point:
+    """Return weights with their objective and its gradient; neither is finite where weights have diverged."""
+    with np.errstate(all="ignore"):
+        value, slope = loss_and_gradient(w)
+        return Point(w, value + 0.5 * lam * float(w @ w), slope + lam * w)
+
+
 def _certified_round(evaluate: Evaluate, w: np.ndarray, lam: float, passes: int, rounding: Rounding) -> Round:
-    """Return weights with their objective and bound; the objective of weights that have diverged is not finite.
+    """Return weights with their objective and bound; the objective of weights that have diverged is not finite."""
+    return _round_at(_objective(evaluate, w, lam), lam, passes, rounding)
+
+
+def _round_at(point: Point, lam: float, passes: int, rounding: Rounding) -> Round:
+    """Return a point with the bound that its gradient gives, and bounds on the rounding errors of both.
 
     The relative error of the exponential is that of the score and of the sum. That of the square, where it is a share of a score
     which is at most 1 + the root of the value, is at most twice as large.
     """
+    w, primal = point.w, point.value
     with np.errstate(all="ignore"):
-        value, slope = evaluate(w)
-        primal, slope = value + 0.5 * lam * float(w @ w), slope + lam * w
+        value = primal - 0.5 * lam * float(w @ w)
         share = 4.0 * (rounding.score(w) + rounding.over_rows * (1.0 + rounding.reach(w)))
         of_primal = share * (1.0 + value) + rounding.penalty(w, primal)
         of_slope = (2.0 * share * (1.0 + value)) * rounding.largest
-        of_dual = of_primal + rounding.half_square(slope, of_slope) / lam
-        bound = lower_bound(primal, slope, lam)
-        return Round(w, primal, bound, passes, primal_error=of_primal, dual_error=of_dual)
+        of_dual = of_primal + rounding.half_square(point.gradient, of_slope) / lam
+        bound = lower_bound(primal, point.gradient, lam)
+    return Round(w, primal, bound, passes, primal_error=of_primal, dual_error=of_dual)
 
 
 # ---- batches ----------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from aucdist.solvers.square.exact import exact, exact_path
 from aucdist.solvers.square.opauc import opauc
 from aucdist.solvers.square.svrg import svrg
 from aucdist.solvers.square.tpauc import tpauc
-from aucdist.solvers.square.univariate import uni_exp, uni_squ
+from aucdist.solvers.square.univariate import uni_exp, uni_squ, univariate_lbfgs
 
 N_BLOCKS = 5
 
@@ -182,6 +182,7 @@ ALL = {
     "opauc sketched": lambda b, lam: opauc(b, lam, seed=5, epochs=2, rank=3),
     "uni-exp": lambda b, lam: uni_exp(b, lam, seed=5, epochs=2),
     "uni-squ": lambda b, lam: uni_squ(b, lam, seed=5, epochs=2),
+    "univariate lbfgs": univariate_lbfgs,
 }
 
 
