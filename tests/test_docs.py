@@ -157,6 +157,19 @@ def test_every_public_name_is_in_the_reference() -> None:
         assert f"::: aucdist.sampling.{name}" in text, name
 
 
+def test_table_of_estimators_has_their_solvers() -> None:
+    page = (PAGES / "which-estimator.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \|.*\| ([^|]+) \|$", page.partition("## Estimators and solvers")[2], re.MULTILINE)
+    table = {name: re.findall(r"`([\w-]+)`", cell) for name, cell in rows}
+    estimators = importlib.import_module("aucdist.estimators").ESTIMATORS
+    assert {name: sorted(solvers) for name, solvers in table.items()} == {
+        name: sorted(estimator.solvers) for name, estimator in estimators.items()
+    }
+    assert {name: solvers[0] for name, solvers in table.items()} == {
+        name: estimator().solver for name, estimator in estimators.items()
+    }
+
+
 def test_lock_has_what_the_extra_asks_for() -> None:
     extra = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]["docs"]
     lock = (ROOT / "docs" / "requirements.lock").read_text(encoding="utf-8")
