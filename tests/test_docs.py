@@ -157,6 +157,19 @@ def test_every_public_name_is_in_the_reference() -> None:
         assert f"::: aucdist.sampling.{name}" in text, name
 
 
+def test_table_of_estimators_has_their_solvers() -> None:
+    page = (PAGES / "which-estimator.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \|.*\| ([^|]+) \|$", page.partition("## Estimators and solvers")[2], re.MULTILINE)
+    table = {name: re.findall(r"`([\w-]+)`", cell) for name, cell in rows}
+    estimators = importlib.import_module("aucdist.estimators").ESTIMATORS
+    assert {name: sorted(solvers) for name, solvers in table.items()} == {
+        name: sorted(estimator.solvers) for name, estimator in estimators.items()
+    }
+    assert {name: solvers[0] for name, solvers in table.items()} == {
+        name: estimator().solver for name, estimator in estimators.items()
+    }
+
+
 def test_lock_has_what_the_extra_asks_for() -> None:
     extra = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]["docs"]
     lock = (ROOT / "docs" / "requirements.lock").read_text(encoding="utf-8")
@@ -165,3 +178,19 @@ def test_lock_has_what_the_extra_asks_for() -> None:
         assert locked[wanted.name] in wanted.specifier
     assert "index" not in lock
     assert "://" not in lock
+
+
+def test_error_messages_are_those_of_the_code() -> None:
+    """Each message of the index is a text of the code, around the names and numbers that ``...`` stands for."""
+    # Texts of one message may be on several lines.
+    code = "".join(
+        re.sub(r"\"\s*\n\s*f?\"", "", file.read_text(encoding="utf-8"))
+        for package in ("aucdist", "flows")
+        for file in sorted((ROOT / package).rglob("*.py"))
+    )
+    page = (PAGES / "errors.md").read_text(encoding="utf-8")
+    messages = [text for _, text in re.findall(r"^\| (`+) ?(.+?) ?\1", page, re.MULTILINE)]
+    assert len(messages) >= 30
+    for message in messages:
+        for text in filter(None, (part.strip(" ?") for part in message.split("..."))):
+            assert text in code, f"{message}: {text!r}"

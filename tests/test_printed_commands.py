@@ -1,4 +1,4 @@
-"""The commands of the documentation and of the README run as they are printed."""
+"""The commands of the documentation run as they are printed."""
 
 import os
 import re
@@ -18,7 +18,7 @@ PAGES = ROOT / "docs" / "pages"
 BLOCKS = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 WITH_COMMANDS = [file for file in sorted(PAGES.rglob("*.md")) if BLOCKS.search(file.read_text(encoding="utf-8"))]
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+COMMANDS = (PAGES / "how-to" / "command-line.md").read_text(encoding="utf-8")
 LONG = {"aucdist bench pairwise", "aucdist reproduce 000"}
 """These take an hour; the tests of benches and papers run small ones."""
 
@@ -59,7 +59,7 @@ def test_python_of_the_tour(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.fixture
 def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[s3fs.S3FileSystem]:
-    """The bucket of the README, on a mock of S3."""
+    """The bucket of the page on the command line, on a mock of S3."""
     with mock_server() as endpoint, new_connections():
         for name, value in (
             ("AWS_ENDPOINT_URL", endpoint),
@@ -74,13 +74,13 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[s3fs.S3FileSystem]:
         yield fs
 
 
-def test_commands_of_the_readme(
+def test_indented_commands(
     folder: Path, bucket: s3fs.S3FileSystem, data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AUCDIST_DATA", str(data_dir))
     prepare(folder, bucket)
     commands = [
-        line for line in re.findall(r"^    (aucdist [^#\n]*)", README, re.MULTILINE) if line.strip() not in LONG
+        line for line in re.findall(r"^    (aucdist [^#\n]*)", COMMANDS, re.MULTILINE) if line.strip() not in LONG
     ]
     assert len(commands) > 5
     for command in commands:
@@ -88,7 +88,7 @@ def test_commands_of_the_readme(
 
 
 def prepare(folder: Path, bucket: s3fs.S3FileSystem) -> None:
-    """Put what the README speaks of where it says: clicks as files, two runs, and a run of its configuration."""
+    """Put what the page speaks of where it says: clicks as files, two runs, and a run of its configuration."""
     random = np.random.default_rng(0)
     clicked = random.random(800) < 0.2
     clicks = pd.DataFrame(
@@ -98,7 +98,7 @@ def prepare(folder: Path, bucket: s3fs.S3FileSystem) -> None:
     clicks.drop(columns="clicked").to_csv(folder / "clicks-new.csv", index=False)
     clicks.to_parquet(folder / "clicks.parquet", index=False)
     bucket.put_file(str(folder / "clicks.parquet"), "bucket/clicks.parquet")
-    (folder / "clicks.yaml").write_text(re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)[0], encoding="utf-8")
+    (folder / "clicks.yaml").write_text(re.findall(r"```yaml\n(.*?)```", COMMANDS, re.DOTALL)[0], encoding="utf-8")
     run("aucdist train clicks.yaml --set cluster=none --output made && mkdir runs && mv made/* runs/RUN")
     for name, lam in (("a", "1e-2"), ("b", "1e-1")):
         run(f"aucdist train digits --set cluster=none --set model.lam={lam} --output {name} && mv {name}/* runs/{name}")

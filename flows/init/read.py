@@ -1,4 +1,4 @@
-"""Reads the first rows of a file with all cells as texts, so that what they hold can be told."""
+"""Reads the first rows of a file as text, to find out what each column holds."""
 
 from dataclasses import dataclass
 

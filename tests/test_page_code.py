@@ -1,0 +1,56 @@
+"""The Python code of the documentation runs as it is printed, each page's from top to bottom."""
+
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aucdist.metrics import IntervalWarning
+
+PAGES = Path(__file__).resolve().parents[1] / "docs" / "pages"
+BLOCKS = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+WITH_CODE = {
+    file.relative_to(PAGES).as_posix(): BLOCKS.findall(file.read_text(encoding="utf-8"))
+    for file in sorted(PAGES.rglob("*.md"))
+}
+ON_A_CLUSTER, BESIDE_OTHERS = "how-to/dask-cluster.md", "coming-from.md"
+TESTED_BELOW = (ON_A_CLUSTER, BESIDE_OTHERS)
+PRINTED = {
+    "how-to/dask-cluster.md": r"^True$",
+    "how-to/data-set.md": r"^\('age',\) \[-1  1 -1 -1\]$",
+    "how-to/few-false-alarms.md": r"95 % interval",
+    "how-to/pipelines.md": r"^converged$",
+    "how-to/solver.md": r"^plain stationary",
+}
+"""What the output of a page has to show."""
+
+
+def output_of(page: str, capsys: pytest.CaptureFixture[str], address: str = "") -> str:
+    names: dict[str, Any] = {"__name__": "__main__"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IntervalWarning)  # the data of examples are small
+        for block in WITH_CODE[page]:
+            exec(compile(block.replace("tcp://127.0.0.1:8786", address), page, "exec"), names)
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("page", [page for page, blocks in WITH_CODE.items() if blocks and page not in TESTED_BELOW])
+def test_code_of_a_page(
+    page: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert re.search(PRINTED.get(page, r"\d"), output_of(page, capsys), re.MULTILINE)
+
+
+def test_code_on_a_cluster(capsys: pytest.CaptureFixture[str], cluster: Any) -> None:
+    found = output_of(ON_A_CLUSTER, capsys, cluster.scheduler_address)
+    assert re.search(PRINTED[ON_A_CLUSTER], found, re.MULTILINE)
+
+
+def test_ours_ranks_well_where_it_stands_beside_others(capsys: pytest.CaptureFixture[str]) -> None:
+    printed = output_of(BESIDE_OTHERS, capsys)
+    areas = [float(line) for line in printed.splitlines() if re.fullmatch(r"0?\.\d+|1\.0", line)]
+    assert len(areas) == 5
+    assert min(areas) > 0.9
