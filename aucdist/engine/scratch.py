@@ -191,6 +191,13 @@ def use_folder(folder: Path) -> None:
             _scratch = Scratch(folder, limit_from_environment())
 
 
+def reset(limit: int | None) -> None:
+    """Keep copies of blocks that are read from now on within this limit, in the folder for temporary files."""
+    global _scratch
+    with _lock:
+        _scratch = Scratch(Path(tempfile.gettempdir()), limit)
+
+
 def _forget() -> None:
     """A forked process writes files of its own."""
     global _scratch, _lock

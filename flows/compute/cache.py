@@ -1,4 +1,4 @@
-"""Whether blocks stay in the workers' memory or are read again for every pass."""
+"""Whether blocks stay in the workers' memory or are streamed."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -54,7 +54,7 @@ def choose_cache(
             f"{_size(tightest)} of memory, of which rows may take {SHARE_FOR_ROWS:.0%}: write smaller shards (rows_per_shard), "
             "or give the workers more memory"
         )
-    return True, f"are read again for every pass ({text})"
+    return True, f"are streamed ({text})"
 
 
 def worker_memory(client: Any) -> list[tuple[int, int]]:

@@ -12,7 +12,7 @@ from flows.config.base import Strict
 Named = TypeVar("Named", "DataRef", "TestConfig")
 
 CacheMode = Literal["auto", "memory", "stream"]
-"""Whether blocks stay in the workers' memory, are read again for every pass, or whichever the memory allows."""
+"""Whether blocks stay in the workers' memory, are streamed (read or mapped for every pass), or whichever the memory allows."""
 
 
 def _in_catalog(config: Named) -> Named:

@@ -114,7 +114,7 @@ class CvConfig(Strict):
     )
     cache: CacheMode = Field(
         default="auto",
-        description="Whether rows stay in the workers' memory or are read again for every pass of the last fit",
+        description="Whether rows stay in the workers' memory or are streamed in the last fit",
     )
     output: str = Field(
         default="runs",

@@ -103,7 +103,7 @@ class TrainTestRows:
         return replace(self, train=self.train.transform(preprocessor), test=test, preprocessor=preprocessor)
 
     def partition(self, cache: CacheMode, workers: Workers, observer: RunObserver) -> TrainTestBlocks:
-        """Partition the rows into blocks: in the workers' memory, or read again for every pass, as `cache` says."""
+        """Partition the rows into blocks: in the workers' memory, or streamed, as `cache` says."""
         train = self.train.partition("training", self.schema, cache, workers, observer)
         if self.test is None:
             return TrainTestBlocks(train, None)

@@ -56,7 +56,8 @@ class TrainConfig(Strict):
         default=None, ge=1, description="Blocks that the rows are partitioned into; by default one for each 64 MiB"
     )
     cache: CacheMode = Field(
-        default="auto", description="Whether rows stay in the workers' memory or are read again for every pass"
+        default="auto",
+        description="Whether rows stay in the workers' memory or are streamed, from copies on the local disk",
     )
     output: str = Field(default="runs", min_length=1, description="Folder or URL below which the run folder is made")
     checkpoint: CheckpointConfig | None = Field(

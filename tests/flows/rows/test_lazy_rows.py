@@ -75,7 +75,7 @@ def test_kept_and_streamed_are_the_fit_of_the_same_blocks(tmp_path):
         part.take(np.isin(part.row_id, block.row_id[train_at]), index=part.index) for part in partition(block, 4)
     ]
     expected = ESTIMATORS["PairwiseHingeClassifier"](lam=0.01, tol=0.01).fit(LocalBlocks(train_blocks)).certificate_
-    for cache, message in (("auto", "kept in memory"), ("stream", "read again for every pass")):
+    for cache, message in (("auto", "kept in memory"), ("stream", "are streamed")):
         result, lines = trained(config(url, tmp_path, data={"test": {"fraction": 0.25, "seed": 5}}, cache=cache))
         assert (result["certificate"]["primal"], result["certificate"]["dual"]) == (expected.primal, expected.dual)
         assert (result["n_samples"], result["n_pos"]) == (len(train_at), (block.y[train_at] == 1).sum())
@@ -110,7 +110,7 @@ def test_a_cluster_streams_the_same_run(tmp_path):
     there, lines = trained(config(url, tmp_path, data=data, model=COARSE, cluster=local, cache="stream"))
     for key in ("certificate", "metrics", "passes", "n_samples", "n_pos", "n_neg"):
         assert there[key] == here[key]
-    assert "  the training rows are read again for every pass" in "\n".join(lines)
+    assert "  the training rows are streamed" in "\n".join(lines)
 
 
 @pytest.mark.slow
@@ -127,7 +127,7 @@ def test_rows_of_this_process_can_be_streamed_by_workers_only(tmp_path):
         trained(TrainConfig(**digits, data=data))
     result, lines = trained(TrainConfig(**digits, data=data, cluster={"kind": "local", "memory_limit": "1GiB"}))
     assert result["certificate"]["status"] == "converged"
-    assert "  the training rows are read again for every pass" in "\n".join(lines)
+    assert "  the training rows are streamed" in "\n".join(lines)
 
 
 def one_class(tmp_path):
