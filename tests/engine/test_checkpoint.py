@@ -18,7 +18,13 @@ from aucdist.estimators import ESTIMATORS
 
 ROWS = simulate(300, 6, 0.2, seed=1)
 FINGERPRINT = {"data": "abc", "model": {"lam": 0.01}}
-CASES = [(name, solver) for name, kind in ESTIMATORS.items() for solver in kind.solvers]
+CASES = [(name, solver, {}) for name, kind in ESTIMATORS.items() for solver in kind.solvers]
+CASES += [
+    ("PairwiseHingeClassifier", "all-pairs", {"max_fpr": 0.1}),
+    ("PairwiseHingeClassifier", "all-pairs", {"max_fpr": 0.3, "penalty": "l1"}),
+    ("PairwiseHingeClassifier", "all-pairs", {"max_false_positives": 1}),
+    ("PairwiseRampClassifier", "lbfgs", {"max_fpr": 0.1}),
+]
 
 
 class Lost(Exception):
@@ -29,7 +35,7 @@ def load(index):
     return partition(ROWS, 3)[index]
 
 
-def model(name, solver):
+def model(name, solver, more=None):
     options = {"MarginMeanClassifier": {"n_outer": 6}, "LinkClassifier": {"xi": -0.2}}.get(name, {})
     kind = ESTIMATORS[name]
     if solver == "psa":
@@ -37,7 +43,7 @@ def model(name, solver):
     if "epochs" in ESTIMATORS[name].solvers[solver].options:
         options = {**options, "epochs": 6}
     lam = {} if "lam" not in kind().get_params() else {"lam": 0.01}
-    return kind(solver=solver, tol=0.0, random_state=3, **lam, **options)
+    return kind(solver=solver, tol=0.0, random_state=3, **lam, **options, **(more or {}))
 
 
 def fit(estimator, blocks, journal=None, rounds=2, lost_after=None):
@@ -63,16 +69,16 @@ def journal(folder, blocks, fingerprint=FINGERPRINT):
     return made
 
 
-@pytest.mark.parametrize(("name", "solver"), CASES)
-def test_every_solver_goes_on_to_the_same_bits(name, solver, tmp_path):
-    undisturbed = fit(model(name, solver), LocalBlocks(partition(ROWS, 3)))
+@pytest.mark.parametrize(("name", "solver", "more"), CASES)
+def test_every_solver_goes_on_to_the_same_bits(name, solver, more, tmp_path):
+    undisturbed = fit(model(name, solver, more), LocalBlocks(partition(ROWS, 3)))
     first = journal(tmp_path, LocalBlocks(partition(ROWS, 3)))
     lost_after = max(1, min(5, len(undisturbed.history_) - 1))
     with pytest.raises(Lost):
-        fit(model(name, solver), first.blocks, first, rounds=1, lost_after=lost_after)
+        fit(model(name, solver, more), first.blocks, first, rounds=1, lost_after=lost_after)
     again = journal(tmp_path, LocalBlocks(partition(ROWS, 3)))
     assert again.rounds == lost_after
-    resumed = fit(model(name, solver), again.blocks, again, rounds=2)
+    resumed = fit(model(name, solver, more), again.blocks, again, rounds=2)
     for attribute in ("coef_", "intercept_"):
         if hasattr(undisturbed, attribute):
             assert getattr(resumed, attribute).tobytes() == getattr(undisturbed, attribute).tobytes()
