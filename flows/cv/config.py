@@ -12,6 +12,7 @@ from flows.config.cluster import ClusterConfig, NoCluster, refuse_report
 from flows.config.data import CacheMode, DataConfig
 from flows.config.loading import load_config
 from flows.config.model import ModelConfig, refuse_missing, refuse_nonlinear
+from flows.config.operating_point import OperatingPointConfig
 from flows.config.s3 import S3Config
 from flows.rows.base import Rows
 
@@ -107,6 +108,10 @@ class CvConfig(Strict):
         default="auto",
         description="`tasks`: each fold is one task with a copy of its rows. `masks`: the rows stay in their blocks, and all "
         "workers work on one fold after the other. `auto`: by the size of the data. All give the same numbers",
+    )
+    operating_point: OperatingPointConfig | None = Field(
+        default=None,
+        description="Sets the threshold of the last fit; by default the G-mean of the training rows is largest",
     )
     cluster: ClusterConfig = Field(default_factory=NoCluster, description="Where it runs")
     blocks: int | None = Field(

@@ -14,31 +14,8 @@ from flows.config.cluster import FitClusterConfig, ThreadsHere, refuse_report
 from flows.config.data import CacheMode, DataConfig
 from flows.config.loading import load_config
 from flows.config.model import ModelConfig, refuse_missing, refuse_nonlinear
+from flows.config.operating_point import OperatingPointConfig
 from flows.config.s3 import S3Config
-
-
-class OperatingPointConfig(Strict):
-    """What the threshold is to meet on the training rows; give one."""
-
-    fpr: float | None = Field(default=None, ge=0, le=1, description="At most this share of the negatives is flagged")
-    alerts: float | None = Field(default=None, ge=0, le=1, description="At most this share of all rows is flagged")
-    precision: float | None = Field(
-        default=None, gt=0, le=1, description="At least this share of the flagged rows is positive"
-    )
-    recall: float | None = Field(
-        default=None, gt=0, le=1, description="At least this share of the positives is flagged"
-    )
-
-    @model_validator(mode="after")
-    def _one(self) -> "OperatingPointConfig":
-        if len(self.wanted) != 1:
-            raise InputError("operating_point: give one of fpr, alerts, precision and recall")
-        return self
-
-    @property
-    def wanted(self) -> dict[str, float]:
-        """What is given, by its name."""
-        return self.model_dump(exclude_none=True)
 
 
 class TrainConfig(Strict):

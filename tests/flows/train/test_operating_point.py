@@ -111,8 +111,13 @@ def test_set_threshold_keeps_ranking_and_probabilities(model: Any) -> None:
 def test_search_chooses_by_the_top(tmp_path: Path, metric: str) -> None:
     settings = [
         "cluster=none", "folds.repeats=1", "folds.number=2", "nested=2", "rule=one-se", "model.tol=0.05", "grid.lam=[1.0, 0.01]",
-        f"metric={metric}", "max_fpr=0.05",
+        f"metric={metric}", "max_fpr=0.05", "operating_point.recall=0.9",
     ]  # fmt: skip
     result = cross_validate(load_cv("digits", settings, str(tmp_path)), LineObserver(lambda text: None))
     assert result["metric"] == f"{metric}@0.05"
     assert all(0.0 < value <= 1.0 for row in result["table"] for value in row["folds"])
+    point = result["refit"]["operating_point"]
+    assert point["wanted"] == {"recall": 0.9}
+    X, y = load_digits(return_X_y=True)
+    flagged = load_model(f"{result['run']}/model").predict(X) == 1
+    assert 0.8 < flagged[y == 8].mean() < 1.0

@@ -1,0 +1,30 @@
+"""The operating point: what the threshold of predictions is to meet."""
+
+from pydantic import Field, model_validator
+
+from aucdist.errors import InputError
+from flows.config.base import Strict
+
+
+class OperatingPointConfig(Strict):
+    """What the threshold is to meet on the training rows; give one."""
+
+    fpr: float | None = Field(default=None, ge=0, le=1, description="At most this share of the negatives is flagged")
+    alerts: float | None = Field(default=None, ge=0, le=1, description="At most this share of all rows is flagged")
+    precision: float | None = Field(
+        default=None, gt=0, le=1, description="At least this share of the flagged rows is positive"
+    )
+    recall: float | None = Field(
+        default=None, gt=0, le=1, description="At least this share of the positives is flagged"
+    )
+
+    @model_validator(mode="after")
+    def _one(self) -> "OperatingPointConfig":
+        if len(self.wanted) != 1:
+            raise InputError("operating_point: give one of fpr, alerts, precision and recall")
+        return self
+
+    @property
+    def wanted(self) -> dict[str, float]:
+        """What is given, by its name."""
+        return self.model_dump(exclude_none=True)
