@@ -111,8 +111,11 @@ def _dense_axpys(rows, which, coefs, n, out):
 
 
 def _csr_axpys(rows, which, coefs, n, out):
+    values, indices, offsets = rows.values, rows.indices, rows.offsets
     for k in range(n):
-        _csr_axpy(rows, np.int64(which[k]), coefs[k], out)
+        i, a = which[k], coefs[k]
+        for s in range(np.uint64(offsets[i]), np.uint64(offsets[i + np.uint64(1)])):
+            out[np.uint32(indices[s])] += a * values[s]
 
 
 def row_dot(rows, i, w):
