@@ -1,8 +1,8 @@
 """Parse the cells of delimited text: numbers into a matrix, texts into their positions in the data."""
 
 import numpy as np
-from numba import njit
 
+from aucdist.kernels.compiling import kernel
 from aucdist.kernels.decimals import FINE, HARD, INLINED, NO_NUMBER, UNCOUNTED, byte_at, number_at
 
 SOUND, OTHER_LENGTH, BAD_NUMBER, OPEN_QUOTE, STRAY = 0, 1, 2, 3, 4
@@ -13,7 +13,7 @@ NEW_LINE, SPACE, QUOTE = 10, 32, 34
 MORE, END, NEITHER = 0, 1, 2
 
 
-@njit(**UNCOUNTED)
+@kernel(**UNCOUNTED)
 def parse_cells(data, separator, slots, most, keep_missing, numbers, spans, hard):
     """Read the cells of a table.
 
@@ -81,7 +81,7 @@ def parse_cells(data, separator, slots, most, keep_missing, numbers, spans, hard
     return row, n_hard, SOUND, i, i, 0
 
 
-@njit(**UNCOUNTED)
+@kernel(**UNCOUNTED)
 def _count_cells(data, i, separator, end):
     """Return the number of cells from here to the end of the row."""
     n = 0
@@ -91,7 +91,7 @@ def _count_cells(data, i, separator, end):
     return n
 
 
-@njit(**UNCOUNTED)
+@kernel(**UNCOUNTED)
 def find_texts(data, separator, keep_missing, is_text):
     """Set ``is_text[j]`` for each column with a cell that is not a number; stop at the first row of another length."""
     i = 0
@@ -113,7 +113,7 @@ def find_texts(data, separator, keep_missing, is_text):
             return
 
 
-@njit(**INLINED)
+@kernel(**INLINED)
 def _number_cell(data, start, separator, most, keep_missing):
     """Return a number, its stop, the start of the next cell, whether the row goes on, and the kind of the number.
 
@@ -140,7 +140,7 @@ def _number_cell(data, start, separator, most, keep_missing):
     return 0.0, stop, start, NEITHER, NO_NUMBER
 
 
-@njit(**UNCOUNTED)
+@kernel(**UNCOUNTED)
 def _text_cell(data, start, separator):
     """Return the stop of a cell, the start of the next cell, and whether the row goes on.
 
@@ -167,7 +167,7 @@ def _text_cell(data, start, separator):
     return stop, after, end
 
 
-@njit(**INLINED)
+@kernel(**INLINED)
 def _after_cell(data, i, separator):
     """Return the position after the end of a cell, and whether its row goes on."""
     if byte_at(data, i) == separator:
@@ -181,12 +181,12 @@ def _after_cell(data, i, separator):
     return stop, MORE if separator == BLANKS and stop > i else NEITHER
 
 
-@njit(**INLINED)
+@kernel(**INLINED)
 def _is_blank(c, separator):
     return c <= SPACE and (c == SPACE or 9 <= c <= 13) and c != NEW_LINE and c != separator
 
 
-@njit(**INLINED)
+@kernel(**INLINED)
 def _after_blanks(data, i, separator):
     """Return the next position that is not blank; line breaks and separators are not blank."""
     c = byte_at(data, i)
@@ -196,7 +196,7 @@ def _after_blanks(data, i, separator):
     return i
 
 
-@njit(**UNCOUNTED)
+@kernel(**UNCOUNTED)
 def _is_missing(data, start, stop):
     """Return whether a cell is empty, or ?, na, nan, null or <null> in upper or lower case."""
     if stop - start >= 2 and byte_at(data, start) == QUOTE:
@@ -210,7 +210,7 @@ def _is_missing(data, start, stop):
     return (is_na and (n == 2 or byte_at(data, start + 2) | SPACE == 110)) or (n == 4 and _is_null(data, start))
 
 
-@njit(**UNCOUNTED)
+@kernel(**UNCOUNTED)
 def _is_null(data, i):
     is_nu = byte_at(data, i) | SPACE == 110 and byte_at(data, i + 1) | SPACE == 117
     return is_nu and byte_at(data, i + 2) | SPACE == 108 and byte_at(data, i + 3) | SPACE == 108

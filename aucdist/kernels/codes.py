@@ -9,8 +9,10 @@ or add to a table that A' is applied to afterwards, and n_features numbers a row
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import register_jitable
+
+from aucdist.kernels.compiling import kernel
 
 
 class CodeBasis(NamedTuple):
@@ -64,7 +66,7 @@ def _is_bins(rows) -> bool:
 # ---- tables -----------------------------------------------------------------------------------------------------------
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def expand(basis, w):
     """Return the table ``A w``, float64 of shape (n_cells,)."""
     n_cells = basis.offsets.shape[0] - 1
@@ -85,7 +87,7 @@ def expand(basis, w):
     return table
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def fold(basis, table, out):
     """Add ``A' table`` to out, float64 of shape (n_features,); the table is used up."""
     for j in range(basis.widths.shape[0]):
@@ -120,21 +122,21 @@ def _sum_of_cells(row, starts, table):
 
 
 @register_jitable(inline="always")
-def code_dot(rows, i, table):
-    """Return the sum of the table over the cells of row i."""
-    return _sum_of_cells(rows.codes[i], rows.basis.starts, table)
+def code_dot(rows, i, w):
+    """Return the sum of the table w over the cells of row i."""
+    return _sum_of_cells(rows.codes[i], rows.basis.starts, w)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def project_codes(codes, starts, table, out):
     """Write the sum of the table over each row's cells into out, float64 of shape (n_samples,)."""
     for i in range(out.shape[0]):
         out[i] = _sum_of_cells(codes[i], starts, table)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def add_codes(codes, starts, which, coefs, n, table):
-    """Add ``coefs[k]`` to the cells of row ``which[k]``, k = 0..n-1."""
+    """Add ``coefs[k]`` to the cells of row ``which[k]``, uint64, k = 0..n-1."""
     m, whole = np.uint64(codes.shape[1]), n - n % 2
     for k in range(0, whole, 2):
         a, b, row, other = coefs[k], coefs[k + 1], codes[which[k]], codes[which[k + 1]]
@@ -148,7 +150,7 @@ def add_codes(codes, starts, which, coefs, n, table):
             table[np.uint64(starts[j]) + np.uint64(row[j])] += a
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def code_moments(rows, coefs, out):
     """Add the sum of ``coefs[i] c_i c_i'`` to the lower triangle of out, where c_i has a 1 for each cell of row i.
 
@@ -171,7 +173,7 @@ def code_moments(rows, coefs, out):
 # ---- codes of values --------------------------------------------------------------------------------------------------
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def encode_column(values, edges, first, out):
     """Write the code of each value: `first` plus the number of edges below it, and 0 where it is missing.
 
@@ -197,7 +199,7 @@ def encode_column(values, edges, first, out):
         out[i] = first + low
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def pair_histograms(codes, which, coefs, shape, sums):
     """Add coefficients to the cells of all pairs of columns.
 

@@ -1,10 +1,11 @@
 """The least and the greatest value of each column."""
 
 import numpy as np
-from numba import njit
+
+from aucdist.kernels.compiling import kernel
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def dense_ranges(values, there, low, high):
     """Lower `low` and raise `high` to the values of the rows that are there; a value that is not a number is passed over.
 
@@ -24,7 +25,7 @@ def dense_ranges(values, there, low, high):
                 high[j] = x if x > high[j] else high[j]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def csr_ranges(values, indices, offsets, there, low, high, stored):
     """Do the same for the values that sparse rows store, count them by column, and return the most that a row has.
 

@@ -5,9 +5,9 @@ length of the row, `UPPER`, the upper end of its dual variable, `DUAL`, the vari
 """
 
 import numpy as np
-from numba import njit
 from numba.extending import overload, register_jitable
 
+from aucdist.kernels.compiling import kernel
 from aucdist.kernels.pair_rows import prefetch, prefetch_row
 from aucdist.kernels.random import below, u64
 from aucdist.kernels.rows import SUM_IN_ANY_ORDER, CsrRows, _is_csr, row_axpy, row_dot
@@ -41,14 +41,14 @@ def _row_square_by_type(rows, i):
     return lambda rows, i: _sum_of_squares(rows.values[i])
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def square_rows(rows, out):
     """Write the rows' squared lengths into out, float64 of shape (n_samples,) with any stride."""
     for i in range(out.shape[0]):
         out[i] = row_square(rows, i)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def find_slopes(rows, table, one, w, slopes):
     """Write ``label * (w.x + one * w[-1]) - 1`` of each row into slopes; return the sum of ``UPPER * max(-slope, 0)``.
 
@@ -61,7 +61,7 @@ def find_slopes(rows, table, one, w, slopes):
     return loss
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def dual_sweeps(rows, table, order, n_active, seed, n_steps, cyclic, one, sigma, high, low, w):
     """Sweep over the active rows until at least `n_steps` steps have been taken, or a sweep changes nothing.
 

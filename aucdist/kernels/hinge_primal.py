@@ -1,9 +1,9 @@
 """Steps of the primal solvers of the hinge: coordinate steps, single-row steps, and projection on the L1 ball."""
 
 import numpy as np
-from numba import njit
 from numba.extending import overload, register_jitable
 
+from aucdist.kernels.compiling import kernel
 from aucdist.kernels.pair_rows import prefetch_row
 from aucdist.kernels.random import below, u64
 from aucdist.kernels.rows import SUM_IN_ANY_ORDER, CsrRows, _is_csr, row_axpy, row_dot
@@ -51,7 +51,7 @@ def _active_sum_by_type(columns, j, shares, margins):
     return lambda columns, j, shares, margins: _dense_active(columns, j, shares, margins)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def soften(value, width):
     """Return the value after soft thresholding: moved towards 0 by the width, but not beyond 0."""
     if value > width:
@@ -59,7 +59,7 @@ def soften(value, width):
     return value + width if value < -width else 0.0
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def column_steps(columns, labels, shares, seed, lasso, lam, eta, eta_free, margins, w):
     """Take n_weights steps of non-smooth stochastic coordinate descent, each along a column drawn uniformly.
 
@@ -107,7 +107,7 @@ def column_steps(columns, labels, shares, seed, lasso, lam, eta, eta_free, margi
 # ---- along rows -------------------------------------------------------------------------------------------------------
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def pegasos_steps(rows, y, factors, squares, seed, n_steps, lam, time, free, radius, w):
     """Take Pegasos steps, each along a row drawn uniformly.
 
@@ -167,7 +167,7 @@ def pegasos_steps(rows, y, factors, squares, seed, n_steps, lam, time, free, rad
 # ---- onto the L1 ball -------------------------------------------------------------------------------------------------
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def ball_width(sizes, radius, seed):
     """Return the threshold for which the soft-thresholded weights have an L1 norm equal to the radius.
 

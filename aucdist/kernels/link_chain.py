@@ -3,14 +3,14 @@
 import math
 
 import numpy as np
-from numba import njit
 
+from aucdist.kernels.compiling import kernel
 from aucdist.kernels.link_functions import gev_likelihood, shape_terms
 from aucdist.kernels.random import u64, uniform01
 from aucdist.kernels.rows import row_dot
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def log_likelihood(rows, y, weight, w, bias, xi):
     """Return the log-likelihood of all rows; minus infinity if a label has probability 0."""
     total = 0.0
@@ -23,7 +23,7 @@ def log_likelihood(rows, y, weight, w, bias, xi):
     return total
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def standard_normals(state, out):
     """Write independent standard normal numbers by the Box-Muller transform, and return the next state of the generator."""
     for k in range(0, out.shape[0], 2):
@@ -36,7 +36,7 @@ def standard_normals(state, out):
     return state
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def metropolis(
     rows, y, weight, means, precision, factor, least_xi, most_xi, seed, n_skipped, position, total, shapes, levels
 ):
@@ -94,7 +94,7 @@ def metropolis(
     return n_accepted
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def information_rows(rows, y, weight, w, bias, xi, of_score, of_shape):
     """Write two factors for each row; their products are the row's expected information on score and shape."""
     for i in range(y.shape[0]):

@@ -1,20 +1,19 @@
 """Passes over rows for link functions: value and gradient in one pass, curvatures, second moments, slopes along a move."""
 
 import numpy as np
-from numba import njit
 
+from aucdist.kernels.compiling import kernel
 from aucdist.kernels.link_functions import curvature, loss_and_slope, probability, shape_terms, slope_of
-from aucdist.kernels.rows import accumulate_sums, add_sums, sums_for, table_axpys, table_dot, table_of
+from aucdist.kernels.rows import add_sums, sums_for, table_axpys, table_dot, table_of
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def probabilities(terms, scores, above, below):
     """Write the probability at each score, and its complement."""
     for i in range(scores.shape[0]):
         above[i], below[i] = probability(terms, scores[i])
 
 
-@njit(nogil=True, cache=True)
 def evaluate_rows(rows, y, weight, w, bias, terms, picked, coefs, gradients, sums):
     """Sum losses and gradients of all rows, separately for each class, in one pass over the rows.
 
@@ -27,7 +26,7 @@ def evaluate_rows(rows, y, weight, w, bias, terms, picked, coefs, gradients, sum
     w : ndarray of shape (n_features,), float64
     bias : float
     terms : Terms
-    picked : ndarray of shape (2, n_at_a_time), int64
+    picked : ndarray of shape (2, n_at_a_time), uint64
         Workspace. So many rows are scored at a time, and then added while they are still in the cache.
     coefs : ndarray of shape (2, n_at_a_time), float64
         Workspace.
@@ -36,9 +35,17 @@ def evaluate_rows(rows, y, weight, w, bias, terms, picked, coefs, gradients, sum
     sums : ndarray of shape (2, 3), float64
         For each class the sums of losses, slopes, and slopes times scores are added to it.
     """
-    n, step, table, totals = y.shape[0], picked.shape[1], table_of(rows, w), sums_for(rows, gradients)
+    totals = sums_for(rows, gradients)
+    _evaluate_rows(rows, y, weight, table_of(rows, w), bias, terms, picked, coefs, np.zeros(2, np.int64), totals, sums)
+    for c in range(2):
+        add_sums(rows, totals[c], gradients[c])
+
+
+@kernel
+def _evaluate_rows(rows, y, weight, table, bias, terms, picked, coefs, n_held, totals, sums):
+    n, step = y.shape[0], picked.shape[1]
     for first in range(0, n, step):
-        n_held = [0, 0]
+        n_held[0], n_held[1] = 0, 0
         for i in range(first, min(first + step, n)):
             if weight[i] == 0.0:
                 continue
@@ -50,22 +57,23 @@ def evaluate_rows(rows, y, weight, w, bias, terms, picked, coefs, gradients, sum
             sums[c, 2] += weight[i] * slope * score
             picked[c, n_held[c]] = i
             coefs[c, n_held[c]] = weight[i] * slope
-            n_held[c] += 1
+            n_held[c] += coefs[c, n_held[c]] != 0.0
         for c in range(2):
-            accumulate_sums(rows, picked[c, : n_held[c]], coefs[c, : n_held[c]], totals[c])
-    for c in range(2):
-        add_sums(rows, totals[c], gradients[c])
+            table_axpys(rows, picked[c], coefs[c], n_held[c], totals[c])
 
 
-@njit(nogil=True, cache=True)
 def curvatures(rows, y, weight, w, bias, terms, out):
     """Write each row's weight times the curvature of its loss into out, float64 of shape (n_rows,)."""
-    table = table_of(rows, w)
+    _curvatures(rows, y, weight, table_of(rows, w), bias, terms, out)
+
+
+@kernel
+def _curvatures(rows, y, weight, table, bias, terms, out):
     for i in range(out.shape[0]):
         out[i] = weight[i] * curvature(terms, table_dot(rows, i, table) + bias, y[i] > 0)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def sparse_moments(rows, coefs, out):
     """Add the sum of ``coefs[i] x_i x_i'`` over CSR rows to the lower triangle of out."""
     for i in range(coefs.shape[0]):
@@ -77,7 +85,7 @@ def sparse_moments(rows, coefs, out):
                 row[rows.indices[k]] += a * rows.values[k]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def slopes_along_move(scores, moves, y, weight, terms, steps, out):
     """Add the derivative of the loss along a move, at several steps, to out, float64 of shape (n_steps,)."""
     for i in range(scores.shape[0]):
@@ -86,7 +94,6 @@ def slopes_along_move(scores, moves, y, weight, terms, steps, out):
                 out[k] += weight[i] * moves[i] * slope_of(terms, scores[i] + steps[k] * moves[i], y[i] > 0)
 
 
-@njit(nogil=True, cache=True)
 def shape_rows(rows, y, weight, w, bias, xi, mixed):
     """Sum the derivatives of minus the log-likelihood by the shape over the rows.
 
@@ -101,18 +108,23 @@ def shape_rows(rows, y, weight, w, bias, xi, mixed):
     slope, information : float
         The derivative of minus the log-likelihood by xi, and its expected second derivative.
     """
-    slope, information, last = 0.0, 0.0, mixed.shape[0] - 1
-    table, sums = table_of(rows, w), sums_for(rows, mixed[:last])
-    one_row, one_value = np.empty(1, np.int64), np.empty(1)
+    of_weights = mixed[:-1]
+    table, sums, found = table_of(rows, w), sums_for(rows, of_weights), np.zeros(3)
+    _shape_rows(rows, y, weight, table, bias, xi, np.empty(1, np.uint64), np.empty(1), sums, found)
+    add_sums(rows, sums, of_weights)
+    mixed[-1] += found[2]
+    return float(found[0]), float(found[1])
+
+
+@kernel
+def _shape_rows(rows, y, weight, table, bias, xi, one_row, one_value, sums, found):
     for i in range(y.shape[0]):
         if weight[i] == 0.0:
             continue
         score = table_dot(rows, i, table) + bias
         first, second, both = shape_terms(xi, score, y[i] > 0)
-        slope += weight[i] * first
-        information += weight[i] * second
-        mixed[last] += weight[i] * both
+        found[0] += weight[i] * first
+        found[1] += weight[i] * second
+        found[2] += weight[i] * both
         one_row[0], one_value[0] = i, weight[i] * both
         table_axpys(rows, one_row, one_value, 1, sums)
-    add_sums(rows, sums, mixed[:last])
-    return slope, information

@@ -1,12 +1,11 @@
 """Variance-reduced gradient steps on the margin-mean objective, at the cost of one inner product each."""
 
-from numba import njit
-
+from aucdist.kernels.compiling import kernel
 from aucdist.kernels.random import below, u64
 from aucdist.kernels.rows import row_axpy, row_dot
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def draw_integers(seed, n, out):
     """Write independent uniform integers from 0, ..., n - 1 into out, int64 of shape (n_steps,)."""
     state = u64(seed)
@@ -14,7 +13,7 @@ def draw_integers(seed, n, out):
         state, out[k] = below(state, n)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def svrg_steps(rows, places, drawn, own, scores, along, y, weight, lam2, before, done, z):
     """Take variance-reduced steps of length 1 / (k + 1), k = before + 1, before + 2, ..., from the weights w to::
 

@@ -26,13 +26,13 @@ Both return the number of rows read, and the sum of the step lengths.
 """
 
 import numpy as np
-from numba import njit
 
+from aucdist.kernels.compiling import kernel
 from aucdist.kernels.random import below
 from aucdist.kernels.rows import row_axpy, row_dot
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def add_to_reservoir(t, own, held, filled, seen, draws):
     """Add row t to the buffer of its class by reservoir sampling, so that all rows so far are equally likely to be in it."""
     capacity = held.shape[1]
@@ -46,7 +46,7 @@ def add_to_reservoir(t, own, held, filled, seen, draws):
         held[own, place] = t
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def learn_in_turn(rows, y, weights, first, w, held, filled, seen, draws, bound):
     """Take one passive-aggressive step for each pair of a new row and a buffered row of the other class, one after the other."""
     n = y.shape[0]
@@ -79,7 +79,7 @@ def learn_in_turn(rows, y, weights, first, w, held, filled, seen, draws, bound):
     return read, steps
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def learn_at_once(rows, y, weights, first, w, held, filled, seen, draws, bound):
     """Take one gradient step for all pairs of a new row and the buffered rows of the other class together."""
     active = np.empty(held.shape[1])

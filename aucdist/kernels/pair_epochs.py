@@ -9,8 +9,8 @@ pair p is in the first slot from ``mix(p)`` on, cyclically, that has p or is fre
 """
 
 import numpy as np
-from numba import njit
 
+from aucdist.kernels.compiling import kernel
 from aucdist.kernels.pair_rows import pair_axpy, pair_dot, pair_square, prefetch, prefetch_row
 from aucdist.kernels.random import ORDER_SIZE, below, i64, mix, new_order, permuted, stream, u64
 
@@ -21,14 +21,14 @@ AHEAD = 8
 """Rows are fetched this many steps early."""
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def fill_positions(majority_rows, drawn):
     """Write ``majority_rows[j]`` of each pair; a loop of its own, so short that the processor waits for many rows at once."""
     for t in range(drawn.shape[0]):
         drawn[t, 2] = majority_rows[drawn[t, 1]]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def draw_any(key, first, n_minority, majority_rows, drawn):
     """Draw pairs independently of each other, each of all pairs equally likely.
 
@@ -49,7 +49,7 @@ def draw_any(key, first, n_minority, majority_rows, drawn):
     fill_positions(majority_rows, drawn)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def draw_in_order(key, first, n_minority, majority_rows, drawn):
     """Draw all pairs in a random order, then all in another order, and so on; parameters as in `draw_any`."""
     n_pairs = n_minority * majority_rows.shape[0]
@@ -67,13 +67,13 @@ def draw_in_order(key, first, n_minority, majority_rows, drawn):
     fill_positions(majority_rows, drawn)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def first_slot(table, pair):
     """Return the slot where the search for a pair starts."""
     return i64(mix(pair) & u64(table.shape[0] - 1))
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def find_slot(table, pair):
     """Return the slot that has the pair, or else the free slot where it belongs."""
     slot, last = first_slot(table, pair), table.shape[0] - 1
@@ -82,7 +82,7 @@ def find_slot(table, pair):
     return slot
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def add_entries(source, factor, table, used):
     """Add factor times every dual variable of one table, or of a plain list of entries, to another table.
 
@@ -110,7 +110,7 @@ def add_entries(source, factor, table, used):
     return used
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def dual_steps(rows, drawn, start, first, scale, sigma, table, used, room, w, weight, behind):
     """Take steps of AUC-SDCD: each maximises the dual over one pair's variable, from 0 to 1, and updates w.
 
@@ -172,7 +172,7 @@ def dual_steps(rows, drawn, start, first, scale, sigma, table, used, room, w, we
     return t, used, behind_dual
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def best_dual(old, slope, square):
     """Return the value from 0 to 1 nearest to ``old + slope / square``; equal rows (a square of 0) have slope > 0 and get 1."""
     if square == 0.0:
@@ -180,7 +180,7 @@ def best_dual(old, slope, square):
     return min(max(old + slope / square, 0.0), 1.0)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def gradient_steps(rows, drawn, lam, sigma, time, total):
     """Take steps of AUC-MSGD.
 

@@ -13,13 +13,14 @@ score. ``table``, ``low`` and ``scale`` come from `guide`, and shorten the searc
 """
 
 import numpy as np
-from numba import njit
+
+from aucdist.kernels.compiling import kernel
 
 FEW = 4
 """The number of anchors that the end of a search compares at once."""
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def guide(anchors, table):
     """Divide the range of the anchors into equal cells and write where each begins, so that a search starts next to its end.
 
@@ -47,7 +48,7 @@ def guide(anchors, table):
     return low, scale
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def n_active(anchors, table, low, scale, score):
     """Return how many of the sorted anchors satisfy ``anchor - score < 1``."""
     cell = 0
@@ -78,7 +79,7 @@ def n_active(anchors, table, low, scale, score):
     return left
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def hinge_sum(scores, weights, anchors, table, low, scale, weight_below, score_below):
     """Return the weighted sum of the hinges of all pairs of these rows (float64 scores and weights) and the anchors."""
     total = 0.0
@@ -89,7 +90,7 @@ def hinge_sum(scores, weights, anchors, table, low, scale, weight_below, score_b
     return total
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def cut(scores, weights, anchors, table, low, scale, weight_below, score_below, coefs, histogram):
     """Return the weight of the active pairs of these rows with the anchors, and the weighted sum of their hinges.
 
@@ -119,7 +120,7 @@ def cut(scores, weights, anchors, table, low, scale, weight_below, score_below, 
     return active, hinge
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def slopes_along(start, end, weights, steps, stride, anchors, table, low, scale, weight_below, change_below, slopes):
     """Add the derivative of the hinge sum with respect to the step, at several steps between two score vectors.
 
@@ -142,10 +143,12 @@ def slopes_along(start, end, weights, steps, stride, anchors, table, low, scale,
         Added to.
     """
     n_steps = steps.shape[0]
-    lowest = anchors[:, 0].min()
+    lowest = anchors[0, 0]
+    for k in range(1, n_steps):
+        lowest = anchors[k, 0] if anchors[k, 0] < lowest else lowest
     for o in range(0, start.shape[0], stride):
         change = end[o] - start[o]
-        highest = start[o] + max(steps[0] * change, steps[n_steps - 1] * change)
+        highest = start[o] + steps[n_steps - 1 if change > 0.0 else 0] * change
         # Most rows of a good model are active with no anchor at any of the steps.
         if lowest - highest < 1.0:
             for k in range(n_steps):

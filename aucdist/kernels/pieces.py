@@ -1,11 +1,10 @@
 """Copy pieces of text out of bytes."""
 
-from numba import njit
-
+from aucdist.kernels.compiling import kernel
 from aucdist.kernels.decimals import UNCOUNTED
 
 
-@njit(**UNCOUNTED)
+@kernel(**UNCOUNTED)
 def gather(data, spans, offsets, out):
     """Copy pieces of the data into one contiguous array.
 

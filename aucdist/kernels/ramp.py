@@ -8,12 +8,11 @@ moves a pair.
 A pair's ramp is exact to about the machine epsilon times the largest squared score.
 """
 
-from numba import njit
-
+from aucdist.kernels.compiling import kernel
 from aucdist.kernels.pairs import n_active
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def ramp_sum(scores, weights, anchors, table, low, scale, weight_below, score_below, square_below, coefs, sums):
     """Return the weighted sum of the ramps of all pairs of these rows with the anchors, and write its derivative for every row.
 
@@ -69,7 +68,7 @@ def ramp_sum(scores, weights, anchors, table, low, scale, weight_below, score_be
     return total
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def anchor_slopes(sums, anchors, weights, order, coefs):
     """Write the derivative of the weighted sum of the ramps with respect to each anchor's score.
 

@@ -21,8 +21,9 @@ returned to kernels are signed.
 """
 
 import numpy as np
-from numba import njit
 from numba.extending import overload
+
+from aucdist.kernels.compiling import kernel
 
 GOLDEN = 0x9E3779B97F4A7C15
 HALF = 32
@@ -51,7 +52,7 @@ def _i64_compiled(value):
     return lambda value: np.int64(value)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def mix(value):
     """Return 64 pseudorandom bits from a u64, by a bijection."""
     value = u64(value)
@@ -60,26 +61,26 @@ def mix(value):
     return value ^ (value >> u64(31))
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def next_state(state):
     """Return the next state; ``mix(next_state(state))`` are the next 64 bits of the generator."""
     return u64(u64(state) + u64(GOLDEN))
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def stream(seed, t):
     """Return the state of step t, which depends on the seed and t only."""
     return mix(u64(seed) + u64(u64(t) * u64(GOLDEN)))
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def uniform01(state):
     """Return the next state and a uniform float64 in [0, 1), a multiple of 2**-53."""
     state = next_state(state)
     return state, i64(mix(state) >> u64(11)) * 2.0**-53
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def fill_normal(seed, out):
     """Fill out, float64 of shape (n,), with independent standard normal numbers by the Box-Muller transform."""
     state = u64(seed)
@@ -93,7 +94,7 @@ def fill_normal(seed, out):
             out[k + 1] = length * np.sin(2.0 * np.pi * v)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def high_product(a, b):
     """Return the upper 64 bits of the 128-bit product of a and b, both u64."""
     a, b = u64(a), u64(b)
@@ -104,7 +105,7 @@ def high_product(a, b):
     return u64(a_high * b_high + (middle >> u64(HALF)) + (other >> u64(HALF)))
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def below(state, n):
     """Return the next state and an integer from 0, ..., n - 1, exactly uniform.
 
@@ -126,7 +127,7 @@ def below(state, n):
     return state, i64(high_product(bits, n))
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def new_order(key, n, order):
     """Prepare the random permutation of 0, ..., n - 1 that belongs to the key, for `permuted`.
 
@@ -150,7 +151,7 @@ def new_order(key, n, order):
         order[r] = mix(state)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def permuted(order, t, n):
     """Return element t of a random permutation.
 

@@ -12,10 +12,11 @@ sums are the tables, at no cost.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import overload, register_jitable
 
 from aucdist.kernels.codes import BinRows, _is_bins, add_codes, code_dot, expand, fold, project_codes
+from aucdist.kernels.compiling import kernel
 
 # Sums may be reordered (that is what lets them run as SIMD), but inf and nan keep their meaning: nnan and ninf stay out.
 SUM_IN_ANY_ORDER = {"reassoc", "contract", "nsz"}
@@ -92,31 +93,29 @@ def _csr_axpy(rows, i, a, out):
         out[np.uint32(rows.indices[k])] += a * rows.values[k]
 
 
-# Eight rows at a time: the sum is then read and written once for all of them.
-@register_jitable(fastmath=SUM_IN_ANY_ORDER)
+# Eight rows at a time: the sum is then read and written once for all of them. Positions are unsigned, as in `_csr_dot`.
 def _dense_axpys(rows, which, coefs, n, out):
-    x, whole = rows.values, n - n % 8
+    x, whole, width = rows.values, n - n % 8, np.uint64(out.shape[0])
     for k in range(0, whole, 8):
-        i0, i1, i2, i3 = np.uint64(which[k]), np.uint64(which[k + 1]), np.uint64(which[k + 2]), np.uint64(which[k + 3])
-        i4, i5, i6, i7 = (
-            np.uint64(which[k + 4]),
-            np.uint64(which[k + 5]),
-            np.uint64(which[k + 6]),
-            np.uint64(which[k + 7]),
-        )
+        i0, i1, i2, i3 = which[k], which[k + 1], which[k + 2], which[k + 3]
+        i4, i5, i6, i7 = which[k + 4], which[k + 5], which[k + 6], which[k + 7]
         a0, a1, a2, a3 = coefs[k], coefs[k + 1], coefs[k + 2], coefs[k + 3]
         a4, a5, a6, a7 = coefs[k + 4], coefs[k + 5], coefs[k + 6], coefs[k + 7]
-        for j in range(np.uint64(out.shape[0])):
+        for j in range(width):
             first = a0 * x[i0, j] + a1 * x[i1, j] + a2 * x[i2, j] + a3 * x[i3, j]
             out[j] += first + (a4 * x[i4, j] + a5 * x[i5, j] + a6 * x[i6, j] + a7 * x[i7, j])
     for k in range(whole, n):
-        _dense_axpy(rows, which[k], coefs[k], out)
+        i0, a0 = which[k], coefs[k]
+        for j in range(width):
+            out[j] += a0 * x[i0, j]
 
 
-@register_jitable
 def _csr_axpys(rows, which, coefs, n, out):
+    values, indices, offsets = rows.values, rows.indices, rows.offsets
     for k in range(n):
-        _csr_axpy(rows, which[k], coefs[k], out)
+        i, a = which[k], coefs[k]
+        for s in range(np.uint64(offsets[i]), np.uint64(offsets[i + np.uint64(1)])):
+            out[np.uint32(indices[s])] += a * values[s]
 
 
 def row_dot(rows, i, w):
@@ -133,7 +132,7 @@ def row_axpy(rows, i, a, out):
 
 
 def row_axpys(rows, which, coefs, n, out):
-    """Add the sum of ``coefs[k]`` times row ``which[k]``, k = 0..n-1, to the float64 vector out."""
+    """Add the sum of ``coefs[k]`` times row ``which[k]``, uint64, k = 0..n-1, to the float64 vector out."""
     if isinstance(rows, CsrRows):
         _csr_axpys(rows, which, coefs, n, out)
     else:
@@ -144,13 +143,20 @@ def _is_csr(rows) -> bool:
     return isinstance(rows, types.BaseNamedTuple) and rows.instance_class is CsrRows
 
 
+def _is_dense(rows) -> bool:
+    return isinstance(rows, types.BaseNamedTuple) and rows.instance_class is DenseRows
+
+
+# Overloads return the loops themselves: a function around them is compiled as well. Only what Numba inlines needs one: its
+# inliner warns of a loop that is the whole of what it puts in twice.
+@overload(row_dot, jit_options={"fastmath": SUM_IN_ANY_ORDER})
+def _row_dot_if_dense(rows, i, w):
+    return _dense_dot if _is_dense(rows) else None
+
+
 @overload(row_dot, inline="always")
-def _row_dot_by_type(rows, i, w):
-    if _is_bins(rows):
-        return None
-    if _is_csr(rows):
-        return lambda rows, i, w: _csr_dot(rows, i, w)
-    return lambda rows, i, w: _dense_dot(rows, i, w)
+def _row_dot_if_csr(rows, i, w):
+    return (lambda rows, i, w: _csr_dot(rows, i, w)) if _is_csr(rows) else None
 
 
 @overload(row_axpy, inline="always")
@@ -162,13 +168,14 @@ def _row_axpy_by_type(rows, i, a, out):
     return lambda rows, i, a, out: _dense_axpy(rows, i, a, out)
 
 
+@overload(row_axpys, jit_options={"fastmath": SUM_IN_ANY_ORDER})
+def _row_axpys_if_dense(rows, which, coefs, n, out):
+    return _dense_axpys if _is_dense(rows) else None
+
+
 @overload(row_axpys)
-def _row_axpys_by_type(rows, which, coefs, n, out):
-    if _is_bins(rows):
-        return None
-    if _is_csr(rows):
-        return lambda rows, which, coefs, n, out: _csr_axpys(rows, which, coefs, n, out)
-    return lambda rows, which, coefs, n, out: _dense_axpys(rows, which, coefs, n, out)
+def _row_axpys_if_csr(rows, which, coefs, n, out):
+    return _csr_axpys if _is_csr(rows) else None
 
 
 # ---- tables -----------------------------------------------------------------------------------------------------------
@@ -190,118 +197,93 @@ def add_sums(rows, sums, out):
         fold(rows.basis, sums, out)
 
 
-def table_dot(rows, i, table):
-    """Return the inner product of row i and the weights that the table was made of."""
-    return code_dot(rows, i, table) if isinstance(rows, BinRows) else row_dot(rows, i, table)
+def table_dot(rows, i, w):
+    """Return the inner product of row i and the weights that the table w was made of."""
+    return code_dot(rows, i, w) if isinstance(rows, BinRows) else row_dot(rows, i, w)
 
 
-def table_axpys(rows, which, coefs, n, sums):
-    """Add the sum of ``coefs[k]`` times row ``which[k]``, k = 0..n-1, to the table of `sums_for`."""
+def table_axpys(rows, which, coefs, n, out):
+    """Add the sum of ``coefs[k]`` times row ``which[k]``, uint64, k = 0..n-1, to the table `out` of `sums_for`."""
     if isinstance(rows, BinRows):
-        add_codes(rows.codes, rows.basis.starts, which, coefs, n, sums)
+        _code_axpys(rows, which, coefs, n, out)
     else:
-        row_axpys(rows, which, coefs, n, sums)
+        row_axpys(rows, which, coefs, n, out)
 
 
-def _project(rows, table, out):
-    if isinstance(rows, BinRows):
-        project_codes(rows.codes, rows.basis.starts, table, out)
-    else:
-        for i in range(out.shape[0]):
-            out[i] = row_dot(rows, i, table)
+def _code_axpys(rows, which, coefs, n, out):
+    add_codes(rows.codes, rows.basis.starts, which, coefs, n, out)
 
 
-@overload(table_of, inline="always")
-def _table_of_by_type(rows, w):
-    if _is_bins(rows):
-        return lambda rows, w: expand(rows.basis, w)
-    return lambda rows, w: w
-
-
-@overload(sums_for, inline="always")
-def _sums_for_by_type(rows, out):
-    if not _is_bins(rows):
-        return lambda rows, out: out
-    if out.ndim == 1:
-        return lambda rows, out: np.zeros(rows.basis.offsets.shape[0] - 1)
-    return lambda rows, out: np.zeros((out.shape[0], rows.basis.offsets.shape[0] - 1))
-
-
-@overload(add_sums)
-def _add_sums_by_type(rows, sums, out):
-    if _is_bins(rows):
-        return lambda rows, sums, out: fold(rows.basis, sums, out)
-    return lambda rows, sums, out: None
+@overload(table_dot, jit_options={"fastmath": SUM_IN_ANY_ORDER})
+def _table_dot_if_dense(rows, i, w):
+    return _dense_dot if _is_dense(rows) else None
 
 
 @overload(table_dot, inline="always")
-def _table_dot_by_type(rows, i, table):
+def _table_dot_otherwise(rows, i, w):
     if _is_bins(rows):
-        return lambda rows, i, table: code_dot(rows, i, table)
-    return lambda rows, i, table: row_dot(rows, i, table)
+        return lambda rows, i, w: code_dot(rows, i, w)
+    return (lambda rows, i, w: _csr_dot(rows, i, w)) if _is_csr(rows) else None
+
+
+@overload(table_axpys, jit_options={"fastmath": SUM_IN_ANY_ORDER})
+def _table_axpys_if_dense(rows, which, coefs, n, out):
+    return _dense_axpys if _is_dense(rows) else None
 
 
 @overload(table_axpys)
-def _table_axpys_by_type(rows, which, coefs, n, sums):
+def _table_axpys_otherwise(rows, which, coefs, n, out):
     if _is_bins(rows):
-        return lambda rows, which, coefs, n, sums: add_codes(rows.codes, rows.basis.starts, which, coefs, n, sums)
-    return lambda rows, which, coefs, n, sums: row_axpys(rows, which, coefs, n, sums)
-
-
-@overload(_project)
-def _project_by_type(rows, table, out):
-    if _is_bins(rows):
-        return lambda rows, table, out: project_codes(rows.codes, rows.basis.starts, table, out)
-
-    def by_row(rows, table, out):
-        for i in range(out.shape[0]):
-            out[i] = row_dot(rows, i, table)
-
-    return by_row
+        return _code_axpys
+    return _csr_axpys if _is_csr(rows) else None
 
 
 # ---- passes -----------------------------------------------------------------------------------------------------------
 
+# These prepare in Python what their kernels need: an allocation or a choice by type takes longer to compile than a loop.
 
-@njit(nogil=True, cache=True)
+
 def project(rows, w, out):
     """Write X w into out, float64 of shape (n_samples,)."""
-    _project(rows, table_of(rows, w), out)
+    if isinstance(rows, BinRows):
+        project_codes(rows.codes, rows.basis.starts, expand(rows.basis, w), out)
+    else:
+        _project(rows, w, out)
 
 
-@njit(nogil=True, cache=True)
+@kernel
+def _project(rows, w, out):
+    for i in range(out.shape[0]):
+        out[i] = row_dot(rows, i, w)
+
+
 def accumulate(rows, which, coefs, out):
     """Add the sum of ``coefs[k] * x[which[k]]`` to out, float64 of shape (n_features,); coefficients of 0 cost nothing."""
     sums = sums_for(rows, out)
-    accumulate_sums(rows, which, coefs, sums)
+    _accumulate(
+        rows, which, coefs[np.newaxis], len(which) + 1, np.empty(BATCH, np.uint64), np.empty(BATCH), sums[np.newaxis]
+    )
     add_sums(rows, sums, out)
 
 
-@njit(nogil=True, cache=True)
-def accumulate_sums(rows, which, coefs, sums):
-    """Add the sum of ``coefs[k] * x[which[k]]`` to a table of `sums_for`."""
-    _accumulate(rows, which, coefs, np.empty(BATCH, np.int64), np.empty(BATCH), sums)
-
-
-@njit(nogil=True, cache=True)
-def _accumulate(rows, which, coefs, chosen, values, sums):
-    held = 0
-    for k in range(which.shape[0]):
-        chosen[held], values[held] = which[k], coefs[k]
-        held += coefs[k] != 0.0  # without a branch, which a processor could not foresee
-        if held == BATCH:
-            table_axpys(rows, chosen, values, BATCH, sums)
-            held = 0
-    table_axpys(rows, chosen, values, held, sums)
-
-
-@njit(nogil=True, cache=True)
 def accumulate_each(rows, which, coefs, out):
     """Add the sum over k of ``coefs[g, k] * x[which[k]]`` to ``out[g]`` for every g; out is float64 of shape (g, n_features)."""
-    chosen, values, sums = np.empty(BATCH, np.int64), np.empty(BATCH), sums_for(rows, out)
-    for first in range(0, which.shape[0], BATCH):
-        last = min(first + BATCH, which.shape[0])
-        for g in range(out.shape[0]):
-            _accumulate(rows, which[first:last], coefs[g, first:last], chosen, values, sums[g])
-    for g in range(out.shape[0]):
+    sums, coefs = sums_for(rows, out), np.ascontiguousarray(coefs)
+    _accumulate(rows, which, coefs, BATCH, np.empty(BATCH, np.uint64), np.empty(BATCH), sums)
+    for g in range(len(out)):
         add_sums(rows, sums[g], out[g])
+
+
+@kernel
+def _accumulate(rows, which, coefs, span, chosen, values, sums):
+    """Add to every table the rows at `span` positions, before those at the next ones; `chosen` and `values` are workspace."""
+    for first in range(0, which.shape[0], span):
+        end = min(first + span, which.shape[0])
+        for g in range(sums.shape[0]):
+            held = 0
+            for k in range(first, end):
+                chosen[held], values[held] = which[k], coefs[g, k]
+                held += coefs[g, k] != 0.0  # without a branch, which a processor could not foresee
+                if held == BATCH or k == end - 1:
+                    table_axpys(rows, chosen, values, held, sums[g])
+                    held = 0

@@ -1,13 +1,17 @@
-"""A concave quadratic over a product of simplexes, by an active-set method."""
+"""A concave quadratic over a product of simplexes, by an active-set method.
+
+Numba's time to compile a kernel grows with the number of its statements, most of all with those on whole arrays: slices, sums
+and `np.linalg.solve` once made this the longest part of a first fit. So here are plain loops, and the arrays are made by Python.
+"""
 
 import numpy as np
-from numba import njit
+
+from aucdist.kernels.compiling import kernel
 
 RIDGE = 1e-12
 """Of the mean of the diagonal, added to it: points that nearly coincide make the system singular."""
 
 
-@njit(nogil=True, cache=True)
 def maximise(H, a, group, n_groups, b):
     """Maximise ``a'b - b'Hb / 2`` over b >= 0 with a sum of 1 in each group.
 
@@ -23,58 +27,107 @@ def maximise(H, a, group, n_groups, b):
     n_groups : int
     b : ndarray of shape (n,), float64
         A feasible start; overwritten by the outcome.
+
+    Raises
+    ------
+    ZeroDivisionError
+        If a system is singular.
     """
     n = len(a)
-    free, n_free = np.empty(n, dtype=np.int64), 0
-    trace = 0.0
-    for i in range(n):
-        trace += H[i, i]
-        if b[i] > 0:
-            free[n_free] = i
-            n_free += 1
+    trace = float(np.cumsum(H.diagonal())[-1])
     # This much is lost to rounding in H anyhow. H may be 0.
     ridge = RIDGE * (trace if trace > 0.0 else 1.0) / n
-    for _ in range(10 * n + 100):
-        solution = _stationary(H, a, group, free[:n_free], n_groups, ridge)
-        if (solution[:n_free] >= 0).all():
-            b[:] = 0.0
-            value = 0.0
-            for k in range(n_free):
-                b[free[k]] = solution[k]
-                value += a[free[k]] * solution[k]
-            entering, gain = _best_outside(H, a, group, free[:n_free], solution, b)
-            if not gain > 1e-10 * abs(value) / n_groups:
-                return
-            free[n_free] = entering
-            n_free += 1
-        else:
-            n_free = _step_to_edge(b, free, n_free, solution)
+    start, free = np.flatnonzero(b > 0.0), np.empty(n, dtype=np.int64)
+    free[: len(start)] = start
+    n_equations = n + n_groups
+    if not _maximise(
+        H, a, group, n_groups, ridge, b, free, len(start), np.empty((n_equations, n_equations)), np.empty(n_equations)
+    ):
+        raise ZeroDivisionError("singular system")
 
 
-@njit(nogil=True, cache=True)
-def _stationary(H, a, group, free, n_groups, ridge):
-    """Return the maximiser with only the free ones non-zero and no sign constraint, then the price of each group's sum."""
-    n = len(free)
-    system, right = np.zeros((n + n_groups, n + n_groups)), np.ones(n + n_groups)
-    for i in range(n):
-        for j in range(n):
-            system[i, j] = H[free[i], free[j]]
-        system[i, i] += ridge
-        system[i, n + group[free[i]]] = 1.0
-        system[n + group[free[i]], i] = 1.0
-        right[i] = a[free[i]]
-    _solve_in_place(system, right)
-    return right
+@kernel(_nrt=False, error_model="numpy")
+def _maximise(H, a, group, n_groups, ridge, b, free, n_free, A, x):
+    """Improve b until no entry that is 0 would gain by rising; return False where a system is singular.
 
-
-@njit(nogil=True, cache=True)
-def _solve_in_place(A, x):
-    """Solve ``A y = x`` by Gaussian elimination with row pivots; both are overwritten, x by the solution.
-
-    In plain loops: `np.linalg.solve` inside a kernel takes several seconds to compile, which is most of a first fit. The inner
-    loop runs along a row, so that it is vectorised.
+    Parameters
+    ----------
+    H, a, group, n_groups, b
+        As for `maximise`.
+    ridge : float
+        Added to the diagonal.
+    free : ndarray of shape (n,), int64
+        The entries of b above 0 come first, `n_free` of them; overwritten.
+    n_free : int
+    A : ndarray of shape (n + n_groups, n + n_groups), float64
+        Workspace.
+    x : ndarray of shape (n + n_groups,), float64
+        Workspace.
     """
-    n = len(x)
+    n = a.shape[0]
+    for _ in range(10 * n + 100):
+        # The maximiser with only the free entries non-zero and no sign constraint, then the price of each group's sum.
+        m = n_free + n_groups
+        for k in range(m):
+            x[k] = 1.0
+            for j in range(m):
+                A[k, j] = 0.0
+        for k in range(n_free):
+            i = free[k]
+            for j in range(n_free):
+                A[k, j] = H[i, free[j]]
+            A[k, k] += ridge
+            j = n_free + group[i]
+            A[k, j] = 1.0
+            A[j, k] = 1.0
+            x[k] = a[i]
+        if not _solve_in_place(A, x, m):
+            return False
+        inside, limit, first = True, np.inf, 0
+        for k in range(n_free):
+            if not x[k] >= 0.0:
+                inside, now = False, b[free[k]]
+                if now / (now - x[k]) < limit:
+                    limit, first = now / (now - x[k]), k
+        if (
+            not inside
+        ):  # Move b towards the solution until the first entry reaches 0, and keep those that are still free.
+            left = 0
+            for k in range(n_free):
+                i = free[k]
+                moved = 0.0 if k == first else max(b[i] + limit * (x[k] - b[i]), 0.0)
+                b[i] = moved
+                if moved > 0.0:
+                    free[left] = i
+                    left += 1
+            n_free = left
+            continue
+        value, gain = 0.0, -np.inf
+        for i in range(n):
+            b[i] = -1.0  # not free
+        for k in range(n_free):
+            b[free[k]] = x[k]
+            value += a[free[k]] * x[k]
+        for i in range(n):
+            if b[i] < 0.0:
+                b[i] = 0.0
+                reduced = a[i] - x[n_free + group[i]]
+                for k in range(n_free):
+                    reduced -= H[i, free[k]] * x[k]
+                if reduced > gain:
+                    free[n_free], gain = i, reduced
+        if not gain > 1e-10 * abs(value) / n_groups:
+            return True
+        n_free += 1
+    return True
+
+
+@kernel(_nrt=False, error_model="numpy")
+def _solve_in_place(A, x, n):
+    """Solve ``A y = x`` for the first n of each by Gaussian elimination with row pivots; return False if A is singular.
+
+    Both are overwritten, x by the solution. The inner loop runs along a row, so that it is vectorised.
+    """
     for k in range(n):
         pivot = k
         for i in range(k + 1, n):
@@ -85,7 +138,7 @@ def _solve_in_place(A, x):
                 A[k, j], A[pivot, j] = A[pivot, j], A[k, j]
             x[k], x[pivot] = x[pivot], x[k]
         if A[k, k] == 0.0:
-            raise ZeroDivisionError("singular system")
+            return False
         for i in range(k + 1, n):
             factor = A[i, k] / A[k, k]
             if factor != 0.0:
@@ -96,40 +149,4 @@ def _solve_in_place(A, x):
         for j in range(k + 1, n):
             x[k] -= A[k, j] * x[j]
         x[k] /= A[k, k]
-
-
-@njit(nogil=True, cache=True)
-def _best_outside(H, a, group, free, solution, b):
-    """Return who is not free and would gain most, and what; -inf where all are free."""
-    n, best, gain = len(free), 0, -np.inf
-    is_free = np.zeros(len(a), dtype=np.bool_)
-    for k in range(n):
-        is_free[free[k]] = True
-    for i in range(len(a)):
-        if not is_free[i]:
-            reduced = a[i] - solution[n + group[i]]
-            for k in range(n):
-                reduced -= H[i, free[k]] * solution[k]
-            if reduced > gain:
-                best, gain = i, reduced
-    return best, gain
-
-
-@njit(nogil=True, cache=True)
-def _step_to_edge(b, free, n_free, target):
-    """Move b towards the target until the first entry reaches zero; keep who is still free, and return how many."""
-    limit, first = np.inf, 0
-    for k in range(n_free):
-        if target[k] < 0:
-            now = b[free[k]]
-            if now / (now - target[k]) < limit:
-                limit, first = now / (now - target[k]), k
-    left = 0
-    for k in range(n_free):
-        i = free[k]
-        moved = 0.0 if k == first else max(b[i] + limit * (target[k] - b[i]), 0.0)
-        b[i] = moved
-        if moved > 0.0:
-            free[left] = i
-            left += 1
-    return left
+    return True

@@ -7,8 +7,8 @@ makes u dense.
 """
 
 import numpy as np
-from numba import njit
 
+from aucdist.kernels.compiling import kernel
 from aucdist.kernels.pair_rows import prefetch_row
 from aucdist.kernels.random import below, u64, uniform01
 from aucdist.kernels.rows import row_axpy, row_dot
@@ -20,7 +20,7 @@ SMALLEST_SCALE = 1e-100
 """A smaller scale is multiplied into v, long before it would underflow."""
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def square_epoch(rows, order, y, factors, products, basis, gram, eta, lam, v, average_from, out):
     """Take one step per entry of `order`, and write the last weights, or their average over the last steps, into out.
 
@@ -104,7 +104,7 @@ def square_epoch(rows, order, y, factors, products, basis, gram, eta, lam, v, av
             out[j] = scale * v[j] + n0 * basis[0, j] + n1 * basis[1, j] + n2 * basis[2, j]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def alias_table(weights, accept, other):
     """Build the alias table (Walker, Vose) for sampling with probabilities proportional to the weights.
 
@@ -147,7 +147,7 @@ def alias_table(weights, accept, other):
         accept[waiting[k]] = 1.0
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def draw_rows(seed, accept, other, out):
     """Fill out, int64 of shape (n_draws,), with independent draws from the alias table."""
     state = u64(seed)
@@ -158,7 +158,7 @@ def draw_rows(seed, accept, other, out):
         out[t] = i if chance < accept[i] else other[i]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def shuffle(seed, out):
     """Write a random permutation of 0, ..., n - 1 into out, int64 of shape (n,)."""
     state = u64(seed)

@@ -1,14 +1,13 @@
 """Parse svmlight rows into CSR arrays, by one pass that counts line breaks and colons and one that parses."""
 
-from numba import njit
-
+from aucdist.kernels.compiling import kernel
 from aucdist.kernels.decimals import HARD, INLINED, NO_NUMBER, UNCOUNTED, byte_at, number_at
 
 SOUND, NO_PAIR, TOO_LOW, TOO_HIGH, NOT_ASCENDING, BAD_VALUE, TOO_LARGE = 0, 1, 2, 3, 4, 5, 6
 SPACE, NEW_LINE, COLON, HASH, ZERO = 32, 10, 58, 35, 48
 
 
-@njit(**UNCOUNTED)
+@kernel(**UNCOUNTED)
 def count_at_most(data):
     """Return upper bounds on the numbers of rows and values: the numbers of line breaks and of colons."""
     rows, values = 0, 0
@@ -18,7 +17,7 @@ def count_at_most(data):
     return rows, values
 
 
-@njit(**UNCOUNTED)
+@kernel(**UNCOUNTED)
 def parse_rows(data, first, last, most, topics, ignore_queries, labels, offsets, indices, values, hard):
     """Parse svmlight rows into labels and CSR arrays.
 
@@ -76,7 +75,7 @@ def parse_rows(data, first, last, most, topics, ignore_queries, labels, offsets,
     return row, k, n_hard, width, fault, i
 
 
-@njit(**INLINED)
+@kernel(**INLINED)
 def _pairs(data, i, first, last, most, ignore_queries, k, n_hard, indices, values, hard):
     """Parse the pairs of a row; return the position after it (or of the invalid pair), k, n_hard, the row's width and fault."""
     before = first - 1
@@ -116,12 +115,12 @@ def _pairs(data, i, first, last, most, ignore_queries, k, n_hard, indices, value
             k += 1
 
 
-@njit(**INLINED)
+@kernel(**INLINED)
 def _ends_token(c):
     return c in (SPACE, HASH) or 9 <= c <= 13
 
 
-@njit(**INLINED)
+@kernel(**INLINED)
 def _after_blanks(data, i):
     """Return the next position that is not blank; a line break is not blank."""
     c = byte_at(data, i)
@@ -131,7 +130,7 @@ def _after_blanks(data, i):
     return i
 
 
-@njit(**UNCOUNTED)
+@kernel(**UNCOUNTED)
 def _after_token(data, i):
     """Return the next position of a blank, a line break or the start of a comment."""
     while not _ends_token(byte_at(data, i)):
@@ -139,21 +138,21 @@ def _after_token(data, i):
     return i
 
 
-@njit(**UNCOUNTED)
+@kernel(**UNCOUNTED)
 def _line_end(data, i):
     while byte_at(data, i) != NEW_LINE:
         i += 1
     return i
 
 
-@njit(**UNCOUNTED)
+@kernel(**UNCOUNTED)
 def _has_colon(data, start, stop):
     while start < stop and byte_at(data, start) != COLON:
         start += 1
     return start < stop
 
 
-@njit(**UNCOUNTED)
+@kernel(**UNCOUNTED)
 def _is_query(data, i):
     """Return whether ``qid:`` starts here. A line break ends the comparison, so it never reads beyond the data."""
     found = byte_at(data, i) == 113 and byte_at(data, i + 1) == 105

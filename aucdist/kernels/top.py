@@ -5,7 +5,8 @@ bits of such an integer, its *cell*, never decrease as the score rises, and equa
 """
 
 import numpy as np
-from numba import njit
+
+from aucdist.kernels.compiling import kernel
 
 BITS = 16
 """A round of counting reads so many bits of a score."""
@@ -18,21 +19,21 @@ N_CELLS = 2 * OCTAVES * PER_OCTAVE
 """Cells of `cell_around`."""
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def key(score):
     """Return an int64 that rises with the score; -0.0 has that of 0.0."""
     bits = np.float64(score + 0.0).view(np.int64)
     return bits if bits >= 0 else bits ^ np.int64(0x7FFFFFFFFFFFFFFF)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def keys(scores, out):
     """Write the key of each score, float64 and int64 of shape (n_rows,)."""
     for o in range(scores.shape[0]):
         out[o] = key(scores[o])
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def count_keys(scores, weights, prefix, shift, weight_of_cell, rows_of_cell):
     """Count the rows whose key begins with the bits of `prefix`, by the next 16 bits.
 
@@ -58,7 +59,7 @@ def count_keys(scores, weights, prefix, shift, weight_of_cell, rows_of_cell):
         rows_of_cell[cell] += 1.0
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def cell_around(difference):
     """Return the cell of a difference of scores: 16 cells from each power of 2 to the next one, on either side of 0."""
     code = (np.float64(abs(difference)).view(np.int64) >> 48) - PER_OCTAVE * (1023 + LEAST_EXPONENT)
@@ -66,7 +67,7 @@ def cell_around(difference):
     return OCTAVES * PER_OCTAVE + code if difference >= 0.0 else OCTAVES * PER_OCTAVE - 1 - code
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def count_along(start, end, weights, steps, stride, centre, counts):
     """Add the weights of the rows in each cell around a score, at several steps between two score vectors.
 
@@ -88,7 +89,7 @@ def count_along(start, end, weights, steps, stride, centre, counts):
             counts[k, cell_around(start[o] + steps[k] * change - centre)] += weights[o]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def top_at_step(start, end, weights, step, stride, centre, boundary, fraction, which, out):
     """Write the rows in or above a boundary cell, at a step between two score vectors, and return how many they are.
 

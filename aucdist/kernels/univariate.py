@@ -1,13 +1,13 @@
 """Epochs of stochastic gradient steps for the univariate exponential and square losses; a step costs the row's non-zeros."""
 
 import numpy as np
-from numba import njit
 
+from aucdist.kernels.compiling import kernel
 from aucdist.kernels.rows import row_axpy, row_dot
 from aucdist.kernels.square_epochs import SMALLEST_SCALE
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def univariate_epoch(rows, order, y, factors, exponential, eta, lam, w, bias):
     """Take one gradient step per entry of `order` along ``factor * loss(y (w.x + bias)) + lam/2 |w|^2``.
 

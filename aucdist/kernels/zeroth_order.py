@@ -6,9 +6,9 @@ computed once per round, however many steps are taken.
 """
 
 import numpy as np
-from numba import njit
 from numba.extending import register_jitable
 
+from aucdist.kernels.compiling import kernel
 from aucdist.kernels.random import below, fill_normal, stream, u64
 from aucdist.kernels.rows import SUM_IN_ANY_ORDER
 
@@ -16,7 +16,7 @@ HINGE, ZERO_ONE = 0, 1
 """The losses of a margin m: max(0, 1 - m), and 1 if m <= 0, else 0. The gradient of the second is 0."""
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def loss_at(loss, margin):
     """Return the loss at a margin."""
     if loss == HINGE:
@@ -24,14 +24,14 @@ def loss_at(loss, margin):
     return 1.0 if margin <= 0.0 else 0.0
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def losses_at(loss, margins, out):
     """Write the loss at each margin into out, float64 of the same shape (n,)."""
     for i in range(out.shape[0]):
         out[i] = loss_at(loss, margins[i])
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def unit_vectors(seed, out):
     """Write independent uniform points of the unit sphere into the rows of out, float64 of shape (n_directions, n)."""
     for a in range(out.shape[0]):
@@ -43,13 +43,13 @@ def unit_vectors(seed, out):
             out[a, j] /= np.sqrt(total)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def slope_at(loss, margin, move, mu):
     """Return the central difference of the loss along a direction that changes the margin by `move`, with step mu."""
     return (loss_at(loss, margin + mu * move) - loss_at(loss, margin - mu * move)) / (2.0 * mu)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def slopes_along(loss, moves, scores, y, mu, out):
     """Write the central difference of each row's loss along each direction into out, float64 of shape (n_rows, n_directions).
 
@@ -76,7 +76,7 @@ def _dot(x, y):
     return total
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def steps_along(
     loss, moves, scores, y, weight, pull, lam2, mu, gram, at_start, slopes, own, before, n_steps, seed, step, c
 ):
