@@ -282,8 +282,9 @@ def _accumulate(rows, which, coefs, span, chosen, values, sums):
         for g in range(sums.shape[0]):
             held = 0
             for k in range(first, end):
-                chosen[held], values[held] = which[k], coefs[g, k]
-                held += coefs[g, k] != 0.0  # without a branch, which a processor could not foresee
+                a = coefs[g, k]
+                chosen[held], values[held] = which[k], a
+                held += a != 0.0  # without a branch, which a processor could not foresee
                 if held == BATCH or k == end - 1:
                     table_axpys(rows, chosen, values, held, sums[g])
                     held = 0
