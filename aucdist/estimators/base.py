@@ -74,7 +74,7 @@ class BlockClassifier(ClassifierMixin, BaseEstimator):
             Weights of the rows, at least 0; a pair weighs the product. Rows of weight 0 are ignored.
         callback : callable, optional
             Called after each round with a dict: round, passes, seconds, primal, dual, relative_gap. ``callback=print`` shows
-            them while the fit runs.
+            them while the fit runs. The seconds of the first fit on a machine include the compiling of kernels.
 
         Returns
         -------
