@@ -17,7 +17,14 @@ from aucdist.estimators.conditioning import diagnosis
 from aucdist.estimators.display import HistoryDisplay
 from aucdist.estimators.parameters import Constraints, at_least_0, check_constraints, count
 from aucdist.estimators.scores import mapped_rows
-from aucdist.estimators.validation import accepted_rows, allows_missing, is_dask, training_blocks, without_equal_weights
+from aucdist.estimators.validation import (
+    accepted_rows,
+    allows_missing,
+    is_dask,
+    training_blocks,
+    without_equal_weights,
+    without_index,
+)
 from aucdist.estimators.verbose import RoundPrinter, Verbosity
 from aucdist.extras import load_optional
 from aucdist.maps.base import FittedMap
@@ -74,7 +81,7 @@ class BlockClassifier(ClassifierMixin, BaseEstimator):
             Weights of the rows, at least 0; a pair weighs the product. Rows of weight 0 are ignored.
         callback : callable, optional
             Called after each round with a dict: round, passes, seconds, primal, dual, relative_gap. ``callback=print`` shows
-            them while the fit runs.
+            them while the fit runs. The seconds of the first fit on a machine include the compiling of kernels.
 
         Returns
         -------
@@ -146,7 +153,7 @@ class BlockClassifier(ClassifierMixin, BaseEstimator):
         if is_dask(X):
             array = X.to_dask_array() if hasattr(X, "to_dask_array") else X
             return array.rechunk({1: -1}).map_blocks(self.decision_function, dtype=np.float64, drop_axis=1)
-        return self._scores(validate_data(self, X, reset=False, **accepted_rows(self)))
+        return self._scores(validate_data(self, without_index(X), reset=False, **accepted_rows(self)))
 
     def predict(self, X: Any) -> Any:
         """Return classes: the positive one where the score is above 0.

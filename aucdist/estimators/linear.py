@@ -13,7 +13,7 @@ from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.conditioning import Shift, shifted
 from aucdist.estimators.parameters import Constraints, above_0
 from aucdist.estimators.scores import auc_of_rows, scores_of
-from aucdist.estimators.validation import accepted_rows
+from aucdist.estimators.validation import accepted_rows, without_index
 from aucdist.maps.explain import explanation, shapes_of
 from aucdist.maps.shapes import Additive
 from aucdist.solvers.base import Callback, Solution, solve
@@ -126,7 +126,7 @@ class LinearClassifier(BlockClassifier):
             For a feature map that mixes features, as landmarks and trees do.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, **accepted_rows(self))
+        X = validate_data(self, without_index(X), reset=False, **accepted_rows(self))
         known = getattr(self, "feature_names_in_", None)
         names = [f"x{j}" for j in range(self.n_features_in_)] if known is None else [str(name) for name in known]
         block = Block.of(X, np.ones(X.shape[0], dtype=np.int8))

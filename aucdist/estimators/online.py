@@ -12,7 +12,7 @@ from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import InputError
 from aucdist.estimators.ranking import RankingClassifier
 from aucdist.estimators.scores import scores_of
-from aucdist.estimators.validation import ACCEPTED_ROWS, labelled_block, two_classes
+from aucdist.estimators.validation import ACCEPTED_ROWS, labelled_block, two_classes, without_index
 from aucdist.metrics.auc import best_threshold
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.solvers.pairs.oam import BUFFER_SIZE, OamState, oam_start, oam_update
@@ -75,7 +75,7 @@ class OnlineClassifier(RankingClassifier):
 
     def _batch(self, X: Any, y: Any, sample_weight: Any, classes: Any, *, first: bool) -> Block:
         """Return the rows of a batch, checked against `classes` and against the batches before."""
-        X, y = validate_data(self, X, y, reset=first, **ACCEPTED_ROWS)
+        X, y = validate_data(self, without_index(X), y, reset=first, **ACCEPTED_ROWS)
         known = self.classes_ if classes is None else two_classes(np.asarray(classes))
         if not first and not np.array_equal(known, self.classes_):
             raise InputError(f"classes are {known}, but the first call had {self.classes_}")

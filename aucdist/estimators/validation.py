@@ -32,6 +32,15 @@ def accepted_rows(estimator: Any) -> dict[str, Any]:
     return {**ACCEPTED_ROWS, "ensure_all_finite": "allow-nan" if allows_missing(estimator) else True}
 
 
+def without_index(X: Any) -> Any:
+    """Return rows; a pyarrow table made from a DataFrame without the columns that hold its index, which are no features."""
+    if type(X).__module__.partition(".")[0] != "pyarrow" or not hasattr(X, "column_names"):
+        return X
+    from aucdist.data.formats.parquet import PANDAS_INDEX
+
+    return X.drop_columns([name for name in X.column_names if PANDAS_INDEX.fullmatch(name)])
+
+
 def is_dask(thing: Any) -> bool:
     """Tell whether something is a dask collection."""
     return hasattr(thing, "__dask_graph__")
@@ -85,7 +94,7 @@ def training_blocks(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any
         return X
     if is_dask(X):
         return _dask_blocks(estimator, X, y, sample_weight)
-    X, y = validate_data(estimator, X, y, **accepted_rows(estimator))
+    X, y = validate_data(estimator, without_index(X), y, **accepted_rows(estimator))
     if y.dtype.kind not in "biu":  # whole numbers are classes, and the check would take longer than a small fit
         check_classification_targets(y)
     estimator.classes_ = two_classes(y)

@@ -9,8 +9,11 @@ from flows.command import AsJson, Command, Debug, SourceSettings, print_json, re
 
 
 def init(
-    data: Annotated[str, typer.Argument(help="A CSV or Parquet file, a path or a URL.")],
-    label: Annotated[str, typer.Option(metavar="COLUMN", help="The column with the classes.")],
+    data: Annotated[str, typer.Argument(help="A CSV, Parquet, svmlight or KEEL file, a path or a URL.")],
+    label: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="The column with the classes; svmlight and KEEL files name it themselves."),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The YAML file. [default: the name of the data, in this folder]")
     ] = None,
@@ -24,8 +27,11 @@ def init(
         from aucdist.errors import InputError
         from flows.config.sources import source_from_name
         from flows.init import run
+        from flows.init.no_columns import is_svmlight
 
-        name, source = source_from_name(data, settings or (), label=label)
+        name, source = source_from_name(
+            data, settings or (), label=label, otherwise=lambda: "svmlight" if is_svmlight(data) else None
+        )
         file = output or Path(f"{name}.yaml")
         if file.exists() and not force:
             raise InputError(f"{file} is there already: name another by --output, or replace it by --force")

@@ -9,7 +9,6 @@ from aucdist.data.formats.tables import TableForm, parse_table, pick
 from aucdist.data.sources.source import Source
 from aucdist.data.storage import files
 from aucdist.data.storage.compression import is_packed, unpacked
-from aucdist.errors import InputError
 
 MOST_BYTES = 2**24
 SEPARATORS = (",", ";", "tab")
@@ -49,19 +48,14 @@ def first_rows(source: Source) -> FirstRows:
     Raises
     ------
     InputError
-        If its format has no columns to choose from, or the file cannot be read.
+        If the file cannot be read.
     """
-    if source.format not in ("csv", "parquet"):
-        raise InputError(
-            f"`aucdist init` looks at CSV and Parquet files, and this is {source.format}: write its YAML by hand, as "
-            "docs/pages/how-to/train.md shows"
-        )
     urls = files.expand(source.source)
     return _of_csv(source, urls) if source.format == "csv" else _of_parquet(source, urls)
 
 
 def _of_csv(source: Source, urls: list[str]) -> FirstRows:
-    data, whole = _head(urls[0])
+    data, whole = head_of(urls[0])
     where = files.shown(urls[0])
     if "separator" not in source.model_fields_set:
         source = source.model_copy(update={"separator": _separator(data, where, source)})
@@ -75,7 +69,7 @@ def _of_csv(source: Source, urls: list[str]) -> FirstRows:
     return FirstRows(source, dict(table.texts), table.texts[label], label, {}, whole and len(urls) == 1)
 
 
-def _head(url: str) -> tuple[bytes, bool]:
+def head_of(url: str) -> tuple[bytes, bool]:
     """Return the first lines of a file, and whether they are all."""
     if files.is_web(url) or is_packed(url) or files.stat(url).size <= MOST_BYTES:
         data = unpacked(files.read_bytes(url), url)

@@ -12,10 +12,13 @@ from aucdist.data.storage import files
 from aucdist.data.storage.arrow_files import local_path
 from aucdist.errors import InputError
 from flows.init.columns import Column, columns_of
+from flows.init.no_columns import look_at
 from flows.init.read import FirstRows, first_rows
-from flows.init.text import quoted, yaml_text
+from flows.init.text import quoted, rows_yaml_text, yaml_text
 
 MOST_CLASSES = 20
+FORMATS_OF_COLUMNS = ("csv", "parquet")
+FORMATS_WITHOUT_COLUMNS = ("svmlight", "keel")
 
 
 def init(name: str, source: Source, output: Path) -> dict[str, Any]:
@@ -40,23 +43,50 @@ def init(name: str, source: Source, output: Path) -> dict[str, Any]:
     InputError
         If the file cannot be read, or its label column has no classes.
     """
+    if source.format in FORMATS_WITHOUT_COLUMNS:
+        return _init_without_columns(name, source, output)
+    if source.format not in FORMATS_OF_COLUMNS:
+        raise InputError(
+            f"`aucdist init` looks at files of {', '.join(FORMATS_OF_COLUMNS + FORMATS_WITHOUT_COLUMNS)}, and this is "
+            f"{source.format}, which says all by itself"
+        )
     rows = first_rows(source)
     classes = _classes(rows)
     positive = choose_positive(classes, source.positive, files.shown(str(source.source)))[0][0]
     columns = columns_of(rows.texts, [column for column in rows.texts if column not in ("", rows.label)])
     columns += [Column(column, "drop", f"its type is {kind}") for column, kind in rows.unread.items()]
-    n = len(rows.classes)
-    config = output.name
-    head = [
-        f"Written by `aucdist init` from {f'the {n:,} rows' if rows.whole else f'the first {n:,} rows'} of "
-        f"{files.shown(str(source.source)).rpartition('/')[2]}. Change what is wrong. Then:",
-        f"  aucdist data preview {config}    prints what becomes of each column",
-        f"  aucdist train {config}           trains, and writes a report",
-    ]
-    text = yaml_text(_config_name(name), _source_keys(rows, output), columns, list(classes.items()), positive, head)
+    n, head = len(rows.classes), _head_comments(source, len(rows.classes), rows.whole, output)
+    keys = _file_keys(rows.source, output) | {"label": quoted(rows.label)}
+    text = yaml_text(_config_name(name), keys, columns, list(classes.items()), positive, head)
     files.write_bytes(str(output.absolute()), text.encode())
     kinds = {column.name: column.kind for column in columns}
     return {"config": str(output), "rows": n, "all_rows": rows.whole, "positive": positive, "columns": kinds}
+
+
+def _init_without_columns(name: str, source: Source, output: Path) -> dict[str, Any]:
+    found = look_at(source)
+    classes, n = found.survey.classes, found.survey.rows
+    if len(classes) > MOST_CLASSES:
+        raise InputError(
+            f"the labels have {len(classes)} different values ({listed(classes)}): more than {MOST_CLASSES} are no classes"
+        )
+    positive = choose_positive(classes, source.positive, files.shown(str(source.source)))[0][0]
+    text = rows_yaml_text(
+        _config_name(name), _file_keys(source, output), list(classes.items()), positive,
+        _head_comments(source, n, found.whole, output), [found.comment()], found.survey.missing, found.sparse,
+    )  # fmt: skip
+    files.write_bytes(str(output.absolute()), text.encode())
+    return {"config": str(output), "rows": n, "all_rows": found.whole, "positive": positive, "columns": {}}
+
+
+def _head_comments(source: Source, n: int, whole: bool, output: Path) -> list[str]:
+    """Return the comments at the top of the YAML."""
+    return [
+        f"Written by `aucdist init` from {f'the {n:,} rows' if whole else f'the first {n:,} rows'} of "
+        f"{files.shown(str(source.source)).rpartition('/')[2]}. Change what is wrong. Then:",
+        f"  aucdist data preview {output.name}    prints what becomes of each column",
+        f"  aucdist train {output.name}           trains, and writes a report",
+    ]
 
 
 def _classes(rows: FirstRows) -> dict[str, int]:
@@ -74,9 +104,8 @@ def _config_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._+-]+", "-", name).lstrip("._+-") or "data"
 
 
-def _source_keys(rows: FirstRows, output: Path) -> dict[str, str]:
-    """Return the keys of the source as they are written; a file below the folder of the YAML by its relative path."""
-    source = rows.source
+def _file_keys(source: Source, output: Path) -> dict[str, str]:
+    """Return file and format as they are written; a file below the folder of the YAML by its relative path."""
     given = [_relative(url, output) for url in source.urls()]
     keys = {"source": quoted(given[0]) if len(given) == 1 else f"[{', '.join(map(quoted, given))}]"}
     keys["format"] = source.format
@@ -85,7 +114,7 @@ def _source_keys(rows: FirstRows, output: Path) -> dict[str, str]:
     if source.format == "csv" and not source.header:
         keys["header"] = "false"
         keys |= {"columns": f"[{', '.join(map(quoted, source.columns))}]"} if source.columns else {}
-    return keys | {"label": quoted(rows.label)}
+    return keys
 
 
 def _relative(url: str, output: Path) -> str:

@@ -1,7 +1,7 @@
 """The YAML that `aucdist init` writes: a configuration with comments."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import yaml
 
@@ -70,6 +70,40 @@ def yaml_text(
     layout = "maxabs" if of["hashed"] else "standard"  # hashed columns make sparse rows, which are not centred
     lines += [
         f"  scale: {layout}", "  test: {fraction: 0.2, seed: 0}",
+        "model: {estimator: PairwiseHingeClassifier, lam: 1e-3, tol: 1e-3}", "cluster: {kind: none}",
+    ]  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def rows_yaml_text(
+    name: str, source: dict[str, str], classes: Sequence[tuple[str, int]], positive: str, head: Sequence[str],
+    remarks: Sequence[str], missing: Mapping[str, int], sparse: bool,
+) -> str:  # fmt: skip
+    """Return a configuration for training on a file that has no columns to choose from.
+
+    Parameters
+    ----------
+    name, source, classes, positive, head
+        As of `yaml_text`.
+    remarks : sequence of str
+        Comments below the source.
+    missing : mapping of str to int
+        Missing values of the columns that have some.
+    sparse : bool
+        Whether rows become CSR.
+    """
+    lines = [*map(comment, head), f"name: {quoted(name)}", "data:", "  source:"]
+    lines += [f"    {key}: {value}" for key, value in source.items()]
+    counts = ", ".join(f"{label} {n:,}" for label, n in classes)
+    lines.append(f"    positive: {quoted(positive)}  {comment(f'the rarer class; rows of each: {counts}')}")
+    lines += [f"    {comment(remark)}" for remark in remarks]
+    if missing:
+        lines.append(
+            f"    missing: keep  {comment('rows without: ' + ', '.join(f'{c} {n:,}' for c, n in missing.items()))}"
+        )
+        lines.append("  impute: median  # numbers that are missing; a missing text is a category of its own")
+    lines += [
+        f"  scale: {'maxabs' if sparse else 'standard'}", "  test: {fraction: 0.2, seed: 0}",
         "model: {estimator: PairwiseHingeClassifier, lam: 1e-3, tol: 1e-3}", "cluster: {kind: none}",
     ]  # fmt: skip
     return "\n".join(lines) + "\n"

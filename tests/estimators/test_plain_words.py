@@ -5,6 +5,8 @@ import pickle
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 
 from aucdist import HingeClassifier, LinkClassifier, PairwiseHingeClassifier
@@ -62,3 +64,18 @@ def test_plots_of_a_fit():
 def test_a_callback_that_prints(capsys):
     PairwiseHingeClassifier(tol=1e-2).fit(X, Y, callback=print)
     assert "relative_gap" in capsys.readouterr().out
+
+
+def test_the_index_in_a_pyarrow_table_is_no_feature():
+    rows = pd.DataFrame({"a": [1.0, 2, 3, 4, 5, 6], "b": [0.0, 1, 0, 1, 0, 1]}, index=[5, 4, 3, 2, 1, 0])
+    y = [0, 0, 1, 0, 1, 1]
+    table = pa.Table.from_pandas(rows)
+    assert "__index_level_0__" in table.column_names
+    model = PairwiseHingeClassifier().fit(table, y)
+    assert list(model.feature_names_in_) == ["a", "b"]
+    assert np.array_equal(model.decision_function(table), model.decision_function(rows))
+    assert "__index_level_0__" not in model.explain(table)
+    assert (
+        PairwiseHingeClassifier(solver="oam-seq", random_state=0).partial_fit(table, y, classes=[0, 1]).n_features_in_
+        == 2
+    )

@@ -132,7 +132,7 @@ def test_what_init_writes_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         ("a,y\n1,0\n2\n", ["--label", "y"], "line 3: 1 cells, but there are 2 columns"),
         ("", ["--label", "y"], "is empty"),
         ("a,y\n1,0\n2,1\n", ["--label", "y", "--output", "there.yaml"], "there.yaml is there already"),
-        ("a,y\n1,0\n2,1\n", ["--label", "y", "--set", "format=keel"], "looks at CSV and Parquet files, and this is keel"),
+        ("a,y\n1,0\n2,1\n", ["--label", "y", "--set", "format=shards"], "shards"),
     ],
 )  # fmt: skip
 def test_files_that_cannot_be_described(
