@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import import_graph
@@ -22,9 +23,14 @@ HERE = Path(__file__).resolve().parent
 
 def on_files(files: Files, config: Any) -> Files:
     """Add the generated pages."""
+    examples = sorted((HERE / "examples").glob("*.py"))
+    with TemporaryDirectory() as folder:  # where each example leaves its picture
+        outputs = [output_of(file, folder) for file in examples]
+        pictures = {f"gallery/{file.stem}.svg": (Path(folder) / f"{file.stem}.svg").read_text() for file in examples}
     generated = {
         "reference/configuration.md": output_of(HERE / "configuration.py"),
-        "gallery.md": gallery(sorted((HERE / "examples").glob("*.py"))),
+        "gallery.md": gallery(examples, outputs),
+        **pictures,
         "internals/imports.md": imports(),
         "code.css": HtmlFormatter(style="default").get_style_defs(".codehilite"),
     }
@@ -33,11 +39,13 @@ def on_files(files: Files, config: Any) -> Files:
     return files
 
 
-def output_of(script: Path) -> str:
-    """Return the standard output of a script of this project; a warning is an error."""
+def output_of(script: Path, folder: str | None = None) -> str:
+    """Return the standard output of a script of this project, run in a folder; a warning is an error."""
     python = os.environ.get("AUCDIST_PYTHON", str(HERE.parent / ".venv" / "bin" / "python"))
     environment = os.environ | {"PYTHONPATH": str(HERE.parent), "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "error"}
-    return subprocess.run([python, script], env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
+    environment["MPLBACKEND"] = "svg"
+    done = subprocess.run([python, script], env=environment, cwd=folder, check=True, stdout=subprocess.PIPE, text=True)
+    return done.stdout
 
 
 def imports() -> str:
@@ -53,19 +61,20 @@ def imports() -> str:
     )
 
 
-def gallery(examples: list[Path]) -> str:
-    """Return a page with the text, the code and the output of each example."""
+def gallery(examples: list[Path], outputs: list[str]) -> str:
+    """Return a page with the text, the code, the output and the picture of each example."""
     parts = [
         "# Gallery",
-        "Each example is a file in `docs/examples`; its output is from the build of this page.",
+        "Each example is a file in `docs/examples`; output and picture are from the build of this page.",
     ]
-    for file in examples:
+    for file, output in zip(examples, outputs, strict=True):
         source = file.read_text(encoding="utf-8")
         text = ast.get_docstring(ast.parse(source)) or ""
         title, _, rest = text.partition("\n")
         code = source.split('"""', 2)[2].strip()
         parts += [f"## {title.rstrip('.')}", rest.strip(), f"`{file.name}`"]
-        parts += [f"```python\n{code}\n```", f"```text\n{output_of(file).rstrip()}\n```"]
+        parts += [f"```python\n{code}\n```", f"```text\n{output.rstrip()}\n```"]
+        parts.append(f"![What the example draws](gallery/{file.stem}.svg)")
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

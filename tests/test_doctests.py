@@ -6,6 +6,7 @@ import runpy
 import warnings
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -45,8 +46,14 @@ def test_every_public_name_has_an_example(package: str) -> None:
 
 
 @pytest.mark.parametrize("file", EXAMPLES)
-def test_gallery(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_gallery_prints_and_draws(
+    file: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         runpy.run_path(str(file), run_name="__main__")
+    plt.close("all")
     assert capsys.readouterr().out
+    picture = (tmp_path / f"{file.stem}.svg").read_text(encoding="utf-8")
+    assert picture.count("<path") > 10

@@ -98,7 +98,8 @@ def prepare(folder: Path, bucket: s3fs.S3FileSystem) -> None:
     clicks.drop(columns="clicked").to_csv(folder / "clicks-new.csv", index=False)
     clicks.to_parquet(folder / "clicks.parquet", index=False)
     bucket.put_file(str(folder / "clicks.parquet"), "bucket/clicks.parquet")
-    (folder / "clicks.yaml").write_text(re.findall(r"```yaml\n(.*?)```", COMMANDS, re.DOTALL)[0], encoding="utf-8")
-    run("aucdist train clicks.yaml --set cluster=none --output made && mkdir runs && mv made/* runs/RUN")
+    # aucdist init makes clicks.yaml.
+    (folder / "of-the-page.yaml").write_text(re.findall(r"```yaml\n(.*?)```", COMMANDS, re.DOTALL)[0], encoding="utf-8")
+    run("aucdist train of-the-page.yaml --set cluster=none --output made && mkdir runs && mv made/* runs/RUN")
     for name, lam in (("a", "1e-2"), ("b", "1e-1")):
         run(f"aucdist train digits --set cluster=none --set model.lam={lam} --output {name} && mv {name}/* runs/{name}")

@@ -4,6 +4,7 @@ Age matters at both ends, which no line can say. Bins turn each feature into ste
 model is read feature by feature: the shape of each, and what each adds to the score of a row.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
@@ -24,3 +25,11 @@ for name, model in (("linear", line), ("bins", bins)):
 for shape in sorted(bins.shapes().shapes, key=lambda shape: -shape.spread):
     print(f"{X.columns[shape.feature]}: spread {shape.spread:.3f}")
 print(bins.explain(X[1000:1003]).round(3))
+
+figure, panels = plt.subplots(1, 3, figsize=(9, 3), sharey=True, layout="constrained")
+for axes, shape in zip(panels, bins.shapes().shapes, strict=True):
+    axes.step(shape.edges, shape.values[1:], where="post")
+    axes.axhline(0.0, color="grey", linestyle="--", linewidth=1)
+    axes.set_xlabel(X.columns[shape.feature])
+panels[0].set_ylabel("adds to the score")
+figure.savefig("additive.svg")

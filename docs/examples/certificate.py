@@ -4,6 +4,7 @@ The model ranks the eights among the digits. The fit ends when its objective is 
 of the minimum; the test AUC then measures how well the model ranks new rows.
 """
 
+import matplotlib.pyplot as plt
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
@@ -19,3 +20,10 @@ certificate = model.certificate_
 print(f"{certificate.status} after {model.n_passes_} passes")
 print(f"objective {certificate.primal:.5f}; no weights have one below {certificate.dual:.5f}")
 print(f"test AUC {roc_auc_score(y_test, model.decision_function(X_test)):.4f}")
+
+figure, axes = plt.subplots(figsize=(6, 3.2), layout="constrained")
+for name in ("primal", "dual"):
+    axes.plot(model.history_["passes"], model.history_[name].clip(lower=0), marker=".", label=name)
+axes.set(xlabel="passes", ylabel="objective")
+axes.legend()
+figure.savefig("certificate.svg")

@@ -4,6 +4,7 @@ Both models score the same test rows, so their AUCs are correlated. The paired D
 that two separate intervals would not show.
 """
 
+import matplotlib.pyplot as plt
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
@@ -21,3 +22,9 @@ theirs = LogisticRegression(max_iter=1000).fit(X_train, y_train)
 found = roc_auc_difference(y_test, ours.decision_function(X_test), theirs.decision_function(X_test))
 print(f"AUC differs by {found.value:+.4f}, p = {found.p_value:.3g}")
 print(f"95 % interval {found.low:+.4f} to {found.high:+.4f}")
+
+figure, axes = plt.subplots(figsize=(6, 1.8), layout="constrained")
+axes.errorbar(found.value, 0, xerr=[[found.value - found.low], [found.high - found.value]], fmt="o", capsize=5)
+axes.axvline(0.0, color="grey", linestyle="--", linewidth=1)
+axes.set(xlabel="difference of the test AUC, with its 95 % interval", yticks=[])
+figure.savefig("compare_models.svg")

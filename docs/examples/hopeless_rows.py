@@ -4,6 +4,7 @@ A convex loss penalises a pair more, the larger its error is. The ramp loss, lik
 once; in exchange, its fit has no certificate.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
@@ -15,9 +16,12 @@ X = random.normal(size=(4000, 5)) + 0.8 * (y[:, np.newaxis] > 0)
 X[np.flatnonzero(y > 0)[::10]] -= 8.0  # every tenth positive row lies far on the wrong side
 X_train, X_test, y_train, y_test = X[:2000], X[2000:], y[:2000], y[2000:]
 
+figure, axes = plt.subplots(figsize=(5, 4), layout="constrained")
 for estimator in (PairwiseHingeClassifier(lam=1e-3), PairwiseRampClassifier(lam=1e-3)):
     model = estimator.fit(X_train, y_train)
     area = roc_auc_score(y_test, model.decision_function(X_test))
     print(
         f"{type(model).__name__}: test AUC {area:.3f}, {model.certificate_.status}, dual {model.certificate_.dual:.3f}"
     )
+    model.plot_roc(X_test, y_test, ax=axes)
+figure.savefig("hopeless_rows.svg")

@@ -4,10 +4,11 @@ Few of the simulated rows are positive. A model with a link function estimates p
 ranking model is calibrated on scores of rows outside its fit.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 from aucdist import LinkClassifier, PairwiseHingeClassifier
-from aucdist.metrics import brier_score_loss, log_loss, roc_auc_score
+from aucdist.metrics import brier_score_loss, log_loss, reliability_curve, roc_auc_score
 
 
 def simulate(seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -20,7 +21,14 @@ def simulate(seed: int) -> tuple[np.ndarray, np.ndarray]:
 X, y = simulate(0)
 print(f"{y.mean():.1%} of the rows are positive")
 X_test, y_test = simulate(1)
+figure, axes = plt.subplots(figsize=(4.5, 4), layout="constrained")
 for model in (LinkClassifier(), LinkClassifier(link="logit"), PairwiseHingeClassifier(calibration="logit")):
     p = model.fit(X, y).predict_proba(X_test)[:, 1]
     measures = (roc_auc_score(y_test, p), brier_score_loss(y_test, p), log_loss(y_test, p))
     print("AUC {:.4f}  Brier {:.4f}  log loss {:.4f}".format(*measures), "", model)
+    curve = reliability_curve(y_test, p)
+    axes.plot(curve.predicted, curve.observed, marker=".", label=str(model))
+axes.axline((0, 0), (1, 1), color="grey", linestyle="--", linewidth=1)
+axes.set(xlabel="predicted probability", ylabel="observed share")
+axes.legend(fontsize="x-small")
+figure.savefig("probabilities.svg")

@@ -4,6 +4,7 @@
 name the classes.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 from aucdist import PairwiseSquareClassifier
@@ -20,6 +21,13 @@ def batch(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 X_test, y_test = batch(4000)
 model = PairwiseSquareClassifier(solver="opauc", eta=2**-4, lam=1e-3, random_state=0)
+areas = []
 for number in range(1, 6):
     model.partial_fit(*batch(400), classes=[False, True])
-    print(f"after batch {number}: test AUC {roc_auc_score(y_test, model.decision_function(X_test)):.3f}")
+    areas.append(roc_auc_score(y_test, model.decision_function(X_test)))
+    print(f"after batch {number}: test AUC {areas[-1]:.3f}")
+
+figure, axes = plt.subplots(figsize=(5, 3), layout="constrained")
+axes.plot(range(1, 6), areas, marker="o")
+axes.set(xlabel="batches", ylabel="test AUC", xticks=range(1, 6))
+figure.savefig("stream.svg")

@@ -5,6 +5,7 @@ the number of workers, to the last bit.
 """
 
 import dask.array as da
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
 
@@ -23,3 +24,9 @@ if __name__ == "__main__":
     print("in this process", here.certificate_.relative_gap)
     print("on two workers ", there.certificate_.relative_gap)
     print("same bits:", np.array_equal(here.coef_, there.coef_))
+
+    figure, axes = plt.subplots(figsize=(6, 3), layout="constrained")
+    here.plot_history(ax=axes).line_.set(label="in this process", linewidth=5, alpha=0.3)
+    there.plot_history(ax=axes).line_.set(label="on two workers")
+    axes.legend(handles=[line for line in axes.lines if "tol" not in line.get_label()])
+    figure.savefig("two_workers.svg")
