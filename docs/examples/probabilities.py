@@ -28,7 +28,7 @@ for model in (LinkClassifier(), LinkClassifier(link="logit"), PairwiseHingeClass
     print("AUC {:.4f}  Brier {:.4f}  log loss {:.4f}".format(*measures), "", model)
     curve = reliability_curve(y_test, p)
     axes.plot(curve.predicted, curve.observed, marker=".", label=str(model))
-axes.axline((0, 0), (1, 1), color="grey", linestyle="--", linewidth=1)
+axes.axline((0, 0), slope=1, color="grey", linestyle="--", linewidth=1)
 axes.set(xlabel="predicted probability", ylabel="observed share")
 axes.legend(fontsize="x-small")
 figure.savefig("probabilities.svg")
