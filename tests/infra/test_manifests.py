@@ -292,7 +292,7 @@ def test_table_of_sizes_is_what_the_flows_decide() -> None:
         assert choose_cache("auto", n_bytes, 2**26, [room] * workers)[0] is False, shape
         assert workers == 1 or choose_cache("auto", n_bytes, 2**26, [room] * (workers - 1))[0] is True, shape
         per_core = n_bytes / 1e9 / workers
-        assert seconds == f"{0.06 + 0.1 * per_core:.2f} to {0.1 + 0.25 * per_core:.2f}"
+        assert seconds == f"{0.01 + 0.1 * per_core:.2f} to {0.02 + 0.25 * per_core:.2f}"
 
 
 def test_a_pod_of_one_gibibyte_streams_any_rows() -> None:
