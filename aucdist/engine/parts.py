@@ -21,7 +21,7 @@ from distributed.protocol.pickle import dumps, loads
 from aucdist.data.block import Block
 from aucdist.engine import scratch
 from aucdist.engine.blocks import BlockInfo, StoredBlock, info_of
-from aucdist.engine.steps import run_step
+from aucdist.engine.steps import Interrupted, run_step
 from aucdist.errors import RunError
 
 FEW_BYTES = 2**16
@@ -128,6 +128,8 @@ class StepRunner(WorkerPlugin):
             threads = self._worker.state.nthreads
             left, tree = run_step(step, part.blocks, memory, args, part.numbers, threads=threads, stop=stop)
             nodes = pack(tree.nodes())
+        except Interrupted:  # the part is not wanted here any more, as when the scheduler was lost
+            return {"has": None}
         except Exception as error:
             return {"error": pack_error(error)}
         part.memories[after] = left

@@ -33,7 +33,7 @@ def publish(fitted: FittedRun, result: dict[str, Any], folder: RunFolder, comman
     _save_model(fitted, result, folder.draft / "model")
     fitted.estimator.history_.to_parquet(folder.draft / "history.parquet", index=False)
     if fitted.rows.test is not None:
-        write_scores(fitted.rows.test.blocks(), fitted.estimator, folder.draft / SCORES)
+        write_scores(fitted.evaluation.scores, folder.draft / SCORES)
     (folder.draft / "config.yaml").write_text(config, encoding="utf-8")
     (folder.draft / "report.html").write_text(
         render_run_page(report_of(fitted, result, config, command)), encoding="utf-8"

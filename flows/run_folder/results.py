@@ -1,7 +1,7 @@
 """The results of a run: the object that ``--json`` prints, and the details that `metrics.json` has beyond it."""
 
 import platform
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from typing import Any
 
@@ -17,11 +17,22 @@ DATA_STAGES = ("open data", "survey", "split and scale", "partition")
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """Counts of the scores of training and test rows, and the confidence interval of the test AUC."""
+    """How a fitted estimator scores the rows.
+
+    Attributes
+    ----------
+    train, test : ScoreCounts
+        Of the training rows, and of the test rows, where there are some.
+    interval : Interval or None
+        Of the test AUC.
+    scores : list of bytes
+        The scores of the test rows, as `flows.run_folder.scores.score_tables` returns them.
+    """
 
     train: ScoreCounts
     test: ScoreCounts | None
     interval: Interval | None
+    scores: list[bytes] = field(default_factory=list)
 
 
 @dataclass(frozen=True, eq=False)

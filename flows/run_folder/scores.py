@@ -6,27 +6,44 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.ipc  # pa.ipc
 import pyarrow.parquet as pq
 
 from aucdist.data.block import Block
 from aucdist.data.storage.files import read_bytes
+from aucdist.engine.blocks import Blocks, Summary
 from aucdist.estimators.scores import scores_of
 from aucdist.metrics.counts import ScoreCounts
 
 SCORES = "scores.parquet"
 
 
-def write_scores(blocks: Iterable[Block], estimator: Any, path: Path) -> None:
-    """Write row id, label, weight and score of each test row, block by block: what `aucdist compare` needs."""
+def score_tables(blocks: Blocks, estimator: Any) -> list[bytes]:
+    """Score test rows where they lie: row id, label, score and weight of each block, as a compressed Arrow stream."""
     w = estimator.coef_[0]  # without the intercept, which could round two scores to one
-    fitted = getattr(estimator, "feature_map_", None)
+    found = blocks.without_memory().reduce(_score_block, w, getattr(estimator, "feature_map_", None))
+    tables: list[bytes] = found["tables"]
+    return tables
+
+
+def _score_block(block: Block, memory: None, w: np.ndarray, fitted: Any) -> tuple[None, Summary]:
+    columns = {"row_id": block.row_id, "y": block.y, "score": scores_of(block.X, w, fitted=fitted)}
+    table = pa.table(columns if block.weight is None else columns | {"weight": block.weight})
+    stream = io.BytesIO()
+    with pa.ipc.new_stream(stream, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(table)
+    return None, {"tables": [stream.getvalue()]}
+
+
+def write_scores(tables: Iterable[bytes], path: Path) -> None:
+    """Write what `score_tables` returned as one Parquet file, table by table: what `aucdist compare` needs."""
     with ExitStack() as stack:
         writer = None
-        for block in blocks:
-            columns = {"row_id": block.row_id, "y": block.y, "score": scores_of(block.X, w, fitted=fitted)}
-            table = pa.table(columns if block.weight is None else columns | {"weight": block.weight})
+        for one in tables:
+            table = pa.ipc.open_stream(one).read_all()
             if writer is None:
                 writer = stack.enter_context(pq.ParquetWriter(path, table.schema, compression="zstd"))
             writer.write_table(table)

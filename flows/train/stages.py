@@ -14,6 +14,7 @@ from flows.config.model import ModelConfig
 from flows.progress.console import RunObserver
 from flows.rows.base import TrainTestBlocks
 from flows.run_folder.results import Evaluation
+from flows.run_folder.scores import score_tables
 from flows.train.checkpoints import CheckpointStore
 
 
@@ -37,14 +38,14 @@ def set_operating_point(estimator: Any, train: ScoreCounts, wanted: dict[str, fl
 
 
 def evaluate(estimator: Any, blocks: TrainTestBlocks, observer: RunObserver) -> Evaluation:
-    """Count the scores of the training rows and of the test rows; warnings go to `observer`."""
+    """Count the scores of the training rows and of the test rows, and keep the latter; warnings go to `observer`."""
     w = estimator.coef_[0]  # without the intercept, which could round two scores to one
     train = count_scores(mapped_rows(estimator, blocks.train), w)
     if blocks.test is None:
         return Evaluation(train, None, None)
     test = count_scores(mapped_rows(estimator, blocks.test), w)
     with warnings_to(observer):
-        return Evaluation(train, test, auc_interval(test))
+        return Evaluation(train, test, auc_interval(test), score_tables(blocks.test, estimator))
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import threading
 import time
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -395,3 +396,15 @@ def test_calls_are_as_they_were_when_they_were_made():
     w += 1
     (_, (sent,)) = parts.unpack(call.data)
     assert sent.tolist() == [0, 0, 0]
+
+
+def test_a_step_that_was_stopped_is_no_error_of_the_step():
+    """A part may be taken away in mid-step, as when the scheduler is lost: whoever asked looks for it again."""
+    runner, stop = parts.StepRunner(), threading.Event()
+    runner._worker = SimpleNamespace(state=SimpleNamespace(nthreads=1))
+    part = parts.Part(range(N_BLOCKS), partition(rows(), N_BLOCKS))
+    call = parts.pack((add, (1.0,)))
+    stop.set()
+    assert runner._work(part, None, 1, call, stop) == {"has": None}
+    assert part.memories == {}
+    assert set(runner._work(part, None, 1, call, threading.Event())) == {"nodes"}

@@ -151,7 +151,10 @@ SAME = {"name": "same", "data": {"name": "d"}, "model": {"lam": 1.0, "tol": 0.1}
     ("changes", "names"),
     [
         ({"model": {"lam": 2.0, "tol": 0.1}, "output": "there"}, ["same (lam 1.0)", "same (lam 2.0)"]),
-        ({"model": {"lam": 1.0, "solver": "exact"}}, ["same (tol 0.1, default solver)", "same (default tol, solver exact)"]),
+        (
+            {"model": {"lam": 1.0, "solver": "exact"}},
+            ["same (tol 0.1, default solver)", "same (default tol, solver exact)"],
+        ),
         ({"data": {"name": "e"}}, ["same (name d)", "same (name e)"]),
         ({"blocks": 4}, ["same (default blocks)", "same (blocks 4)"]),
         ({"output": "there"}, ["same-1", "same-2"]),

@@ -163,3 +163,24 @@ def test_the_configuration_is_kept(tmp_path):
         json.loads((tmp_path / "runs" / result["run"].rsplit("/")[-1] / "metrics.json").read_text())["n_samples"] == 900
     )
     assert "cache: stream" in (tmp_path / "runs" / result["run"].rsplit("/")[-1] / "config.yaml").read_text()
+
+
+@pytest.mark.parametrize("more", [{}, {"features": {"map": "bins"}}])
+def test_scores_come_from_where_the_rows_lie(tmp_path, monkeypatch, more):
+    """Publishing reads no rows in this process, and the scores are those of the test rows."""
+    url = sharded(rows(), tmp_path / "shards")
+    test_rows = {"test": {"fraction": 0.3, "seed": 0}}
+    expected = trained(config(url, tmp_path, data=test_rows, model={**COARSE, **more}, cache="stream"))[0]
+
+    def refuse(self):
+        raise AssertionError("the rows are read in this process")
+
+    monkeypatch.setattr("flows.rows.lazy.LazyRows.blocks", refuse)
+    found = trained(
+        config(url, tmp_path, data=test_rows, model={**COARSE, **more}, cluster={"kind": "local", "workers": 2})
+    )
+    table = read_scores(found[0]["run"])
+    assert found[0]["metrics"] == expected["metrics"]
+    assert table.equals(read_scores(expected["run"]))
+    assert set(table) == {"row_id", "y", "score"}
+    assert 200 < len(table) < 340
