@@ -20,13 +20,29 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = {
     "kernels": ["tests/kernels", "tests/solvers/pairs", "tests/metrics"],
+    "kernels/codes": ["tests/kernels", "tests/maps"],
+    "kernels/decimals": ["tests/kernels", "tests/data/formats"],
+    "kernels/svmlight": ["tests/kernels", "tests/data/formats"],
     "solvers/pairs": ["tests/solvers/pairs"],
     "solvers": ["tests/solvers"],
     "metrics": ["tests/metrics"],
-    "engine": ["tests/engine/test_blocks.py", "tests/engine/test_mapped.py", "tests/engine/test_columns.py"],
+    "engine": [
+        "tests/engine/test_blocks.py",
+        "tests/engine/test_steps.py",
+        "tests/engine/test_mapped.py",
+        "tests/engine/test_columns.py",
+    ],
+    "engine/scratch": ["tests/engine/test_scratch.py", "tests/engine/test_stream.py"],
+    "engine/checkpoint": ["tests/engine/test_checkpoint.py"],
+    "engine/calls": ["tests/engine/test_lost_workers.py"],
+    "engine/parts": ["tests/engine/test_lost_workers.py"],
+    "engine/dask": ["tests/engine/test_lost_workers.py", "tests/engine/test_stream.py"],
     "objectives": ["tests/objectives"],
 }
 """The tests that each part of the package answers to; the longest name that fits counts."""
+
+MARKED = ("kernels", "solvers")
+"""Parts of whose tests only those run that are quick without compiled kernels."""
 
 HANGS = 600
 """Seconds after which a mutant counts as one that hangs."""
@@ -124,7 +140,7 @@ def changed(tree, number):
 def tests_of(file):
     """Return the tests that a file of the package answers to."""
     name = file.relative_to(ROOT / "aucdist").as_posix()
-    part = max((part for part in PARTS if name.startswith(part + "/")), key=len)
+    part = max((part for part in PARTS if name.startswith((f"{part}/", f"{part}."))), key=len)
     return PARTS[part]
 
 
@@ -137,7 +153,8 @@ def survives(name, text, tests):
         (Path(folder) / "aucdist" / name).write_text(text)
         environment = os.environ | {"PYTHONPATH": folder, "NUMBA_DISABLE_JIT": "1", "PYTHONDONTWRITEBYTECODE": "1"}
         command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
-        marked = [] if tests[0].endswith("_edges.py") or tests[0].endswith("_labels.py") else ["-m", "nojit"]
+        few = name.split("/")[0] in MARKED and Path(tests[0]).suffix != ".py"
+        marked = ["-m", "nojit" if few else "not slow"]
         try:
             done = subprocess.run(
                 [*command, *marked],

@@ -36,6 +36,14 @@ def test_project_is_the_product(rows):
     np.testing.assert_allclose(out, X @ w, rtol=1e-13, atol=1e-13)
 
 
+@pytest.mark.parametrize("n_codes", range(1, 14))
+def test_project_is_the_product_for_any_number_of_codes(n_codes):
+    rows = random_codes(12, n_codes, kinds=["steps"] * n_codes)
+    X, w, out = slow_matrix(rows), np.random.default_rng(1).normal(size=n_columns(rows)), np.empty(n_rows(rows))
+    project(rows, w, out)
+    np.testing.assert_allclose(out, X @ w, rtol=1e-13, atol=1e-13)
+
+
 def test_accumulate_adds_the_chosen_rows(rows):
     r, X = np.random.default_rng(2), slow_matrix(rows)
     for n in (0, 1, 2, 3, 130):

@@ -191,3 +191,10 @@ def test_a_fault_is_told_with_its_place(text, fault, place):
 def test_float32_has_its_own_limit():
     assert parse("1 1:1e39\n", dtype=np.float32) == (svmlight.TOO_LARGE, 2)
     assert parse("1 1:0.1\n", dtype=np.float32)[1] == [([0], [float(np.float32(0.1))])]
+
+
+def test_integers_are_exact_up_to_two_to_the_53():
+    for sign in ("", "-"):
+        value, _, fault = read_number(f"{sign}9007199254740992")
+        assert (abs(value), fault) == (2.0**53, FINE)
+        assert read_number(f"{sign}9007199254740993")[2] == HARD

@@ -115,6 +115,16 @@ def test_newton_steps_by_the_inverse_hessian():
 
 
 @nojit
+@pytest.mark.parametrize("method", [newton, lipschitz, gradient])
+def test_without_options_an_intercept_is_fitted_and_not_penalised(method):
+    X, y = data()
+    peer = LogisticRegression(C=1 / (0.1 * len(y)), tol=1e-12, max_iter=10_000).fit(X, y)
+    found = solve(method(blocks_of(X, y), 0.1, loss=LinkLoss(Link("logit"))), tol=1e-5, max_passes=2000)
+    assert found.last.intercept == pytest.approx(peer.intercept_[0], rel=0.02)
+    assert found.certificate.status is Status.CONVERGED
+
+
+@nojit
 def test_logit_is_logistic_regression():
     X, y = data()
     peer = LogisticRegression(C=1 / (1e-2 * len(y)), tol=1e-12, max_iter=10_000).fit(X, y)
