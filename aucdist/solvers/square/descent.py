@@ -7,7 +7,6 @@ keep their rows' scores and how the scores moved, so a round costs one product X
 exact over all pairs.
 """
 
-import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -30,6 +29,9 @@ from aucdist.solvers.base import Round
 from aucdist.solvers.rounding import EPS, Rounding
 
 Direction = Callable[[np.ndarray], np.ndarray]
+
+MOST_ERROR = 1e-11
+"""Of the objective, as a share of it: where rounding may have led the scores further away, they are computed again."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +83,16 @@ def move_scores(
     """
     move = step @ memory.moves
     memory = replace(memory, scores=memory.scores + move, moves=np.vstack([move, memory.moves[1:-1]]))
+    return memory, _within_classes(block, memory, means)
+
+
+def score_again(
+    block: Block, memory: SquareDescentMemory, w: np.ndarray, means: tuple[float, float]
+) -> tuple[SquareDescentMemory, Summary]:
+    """Compute the scores at w in place of those that were moved there, and return what `move_scores` returns."""
+    scores = np.empty(block.n_samples)
+    project(block.rows, w, scores)
+    memory = replace(memory, scores=scores)
     return memory, _within_classes(block, memory, means)
 
 
@@ -199,6 +211,7 @@ class SubspaceDescent:
         self.rounding = Rounding.of(blocks)
         self.blocks, self.moments, self.lam, self.w = blocks.without_memory(), moments, lam, w
         self.moves = np.zeros((n_moves, len(w)))
+        self._drift, self._errors = 0.0, np.zeros(n_moves)
         self.blocks.reduce(score_rows, w, (moments.neg.weight, moments.pos.weight), n_moves)
         self._evaluate(np.zeros(1 + n_moves))
 
@@ -213,11 +226,13 @@ class SubspaceDescent:
             The passes spent before the first round, and the passes of each round.
         """
         dual, of_dual = 0.0, 0.0
-        for number in itertools.count(1):
-            drift = number * EPS * self.rounding.reach(self.w)
-            of_primal, error = errors_of_square(
-                self.rounding, self.w, self.lam, self.primal, self.gradient, self.moments, drift=drift
-            )  # fmt: skip
+        while True:
+            of_primal, error = self._bounds()
+            if of_primal > MOST_ERROR * self.primal and self._drift > self.rounding.score(self.w):
+                self._drift = 0.0
+                self._take(self.blocks.reduce(score_again, self.w, self._means()))
+                passes += 1
+                of_primal, error = self._bounds()
             found = lower_bound(self.primal, self.gradient, self.lam)
             if found - error > dual - of_dual:
                 dual, of_dual = found, error
@@ -229,6 +244,11 @@ class SubspaceDescent:
             passes += per_round
             if np.array_equal(before, self.w):
                 return
+
+    def _bounds(self) -> tuple[float, float]:
+        return errors_of_square(
+            self.rounding, self.w, self.lam, self.primal, self.gradient, self.moments, drift=self._drift
+        )  # fmt: skip
 
     def _move(self, z: np.ndarray) -> None:
         """Move to the minimum in the subspace of z and the last moves."""
@@ -243,12 +263,30 @@ class SubspaceDescent:
         slopes = directions @ self.gradient
         step = -np.linalg.lstsq(curvature / np.outer(size, size), slopes / size, rcond=None)[0] / size
         self.moves = np.vstack([step @ directions, self.moves[:-1]])
+        self._add_errors(directions, np.abs(step))
         self.w = self.w + self.moves[0]
         self._evaluate(step)
 
+    def _add_errors(self, directions: np.ndarray, step: np.ndarray) -> None:
+        """Add to the bounds on how far the blocks' scores are from those at w, and the moves' from those of the moves.
+
+        Weights and moves that were once large leave errors that the present ones do not show.
+        """
+        of_directions = np.append(self.rounding.score(directions[0]), self._errors)
+        reach = np.array([self.rounding.reach(one) for one in directions])
+        of_move = float(step @ (of_directions + 2.0 * (len(step) + 1) * EPS * reach))
+        self._errors = np.append(of_move, self._errors[:-1])
+        self._drift += of_move + EPS * (self.rounding.reach(self.w) + self.rounding.reach(self.w + self.moves[0]))
+
     def _evaluate(self, step: np.ndarray) -> None:
         """Move the scores by the step, and compute objective and gradient at the weights."""
-        moments, w = self.moments, self.w
-        found = self.blocks.reduce(move_scores, step, (float(moments.neg.mean @ w), float(moments.pos.mean @ w)))
-        self.primal = value(w, moments.difference, found["variance"], self.lam)
-        self.gradient = gradient(w, moments.difference, found["covariance_w"], self.lam)
+        self._take(self.blocks.reduce(move_scores, step, self._means()))
+
+    def _means(self) -> tuple[float, float]:
+        """Return the scores of the class means."""
+        return float(self.moments.neg.mean @ self.w), float(self.moments.pos.mean @ self.w)
+
+    def _take(self, found: Summary) -> None:
+        """Set objective and gradient from the variance of the scores within the classes."""
+        self.primal = value(self.w, self.moments.difference, found["variance"], self.lam)
+        self.gradient = gradient(self.w, self.moments.difference, found["covariance_w"], self.lam)
