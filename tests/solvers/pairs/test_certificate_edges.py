@@ -4,12 +4,15 @@ import numpy as np
 import pytest
 from support.oracle import pairwise_objective
 from support.small_sets import blocks_of, small
+from support.top_optima import top_hinge
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.kernels.pairs import guide, n_active
 from aucdist.solvers.pairs.all_pairs import STEPS, AllPairs
 from aucdist.solvers.pairs.bundle import Bundle
+from aucdist.solvers.pairs.top import TopShare
+from aucdist.solvers.pairs.top_pairs import TopPairs
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -72,6 +75,24 @@ def test_a_line_search_ends_where_the_objective_turns(lam):
     step = state._line_search(state.score(target), way, 1e-3)
     values = [pairwise_objective(state.w + s * way, X, y, lam, weight) for s in np.linspace(0, 1.3, 521)]
     best = 1.3 * np.argmin(values) / 520
+    k = np.clip(np.searchsorted(STEPS, best), 0, len(STEPS) - 1)
+    assert STEPS[max(k - 1, 0)] - 3e-3 <= step <= STEPS[min(k + 1, len(STEPS) - 1)] + 3e-3
+
+
+@pytest.mark.parametrize("classes", [(8, 20), (20, 8)])
+@pytest.mark.parametrize("share", [0.3, 0.6])
+@pytest.mark.parametrize("lam", [1e-3, 0.1])
+def test_a_line_search_over_the_top_ends_where_the_objective_turns(classes, share, lam):
+    X, y = small(n_pos=classes[0], n_neg=classes[1])
+    state = TopPairs(blocks_of(X, y), None, share=TopShare(share))
+    rounds = state.rounds(lam)
+    next(rounds), next(rounds)
+    way = np.array([0.7, -0.4, 0.5, 0.2][: X.shape[1]] + [0.1] * max(0, X.shape[1] - 4))
+    state.take_cuts(0.0, state.best_scores, state.w)  # cells of scores are counted around the threshold of the last cut
+    step = state._line_search(state.score(state.w + way), way, 1e-3)
+    wanted = share * classes[1]
+    points = [state.w + s * way for s in np.linspace(0, 1.3, 521)]
+    best = 1.3 * np.argmin([0.5 * lam * w @ w + top_hinge(X @ w, y, wanted) for w in points]) / 520
     k = np.clip(np.searchsorted(STEPS, best), 0, len(STEPS) - 1)
     assert STEPS[max(k - 1, 0)] - 3e-3 <= step <= STEPS[min(k + 1, len(STEPS) - 1)] + 3e-3
 
