@@ -21,9 +21,6 @@ from aucdist.solvers.base import Round
 from aucdist.solvers.pairs.bundle import maximise
 from aucdist.solvers.rounding import EPS, SLACK, Rounding, higher
 
-MOVES = 64
-"""Directions of a round, at most about so many: terms of a score's move."""
-
 MAX_CUTS = 60
 """How many dual points are kept for the lower bound."""
 
@@ -228,11 +225,22 @@ class MarginMeanProblem:
         if gram:
             self.blocks.reduce(keep_centre_products, self.centre)
         self.w = np.zeros(len(self.centre))
-        self._bound, self._points, self._number = (0.0, 0.0), LowerBound(len(self.centre)), 0
+        self._bound, self._points, self._drift = (0.0, 0.0), LowerBound(len(self.centre)), 0.0
 
     def evaluation(self) -> tuple[int, float, np.ndarray | None]:
         """Return the arguments of `evaluate_margins` at the current weights."""
         return self.loss, self.lam1, self.w - self.lam1 * self.centre if self.gram else None
+
+    def move(self, step: np.ndarray, directions: np.ndarray) -> None:
+        """Move the weights along directions, as the blocks move their scores.
+
+        What rounding adds to the scores' distance from those at the weights stays, even if the weights become smaller again.
+        """
+        rounding, before = self.rounding, self.rounding.reach(self.w)
+        way = float(np.abs(step) @ (np.abs(directions) @ rounding.largest))
+        self.w = self.w + step @ directions
+        of_sums = rounding.over_columns + EPS * (len(step) + SLACK)
+        self._drift += of_sums * way + EPS * (before + rounding.reach(self.w))
 
     def round(self, summary: Summary, passes: float) -> Round:
         """Return the round at the current weights, from the summary of `evaluate_margins` over all blocks."""
@@ -251,9 +259,8 @@ class MarginMeanProblem:
 
     def _primal_error(self, primal: float, loss: float) -> float:
         """Return a bound on the rounding error of the objective. Scores are sums of moves, and c is a weighted sum of rows."""
-        self._number += 1
-        rounding, moves = self.rounding, EPS * (self._number + SLACK) * MOVES
-        score = rounding.score(self.w) + moves * rounding.reach(self.w)
+        rounding = self.rounding
+        score = rounding.score(self.w) + EPS * SLACK * rounding.reach(self.w) + self._drift
         of_loss = self.lam2 * (score + 2.0 * rounding.over_rows * loss)
         return of_loss + self._square_error(self.w - self.lam1 * self.centre, self.lam1)
 

@@ -181,7 +181,7 @@ def _zeroth_order_rounds(
             slopes = slopes + problem.lam2 * seen["slopes"] - problem.lam1 * seen["pull"]
         plane = (gram, at_start, slopes)
         move = blocks.reduce(inner_steps, problem.loss, lams, mu, plane, reduced, n_inner, (seed, number))["move"]
-        problem.w = problem.w + move @ directions
+        problem.move(move, directions)
         yield problem.round(
             blocks.reduce(move_and_evaluate, move, *problem.evaluation()), 1.0 + number * (shape[0] + 1) / 2
         )
