@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # The same examples each time, so that what passed here passes everywhere; HYPOTHESIS_PROFILE=explore looks for new ones.
-settings.register_profile("fixed", derandomize=True)
-settings.register_profile("explore", max_examples=1000)
+# No test depends on how fast the machine is, so no deadline and no limit on the time that making examples takes.
+NO_CLOCK = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("fixed", derandomize=True, **NO_CLOCK)
+settings.register_profile("explore", max_examples=1000, **NO_CLOCK)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 

@@ -14,28 +14,11 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-from aucdist import (
-    HingeClassifier,
-    LinkClassifier,
-    MarginMeanClassifier,
-    PairwiseHingeClassifier,
-    PairwiseRampClassifier,
-    PairwiseSquareClassifier,
-    UnivariateRankingClassifier,
-)
 from aucdist.data.formats.readers import read
 from aucdist.data.sources.catalog import catalog, find
 from aucdist.errors import InputError
+from aucdist.estimators import ESTIMATORS
 
-ESTIMATORS = [
-    PairwiseHingeClassifier,
-    PairwiseRampClassifier,
-    PairwiseSquareClassifier,
-    UnivariateRankingClassifier,
-    HingeClassifier,
-    LinkClassifier,
-    MarginMeanClassifier,
-]
 NAMES = ["digits", "letter-recognition", "a9a", "news20"]
 COLUMNS = ["data", "rows", "features", "positives", "estimator", "status", "relative gap", "passes", "warnings"]
 
@@ -65,7 +48,7 @@ def main(argv=None):
             print(f"{name} is left out: {error}", file=sys.stderr)
             continue
         X = (MaxAbsScaler() if sp.issparse(block.X) else StandardScaler()).fit_transform(block.X)
-        for estimator in ESTIMATORS:
+        for estimator in ESTIMATORS.values():
             model, found = fitted(estimator, X, block.y)
             c = model.certificate_
             n_short += c.status not in ("converged", "stationary")

@@ -119,7 +119,7 @@ class DaskBlocks(Blocks):
 
 def _load_part(loader: Loader, numbers: list[int], stream: bool) -> Part:
     blocks: list[Any] = [None] * len(numbers)
-    scratch.use_folder(Path(get_worker().local_directory))  # the plugin may not be there yet
+    scratch.use_folder(Path(get_worker().local_directory))
 
     def load_block(i: int) -> None:
         blocks[i] = (StoredBlock.first_read if stream else load)(loader, numbers[i])

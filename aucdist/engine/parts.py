@@ -9,7 +9,6 @@ import threading
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import is_dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from distributed.protocol import to_serialize
 from distributed.protocol.pickle import dumps, loads
 
 from aucdist.data.block import Block
-from aucdist.engine import scratch
 from aucdist.engine.blocks import BlockInfo, StoredBlock, info_of
 from aucdist.engine.steps import Interrupted, run_step
 from aucdist.errors import RunError
@@ -67,7 +65,6 @@ class StepRunner(WorkerPlugin):
         """Add the handlers to those of the worker."""
         self._worker = worker
         self._running: dict[tuple[str, int], threading.Event] = {}
-        scratch.use_folder(Path(worker.local_directory))
         worker.handlers["aucdist_run"] = self.run
         worker.handlers["aucdist_stop"] = self.stop
 

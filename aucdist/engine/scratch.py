@@ -179,7 +179,7 @@ def scratch() -> Scratch:
     global _scratch
     with _lock:
         if _scratch is None or not _scratch.folder.is_dir():  # that of a worker ends with the worker
-            _scratch = Scratch(Path(tempfile.gettempdir()), limit_from_environment())
+            _scratch = _in_temporary_folder(limit_from_environment())
         return _scratch
 
 
@@ -191,11 +191,18 @@ def use_folder(folder: Path) -> None:
             _scratch = Scratch(folder, limit_from_environment())
 
 
-def reset(limit: int | None) -> None:
-    """Keep copies of blocks that are read from now on within this limit, in the folder for temporary files."""
+def start_anew(limit: int | None = None) -> None:
+    """Keep copies of blocks that are read from now on within this limit, by default that of the environment."""
     global _scratch
     with _lock:
-        _scratch = Scratch(Path(tempfile.gettempdir()), limit)
+        _scratch = _in_temporary_folder(limit_from_environment() if limit is None else limit)
+
+
+def _in_temporary_folder(limit: int | None) -> Scratch:
+    try:
+        return Scratch(Path(tempfile.gettempdir()), limit)
+    except FileNotFoundError:  # no folder for temporary files can be written to
+        return Scratch(Path(os.curdir), limit=0)
 
 
 def _forget() -> None:

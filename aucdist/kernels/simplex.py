@@ -67,40 +67,12 @@ def _maximise(H, a, group, n_groups, ridge, b, free, n_free, A, x):
     n = a.shape[0]
     for _ in range(10 * n + 100):
         # The maximiser with only the free entries non-zero and no sign constraint, then the price of each group's sum.
-        m = n_free + n_groups
-        for k in range(m):
-            x[k] = 1.0
-            for j in range(m):
-                A[k, j] = 0.0
-        for k in range(n_free):
-            i = free[k]
-            for j in range(n_free):
-                A[k, j] = H[i, free[j]]
-            A[k, k] += ridge
-            j = n_free + group[i]
-            A[k, j] = 1.0
-            A[j, k] = 1.0
-            x[k] = a[i]
-        if not _solve_in_place(A, x, m):
+        _write_system(H, a, group, n_groups, ridge, free, n_free, A, x)
+        if not _solve_in_place(A, x, n_free + n_groups):
             return False
-        inside, limit, first = True, np.inf, 0
-        for k in range(n_free):
-            if not x[k] >= 0.0:
-                inside, now = False, b[free[k]]
-                if now / (now - x[k]) < limit:
-                    limit, first = now / (now - x[k]), k
-        if (
-            not inside
-        ):  # Move b towards the solution until the first entry reaches 0, and keep those that are still free.
-            left = 0
-            for k in range(n_free):
-                i = free[k]
-                moved = 0.0 if k == first else max(b[i] + limit * (x[k] - b[i]), 0.0)
-                b[i] = moved
-                if moved > 0.0:
-                    free[left] = i
-                    left += 1
-            n_free = left
+        still_free = _move_to_boundary(b, free, n_free, x)
+        if still_free < n_free:
+            n_free = still_free
             continue
         value, gain = 0.0, -np.inf
         for i in range(n):
@@ -120,6 +92,47 @@ def _maximise(H, a, group, n_groups, ridge, b, free, n_free, A, x):
             return True
         n_free += 1
     return True
+
+
+@kernel(_nrt=False, error_model="numpy")
+def _write_system(H, a, group, n_groups, ridge, free, n_free, A, x):
+    """Write the optimality conditions over the free entries, and the sums of the groups, as the system ``A y = x``."""
+    m = n_free + n_groups
+    for k in range(m):
+        x[k] = 1.0
+        for j in range(m):
+            A[k, j] = 0.0
+    for k in range(n_free):
+        i = free[k]
+        for j in range(n_free):
+            A[k, j] = H[i, free[j]]
+        A[k, k] += ridge
+        j = n_free + group[i]
+        A[k, j] = 1.0
+        A[j, k] = 1.0
+        x[k] = a[i]
+
+
+@kernel(_nrt=False, error_model="numpy")
+def _move_to_boundary(b, free, n_free, x):
+    """Where x is not feasible, move b towards it until the first entry reaches 0; return how many entries are free then."""
+    limit, first = np.inf, -1
+    for k in range(n_free):
+        if not x[k] >= 0.0:
+            now = b[free[k]]
+            if first < 0 or now / (now - x[k]) < limit:
+                limit, first = now / (now - x[k]), k
+    if first < 0:
+        return n_free
+    left = 0
+    for k in range(n_free):
+        i = free[k]
+        moved = 0.0 if k == first else max(b[i] + limit * (x[k] - b[i]), 0.0)
+        b[i] = moved
+        if moved > 0.0:
+            free[left] = i
+            left += 1
+    return left
 
 
 @kernel(_nrt=False, error_model="numpy")

@@ -77,7 +77,7 @@ def _streamed() -> Iterator[Row]:
             ("copies on the local disk", True, None),
             ("decoded each time", True, 0),
         ):
-            scratch.reset(limit)
+            scratch.start_anew(limit)
             blocks = LocalBlocks.load(loader, len(shards), stream=stream)
             blocks.reduce(_products, 1)
             one_pass = partial(blocks.reduce, _products, 1)
@@ -87,7 +87,7 @@ def _streamed() -> Iterator[Row]:
                 "carrier": carrier, "of": "a pass over 2 000 000 x 54 rows", "seconds": seconds,
                 "times rows in memory": seconds / base,
             }  # fmt: skip
-        scratch.reset(None)
+        scratch.start_anew()
 
 
 def _fits() -> Iterator[Row]:

@@ -21,25 +21,33 @@ from aucdist.metrics.counts import ScoreCounts
 SCORES = "scores.parquet"
 
 
-def score_tables(blocks: Blocks, estimator: Any) -> list[bytes]:
-    """Score test rows where they lie: row id, label, score and weight of each block, as a compressed Arrow stream."""
+def score_rows(blocks: Blocks, estimator: Any) -> tuple[ScoreCounts, list[bytes]]:
+    """Score rows where they lie; one reduction.
+
+    Returns
+    -------
+    counts : ScoreCounts
+    tables : list of bytes
+        Row id, label, score and weight of each block, as a compressed Arrow stream.
+    """
     w = estimator.coef_[0]  # without the intercept, which could round two scores to one
     found = blocks.without_memory().reduce(_score_block, w, getattr(estimator, "feature_map_", None))
-    tables: list[bytes] = found["tables"]
-    return tables
+    return found["counts"], found["tables"]
 
 
 def _score_block(block: Block, memory: None, w: np.ndarray, fitted: Any) -> tuple[None, Summary]:
-    columns = {"row_id": block.row_id, "y": block.y, "score": scores_of(block.X, w, fitted=fitted)}
+    scores = scores_of(block.X, w, fitted=fitted)
+    columns = {"row_id": block.row_id, "y": block.y, "score": scores}
     table = pa.table(columns if block.weight is None else columns | {"weight": block.weight})
     stream = io.BytesIO()
     with pa.ipc.new_stream(stream, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
         writer.write_table(table)
-    return None, {"tables": [stream.getvalue()]}
+    counts = ScoreCounts.from_scores(block.y, scores, block.weight)
+    return None, {"counts": counts, "tables": [stream.getvalue()]}
 
 
 def write_scores(tables: Iterable[bytes], path: Path) -> None:
-    """Write what `score_tables` returned as one Parquet file, table by table: what `aucdist compare` needs."""
+    """Write what `score_rows` returned as one Parquet file, table by table: what `aucdist compare` needs."""
     with ExitStack() as stack:
         writer = None
         for one in tables:

@@ -14,7 +14,7 @@ from flows.config.model import ModelConfig
 from flows.progress.console import RunObserver
 from flows.rows.base import TrainTestBlocks
 from flows.run_folder.results import Evaluation
-from flows.run_folder.scores import score_tables
+from flows.run_folder.scores import score_rows
 from flows.train.checkpoints import CheckpointStore
 
 
@@ -39,13 +39,12 @@ def set_operating_point(estimator: Any, train: ScoreCounts, wanted: dict[str, fl
 
 def evaluate(estimator: Any, blocks: TrainTestBlocks, observer: RunObserver) -> Evaluation:
     """Count the scores of the training rows and of the test rows, and keep the latter; warnings go to `observer`."""
-    w = estimator.coef_[0]  # without the intercept, which could round two scores to one
-    train = count_scores(mapped_rows(estimator, blocks.train), w)
+    train = count_scores(mapped_rows(estimator, blocks.train), estimator.coef_[0])
     if blocks.test is None:
         return Evaluation(train, None, None)
-    test = count_scores(mapped_rows(estimator, blocks.test), w)
+    test, tables = score_rows(blocks.test, estimator)
     with warnings_to(observer):
-        return Evaluation(train, test, auc_interval(test), score_tables(blocks.test, estimator))
+        return Evaluation(train, test, auc_interval(test), tables)
 
 
 @contextmanager

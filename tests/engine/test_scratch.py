@@ -168,3 +168,23 @@ def test_workers_write_copies_into_their_own_folders():
         folders = client.run(scratch_folder)
         places = client.run(lambda dask_worker: dask_worker.local_directory)
         assert {address: folder for address, (folder, _) in folders.items()} == places
+
+
+def test_without_a_folder_for_temporary_files_there_are_no_copies(monkeypatch):
+    def nowhere():
+        raise FileNotFoundError("No usable temporary directory found")
+
+    monkeypatch.setattr(tempfile, "gettempdir", nowhere)
+    monkeypatch.setattr(scratch, "_scratch", None)
+    assert scratch.scratch().copy(dense()) is None
+
+
+def test_a_start_anew_takes_the_limit_of_the_environment_unless_another_is_given(monkeypatch):
+    monkeypatch.setattr(scratch, "_scratch", None)
+    monkeypatch.setattr(scratch, "SHARE_THAT_STAYS_FREE", 0.0)
+    monkeypatch.setattr(scratch, "_is_memory", lambda folder: False)
+    monkeypatch.setenv(scratch.LIMIT, "0")
+    scratch.start_anew()
+    assert scratch.scratch().copy(dense()) is None
+    scratch.start_anew(10**9)
+    assert scratch.scratch().copy(dense()) is not None

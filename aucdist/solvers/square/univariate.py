@@ -55,13 +55,10 @@ def univariate_lbfgs(blocks: Blocks, lam: float, start: np.ndarray | None = None
     def evaluate(w: np.ndarray) -> Point:
         return _objective(loss, w, lam)
 
-    first, passes, bound = (
-        evaluate(np.zeros(blocks.n_features) if start is None else start.astype(np.float64)),
-        1,
-        (0.0, 0.0),
-    )
+    zero, passes, bound = np.zeros(blocks.n_features), 1, (0.0, 0.0)
+    first = evaluate(zero if start is None else start.astype(np.float64))
     if not np.isfinite(first.value):
-        first, passes = evaluate(np.zeros(blocks.n_features)), 2
+        first, passes = evaluate(zero), 2
     for point, n_tries in descend(evaluate, first):
         passes += n_tries
         found = _round_at(point, lam, passes, rounding)
