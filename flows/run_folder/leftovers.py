@@ -57,10 +57,9 @@ def leftover_line(folders: list[str], resumes: str) -> str:
     first = [shown(folder) for folder in folders[:MOST_NAMED]]
     more = f" and {len(folders) - MOST_NAMED} more" if len(folders) > MOST_NAMED else ""
     local = [str(path) for path in map(local_path, folders[:MOST_NAMED]) if path is not None]
-    remove = f"`rm -r {shlex.join(local)}` removes {'them' if len(local) > 1 else 'it'}" if local else ""
-    return f"unfinished, of a run that was killed: {', '.join(first)}{more}; " + "; ".join(
-        filter(None, (resumes, remove))
-    )
+    remove = f"once no run writes there, `rm -r {shlex.join(local)}` removes {'them' if len(local) > 1 else 'it'}"
+    clauses = [f"unfinished: {', '.join(first)}{more}", resumes, *([remove] if local else [])]
+    return "; ".join(clauses)
 
 
 def unfinished_runs(output: str, command: str) -> str | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from aucdist.data.shards import sharding
 from aucdist.data.shards.block_reader import ParallelMap
+from aucdist.data.shards.job import Job
 from aucdist.data.shards.manifest import Manifest
 from flows.compute.clusters import open_cluster
 from flows.compute.s3_environment import s3_as_configured
@@ -60,18 +61,18 @@ def shard(config: ShardConfig, observer: RunObserver, run_stage: StageRunner = c
     return result_of(manifest, time.perf_counter() - start)
 
 
-def survey(request: sharding.Request, parallel_map: ParallelMap, name: str) -> sharding.Job:
+def survey(request: sharding.Request, parallel_map: ParallelMap, name: str) -> Job:
     """Read every part once, to number the rows and to find classes, features and categories."""
     return sharding.survey(request, each=parallel_map, name=name)
 
 
-def route(job: sharding.Job, parallel_map: ParallelMap) -> list[list[int]]:
+def route(job: Job, parallel_map: ParallelMap) -> list[list[int]]:
     """Write the rows of every part to a temporary file, sorted by shard."""
     route_part = functools.partial(sharding.route, job.url, urls=job.urls)
     return list(parallel_map(route_part, range(job.reader.n_blocks)))
 
 
-def gather(job: sharding.Job, starts: list[list[int]], parallel_map: ParallelMap) -> list[Any]:
+def gather(job: Job, starts: list[list[int]], parallel_map: ParallelMap) -> list[Any]:
     """Write every shard."""
     return list(parallel_map(functools.partial(sharding.gather, job.url), sharding.items_of(job, starts)))
 

@@ -26,101 +26,35 @@ import operator
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet as pq
-from pydantic import Field
 
-from aucdist.data.block import Block
-from aucdist.data.checked import CHECKED, Count, Sha256, T, parse_any, parse_checked
+from aucdist.data.checked import Count, T, parse_checked
 from aucdist.data.shards.block_file import from_table as block_from_table
 from aucdist.data.shards.block_file import to_table
 from aucdist.data.shards.block_reader import (
     PART_BYTES,
-    BlockReader,
     ParallelMap,
     fingerprint_of,
     open_reader,
-    parse_reader,
 )
+from aucdist.data.shards.job import JOB, Job, read_job, write_job
 from aucdist.data.shards.manifest import CURRENT, FORMAT, Manifest, Shard, below, commit, read_manifest
-from aucdist.data.shards.permutation import permuted
 from aucdist.data.shards.shard import verify_shard, write_shard
 from aucdist.data.shards.statistics import ColumnStatistics, from_table, to_parquet
-from aucdist.data.sources.redaction import redacted, restored, secret_urls
+from aucdist.data.sources.redaction import secret_urls
 from aucdist.data.sources.source import Dtype, Source
 from aucdist.data.split import scrambled
 from aucdist.data.storage import files
 from aucdist.data.storage.arrow_files import absolute
 from aucdist.errors import InputError
 
-WORK, JOB, BEGUN = "_sharding-", "job.json", "begun"
+WORK, BEGUN = "_sharding-", "begun"
 OURS = re.compile(r"begun|job\.json|part-\d{5,}\.(arrow|json)|(shard|statistics)-\d{5,}\.(json|parquet)")
 """The names of all files that a run writes into its work folder: no others are removed."""
-
-
-@dataclass(frozen=True)
-class Job:
-    """What every worker must know to do its part.
-
-    Attributes
-    ----------
-    work : str
-        The work folder, which is in the folder of the shards.
-    reader : BlockReader
-        The data set.
-    n_shards, seed : int
-    origin : dict
-        What the manifest will state of the rows' origin.
-    urls : tuple of str
-        Those with passwords, which are not in the file of the job: see `aucdist.data.sources.redaction`.
-    """
-
-    work: str
-    reader: BlockReader
-    n_shards: int
-    seed: int
-    origin: dict[str, Any]
-    urls: tuple[str, ...] = ()
-
-    @property
-    def target(self) -> str:
-        """The folder of the shards."""
-        return self.work.rpartition("/")[0]
-
-    @property
-    def url(self) -> str:
-        """The file from which workers read the job."""
-        return below(self.work, JOB)
-
-    def shards_of(self, block: Block, index: int) -> np.ndarray:
-        """Return the shard of each row of a part.
-
-        Parameters
-        ----------
-        block : Block
-            The part.
-        index : int
-            Its number: the rows of the parts before it, class by class, are counted first.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,), int64
-        """
-        reader, n_neg = self.reader, self.reader.n_samples - self.reader.n_pos
-        pos_before = sum(reader.positives[:index])
-        shards = np.empty(block.n_samples, dtype=np.int64)
-        for label, n, before, first in (
-            (-1, n_neg, sum(reader.rows[:index]) - pos_before, 0),
-            (1, reader.n_pos, pos_before, n_neg),
-        ):
-            of_class = np.flatnonzero(block.y == label)
-            numbers = before + np.arange(len(of_class))
-            shards[of_class] = (first + permuted(numbers, n, 2 * self.seed + (label > 0))) % self.n_shards
-        return shards
 
 
 @dataclass(frozen=True)
@@ -246,28 +180,14 @@ def survey(asked: Request, *, each: ParallelMap = map, n_parts: int | None = Non
         "rows_per_shard": asked.rows_per_shard, "seed": asked.seed, "key": asked.key,
     }  # fmt: skip
     job = Job(asked.work, reader, max(1, min(n_shards, rows)), asked.seed, origin, urls)
-    content = _JobFile(job.reader.to_json(), job.n_shards, job.seed, job.origin, asked.key)
-    files.write_bytes(job.url, json.dumps(redacted(vars(content), urls)).encode())
+    write_job(job, asked.key)
     return job
-
-
-@dataclass(frozen=True)
-class _JobFile:
-    """What is in the file of a job."""
-
-    __pydantic_config__: ClassVar = CHECKED
-
-    reader: dict[str, Any]
-    n_shards: Annotated[int, Field(ge=1, le=10**6)]
-    seed: int
-    origin: dict[str, Any]
-    key: Sha256
 
 
 def _resumed(asked: Request, urls: tuple[str, ...], manifest: str) -> Job | None:
     """Return the job of an earlier run of the same request; None if there is none that is sound and reads the same files."""
     try:
-        job, key = _read_job(below(asked.work, JOB), urls)
+        job, key = read_job(below(asked.work, JOB), urls)
         elsewhere = {part.url for part in job.reader.parts} - set(asked.source.format_of().part_urls(asked.source))
     except InputError:
         return None
@@ -276,17 +196,9 @@ def _resumed(asked: Request, urls: tuple[str, ...], manifest: str) -> Job | None
     return job
 
 
-def _read_job(url: str, urls: tuple[str, ...]) -> tuple[Job, str]:
-    where = files.shown(url)
-    content = restored(parse_any(files.read_bytes(url), where), urls)
-    known = parse_checked(json.dumps(content).encode(), _JobFile, where)
-    reader = parse_reader(known.reader, where)
-    return Job(url.rpartition("/")[0], reader, known.n_shards, known.seed, known.origin, urls), known.key
-
-
 @functools.lru_cache(maxsize=2)  # its folder is named after what decides it
 def _job_at(url: str, urls: tuple[str, ...] = ()) -> Job:
-    return _read_job(url, urls)[0]
+    return read_job(url, urls)[0]
 
 
 def _read_record(url: str, kind: type[T]) -> T | None:

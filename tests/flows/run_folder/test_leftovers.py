@@ -100,7 +100,7 @@ def test_a_folder_in_which_a_run_writes_is_not_unfinished(tmp_path: Path) -> Non
 def test_many_leftovers_are_one_line_with_a_command_that_can_be_copied() -> None:
     line = leftover_line([f"a b/{i}" for i in range(5)], "nobody resumes them")
     assert line == (
-        "unfinished, of a run that was killed: a b/0, a b/1, a b/2 and 2 more; nobody resumes them; "
+        "unfinished: a b/0, a b/1, a b/2 and 2 more; nobody resumes them; once no run writes there, "
         "`rm -r 'a b/0' 'a b/1' 'a b/2'` removes them"
     )
     assert "rm -r" not in leftover_line(["s3://bucket/set/_sharding-0"], "this run resumes it")
