@@ -1,0 +1,119 @@
+"""The job of a sharding: what every worker must know to do its part, and its file."""
+
+import json
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from aucdist.data.block import Block
+from aucdist.data.checked import CHECKED, Sha256, parse_any, parse_checked
+from aucdist.data.shards.block_reader import BlockReader, parse_reader
+from aucdist.data.shards.manifest import below
+from aucdist.data.shards.permutation import permuted
+from aucdist.data.sources.redaction import redacted, restored
+from aucdist.data.storage import files
+
+JOB = "job.json"
+
+
+@dataclass(frozen=True)
+class Job:
+    """What every worker must know to do its part.
+
+    Attributes
+    ----------
+    work : str
+        The work folder, which is in the folder of the shards.
+    reader : BlockReader
+        The data set.
+    n_shards, seed : int
+    origin : dict
+        What the manifest will state of the rows' origin.
+    urls : tuple of str
+        Those with passwords, which are not in the file of the job: see `aucdist.data.sources.redaction`.
+    """
+
+    work: str
+    reader: BlockReader
+    n_shards: int
+    seed: int
+    origin: dict[str, Any]
+    urls: tuple[str, ...] = ()
+
+    @property
+    def target(self) -> str:
+        """The folder of the shards."""
+        return self.work.rpartition("/")[0]
+
+    @property
+    def url(self) -> str:
+        """The file from which workers read the job."""
+        return below(self.work, JOB)
+
+    def shards_of(self, block: Block, index: int) -> np.ndarray:
+        """Return the shard of each row of a part.
+
+        Parameters
+        ----------
+        block : Block
+            The part.
+        index : int
+            Its number: the rows of the parts before it, class by class, are counted first.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), int64
+        """
+        reader, n_neg = self.reader, self.reader.n_samples - self.reader.n_pos
+        pos_before = sum(reader.positives[:index])
+        shards = np.empty(block.n_samples, dtype=np.int64)
+        for label, n, before, first in (
+            (-1, n_neg, sum(reader.rows[:index]) - pos_before, 0),
+            (1, reader.n_pos, pos_before, n_neg),
+        ):
+            of_class = np.flatnonzero(block.y == label)
+            numbers = before + np.arange(len(of_class))
+            shards[of_class] = (first + permuted(numbers, n, 2 * self.seed + (label > 0))) % self.n_shards
+        return shards
+
+
+@dataclass(frozen=True)
+class _JobFile:
+    """What is in the file of a job."""
+
+    __pydantic_config__: ClassVar = CHECKED
+
+    reader: dict[str, Any]
+    n_shards: Annotated[int, Field(ge=1, le=10**6)]
+    seed: int
+    origin: dict[str, Any]
+    key: Sha256
+
+
+def write_job(job: Job, key: str) -> None:
+    """Write the file of a job, without the URLs that hold passwords; `key` is that of its request."""
+    content = _JobFile(job.reader.to_json(), job.n_shards, job.seed, job.origin, key)
+    files.write_bytes(job.url, json.dumps(redacted(vars(content), job.urls)).encode())
+
+
+def read_job(url: str, urls: tuple[str, ...]) -> tuple[Job, str]:
+    """Return the job of a file, and the key of its request.
+
+    Parameters
+    ----------
+    url : str
+    urls : tuple of str
+        Those that the file lacks, because they hold passwords.
+
+    Raises
+    ------
+    InputError
+        If the file is missing or damaged.
+    """
+    where = files.shown(url)
+    content = restored(parse_any(files.read_bytes(url), where), urls)
+    known = parse_checked(json.dumps(content).encode(), _JobFile, where)
+    reader = parse_reader(known.reader, where)
+    return Job(url.rpartition("/")[0], reader, known.n_shards, known.seed, known.origin, urls), known.key
