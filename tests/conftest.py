@@ -7,11 +7,18 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from support.forked_workers import forked_workers
 
 # The same examples each time, so that what passed here passes everywhere; HYPOTHESIS_PROFILE=explore looks for new ones.
 settings.register_profile("fixed", derandomize=True)
 settings.register_profile("explore", max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _forked_workers() -> Iterator[None]:
+    with forked_workers():
+        yield
 
 
 @pytest.fixture(scope="session")
