@@ -15,6 +15,16 @@ settings.register_profile("explore", max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 
+LONGEST_FIRST = ("flows", "engine", "report", "estimators")
+"""Folders whose files take up to minutes. Begun last, one of them would keep one process busy and leave the others idle."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the folders of `LONGEST_FIRST` and the files beside this one before the others."""
+    here = Path(__file__).parent
+    items.sort(key=lambda item: item.path.relative_to(here).parts[0] not in LONGEST_FIRST and item.path.parent != here)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _forked_workers() -> Iterator[None]:
     with forked_workers():
