@@ -16,8 +16,8 @@ train: setup  ## train on the embedded digits and write a run folder below runs/
 	$(BIN)/aucdist train digits
 
 test: setup  ## all tests but the slow ones, then the small ones again as plain Python
-	$(BIN)/pytest -q -rs -n auto --dist loadfile -m "not slow"
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -rs -n auto --dist loadfile -m nojit
+	$(BIN)/pytest -q -rs -n auto --dist loadfile --no-loadscope-reorder -m "not slow"
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -rs -n auto --dist loadfile -m nojit $$(grep -rl nojit --include='test_*.py' tests)
 
 test-s3: setup  ## the tests of S3 on a real server: AUCDIST_TEST_S3 is its endpoint, credentials as for any S3
 	$(BIN)/pytest -q -rs -m s3
@@ -55,7 +55,7 @@ docs: setup $(DOCS)/.installed  ## the documentation: build/docs/index.html; a w
 
 $(DOCS)/.installed: docs/requirements.lock
 	test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
-	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r docs/requirements.lock
+	$(DOCS)/bin/python -m pip install --quiet --no-compile --disable-pip-version-check --require-hashes -r docs/requirements.lock
 	touch $@
 
 architecture: setup  ## the imports between folders: their floors, and build/architecture.svg; a circle ends it
@@ -78,7 +78,7 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "aucdist needs Python 3.11 or newer; '$(PYTHON)' is missing or older. Try: make PYTHON=python3.11"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 

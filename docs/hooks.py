@@ -8,6 +8,7 @@ import ast
 import os
 import re
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -25,7 +26,8 @@ def on_files(files: Files, config: Any) -> Files:
     """Add the generated pages."""
     examples = sorted((HERE / "examples").glob("*.py"))
     with TemporaryDirectory() as folder:  # where each example leaves its picture
-        outputs = [output_of(file, folder) for file in examples]
+        with ThreadPoolExecutor(os.cpu_count()) as pool:  # each is a process, most of which is its imports
+            outputs = list(pool.map(output_of, examples, [folder] * len(examples)))
         pictures = {f"gallery/{file.stem}.svg": (Path(folder) / f"{file.stem}.svg").read_text() for file in examples}
     generated = {
         "reference/configuration.md": output_of(HERE / "configuration.py"),

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from support.forked_workers import forked_workers
 
 # The same examples each time, so that what passed here passes everywhere; HYPOTHESIS_PROFILE=explore looks for new ones.
 # No test depends on how fast the machine is, so no deadline and no limit on the time that making examples takes.
@@ -14,6 +15,22 @@ NO_CLOCK = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("fixed", derandomize=True, **NO_CLOCK)
 settings.register_profile("explore", max_examples=1000, **NO_CLOCK)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
+
+
+LONGEST_FIRST = ("flows", "engine", "report", "estimators")
+"""Folders whose files take up to minutes. Begun last, one of them would keep one process busy and leave the others idle."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the folders of `LONGEST_FIRST` and the files beside this one before the others."""
+    here = Path(__file__).parent
+    items.sort(key=lambda item: item.path.relative_to(here).parts[0] not in LONGEST_FIRST and item.path.parent != here)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _forked_workers() -> Iterator[None]:
+    with forked_workers():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import types
-from numba.extending import overload, register_jitable
+from numba.extending import overload, register_jitable, typeof_impl
 
-from aucdist.kernels.codes import BinRows, _is_bins, add_codes, code_dot, expand, fold, project_codes
+from aucdist.kernels.codes import BinRows, CodeBasis, _is_bins, add_codes, code_dot, expand, fold, project_codes
 from aucdist.kernels.compiling import kernel
 
 # Sums may be reordered (that is what lets them run as SIMD), but inf and nan keep their meaning: nnan and ninf stay out.
@@ -58,6 +58,21 @@ class CsrRows(NamedTuple):
 
 
 Rows = DenseRows | CsrRows | BinRows
+
+
+@typeof_impl.register(DenseRows)
+@typeof_impl.register(CsrRows)
+@typeof_impl.register(BinRows)
+@typeof_impl.register(CodeBasis)
+def _type_of_rows(rows, context):
+    """Return one type for writable and read-only rows: kernels only read them, and would otherwise be compiled once for each.
+
+    Rows are read-only where they are mapped from a file, come from Arrow, or were sent to a worker.
+    """
+    fields = [typeof_impl(field, context) for field in rows]
+    return types.NamedTuple(
+        [field.copy(readonly=False) if isinstance(field, types.Array) else field for field in fields], type(rows)
+    )
 
 
 @register_jitable(fastmath=SUM_IN_ANY_ORDER)

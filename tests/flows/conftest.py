@@ -7,11 +7,24 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from support.figures import render_only
 
 HOME = Path(tempfile.mkdtemp(prefix="aucdist-prefect-"))
 atexit.register(shutil.rmtree, HOME, ignore_errors=True)
 os.environ.update(DO_NOT_TRACK="1", PREFECT_SERVER_ANALYTICS_ENABLED="false", PREFECT_HOME=str(HOME))
 os.environ.pop("PREFECT_API_URL", None)
+
+
+@pytest.fixture(autouse=True)
+def figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the figures of pages unrendered, but for tests that ask for `rendered`; fixtures of modules render theirs."""
+    if "rendered" not in request.fixturenames:
+        render_only(monkeypatch)
+
+
+@pytest.fixture
+def rendered() -> None:
+    """Let the pages of this test have their figures."""
 
 
 @pytest.fixture

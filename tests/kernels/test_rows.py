@@ -1,8 +1,11 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from numba import typeof
+from support.code_sets import basis_of
 
 from aucdist.data.block import as_rows
+from aucdist.kernels.codes import BinRows
 from aucdist.kernels.rows import accumulate, accumulate_each, project
 
 pytestmark = pytest.mark.nojit
@@ -67,3 +70,26 @@ def test_sums_in_any_order_still_carry_inf_and_nan(form, bad):
     project(as_rows(form(X)), np.ones(6), out)
     assert out[0] == 6.0
     np.testing.assert_equal(out[1], bad)
+
+
+def read_only(rows):
+    for field in rows:
+        if isinstance(field, np.ndarray):
+            field.flags.writeable = False
+        elif isinstance(field, tuple):
+            read_only(field)
+    return rows
+
+
+def test_rows_that_are_read_only_have_the_type_of_others(X, form):
+    """So that kernels are not compiled once more for them; and what the kernels give is the same."""
+    rows, locked, w, out = as_rows(form(X)), read_only(as_rows(form(X.copy()))), np.arange(6.0), np.empty((2, 17))
+    assert typeof(locked) == typeof(rows)
+    for each, to in zip((rows, locked), out, strict=True):
+        project(each, w, to)
+    np.testing.assert_array_equal(*out)
+
+
+def test_codes_that_are_read_only_have_the_type_of_others():
+    rows = BinRows(np.zeros((3, 1), np.uint8), basis_of([np.eye(2)], [1]))
+    assert typeof(read_only(rows._replace(codes=rows.codes.copy()))) == typeof(rows)

@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
+from support.figures import render_only
 
 from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts
@@ -149,22 +150,24 @@ def test_the_verdict_comes_first(page):
     assert text.index("The objective is at most") < text.index("Test AUC") < text.index("ROC curve")
 
 
-def test_how_to_run_it_again(report):
-    text = text_of(render_run_page(report))
+def test_how_to_run_it_again(page):
+    text = text_of(page)
     for expected in ("run aucdist train", "python 3.11", "Passes of the fit 40"):
         assert expected in text
 
 
-def test_probabilities_get_their_diagram_and_losses(report):
+def test_probabilities_get_their_diagram_and_losses(report, page, monkeypatch):
+    render_only(monkeypatch, "reliability")
     counts = report.test.mapped(lambda v: 1 / (1 + np.exp(-v)))
-    page = render_run_page(replace(report, probabilities=counts))
-    assert 'id="reliability-title"' in page
+    shown = render_run_page(replace(report, probabilities=counts))
+    assert 'id="reliability-title"' in shown
     for expected in ("Brier score", "Log loss", "Calibration loss", "Expected calibration error"):
-        assert expected in text_of(page)
-    assert "Reliability" not in text_of(render_run_page(report))
+        assert expected in text_of(shown)
+    assert "Reliability" not in text_of(page)
 
 
-def test_the_shape_of_the_link_is_shown_where_it_was_found(report):
+def test_the_shape_of_the_link_is_shown_where_it_was_found(report, monkeypatch):
+    render_only(monkeypatch, "shape")
     trace = pd.DataFrame({"round": [1, 2], "xi": [0.0, -0.25], "log_posterior": [-9.0, -8.0]})
     counts = report.test.mapped(lambda v: 1 / (1 + np.exp(-v)))
     page = render_run_page(replace(report, probabilities=counts, shape=trace))
@@ -173,9 +176,10 @@ def test_the_shape_of_the_link_is_shown_where_it_was_found(report):
     assert "Shape of the link" not in text_of(render_run_page(replace(report, probabilities=counts)))
 
 
-def test_what_the_certificate_is_over(report):
+def test_what_the_certificate_is_over(report, page, monkeypatch):
+    render_only(monkeypatch)
     n_pos, n_neg = report.train.rows_pos, report.train.rows_neg
-    assert f"over all {count_text(n_pos * n_neg)} pairs" in text_of(render_run_page(report))
+    assert f"over all {count_text(n_pos * n_neg)} pairs" in text_of(page)
     of_rows = text_of(render_run_page(replace(report, of_pairs=False)))
     assert f"over all {count_text(n_pos * n_neg)} pairs" not in of_rows
     assert f"proved over all {count_text(n_pos + n_neg)} rows" in of_rows
@@ -220,7 +224,8 @@ def test_warnings_come_first(report):
     assert "test rows" not in text.replace("no test rows", "")
 
 
-def test_a_stationary_point_is_no_failure_and_no_proof(report):
+def test_a_stationary_point_is_no_failure_and_no_proof(report, monkeypatch):
+    render_only(monkeypatch)
     run = report.run | {"certificate": {"primal": 0.2, "dual": 0.0, "relative_gap": 1.0, "status": "stationary"}}
     text = text_of(render_run_page(replace(report, run=run)))
     assert "not convex: the weights are a stationary point" in text
@@ -228,7 +233,8 @@ def test_a_stationary_point_is_no_failure_and_no_proof(report):
     assert "did not converge" not in text
 
 
-def test_weighted_rows_have_no_interval_and_no_band(report):
+def test_weighted_rows_have_no_interval_and_no_band(report, monkeypatch):
+    render_only(monkeypatch, "roc", "roc-low", "pr", "scores")
     text = text_of(render_run_page(replace(report, test=scores(200, 800, weight=0.5))))
     assert "no interval for weighted rows" in text
     assert "95 % band" not in text
@@ -248,7 +254,8 @@ def test_weighted_rows_have_no_interval_and_no_band(report):
     ],
     ids=["none", "one", "no dual", "nothing known", "infinite", "zero", "steep"],
 )
-def test_any_history_can_be_drawn(report, rounds):
+def test_any_history_can_be_drawn(report, rounds, monkeypatch):
+    render_only(monkeypatch, "objective", "gap")
     text = text_of(render_run_page(replace(report, history=rounds)))
     assert ("No history was recorded" in text) == (not np.isfinite(pd.to_numeric(rounds["primal"])).any())
 
@@ -262,7 +269,8 @@ def test_any_history_can_be_drawn(report, rounds):
     ],
     ids=["two rows", "constant", "outliers"],
 )
-def test_odd_scores_can_be_drawn(report, test):
+def test_odd_scores_can_be_drawn(report, test, monkeypatch):
+    render_only(monkeypatch, "roc", "roc-low", "pr", "scores")
     assert "Average precision" in text_of(render_run_page(replace(report, test=test, weights=[])))
 
 

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from support.figures import render_only
 from test_page import Tags, history, scores, text_of
 
 from aucdist.report.html import Report, render_run_page
@@ -44,7 +45,8 @@ def report():
 PATH = [row({"lam": lam}, [0.8 + 0.01 * i, 0.82]) for i, lam in enumerate((1.0, 0.1, 0.01))]
 
 
-def test_one_parameter_is_a_path_with_error_bars(report):
+def test_one_parameter_is_a_path_with_error_bars(report, monkeypatch):
+    render_only(monkeypatch, "path")
     page = render_run_page(replace(report, search=search(PATH, best=2)))
     assert Tags(page).open == []
     text = text_of(page)
@@ -61,7 +63,8 @@ def test_one_parameter_is_a_path_with_error_bars(report):
     assert search_section(search(PATH))["heat"] is None
 
 
-def test_two_parameters_are_a_heat_map_that_is_a_table(report):
+def test_two_parameters_are_a_heat_map_that_is_a_table(report, monkeypatch):
+    render_only(monkeypatch)
     table = [
         row({"lam": lam, "tol": tol}, [0.8 + 0.05 * i] * 2)
         for i, (lam, tol) in enumerate(itertools.product((1.0, 0.1), (1e-3, 1e-2, 1e-1)))
@@ -94,7 +97,8 @@ def test_two_parameters_are_a_heat_map_that_is_a_table(report):
     ],
     ids=["words", "one", "failed", "not positive", "three"],
 )
-def test_any_search_can_be_shown(report, table):
+def test_any_search_can_be_shown(report, table, monkeypatch):
+    render_only(monkeypatch, "path")
     text = text_of(render_run_page(replace(report, search=search(table))))
     assert ("it broke" in text) == any(r["errors"] for r in table)
     assert ("1 of 2 fits not converged" in text) == any(r["not_converged"] for r in table)

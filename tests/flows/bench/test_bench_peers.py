@@ -1,6 +1,5 @@
 """The suites `peers` and `limits`: the referee with contestants that do almost nothing. No time is asserted."""
 
-import itertools
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 
@@ -145,7 +144,8 @@ def choose_in(n_fits: int, grid: tuple[float, ...]) -> Choice:
 
 @pytest.mark.parametrize("n_values", range(6))
 def test_a_choice_that_is_cut_off_keeps_the_best_value_in_any_order_of_the_grid(n_values):
-    found = {choose_in(3 * n_values, grid) for grid in itertools.permutations(GOOD.grid)}
+    turned = [GOOD.grid[k:] + GOOD.grid[:k] for k in range(len(GOOD.grid))]
+    found = {choose_in(3 * n_values, grid[::way]) for grid in turned for way in (1, -1)}
     (choice,) = found  # whatever the order
     assert choice.tried == n_values
     # From the middle outwards: 1e-3, 1e-4, 1e-2, 1e-5, 1e-1. Of equally good ones the larger, and 1e-1 is poor.

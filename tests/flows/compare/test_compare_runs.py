@@ -53,6 +53,7 @@ def compare(*arguments: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.usefixtures("rendered")
 def test_three_runs(tmp_path: Path) -> None:
     runs = [make(tmp_path, name, seed) for seed, name in enumerate("abc")]
     found = compare(*runs, "--output", str(tmp_path / "out"))
@@ -72,6 +73,7 @@ def test_three_runs(tmp_path: Path) -> None:
     assert json.loads((Path(found["run"]) / "comparison.json").read_text()) == found
 
 
+@pytest.mark.usefixtures("rendered")
 def test_partial_auc_is_compared(tmp_path: Path) -> None:
     runs = [make(tmp_path, name, seed) for seed, name in enumerate("ab")]
     found = compare(*runs, "--max-fpr", "0.2", "--output", str(tmp_path / "out"))

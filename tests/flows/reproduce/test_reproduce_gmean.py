@@ -92,6 +92,7 @@ def test_a_cell_is_the_mean_over_the_folds_at_what_the_first_part_chose(tmp_path
     assert miss["best_here"] >= miss["here"]
 
 
+@pytest.mark.usefixtures("rendered")
 def test_the_page(tmp_path: Path) -> None:
     result = run(write(tmp_path, small(), PRINTED))
     page = Path(result["run"], "report.html").read_text()

@@ -76,6 +76,7 @@ def test_a_cluster_gives_the_same_table(tmp_path: Path) -> None:
     assert rows(result["run"], "nine") == here
 
 
+@pytest.mark.usefixtures("rendered")
 def test_quick_000_agrees_with_the_paper(data_dir: Path, tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["reproduce", "000", "--quick", "--json", "--output", str(tmp_path)])
     assert result.exit_code == 0, result.output

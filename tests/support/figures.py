@@ -1,0 +1,26 @@
+"""Figures that are set up but not rendered, where a test looks at other things: rendering is most of the cost of a page."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from aucdist.extras import load_optional
+from aucdist.report import plots
+
+EMPTY = '<svg xmlns="http://www.w3.org/2000/svg" width="10pt" height="5pt" viewBox="0 0 10 5"></svg>'
+
+
+def render_only(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    """Let only the figures of these names be rendered; of the others the plot is drawn into axes and left there."""
+    render = plots._svg
+
+    def svg(name: str, plot: Callable[[Any], None], height: float) -> str:
+        if name in names:
+            return render(name, plot, height)
+        matplotlib, figures = load_optional("matplotlib"), load_optional("matplotlib.figure")
+        with matplotlib.rc_context(plots.STYLE):
+            plot(figures.Figure().add_subplot())
+        return EMPTY
+
+    monkeypatch.setattr(plots, "_svg", svg)
