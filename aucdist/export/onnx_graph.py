@@ -92,7 +92,9 @@ class Graph:
 
     def model(self, description: str, properties: dict[str, str], version: str) -> Any:
         """Return the graph as a model that the checker of ONNX has found sound."""
-        graph = self._helper.make_graph(self._nodes, "aucdist", self._inputs, self._outputs, self._constants)
+        used = {name for node in self._nodes for name in node.input}
+        constants = [constant for constant in self._constants if constant.name in used]
+        graph = self._helper.make_graph(self._nodes, "aucdist", self._inputs, self._outputs, constants)
         opsets = [self._helper.make_opsetid("", OPSET), self._helper.make_opsetid(ML, ML_OPSET)]
         model = self._helper.make_model(
             graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="aucdist", producer_version=version,

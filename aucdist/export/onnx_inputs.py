@@ -87,20 +87,24 @@ def _date(graph: Graph, column: Column) -> str:
     given = graph.input(column.name, "INT64")
     missing = graph.add("Equal", given, graph.constant(NAT, np.int64))
     time = graph.add("Where", missing, graph.constant(0, np.int64), given)
-    day = _floored(graph, time, DAY)
-    year, month = _year_and_month(graph, day)
-    minutes = graph.as_double(_floored(graph, _rest(graph, time, HOUR), MINUTE))
-    hours = graph.as_double(_floored(graph, _rest(graph, time, DAY), HOUR))
-    made = {
-        "year": graph.as_double(year),
-        "month": graph.as_double(month),
-        "weekday": graph.as_double(_rest(graph, graph.add("Add", day, graph.constant(3, np.int64)), 7)),
-        "hour": graph.add("Add", hours, graph.add("Div", minutes, graph.constant(60.0))),
-        "days": graph.add("Div", graph.as_double(time), graph.constant(float(DAY))),
-    }
     nan = graph.constant(np.nan)
-    pieces = [graph.column(graph.add("Where", missing, nan, made[part])) for part in column.parts]
+    pieces = [graph.column(graph.add("Where", missing, nan, _part(graph, time, part))) for part in column.parts]
     return graph.add("Concat", *pieces, axis=1)
+
+
+def _part(graph: Graph, time: str, part: str) -> str:
+    """Return a part of dates, one of `aucdist.data.date_parts.PARTS`."""
+    if part == "days":
+        return graph.add("Div", graph.as_double(time), graph.constant(float(DAY)))
+    if part == "hour":
+        hours = graph.as_double(_floored(graph, _rest(graph, time, DAY), HOUR))
+        minutes = graph.as_double(_floored(graph, _rest(graph, time, HOUR), MINUTE))
+        return graph.add("Add", hours, graph.add("Div", minutes, graph.constant(60.0)))
+    day = _floored(graph, time, DAY)
+    if part == "weekday":  # 1970-01-01 was a Thursday
+        return graph.as_double(_rest(graph, graph.add("Add", day, graph.constant(3, np.int64)), 7))
+    year, month = _year_and_month(graph, day)
+    return graph.as_double(year if part == "year" else month)
 
 
 def _rest(graph: Graph, x: str, by: int) -> str:

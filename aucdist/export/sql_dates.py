@@ -15,10 +15,10 @@ def date_part(timestamp: str, part: str) -> str:
     """
 
     def field(name: str) -> str:
-        return f"EXTRACT({name} FROM {timestamp})"
+        return f"CAST(EXTRACT({name} FROM {timestamp}) AS DOUBLE PRECISION)"
 
     if part in ("year", "month"):
-        return f"CAST({field(part.upper())} AS DOUBLE PRECISION)"
+        return field(part.upper())
     if part == "hour":
         return f"({field('HOUR')} + {field('MINUTE')} / 6E1)"
     day = _julian_day(field("YEAR"), field("MONTH"), field("DAY"))
