@@ -17,6 +17,7 @@ EXTRAS = {
     "lightgbm": "trees",
     "markupsafe": "report",
     "matplotlib": "report",
+    "onnx": "onnx",
     "prefect": "prefect",
     "prefect_aws": "prefect",
     "prometheus_client": "cli",

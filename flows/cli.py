@@ -12,6 +12,7 @@ from flows.compare import command as compare
 from flows.cv import command as cv
 from flows.data import command as data
 from flows.explain import command as explain
+from flows.export import command as export
 from flows.init import command as init
 from flows.reproduce import command as reproduce
 from flows.score import command as score
@@ -30,6 +31,7 @@ COMMANDS: tuple[Command, ...] = (
     shard.COMMAND,
     score.COMMAND,
     explain.COMMAND,
+    export.COMMAND,
     simulate.COMMAND,
     up.COMMAND,
     data.COMMAND,

@@ -164,7 +164,7 @@ INTERNAL = {
 """Modules that others are made of."""
 
 
-@pytest.mark.parametrize("package", [*PACKAGES, "aucdist.maps"])
+@pytest.mark.parametrize("package", [*PACKAGES, "aucdist.maps", "aucdist.export"])
 def test_every_public_name_is_in_the_reference(package: str) -> None:
     for name in set(importlib.import_module(package).__all__) - NOT_DESCRIBED:
         in_package = re.search(

@@ -17,6 +17,8 @@ WITH_CODE = {
 }
 ON_A_CLUSTER, BESIDE_OTHERS = "how-to/dask-cluster.md", "coming-from.md"
 TESTED_BELOW = (ON_A_CLUSTER, BESIDE_OTHERS)
+AFTER_COMMANDS = "how-to/take-elsewhere.md"
+"""Its code reads what its commands write; tests/flows/export runs both."""
 PRINTED = {
     "how-to/dask-cluster.md": r"^True$",
     "how-to/data-set.md": r"^\('age',\) \[-1  1 -1 -1\]$",
@@ -36,7 +38,9 @@ def output_of(page: str, capsys: pytest.CaptureFixture[str], address: str = "") 
     return capsys.readouterr().out
 
 
-@pytest.mark.parametrize("page", [page for page, blocks in WITH_CODE.items() if blocks and page not in TESTED_BELOW])
+@pytest.mark.parametrize(
+    "page", [page for page, blocks in WITH_CODE.items() if blocks and page not in (*TESTED_BELOW, AFTER_COMMANDS)]
+)
 def test_code_of_a_page(
     page: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,149 @@
+"""A model as an ONNX graph of double precision."""
+
+import json
+from typing import Any
+
+import numpy as np
+
+from aucdist.export.json_text import aucdist_version
+from aucdist.export.onnx_graph import Graph
+from aucdist.export.onnx_inputs import features_of
+from aucdist.export.onnx_probability import probability_of
+from aucdist.export.portable import Kernel, Linear, Portable, Steps, portable
+from aucdist.export.trees import Leaf, Node, of_bins, of_shape, with_missing
+from aucdist.model import LinearModel
+
+OUTPUTS = ("score", "probability", "prediction")
+
+
+def to_onnx(model: LinearModel) -> Any:
+    """Return a model as an ONNX graph, from the columns of the training data to scores, probabilities and predictions.
+
+    Parameters
+    ----------
+    model : LinearModel
+
+    Returns
+    -------
+    onnx.ModelProto
+        If all columns are numbers, its one input is ``features``, float64 of shape (rows, columns). Else there is an input of
+        shape (rows,) for each column: float64 for numbers, with nan where they are missing; strings for categories; int64 for
+        dates, in microseconds since 1970-01-01 (`numpy.datetime64` has them, and its least value for missing ones). Outputs of
+        shape (rows,) are ``score`` and, where the model has probabilities, ``probability``, both float64, and ``prediction``,
+        int64: 1, -1, and 0 for rows without a score. An underscore is appended where a column has the name. Rows that
+        `aucdist score` refuses have the score nan.
+
+    Raises
+    ------
+    InputError
+        If `onnx` is not installed (the extra ``aucdist[onnx]``), or the model hashes texts.
+    """
+    described = portable(model)
+    described.refuse_hashes("onnx")
+    names = {column.name for column in described.columns}
+    outputs = [_free(output, names) for output in OUTPUTS]
+    graph = Graph([*names, *outputs, "features"])
+    X, refused = features_of(graph, described)
+    X = _transformed(graph, described, X)
+    score, probability, prediction = outputs
+    column = graph.add("Add", *_score(graph, described, X))
+    nan = graph.constant(np.nan)
+    graph.add("Where", refused, nan, graph.vector(column), output=score)
+    graph.output(score, "DOUBLE")
+    without = graph.add("IsNaN", score)
+    if model.probability is not None:
+        found = probability_of(graph, model.probability, score)
+        graph.add("Where", without, nan, found, output=probability)
+        graph.output(probability, "DOUBLE")
+    one, minus, none = (graph.constant(value, np.int64) for value in (1, -1, 0))
+    signs = graph.add("Where", graph.add("Greater", score, graph.constant(0.0)), one, minus)
+    graph.add("Where", without, none, signs, output=prediction)
+    graph.output(prediction, "INT64")
+    properties = {
+        "aucdist.label": model.schema.label,
+        "aucdist.positive": json.dumps(model.schema.positive),
+        "aucdist.negative": json.dumps(model.schema.negative),
+        "aucdist.features": json.dumps([column.name for column in described.columns]),
+    }
+    return graph.model("Scores of a model of aucdist", properties, aucdist_version())
+
+
+def _free(output: str, names: set[str]) -> str:
+    while output in names or output == "features":
+        output += "_"
+    return output
+
+
+def _transformed(graph: Graph, described: Portable, X: str) -> str:
+    """Return the features with their logarithms, in rows of length one where the model has those."""
+    if described.with_logs:
+        logged = np.zeros(len(described.features), dtype=bool)
+        logged[list(described.with_logs)] = True
+        X = graph.add("Where", graph.constant(logged, np.bool_), _log1p(graph, X), X)
+    if described.unit_rows:
+        axis = graph.constant([1], np.int64)
+        squares = graph.add("ReduceSum", graph.add("Mul", X, X), axis)
+        positive = graph.add("Greater", squares, graph.constant(0.0))
+        length = graph.add("Sqrt", graph.add("Where", positive, squares, graph.constant(1.0)))
+        X = graph.add("Div", X, length)
+    return X
+
+
+def _log1p(graph: Graph, X: str) -> str:
+    """Return log(1 + x) to full precision near 0 (after Kahan)."""
+    one = graph.constant(1.0)
+    more = graph.add("Add", one, X)
+    quotient = graph.add("Div", X, graph.add("Sub", more, one))
+    logged = graph.add("Mul", graph.add("Log", more), quotient)
+    return graph.add("Where", graph.add("Equal", more, one), X, logged)
+
+
+def _score(graph: Graph, described: Portable, X: str) -> tuple[str, str]:
+    """Return two parts of the score, of shapes (rows, 1) and (): what the features add, and the constant."""
+    score = described.score
+    if isinstance(score, Linear):
+        centred = graph.add("Sub", X, graph.constant(score.centers))
+        return graph.add("MatMul", centred, graph.constant(score.weights[:, np.newaxis])), graph.constant(
+            score.constant
+        )
+    if isinstance(score, Kernel):
+        return _kernel(graph, score, X), graph.constant(score.constant)
+    trees = _trees_of(score) if isinstance(score, Steps) else list(score.trees)
+    constant = score.constant + sum(tree.value for tree in trees if isinstance(tree, Leaf))
+    trees = [tree for tree in trees if not isinstance(tree, Leaf)]
+    if trees:
+        return graph.trees(X, trees), graph.constant(constant)
+    none = graph.add("ReduceSum", graph.as_double(graph.add("IsNaN", X)), graph.constant([1], np.int64))
+    return graph.add("Mul", none, graph.constant(0.0)), graph.constant(constant)
+
+
+def _trees_of(score: Steps) -> list[Node]:
+    """Return a tree for each shape and each pair."""
+    trees: list[Node] = []
+    for shape in score.shapes:
+        tree = of_shape(shape.feature, shape.edges, shape.values)
+        trees.append(tree if shape.missing is None else with_missing(shape.feature, Leaf(shape.missing), tree))
+    for pair in score.pairs:
+        (a, b), (of_rows, of_columns) = pair.features, pair.missing
+        rows: list[Node] = []
+        for values in pair.values:
+            row = of_shape(b, pair.edges[1], values[int(of_columns) :])
+            rows.append(with_missing(b, Leaf(float(values[0])), row) if of_columns else row)
+        tree = of_bins(a, pair.edges[0], rows[int(of_rows) :])
+        trees.append(with_missing(a, rows[0], tree) if of_rows else tree)
+    return trees
+
+
+def _kernel(graph: Graph, score: Kernel, X: str) -> str:
+    z = graph.add("Mul", graph.add("Sub", X, graph.constant(score.centers)), graph.constant(score.scales))
+    squares = graph.add("ReduceSum", graph.add("Mul", z, z), graph.constant([1], np.int64))
+    products = graph.add("MatMul", z, graph.constant(2.0 * score.landmarks.T))
+    lengths = graph.constant(np.einsum("ij,ij->i", score.landmarks, score.landmarks))
+    distances = graph.add("Sub", graph.add("Add", squares, lengths), products)
+    # Rounding can make a distance slightly negative.
+    exponents = graph.add(
+        "Mul", graph.add("Max", distances, graph.constant(0.0)), graph.constant(-1.0 / score.width**2)
+    )
+    kernel = graph.add("MatMul", graph.add("Exp", exponents), graph.constant(score.amounts[:, np.newaxis]))
+    linear = graph.add("MatMul", z, graph.constant(score.weights[:, np.newaxis]))
+    return graph.add("Add", kernel, linear)

@@ -1,0 +1,307 @@
+"""A model in terms that other systems have: columns, conditions on them, and numbers in the units of the columns.
+
+Every format of an export is written from this description. Scaling is folded into weights and into the edges of bins and trees,
+so that nothing has to be scaled elsewhere, unless rows are scaled to length one.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from aucdist.data.dataset import Schema
+from aucdist.data.date_parts import date_features
+from aucdist.data.formats.tables import MISSING_CATEGORY
+from aucdist.data.preprocess import Preprocessor
+from aucdist.errors import InputError
+from aucdist.export.trees import Node, forest
+from aucdist.export.units import edges_in_units
+from aucdist.model import LinearModel
+
+if TYPE_CHECKING:
+    from aucdist.maps.base import FittedMap
+    from aucdist.maps.bins import BinMap
+    from aucdist.maps.nystroem import NystroemFeatures
+    from aucdist.maps.shapes import PairShape, Shape
+
+REFUSE, ZERO, AS_MISSING = "refuse", "zero", "missing category"
+"""What becomes of a missing or an unknown category: no score; none of the column's features is 1; it is `(missing)`."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column that a model reads.
+
+    Attributes
+    ----------
+    name : str
+    kind : str
+        ``number``, ``category``, ``date`` or ``hash``.
+    values : tuple of str
+        The categories.
+    parts : tuple of str
+        Of a date, some of `aucdist.data.date_parts.PARTS`.
+    size : int
+        Number of features that a hash deals texts out to.
+    if_missing, if_unknown : str
+        For categories: `REFUSE`, `ZERO` or `AS_MISSING`.
+    """
+
+    name: str
+    kind: str = "number"
+    values: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
+    size: int = 0
+    if_missing: str = REFUSE
+    if_unknown: str = REFUSE
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A number that is made of a column.
+
+    Attributes
+    ----------
+    name : str
+    column : int
+        Position of the column.
+    item : str, int or None
+        The category for which the feature is 1, the part of a date, or the number that the hash must have; None for a number.
+    fill : float or None
+        What stands in for a missing value.
+    logged : bool
+        Whether the training rows were put through log(1 + x), so that values of -1 and below have no score.
+    required : bool
+        Whether a row without a value has no score.
+    """
+
+    name: str
+    column: int
+    item: str | int | None
+    fill: float | None
+    logged: bool
+    required: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """``constant + sum of weight * (value - center)``, where the value is log(1 + x) for features that are logged."""
+
+    constant: float
+    weights: np.ndarray
+    centers: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """``constant`` and what each feature and each pair adds, as in `aucdist.maps.shapes`; edges in the units of the columns."""
+
+    constant: float
+    shapes: "tuple[Shape, ...]"
+    pairs: "tuple[PairShape, ...]"
+
+
+@dataclass(frozen=True, eq=False)
+class Trees:
+    """``constant`` and the value of the leaf of each tree."""
+
+    constant: float
+    trees: tuple[Node, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """With ``z = (value - center) * scale``: ``constant + z'weights + sum of amount * exp(-|z - landmark|^2 / width^2)``.
+
+    Attributes
+    ----------
+    constant, width : float
+    centers, scales, weights : ndarray of shape (n_features,), float64
+    landmarks : ndarray of shape (n_landmarks, n_features), float64
+    amounts : ndarray of shape (n_landmarks,), float64
+    """
+
+    constant: float
+    centers: np.ndarray
+    scales: np.ndarray
+    weights: np.ndarray
+    landmarks: np.ndarray
+    amounts: np.ndarray
+    width: float
+
+
+Score = Linear | Steps | Trees | Kernel
+
+
+@dataclass(frozen=True, eq=False)
+class Portable:
+    """A model to be written in another system's terms.
+
+    Attributes
+    ----------
+    model : LinearModel
+        For classes, probabilities and what else is saved with it.
+    columns : tuple of Column
+    features : tuple of Feature
+    unit_rows : bool
+        Whether the features (with the logarithms) of a row are divided by their Euclidean length, if it is not 0.
+    score : Linear, Steps, Trees or Kernel
+    """
+
+    model: LinearModel
+    columns: tuple[Column, ...]
+    features: tuple[Feature, ...]
+    unit_rows: bool
+    score: Score
+
+    @cached_property
+    def of_columns(self) -> tuple[tuple[int, ...], ...]:
+        """For each column the positions of the features that are made of it."""
+        found: list[list[int]] = [[] for _ in self.columns]
+        for j, feature in enumerate(self.features):
+            found[feature.column].append(j)
+        return tuple(map(tuple, found))
+
+    @cached_property
+    def with_logs(self) -> tuple[int, ...]:
+        """The features whose logarithm the score takes: none where edges are in the units of the columns."""
+        if isinstance(self.score, Steps | Trees) and not self.unit_rows:
+            return ()
+        return tuple(j for j, feature in enumerate(self.features) if feature.logged)
+
+    def refuse_hashes(self, target: str) -> None:
+        """Raise an InputError if a column is hashed, which the target cannot do."""
+        hashed = [column.name for column in self.columns if column.kind == "hash"]
+        if hashed:
+            raise InputError(
+                f"{target} has no BLAKE2 hash, which the features of {', '.join(map(repr, hashed))} are made by: export to json, "
+                "or train with these columns in `categorical`"
+            )
+
+
+def portable(model: LinearModel) -> Portable:
+    """Describe a model in the terms of other systems.
+
+    Parameters
+    ----------
+    model : LinearModel
+
+    Raises
+    ------
+    InputError
+        If the model has a feature map that cannot be described.
+    """
+    unit_rows = model.preprocessor.scale == "unit-row"
+    score, looked_at = _score(model, unit_rows)
+    columns, made = _columns(model.schema, model.reading)
+    features = tuple(_feature(model, j, *made[j], looked_at=j in looked_at) for j in range(len(made)))
+    return Portable(model, columns, features, unit_rows, score)
+
+
+def _columns(
+    schema: Schema, reading: dict[str, object]
+) -> tuple[tuple[Column, ...], list[tuple[int, str | int | None]]]:
+    """Return the columns, and for each feature its column and which of the column's features it is."""
+    items: dict[str, tuple[Column, str | int | None]] = {}
+    for name, values in schema.categories.items():
+        items |= {f"{name}={value}": (_category(name, values, reading), value) for value in values}
+    for name, size in schema.hashed.items():
+        items |= {f"{name}#{i}": (Column(name, "hash", size=size), i) for i in range(size)}
+    for name, parts in schema.dates.items():
+        column = Column(name, "date", parts=parts)
+        items |= {feature: (column, part) for feature, part in zip(date_features(name, parts), parts, strict=True)}
+    found = [items.get(name, (Column(name), None)) for name in schema.feature_names]
+    columns = list(dict.fromkeys(column for column, _ in found))
+    position = {column: i for i, column in enumerate(columns)}
+    return tuple(columns), [(position[column], item) for column, item in found]
+
+
+def _category(name: str, values: tuple[str, ...], reading: dict[str, object]) -> Column:
+    """Return a column of categories with what `aucdist.data.formats.tables` makes of texts that are not among them."""
+    as_missing = AS_MISSING if MISSING_CATEGORY in values else REFUSE
+    unknown = {"ignore": ZERO, "as-missing": as_missing}.get(str(reading.get("unknown")), REFUSE)
+    missing = as_missing
+    if reading and reading.get("missing") != "keep":
+        missing = REFUSE
+    elif as_missing == REFUSE and unknown == ZERO:
+        missing = ZERO
+    return Column(name, "category", tuple(values), if_missing=missing, if_unknown=unknown)
+
+
+def _feature(model: LinearModel, j: int, column: int, item: str | int | None, *, looked_at: bool) -> Feature:
+    fill, kept = model.preprocessor.fill, model.preprocessor.impute == "keep"
+    return Feature(
+        model.schema.feature_names[j], column, item,
+        fill=None if fill is None else float(fill[j]),
+        logged=j in model.preprocessor.log1p,
+        required=fill is None and (looked_at or not kept),
+    )  # fmt: skip
+
+
+def _score(model: LinearModel, unit_rows: bool) -> tuple[Score, set[int]]:
+    """Return how a score comes about, and the features whose values it needs."""
+    from aucdist.maps.bins import BinMap  # loads scikit-learn
+    from aucdist.maps.leaves import LeafMap
+    from aucdist.maps.nystroem import NystroemFeatures
+
+    fitted, d = model.feature_map, len(model.schema.feature_names)
+    if fitted is None:
+        shift, factor = _scaling(model.preprocessor, d)
+        return Linear(model.intercept, model.coef * factor, shift), set(range(d))
+    in_units = _in_units(model.preprocessor, unit_rows)
+    if isinstance(fitted, BinMap):
+        steps = _steps(fitted, model, in_units)
+        return steps, {shape.feature for shape in steps.shapes if shape.missing is None}
+    if isinstance(fitted, LeafMap):
+        return Trees(model.intercept, forest(fitted, model.coef, in_units)), set()
+    if isinstance(fitted, NystroemFeatures):
+        return _kernel(fitted, model), set(range(d))
+    raise _not_described(fitted)
+
+
+def _not_described(fitted: "FittedMap") -> InputError:
+    return InputError(
+        f"a model with the feature map {type(fitted).__name__} cannot be exported: linear models can, and those of bins, leaves "
+        "and landmarks (nystroem)"
+    )
+
+
+def _scaling(preprocessor: Preprocessor, d: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return shift and factor of each feature."""
+    shift = np.zeros(d) if preprocessor.shift is None else preprocessor.shift
+    return shift, np.ones(d) if preprocessor.factor is None else preprocessor.factor
+
+
+def _in_units(preprocessor: Preprocessor, unit_rows: bool) -> Callable[[np.ndarray, int], np.ndarray]:
+    """Return the function that takes edges and a feature, and returns them in the units of its column."""
+
+    def in_units(edges: np.ndarray, j: int) -> np.ndarray:
+        return edges if unit_rows else edges_in_units(edges, j, preprocessor)
+
+    return in_units
+
+
+def _steps(fitted: "BinMap", model: LinearModel, in_units: Callable[[np.ndarray, int], np.ndarray]) -> Steps:
+    from aucdist.maps.shapes import additive
+
+    parts = additive(fitted, model.coef, model.intercept)
+    shapes = tuple(replace(shape, edges=in_units(shape.edges, shape.feature)) for shape in parts.shapes)
+    pairs = []
+    for pair in parts.pairs:
+        rows, columns = (in_units(edges, j) for edges, j in zip(pair.edges, pair.features, strict=True))
+        pairs.append(replace(pair, edges=(rows, columns)))
+    return Steps(parts.constant, shapes, tuple(pairs))
+
+
+def _kernel(fitted: "NystroemFeatures", model: LinearModel) -> Kernel:
+    from aucdist.maps.nystroem import LINEAR_SCALE
+
+    shift, factor = _scaling(model.preprocessor, fitted.n_features_in)
+    n = fitted.directions.shape[1]
+    linear = LINEAR_SCALE * model.coef[n:] if fitted.linear == "keep" else np.zeros(fitted.n_features_in)
+    return Kernel(
+        model.intercept, shift + fitted.shift / factor, factor * fitted.factor, linear, fitted.landmarks,
+        fitted.directions @ model.coef[:n], fitted.sigma,
+    )  # fmt: skip

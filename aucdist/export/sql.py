@@ -1,0 +1,225 @@
+"""A model as one query in standard SQL.
+
+The query has stages, each a named table of its WITH clause: the columns as numbers and texts; where the score needs them, the
+features, scaled; the score; the probability. Its numbers are of double precision, and nothing that a model or a user names gets
+into it but in quotes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from aucdist.data.formats.tables import MISSING, MISSING_CATEGORY
+from aucdist.errors import InputError
+from aucdist.export.portable import AS_MISSING, REFUSE, Column, Kernel, Portable, portable
+from aucdist.export.sql_dates import date_part
+from aucdist.export.sql_parts import case, free_name, identifier, number, one_of, table_name, text, total
+from aucdist.export.sql_probability import probability_stages
+from aucdist.export.sql_scores import score_of
+from aucdist.model import LinearModel
+
+MOST_PRODUCTS = 200_000
+"""Landmarks times features: beyond it the query would have tens of megabytes."""
+
+
+def to_sql(model: LinearModel, *, table: str = "rows", ids: Sequence[str] = ()) -> str:
+    """Return a query in standard SQL that gives the scores of the rows of a table.
+
+    Parameters
+    ----------
+    model : LinearModel
+    table : str
+        With a column for each column of the training data that the model reads; a dot stands between schema and table.
+    ids : sequence of str
+        Columns of the table that stand beside the scores; by default those that the model reads.
+
+    Returns
+    -------
+    str
+        A SELECT of these columns, ``score``, ``probability`` where the model has one, and ``prediction`` (1 or -1). Where a name
+        is that of a column already, an underscore is appended. Rows that `aucdist score` refuses have NULL.
+
+    Raises
+    ------
+    InputError
+        If a name cannot be one in SQL, or SQL cannot say what the model does: it hashes texts, or has too many landmarks.
+    """
+    described = portable(model)
+    described.refuse_hashes("sql")
+    score = described.score
+    if isinstance(score, Kernel) and score.landmarks.size > MOST_PRODUCTS:
+        raise InputError(
+            f"{len(score.landmarks)} landmarks of {score.landmarks.shape[1]} features make too long a query: export to onnx or "
+            "json, or train with fewer landmarks"
+        )
+    carried = list(ids) or [column.name for column in described.columns]
+    query = Query(described, table_name(table), carried)
+    query.read_cells()
+    if described.unit_rows or described.with_logs or isinstance(score, Kernel):
+        query.make_features()
+    query.select_score()
+    return query.text()
+
+
+@dataclass
+class Query:
+    """A query, stage by stage.
+
+    Attributes
+    ----------
+    described : Portable
+    source : str
+        The table in quotes, then the stage that was added last.
+    carried : list of str
+        The columns that stand beside the scores.
+    stages : list of str
+        What stands in the WITH clause.
+    values : list of str
+        For each feature the expression of its value in the last stage.
+    """
+
+    described: Portable
+    source: str
+    carried: list[str]
+    stages: list[str] = field(default_factory=list)
+    values: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        twice = [name for name in self.carried if self.carried.count(name) > 1]
+        if twice:
+            raise InputError(f"column {twice[0]!r} is named twice")
+        self._names = {name.casefold() for name in self.carried}
+        self._tables = {self.source.rpartition('"."')[2].strip('"').casefold()}
+        self._texts: dict[int, str] = {}  # the alias of each column of categories
+        self._refused = ""
+
+    def add(self, name: str, selected: dict[str, str]) -> None:
+        """Add a stage that selects the carried columns, and expressions by their names."""
+        stage = free_name(name, self._tables)
+        columns = [identifier(column) for column in self.carried]
+        columns += [f"{expression} AS {alias}" for alias, expression in selected.items()]
+        self.stages.append(f"{stage} AS (\n  SELECT\n    " + ",\n    ".join(columns) + f"\n  FROM {self.source}\n)")
+        self.source = stage
+
+    def alias(self, wanted: str) -> str:
+        """Return a name that no carried column has."""
+        return free_name(wanted, self._names)
+
+    def read_cells(self) -> None:
+        """Add the stage of the columns as numbers, and as texts where they hold categories."""
+        selected: dict[str, str] = {}
+        self.values = [""] * len(self.described.features)
+        for i, column in enumerate(self.described.columns):
+            cell, of_column = identifier(column.name), self.described.of_columns[i]
+            if column.kind == "category":
+                alias = self._texts[i] = self.alias(f"c{i}")
+                selected[alias] = _category(cell, column)
+                for j in of_column:
+                    is_one = self.is_category(i, str(self.described.features[j].item))
+                    self.values[j] = case([(is_one, number(1.0))], number(0.0))
+                continue
+            for j in of_column:
+                feature = self.described.features[j]
+                value = f"CAST({cell} AS DOUBLE PRECISION)"
+                if column.kind == "date":
+                    value = date_part(f"CAST({cell} AS TIMESTAMP)", str(feature.item))
+                if feature.fill is not None:
+                    value = f"COALESCE({value}, {number(feature.fill)})"
+                self.values[j] = self.alias(f"x{j}")
+                selected[self.values[j]] = value
+        self.add("cells", selected)
+        self._refused = " OR ".join(self._conditions())
+
+    def is_category(self, column: int, value: str) -> str:
+        """Return the condition that a column has a category."""
+        alias = self._texts[column]
+        return f"{alias} IS NULL" if value == MISSING_CATEGORY else f"{alias} = {text(value)}"
+
+    def _conditions(self) -> list[str]:
+        """Return the conditions under which a row has no score."""
+        found = []
+        for j, feature in enumerate(self.described.features):
+            if self.described.columns[feature.column].kind == "category":
+                continue
+            if feature.required:
+                found.append(f"{self.values[j]} IS NULL")
+            if feature.logged:
+                found.append(f"{self.values[j]} <= {number(-1.0)}")
+        for i, alias in self._texts.items():
+            column = self.described.columns[i]
+            if column.if_missing == REFUSE:
+                found.append(f"{alias} IS NULL")
+            if column.if_unknown == REFUSE:
+                found.append(f"NOT {one_of(alias, column.values)}")
+        return found
+
+    def make_features(self) -> None:
+        """Add the stages of all features as numbers: with their logarithms, and of rows of length one."""
+        selected = {self.alias("refused"): case([(self._refused, "1")], "0") if self._refused else "0"}
+        (refused,) = selected
+        names = [self.alias(f"f{j}") for j in range(len(self.values))]
+        for j, value in enumerate(self.values):
+            selected[names[j]] = _log1p(value) if j in self.described.with_logs else value
+        self.add("features", selected)
+        if self.described.unit_rows:
+            square = self.alias("square")
+            kept = {name: name for name in (refused, *names)}
+            self.add("lengths", kept | {square: total([f"{name} * {name}" for name in names])})
+            length = case([(f"{square} > 0", f"SQRT({square})")], number(1.0))
+            self.add("scaled", {refused: refused} | {name: f"{name} / {length}" for name in names})
+        self.values, self._texts, self._refused = names, {}, f"{refused} = 1"
+
+    def select_score(self) -> None:
+        """Add the stages of the score and of the probability, and the SELECT of both."""
+        if isinstance(self.described.score, Kernel):
+            self._center(self.described.score)
+        names = dict(self._texts)
+        score = score_of(self.described, self.values, names, self.is_category)
+        if self._refused:
+            score = case([(self._refused, "NULL")], score)
+        s = self.alias("s")
+        self.add("scored", {s: score})
+        probability = probability_stages(self, s)
+        outputs = {self.alias("score"): s}
+        if probability is not None:
+            outputs[self.alias("probability")] = case([(f"{s} IS NULL", "NULL")], probability)
+        outputs[self.alias("prediction")] = f"CASE WHEN {s} > 0 THEN 1 WHEN {s} <= 0 THEN -1 END"
+        columns = [identifier(column) for column in self.carried]
+        columns += [f"{expression} AS {alias}" for alias, expression in outputs.items()]
+        self._last = "SELECT\n  " + ",\n  ".join(columns) + f"\nFROM {self.source}"
+
+    def _center(self, kernel: Kernel) -> None:
+        """Add the stages in which features are centred and scaled for the kernel, and their square is there."""
+        refused = self._refused.partition(" ")[0]
+        names = [self.alias(f"z{j}") for j in range(len(self.values))]
+        centred = {
+            name: f"({value} - {number(center)}) * {number(scale)}"
+            for name, value, center, scale in zip(names, self.values, kernel.centers, kernel.scales, strict=True)
+        }
+        self.add("centred", {refused: refused} | centred)
+        square = self.alias("square")
+        self.add(
+            "squared",
+            {name: name for name in (refused, *names)} | {square: total([f"{name} * {name}" for name in names])},
+        )
+        self.values = [*names, square]
+
+    def text(self) -> str:
+        """Return the query."""
+        return "WITH " + ", ".join(self.stages) + f"\n{self._last}\n"
+
+
+def _category(cell: str, column: Column) -> str:
+    """Return a cell of categories as text; NULL where it is missing, or an unknown one that counts as missing."""
+    value = f"TRIM(CAST({cell} AS VARCHAR))"
+    missing = f"LOWER({value}) IN ({', '.join(text(word) for word in (*MISSING, MISSING_CATEGORY))})"
+    if column.if_unknown == AS_MISSING:
+        known = [value for value in column.values if value != MISSING_CATEGORY]
+        return case([(missing, "NULL"), (one_of(value, known), value)], "NULL") if known else "NULL"
+    return case([(missing, "NULL")], value)
+
+
+def _log1p(x: str) -> str:
+    """Return log(1 + x) to full precision near 0 (after Kahan), and NULL where there is none."""
+    one_more = f"({number(1.0)} + {x})"
+    logged = f"LN({one_more}) * {x} / ({one_more} - {number(1.0)})"
+    return f"CASE WHEN {one_more} = {number(1.0)} THEN {x} WHEN {one_more} > 0 THEN {logged} END"

@@ -1,0 +1,114 @@
+"""The trees of a model of leaves, with the weights of the leaves in place of LightGBM's own values."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from aucdist.errors import InputError
+
+if TYPE_CHECKING:
+    from aucdist.maps.leaves import LeafMap
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """The end of a path.
+
+    Attributes
+    ----------
+    value : float
+        What it adds to the score.
+    """
+
+    value: float
+
+
+@dataclass(frozen=True)
+class Split:
+    """A question to a row.
+
+    Attributes
+    ----------
+    feature : int
+    at_most : float
+        Rows whose value is at most this go to `then`, the others to `otherwise`.
+    missing_to_then : bool
+        Where rows without a value go.
+    then, otherwise : Leaf or Split
+    """
+
+    feature: int
+    at_most: float
+    missing_to_then: bool
+    then: "Node"
+    otherwise: "Node"
+
+
+Node = Leaf | Split
+
+
+def forest(fitted: "LeafMap", w: np.ndarray, in_units: Callable[[np.ndarray, int], np.ndarray]) -> tuple[Node, ...]:
+    """Return the trees that have more than one leaf.
+
+    Parameters
+    ----------
+    fitted : LeafMap
+        The extra ``aucdist[trees]`` is needed to read its trees.
+    w : ndarray of shape (n_leaves,), float64
+        The weights of all leaves.
+    in_units : callable
+        From an array of edges and a feature to the edges in the units of the feature's column.
+
+    Raises
+    ------
+    InputError
+        If a split is of another kind than LightGBM makes of numbers.
+    """
+    if not fitted.used:
+        return ()
+    table, starts = fitted.code_basis.values * w, np.cumsum([0, *(fitted.n_leaves[k] for k in fitted.used)])
+    infos = fitted.booster.dump_model()["tree_info"]
+    return tuple(
+        _node(infos[tree]["tree_structure"], table[starts[k] : starts[k + 1]], in_units)
+        for k, tree in enumerate(fitted.used)
+    )
+
+
+def _node(found: dict[str, Any], values: np.ndarray, in_units: Callable[[np.ndarray, int], np.ndarray]) -> Node:
+    if "left_child" not in found:
+        return Leaf(float(values[found["leaf_index"]]))
+    missing = found["missing_type"]
+    if found["decision_type"] != "<=" or missing not in ("None", "NaN"):
+        raise InputError(
+            f"a tree has a split by {found['decision_type']!r} with missing values as {missing!r}; only splits of numbers by "
+            "'<=' with missing values as NaN can be exported"
+        )
+    feature, edge = int(found["split_feature"]), float(found["threshold"])
+    # LightGBM takes a missing value for 0 where the training rows of the feature had none.
+    to_then = bool(found["default_left"]) if missing == "NaN" else edge >= 0.0
+    (at_most,) = in_units(np.array([edge]), feature)
+    then, otherwise = (_node(found[key], values, in_units) for key in ("left_child", "right_child"))
+    return Split(feature, float(at_most), to_then, then, otherwise)
+
+
+def of_shape(feature: int, edges: np.ndarray, values: np.ndarray) -> Node:
+    """Return a balanced tree that gives the value of the bin of a feature."""
+    return of_bins(feature, edges, [Leaf(float(value)) for value in values])
+
+
+def of_bins(feature: int, edges: np.ndarray, ends: list[Node]) -> Node:
+    """Return a balanced tree that goes on at the end of a feature's bin; missing values go to the last."""
+    if len(ends) == 1:
+        return ends[0]
+    middle = (len(ends) - 1) // 2
+    return Split(
+        feature, float(edges[middle]), False,
+        of_bins(feature, edges[:middle], ends[: middle + 1]), of_bins(feature, edges[middle + 1 :], ends[middle + 1 :]),
+    )  # fmt: skip
+
+
+def with_missing(feature: int, missing: Node, there: Node) -> Node:
+    """Return a tree that sends rows without a value to one node, and all others to another."""
+    return Split(feature, float("inf"), False, there, missing)

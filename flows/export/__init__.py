@@ -1,0 +1,1 @@
+"""Use case: write a model in the form of another system."""

@@ -1,0 +1,67 @@
+"""Exports: a model as a file that another system reads."""
+
+from typing import Any
+
+from aucdist.data.storage.files import exists, shown, write_bytes
+from aucdist.errors import InputError
+from aucdist.export import to_json, to_onnx, to_sql
+from aucdist.model import ABOUT, LinearModel, load_model
+from flows.compute.s3_environment import s3_as_configured
+from flows.config.cluster import NoCluster
+from flows.export.config import ExportConfig
+from flows.progress.console import RunObserver
+
+
+def export(config: ExportConfig, observer: RunObserver) -> dict[str, Any]:
+    """Write a model in the form of another system.
+
+    Parameters
+    ----------
+    config : ExportConfig
+    observer : RunObserver
+        Is called with stages.
+
+    Returns
+    -------
+    dict
+        What ``aucdist export --json`` prints.
+
+    Raises
+    ------
+    InputError
+        If there is no such model, the target cannot express it, or the file is there already.
+    """
+    with s3_as_configured(config.s3, NoCluster(), observer):
+        observer.stage("export")
+        folder = model_of(config.model)
+        output = config.output or f"{_name_of(folder)}.{config.to}"
+        if exists(output) and not config.force:
+            raise InputError(f"{shown(output)} is there already: name another by --output, or replace it by --force")
+        model = load_model(folder)
+        data = _exported(model, config)
+        write_bytes(output, data)
+    return {
+        "model": shown(config.model), "output": shown(output), "to": config.to, "bytes": len(data),
+        "columns": model.schema.columns(),
+    }  # fmt: skip
+
+
+def model_of(url: str) -> str:
+    """Return the folder of the model: that of a run folder is below it."""
+    url = url.rstrip("/")
+    return url if exists(f"{url}/{ABOUT}") else f"{url}/model"
+
+
+def _name_of(folder: str) -> str:
+    """Return the name of the run whose model is in a folder."""
+    parts = folder.split("/")
+    return parts[-2] if len(parts) > 1 and parts[-1] == "model" and parts[-2] not in ("", ".", "..") else "model"
+
+
+def _exported(model: LinearModel, config: ExportConfig) -> bytes:
+    if config.to == "onnx":
+        data: bytes = to_onnx(model).SerializeToString()
+        return data
+    if config.to == "sql":
+        return to_sql(model, table=config.table or "rows", ids=config.ids).encode()
+    return to_json(model).encode()

@@ -1,0 +1,191 @@
+"""Exported models score rows as `aucdist score` does: every map, scaling and calibration, in ONNX, SQL and JSON."""
+
+import csv
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from support.export_models import DROP, QUOTES, SOURCE, model_of, page_reader, scores, table
+
+from aucdist.export import to_json, to_onnx, to_sql
+from aucdist.model import LinearModel
+from aucdist.objectives.links import Link
+from aucdist.objectives.probability_maps import IsotonicMap, LinkMap
+
+READER = page_reader()
+LOGIT = LinkMap(2.0, Link("logit"), 0.7, -0.2)
+KEEP = {"impute": "keep", "scale": "none"}
+SMALL = {"scale": "unit-row", "source": {**SOURCE, "dates": {"seen": ["month", "hour"]}}}
+MODELS: dict[str, dict[str, Any]] = {
+    "linear": {},
+    "linear logs": {"log1p": [QUOTES], "scale": "minmax", "impute": "mean", "probability": LOGIT},
+    "linear maxabs": {"scale": "maxabs"},
+    "linear unit rows": {**SMALL, "log1p": [QUOTES]},
+    "bins": {"features": {"map": "bins", "bins": 8}, **KEEP, "probability": LOGIT},
+    "bins scaled": {"features": {"map": "bins", "bins": 30}, "log1p": [QUOTES]},
+    "bins unit rows": {"features": {"map": "bins", "bins": 8}, **SMALL},
+    "bins one-hot": {"features": {"map": "bins", "bins": 8, "basis": "one-hot", "linear": "drop"}, **KEEP},
+    "bins hat": {"features": {"map": "bins", "basis": "hat"}, **KEEP},
+    "pairs": {"features": {"map": "bins", "bins": 8, "pairs": 30}, **KEEP},
+    "pairs scaled": {"features": {"map": "bins", "bins": 40, "pairs": 30}, "log1p": [QUOTES]},
+    "leaves": {"features": {"map": "leaves", "trees": 8, "leaves": 9}, **KEEP},
+    "leaves scaled": {"features": {"map": "leaves", "trees": 8, "leaves": 9}, "log1p": [QUOTES], "probability": LOGIT},
+    "landmarks": {"features": {"map": "nystroem", "landmarks": 30}},
+    "landmarks unit rows": {"features": {"map": "nystroem", "landmarks": 30, "linear": "drop"}, **SMALL},
+}
+needs_pairs = pytest.mark.filterwarnings("ignore:pairs=")
+
+
+@pytest.fixture(scope="module")
+def rows_csv(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Rows to score, among them categories that the training rows did not have, and numbers on the edges of bins."""
+    file = tmp_path_factory.mktemp("rows") / "new.csv"
+    rows = table(120, 5).drop(columns="clicked")
+    rows.loc[3, DROP] = "'never' seen\"; --"
+    rows["row"] = np.arange(len(rows))
+    rows.loc[:40, "age"] = np.arange(41) / 4 + 15
+    rows.to_csv(file, index=False)
+    return file
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, LinearModel]:
+    folder, rows = tmp_path_factory.mktemp("models"), table(400, 1)
+    with pytest.warns(UserWarning, match="pairs="):
+        return {name: model_of(folder, rows, **given) for name, given in MODELS.items()}
+
+
+def by_reader(model: LinearModel, file: Path) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return scores and probabilities by the JSON and the reader of the page; nan for rows that it refuses."""
+    content, found = json.loads(to_json(model)), []
+    with file.open(encoding="utf-8", newline="") as rows:
+        for row in csv.DictReader(rows):
+            try:
+                found.append(READER["score_of"](content, row))
+            except ValueError:
+                found.append(math.nan)
+    probabilities = None
+    if model.probability is not None:
+        probabilities = np.array([READER["probability_of"](content, score) for score in found])
+    return np.array(found), probabilities
+
+
+def by_sql(model: LinearModel, file: Path, **options: Any) -> pd.DataFrame:
+    """Return what DuckDB makes of the query, in the order of the rows."""
+    duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed: pip install duckdb")
+    frame = pd.read_csv(file, dtype={DROP: object, "browser": object}, keep_default_na=False, na_values=[""])
+    with duckdb.connect() as connection:
+        connection.register("frame", pa.Table.from_pandas(frame, preserve_index=False))
+        connection.execute('CREATE TABLE "rows" AS SELECT * FROM frame')
+        query = connection.execute(to_sql(model, ids=["row"], **options))
+        return query.df().sort_values("row", ignore_index=True)
+
+
+def by_onnx(model: LinearModel, file: Path) -> dict[str, np.ndarray]:
+    """Return what onnxruntime makes of the graph."""
+    pytest.importorskip("onnx", reason="onnx is not installed: pip install 'aucdist[onnx]'")
+    runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip install onnxruntime")
+    session = runtime.InferenceSession(to_onnx(model).SerializeToString())
+    texts = pd.read_csv(file, dtype=object, keep_default_na=False)
+    feed: dict[str, np.ndarray] = {}
+    for given in session.get_inputs():
+        if given.type == "tensor(string)":
+            feed[given.name] = texts[given.name].to_numpy(object)
+        elif given.type == "tensor(int64)":
+            feed[given.name] = pd.to_datetime(texts[given.name]).to_numpy("datetime64[us]").astype(np.int64)
+        else:
+            feed[given.name] = pd.to_numeric(texts[given.name]).to_numpy(np.float64)
+    outputs = [output.name for output in session.get_outputs()]
+    return dict(zip(outputs, session.run(outputs, feed), strict=True))
+
+
+@needs_pairs
+@pytest.mark.parametrize("name", list(MODELS))
+def test_scores_are_those_of_the_model(name: str, models: dict[str, LinearModel], rows_csv: Path) -> None:
+    model = models[name]
+    expected = scores(model, rows_csv)
+    assert np.std(expected) > 0.01
+    size = max(1.0, np.abs(expected).max())
+    read, probabilities = by_reader(model, rows_csv)
+    np.testing.assert_allclose(read, expected, atol=1e-9 * size)
+    if probabilities is not None:
+        assert model.probability is not None
+        np.testing.assert_allclose(probabilities, model.probability(expected)[:, 1], atol=1e-9)
+
+
+@pytest.mark.parametrize("name", list(MODELS))
+@pytest.mark.parametrize("by", [by_sql, by_onnx], ids=["sql", "onnx"])
+def test_other_systems_agree(name: str, by: Any, models: dict[str, LinearModel], rows_csv: Path) -> None:
+    model = models[name]
+    expected, found = scores(model, rows_csv), by(model, rows_csv)
+    np.testing.assert_allclose(found["score"], expected, atol=1e-9 * max(1.0, np.abs(expected).max()))
+    np.testing.assert_array_equal(found["prediction"], np.where(expected > 0, 1, -1))
+    assert ("probability" in found) == (model.probability is not None)
+    if model.probability is not None:
+        np.testing.assert_allclose(found["probability"], model.probability(expected)[:, 1], atol=1e-9)
+
+
+PROBABILITIES = {
+    "logit": LOGIT,
+    "probit": LinkMap(0.3, Link("probit"), 2.0, 0.1),
+    "cloglog": LinkMap(1.0, Link("cloglog"), 0.8, 0.1),
+    "gev": LinkMap(1.0, Link("gev", 0.4), 1.5, 0.1),
+    "gev below": LinkMap(5.0, Link("gev", -0.6), 1.5, 0.1),
+    "gumbel": LinkMap(1.0, Link("gev", 0.0), 1.5, 0.1),
+    "isotonic": IsotonicMap(1.5, np.array([-2.0, -1.0, -1.0, 0.5, 0.5, 3.0]), np.array([0.0, 0.1, 0.2, 0.2, 0.7, 0.9])),
+    "one point": IsotonicMap(1.0, np.array([0.5]), np.array([0.25])),
+}
+POINTS = np.array([*np.linspace(-45, 45, 300), -1.0, 0.5, 3.0, -2.0, -900.0, 900.0, 0.0])
+
+
+@pytest.fixture(scope="module")
+def points_csv(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("points") / "points.csv"
+    pd.DataFrame({"row": np.arange(len(POINTS)), "x": POINTS}).to_csv(file, index=False)
+    return file
+
+
+@pytest.mark.parametrize("name", list(PROBABILITIES))
+@pytest.mark.parametrize("by", ["json", "sql", "onnx"])
+def test_probabilities(name: str, by: str, points_csv: Path, identity: LinearModel) -> None:
+    probability = PROBABILITIES[name]
+    model = LinearModel(identity.coef, 0.0, identity.schema, identity.preprocessor, {}, probability)
+    expected = probability(POINTS)[:, 1]
+    if by == "json":
+        found = by_reader(model, points_csv)[1]
+    elif by == "sql":
+        found = _sql_points(model, points_csv)["probability"]
+    else:
+        found = _onnx_points(model)[1]
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-12)
+
+
+@pytest.fixture(scope="module")
+def identity() -> LinearModel:
+    """The model whose score is the value."""
+    from aucdist.data.dataset import Schema
+    from aucdist.data.preprocess import Preprocessor
+
+    schema = Schema(("x",), "clicked", ("yes",), ("no",), {})
+    return LinearModel(np.ones(1), 0.0, schema, Preprocessor((), "none", None, None), {})
+
+
+def _sql_points(model: LinearModel, file: Path) -> pd.DataFrame:
+    duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed: pip install duckdb")
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE rows AS SELECT * FROM read_csv(?)", [str(file)])
+        return connection.execute(to_sql(model, ids=["row"])).df().sort_values("row")
+
+
+def _onnx_points(model: LinearModel) -> list[np.ndarray]:
+    pytest.importorskip("onnx", reason="onnx is not installed: pip install 'aucdist[onnx]'")
+    runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip install onnxruntime")
+    session = runtime.InferenceSession(to_onnx(model).SerializeToString())
+    assert [given.name for given in session.get_inputs()] == ["features"]
+    found: list[np.ndarray] = session.run(["score", "probability", "prediction"], {"features": POINTS[:, np.newaxis]})
+    return found

@@ -1,0 +1,82 @@
+"""ONNX graphs: dates of all centuries, names that are taken, columns in any order."""
+
+import json
+from datetime import datetime, timedelta
+
+import numpy as np
+import pytest
+
+from aucdist.data.dataset import Schema
+from aucdist.data.date_parts import PARTS
+from aucdist.data.preprocess import Preprocessor
+from aucdist.export import to_onnx
+from aucdist.export.onnx_graph import IR_VERSION, OPSET
+from aucdist.model import LinearModel
+
+onnx = pytest.importorskip("onnx", reason="onnx is not installed: pip install 'aucdist[onnx]'")
+runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip install onnxruntime")
+
+
+def session(model: LinearModel):
+    return runtime.InferenceSession(to_onnx(model).SerializeToString())
+
+
+def linear(schema: Schema, weights: np.ndarray) -> LinearModel:
+    return LinearModel(weights, 0.0, schema, Preprocessor((), "none", None, None), {})
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_parts_of_dates(part: str) -> None:
+    r = np.random.default_rng(0)
+    dates = [datetime(1, 1, 1) + timedelta(minutes=int(m)) for m in r.integers(0, 3000 * 365 * 1440, 400)]
+    dates += [
+        datetime(y, m, d) for y in (1600, 1900, 1970, 2000, 2024, 2100) for m, d in ((1, 1), (2, 28), (3, 1), (12, 31))
+    ]
+    dates += [datetime(y, 2, 29, 23, 59, 59, 999_999) for y in (4, 1600, 2000, 2024)]
+    schema = Schema((f"at.{part}",), "y", ("1",), ("0",), {}, dates={"at": (part,)})
+    given = np.array([*dates, None], dtype="datetime64[us]").astype(np.int64)
+    (*found, missing) = session(linear(schema, np.ones(1))).run(["score"], {"at": given})[0]
+    expected = {
+        "year": [d.year for d in dates], "month": [d.month for d in dates], "weekday": [d.weekday() for d in dates],
+        "hour": [d.hour + d.minute / 60 for d in dates],
+        "days": [(d - datetime(1970, 1, 1)) / timedelta(days=1) for d in dates],
+    }[part]  # fmt: skip
+    np.testing.assert_array_equal(found, expected)
+    assert np.isnan(missing)
+
+
+def test_names_that_are_taken() -> None:
+    names = ("score", "prediction", "value 7", "c=a", "features", "value 12", "c=b")
+    schema = Schema(names, "y", ("1",), ("0",), {"c": ("a", "b")})
+    run = session(linear(schema, 10.0 ** np.arange(7)))
+    assert [given.name for given in run.get_inputs()] == ["score", "prediction", "value 7", "c", "features", "value 12"]
+    feed = {name: np.array([k + 1.0, 1.0]) for k, name in enumerate(names) if not name.startswith("c=")}
+    found = run.run(["score_", "prediction_"], feed | {"c": np.array(["b", "a"], dtype=object)})
+    assert found[0].tolist() == [1 + 20 + 300 + 50_000 + 600_000 + 1_000_000, 111_111 + 0]
+    assert found[1].tolist() == [1, 1]
+
+
+def test_what_a_graph_says_of_itself() -> None:
+    schema = Schema(("b", "a"), "clicked", ("yes", "maybe"), ("no",), {})
+    model = to_onnx(linear(schema, np.ones(2)))
+    assert (model.ir_version, model.producer_name) == (IR_VERSION, "aucdist")
+    assert {opset.domain: opset.version for opset in model.opset_import}[""] == OPSET
+    said = {entry.key: entry.value for entry in model.metadata_props}
+    assert json.loads(said["aucdist.features"]) == ["b", "a"]
+    assert json.loads(said["aucdist.positive"]) == ["yes", "maybe"]
+    assert [output.name for output in model.graph.output] == ["score", "prediction"]
+    used = {name for node in model.graph.node for name in node.input}
+    assert {constant.name for constant in model.graph.initializer} <= used
+
+
+def test_a_model_without_features_that_count() -> None:
+    from aucdist.data.block import Block
+    from aucdist.engine.blocks import LocalBlocks
+    from aucdist.maps import BinExpander
+
+    rows = Block.of(np.ones((5, 2)), np.array([1, -1, 1, -1, 1], dtype=np.int8))
+    fitted = BinExpander().fit_blocks(LocalBlocks([rows]))
+    schema = Schema(("a", "b"), "y", ("1",), ("0",), {})
+    model = LinearModel(np.zeros(0), 0.75, schema, Preprocessor((), "none", None, None), {}, None, fitted)
+    found = session(model).run(["score"], {"features": np.array([[1.0, 2.0], [3.0, np.nan]])})[0]
+    np.testing.assert_array_equal(found, [0.75, np.nan])

@@ -1,0 +1,138 @@
+"""Rows without a score stay without one elsewhere; what a target cannot express is an error that names what can."""
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from support.export_models import DROP, QUOTES, SOURCE, model_of, page_reader, table
+from support.export_models import scores as expected_scores
+
+from aucdist.errors import InputError
+from aucdist.export import to_json, to_onnx, to_sql
+from aucdist.model import LinearModel
+
+STRICT = {**SOURCE, "missing": "refuse", "unknown": "error"}
+SOUND = {"age": "20.5", QUOTES: "1.5", "seen": "2024-02-29 13:30:00", DROP: "a", "browser": "17"}
+"""A row that has a score."""
+
+
+def scores(model: LinearModel, rows: list[dict[str, str]]) -> dict[str, list[float]]:
+    """Return the scores of rows by the reader of the page, and by what else is installed; nan where there is none."""
+    found: dict[str, list[float]] = {"json": []}
+    content, reader = json.loads(to_json(model)), page_reader()
+    for row in rows:
+        try:
+            found["json"].append(reader["score_of"](content, row))
+        except ValueError:
+            found["json"].append(np.nan)
+    frame = pd.DataFrame(rows)
+    try:
+        import duckdb
+
+        with duckdb.connect() as connection:
+            connection.register("frame", frame.replace("", None).assign(row=range(len(frame))))
+            connection.execute("CREATE TABLE rows AS SELECT * FROM frame")
+            scored = connection.execute(to_sql(model, ids=["row"])).df().sort_values("row")
+            assert (scored["prediction"].isna() == scored["score"].isna()).all()
+            found["sql"] = scored["score"].tolist()
+    except ModuleNotFoundError:
+        pass
+    try:
+        import onnxruntime
+
+        feed: dict[str, Any] = {name: frame[name].to_numpy(object) for name in (DROP, "browser")}
+        feed |= {name: pd.to_numeric(frame[name]).to_numpy(float) for name in ("age", QUOTES)}
+        feed["seen"] = pd.to_datetime(frame["seen"]).to_numpy("datetime64[us]").astype(np.int64)
+        session = onnxruntime.InferenceSession(to_onnx(model).SerializeToString())
+        scored, predictions = session.run(["score", "prediction"], feed)
+        assert ((predictions == 0) == np.isnan(scored)).all()
+        found["onnx"] = scored.tolist()
+    except ModuleNotFoundError:
+        pass
+    return found
+
+
+@pytest.mark.parametrize("features", [None, {"map": "bins", "bins": 5}], ids=["linear", "bins"])
+def test_rows_that_are_refused(tmp_path: Path, features: Any) -> None:
+    model = model_of(
+        tmp_path, table(200, 2, missing=False), features=features, impute="refuse", source=STRICT, log1p=[QUOTES],
+    )  # fmt: skip
+    refused = [
+        {"age": ""},
+        {QUOTES: ""},
+        {"seen": ""},
+        {DROP: ""},
+        {DROP: "new"},
+        {"browser": "new"},
+        {QUOTES: "-1"},
+        {QUOTES: "-3"},
+    ]
+    for by, found in scores(model, [SOUND, *({**SOUND, **change} for change in refused)]).items():
+        assert np.isfinite(found[0]), by
+        assert np.isnan(found[1:]).all(), by
+
+
+def test_rules_for_missing_and_unknown_values(tmp_path: Path) -> None:
+    rows = table(300, 3)
+    for unknown, same_as in (("ignore", None), ("as-missing", "")):
+        source = {**SOURCE, "unknown": unknown}
+        model = model_of(tmp_path, rows, source=source)
+        categories = [
+            {DROP: "never seen"},
+            {DROP: ""},
+            {DROP: "?"},
+            {DROP: " NaN "},
+            {DROP: "(missing)"},
+            {DROP: " a "},
+            {},
+        ]
+        found = scores(model, [{**SOUND, **change} for change in categories])
+        for by, (unseen, missing, *others) in found.items():
+            assert np.isfinite([unseen, missing]).all(), by
+            assert others[0] == others[2] == missing, by
+            assert (unseen == missing) == (same_as is not None), by
+            if by == "onnx":  # its texts have no blanks around them
+                continue
+            assert others[1] == missing, by
+            assert others[3] == others[4], by
+
+
+def test_hashed_columns_go_to_json_alone(tmp_path: Path) -> None:
+    rows = table(200, 4, missing=False)
+    source = {**SOURCE, "hashed": {"browser": 4}, "categorical": [DROP]}
+    model = model_of(tmp_path, rows, source=source, scale="maxabs")
+    file = tmp_path / "training.csv"
+    reader, content = page_reader(), json.loads(to_json(model))
+    found = [reader["score_of"](content, row) for row in csv.DictReader(io.StringIO(file.read_text()))]
+    np.testing.assert_allclose(found, expected_scores(model, file), rtol=1e-9)
+    with pytest.raises(InputError, match=r"sql has no BLAKE2 hash.*'browser'.*export to json"):
+        to_sql(model)
+    with pytest.raises(InputError, match="onnx has no BLAKE2 hash"):
+        to_onnx(model)
+
+
+def test_too_many_landmarks_for_sql(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = model_of(tmp_path, table(100, 5), features={"map": "nystroem", "landmarks": 20})
+    monkeypatch.setattr("aucdist.export.sql.MOST_PRODUCTS", 100)
+    with pytest.raises(InputError, match=r"20 landmarks of 15 features .* export to onnx or json"):
+        to_sql(model)
+
+
+def test_other_feature_maps_are_refused(tmp_path: Path) -> None:
+    model = model_of(tmp_path, table(100, 5))
+    other: Any = object()
+    unknown = LinearModel(model.coef, 0.0, model.schema, model.preprocessor, {}, None, other)
+    with pytest.raises(InputError, match="feature map object cannot be exported: linear models can"):
+        to_json(unknown)
+
+
+def test_without_the_package_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = model_of(tmp_path, table(60, 6))
+    monkeypatch.setitem(__import__("sys").modules, "onnx", None)
+    with pytest.raises(InputError, match=r"pip install 'aucdist\[onnx\]'"):
+        to_onnx(model)

@@ -1,0 +1,134 @@
+"""SQL of exported models: names and texts that would break out of their quotes, dates, and names that are taken."""
+
+import re
+from datetime import datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from aucdist.data.dataset import Schema
+from aucdist.data.date_parts import PARTS
+from aucdist.data.preprocess import Preprocessor
+from aucdist.errors import InputError
+from aucdist.export import to_sql
+from aucdist.export.sql_dates import date_part
+from aucdist.export.sql_parts import identifier, number, table_name, text, total
+from aucdist.model import LinearModel
+from aucdist.objectives.links import Link
+from aucdist.objectives.probability_maps import LinkMap
+
+NASTY = (
+    "'; DROP TABLE rows; --",
+    '"; DROP TABLE rows; --',
+    "\\'",
+    "/*",
+    "a\nb",
+    "{0}%s",
+    "*/ SELECT",
+    "x'",
+    '""',
+    "--",
+)
+
+
+def linear(names: tuple[str, ...], categories: dict[str, tuple[str, ...]] | None = None) -> LinearModel:
+    """Return a model with the weights 1, 2, ... of features with these names."""
+    features = [f"{name}={value}" for name, values in (categories or {}).items() for value in values] + list(names)
+    schema = Schema(tuple(features), "y", ("1",), ("0",), categories or {})
+    weights = np.arange(1.0, len(features) + 1)
+    probability = LinkMap(1.0, Link("logit"), 1.0, 0.0)
+    return LinearModel(weights, 0.5, schema, Preprocessor((), "none", None, None), {}, probability)
+
+
+def rows_of(query: str, **tables: pd.DataFrame) -> pd.DataFrame:
+    """Return what DuckDB finds; `rows` must be there afterwards, as it was."""
+    duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed: pip install duckdb")
+    with duckdb.connect() as connection:
+        for name, frame in tables.items():
+            connection.register("frame", frame)
+            connection.execute(f"CREATE TABLE {identifier(name)} AS SELECT * FROM frame")
+        found: pd.DataFrame = connection.execute(query).df()
+        for name, frame in tables.items():
+            assert connection.execute(f"SELECT count(*) FROM {identifier(name)}").fetchone() == (len(frame),)
+    return found
+
+
+def test_names_and_categories_cannot_leave_their_quotes() -> None:
+    model = linear(NASTY[1:], {NASTY[0]: NASTY})
+    frame = pd.DataFrame(np.eye(len(NASTY))[:, 1:], columns=list(NASTY[1:])).assign(**{NASTY[0]: list(NASTY)})
+    query = to_sql(model)
+    outside = re.sub(r"\"(?:[^\"]|\"\")*\"|'(?:[^']|'')*'", "", query)
+    assert not re.search(r"DROP|--|/\*|;|['\"\\]", outside)
+    found = rows_of(query, rows=frame)
+    assert set(found) == {*NASTY, "score", "probability", "prediction"}
+    k = len(NASTY)
+    expected = [0.5 + i + 1 + (k + i if i else 0) for i in range(k)]
+    assert sorted(found["score"]) == sorted(expected)
+
+
+def test_names_that_are_taken() -> None:
+    names = ("score", "Prediction", "x0", "X1", "cells", "s", "rows")
+    model = linear(names)
+    frame = pd.DataFrame([np.arange(len(names), dtype=float)], columns=list(names))
+    found = rows_of(to_sql(model, table="cells"), cells=frame)
+    assert list(found) == [*names, "score_", "probability", "prediction_"]
+    assert found["score_"].tolist() == [0.5 + sum((i + 1) * i for i in range(len(names)))]
+    assert rows_of(to_sql(model, table="scored"), scored=frame)["score_"].tolist() == found["score_"].tolist()
+
+
+def test_names_of_tables() -> None:
+    assert table_name("clicks") == '"clicks"'
+    assert table_name("sales.clicks") == '"sales"."clicks"'
+    assert table_name('"a.b"."c""d"') == '"a.b"."c""d"'
+    for wrong in ("", ".", "a..b", 'a"b', "a.", '""', "a\0b", '"a'):
+        with pytest.raises(InputError, match="name"):
+            table_name(wrong)
+    model = linear(("x",))
+    duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed: pip install duckdb")
+    with duckdb.connect() as connection:
+        connection.execute("CREATE SCHEMA sales; CREATE TABLE sales.clicks AS SELECT 2 AS x, 'b' AS key")
+        assert connection.execute(to_sql(model, table="sales.clicks", ids=["key"])).fetchall()[0][:2] == ("b", 2.5)
+
+
+def test_texts_and_numbers_are_written_in_full() -> None:
+    assert text("it's") == "'it''s'"
+    for name in (text, identifier):
+        with pytest.raises(InputError, match=r"NUL|cannot be a name"):
+            name("a\0")
+    for value in (0.1, 1e300, -5e-324, 1 / 3, 123456789.123456789, 0.0):
+        assert float(number(value).strip("()")) == value
+        assert "E" in number(value)
+    with pytest.raises(InputError, match="inf"):
+        number(float("inf"))
+    assert total([]) == "0.0E0"
+
+
+def test_thousands_of_columns_are_no_deep_expression() -> None:
+    names = tuple(f"v{i}" for i in range(1500))
+    frame = pd.DataFrame(np.ones((1, 1500)), columns=list(names)).assign(key=1)
+    found = rows_of(to_sql(linear(names), ids=["key"]), rows=frame)
+    assert found["score"].tolist() == [0.5 + 1500 * 1501 / 2]
+
+
+def test_columns_beside_the_scores_are_named_once() -> None:
+    with pytest.raises(InputError, match="column 'a' is named twice"):
+        to_sql(linear(("x",)), ids=["a", "b", "a"])
+
+
+def test_parts_of_dates() -> None:
+    r = np.random.default_rng(0)
+    start = datetime(1583, 1, 1)
+    dates = [start + timedelta(minutes=int(m)) for m in r.integers(0, 700 * 365 * 1440, 300)]
+    dates += [datetime(y, m, d) for y in (1900, 2000, 2023, 2024, 2100) for m, d in ((1, 1), (2, 28), (3, 1), (12, 31))]
+    frame = pd.DataFrame({"at": pd.Series(dates, dtype="datetime64[us]"), "row": range(len(dates))})
+    selected = ", ".join(f"{date_part(identifier('at'), part)} AS {part}" for part in PARTS)
+    found = rows_of(f"SELECT row, {selected} FROM rows ORDER BY row", rows=frame)
+    expected: dict[str, list[Any]] = {
+        "year": [d.year for d in dates], "month": [d.month for d in dates], "weekday": [d.weekday() for d in dates],
+        "hour": [d.hour + d.minute / 60 for d in dates],
+        "days": [(d - datetime(1970, 1, 1)) / timedelta(days=1) for d in dates],
+    }  # fmt: skip
+    for part in PARTS:
+        np.testing.assert_allclose(found[part], expected[part], rtol=1e-12)
