@@ -11,12 +11,8 @@ from aucdist.kernels.compiling import kernel
 BITS = 16
 """A round of counting reads so many bits of a score."""
 
-LEAST_EXPONENT = -8
-"""Differences of scores below ``2 ** LEAST_EXPONENT`` share the middle cells of `cell_around`."""
-
-OCTAVES, PER_OCTAVE = 32, 16
-N_CELLS = 2 * OCTAVES * PER_OCTAVE
-"""Cells of `cell_around`."""
+LINE_BITS = 12
+"""The same on a line, where many steps are counted at once. The first are the sign and the exponent."""
 
 
 @kernel
@@ -60,16 +56,8 @@ def count_keys(scores, weights, prefix, shift, weight_of_cell, rows_of_cell):
 
 
 @kernel
-def cell_around(difference):
-    """Return the cell of a difference of scores: 16 cells from each power of 2 to the next one, on either side of 0."""
-    code = (np.float64(abs(difference)).view(np.int64) >> 48) - PER_OCTAVE * (1023 + LEAST_EXPONENT)
-    code = min(max(code, 0), OCTAVES * PER_OCTAVE - 1)
-    return OCTAVES * PER_OCTAVE + code if difference >= 0.0 else OCTAVES * PER_OCTAVE - 1 - code
-
-
-@kernel
-def count_along(start, end, weights, steps, stride, centre, counts):
-    """Add the weights of the rows in each cell around a score, at several steps between two score vectors.
+def count_along(start, end, weights, steps, stride, prefixes, shift, counts):
+    """Count the rows whose key begins with the bits of a prefix, by the next 12 bits, at several steps between two score vectors.
 
     Parameters
     ----------
@@ -79,26 +67,35 @@ def count_along(start, end, weights, steps, stride, centre, counts):
     steps : ndarray of shape (n_steps,), float64
     stride : int
         Only one row in so many is counted.
-    centre : float
-    counts : ndarray of shape (n_steps, N_CELLS), float64
-        Added to.
+    prefixes : ndarray of shape (n_steps,), int64
+        For each step ``key >> (shift + 12)``; ignored for a shift of 52.
+    shift : int
+        52, 40, 28, 16 or 4: how many bits are below the 12 that are counted.
+    counts : ndarray of shape (n_steps, 4096), float64
+        The weights are added to it; in the order of the scores.
     """
+    first = shift + LINE_BITS >= 64
     for o in range(0, start.shape[0], stride):
         change = end[o] - start[o]
         for k in range(steps.shape[0]):
-            counts[k, cell_around(start[o] + steps[k] * change - centre)] += weights[o]
+            cell = key(start[o] + steps[k] * change) >> np.int64(shift)
+            if first:
+                counts[k, cell + 2048] += weights[o]
+            elif cell >> np.int64(LINE_BITS) == prefixes[k]:
+                counts[k, cell & 0xFFF] += weights[o]
 
 
 @kernel
-def top_at_step(start, end, weights, step, stride, centre, boundary, fraction, which, out):
+def top_at_step(start, end, weights, step, stride, boundary, shift, fraction, which, out):
     """Write the rows in or above a boundary cell, at a step between two score vectors, and return how many they are.
 
     Parameters
     ----------
-    start, end, weights, stride, centre
+    start, end, weights, stride
         As for `count_along`.
     step : float
-    boundary : int
+    boundary, shift : int
+        The cell has the scores with ``key >> shift == boundary``.
     fraction : float
         The share of their weight that the rows in the boundary cell keep.
     which : ndarray of shape (n_rows,), int64
@@ -107,7 +104,7 @@ def top_at_step(start, end, weights, step, stride, centre, boundary, fraction, w
     """
     n = 0
     for o in range(0, start.shape[0], stride):
-        cell = cell_around(start[o] + step * (end[o] - start[o]) - centre)
+        cell = key(start[o] + step * (end[o] - start[o])) >> np.int64(shift)
         if cell >= boundary:
             which[n] = o
             out[n] = weights[o] if cell > boundary else fraction * weights[o]

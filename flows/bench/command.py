@@ -12,7 +12,8 @@ def bench(
     suite: Annotated[str, typer.Argument(help="The suite to run; an unknown name prints the list.")] = "pairwise",
     slow_peers: Annotated[bool, typer.Option("--slow-peers", help="Also run the peers that take minutes.")] = False,
     only: Annotated[
-        str | None, typer.Option(metavar="NAMES", help="peers, top, trees: names of data sets, separated by commas.")
+        str | None,
+        typer.Option(metavar="NAMES", help="passes, peers, top, trees: names of data sets, separated by commas."),
     ] = None,
     threads: Annotated[int | None, typer.Option(help="peers: threads for each system. [default: 1]")] = None,
     repeats: Annotated[

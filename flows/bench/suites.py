@@ -33,6 +33,7 @@ SUITES = {
     "link": "link",
     "peers": "peers.suite",
     "top": "peers.top",
+    "passes": "peers.passes",
     "limits": "limits",
     "scale": "scale",
     "trees": "trees",

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from aucdist.kernels.top import BITS, N_CELLS, cell_around, count_along, count_keys, key, keys, top_at_step
+from aucdist.kernels.top import BITS, LINE_BITS, count_along, count_keys, key, keys, top_at_step
 
 pytestmark = pytest.mark.nojit
 
@@ -43,26 +43,25 @@ def test_counts_of_every_level_are_those_of_plain_python():
     assert rows.max() > 20  # rows of equal scores: one third occurs often
 
 
-def test_cells_around_never_fall_as_the_difference_rises():
-    differences = np.sort(np.concatenate([scores(), np.linspace(-2, 2, 101)]))
-    cells = [cell_around(d) for d in differences]
-    assert (np.diff(cells) >= 0).all()
-    assert cells[0] == 0
-    assert cells[-1] == N_CELLS - 1
-    assert cell_around(1.0) - cell_around(0.5) == 16
-
-
 def test_top_at_step_weighs_what_was_counted():
     r = np.random.default_rng(3)
     start, end, weights, steps = r.normal(size=90), r.normal(size=90), r.random(90), np.array([0.0, 0.4, 1.3])
-    counts = np.zeros((3, N_CELLS))
-    count_along(start, end, weights, steps, 2, 0.1, counts)
+    at_steps = np.empty((3, 45), dtype=np.int64)
     for k, step in enumerate(steps):
-        cells = np.array([cell_around(v) for v in start[::2] + step * (end[::2] - start[::2]) - 0.1])
-        np.testing.assert_allclose(counts[k], np.bincount(cells, weights[::2], minlength=N_CELLS))
-        boundary = int(cells[7])
-        which, out = np.empty(90, dtype=np.int64), np.empty(90)
-        n = top_at_step(start, end, weights, step, 2, 0.1, boundary, 0.25, which, out)
-        np.testing.assert_array_equal(which[:n], 2 * np.flatnonzero(cells >= boundary))
-        parts = np.where(cells > boundary, 1.0, 0.25)[cells >= boundary]
-        np.testing.assert_allclose(out[:n], parts * weights[::2][cells >= boundary])
+        keys(start[::2] + step * (end[::2] - start[::2]), at_steps[k])
+    prefixes = np.zeros(3, dtype=np.int64)
+    for shift in (52, 40, 28):
+        counts = np.zeros((3, 2**LINE_BITS))
+        count_along(start, end, weights, steps, 2, prefixes, shift, counts)
+        cells = at_steps >> shift
+        for k, step in enumerate(steps):
+            inside = cells[k] >> LINE_BITS == prefixes[k] if shift < 52 else np.ones(45, dtype=bool)
+            of_cells = (cells[k] + 2 ** (LINE_BITS - 1) if shift == 52 else cells[k] % 2**LINE_BITS)[inside]
+            np.testing.assert_allclose(counts[k], np.bincount(of_cells, weights[::2][inside], minlength=2**LINE_BITS))
+            boundary = int(cells[k, 7])
+            which, out = np.empty(90, dtype=np.int64), np.empty(90)
+            n = top_at_step(start, end, weights, step, 2, boundary, shift, 0.25, which, out)
+            np.testing.assert_array_equal(which[:n], 2 * np.flatnonzero(cells[k] >= boundary))
+            parts = np.where(cells[k] > boundary, 1.0, 0.25)[cells[k] >= boundary]
+            np.testing.assert_allclose(out[:n], parts * weights[::2][cells[k] >= boundary])
+        prefixes = cells[:, 7].copy()

@@ -229,10 +229,11 @@ class AllPairs(PairProblem):
     def rounds(self, lam: float) -> Iterator[Round]:
         """Solve for lam, from the best point and the cuts so far."""
         self.lam = lam
-        dual, error, passes, mu, nulls = -np.inf, 0.0, 0, 0.0, 0
+        dual, error, passes, nulls = -np.inf, 0.0, 0, 0
         if self.bundle.n_points == 0:
             self.take_cuts(0.0, self.best_scores, self.w)
             passes = 1
+        mu = self.weight_at_start()
         while True:
             target, bound = self.bundle.best_combination(lam)
             dual, error = higher((dual, error), (bound, self.dual_error(target)))
@@ -251,6 +252,10 @@ class AllPairs(PairProblem):
             elif step < TOO_SHORT:
                 mu = max(2.0 * mu, lam)
             passes += 1
+
+    def weight_at_start(self) -> float:
+        """Return the weight of the first target's proximal term: 0, until a line search ends early."""
+        return 0.0
 
     def score(self, w: np.ndarray) -> np.ndarray:
         """Score all rows at w, the end of the way that starts at the best point, and return the anchors' scores."""

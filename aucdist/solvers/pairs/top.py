@@ -3,6 +3,7 @@
 The largest mean over a share of the negatives counts those above a threshold fully, those at it in part, and the others not at
 all (`Threshold`). Where the rows lie in blocks, few of them are gathered at the client. Of many, reductions count the leading 16
 bits of their scores, then the next 16 of those in the cell of the threshold, until what remains is few rows or a single score.
+At many steps of a line search, reductions count 12 bits for all of them, until the cells hold little weight (`TopOnLine`).
 """
 
 from dataclasses import dataclass
@@ -12,10 +13,13 @@ import numpy as np
 
 from aucdist.engine.blocks import Blocks, Summary, without_rows
 from aucdist.errors import InputError
-from aucdist.kernels.top import BITS, count_keys, keys
+from aucdist.kernels.top import BITS, LINE_BITS, count_along, count_keys, keys
 
 MOST_GATHERED = 2**16
 """So many scores and weights are sent to the client at once: a megabyte."""
+
+LIGHT = 0.01
+"""On a line, a boundary cell is small enough if its rows weigh at most this share of what counts."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,28 @@ class Threshold:
     def parts(self, scores: np.ndarray) -> np.ndarray:
         """Return how much of each row counts: 0, the fraction, or 1; float64 of shape (n_rows,)."""
         return np.where(scores > self.score, 1.0, np.where(scores == self.score, self.fraction, 0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class TopOnLine:
+    """Where the highest-scoring rows end at several steps between two score vectors, to a cell of scores.
+
+    Attributes
+    ----------
+    boundaries : ndarray of shape (n_steps,), int64
+        The leading bits of the keys in each step's boundary cell. Rows above it count fully, rows below it not at all.
+    shift : int
+        A key has so many bits more.
+    fractions : ndarray of shape (n_steps,), float64
+        What rows in the boundary cell count, from 0 to 1.
+    wanted : float
+        What the rows that count weigh.
+    """
+
+    boundaries: np.ndarray
+    shift: int
+    fractions: np.ndarray
+    wanted: float
 
 
 def threshold_of(scores: np.ndarray, weights: np.ndarray, wanted: float, above: float = 0.0) -> Threshold:
@@ -132,6 +158,16 @@ def gather_cell(block: int, memory: Any, step: float | None, prefix: int, shift:
     return memory, {"scores": [scores], "weights": [weights]}
 
 
+@without_rows
+def count_on_line(
+    block: int, memory: Any, steps: np.ndarray, stride: int, prefixes: np.ndarray, shift: int
+) -> tuple[Any, Summary]:
+    """Count one row in so many of the larger class by 12 bits of its score, at each of the steps between two points."""
+    counts = np.zeros((len(steps), 2**LINE_BITS))
+    count_along(memory.best, memory.scores, memory.weights, steps, stride, prefixes, shift, counts)
+    return memory, {"counts": counts, "weight": memory.weights[::stride].sum()}
+
+
 # ---- the client's side ------------------------------------------------------------------------------------------------
 
 
@@ -166,6 +202,38 @@ def threshold_in_blocks(blocks: Blocks, n_others: int, wanted: float, step: floa
         return Threshold(_score_of(prefix), _fraction(wanted - above, inside))
     found = blocks.reduce(gather_cell, step, prefix, shift)
     return threshold_of(np.concatenate(found["scores"]), np.concatenate(found["weights"]), wanted, above)
+
+
+def top_on_line(blocks: Blocks, steps: np.ndarray, stride: int, share: float) -> TopOnLine:
+    """Return where the highest-scoring rows of the larger class end at each step from the best point to the one scored last.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        Their memory is an `AllPairsMemory`.
+    steps : ndarray of shape (n_steps,), float64
+    stride : int
+        Only one row in so many is used.
+    share : float
+        Of the weight of those rows: what the rows that count are to weigh.
+    """
+    each, shift = np.arange(len(steps)), 64
+    boundaries, above = np.zeros(len(steps), dtype=np.int64), np.zeros(len(steps))
+    while True:
+        shift -= LINE_BITS
+        counted = blocks.reduce(count_on_line, steps, stride, boundaries, shift)
+        wanted = share * float(counted["weight"])
+        weights = counted["counts"][:, ::-1]  # from the highest cell down
+        running = above[:, None] + np.cumsum(weights, axis=1)
+        last = np.minimum((running < wanted).sum(axis=1), weights.shape[1] - 1)
+        inside = weights[each, last]
+        above = np.where(last > 0, running[each, last - 1], above)
+        cells = weights.shape[1] - 1 - last
+        boundaries = cells - 2 ** (LINE_BITS - 1) if shift + LINE_BITS == 64 else boundaries << LINE_BITS | cells
+        if shift < LINE_BITS or (inside <= LIGHT * wanted).all():
+            break
+    fractions = np.array([_fraction(wanted - a, i) for a, i in zip(above, inside, strict=True)])
+    return TopOnLine(boundaries, shift, fractions, wanted)
 
 
 def _score_of(key: int) -> float:

@@ -11,7 +11,7 @@ it is the loss of Li, Jin & Zhou, "Top rank optimization in linear time" (NIPS 2
 minimum, g being the gradient that they give. Value, gradient and bound of a cut all come from one choice of u.
 
 Departures from the paper: cutting planes with the line search and the proximal point of `aucdist.solvers.pairs.all_pairs`; the
-highest-scoring rows are found without a sort of all (`aucdist.solvers.pairs.top`).
+highest-scoring rows are found without a sort of all (`aucdist.solvers.pairs.top`), and along a line at each step anew.
 """
 
 from collections.abc import Iterator
@@ -22,17 +22,25 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary, without_rows
 from aucdist.kernels.rows import accumulate
-from aucdist.kernels.top import N_CELLS, count_along, top_at_step
+from aucdist.kernels.top import top_at_step
 from aucdist.solvers import sample
 from aucdist.solvers.base import Round
-from aucdist.solvers.pairs.all_pairs import LEAST_NOISE, NEAR, STEPS, AllPairs, AllPairsMemory
+from aucdist.solvers.pairs.all_pairs import LEAST_NOISE, NEAR, STEPS, AllPairs, AllPairsMemory, number_of_groups
 from aucdist.solvers.pairs.all_pairs_l1 import AllPairsL1
 from aucdist.solvers.pairs.anchors import Anchors
 from aucdist.solvers.pairs.bundle import Bundle
 from aucdist.solvers.pairs.coupled_bundle import ROUNDED, CoupledBundle
 from aucdist.solvers.pairs.hinge import HINGE
 from aucdist.solvers.pairs.loss import CutPairLoss
-from aucdist.solvers.pairs.top import Threshold, TopShare, scores_at, threshold_in_blocks, threshold_of
+from aucdist.solvers.pairs.top import (
+    Threshold,
+    TopOnLine,
+    TopShare,
+    scores_at,
+    threshold_in_blocks,
+    threshold_of,
+    top_on_line,
+)
 from aucdist.solvers.rounding import EPS, Rounding
 
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
@@ -60,27 +68,17 @@ def cut_top(
 
 
 @without_rows
-def count_on_line(
-    block: int, memory: AllPairsMemory, steps: np.ndarray, stride: int, centre: float
-) -> tuple[AllPairsMemory, Summary]:
-    """Count the rows by cells around a score, at each of the steps."""
-    counts = np.zeros((len(steps), N_CELLS))
-    count_along(memory.best, memory.scores, memory.weights, steps, stride, centre, counts)
-    return memory, {"counts": counts, "weight": memory.weights[::stride].sum()}
-
-
-@without_rows
 def top_slopes_on_line(
-    block: int, memory: AllPairsMemory, loss: CutPairLoss, steps: np.ndarray, stride: int, centre: float,
-    boundaries: np.ndarray, fractions: np.ndarray, anchors: tuple[np.ndarray, ...],
+    block: int, memory: AllPairsMemory, loss: CutPairLoss, steps: np.ndarray, stride: int, top: TopOnLine,
+    anchors: tuple[np.ndarray, ...],
 ) -> tuple[AllPairsMemory, Summary]:  # fmt: skip
     """Return the derivative of the loss over the rows in or above each step's boundary cell."""
     slopes, n = np.zeros(len(steps)), len(memory.best)
     which, weights = np.empty(n, dtype=np.int64), np.empty(n)
     for k in range(len(steps)):
         found = top_at_step(
-            memory.best, memory.scores, memory.weights, steps[k], stride, centre, boundaries[k], fractions[k], which,
-            weights,
+            memory.best, memory.scores, memory.weights, steps[k], stride, top.boundaries[k], top.shift, top.fractions[k],
+            which, weights,
         )  # fmt: skip
         start, end = memory.best[which[:found]], memory.scores[which[:found]]
         one, of_step = slice(k, k + 1), tuple(part[k : k + 1] for part in anchors)
@@ -161,16 +159,20 @@ class TopPairs(AllPairs):
         self.mass = blocks.weight_pos * self.wanted
         self._n_others = blocks.n_pos + blocks.n_neg - len(self.weights)
         self.part_error = part_error(blocks, self.rounding, self.wanted) + (ROUNDED if self.n_groups > 1 else 0.0)
-        self._threshold = Threshold(0.0, 1.0)
 
     def groups_of(self, blocks: Blocks) -> int:
-        """Return how many cuts to take per round: 1 if the negatives are the smaller class.
+        """Return how many cuts to take per round: 1 if the negatives are the smaller class, else more than of all pairs.
+
+        Each cut costs a pass over the positives, and the first is needed anyway; the others may together cost as much as a pass
+        over all negatives, of which only the highest-scoring ones count here.
 
         Groups are of rows of the larger class. If those are negatives, the parts u that the groups take from different rounds may
         together have a larger sum than q, and then the bound is none: `CoupledBundle` keeps the sum. If those are positives, each
         group would combine the parts of the same negatives in another way, and no u would belong to all of them.
         """
-        return super().groups_of(blocks) if blocks.n_pos <= blocks.n_neg else 1
+        if blocks.n_pos > blocks.n_neg:
+            return 1
+        return number_of_groups(blocks.n_pos, 2 * blocks.n_samples, blocks.n_features)
 
     def new_bundle(self, n_features: int) -> Bundle:
         """Return an empty bundle, whose groups share the budget q."""
@@ -199,13 +201,14 @@ class TopPairs(AllPairs):
         """Return a bound on the rounding error of the bundle's bound; dual variables with too large a sum are scaled down."""
         return super().dual_error(w) + self.part_error * self.bundle.height
 
-    def step_of_cut(self, step: float) -> float:
-        """Return where on the way to take the cut: at the target if the line search found no descent.
+    def weight_at_start(self) -> float:
+        """Return at w = 0 the weight with which a first step along the gradient would about halve the objective.
 
-        Other rows are the highest-scoring ones there, and the model has to learn of them. If the minimum is w = 0, this saves
-        up to half of the rounds.
+        Few negatives count, so the first cuts say little about weights far off: where the minimum is near 0, the bundle's
+        minimiser is a thousand times too long. It costs most of the passes to come back from there.
         """
-        return 1.0 if step == STEPS[0] else super().step_of_cut(step)
+        gradient = self.bundle.newest_gradient()
+        return 0.0 if self.w.any() else float(gradient @ gradient) / self.primal
 
     def counting_weights(self, scores: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return what the anchors weigh at these scores: where they are negatives, only the highest-scoring ones count."""
@@ -219,35 +222,16 @@ class TopPairs(AllPairs):
         """Let the blocks take a cut at a step of the way, over the highest-scoring negatives."""
         if self.negatives_are_anchors:
             return super().cut_at(step, anchors)
-        self._threshold = threshold_in_blocks(self.blocks, self._n_others, self.wanted, step)
-        return self.blocks.reduce(cut_top, self.loss, step, anchors, self._threshold)
+        threshold = threshold_in_blocks(self.blocks, self._n_others, self.wanted, step)
+        return self.blocks.reduce(cut_top, self.loss, step, anchors, threshold)
 
     def slopes_at_steps(self, stride: int, along: tuple[np.ndarray, ...]) -> np.ndarray:
-        """Return the derivative of the loss at `STEPS`, where the highest-scoring rows are found to a cell of scores.
-
-        The line search needs no exact derivative: its point is evaluated exactly anyway.
-        """
+        """Return the derivative of the loss at `STEPS`, each over the rows that are the highest-scoring ones there."""
         if self.negatives_are_anchors:
             return super().slopes_at_steps(stride, along)
-        centre = self._threshold.score
-        counted = self.blocks.reduce(count_on_line, STEPS, stride, centre)
-        wanted = self._part * float(counted["weight"])
-        above = np.cumsum(counted["counts"][:, ::-1], axis=1)
-        first = np.minimum(np.array([np.searchsorted(row, wanted) for row in above]), N_CELLS - 1)
-        last, rows = above[np.arange(len(STEPS)), first], np.arange(len(STEPS))
-        inside = counted["counts"][rows, N_CELLS - 1 - first]
-        fractions = np.where(inside > 0.0, (wanted - last + inside) / np.where(inside > 0.0, inside, 1.0), 1.0)
-        found = self.blocks.reduce(
-            top_slopes_on_line,
-            self.loss,
-            STEPS,
-            stride,
-            centre,
-            N_CELLS - 1 - first,
-            np.clip(fractions, 0.0, 1.0),
-            along,
-        )
-        slopes: np.ndarray = found["slopes"] / wanted
+        top = top_on_line(self.blocks, STEPS, stride, self._part)
+        found = self.blocks.reduce(top_slopes_on_line, self.loss, STEPS, stride, top, along)
+        slopes: np.ndarray = found["slopes"] / top.wanted
         return slopes
 
 

@@ -17,19 +17,15 @@ from typing import Any
 import numpy as np
 
 from aucdist.data.block import Block
-from aucdist.engine.blocks import LocalBlocks
-from aucdist.errors import InputError, unknown
+from aucdist.errors import InputError
 from aucdist.metrics.compare import Difference, holm
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.partial import partial_auc, partial_delong_test
 from aucdist.metrics.top import recall_at_fpr
-from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.all_pairs import all_pairs
-from aucdist.solvers.pairs.top import TopShare
-from aucdist.solvers.pairs.top_pairs import top_pairs
 from flows.bench.common import Row
 from flows.bench.peers.contestant import middle_out, stratified_subset
 from flows.bench.peers.data_sets import TrainAndTest, data_sets
+from flows.bench.peers.passes import PASSES_DATA, chosen_sets, passes_to_gap
 from flows.bench.peers.system import LINEAR, OURS, System
 from flows.bench.peers.top_systems import SYSTEMS, TOP
 
@@ -38,10 +34,6 @@ MAX_FPR = 0.01
 HELD_OUT = 1 / 3
 OURS_CHOSEN = "aucdist top"
 LIMIT = 300.0
-
-BETAS = (1.0, 0.1, 0.05, 0.01)
-PASSES_DATA = ("kddcup99", "a9a", "news20", "skin", "covtype-93k")
-LAM, TOL, MOST_PASSES = 1e-3, 1e-3, 1000
 
 CONDITIONS = f"every system chooses its value by the partial AUC at {MAX_FPR:g} on held-out training rows"
 """Stated in the first line of the output and on the page."""
@@ -96,10 +88,7 @@ def top(slow_peers: bool, *, only: str | None = None, limit: float = LIMIT) -> I
     if limit < 1:
         raise InputError(f"--limit is {limit}; at least 1 is needed")
     known = data_sets(slow_peers)
-    chosen = list(known) if only is None else [name.strip() for name in only.split(",")]
-    for name in chosen:
-        if name not in known:
-            raise unknown("data set", name, known)
+    chosen = chosen_sets(only, known)
     outcomes: dict[str, dict[str, str]] = {}
     for name in chosen:
         rows = known[name]()
@@ -193,22 +182,6 @@ def _row(name: str, entry: Entry, y: np.ndarray) -> Row:
         "recall at FPR 0.001": recall_at_fpr(counts, 1e-3), "recall at FPR 0.01": recall_at_fpr(counts, 1e-2),
         "seconds": entry.seconds, "relative gap": entry.gap,
     }  # fmt: skip
-
-
-def passes_to_gap(name: str, train: Block) -> Iterator[Row]:
-    """Yield a row for each false positive rate: the passes to a relative gap, beside those over all pairs."""
-    whole = None
-    for beta in BETAS:
-        blocks, start = LocalBlocks([train]), time.perf_counter()
-        rounds = all_pairs(blocks, LAM) if beta == 1.0 else top_pairs(blocks, LAM, share=TopShare(beta))
-        found = solve(rounds, tol=TOL, max_passes=MOST_PASSES)
-        seconds, whole = time.perf_counter() - start, whole or found.passes
-        yield {
-            "data": name, "system": f"aucdist hinge, lam {LAM:g}, to gap {TOL:g}", "kind": "passes", "value": beta,
-            "passes": found.passes, "times all pairs": found.passes / whole, "seconds": seconds,
-            "relative gap": found.certificate.relative_gap, "primal": found.certificate.primal,
-            "note": str(found.certificate.status),
-        }  # fmt: skip
 
 
 def summary_rows(outcomes: dict[str, dict[str, str]]) -> Iterator[Row]:

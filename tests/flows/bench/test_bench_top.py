@@ -9,6 +9,7 @@ from aucdist.errors import InputError
 from aucdist.metrics.compare import holm
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.partial import partial_auc, partial_delong_test
+from flows.bench.peers import passes as passes_suite
 from flows.bench.peers import top as suite
 from flows.bench.peers import top_systems
 from flows.bench.peers.system import LINEAR, OTHER, OURS, FittedModel, System
@@ -66,6 +67,14 @@ def test_passes_are_those_to_the_gap(few_systems):
     for row in rows:
         assert row["relative gap"] <= 1e-3
         assert row["times all pairs"] == row["passes"] / rows[0]["passes"]
+
+
+def test_passes_can_be_counted_alone(monkeypatch):
+    monkeypatch.setattr(passes_suite, "data_sets", lambda slow: {"a9a": lambda: ROWS, "other": lambda: ROWS})
+    monkeypatch.setattr(passes_suite, "BETAS", (1.0, 0.1))
+    assert [(row["data"], row["value"]) for row in passes_suite.passes(False)] == [("a9a", 1.0), ("a9a", 0.1)]
+    with pytest.raises(InputError, match="data set"):
+        next(passes_suite.passes(False, only="other"))
 
 
 def test_the_value_with_the_best_top_is_chosen_and_the_limit_leaves_the_middle():

@@ -92,7 +92,7 @@ def test_every_round_is_certified(n_pos, n_neg):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(("share", "lam"), [(0.1, 1e-2), (0.3, 1e-3), (1.0, 1e-2)])
 def test_groups_keep_the_bound_true(monkeypatch, share, lam, weighted):
-    monkeypatch.setattr("aucdist.solvers.pairs.all_pairs.number_of_groups", lambda *_: 5)
+    monkeypatch.setattr("aucdist.solvers.pairs.top_pairs.number_of_groups", lambda *_: 5)
     X, y = small(n_pos=4, n_neg=40)
     weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y)) if weighted else np.ones(len(y))
     wanted = share * weight[y < 0].sum()

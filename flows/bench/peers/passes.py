@@ -1,0 +1,63 @@
+"""The suite `passes`: what a small false positive rate costs in passes, beside all pairs."""
+
+import time
+from collections.abc import Iterator, Mapping
+
+from aucdist.data.block import Block
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.errors import unknown
+from aucdist.solvers.base import solve
+from aucdist.solvers.pairs.all_pairs import all_pairs
+from aucdist.solvers.pairs.top import TopShare
+from aucdist.solvers.pairs.top_pairs import top_pairs
+from flows.bench.common import Row
+from flows.bench.peers.data_sets import data_sets
+
+BETAS = (1.0, 0.1, 0.05, 0.01)
+PASSES_DATA = ("kddcup99", "a9a", "news20", "skin", "covtype-93k")
+LAM, TOL, MOST_PASSES = 1e-3, 1e-3, 1000
+
+
+def passes(slow_peers: bool, *, only: str | None = None) -> Iterator[Row]:
+    """Count passes on the data sets of `PASSES_DATA`; the suite `top` has the same rows.
+
+    Parameters
+    ----------
+    slow_peers : bool
+        Makes no difference.
+    only : str, optional
+        Names of data sets, separated by commas; None for all.
+
+    Raises
+    ------
+    InputError
+        For an unknown data set.
+    """
+    known = {name: load for name, load in data_sets(slow_peers).items() if name in PASSES_DATA}
+    for name in chosen_sets(only, known):
+        yield from passes_to_gap(name, known[name]()[0])
+
+
+def chosen_sets(only: str | None, known: Mapping[str, object]) -> list[str]:
+    """Return the names of data sets in a text with commas; all for None, an InputError for one that is not known."""
+    chosen = list(known) if only is None else [name.strip() for name in only.split(",")]
+    for name in chosen:
+        if name not in known:
+            raise unknown("data set", name, known)
+    return chosen
+
+
+def passes_to_gap(name: str, train: Block) -> Iterator[Row]:
+    """Yield a row for each false positive rate: the passes to a relative gap, beside those over all pairs."""
+    whole = None
+    for beta in BETAS:
+        blocks, start = LocalBlocks([train]), time.perf_counter()
+        rounds = all_pairs(blocks, LAM) if beta == 1.0 else top_pairs(blocks, LAM, share=TopShare(beta))
+        found = solve(rounds, tol=TOL, max_passes=MOST_PASSES)
+        seconds, whole = time.perf_counter() - start, whole or found.passes
+        yield {
+            "data": name, "system": f"aucdist hinge, lam {LAM:g}, to gap {TOL:g}", "kind": "passes", "value": beta,
+            "passes": found.passes, "times all pairs": found.passes / whole, "seconds": seconds,
+            "relative gap": found.certificate.relative_gap, "primal": found.certificate.primal,
+            "note": str(found.certificate.status),
+        }  # fmt: skip
