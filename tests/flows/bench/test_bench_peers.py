@@ -162,17 +162,24 @@ def test_values_are_tried_from_the_middle_outwards():
     assert middle_out((127.0, 7.0, 15.0, 31.0, 63.0)) == [31.0, 15.0, 63.0, 7.0, 127.0]
 
 
-@pytest.mark.parametrize("as_rows", [np.asarray, sp.csr_matrix], ids=["dense", "CSR"])
+DENSE_OR_CSR = pytest.mark.parametrize("as_rows", [np.asarray, sp.csr_matrix], ids=["dense", "CSR"])
+
+
+@DENSE_OR_CSR
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.filterwarnings("ignore:Passing in a compiled")
 def test_skglm_gets_dense_float32_rows_as_float64(as_rows, dtype):
     rows = with_ones(as_rows(TRAIN.X.astype(dtype)), TRAIN.y)
     assert rows.shape == (TRAIN.n_samples, TRAIN.n_features + 1)
     assert rows.dtype == (dtype if sp.issparse(rows) else "float64")
+
+
+@DENSE_OR_CSR
+@pytest.mark.filterwarnings("ignore:Passing in a compiled")
+def test_skglm_scores_alike_from_float32_rows(as_rows):
     pytest.importorskip("skglm")
-    model = skglm(rows, TRAIN.y, 1e-2, 100, 1)
-    wanted = skglm(with_ones(as_rows(TRAIN.X), TRAIN.y), TRAIN.y, 1e-2, 100, 1)
-    np.testing.assert_allclose(model.scores(TEST.X), wanted.scores(TEST.X), atol=1e-4)
+    given = (with_ones(as_rows(TRAIN.X.astype(dtype)), TRAIN.y) for dtype in ("float32", "float64"))
+    found, wanted = (skglm(rows, TRAIN.y, 1e-2, 100, 1).scores(TEST.X) for rows in given)
+    np.testing.assert_allclose(found, wanted, atol=1e-4)
 
 
 def test_the_choice_ends_at_its_deadline():
