@@ -63,7 +63,8 @@ def number(value: float) -> str:
 def total(terms: Sequence[str]) -> str:
     """Return the sum of terms, in brackets by halves: a system may not take thousands in a row."""
     if len(terms) <= 4:
-        return " + ".join(terms) if terms else number(0.0)
+        between = "\n    + " if any("CASE" in term for term in terms) else " + "  # a line for each case
+        return between.join(terms) if terms else number(0.0)
     middle = len(terms) // 2
     return f"({total(terms[:middle])})\n    + ({total(terms[middle:])})"
 
