@@ -78,7 +78,8 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "aucdist needs Python 3.11 or newer; '$(PYTHON)' is missing or older. Try: make PYTHON=python3.11"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --no-compile --no-deps --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip check --disable-pip-version-check  # nothing that the lock lacks
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
