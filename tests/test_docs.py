@@ -232,3 +232,16 @@ def test_table_of_reductions_is_that_of_the_csv_file() -> None:
     for carrier in {row["carrier"] for row in rows if row["seconds"]}:
         turns = [f"{float(row['seconds']):.1f}" for row in rows if row["carrier"] == carrier and row["seconds"]]
         assert f"| {carrier} | {', '.join(turns)} |\n" in page
+
+
+def test_table_of_passes_is_that_of_the_csv_file() -> None:
+    page = (PAGES / "benchmarks.md").read_text(encoding="utf-8")
+    with (ROOT / "docs" / "benchmarks" / "passes.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    lines: dict[str, list[str]] = {}
+    for row in rows:
+        times = "" if row["value"] == "1.0" else f" ({float(row['times all pairs']):.1f})"
+        lines.setdefault(row["data"], []).append(row["passes"] + times)
+    assert len(lines) == 5
+    for name, found in lines.items():
+        assert f"| {name} | {' | '.join(found)} |" in page

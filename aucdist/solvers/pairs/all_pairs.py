@@ -267,15 +267,11 @@ class AllPairs(PairProblem):
         at_target = self.score(target)
         way = target - self.w
         step = self._line_search(at_target, way, gap)
-        beyond = self.step_of_cut(step)
+        beyond = step + BEYOND * (1.0 - step)
         self.take_cuts(
             beyond, self.best_scores + beyond * (at_target - self.best_scores), self.w + beyond * way
         )  # fmt: skip
         return step
-
-    def step_of_cut(self, step: float) -> float:
-        """Return where on the way to take the cut after a line search that ended at `step`."""
-        return step + BEYOND * (1.0 - step)
 
     def _line_search(self, at_target: np.ndarray, way: np.ndarray, gap: float) -> float:
         """Return the step that about minimises the objective along the way."""
