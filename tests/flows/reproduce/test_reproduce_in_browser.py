@@ -35,6 +35,7 @@ def chosen_alone(n_points: int, i: int) -> list[float | None]:
     return [0.9 if point == i % n_points else None for point in range(n_points)]
 
 
+@pytest.mark.usefixtures("rendered")
 @pytest.mark.skipif(installed() is None, reason="no Chromium found (Debian: apt-get install chromium)")
 def test_the_tables_of_the_papers_fit(tmp_path: Path) -> None:
     with browser(tmp_path / "profile") as chromium:

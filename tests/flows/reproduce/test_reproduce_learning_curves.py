@@ -46,6 +46,7 @@ def test_each_point_is_a_fit_with_fewer_steps(tmp_path: Path) -> None:
         assert found["objective"][2] == pytest.approx(pairwise_objective(LocalBlocks([train]), model.coef_[0], 0.1))
 
 
+@pytest.mark.usefixtures("rendered")
 def test_the_page_of_learning_curves(tmp_path: Path) -> None:
     result = run(write(tmp_path, only("ten")))
     page = Path(result["run"], "report.html").read_text()

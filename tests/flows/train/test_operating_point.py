@@ -55,6 +55,7 @@ def test_saved_model_flags_so_many_training_rows(tmp_path: Path) -> None:
     assert result["operating_point"]["alerts"]["value"] == pytest.approx(flagged / len(X))
 
 
+@pytest.mark.usefixtures("rendered")
 def test_report_begins_with_what_the_user_asked_for(found: dict[str, Any]) -> None:
     page = (Path(found["run"]) / "report.html").read_text()
     first = page.split('class="verdict card">')[1].split("<p>")[1]
