@@ -27,11 +27,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.relative_to(here).parts[0] not in LONGEST_FIRST and item.path.parent != here)
 
 
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Return how many processes `-n auto` starts: three for two cores, since tests that wait for workers leave cores idle."""
-    return max(2, 3 * (os.cpu_count() or 1) // 2)
-
-
 @pytest.fixture(scope="session", autouse=True)
 def _forked_workers() -> Iterator[None]:
     with forked_workers():
