@@ -27,7 +27,7 @@ from aucdist.data.storage.arrow_files import absolute, opened
 from aucdist.errors import InputError
 from aucdist.model import ABOUT, WEIGHTS, LinearModel, load_model
 
-BEGUN, DONE = "_scoring.json", "_scores.json"
+IN_PROGRESS, DONE = "_scoring.json", "_scores.json"
 COLUMNS = {"row_id": pa.int64(), "score": pa.float64(), "prediction": pa.int8()}
 
 
@@ -56,7 +56,7 @@ class Scoring:
     @property
     def url(self) -> str:
         """The file from which workers read it."""
-        return below(self.output, BEGUN)
+        return below(self.output, IN_PROGRESS)
 
     def part(self, index: int) -> str:
         """Return the URL of a part of the scores."""
@@ -103,7 +103,7 @@ def begin(
     manifest = read_manifest(files.require(str(source.source))).url if source.format_of().is_sharded else None
     key = hashlib.sha256(json.dumps([digests, fingerprint_of(source), manifest, n_parts]).encode()).hexdigest()
     urls = secret_urls(source, model, manifest or "")
-    url = below(output, BEGUN)
+    url = below(output, IN_PROGRESS)
     earlier = _read_scoring(url, urls) if files.exists(url) else None
     if earlier and earlier.key == key and earlier.reader:
         reader = _same_files(parse_reader(earlier.reader, files.shown(url)), source, manifest)
@@ -122,7 +122,7 @@ def begin(
 def is_unfinished(output: str) -> bool:
     """Tell whether a folder has scores of a run that has not ended: it was killed, or is still running."""
     output = absolute(output)
-    return files.exists(below(output, BEGUN)) and not files.exists(below(output, DONE))
+    return files.exists(below(output, IN_PROGRESS)) and not files.exists(below(output, DONE))
 
 
 def to_score(source: Source, model: LinearModel) -> Source:

@@ -4,9 +4,9 @@ Numbers are written with as many digits as tell them from all other floats, so t
 """
 
 import json
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
+from aucdist import __version__
 from aucdist.export.portable import Column, Kernel, Linear, Portable, Score, Steps, portable
 from aucdist.export.trees import Leaf, Node
 from aucdist.model import LinearModel
@@ -52,7 +52,7 @@ def to_json(model: LinearModel) -> str:
     content = {
         "format": "aucdist model",
         "version": VERSION,
-        "aucdist": aucdist_version(),
+        "aucdist": __version__,
         "estimator": model.about.get("estimator"),
         "label": model.schema.label,
         "positive": list(model.schema.positive),
@@ -76,14 +76,6 @@ def to_json(model: LinearModel) -> str:
         "probability": None if model.probability is None else model.probability.to_json(),
     }
     return json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
-
-
-def aucdist_version() -> str:
-    """Return the version of aucdist; empty where it is not installed."""
-    try:
-        return version("aucdist")
-    except PackageNotFoundError:
-        return ""
 
 
 def _column(column: Column, described: Portable) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from aucdist.export.json_text import aucdist_version
+from aucdist import __version__
 from aucdist.export.onnx_graph import Graph
 from aucdist.export.onnx_inputs import features_of
 from aucdist.export.onnx_probability import probability_of
@@ -65,7 +65,7 @@ def to_onnx(model: LinearModel) -> Any:
         "aucdist.negative": json.dumps(model.schema.negative),
         "aucdist.features": json.dumps([column.name for column in described.columns]),
     }
-    return graph.model("Scores of a model of aucdist", properties, aucdist_version())
+    return graph.model("Scores of a model of aucdist", properties, __version__)
 
 
 def _free(output: str, names: set[str]) -> str:

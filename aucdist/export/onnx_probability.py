@@ -28,7 +28,7 @@ def probability_of(graph: Graph, found: ProbabilityMap, score: str) -> str:
         p = _interpolated(graph, found, score)
         q = graph.add("Sub", one, p)
     else:
-        raise InputError(f"the probabilities of a {type(found).__name__} cannot be exported")
+        raise InputError(f"probabilities by {type(found).__name__} cannot be exported")
     weighted = graph.add("Mul", p, graph.constant(found.odds))
     return graph.add("Div", weighted, graph.add("Add", weighted, q))
 

@@ -56,8 +56,7 @@ def to_sql(model: LinearModel, *, table: str = "rows", ids: Sequence[str] = ()) 
     query.read_cells()
     if described.unit_rows or described.with_logs or isinstance(score, Kernel):
         query.make_features()
-    query.select_score()
-    return query.text()
+    return query.with_score()
 
 
 @dataclass
@@ -90,7 +89,8 @@ class Query:
         self._names = {name.casefold() for name in self.carried}
         self._tables = {self.source.rpartition('"."')[2].strip('"').casefold()}
         self._texts: dict[int, str] = {}  # the alias of each column of categories
-        self._refused = ""
+        self._refused = ""  # the condition under which a row has no score
+        self._flag = ""  # the alias of the column that says so, where there is one
 
     def add(self, name: str, selected: dict[str, str]) -> None:
         """Add a stage that selects the carried columns, and expressions by their names."""
@@ -154,22 +154,22 @@ class Query:
 
     def make_features(self) -> None:
         """Add the stages of all features as numbers: with their logarithms, and of rows of length one."""
-        selected = {self.alias("refused"): case([(self._refused, "1")], "0") if self._refused else "0"}
-        (refused,) = selected
+        flag = self._flag = self.alias("refused")
+        selected = {flag: case([(self._refused, "1")], "0") if self._refused else "0"}
         names = [self.alias(f"f{j}") for j in range(len(self.values))]
         for j, value in enumerate(self.values):
             selected[names[j]] = _log1p(value) if j in self.described.with_logs else value
         self.add("features", selected)
         if self.described.unit_rows:
             square = self.alias("square")
-            kept = {name: name for name in (refused, *names)}
+            kept = {name: name for name in (flag, *names)}
             self.add("lengths", kept | {square: total([f"{name} * {name}" for name in names])})
             length = case([(f"{square} > 0", f"SQRT({square})")], number(1.0))
-            self.add("scaled", {refused: refused} | {name: f"{name} / {length}" for name in names})
-        self.values, self._texts, self._refused = names, {}, f"{refused} = 1"
+            self.add("scaled", {flag: flag} | {name: f"{name} / {length}" for name in names})
+        self.values, self._texts, self._refused = names, {}, f"{flag} = 1"
 
-    def select_score(self) -> None:
-        """Add the stages of the score and of the probability, and the SELECT of both."""
+    def with_score(self) -> str:
+        """Add the stages of the score and of the probability, and return the whole query."""
         if isinstance(self.described.score, Kernel):
             self._center(self.described.score)
         names = dict(self._texts)
@@ -185,27 +185,23 @@ class Query:
         outputs[self.alias("prediction")] = f"CASE WHEN {s} > 0 THEN 1 WHEN {s} <= 0 THEN -1 END"
         columns = [identifier(column) for column in self.carried]
         columns += [f"{expression} AS {alias}" for alias, expression in outputs.items()]
-        self._last = "SELECT\n  " + ",\n  ".join(columns) + f"\nFROM {self.source}"
+        last = "SELECT\n  " + ",\n  ".join(columns) + f"\nFROM {self.source}"
+        return "WITH " + ", ".join(self.stages) + f"\n{last}\n"
 
     def _center(self, kernel: Kernel) -> None:
         """Add the stages in which features are centred and scaled for the kernel, and their square is there."""
-        refused = self._refused.partition(" ")[0]
         names = [self.alias(f"z{j}") for j in range(len(self.values))]
         centred = {
             name: f"({value} - {number(center)}) * {number(scale)}"
             for name, value, center, scale in zip(names, self.values, kernel.centers, kernel.scales, strict=True)
         }
-        self.add("centred", {refused: refused} | centred)
+        self.add("centred", {self._flag: self._flag} | centred)
         square = self.alias("square")
         self.add(
             "squared",
-            {name: name for name in (refused, *names)} | {square: total([f"{name} * {name}" for name in names])},
+            {name: name for name in (self._flag, *names)} | {square: total([f"{name} * {name}" for name in names])},
         )
         self.values = [*names, square]
-
-    def text(self) -> str:
-        """Return the query."""
-        return "WITH " + ", ".join(self.stages) + f"\n{self._last}\n"
 
 
 def _category(cell: str, column: Column) -> str:

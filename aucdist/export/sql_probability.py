@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from aucdist.errors import InputError
 from aucdist.export.probability_terms import ABOVE, BELOW, FRACTION, MOST, NEAR, ROOT_TAU
 from aucdist.export.sql_parts import case, number, polynomial
 from aucdist.kernels.link_functions import NO_SHAPE
@@ -28,8 +29,15 @@ def probability_stages(query: "Query", score: str) -> str | None:
     -------
     str or None
         The expression of the probability of the positive class where the score is not NULL; None if the model gives none.
+
+    Raises
+    ------
+    InputError
+        For a map of another kind than those of `aucdist.objectives.probability_maps`.
     """
     found = query.described.model.probability
+    if found is None:
+        return None
     p, q = query.alias("p"), query.alias("q")
     if isinstance(found, LinkMap):
         u = query.alias("u")
@@ -42,7 +50,7 @@ def probability_stages(query: "Query", score: str) -> str | None:
         query.add("probable", {score: score, p: _interpolated(found, score)})
         q = f"({number(1.0)} - {p})"
     else:
-        return None
+        raise InputError(f"probabilities by {type(found).__name__} cannot be exported")
     return f"{number(found.odds)} * {p} / ({number(found.odds)} * {p} + {q})"
 
 

@@ -36,7 +36,7 @@ def score_of(described: Portable, values: Sequence[str], texts: dict[int, str], 
         return _sum(described, score.constant, adds, both, texts, is_category)
     if isinstance(score, Steps):
         adds = {
-            shape.feature: _bins(values[shape.feature], shape.edges, _of(shape.values), shape.missing)
+            shape.feature: _bins(values[shape.feature], shape.edges, _numbers(shape.values), shape.missing)
             for shape in score.shapes
         }
         both = {}
@@ -51,7 +51,7 @@ def score_of(described: Portable, values: Sequence[str], texts: dict[int, str], 
     return total([number(score.constant), *trees])
 
 
-def _of(values: np.ndarray) -> list[str]:
+def _numbers(values: np.ndarray) -> list[str]:
     return [number(value) for value in values]
 
 
@@ -93,7 +93,7 @@ def _grid(
     rows = []
     for of_row in grid:
         cells, gap = of_row[int(missing[1]) :], float(of_row[0]) if missing[1] else None
-        rows.append(_bins(column, edges[1], _of(cells), gap))
+        rows.append(_bins(column, edges[1], _numbers(cells), gap))
     return _bins(row, edges[0], rows[int(missing[0]) :], rows[0] if missing[0] else None)
 
 

@@ -7,6 +7,7 @@ function called from another file has changed. Set ``NUMBA_CACHE_DIR`` to choose
 import hashlib
 import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import numba
@@ -19,13 +20,11 @@ def _cache_folder() -> Path:
     name = f"{numba.__version__}-{sources.hexdigest()[:16]}"
     home = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
     wanted = Path(home) / "aucdist" / "kernels" / name
-    try:
+    with suppress(OSError):  # the home folder is read-only, as in a container
         wanted.mkdir(parents=True, exist_ok=True)
         if os.access(wanted, os.W_OK):
             return wanted
-    except OSError:
-        pass
-    # The home folder is read-only, as in a container. Compiled code is executed, so no other user may own the folder.
+    # Compiled code is executed, so no other user may own the folder.
     own = Path(tempfile.gettempdir()) / f"aucdist-kernels-{os.getuid()}"
     own.mkdir(mode=0o700, exist_ok=True)
     if own.stat().st_uid != os.getuid() or own.stat().st_mode & 0o022:

@@ -11,15 +11,16 @@ import pandas as pd
 from aucdist.batch_scoring import to_score
 from aucdist.data.block import Block
 from aucdist.data.shards.block_reader import open_reader
-from aucdist.data.storage.files import exists, shown, write_bytes
+from aucdist.data.storage.files import shown, write_bytes
 from aucdist.errors import InputError
-from aucdist.model import ABOUT, LinearModel, load_model
+from aucdist.model import LinearModel, load_model
 from flows.compute.s3_environment import s3_as_configured
 from flows.config.cluster import NoCluster
 from flows.config.data import source_of
 from flows.explain.config import ExplainConfig
 from flows.json_values import jsonable
 from flows.progress.console import RunObserver
+from flows.run_folder.folder import model_folder
 
 FEW = 10
 """Rows that are printed where no number is given."""
@@ -47,7 +48,7 @@ def explain(config: ExplainConfig, observer: RunObserver) -> dict[str, Any]:
     """
     with s3_as_configured(config.s3, NoCluster(), observer):
         observer.stage("explain")
-        model = load_model(model_of(config.model))
+        model = load_model(model_folder(config.model))
         tables = [_explained(model, block) for block in _first_rows(config, model)]
         found = Explanations(*(pd.concat(parts, ignore_index=True) for parts in zip(*tables, strict=True)))
         about = {"model": shown(config.model), "rows": len(found.scores)}
@@ -55,12 +56,6 @@ def explain(config: ExplainConfig, observer: RunObserver) -> dict[str, Any]:
             return about | {"output": None, "explained": found.largest(config.top)}
         found.write(config.output)
     return about | {"output": shown(config.output), "explained": None}
-
-
-def model_of(url: str) -> str:
-    """Return the folder of the model: that of a run folder is below it."""
-    url = url.rstrip("/")
-    return url if exists(f"{url}/{ABOUT}") else f"{url}/model"
 
 
 def _first_rows(config: ExplainConfig, model: LinearModel) -> Iterator[Block]:

@@ -5,11 +5,12 @@ from typing import Any
 from aucdist.data.storage.files import exists, shown, write_bytes
 from aucdist.errors import InputError
 from aucdist.export import to_json, to_onnx, to_sql
-from aucdist.model import ABOUT, LinearModel, load_model
+from aucdist.model import LinearModel, load_model
 from flows.compute.s3_environment import s3_as_configured
 from flows.config.cluster import NoCluster
 from flows.export.config import ExportConfig
 from flows.progress.console import RunObserver
+from flows.run_folder.folder import model_folder
 
 
 def export(config: ExportConfig, observer: RunObserver) -> dict[str, Any]:
@@ -33,7 +34,7 @@ def export(config: ExportConfig, observer: RunObserver) -> dict[str, Any]:
     """
     with s3_as_configured(config.s3, NoCluster(), observer):
         observer.stage("export")
-        folder = model_of(config.model)
+        folder = model_folder(config.model)
         output = config.output or f"{_name_of(folder)}.{config.to}"
         if exists(output) and not config.force:
             raise InputError(f"{shown(output)} is there already: name another by --output, or replace it by --force")
@@ -44,12 +45,6 @@ def export(config: ExportConfig, observer: RunObserver) -> dict[str, Any]:
         "model": shown(config.model), "output": shown(output), "to": config.to, "bytes": len(data),
         "columns": model.schema.columns(),
     }  # fmt: skip
-
-
-def model_of(url: str) -> str:
-    """Return the folder of the model: that of a run folder is below it."""
-    url = url.rstrip("/")
-    return url if exists(f"{url}/{ABOUT}") else f"{url}/model"
 
 
 def _name_of(folder: str) -> str:

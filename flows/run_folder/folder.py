@@ -11,14 +11,21 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from aucdist.data.storage.files import explained, open_fs, shown
+from aucdist.data.storage.files import exists, explained, open_fs, shown
 from aucdist.data.storage.retries import patient, retried
 from aucdist.errors import InputError, RunError
+from aucdist.model import ABOUT
 from flows.config.model import ModelConfig
 from flows.run_folder.leftovers import PARTIAL, in_use
 
 METRICS = "metrics.json"
 """Uploaded last: a folder that has it is complete."""
+
+
+def model_folder(url: str) -> str:
+    """Return the folder of a model, given it or the run folder that it is in."""
+    url = url.rstrip("/")
+    return url if exists(f"{url}/{ABOUT}") else f"{url}/model"
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ class Evaluation:
     interval : Interval or None
         Of the test AUC.
     scores : list of bytes
-        The scores of the test rows, as `flows.run_folder.scores.score_rows` returns them.
+        The scores of the test rows, as `flows.run_folder.scores.count_and_tabulate` returns them.
     """
 
     train: ScoreCounts

@@ -21,8 +21,8 @@ from aucdist.metrics.counts import ScoreCounts
 SCORES = "scores.parquet"
 
 
-def score_rows(blocks: Blocks, estimator: Any) -> tuple[ScoreCounts, list[bytes]]:
-    """Score rows where they lie; one reduction.
+def count_and_tabulate(blocks: Blocks, estimator: Any) -> tuple[ScoreCounts, list[bytes]]:
+    """Score rows where they lie, count the scores and put them into tables; one reduction.
 
     Returns
     -------
@@ -47,7 +47,7 @@ def _score_block(block: Block, memory: None, w: np.ndarray, fitted: Any) -> tupl
 
 
 def write_scores(tables: Iterable[bytes], path: Path) -> None:
-    """Write what `score_rows` returned as one Parquet file, table by table: what `aucdist compare` needs."""
+    """Write what `count_and_tabulate` returned as one Parquet file, table by table: what `aucdist compare` needs."""
     with ExitStack() as stack:
         writer = None
         for one in tables:

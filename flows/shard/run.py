@@ -48,7 +48,7 @@ def shard(config: ShardConfig, observer: RunObserver, run_stage: StageRunner = c
         request = sharding.request(
             source_of(config), config.target, rows_per_shard=config.rows_per_shard, dtype=config.dtype, seed=config.seed
         )
-        if sharding.is_begun(request):
+        if sharding.is_in_progress(request):
             observer.note(leftover_line([request.work], "this run resumes it"))
         if others := sharding.leftovers(request):
             observer.note(leftover_line(others, "the command that began it resumes it, and may still be running"))

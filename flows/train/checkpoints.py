@@ -7,10 +7,10 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from aucdist import __version__
 from aucdist.engine.blocks import Blocks
 from aucdist.engine.checkpoint import Journal
 from aucdist.errors import ClusterLost
@@ -102,7 +102,7 @@ def open_checkpoints(
     if config.checkpoint is None:
         return None
     identity = {
-        "aucdist": version("aucdist"),
+        "aucdist": __version__,
         "data": fingerprint,
         "encoding": _digest(config.data.model_dump(mode="json")),
         "blocks": f"{train.n_blocks} {_digest([(i.n_samples, i.n_pos, i.weight_pos) for i in train.infos])}",

@@ -14,7 +14,7 @@ from flows.config.model import ModelConfig
 from flows.progress.console import RunObserver
 from flows.rows.base import TrainTestBlocks
 from flows.run_folder.results import Evaluation
-from flows.run_folder.scores import score_rows
+from flows.run_folder.scores import count_and_tabulate
 from flows.train.checkpoints import CheckpointStore
 
 
@@ -42,7 +42,7 @@ def evaluate(estimator: Any, blocks: TrainTestBlocks, observer: RunObserver) -> 
     train = count_scores(mapped_rows(estimator, blocks.train), estimator.coef_[0])
     if blocks.test is None:
         return Evaluation(train, None, None)
-    test, tables = score_rows(blocks.test, estimator)
+    test, tables = count_and_tabulate(blocks.test, estimator)
     with warnings_to(observer):
         return Evaluation(train, test, auc_interval(test), tables)
 

@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from support.export_models import scores as expected_scores
 from aucdist.errors import InputError
 from aucdist.export import to_json, to_onnx, to_sql
 from aucdist.model import LinearModel
+from aucdist.objectives.probability_maps import ProbabilityMap
 
 STRICT = {**SOURCE, "missing": "refuse", "unknown": "error"}
 SOUND = {"age": "20.5", QUOTES: "1.5", "seen": "2024-02-29 13:30:00", DROP: "a", "browser": "17"}
@@ -31,30 +34,36 @@ def scores(model: LinearModel, rows: list[dict[str, str]]) -> dict[str, list[flo
         except ValueError:
             found["json"].append(np.nan)
     frame = pd.DataFrame(rows)
-    try:
-        import duckdb
-
-        with duckdb.connect() as connection:
-            connection.register("frame", frame.replace("", None).assign(row=range(len(frame))))
-            connection.execute("CREATE TABLE rows AS SELECT * FROM frame")
-            scored = connection.execute(to_sql(model, ids=["row"])).df().sort_values("row")
-            assert (scored["prediction"].isna() == scored["score"].isna()).all()
-            found["sql"] = scored["score"].tolist()
-    except ModuleNotFoundError:
-        pass
-    try:
-        import onnxruntime
-
-        feed: dict[str, Any] = {name: frame[name].to_numpy(object) for name in (DROP, "browser")}
-        feed |= {name: pd.to_numeric(frame[name]).to_numpy(float) for name in ("age", QUOTES)}
-        feed["seen"] = pd.to_datetime(frame["seen"]).to_numpy("datetime64[us]").astype(np.int64)
-        session = onnxruntime.InferenceSession(to_onnx(model).SerializeToString())
-        scored, predictions = session.run(["score", "prediction"], feed)
-        assert ((predictions == 0) == np.isnan(scored)).all()
-        found["onnx"] = scored.tolist()
-    except ModuleNotFoundError:
-        pass
+    if find_spec("duckdb"):
+        found["sql"] = sql_scores(model, frame)
+    if find_spec("onnxruntime"):
+        found["onnx"] = onnx_scores(model, frame)
     return found
+
+
+def sql_scores(model: LinearModel, frame: pd.DataFrame) -> list[float]:
+    """Return the scores of rows by the query; nan where there is none."""
+    import duckdb
+
+    with duckdb.connect() as connection:
+        connection.register("frame", frame.replace("", None).assign(row=range(len(frame))))
+        connection.execute("CREATE TABLE rows AS SELECT * FROM frame")
+        scored = connection.execute(to_sql(model, ids=["row"])).df().sort_values("row")
+    assert (scored["prediction"].isna() == scored["score"].isna()).all()
+    return scored["score"].tolist()
+
+
+def onnx_scores(model: LinearModel, frame: pd.DataFrame) -> list[float]:
+    """Return the scores of rows by the graph; nan where there is none."""
+    import onnxruntime
+
+    feed: dict[str, Any] = {name: frame[name].to_numpy(object) for name in (DROP, "browser")}
+    feed |= {name: pd.to_numeric(frame[name]).to_numpy(float) for name in ("age", QUOTES)}
+    feed["seen"] = pd.to_datetime(frame["seen"]).to_numpy("datetime64[us]").astype(np.int64)
+    session = onnxruntime.InferenceSession(to_onnx(model).SerializeToString())
+    scored, predictions = session.run(["score", "prediction"], feed)
+    assert ((predictions == 0) == np.isnan(scored)).all()
+    return scored.tolist()
 
 
 @pytest.mark.parametrize("features", [None, {"map": "bins", "bins": 5}], ids=["linear", "bins"])
@@ -129,6 +138,28 @@ def test_other_feature_maps_are_refused(tmp_path: Path) -> None:
     unknown = LinearModel(model.coef, 0.0, model.schema, model.preprocessor, {}, None, other)
     with pytest.raises(InputError, match="feature map object cannot be exported: linear models can"):
         to_json(unknown)
+
+
+@dataclass(frozen=True, eq=False)
+class OtherMap(ProbabilityMap):
+    """A map from scores to probabilities that no target knows."""
+
+    def _both(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return scores, scores
+
+    def shifted(self, by: float) -> "OtherMap":
+        return self
+
+    def to_json(self) -> dict[str, Any]:
+        return {}
+
+
+@pytest.mark.parametrize(("package", "exported"), [("json", to_sql), ("onnx", to_onnx)])
+def test_other_probability_maps_are_refused(tmp_path: Path, package: str, exported: Any) -> None:
+    pytest.importorskip(package)
+    model = replace(model_of(tmp_path, table(60, 7)), probability=OtherMap(1.0))
+    with pytest.raises(InputError, match="probabilities by OtherMap cannot be exported"):
+        exported(model)
 
 
 def test_without_the_package_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,8 +52,8 @@ from aucdist.data.storage import files
 from aucdist.data.storage.arrow_files import absolute
 from aucdist.errors import InputError
 
-WORK, BEGUN = "_sharding-", "begun"
-OURS = re.compile(r"begun|job\.json|part-\d{5,}\.(arrow|json)|(shard|statistics)-\d{5,}\.(json|parquet)")
+WORK, IN_PROGRESS = "_sharding-", "in-progress"
+OURS = re.compile(r"in-progress|job\.json|part-\d{5,}\.(arrow|json)|(shard|statistics)-\d{5,}\.(json|parquet)")
 """The names of all files that a run writes into its work folder: no others are removed."""
 
 
@@ -113,7 +113,7 @@ def request(
     target = absolute(target)
     made = Request(source, target, rows_per_shard, seed, hashlib.sha256(key.encode()).hexdigest())
     files.refuse_link(made.work)
-    files.write_bytes(below(made.work, BEGUN), b"these files belong to a run that has not ended\n")
+    files.write_bytes(below(made.work, IN_PROGRESS), b"these files belong to a run that has not ended\n")
     return made
 
 
@@ -123,8 +123,8 @@ def leftovers(asked: Request) -> list[str]:
     return [below(asked.target, name) for name in names if name.startswith(WORK) and not asked.work.endswith(name)]
 
 
-def is_begun(asked: Request) -> bool:
-    """Tell whether an earlier run has begun the same work, and not ended it."""
+def is_in_progress(asked: Request) -> bool:
+    """Tell whether an earlier run has started the same work, and not finished it."""
     return files.exists(below(asked.work, JOB))
 
 

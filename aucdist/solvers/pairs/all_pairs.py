@@ -268,9 +268,8 @@ class AllPairs(PairProblem):
         way = target - self.w
         step = self._line_search(at_target, way, gap)
         beyond = step + BEYOND * (1.0 - step)
-        self.take_cuts(
-            beyond, self.best_scores + beyond * (at_target - self.best_scores), self.w + beyond * way
-        )  # fmt: skip
+        scores = self.best_scores + beyond * (at_target - self.best_scores)
+        self.take_cuts(beyond, scores, self.w + beyond * way)
         return step
 
     def _line_search(self, at_target: np.ndarray, way: np.ndarray, gap: float) -> float:
