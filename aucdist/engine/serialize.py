@@ -4,6 +4,7 @@ import dataclasses
 import importlib
 import io
 import json
+import threading
 from typing import Any
 from zipfile import BadZipFile
 
@@ -16,6 +17,9 @@ TREE = "tree"
 PLAIN = (bool, int, float, str)
 OURS = "aucdist."
 CSR = (sp.csr_matrix, sp.csr_array)
+ONE_AT_A_TIME = threading.Lock()
+"""NumPy parses the header of each array as Python, and CPython before 3.11.8 fails at times where two threads parse (its issue
+106905)."""
 
 
 def serialize(tree: Any) -> bytes:
@@ -49,9 +53,9 @@ def deserialize(data: bytes) -> Any:
         If the bytes are not a serialized tree.
     """
     try:
-        with np.load(io.BytesIO(data), allow_pickle=False) as file:
-            tree = json.loads(file[TREE].tobytes())
-            return _from_json(tree, file)
+        with ONE_AT_A_TIME, np.load(io.BytesIO(data), allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        return _from_json(json.loads(arrays[TREE].tobytes()), arrays)
     except (ValueError, KeyError, TypeError, AttributeError, ImportError, OSError, EOFError, BadZipFile) as error:
         raise InputError(f"these bytes are not serialized values: {type(error).__name__}: {error}") from None
 
@@ -80,7 +84,7 @@ def _to_json(value: Any, arrays: list[np.ndarray]) -> Any:
     return ["record", kind.__module__, kind.__qualname__, *fields]
 
 
-def _from_json(value: Any, arrays: Any) -> Any:
+def _from_json(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if not isinstance(value, list):
         return value
     head, *rest = value

@@ -1,8 +1,11 @@
 """Values become bytes and come back, to the last bit; nothing else comes back."""
 
+import ast
 import io
 import json
 import pickle
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -121,3 +124,20 @@ def test_an_array_of_objects_in_the_file_is_not_unpickled():
     np.savez(buffer, tree=np.frombuffer(b'["array", 0]', dtype=np.uint8), **{"0": np.array([Foreign()])})
     with pytest.raises(InputError, match="not serialized values"):
         deserialize(buffer.getvalue())
+
+
+def test_threads_parse_one_after_the_other(monkeypatch):
+    data, parsed, running, most = serialize([np.zeros(2)] * 3), ast.literal_eval, [], []
+
+    def slow(text):
+        running.append(text)
+        most.append(len(running))
+        time.sleep(0.001)
+        running.pop()
+        return parsed(text)
+
+    monkeypatch.setattr(ast, "literal_eval", slow)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(deserialize, [data] * 16))
+    assert all(len(tree) == 3 for tree in found)
+    assert (len(most), max(most)) == (64, 1)
