@@ -123,11 +123,16 @@ def loss_and_slope(terms, u, positive):
 
 @inlined
 def slope_of(terms, u, positive):
-    """Return the derivative of the loss; for the calibrated loss it is g - y."""
-    if terms.likelihood:
-        return loss_and_slope(terms, u, positive)[1]
-    above, below = probability(terms, u)
-    return -below if positive else above
+    """Return the derivative of the loss; for the calibrated loss, and for that of the logistic link, it is g - y."""
+    if terms.kind == LOGIT or not terms.likelihood:
+        above, below = probability(terms, u)
+        return -below if positive else above
+    s = terms.sign * u
+    one = positive == (terms.sign > 0.0)
+    if terms.kind == GEV:
+        return terms.sign * gev_likelihood(terms.xi, s, one)[1]
+    rise = normal_likelihood(-s if one else s)[1]
+    return -rise if one else rise
 
 
 @inlined

@@ -4,7 +4,7 @@ import numpy as np
 
 from aucdist.kernels.compiling import kernel
 from aucdist.kernels.link_functions import curvature, loss_and_slope, probability, shape_terms, slope_of
-from aucdist.kernels.rows import add_sums, sums_for, table_axpys, table_dot, table_of
+from aucdist.kernels.rows import BATCH, add_sums, project, sums_for, table_axpys, table_dot, table_of
 
 
 @kernel
@@ -14,7 +14,10 @@ def probabilities(terms, scores, above, below):
         above[i], below[i] = probability(terms, scores[i])
 
 
-def evaluate_rows(rows, y, weight, w, bias, terms, picked, coefs, gradients, sums):
+# Links are kernels of scores, which know no rows: they are compiled once, not again for each kind of rows.
+
+
+def evaluate_rows(rows, y, weight, w, bias, terms, at_a_time, gradients, sums):
     """Sum losses and gradients of all rows, separately for each class, in one pass over the rows.
 
     Parameters
@@ -26,51 +29,60 @@ def evaluate_rows(rows, y, weight, w, bias, terms, picked, coefs, gradients, sum
     w : ndarray of shape (n_features,), float64
     bias : float
     terms : Terms
-    picked : ndarray of shape (2, n_at_a_time), uint64
-        Workspace. So many rows are scored at a time, and then added while they are still in the cache.
-    coefs : ndarray of shape (2, n_at_a_time), float64
-        Workspace.
+    at_a_time : int
+        So many rows are scored at a time, and then added while they are still in the cache.
     gradients : ndarray of shape (2, n_features), float64
         The gradients of the negative and of the positive rows are added to it.
     sums : ndarray of shape (2, 3), float64
         For each class the sums of losses, slopes, and slopes times scores are added to it.
     """
-    totals = sums_for(rows, gradients)
-    _evaluate_rows(rows, y, weight, table_of(rows, w), bias, terms, picked, coefs, np.zeros(2, np.int64), totals, sums)
+    totals, picked = sums_for(rows, gradients), np.empty((2, at_a_time), np.uint64)
+    scores, coefs, n_held = np.empty(at_a_time), np.empty((2, at_a_time)), np.empty(2, np.int64)
+    _evaluate_rows(rows, y, weight, table_of(rows, w), bias, terms, scores, picked, coefs, n_held, totals, sums)
     for c in range(2):
         add_sums(rows, totals[c], gradients[c])
 
 
 @kernel
-def _evaluate_rows(rows, y, weight, table, bias, terms, picked, coefs, n_held, totals, sums):
-    n, step = y.shape[0], picked.shape[1]
-    for first in range(0, n, step):
-        n_held[0], n_held[1] = 0, 0
-        for i in range(first, min(first + step, n)):
-            if weight[i] == 0.0:
-                continue
-            c = 1 if y[i] > 0 else 0
-            score = table_dot(rows, i, table) + bias
-            loss, slope = loss_and_slope(terms, score, c == 1)
-            sums[c, 0] += weight[i] * loss
-            sums[c, 1] += weight[i] * slope
-            sums[c, 2] += weight[i] * slope * score
-            picked[c, n_held[c]] = i
-            coefs[c, n_held[c]] = weight[i] * slope
-            n_held[c] += coefs[c, n_held[c]] != 0.0
+def _evaluate_rows(rows, y, weight, table, bias, terms, scores, picked, coefs, n_held, totals, sums):
+    for first in range(0, y.shape[0], scores.shape[0]):
+        end = min(first + scores.shape[0], y.shape[0])
+        for i in range(first, end):
+            scores[i - first] = table_dot(rows, i, table) + bias
+        _losses_and_slopes(scores, first, end, y, weight, terms, picked, coefs, n_held, sums)
         for c in range(2):
             table_axpys(rows, picked[c], coefs[c], n_held[c], totals[c])
 
 
+@kernel
+def _losses_and_slopes(scores, first, end, y, weight, terms, picked, coefs, n_held, sums):
+    """Add the losses of the rows from first to end to the sums; pick those of each class whose slope is not 0."""
+    n_held[0], n_held[1] = 0, 0
+    for i in range(first, end):
+        if weight[i] == 0.0:
+            continue
+        c = 1 if y[i] > 0 else 0
+        score = scores[i - first]
+        loss, slope = loss_and_slope(terms, score, c == 1)
+        sums[c, 0] += weight[i] * loss
+        sums[c, 1] += weight[i] * slope
+        sums[c, 2] += weight[i] * slope * score
+        picked[c, n_held[c]] = i
+        coefs[c, n_held[c]] = weight[i] * slope
+        n_held[c] += coefs[c, n_held[c]] != 0.0
+
+
 def curvatures(rows, y, weight, w, bias, terms, out):
     """Write each row's weight times the curvature of its loss into out, float64 of shape (n_rows,)."""
-    _curvatures(rows, y, weight, table_of(rows, w), bias, terms, out)
+    project(rows, w, out)
+    _curvatures(y, weight, bias, terms, out)
 
 
 @kernel
-def _curvatures(rows, y, weight, table, bias, terms, out):
+def _curvatures(y, weight, bias, terms, out):
+    """Replace scores without the bias by weighted curvatures."""
     for i in range(out.shape[0]):
-        out[i] = weight[i] * curvature(terms, table_dot(rows, i, table) + bias, y[i] > 0)
+        out[i] = weight[i] * curvature(terms, out[i] + bias, y[i] > 0)
 
 
 @kernel
@@ -108,23 +120,35 @@ def shape_rows(rows, y, weight, w, bias, xi, mixed):
     slope, information : float
         The derivative of minus the log-likelihood by xi, and its expected second derivative.
     """
-    of_weights = mixed[:-1]
-    table, sums, found = table_of(rows, w), sums_for(rows, of_weights), np.zeros(3)
-    _shape_rows(rows, y, weight, table, bias, xi, np.empty(1, np.uint64), np.empty(1), sums, found)
+    of_weights, picked, found = mixed[:-1], np.empty(BATCH, np.uint64), np.zeros(3)
+    sums = sums_for(rows, of_weights)
+    _shape_rows(rows, y, weight, table_of(rows, w), bias, xi, np.empty(BATCH), picked, np.empty(BATCH), sums, found)
     add_sums(rows, sums, of_weights)
     mixed[-1] += found[2]
     return float(found[0]), float(found[1])
 
 
 @kernel
-def _shape_rows(rows, y, weight, table, bias, xi, one_row, one_value, sums, found):
-    for i in range(y.shape[0]):
+def _shape_rows(rows, y, weight, table, bias, xi, scores, picked, coefs, sums, found):
+    for first in range(0, y.shape[0], scores.shape[0]):
+        end = min(first + scores.shape[0], y.shape[0])
+        for i in range(first, end):
+            scores[i - first] = table_dot(rows, i, table) + bias
+        n_held = _shape_derivatives(scores, first, end, y, weight, xi, picked, coefs, found)
+        table_axpys(rows, picked, coefs, n_held, sums)
+
+
+@kernel
+def _shape_derivatives(scores, first, end, y, weight, xi, picked, coefs, found):
+    """Add the derivatives of the rows from first to end; return how many rows were picked, those of a weight above 0."""
+    n_held = 0
+    for i in range(first, end):
         if weight[i] == 0.0:
             continue
-        score = table_dot(rows, i, table) + bias
-        first, second, both = shape_terms(xi, score, y[i] > 0)
-        found[0] += weight[i] * first
-        found[1] += weight[i] * second
+        one, two, both = shape_terms(xi, scores[i - first], y[i] > 0)
+        found[0] += weight[i] * one
+        found[1] += weight[i] * two
         found[2] += weight[i] * both
-        one_row[0], one_value[0] = i, weight[i] * both
-        table_axpys(rows, one_row, one_value, 1, sums)
+        picked[n_held], coefs[n_held] = i, weight[i] * both
+        n_held += 1
+    return n_held

@@ -210,10 +210,8 @@ def evaluate(block: Block, memory: object, w: np.ndarray, bias: float, loss: Lin
     d = block.n_features
     gradients, sums = np.zeros((2, d)), np.zeros((2, 3))
     at_a_time = _rows_at_a_time(d) if isinstance(block.rows, DenseRows) else 256
-    picked, coefs = np.empty((2, at_a_time), dtype=np.uint64), np.empty((2, at_a_time))
-    evaluate_rows(
-        block.rows, block.y, block.weights(), np.ascontiguousarray(w), bias, loss.terms, picked, coefs, gradients, sums
-    )
+    w = np.ascontiguousarray(w)
+    evaluate_rows(block.rows, block.y, block.weights(), w, bias, loss.terms, at_a_time, gradients, sums)
     return memory, {"gradients": gradients, "sums": sums}
 
 
