@@ -1,7 +1,7 @@
 """`aucdist bench`."""
 
 import functools
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -30,7 +30,8 @@ def bench(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="FILE.html: a page with table and figure, and a CSV file; FILE.csv: a CSV and an SVG file.",
+            help="FILE.html: a page with table and figure, and a CSV file; FILE.csv: a CSV and an SVG file. Either has "
+            "a JSON file beside it, which names versions and machine.",
         ),
     ] = None,
     debug: Debug = False,
@@ -38,17 +39,23 @@ def bench(
     """Measure our code and its peers on this machine, after a warm-up."""
     with report_errors(debug):
         from flows.bench import output as files
+        from flows.bench.about import Measurement
         from flows.bench.suites import bench as run
 
         if output is not None:
             files.check_output(suite, output)
+        options = {"only": only, "threads": threads, "repeats": repeats, "limit": limit}
+        measurement = Measurement(_command(suite, slow_peers, options))
         keep = None if output is None else functools.partial(files.write_table, output)
-        table = run(
-            suite, slow_peers=slow_peers, log=typer.echo, keep=keep, only=only, threads=threads, repeats=repeats,
-            limit=limit,
-        )  # fmt: skip
+        table = run(suite, slow_peers=slow_peers, log=typer.echo, keep=keep, **options)
         if output is not None:
-            files.write_results(suite, table, output)
+            files.write_results(suite, table, output, measurement)
+
+
+def _command(suite: str, slow_peers: bool, options: dict[str, Any]) -> str:
+    """Return the line that runs a suite again."""
+    given = [f"--{name} {value}" for name, value in options.items() if value is not None]
+    return " ".join(["aucdist", "bench", suite, *(["--slow-peers"] if slow_peers else []), *given])
 
 
 COMMAND = Command("bench", bench, page="benchmark")

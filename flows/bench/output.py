@@ -1,4 +1,4 @@
-"""The files of `aucdist bench --output`: a CSV of the table, and its figure or a page of both."""
+"""The files of `aucdist bench --output`: a CSV of the table, what it was measured with, and its figure or a page."""
 
 from pathlib import PurePosixPath
 
@@ -8,6 +8,7 @@ from aucdist.data.storage.files import write_bytes
 from aucdist.errors import InputError
 from aucdist.extras import load_optional
 from aucdist.report.bench import render_bench_page
+from flows.bench.about import Measurement
 from flows.bench.suites import CURVE, figure, has_figure
 
 SUFFIXES = (".csv", ".html")
@@ -35,8 +36,8 @@ def write_table(output: str, results: pd.DataFrame) -> None:
     write_bytes(f"{stem}.csv", results.to_csv(index=False).encode())
 
 
-def write_results(suite: str, results: pd.DataFrame, output: str) -> None:
-    """Write the table of a suite as CSV, and beside it a page, or else the figure if there is one.
+def write_results(suite: str, results: pd.DataFrame, output: str, measurement: Measurement) -> None:
+    """Write the table of a suite as CSV, and beside it what it was measured with as JSON, and a page or else the figure.
 
     Parameters
     ----------
@@ -46,9 +47,12 @@ def write_results(suite: str, results: pd.DataFrame, output: str) -> None:
         What `suites.bench` returned.
     output : str
         Path or URL that ends in .html, for a page, or in .csv; the other files differ in their suffix.
+    measurement : Measurement
+        The run that has just ended.
     """
     stem, svg = output.removesuffix(PurePosixPath(output).suffix), figure(suite, results)
     write_table(output, results)
+    write_bytes(f"{stem}.json", measurement.to_json(results.attrs["conditions"]).encode())
     if output.endswith(".html"):
         shown = results.drop(columns=CURVE, errors="ignore")
         page = render_bench_page(f"aucdist bench {suite}", results.attrs["conditions"], shown, svg)

@@ -1,9 +1,11 @@
 """The files of `aucdist bench --output`."""
 
+import json
 import re
 import xml.etree.ElementTree as ET
 from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
@@ -40,7 +42,12 @@ def bench(name):
 def test_a_table_and_its_figure(suite, tmp_path):
     assert bench(tmp_path / "new" / "of.html.csv").exit_code == 0
     files = {file.name for file in (tmp_path / "new").iterdir()}
-    assert files == {"of.html.csv", "of.html.svg"} if suite else {"of.html.csv"}
+    assert files == {"of.html.csv", "of.html.json"} | ({"of.html.svg"} if suite else set())
+    about = json.loads((tmp_path / "new" / "of.html.json").read_text(encoding="utf-8"))
+    assert about["command"] == "aucdist bench tiny --threads 2"
+    assert "2 threads for each system" in about["conditions"]
+    assert about["packages"]["numpy"] == np.__version__
+    assert str(tmp_path) not in json.dumps(about)
     found = pd.read_csv(tmp_path / "new" / "of.html.csv")
     assert list(found["system"]) == ["a & <b>", "c"]
     assert found["curve"][0] == "0.1:0.5 0.2:0.6"
@@ -50,7 +57,7 @@ def test_a_table_and_its_figure(suite, tmp_path):
 
 def test_a_page_and_its_table(suite, tmp_path):
     assert bench(tmp_path / "tiny.html").exit_code == 0
-    assert {file.name for file in tmp_path.iterdir()} == {"tiny.html", "tiny.csv"}
+    assert {file.name for file in tmp_path.iterdir()} == {"tiny.html", "tiny.csv", "tiny.json"}
     page = (tmp_path / "tiny.html").read_text(encoding="utf-8")
     assert "<h1>aucdist bench tiny</h1>" in page
     assert "2 threads for each system" in page
