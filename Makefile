@@ -6,11 +6,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 SECONDS ?= 600
 COUNT ?= 50
+SUITES ?= pairwise hinge link cv data engine workers limits passes top peers
 STAMP := $(VENV)/.installed
 DOCS := .venv-docs
 AUDIT := build/audit
 
-.PHONY: setup train test test-s3 test-kubernetes faults soak hunt mutants defaults lint bench docs architecture audit clean
+.PHONY: setup train test test-s3 test-kubernetes faults soak hunt mutants defaults lint bench benchmarks measure docs architecture audit clean
 
 train: setup  ## train on the embedded digits and write a run folder below runs/
 	$(BIN)/aucdist train digits
@@ -49,6 +50,13 @@ defaults: setup  ## does each estimator converge with its defaults? a row for ea
 bench: setup  ## measure on this machine, beside the peers
 	$(BIN)/aucdist bench pairwise
 	$(BIN)/aucdist bench engine
+
+benchmarks: setup  ## the tables and pictures of the page "Benchmarks", made again from the files in docs/benchmarks
+	$(BIN)/python docs/benchmark_tables.py
+
+measure: setup  ## these files themselves, on this machine, which nothing else may use: SUITES, two hours
+	for suite in $(SUITES); do $(BIN)/aucdist bench $$suite --output docs/benchmarks/$$suite.csv || exit 1; done
+	$(MAKE) benchmarks
 
 docs: setup $(DOCS)/.installed  ## the documentation: build/docs/index.html; a warning ends it
 	$(DOCS)/bin/mkdocs build --quiet --config-file docs/mkdocs.yml

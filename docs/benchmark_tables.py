@@ -1,0 +1,190 @@
+"""Puts the tables of `docs/benchmarks` into the page "Benchmarks": what stands between its markers comes from the CSV files.
+
+A marker is ``<!-- table NAME -->``, with a name of `TABLES`, and what it begins ends with ``<!-- end -->``.
+"""
+
+import csv
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+DOCS = Path(__file__).resolve().parent
+KEPT, PAGE, IMAGES = DOCS / "benchmarks", DOCS / "pages" / "benchmarks.md", DOCS / "pages" / "images"
+MARKED = re.compile(r"(<!-- table ([a-z ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+Cells = dict[str, str]
+Form = Callable[[str], str]
+
+
+def plain(text: str) -> str:
+    """Return a cell as it is."""
+    return text
+
+
+def short(text: str) -> str:
+    """Return a number with three digits that count; an integer and other text as they are."""
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    if number == int(number) and "e" not in text:
+        return f"{int(number)}"
+    return f"{number:.3g}" if 1e-3 <= abs(number) < 1e6 else re.sub("e([+-])0*", r"e\1", f"{number:.1e}").replace("e+", "e")
+
+
+def area(text: str) -> str:
+    """Return an area or a share with four decimals."""
+    return f"{float(text):.4f}" if text else ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the page.
+
+    Attributes
+    ----------
+    file : str
+        The CSV file in `docs/benchmarks`, without its suffix.
+    columns : dict
+        For each heading the column of the file and how a cell is written.
+    where : callable
+        Tells whether a row of the file is shown.
+    """
+
+    file: str
+    columns: dict[str, tuple[str, Form]]
+    where: Callable[[Cells], bool] = lambda row: True
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines of the table, then what it was measured with."""
+        yield f"| {' | '.join(self.columns)} |"
+        yield f"|{'---|' * len(self.columns)}"
+        for row in filter(self.where, read(self.file)):
+            cells = (form(row.get(column) or "") for column, form in self.columns.values())
+            yield f"| {' | '.join(cells)} |"
+        yield ""
+        yield from measured_with(self.file)
+
+
+def read(name: str) -> list[Cells]:
+    """Return the rows of a CSV file."""
+    with (KEPT / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def measured_with(name: str) -> Iterator[str]:
+    """Yield what a file was measured with."""
+    path = KEPT / f"{name}.json"
+    if not path.exists():
+        yield f"`docs/benchmarks/{name}.csv`."
+        return
+    about = json.loads(path.read_text(encoding="utf-8"))
+    packages = about["packages"]
+    yield (
+        f"`{about['command']}`, {about['began'][:10]}, {about['minutes']:g} minutes, commit {about['commit']}, "
+        f"{about['cores']} cores,"
+    )
+    yield (
+        f"Python {packages['python']}, NumPy {packages['numpy']}, scikit-learn {packages['scikit-learn']}; load before "
+        f"{about['load before']}. `docs/benchmarks/{name}.csv`."
+    )
+
+
+def has(column: str) -> Callable[[Cells], bool]:
+    """Return a test of whether a row has a value in a column."""
+    return lambda row: bool(row.get(column))
+
+
+DATA, SYSTEM, LAM, SECONDS = ("data", plain), ("system", plain), ("lam", short), ("seconds", short)
+OURS_IN_PAIRS = ("all-pairs", "LogisticRegression", "LinearSVC")
+"""The systems of the suite `pairwise` that are fits; its other rows are single steps and products."""
+
+
+TABLES = {
+    "pairwise": Table(
+        "pairwise",
+        {
+            "data": DATA, "system": SYSTEM, "lam": LAM, "seconds": SECONDS, "passes": ("passes", short),
+            "gap": ("relative gap", short), "test AUC": ("test AUC", area), "over X w": ("times X @ w", short),
+        },
+        lambda row: row["system"].startswith(OURS_IN_PAIRS),
+    ),
+    "peers": Table(
+        "peers",
+        {
+            "data": DATA, "rows": ("train rows", short), "wins": ("wins", short), "ties": ("ties", short),
+            "loses": ("loses", short), "cut off": ("excluded, cut off", short), "our first": ("our fastest", plain),
+            "their first": ("their fastest", plain), "our time over theirs": ("times the fastest", short),
+        },
+        lambda row: row["kind"] == "summary",
+    ),
+    "top": Table(
+        "top",
+        {
+            "data": DATA, "system": SYSTEM, "partial AUC 0.01": ("partial AUC 0.01", area),
+            "recall at FPR 0.001": ("recall at FPR 0.001", area), "AUC": ("AUC", area), "seconds": SECONDS,
+            "aucdist": ("aucdist", plain), "wins": ("wins", short), "ties": ("ties", short), "loses": ("loses", short),
+        },
+    ),
+    "passes": Table(
+        "passes",
+        {
+            "data": DATA, "beta": ("value", short), "passes": ("passes", short),
+            "times all pairs": ("times all pairs", short), "note": ("note", plain),
+        },
+    ),
+    "hinge": Table(
+        "hinge",
+        {
+            "data": DATA, "system": SYSTEM, "lam": LAM, "seconds": SECONDS, "passes": ("passes", short),
+            "gap": ("relative gap", short), "sdcd over liblinear": ("sdcd / liblinear", short),
+        },
+    ),
+    "link": Table(
+        "link",
+        {
+            "data": DATA, "system": SYSTEM, "seconds": SECONDS, "passes": ("passes", short),
+            "gap": ("relative gap", short), "times ours": ("times ours", short),
+        },
+    ),
+    "reductions": Table(
+        "engine",
+        {
+            "carrier": ("carrier", plain), "size": ("of", plain), "least, ms": ("ms (least of 100)", short),
+            "median, ms": ("ms (median)", short),
+        },
+        has("ms (median)"),
+    ),
+    "fits on carriers": Table(
+        "engine",
+        {
+            "carrier": ("carrier", plain), "of": ("of", plain), "seconds": SECONDS,
+            "over one process": ("over one process", short), "over rows in memory": ("times rows in memory", short),
+        },
+        has("seconds"),
+    ),
+}  # fmt: skip
+
+
+def tables_in(page: str) -> list[str]:
+    """Return the names of the tables that a page has."""
+    return [name for _, name, _ in MARKED.findall(page)]
+
+
+def with_tables(page: str) -> str:
+    """Return the page with the tables that the CSV files have now."""
+    return MARKED.sub(lambda found: found[1] + "\n".join(TABLES[found[2]].lines()) + "\n" + found[3], page)
+
+
+def main() -> None:
+    """Write the page, and move new figures to where it finds them."""
+    PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    for figure in KEPT.glob("*.svg"):
+        shutil.move(figure, IMAGES / f"bench-{figure.name}")
+
+
+if __name__ == "__main__":
+    main()
