@@ -150,6 +150,39 @@ TABLES = {
             "gap": ("relative gap", short), "times ours": ("times ours", short),
         },
     ),
+    "cv": Table(
+        "cv",
+        {
+            "folds": ("folds", short), "lams": ("lams", short), "path, s": ("path s", short),
+            "fits from nothing, s": ("55 cold fits s", short), "two workers, s": ("two workers s", short),
+            "two processes, s": ("two processes s", short),
+        },
+    ),
+    "parsers": Table(
+        "data",
+        {
+            "what": ("what", plain), "ours, MB/s": ("ours MB/s", short), "pandas, MB/s": ("pandas MB/s", short),
+            "pyarrow, MB/s": ("pyarrow MB/s", short), "scikit-learn, MB/s": ("scikit-learn MB/s", short),
+        },
+        has("ours MB/s"),
+    ),
+    "limits": Table(
+        "limits",
+        {
+            "kernel": ("kernel", plain), "GB/s": ("GB/s", short), "share of the copy": ("share of the copy", short),
+            "ns a row": ("ns a row", short), "passes": ("passes", short), "gap": ("gap", short),
+        },
+    ),
+    "workers": Table(
+        "workers",
+        {
+            "workers": ("workers", short), "threads": ("threads", short), "fit, s": ("fit s", short),
+            "30 products, s": ("30 products s", short), "fit, 1 over 2 workers": ("fit, 1 over 2 workers", short),
+            "products, 1 over 2 workers": ("products, 1 over 2 workers", short),
+            "fit, 1 over 2 threads": ("fit, 1 over 2 threads", short),
+            "products, 1 over 2 threads": ("products, 1 over 2 threads", short),
+        },
+    ),
     "reductions": Table(
         "engine",
         {
