@@ -5,6 +5,7 @@ A marker is ``<!-- table NAME -->``, with a name of `TABLES`, and what it begins
 
 import csv
 import json
+import math
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -25,14 +26,18 @@ def plain(text: str) -> str:
 
 
 def short(text: str) -> str:
-    """Return a number with three digits that count; an integer and other text as they are."""
+    """Return a number with three digits that count, whole numbers from 10 000 on in groups; other text as it is."""
     try:
         number = float(text)
     except ValueError:
         return text
-    if number == int(number) and "e" not in text:
-        return f"{int(number)}"
-    return f"{number:.3g}" if 1e-3 <= abs(number) < 1e6 else re.sub("e([+-])0*", r"e\1", f"{number:.1e}").replace("e+", "e")
+    if not math.isfinite(number):
+        return text
+    if number == round(number) and abs(number) < 1e9:
+        return f"{number:,.0f}".replace(",", " ") if abs(number) >= 1e4 else f"{number:.0f}"
+    if 1e-3 <= abs(number) < 1e6:
+        return f"{number:.3g}" if abs(number) < 1e3 else f"{number:.0f}"
+    return re.sub("e([+-])0*", r"e\1", f"{number:.1e}").replace("e+", "e")
 
 
 def area(text: str) -> str:

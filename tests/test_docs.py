@@ -1,6 +1,5 @@
 """What the documentation says is there: names, parameters, links, commands, configurations. Nothing is built or run."""
 
-import csv
 import importlib
 import inspect
 import re
@@ -218,30 +217,3 @@ def test_error_messages_are_those_of_the_code() -> None:
     for message in messages:
         for text in filter(None, (part.strip(" ?") for part in message.split("..."))):
             assert text in code, f"{message}: {text!r}"
-
-
-def test_table_of_reductions_is_that_of_the_csv_file() -> None:
-    page = (PAGES / "benchmarks.md").read_text(encoding="utf-8")
-    with (ROOT / "docs" / "benchmarks" / "engine.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    reductions = [row for row in rows if row["ms (median)"]]
-    assert reductions
-    for row in reductions:
-        least, median = float(row["ms (least of 100)"]), float(row["ms (median)"])
-        assert f"| {row['carrier']} | {row['of']} | {least:.2f} | {median:.2f} |\n" in page
-    for carrier in {row["carrier"] for row in rows if row["seconds"]}:
-        turns = [f"{float(row['seconds']):.1f}" for row in rows if row["carrier"] == carrier and row["seconds"]]
-        assert f"| {carrier} | {', '.join(turns)} |\n" in page
-
-
-def test_table_of_passes_is_that_of_the_csv_file() -> None:
-    page = (PAGES / "benchmarks.md").read_text(encoding="utf-8")
-    with (ROOT / "docs" / "benchmarks" / "passes.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    lines: dict[str, list[str]] = {}
-    for row in rows:
-        times = "" if row["value"] == "1.0" else f" ({float(row['times all pairs']):.1f})"
-        lines.setdefault(row["data"], []).append(row["passes"] + times)
-    assert len(lines) == 5
-    for name, found in lines.items():
-        assert f"| {name} | {' | '.join(found)} |" in page

@@ -1,0 +1,59 @@
+"""The tables of the page "Benchmarks" are those of the files in docs/benchmarks."""
+
+import csv
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+_spec = importlib.util.spec_from_file_location("benchmark_tables", ROOT / "docs" / "benchmark_tables.py")
+assert _spec is not None
+assert _spec.loader is not None
+tables = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(tables)
+
+PAGE = tables.PAGE.read_text(encoding="utf-8")
+ELSEWHERE = {"defaults"}
+"""Files whose table another page has."""
+
+
+def test_the_page_is_as_make_benchmarks_writes_it() -> None:
+    assert tables.with_tables(PAGE) == PAGE
+
+
+def test_the_page_has_all_tables_and_all_files_are_in_one() -> None:
+    assert sorted(tables.tables_in(PAGE)) == sorted(tables.TABLES)
+    assert {file.stem for file in tables.KEPT.glob("*.csv")} == {one.file for one in tables.TABLES.values()} | ELSEWHERE
+
+
+@pytest.mark.parametrize("name", sorted(tables.TABLES))
+def test_a_table_has_its_columns_and_some_rows(name: str) -> None:
+    table = tables.TABLES[name]
+    with (tables.KEPT / f"{table.file}.csv").open(encoding="utf-8", newline="") as file:
+        columns = csv.DictReader(file).fieldnames or []
+    assert {column for column, _ in table.columns.values()} <= set(columns)
+    lines = list(table.lines())
+    assert len([line for line in lines if line.startswith("| ")]) > 1
+    assert f"docs/benchmarks/{table.file}.csv" in lines[-1]
+
+
+def test_another_figure_in_a_file_is_another_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for file in tables.KEPT.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    monkeypatch.setattr(tables, "KEPT", tmp_path)
+    assert tables.with_tables(PAGE) == PAGE
+    engine = (tmp_path / "engine.csv").read_text(encoding="utf-8")
+    (tmp_path / "engine.csv").write_text(engine.replace("one process,1 KB", "one proces,1 KB"), encoding="utf-8")
+    assert "| one proces | 1 KB |" in tables.with_tables(PAGE)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("45", "45"), ("45.0", "45"), ("0.000923", "9.2e-4"), ("0.0674559", "0.0675"), ("1234.5", "1234"), ("581012", "581 012"),
+        ("1.8e9", "1.8e9"), ("", ""), ("not finished", "not finished"), ("0.0", "0"), ("nan", "nan"),
+    ],
+)  # fmt: skip
+def test_numbers_are_short(text: str, shown: str) -> None:
+    assert tables.short(text) == shown
