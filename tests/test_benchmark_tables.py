@@ -35,7 +35,7 @@ def test_a_table_has_its_columns_and_some_rows(name: str) -> None:
     assert {column for column, _ in table.columns.values()} <= set(columns)
     lines = list(table.lines())
     assert len([line for line in lines if line.startswith("| ")]) > 1
-    assert f"docs/benchmarks/{table.file}.csv" in lines[-1]
+    assert any(f"docs/benchmarks/{table.file}.csv" in line for line in lines[-3:])
 
 
 def test_another_figure_in_a_file_is_another_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,7 +52,7 @@ def test_another_figure_in_a_file_is_another_page(tmp_path: Path, monkeypatch: p
     ("text", "shown"),
     [
         ("45", "45"), ("45.0", "45"), ("0.000923", "9.2e-4"), ("0.0674559", "0.0675"), ("1234.5", "1234"), ("581012", "581 012"),
-        ("1.8e9", "1.8e9"), ("", ""), ("not finished", "not finished"), ("0.0", "0"), ("nan", "nan"),
+        ("1e-05", "1e-5"), ("1.8e9", "1.8e9"), ("", ""), ("not finished", "not finished"), ("0.0", "0"), ("nan", "nan"),
     ],
 )  # fmt: skip
 def test_numbers_are_short(text: str, shown: str) -> None:
