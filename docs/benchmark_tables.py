@@ -121,7 +121,7 @@ TABLES = {
         "peers",
         {
             "data": DATA, "rows": ("train rows", short), "wins": ("wins", short), "ties": ("ties", short),
-            "loses": ("loses", short), "cut off": ("excluded, cut off", short), "our first": ("our fastest", plain),
+            "loses": ("loses", short), "cut off": ("excluded, cut off by the limit", short), "our first": ("our fastest", plain),
             "their first": ("their fastest", plain), "our time over theirs": ("times the fastest", short),
         },
         lambda row: row["kind"] == "summary",

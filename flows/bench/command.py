@@ -54,7 +54,9 @@ def bench(
 
 def _command(suite: str, slow_peers: bool, options: dict[str, Any]) -> str:
     """Return the line that runs a suite again."""
-    given = [f"--{name} {value:g}" if isinstance(value, float) else f"--{name} {value}" for name, value in options.items() if value is not None]
+    given = [
+        f"--{name} {value:g}" if name == "limit" else f"--{name} {value}" for name, value in options.items() if value
+    ]
     return " ".join(["aucdist", "bench", suite, *(["--slow-peers"] if slow_peers else []), *given])
 
 
