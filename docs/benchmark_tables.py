@@ -34,7 +34,7 @@ def short(text: str) -> str:
     if not math.isfinite(number):
         return text
     if number == round(number) and abs(number) < 1e9:
-        return f"{number:,.0f}".replace(",", " ") if abs(number) >= 1e4 else f"{number:.0f}"
+        return f"{number:,.0f}".replace(",", "\N{NO-BREAK SPACE}") if abs(number) >= 1e4 else f"{number:.0f}"
     if 1e-3 <= abs(number) < 1e6:
         return f"{number:.3g}" if abs(number) < 1e3 else f"{number:.0f}"
     return re.sub(r"(\.0)?e([+-])0*", r"e\2", f"{number:.1e}").replace("e+", "e")

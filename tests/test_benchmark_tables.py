@@ -51,8 +51,9 @@ def test_another_figure_in_a_file_is_another_page(tmp_path: Path, monkeypatch: p
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("45", "45"), ("45.0", "45"), ("0.000923", "9.2e-4"), ("0.0674559", "0.0675"), ("1234.5", "1234"), ("581012", "581 012"),
-        ("1e-05", "1e-5"), ("1.8e9", "1.8e9"), ("", ""), ("not finished", "not finished"), ("0.0", "0"), ("nan", "nan"),
+        ("45", "45"), ("45.0", "45"), ("0.000923", "9.2e-4"), ("0.0674559", "0.0675"), ("1234.5", "1234"),
+        ("581012", "581\N{NO-BREAK SPACE}012"), ("1e-05", "1e-5"), ("1.8e9", "1.8e9"), ("", ""), ("not finished", "not finished"),
+        ("0.0", "0"), ("nan", "nan"),
     ],
 )  # fmt: skip
 def test_numbers_are_short(text: str, shown: str) -> None:
