@@ -89,6 +89,8 @@ $(STAMP): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --no-compile --no-deps --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip check --disable-pip-version-check  # nothing that the lock lacks
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@# Where Python keeps no bytecode, as in many containers, each start would compile all that it imports: nine seconds.
+	test -z "$$PYTHONDONTWRITEBYTECODE" || $(BIN)/python -m compileall -q -j 0 $(VENV)/lib aucdist flows > /dev/null || true
 	touch $@
 
 clean:  ## remove everything that was made here, run folders excepted

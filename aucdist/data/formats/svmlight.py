@@ -150,5 +150,6 @@ def _value_problem(value: bytes, fault: int, dtype: str) -> str:
 
 def _index_before(text: Text, offset: int) -> str:
     """Return the index of the pair before the one at a offset of the same line."""
-    pairs = text.data[text.data.rfind(b"\n", 0, offset) + 1 : offset].split()[1:]
-    return [pair for pair in pairs if not pair.startswith(b"qid")][-1].partition(b":")[0].decode()
+    words = text.data[text.data.rfind(b"\n", 0, offset) + 1 : offset].split()
+    # The label has no colon; of topics there may be none, and the line begins with a pair.
+    return [word for word in words if b":" in word and not word.startswith(b"qid")][-1].partition(b":")[0].decode()

@@ -83,6 +83,10 @@ CASES = [
     # svmlight
     svm("index 0 in one-based data", b"1 0:1\n", ", line 1, column 3", "index 0, but the first feature is number 1"),
     svm("descending index", SVM + b"1 5:1 2:1\n", ", line 3, column 7", "index 2 after 5: indices must ascend"),
+    svm(
+        "repeated index, no topic", b"a 1:1\n 1:7 1:7\n", ", line 2, column 6", "index 1 after 1", labels="topics",
+        positive="a",
+    ),
     svm("repeated index", SVM + b"1 2:1 2:1\n", ", line 3, column 7", "index 2 after 2: indices must ascend"),
     svm("negative index", b"1 -3:1\n", ", line 1, column 3", "'-3:1' is not of the form index:value"),
     svm("index beyond int32", b"1 3000000000:1\n", ", line 1, column 3", "index 3000000000 is too large"),
