@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SECONDS ?= 600
 COUNT ?= 50
-SUITES ?= pairwise hinge link cv data engine workers limits passes top peers
+SUITES ?= pairwise hinge link cv data engine workers limits
 STAMP := $(VENV)/.installed
 DOCS := .venv-docs
 AUDIT := build/audit
@@ -54,7 +54,7 @@ bench: setup  ## measure on this machine, beside the peers
 benchmarks: setup  ## the tables and pictures of the page "Benchmarks", made again from the files in docs/benchmarks
 	$(BIN)/python docs/benchmark_tables.py
 
-measure: setup  ## these files themselves, on this machine, which nothing else may use: SUITES, two hours
+measure: setup  ## these files themselves, on this machine, which nothing else may use: half an hour. SUITES=peers and others take hours
 	for suite in $(SUITES); do $(BIN)/aucdist bench $$suite --output docs/benchmarks/$$suite.csv || exit 1; done
 	$(MAKE) benchmarks
 

@@ -1,6 +1,7 @@
 """What estimators share: a `BlockClassifier` is fitted on blocks of rows by the loop."""
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -44,7 +45,7 @@ class RankingWarning(UserWarning):
     """The scores rank the training rows worse than chance."""
 
 
-class BlockClassifier(ClassifierMixin, BaseEstimator):
+class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
     """A binary classifier that is fitted on blocks of rows by one of a table of solvers.
 
     A subclass has the parameters `solver`, `tol`, `max_passes` and `random_state`, and defines `_solve`, `_set_fitted` and
@@ -109,17 +110,17 @@ class BlockClassifier(ClassifierMixin, BaseEstimator):
             warnings.warn(warning, stacklevel=2)
         return self
 
+    @abstractmethod
     def _solve(self, blocks: Blocks, callback: Callback | None) -> Solution:
         """Run the solver on these rows until the loop ends it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _set_fitted(self, solution: Solution, blocks: Blocks) -> None:
         """Set the fitted attributes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _scores(self, X: Any) -> np.ndarray:
         """Return the scores of validated rows, with the intercept: float64 of shape (n_samples,)."""
-        raise NotImplementedError
 
     @property
     def history_(self) -> pd.DataFrame:
@@ -340,9 +341,9 @@ class BlockClassifier(ClassifierMixin, BaseEstimator):
         self.certificate_, self.n_passes_ = solution.certificate, solution.passes
         self._records = solution.records
 
+    @abstractmethod
     def _training_auc(self, blocks: Blocks) -> float:
         """Return the AUC of the training rows, or of some of them where that is surely above one half."""
-        raise NotImplementedError
 
     def _warnings_of_fit(self, blocks: Blocks) -> Iterator[Warning]:
         """Yield what the user should be warned of after a fit: an early end, and why; scores that rank worse than chance."""

@@ -3,15 +3,18 @@
 import json
 import os
 import platform
-import re
 import subprocess
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Any
 
 import aucdist
+from flows.versions import required, versions
+
+
+def _load() -> float | None:
+    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ class Measurement:
 
     command: str
     began: datetime = field(default_factory=lambda: datetime.now(UTC))
-    load: float | None = field(default_factory=lambda: _load())
+    load: float | None = field(default_factory=_load)
 
     def to_json(self, conditions: str) -> str:
         """Return what is known of the run after it has ended, as a JSON object.
@@ -49,13 +52,9 @@ class Measurement:
             "cores": os.cpu_count(),
             "load before": self.load,
             "conditions": conditions,
-            "packages": {"python": platform.python_version(), **_packages()},
+            "packages": versions(required()),
         }
         return json.dumps(content, indent=1) + "\n"
-
-
-def _load() -> float | None:
-    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
 
 
 def _commit() -> str | None:
@@ -66,15 +65,3 @@ def _commit() -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip()
-
-
-def _packages() -> dict[str, str]:
-    """Return the versions of the installed packages that aucdist or one of its extras asks for."""
-    found = {}
-    for requirement in requires("aucdist") or []:
-        name = re.split(r"[^A-Za-z0-9._-]", requirement)[0]
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return dict(sorted(found.items()))

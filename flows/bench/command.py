@@ -54,9 +54,7 @@ def bench(
 
 def _command(suite: str, slow_peers: bool, options: dict[str, Any]) -> str:
     """Return the line that runs a suite again."""
-    given = [
-        f"--{name} {value:g}" if name == "limit" else f"--{name} {value}" for name, value in options.items() if value
-    ]
+    given = [f"--{name} {value}" for name, value in options.items() if value is not None]
     return " ".join(["aucdist", "bench", suite, *(["--slow-peers"] if slow_peers else []), *given])
 
 

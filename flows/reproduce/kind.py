@@ -23,6 +23,7 @@ and `results_of` and `csv_bytes` below.
 
 import csv
 import io
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -82,6 +83,7 @@ class Kind(Strict):
         """Run a task in any process, and return its result in JSON types."""
         raise NotImplementedError
 
+    @abstractmethod
     def page_sections(self, name: str, results: Results) -> list[PageSection]:
         """Return the sections of the page.
 
@@ -91,7 +93,6 @@ class Kind(Strict):
             The name of the experiment, for ids on the page.
         results : dict of TaskKey to dict
         """
-        raise NotImplementedError
 
     def csv_files(self, name: str, results: Results) -> dict[str, bytes]:
         """Return the content of each CSV file, by file name."""

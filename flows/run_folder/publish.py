@@ -13,8 +13,9 @@ from aucdist.report.text import seconds_text
 from flows.config.loading import to_yaml
 from flows.json_values import jsonable
 from flows.run_folder.folder import METRICS, RunFolder
-from flows.run_folder.results import FittedRun, details_of, versions
+from flows.run_folder.results import FittedRun, details_of
 from flows.run_folder.scores import SCORES, write_scores
+from flows.versions import versions
 
 
 def publish(fitted: FittedRun, result: dict[str, Any], folder: RunFolder, command: str = "aucdist train") -> None:

@@ -1,8 +1,6 @@
 """The results of a run: the object that ``--json`` prints, and the details that `metrics.json` has beyond it."""
 
-import platform
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import version
 from typing import Any
 
 from aucdist.metrics.auc import Interval, auc, average_precision, confusion, g_mean, precision, recall
@@ -10,8 +8,8 @@ from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.top import operating_point
 from flows.json_values import jsonable
 from flows.rows.base import TrainTestRows
+from flows.versions import versions
 
-PACKAGES = ("aucdist", "numpy", "scipy", "numba", "scikit-learn", "pandas", "pyarrow", "dask", "distributed")
 DATA_STAGES = ("open data", "survey", "split and scale", "partition")
 
 
@@ -160,8 +158,3 @@ def _detail(counts: ScoreCounts, threshold: float) -> dict[str, Any]:
         "g_mean": g_mean(table),
         "confusion": table,
     }
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages that the result depends on."""
-    return {"python": platform.python_version(), **{package: version(package) for package in PACKAGES}}

@@ -60,7 +60,6 @@ class Objective:
     centre: np.ndarray
     shift: np.ndarray
     intercept: bool
-    outer: object = None  # of the sum of losses
 
     def value(self, v):
         """Return the objective in extended precision."""

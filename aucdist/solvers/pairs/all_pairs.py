@@ -39,7 +39,7 @@ STEPS = np.array([0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.45, 0.65, 0.9, 
 TOO_SHORT, LONG = 0.05, 0.3
 """A line search that ends below the first shows that the target was too far off; above the second, that it could be further."""
 
-FEW_ROWS, SHARE_OF_ROWS, ROWS_BY_GAP = 2_000, 1 / 80, 10.0
+FEW_ROWS, SHARE_OF_ROWS, ROWS_BY_GAP = 2_000, 1 / 25, 10.0
 """The line search uses a sample of the rows with active pairs: at least so many, so large a share, and so many over the gap."""
 
 NEAR = 0.03
