@@ -56,13 +56,13 @@ NAMED = [
         "tests/solvers/pairs/test_certificate_edges.py",
     ),
     (
-        "solvers/pairs/all_pairs.py",
+        "solvers/pairs/cutting_planes.py",
         "        keep = value < self.primal\n",
         "        keep = True\n",
         "tests/solvers/pairs/test_certificate_edges.py",
     ),
     (
-        "solvers/pairs/all_pairs.py",
+        "solvers/pairs/cutting_planes.py",
         "self.slopes_at_steps(stride, along) / np.array([w.sum() for w in weights])",
         "self.slopes_at_steps(stride, along)",
         "tests/solvers/pairs/test_certificate_edges.py",

@@ -40,7 +40,7 @@ FLOORS = [
     {"aucdist.solvers", "aucdist.sampling", "aucdist.selection", "aucdist.maps"},
     {"aucdist.estimators"},
     {"aucdist.search", "aucdist.model", "aucdist.export", "aucdist.batch_scoring", "aucdist"},
-    {"flows", "flows.json_values"},
+    {"flows", "flows.json_values", "flows.versions"},
     {"flows.config", "flows.progress"},
     {"flows.compute"},
     {"flows.rows"},

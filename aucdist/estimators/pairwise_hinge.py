@@ -10,8 +10,8 @@ from aucdist.estimators.online import OnlineClassifier, learn_pairs_in_order, le
 from aucdist.estimators.parameters import Constraints, OneOf, above_0, count
 from aucdist.estimators.top_share import TOP_CONSTRAINTS, TOP_OPTIONS, check_share, collapse_warnings
 from aucdist.solvers.base import Round, Solution, Solver
-from aucdist.solvers.pairs.all_pairs import AllPairs, all_pairs
-from aucdist.solvers.pairs.all_pairs_l1 import AllPairsL1, all_pairs_l1
+from aucdist.solvers.pairs.all_pairs import EXACT, all_pairs, all_pairs_l1, pairs_of
+from aucdist.solvers.pairs.cutting_planes import AllPairs
 from aucdist.solvers.pairs.dual import DualStart, check_combination, sdcd, sdcd_perm
 from aucdist.solvers.pairs.oam import OamState, oam_gra, oam_inf, oam_seq
 from aucdist.solvers.pairs.sampling import ResumableRound, check_options
@@ -19,7 +19,6 @@ from aucdist.solvers.pairs.sgd import Progress, msgd
 from aucdist.solvers.pairs.top import TopShare
 from aucdist.solvers.pairs.top_pairs import TopPairs, TopPairsL1, top_pairs, top_pairs_l1
 
-PENALTIES: dict[str, type[AllPairs]] = {"l2": AllPairs, "l1": AllPairsL1}
 DUAL_OPTIONS = ("steps", "epochs", "average", "combine", "minority_bytes")
 
 
@@ -40,7 +39,7 @@ def _all_pairs_path(
     blocks: Blocks, penalty: str = "l2", max_fpr: float | None = None, max_false_positives: int | None = None
 ) -> AllPairs:
     if max_fpr is None and max_false_positives is None:
-        return PENALTIES[penalty](blocks, None)
+        return pairs_of(blocks, None, penalty)
     return TOP_PENALTIES[penalty](blocks, None, share=TopShare(max_fpr, max_false_positives))
 
 
@@ -176,7 +175,7 @@ class PairwiseHingeClassifier(OnlineClassifier):
     }  # fmt: skip
     _parameter_constraints: ClassVar[Constraints] = {
         **OnlineClassifier._parameter_constraints,
-        "penalty": OneOf(PENALTIES, optional=True),
+        "penalty": OneOf(EXACT, optional=True),
         **TOP_CONSTRAINTS,
         "buffer_size": count(optional=True),
         "n_pairs": above_0(optional=True),

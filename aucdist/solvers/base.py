@@ -50,6 +50,9 @@ class Certificate:
     status : Status
     rounding : float
         How far primal and dual value together may be from the numbers that exact arithmetic would give.
+    slack : float
+        0 where `primal` is the objective itself. Else it is an upper bound, and the objective is at least ``primal - slack``: so
+        it is for the pairwise hinge of very many rows (`aucdist.solvers.pairs.cell_pairs`).
     """
 
     primal: float
@@ -57,6 +60,7 @@ class Certificate:
     relative_gap: float
     status: Status
     rounding: float = 0.0
+    slack: float = 0.0
 
     def as_dict(self) -> dict[str, float | str]:
         """Return the certificate as plain JSON values."""
@@ -81,6 +85,8 @@ class Round:
         Bounds on the rounding errors of `primal` and `dual`.
     stuck : bool
         Whether rounding hides from the solver where to go on.
+    slack : float
+        As of `Certificate`.
     """
 
     w: np.ndarray
@@ -91,6 +97,7 @@ class Round:
     primal_error: float = field(default=0.0, kw_only=True)
     dual_error: float = field(default=0.0, kw_only=True)
     stuck: bool = field(default=False, kw_only=True)
+    slack: float = field(default=0.0, kw_only=True)
 
     @property
     def rounding(self) -> float:
@@ -252,5 +259,5 @@ def solve(rounds: Iterator[Round], *, tol: float, max_passes: int, callback: Cal
         if state.passes >= max_passes:
             status = Status.MAX_PASSES
             break
-    certificate = Certificate(state.primal, state.dual, gap, status, state.rounding)
+    certificate = Certificate(state.primal, state.dual, gap, status, state.rounding, state.slack)
     return Solution(state.w, certificate, records, state.passes, state)

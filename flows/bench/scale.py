@@ -21,7 +21,8 @@ from aucdist.data.shards.manifest import read_manifest
 from aucdist.data.shards.simulate import Simulation
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.all_pairs import FEW_ROWS, STEPS, all_pairs
+from aucdist.solvers.pairs.all_pairs import all_pairs
+from aucdist.solvers.pairs.cutting_planes import FEW_ROWS, STEPS
 from flows.bench.common import Row, seconds_of
 from flows.bench.memory import peak_memory
 from flows.bench.scale_model import (

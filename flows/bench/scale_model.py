@@ -10,8 +10,8 @@ import numpy as np
 from scipy.optimize import nnls
 
 from aucdist.engine.blocks import Blocks, Step, Summary
-from aucdist.solvers.pairs.all_pairs import STEPS, number_of_groups
 from aucdist.solvers.pairs.anchors import MAX_CELLS
+from aucdist.solvers.pairs.cutting_planes import STEPS, number_of_groups
 
 REDUCTIONS_PER_PASS = 4
 

@@ -91,6 +91,7 @@ def result_of(fitted: FittedRun, run: str) -> dict[str, Any]:
                 "relative_gap": certificate.relative_gap,
                 "status": certificate.status.value,
                 "rounding": certificate.rounding,
+                "slack": certificate.slack,
             },
             "passes": estimator.n_passes_,
             "seconds": {

@@ -17,7 +17,7 @@ from flows.cli import app
 CONTRACT = {
     "run": str, "estimator": str, "solver": str, "n_samples": int, "n_features": int, "n_pos": int, "n_neg": int,
     "metrics": {"train_auc": float, "test_auc": float, "test_auc_interval": list},
-    "certificate": {"primal": float, "dual": float, "relative_gap": float, "status": str, "rounding": float},
+    "certificate": {"primal": float, "dual": float, "relative_gap": float, "status": str, "rounding": float, "slack": float},
     "passes": int, "seconds": {"data": float, "fit": float, "evaluate": float},
 }  # fmt: skip
 

@@ -1,7 +1,7 @@
 """All pairs with an L1 penalty, which selects features: a proximal bundle method.
 
 Minimises ``P(w) = lam |w|_1 + mean over all pairs of max(0, 1 - w.(x_i - x_j))``. The cuts are those of
-`aucdist.solvers.pairs.all_pairs`. A round takes cuts at the minimiser of their lower model plus ``lam |w|_1 + mu/2 |w -
+`aucdist.solvers.pairs.cutting_planes`. A round takes cuts at the minimiser of their lower model plus ``lam |w|_1 + mu/2 |w -
 c|^2``, c being the best point so far; the weight mu depends on how well the model predicted the value (after Kiwiel,
 "Proximity control in bundle methods for convex nondifferentiable minimization", Mathematical Programming 46, 1990). There is no
 line search, since a point between two others has the features of both.
@@ -15,9 +15,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from aucdist.engine.blocks import Blocks
 from aucdist.solvers.base import Round
-from aucdist.solvers.pairs.all_pairs import AllPairs
+from aucdist.solvers.pairs.cutting_planes import AllPairs
 from aucdist.solvers.rounding import EPS, higher
 
 PREDICTED = 0.5
@@ -28,25 +27,6 @@ CLOSE = 0.03
 
 MOST_NULL_STEPS = 4
 """After so many rounds with hardly a decrease, the points come closer."""
-
-
-def all_pairs_l1(blocks: Blocks, lam: float, start: np.ndarray | None = None) -> Iterator[Round]:
-    """Solve by proximal cutting planes over all pairs.
-
-    Parameters
-    ----------
-    blocks : Blocks
-        Both classes must be there.
-    lam : float
-    start : ndarray of shape (n_features,), optional
-        Zero by default.
-
-    Yields
-    ------
-    Round
-        The best weights so far, their exact objective, the best bound so far.
-    """
-    return AllPairsL1(blocks, start).rounds(lam)
 
 
 class AllPairsL1(AllPairs):
@@ -76,6 +56,7 @@ class AllPairsL1(AllPairs):
             dual, error = higher((dual, error), (bound, self.bound_error(bound)))
             yield Round(self.w.copy(), self.primal, dual, passes, primal_error=self.primal_error, dual_error=error)
             before = self.primal
+            self.gap = (before - dual) / before
             predicted = before - model
             decrease = before - self.take_cuts(1.0, self.score(target), target)
             null_steps = null_steps + 1 if decrease < 0.1 * PREDICTED * predicted else 0

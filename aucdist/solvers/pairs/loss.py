@@ -6,8 +6,8 @@ always an anchor's score minus the score of a row of the larger class.
 
 A new loss is a file with a subclass of `PairLoss`, and a row ``Solver(partial(pair_lbfgs, loss=...), takes_tol=True)`` in the
 file of an estimator (`aucdist.solvers.pairs.smooth`). A convex loss with corners, whose minimum is found by cutting planes, is a
-`CutPairLoss` (`aucdist.solvers.pairs.all_pairs`). Losses are sent to the blocks: they are frozen dataclasses without fields, or
-with plain values as fields.
+`CutPairLoss` (`aucdist.solvers.pairs.cutting_planes`). Losses are sent to the blocks: they are frozen dataclasses without fields,
+or with plain values as fields.
 """
 
 from abc import ABC, abstractmethod

@@ -10,7 +10,8 @@ it is the loss of Li, Jin & Zhou, "Top rank optimization in linear time" (NIPS 2
 **The bound.** For u as above and variables a in [0, 1] of the pairs, ``mean of u_j a_ij - |g|^2 / (2 lam)`` is nowhere above the
 minimum, g being the gradient that they give. Value, gradient and bound of a cut all come from one choice of u.
 
-Departures from the paper: cutting planes with the line search and the proximal point of `aucdist.solvers.pairs.all_pairs`; the
+Departures from the paper: cutting planes with the line search and the proximal point of `aucdist.solvers.pairs.cutting_planes`;
+the
 highest-scoring rows are found without a sort of all (`aucdist.solvers.pairs.top`), and along a line at each step anew.
 """
 
@@ -25,11 +26,12 @@ from aucdist.kernels.rows import accumulate
 from aucdist.kernels.top import top_at_step
 from aucdist.solvers import sample
 from aucdist.solvers.base import Round
-from aucdist.solvers.pairs.all_pairs import LEAST_NOISE, NEAR, STEPS, AllPairs, AllPairsMemory, number_of_groups
+from aucdist.solvers.pairs.all_pairs import LEAST_NOISE, NEAR
 from aucdist.solvers.pairs.all_pairs_l1 import AllPairsL1
 from aucdist.solvers.pairs.anchors import Anchors
 from aucdist.solvers.pairs.bundle import Bundle
 from aucdist.solvers.pairs.coupled_bundle import ROUNDED, CoupledBundle
+from aucdist.solvers.pairs.cutting_planes import STEPS, AllPairs, AllPairsMemory, number_of_groups
 from aucdist.solvers.pairs.hinge import HINGE
 from aucdist.solvers.pairs.loss import CutPairLoss
 from aucdist.solvers.pairs.top import (

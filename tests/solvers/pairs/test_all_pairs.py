@@ -8,7 +8,8 @@ from support.oracle import pairwise_objective
 from support.small_sets import blocks_of, small
 
 from aucdist.solvers.base import Status, solve
-from aucdist.solvers.pairs.all_pairs import AllPairs, all_pairs, number_of_groups
+from aucdist.solvers.pairs.all_pairs import all_pairs
+from aucdist.solvers.pairs.cutting_planes import AllPairs, number_of_groups
 
 pytestmark = pytest.mark.nojit
 
@@ -71,7 +72,7 @@ def test_weight_two_is_two_rows():
 
 
 def test_groups_keep_the_bound_true(monkeypatch):
-    monkeypatch.setattr("aucdist.solvers.pairs.all_pairs.number_of_groups", lambda *_: 5)
+    monkeypatch.setattr("aucdist.solvers.pairs.cutting_planes.number_of_groups", lambda *_: 5)
     X, y = small(n_pos=8, n_neg=60)
     best = optimum(X, y, 1e-2)
     for state in itertools.islice(all_pairs(blocks_of(X, y, 3), 1e-2), 40):

@@ -12,7 +12,8 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.path import lam_path
 from aucdist.solvers.base import Status, solve
-from aucdist.solvers.pairs.all_pairs_l1 import AllPairsL1, all_pairs_l1
+from aucdist.solvers.pairs.all_pairs import all_pairs_l1
+from aucdist.solvers.pairs.all_pairs_l1 import AllPairsL1
 
 
 def small(n_pos=9, n_neg=23, d=5, seed=0):

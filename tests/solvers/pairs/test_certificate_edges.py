@@ -9,8 +9,8 @@ from support.top_optima import top_hinge
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.kernels.pairs import guide, n_active
-from aucdist.solvers.pairs.all_pairs import STEPS, AllPairs
 from aucdist.solvers.pairs.bundle import Bundle
+from aucdist.solvers.pairs.cutting_planes import STEPS, AllPairs
 from aucdist.solvers.pairs.top import TopShare
 from aucdist.solvers.pairs.top_pairs import TopPairs
 

@@ -8,7 +8,7 @@ from support.small_sets import blocks_of
 from aucdist.kernels.top import LINE_BITS, keys
 from aucdist.solvers.base import Status, solve
 from aucdist.solvers.pairs import top
-from aucdist.solvers.pairs.all_pairs import STEPS, AllPairs
+from aucdist.solvers.pairs.cutting_planes import STEPS, AllPairs
 from aucdist.solvers.pairs.top import TopShare, top_on_line
 from aucdist.solvers.pairs.top_pairs import TopPairs
 
@@ -58,7 +58,8 @@ def test_slopes_far_from_the_last_cut(monkeypatch, scale, share):
     found = line_slopes(state, monkeypatch)
     state.take_cuts(0.0, state.best_scores, state.w)  # at w = 0, where all scores are 0
     way = np.array([0.9, -0.3, 0.4]) / scale
-    state._line_search(state.score(way), way, 1e-3)
+    state.gap = 1e-3
+    state._line_search(state.score(way), way)
     wanted = share * weight[y < 0].sum()
     after = X @ way
     expected = [slope(np.zeros(len(y)), after, step, y, weight, wanted) for step in STEPS]
@@ -73,9 +74,9 @@ def test_slopes_of_every_early_round(monkeypatch, kind, lam):
     found, wanted = line_slopes(state, monkeypatch), 0.05 * weight[y < 0].sum()
     lines, real = [], state._line_search
 
-    def remember(at_target, way, gap):
+    def remember(at_target, way):
         lines.append((X @ state.w, X @ (state.w + way)))
-        return real(at_target, way, gap)
+        return real(at_target, way)
 
     monkeypatch.setattr(state, "_line_search", remember)
     rounds = state.rounds(lam)

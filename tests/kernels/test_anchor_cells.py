@@ -1,0 +1,97 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from aucdist.kernels.anchor_cells import cut_cells, fill_cells
+from aucdist.solvers.pairs.cell_pairs import CellSums, Edges, refined_edges
+
+pytestmark = pytest.mark.nojit
+
+# Thirds: 1/3 + 2/3 and its neighbours are rounded differently in a - t < 1 and in a < 1 + t.
+THIRDS = st.integers(-9, 9).map(lambda k: k / 3.0)
+WILD = st.floats(-1e6, 1e6) | THIRDS | st.sampled_from([0.0, -0.0, 1e-300])
+
+
+def scores_of(elements, least=1, most=12):
+    return hnp.arrays(np.float64, st.integers(least, most), elements=elements)
+
+
+def filled(scores, weights, edges):
+    n_cells = len(edges.at) + 1
+    cells, sums = np.empty(len(scores), dtype=np.int32), np.zeros((2, n_cells))
+    lowest, highest = np.full(n_cells, np.inf), np.full(n_cells, -np.inf)
+    fill_cells(scores, weights, *edges.search(), cells, sums, lowest, highest)
+    return cells, CellSums(sums, lowest, highest)
+
+
+@settings(max_examples=200, deadline=None)
+@given(scores_of(WILD), scores_of(WILD))
+def test_cells_have_the_scores_that_their_edges_say(scores, edges):
+    weights = np.arange(1.0, len(scores) + 1.0)
+    edges = Edges.of(edges)
+    cells, found = filled(scores, weights, edges)
+    np.testing.assert_array_equal(cells, np.searchsorted(edges.at, scores, side="right"))
+    for c in range(len(edges.at) + 1):
+        mine = cells == c
+        assert found.sums[0, c] == weights[mine].sum()
+        assert found.sums[1, c] == pytest.approx((weights * scores)[mine].sum(), rel=1e-12, abs=1e-9)
+        assert found.lowest[c] == scores[mine].min(initial=np.inf)
+        assert found.highest[c] == scores[mine].max(initial=-np.inf)
+
+
+def test_sums_of_blocks_are_those_of_all_rows():
+    r = np.random.default_rng(0)
+    scores, weights, edges = r.normal(size=30), r.random(30), Edges.of(np.linspace(-1.0, 1.0, 5))
+    whole = filled(scores, weights, edges)[1]
+    both = filled(scores[:11], weights[:11], edges)[1] + filled(scores[11:], weights[11:], edges)[1]
+    np.testing.assert_allclose(both.sums, whole.sums, rtol=1e-14)
+    np.testing.assert_array_equal(both.lowest, whole.lowest)
+    np.testing.assert_array_equal(both.highest, whole.highest)
+
+
+@settings(max_examples=200, deadline=None)
+@given(scores_of(THIRDS), scores_of(THIRDS), scores_of(THIRDS | st.floats(-3.0, 3.0), most=6), st.integers(0, 9))
+def test_a_cut_encloses_the_hinges_and_is_one_dual_point(anchors, others, edges, seed):
+    r = np.random.default_rng(seed)
+    w_anchors, w_others = r.random(len(anchors)) + 0.1, r.random(len(others)) + 0.1
+    edges = Edges.of(edges)
+    cells, sums = filled(anchors, w_anchors, edges)
+    coefs, histogram = np.empty(len(others)), np.zeros(len(sums.weight) + 1)
+    near = np.zeros(len(sums.weight))
+    active, above, below = cut_cells(others, w_others, *edges.search(), sums.points(), coefs, histogram, near)
+    hinges = np.maximum(0.0, 1.0 - (anchors[:, None] - others[None, :])) * w_anchors[:, None] * w_others[None, :]
+    assert below - 1e-12 <= hinges.sum() <= above + 1e-12
+    # The dual variables are 0 or 1 for a cell and a row: of the rows and of the anchors they are the same ones.
+    slopes = np.cumsum(histogram[::-1])[::-1][1:][cells] * w_anchors
+    assert slopes.sum() == pytest.approx(coefs.sum())
+    assert active == pytest.approx(coefs.sum())
+    assert near.sum() == pytest.approx(w_others.sum())
+    tangent = active - slopes @ anchors + coefs @ others
+    assert tangent == pytest.approx(below, abs=1e-9)
+
+
+def test_a_cell_of_one_score_is_exact():
+    anchors, others = np.array([0.0, 0.0, 2.0]), np.array([-3.0, -0.5, 0.5, 1.5])
+    edges = Edges.of(np.array([1.0]))
+    _, sums = filled(anchors, np.ones(3), edges)
+    coefs, histogram, near = np.empty(4), np.zeros(3), np.zeros(2)
+    active, above, below = cut_cells(others, np.ones(4), *edges.search(), sums.points(), coefs, histogram, near)
+    assert above == below == 0.0 + 2 * 0.5 + 2 * 1.5 + (2 * 2.5 + 0.5)
+    np.testing.assert_array_equal(coefs, [0, 2, 2, 3])
+    np.testing.assert_array_equal(histogram, [1, 2, 1])
+    assert active == 7.0
+
+
+def test_refined_edges_are_as_dense_as_the_cubic_root():
+    edges = np.array([0.0, 1.0, 2.0])
+    sums = CellSums(
+        np.array([[1.0, 8.0, 1.0, 5.0], [0.0] * 4]), np.array([-1.0, 0, 1, 2]), np.array([-0.5, 0.9, 1.9, 3])
+    )
+    refined = refined_edges(edges, sums, np.array([0.0, 1.0, 1.0, 0.0]), 300)
+    assert len(refined) == 300
+    assert (np.diff(refined) > 0).all()
+    assert ((refined > 0.0) & (refined < 1.0)).sum() == pytest.approx(200, abs=1)
+    assert ((refined > 1.0) & (refined < 2.0)).sum() == pytest.approx(100, abs=1)
+    assert len(refined_edges(edges, sums, np.zeros(4), 300)) == 0
