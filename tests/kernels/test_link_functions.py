@@ -163,6 +163,21 @@ def test_second_derivatives_by_the_shape(xi):
         assert mixed == pytest.approx((slopes[3] - slopes[2]) / (2 * h), rel=1e-6, abs=1e-8)
 
 
+@pytest.mark.parametrize("xi", [-0.3, -0.1, -0.02])
+def test_series_of_the_second_derivatives_goes_on_from_the_formula(xi):
+    # With t = 1e-4 the formula ends and the series begins; there the score has log t = log 1e-4.
+    u = ((1e-4) ** -xi - 1.0) / xi
+    for of_score in (
+        lambda v: curvature(LinkLoss(Link("gev", xi), "likelihood").terms, v, False),
+        lambda v: shape_terms(xi, v, False)[1],
+        lambda v: shape_terms(xi, v, False)[2],
+    ):
+        step = 1e-9 * abs(u)
+        before, after = of_score(u - step), of_score(u + step)
+        assert before == pytest.approx(after, rel=1e-6)
+        assert before != after
+
+
 @pytest.mark.parametrize("xi", [1e-9, 0.02, 0.4, 1.5])
 def test_derivatives_by_the_shape(xi):
     h = 1e-6

@@ -123,6 +123,27 @@ def test_bootstrap_of_a_perfect_ranking_is_not_a_point():
     assert bootstrap_interval(counts, average_precision, n_resamples=100) == (pytest.approx(0.05 ** (1 / 9)), 1.0)
 
 
+def resampled(y, scores, n_resamples, seed):
+    """Yield the AUC of each model over the same resamples, each class drawn on its own, positives first."""
+    random = np.random.default_rng(seed)
+    classes = [np.flatnonzero(y == label) for label in (1, -1)]
+    for _ in range(n_resamples):
+        rows = np.concatenate([rows[random.integers(len(rows), size=len(rows))] for rows in classes])
+        yield [roc_auc_score(y[rows], s[rows]) for s in scores]
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95])
+def test_paired_bootstrap_is_that_of_resampled_rows(level):
+    y, first, second = sample(12, 15, seed=3)
+    found = paired_bootstrap(y, first, second, auc_of, level, n_resamples=100, seed=7)
+    slow = np.array([one - other for one, other in resampled(y, (first, second), 100, 7)])
+    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(slow, [(1 - level) / 2, (1 + level) / 2])))
+    tail = min((slow <= 0).mean(), (slow >= 0).mean())
+    assert found.p_value == pytest.approx(min(1.0, max(2 * tail, 0.01)))
+    assert 0.01 < found.p_value < 1.0
+    assert found.value == pytest.approx(roc_auc_score(y, first) - roc_auc_score(y, second))
+
+
 def test_paired_bootstrap_sees_what_is_paired():
     y, first, second = sample(80, 200, seed=5)
     apart = paired_bootstrap(y, first, second, average_precision, n_resamples=300)

@@ -163,6 +163,8 @@ def test_without_a_variance_there_is_a_bound():
     assert found.high == pytest.approx(0.1 - beta.ppf(0.05, 100, 901), rel=1e-9)
     tied = partial_auc_interval(ScoreCounts.from_scores(y, np.zeros(len(y))), 0.1)
     assert (tied.value, tied.method) == (pytest.approx(0.005), "exact-bound")
+    # Markov's: as shares of 0.1, from 0.05 times the value to 1 - 0.05 times what it lacks.
+    assert (tied.low, tied.high) == (pytest.approx(0.1 * 0.05 * 0.05), pytest.approx(0.1 * (1 - 0.05 * 0.95)))
     same = partial_delong_test(y, y.astype(float), 2.0 * y, 0.1)
     assert (same.value, same.p_value, same.method) == (0.0, 1.0, "exact-bound")
     assert same.low < 0.0 < same.high
