@@ -223,11 +223,15 @@ def _with_best_intercept(objective, v):
     v[-1] = 0
     side = objective.Z[:, -1]
     if objective.loss is exponential:
-        losses = objective.share * exponential(objective.Z @ v)
-        v[-1] = (np.log(losses[side > 0].sum()) - np.log(losses[side < 0].sum())) / 2
+        exponents = np.log(objective.share) - objective.Z @ v
+        v[-1] = (_log_of_sum(exponents[side > 0]) - _log_of_sum(exponents[side < 0])) / 2
         return v
     v[-1] = (objective.share * side * (1 - objective.Z @ v)).sum() / objective.share.sum()
     return v
+
+
+def _log_of_sum(exponents):
+    return exponents.max() + np.log(np.exp(exponents - exponents.max()).sum())
 
 
 def _false(objective, model, v, lowest):

@@ -16,8 +16,9 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks, connect, local_client
 from aucdist.engine.parts import FEW_BYTES
 from aucdist.errors import InputError, RunError
-from aucdist.solvers.base import solve
+from aucdist.solvers.base import Status, solve
 from aucdist.solvers.pairs.all_pairs import all_pairs
+from aucdist.solvers.pairs.cell_pairs import CellPairs
 
 N_BLOCKS = 5
 
@@ -61,6 +62,15 @@ def test_two_workers_same_bits_twice(client, local):
     blocks = DaskBlocks.load(client, load, N_BLOCKS)
     for _ in range(2):
         same_bits(solve(all_pairs(blocks, 1e-2), tol=1e-4, max_passes=100), local)
+
+
+def test_anchors_in_cells_same_bits(client):
+    fits = [
+        solve(CellPairs(blocks, None).rounds(1e-2), tol=1e-3, max_passes=100)
+        for blocks in (LocalBlocks(partition(Block.of(*data()), N_BLOCKS)), DaskBlocks.load(client, load, N_BLOCKS))
+    ]
+    same_bits(*fits)
+    assert fits[0].certificate.status is Status.CONVERGED
 
 
 def test_a_killed_worker_costs_time_only(local):
