@@ -28,7 +28,7 @@ from aucdist.solvers.pairs.cutting_planes import MAX_GROUPS, AllPairs, AllPairsM
 from aucdist.solvers.pairs.problem import sort_by_class
 from aucdist.solvers.rounding import EPS
 
-MOST_ANCHORS = 100_000
+MOST_ANCHORS = 200_000
 """Of more rows in the smaller class, cells are sent; up to here their scores, which are exact."""
 
 CELLS = 2**13
