@@ -108,8 +108,8 @@ def test_nothing_that_is_sent_grows_with_the_rows(monkeypatch):
     sent = []
     for n in (2_000, 8_000):
         counting = CountingBlocks(LocalBlocks([simulate(n, 5, 0.5, seed=0)]))
-        for state in itertools.islice(CellPairs(counting, None).rounds(1e-3), 6):
-            assert state.slack > 0.0 or state.passes == 1  # at 0 all scores are the same
+        *_, last = itertools.islice(CellPairs(counting, None).rounds(1e-3), 8)
+        assert last.slack > 0.0
         sent.append((counting.arguments, counting.summaries))
     np.testing.assert_allclose(sent[1], sent[0], rtol=0.25)
 
