@@ -34,6 +34,7 @@ PARTS = {
     ],
     "engine/scratch": ["tests/engine/test_scratch.py", "tests/engine/test_stream.py"],
     "engine/checkpoint": ["tests/engine/test_checkpoint.py"],
+    "engine/serialize": ["tests/engine/test_serialize.py"],
     "engine/calls": ["tests/engine/test_lost_workers.py"],
     "engine/parts": ["tests/engine/test_lost_workers.py"],
     "engine/workers": ["tests/flows/compute/test_clusters.py"],
