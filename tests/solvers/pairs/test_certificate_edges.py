@@ -89,7 +89,8 @@ def test_a_line_search_over_the_top_ends_where_the_objective_turns(classes, shar
     next(rounds), next(rounds)
     way = np.array([0.7, -0.4, 0.5, 0.2][: X.shape[1]] + [0.1] * max(0, X.shape[1] - 4))
     state.take_cuts(0.0, state.best_scores, state.w)  # cells of scores are counted around the threshold of the last cut
-    step = state._line_search(state.score(state.w + way), way, 1e-3)
+    state.gap = 1e-3
+    step = state._line_search(state.score(state.w + way), way)
     wanted = share * classes[1]
     points = [state.w + s * way for s in np.linspace(0, 1.3, 521)]
     best = 1.3 * np.argmin([0.5 * lam * w @ w + top_hinge(X @ w, y, wanted) for w in points]) / 520
