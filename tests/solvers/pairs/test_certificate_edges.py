@@ -72,7 +72,8 @@ def test_a_line_search_ends_where_the_objective_turns(lam):
     X, y, state = started(weight, lam)
     target = state.w + np.array([0.7, -0.4, 0.5, 0.2][: X.shape[1]] + [0.1] * max(0, X.shape[1] - 4))
     way = target - state.w
-    step = state._line_search(state.score(target), way, 1e-3)
+    state.gap = 1e-3
+    step = state._line_search(state.score(target), way)
     values = [pairwise_objective(state.w + s * way, X, y, lam, weight) for s in np.linspace(0, 1.3, 521)]
     best = 1.3 * np.argmin(values) / 520
     k = np.clip(np.searchsorted(STEPS, best), 0, len(STEPS) - 1)
