@@ -1,9 +1,9 @@
 """Cutting planes over all pairs where both classes are large: the anchors lie in cells of scores.
 
 `AllPairs` sends the sorted scores of the smaller class, the anchors, to all blocks. Where these are more than `MOST_ANCHORS`, the
-blocks keep them, and send how many of them are in each of K cells instead: then nothing that travels, and nothing the client has,
-grows with the rows. `aucdist.kernels.anchor_cells` says why the bounds stay true: the dual value is exact, and the primal value
-is an **upper bound** of the objective, above it by `Round.slack` at most.
+blocks keep them, and send how many of them are in each of K cells instead: then nothing that travels in a round, and nothing that
+the client's part of it holds, grows with the rows. `aucdist.kernels.anchor_cells` says why the bounds stay true: the dual value is
+exact, and the primal value is an **upper bound** of the objective, above it by `Round.slack` at most.
 
 The edges of the cells lie where they are needed: the slack of a cell is about u W (h - l) / 4, u being the weight of the rows
 whose threshold lies in it, so that the sum over K cells is least where the edges are as dense as ``(u W)^(1/3)``. What u and W
@@ -140,11 +140,11 @@ def sort_and_draw(
     weights = block.weights()[sorted_.anchors]
     drawn = np.flatnonzero(scrambled(block.row_id[sorted_.anchors], SEED) % np.uint64(every) == 0)
     nothing = np.zeros(0)
-    begun = CellMemory(
+    unscored = CellMemory(
         **vars(sorted_), best=nothing, trial=nothing, anchor_weights=weights, anchor_scores=nothing, anchor_best=nothing,
         anchor_trial=nothing, drawn=drawn, cells=np.zeros(0, dtype=np.int32),
     )  # fmt: skip
-    scored, summary = score_and_draw(block, begun, w, sign)
+    scored, summary = score_and_draw(block, unscored, w, sign)
     at_start = replace(scored, best=scored.scores, anchor_best=scored.anchor_scores)
     return at_start, {**summary, "weights": [weights[drawn]]}
 
@@ -234,7 +234,7 @@ class CellPairs(AllPairs):
     """
 
     def __init__(self, blocks: Blocks, start: np.ndarray | None):
-        self.slack = 0.0
+        self.slack, self._taken_again = 0.0, 0
         self._edges: Edges | None = None
         super().__init__(blocks, start)
 
@@ -263,8 +263,9 @@ class CellPairs(AllPairs):
 
     def rounds(self, lam: float) -> Iterator[Round]:
         """Solve for lam, from the best point and the cuts so far."""
+        before = self._taken_again  # each read all rows once more
         for state in super().rounds(lam):
-            yield replace(state, slack=self.slack)
+            yield replace(state, slack=self.slack, passes=state.passes + self._taken_again - before)
 
     def take_cuts(self, step: float, scores: np.ndarray, w: np.ndarray) -> float:
         """Give the bundle one point per group, and keep w if it is the best so far; see `AllPairs.take_cuts`."""
@@ -279,6 +280,7 @@ class CellPairs(AllPairs):
             if slack <= SLACK * self.gap * self.primal or trial == MOST_TRIES - 1:
                 break
             edges = self._edges
+            self._taken_again += 1
         loss = float(taken["above"] / self.mass)
         value = loss + self.penalty(w)
         keep = value < self.primal

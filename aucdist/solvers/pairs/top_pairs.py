@@ -11,8 +11,7 @@ it is the loss of Li, Jin & Zhou, "Top rank optimization in linear time" (NIPS 2
 minimum, g being the gradient that they give. Value, gradient and bound of a cut all come from one choice of u.
 
 Departures from the paper: cutting planes with the line search and the proximal point of `aucdist.solvers.pairs.cutting_planes`;
-the
-highest-scoring rows are found without a sort of all (`aucdist.solvers.pairs.top`), and along a line at each step anew.
+the highest-scoring rows are found without a sort of all (`aucdist.solvers.pairs.top`), and along a line at each step anew.
 """
 
 from collections.abc import Iterator

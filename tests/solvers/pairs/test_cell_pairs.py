@@ -114,6 +114,16 @@ def test_nothing_that_is_sent_grows_with_the_rows(monkeypatch):
     np.testing.assert_allclose(sent[1], sent[0], rtol=0.25)
 
 
+def test_cuts_that_are_taken_again_count_as_passes(monkeypatch):
+    monkeypatch.setattr(cell_pairs, "CELLS", 8)
+    monkeypatch.setattr(cell_pairs, "SLACK", 0.0)  # never small enough, but where all scores of a cell are the same
+    X, y = small(n_pos=30, n_neg=40)
+    cuts, cut = [], cell_pairs.cut_by_cells
+    monkeypatch.setattr(cell_pairs, "cut_by_cells", lambda *args: cuts.append(1) or cut(*args))
+    *_, last = itertools.islice(CellPairs(blocks_of(X, y), None).rounds(1e-3), 5)
+    assert last.passes == len(cuts) > 5
+
+
 def test_a_path_starts_from_what_is_known():
     X, y = small(n_pos=15, n_neg=80, d=6)
     cells = CellPairs(blocks_of(X, y, 2), None)
