@@ -2,7 +2,7 @@
 
 `AllPairs` sends the sorted scores of the smaller class, the anchors, to all blocks. Where these are more than `MOST_ANCHORS`, the
 blocks keep them, and send how many of them are in each of K cells instead: then nothing that travels in a round, and nothing that
-the client's part of it holds, grows with the rows. `aucdist.kernels.anchor_cells` says why the bounds stay true: the dual value is
+the client holds of it, grows with the rows. `aucdist.kernels.anchor_cells` says why the bounds stay true: the dual value is
 exact, and the primal value is an **upper bound** of the objective, above it by `Round.slack` at most.
 
 The edges of the cells lie where they are needed: the slack of a cell is about u W (h - l) / 4, u being the weight of the rows
