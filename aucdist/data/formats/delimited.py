@@ -7,18 +7,9 @@ from dataclasses import replace
 from aucdist.data.dataset import Schema
 from aucdist.data.date_parts import DatePart
 from aucdist.data.formats.dates import refuse_dates
+from aucdist.data.formats.header import BLANKS, first_row, pick, unique
 from aucdist.data.formats.source_fields import SourceFields
-from aucdist.data.formats.tables import (
-    BLANKS,
-    MISSING_CATEGORY,
-    Table,
-    TableForm,
-    first_row,
-    infer_texts,
-    parse_table,
-    pick,
-    unique,
-)
+from aucdist.data.formats.tables import MISSING_CATEGORY, Table, TableForm, infer_texts, parse_table
 from aucdist.data.labels import listed
 from aucdist.errors import InputError
 

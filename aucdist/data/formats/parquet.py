@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.dates import refuse_dates
 from aucdist.data.formats.delimited import categorical_in, dates_in, features_in, hashed_in
+from aucdist.data.formats.header import pick, unique
 from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.formats.tables import (
     MISSING_CATEGORY,
@@ -25,9 +26,7 @@ from aucdist.data.formats.tables import (
     TableForm,
     admitted,
     cells_of,
-    pick,
     table_of,
-    unique,
 )
 from aucdist.data.formats.text import BEYOND_EXACT, REMEDY_EXACT
 from aucdist.data.storage import files

@@ -8,9 +8,10 @@ import numpy as np
 
 from aucdist.data.dataset import Schema
 from aucdist.data.date_parts import DatePart
+from aucdist.data.formats.header import unique
 from aucdist.data.formats.source_fields import AnySource, SourceFields
 from aucdist.data.formats.svmlight import SparseRows
-from aucdist.data.formats.tables import Table, unique
+from aucdist.data.formats.tables import Table
 from aucdist.data.labels import choose_positive
 from aucdist.errors import InputError
 

@@ -1,8 +1,7 @@
 """Text tables (CSV, and the data part of KEEL files) to columns: numbers as a matrix, everything else as categories."""
 
-import csv
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,12 +9,12 @@ import pandas as pd
 
 from aucdist.data.date_parts import DatePart, date_features
 from aucdist.data.formats.dates import date_numbers, insert_dates, problem_with_date
+from aucdist.data.formats.header import BLANKS
 from aucdist.data.formats.text import BEYOND_EXACT, REMEDY_EXACT, Text, problem_with_number, shown
 from aucdist.data.labels import Labels, listed
-from aucdist.errors import InputError, unknown
+from aucdist.errors import InputError
 from aucdist.kernels import cells as kernels
 
-BLANKS = r"\s+"
 MISSING = ("", "?", "<null>", "nan")
 MISSING_NUMBER = (*MISSING, "na", "null")  # which may well be categories; as `aucdist.kernels.cells`
 MISSING_CATEGORY, UNKNOWN_CATEGORY = "(missing)", "(unknown)"
@@ -132,29 +131,6 @@ class Table:
         """The class of each row."""
         column = self.texts[self.label]
         return Labels.of(column.codes, tuple(column.categories))
-
-
-def unique(names: Sequence[str], where: str) -> list[str]:
-    """Return the column names, which must differ and may not be empty."""
-    seen: set[str] = set()
-    for i, name in enumerate(names, 1):
-        if not name:
-            raise InputError(f"{where}: column {i} has no name")
-        if name in seen:
-            raise InputError(f"{where}: two columns are called {name!r}")
-        seen.add(name)
-    return list(names)
-
-
-def pick(names: Sequence[str], column: str | int | None, where: str, key: str) -> str:
-    """Return the name of a column given by name or by position."""
-    if isinstance(column, int):
-        if not -len(names) <= column < len(names):
-            raise InputError(f"{where}: `{key}` is column {column}, but there are {len(names)} columns, from 0")
-        return names[column]
-    if column not in names:
-        raise InputError(f"{where}: {unknown(f'column in `{key}`', column, names)}")
-    return str(column)
 
 
 def parse_table(data: bytes, where: str, form: TableForm) -> Table:
@@ -369,38 +345,3 @@ def _number_problem(cell: str, dtype: str) -> str:
 
 def _bad_cell(text: Text, offset: int, name: str, problem: str) -> InputError:
     return InputError(f"{text.line(offset)}, column {name!r}: {problem}")
-
-
-def first_row(data: bytes, where: str, separator: str) -> tuple[int, list[str], int]:
-    """Return the cells of the first row, the number of the line after it, and where that line starts.
-
-    Raises
-    ------
-    InputError
-        If there is none, if it is not UTF-8, or if it cannot be cut into cells.
-    """
-    read = 0
-
-    def lines() -> Iterator[str]:
-        nonlocal read
-        while read < len(data):
-            start, read = read, data.find(b"\n", read) + 1 or len(data)
-            yield data[start:read].decode()
-
-    found = lines()
-    reader = (line.split() for line in found) if separator == BLANKS else _cells(found, separator)
-    try:
-        for cells in reader:
-            if len(cells) > 1 or any(cell.strip() for cell in cells):
-                return data.count(b"\n", 0, read) + 1, [cell.strip() for cell in cells], read
-    except (UnicodeDecodeError, csv.Error) as e:
-        said = f"not UTF-8 text (byte {e.object[e.start]:#x})" if isinstance(e, UnicodeDecodeError) else str(e)
-        if "new-line character" in said:
-            said = "lines end in CR alone; LF or CR LF are expected"
-        line = data.count(b"\n", 0, max(0, read - 1)) + 1
-        raise InputError(f"{where}, line {line}: {said}") from None
-    raise InputError(f"{where} has no rows")
-
-
-def _cells(lines: Iterator[str], separator: str) -> Iterator[list[str]]:
-    return csv.reader(lines, delimiter=separator, skipinitialspace=True, strict=True)

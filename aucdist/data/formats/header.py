@@ -1,0 +1,67 @@
+"""The first row of a text table, and the names of columns."""
+
+import csv
+from collections.abc import Iterator, Sequence
+
+from aucdist.errors import InputError, unknown
+
+BLANKS = r"\s+"
+"""The separator that stands for one or more blanks."""
+
+
+def unique(names: Sequence[str], where: str) -> list[str]:
+    """Return the column names, which must differ and may not be empty."""
+    seen: set[str] = set()
+    for i, name in enumerate(names, 1):
+        if not name:
+            raise InputError(f"{where}: column {i} has no name")
+        if name in seen:
+            raise InputError(f"{where}: two columns are called {name!r}")
+        seen.add(name)
+    return list(names)
+
+
+def pick(names: Sequence[str], column: str | int | None, where: str, key: str) -> str:
+    """Return the name of a column given by name or by position."""
+    if isinstance(column, int):
+        if not -len(names) <= column < len(names):
+            raise InputError(f"{where}: `{key}` is column {column}, but there are {len(names)} columns, from 0")
+        return names[column]
+    if column not in names:
+        raise InputError(f"{where}: {unknown(f'column in `{key}`', column, names)}")
+    return str(column)
+
+
+def first_row(data: bytes, where: str, separator: str) -> tuple[int, list[str], int]:
+    """Return the cells of the first row, the number of the line after it, and where that line starts.
+
+    Raises
+    ------
+    InputError
+        If there is none, if it is not UTF-8, or if it cannot be cut into cells.
+    """
+    read = 0
+
+    def lines() -> Iterator[str]:
+        nonlocal read
+        while read < len(data):
+            start, read = read, data.find(b"\n", read) + 1 or len(data)
+            yield data[start:read].decode()
+
+    found = lines()
+    reader = (line.split() for line in found) if separator == BLANKS else _cells(found, separator)
+    try:
+        for cells in reader:
+            if len(cells) > 1 or any(cell.strip() for cell in cells):
+                return data.count(b"\n", 0, read) + 1, [cell.strip() for cell in cells], read
+    except (UnicodeDecodeError, csv.Error) as e:
+        said = f"not UTF-8 text (byte {e.object[e.start]:#x})" if isinstance(e, UnicodeDecodeError) else str(e)
+        if "new-line character" in said:
+            said = "lines end in CR alone; LF or CR LF are expected"
+        line = data.count(b"\n", 0, max(0, read - 1)) + 1
+        raise InputError(f"{where}, line {line}: {said}") from None
+    raise InputError(f"{where} has no rows")
+
+
+def _cells(lines: Iterator[str], separator: str) -> Iterator[list[str]]:
+    return csv.reader(lines, delimiter=separator, skipinitialspace=True, strict=True)
