@@ -2,10 +2,11 @@
 
 import asyncio
 import itertools
+import math
 import time
 import warnings
 import weakref
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -30,6 +31,9 @@ SECONDS_BETWEEN_LOOKS = 2.0
 
 SECONDS_WITHOUT_WORKERS = 120.0
 """A cluster that has no worker at all for so long is lost."""
+
+MOST_DIRECT = 32
+"""So many workers are called one by one. Of more, the client calls some, and each of these calls the others of its group."""
 
 SECONDS_BETWEEN_SIGNS = 30.0
 """How often the scheduler gets a task: it sees nothing of the steps, and one with an idle timeout would end the cluster."""
@@ -122,23 +126,54 @@ class Parts:
 
     async def _run_everywhere(self, chain: Sequence[Call]) -> list[bytes]:
         self._task = asyncio.current_task()
-        forget, self.dropped = self.dropped, []
-        running = [asyncio.create_task(self._run_on(future, chain, forget)) for future in self.futures]
+        # What the last call but one has left is not needed; it may have been made again.
+        forget = [*self.dropped, *(old.state for old in chain[-3:-2] if old.state not in self.held)]
+        self.dropped = []
+        running = [asyncio.create_task(self._run_in(group, chain, forget)) for group in self._groups()]
         try:
-            return await asyncio.gather(*running)
+            return [nodes for of_group in await asyncio.gather(*running) for nodes in of_group]
         except BaseException:
             for task in running:
                 task.cancel()
             self._stop(chain[-1])
             raise
 
+    def _groups(self) -> list[list[Future]]:
+        """Return the parts in groups of neighbours, each of which is run by one call."""
+        size = 1 if _through_scheduler[self.client] else group_size(len(self.futures))
+        return [self.futures[first : first + size] for first in range(0, len(self.futures), size)]
+
+    async def _run_in(self, group: Sequence[Future], chain: Sequence[Call], forget: list[int]) -> list[bytes]:
+        """Run the last call on a group of parts: through one of their workers, or by one call to each, if that fails."""
+        addresses = [self._addresses.get(future.key) for future in group]
+        if len(group) > 1 and all(addresses):
+            with suppress(OSError):
+                answer = await self._relay([str(address) for address in addresses], group, chain, forget)
+                if "nodes" in answer:
+                    return [answer["nodes"]]
+        return await asyncio.gather(*(self._run_on(future, chain, forget) for future in group))
+
+    async def _relay(
+        self, addresses: Sequence[str], group: Sequence[Future], chain: Sequence[Call], forget: list[int]
+    ) -> Answer:
+        """Have the first worker of a group run a step on all its parts.
+
+        Raises
+        ------
+        OSError
+            If this worker is lost, or Dask has given up one of them.
+        """
+        call, before = chain[-1], chain[-2].state if len(chain) > 1 else None
+        parts = [(address, future.key, forget) for address, future in zip(addresses, group, strict=True)]
+        sent = self.client.rpc(addresses[0]).aucdist_relay(
+            parts=parts, before=before, after=call.state, call=on_wire(call.data)
+        )
+        answer: Answer = await self._watched(sent, dict(zip(group, addresses, strict=True)))
+        return answer
+
     async def _run_on(self, future: Future, chain: Sequence[Call], forget: list[int]) -> bytes:
         """Run the last call on one part, wherever it is, and return the merged summaries."""
         call, before = chain[-1], chain[-2].state if len(chain) > 1 else None
-        forget = [
-            *forget,
-            *(old.state for old in chain[-3:-2] if old.state not in self.held),
-        ]  # it may have been made again
         losses = 0
         while True:
             address = await self._find(future, call)
@@ -186,12 +221,24 @@ class Parts:
         request = {
             "part": future.key, "before": before, "after": call.state, "call": on_wire(call.data), "forget": forget,
         }  # fmt: skip
-        asked = asyncio.create_task(self._send(address, request))
+        return await self._watched(self._send(address, request), {future: address})
+
+    async def _watched(self, answer: Coroutine[Any, Any, Answer], addresses: dict[Future, str]) -> Answer:
+        """Return the answer of workers, looking meanwhile whether these still hold their parts.
+
+        Raises
+        ------
+        OSError
+            If one of them does not, or is lost.
+        """
+        asked = asyncio.create_task(answer)
         try:
             while not (await asyncio.wait({asked}, timeout=SECONDS_BETWEEN_LOOKS))[0]:
                 self._give_sign()
-                if address not in await self._holders(future):
-                    raise ConnectionError(f"{address} does not hold its part any more")
+                holders = await self._holders_of(list(addresses))
+                for address, there in zip(addresses.values(), holders, strict=True):
+                    if address not in there:
+                        raise ConnectionError(f"{address} does not hold its part any more")
         finally:
             asked.cancel()
         return asked.result()
@@ -243,10 +290,14 @@ class Parts:
 
     async def _holders(self, future: Future) -> list[str]:
         """Return the addresses of the workers that hold a part."""
-        if future.status == "cancelled":  # nobody here cancels it
+        return (await self._holders_of([future]))[0]
+
+    async def _holders_of(self, futures: list[Future]) -> list[list[str]]:
+        """Return for each part the addresses of the workers that hold it."""
+        if any(future.status == "cancelled" for future in futures):  # nobody here cancels one
             raise ClusterLost("the scheduler was lost")
-        found = await _of_scheduler(self.client.who_has([future]))
-        return sorted(found.get(future.key, ()))
+        found = await _of_scheduler(self.client.who_has(futures))
+        return [sorted(found.get(future.key, ())) for future in futures]
 
     def _stop(self, call: Call) -> None:
         """Ask the workers to start no more blocks of a step that nobody waits for, without waiting for their answer."""
@@ -265,6 +316,11 @@ class Parts:
         if time.monotonic() - self._signed > SECONDS_BETWEEN_SIGNS:
             self._signed = time.monotonic()
             self._sign = self.client.submit(int, pure=False)
+
+
+def group_size(n_parts: int) -> int:
+    """Return how many parts are run by one call: one, or where they are many as many as there are groups."""
+    return 1 if n_parts <= MOST_DIRECT else math.isqrt(n_parts - 1) + 1
 
 
 def install(client: Client) -> None:

@@ -19,6 +19,7 @@ from distributed.protocol.pickle import dumps, loads
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import BlockInfo, StoredBlock, info_of
+from aucdist.engine.merge import MergeTree
 from aucdist.engine.steps import Interrupted, run_step
 from aucdist.errors import RunError
 
@@ -67,6 +68,7 @@ class StepRunner(WorkerPlugin):
         self._running: dict[tuple[str, int], threading.Event] = {}
         worker.handlers["aucdist_run"] = self.run
         worker.handlers["aucdist_stop"] = self.stop
+        worker.handlers["aucdist_relay"] = self.relay
 
     def teardown(self, worker: Worker) -> None:
         """Start no more blocks: the worker ends."""
@@ -112,6 +114,40 @@ class StepRunner(WorkerPlugin):
             self._running.pop((part, after), None)
         return {"status": "OK", **work.result()}
 
+    async def relay(
+        self, *, parts: Sequence[tuple[str, str, list[int]]], before: int | None, after: int, call: Any
+    ) -> Answer:
+        """Have a group of workers run a step, this one among them, and add up what they return.
+
+        Parameters
+        ----------
+        parts : sequence of (str, str, list of int)
+            The address of each worker, the key of its part, and the states to forget.
+        before, after, call
+            As for `run`.
+
+        Returns
+        -------
+        dict
+            ``nodes``: the merged summaries of all, packed. Or ``failed``, if one of them returned none: the client calls each of
+            them by itself then, and hears why.
+        """
+        data = bytes(call)
+
+        async def ask(address: str, part: str, forget: list[int]) -> Answer:
+            request = {"part": part, "before": before, "after": after, "call": on_wire(data), "forget": forget}
+            if address == self._worker.address:
+                return await self.run(**request | {"call": data})
+            answer: Answer = await self._worker.rpc(address).aucdist_run(**request)
+            return answer
+
+        answers = await asyncio.gather(*(ask(*part) for part in parts), return_exceptions=True)
+        nodes = [answer.get("nodes") for answer in answers if isinstance(answer, dict)]
+        if len(nodes) < len(answers) or any(one is None for one in nodes):
+            return {"status": "OK", "failed": True}
+        merged = await asyncio.get_running_loop().run_in_executor(self._worker.executors["default"], _merged, nodes)
+        return {"status": "OK", "nodes": merged}
+
     async def stop(self, *, part: str, after: int) -> Answer:
         """Let a step begin no more blocks."""
         if (event := self._running.get((part, after))) is not None:
@@ -131,6 +167,16 @@ class StepRunner(WorkerPlugin):
             return {"error": pack_error(error)}
         part.memories[after] = left
         return {"nodes": on_wire(nodes)}
+
+
+def _merged(nodes: Sequence[Any]) -> Any:
+    """Return the nodes of several parts, added up as far as the tree goes, in the form in which they travel."""
+    return on_wire(pack(MergeTree(node for some in nodes for node in unpack(_bytes_of(some))).nodes()))
+
+
+def _bytes_of(data: Any) -> Any:
+    """Return what `on_wire` was given: where it has not travelled, it is still wrapped."""
+    return getattr(data, "data", data)
 
 
 async def run_beside_scheduler(request: dict[str, Any], dask_worker: Worker) -> Answer:
