@@ -45,6 +45,8 @@ class BlockInfo:
         Whether the rows stay in memory from step to step. Those of a stored block do not.
     ranges : ColumnRanges or None
         Of a stored block's columns, so that they need not be read again for it.
+    copied : bool
+        Whether a stored block has a copy on the local disk, which is mapped for each step: else it is read and decoded.
     """
 
     n_samples: int
@@ -56,6 +58,7 @@ class BlockInfo:
     coded: bool = False
     lasting: bool = True
     ranges: ColumnRanges | None = None
+    copied: bool = False
 
     @classmethod
     def of(cls, block: Block) -> "BlockInfo":
@@ -96,8 +99,10 @@ class StoredBlock:
         """Read the block once: what is wrong with it shows before the work begins."""
         block = load(loader, index)
         ranges = ColumnRanges.of(block) if block.n_features <= MOST_RANGES else None
-        stored = cls(loader, index, replace(BlockInfo.of(block), lasting=False, ranges=ranges))
-        stored._copy = scratch().copy(block)
+        copy = scratch().copy(block)
+        info = replace(BlockInfo.of(block), lasting=False, ranges=ranges, copied=copy is not None)
+        stored = cls(loader, index, info)
+        stored._copy = copy
         return stored
 
     def read(self) -> Block:

@@ -4,9 +4,9 @@ Decoding a shard and checking it takes ten times as long as reading it. So a pro
 file without a name, which the system removes when the process ends, however it ends. A block is mapped while a step works on it,
 which is as fast as rows in memory as long as the system keeps the file's pages; they count as its cache, which it may give up.
 
-There is room for a copy as long as a fifth of the disk stays free. ``AUCDIST_SCRATCH_BYTES`` sets a limit for a process; 0 keeps
-no copies. What has no copy is read from where it is stored. Copies that were not used for a while do not make room for others: a
-fit reads its blocks in turn, so each would go just before it is used again. A copy goes with its block.
+There is room for a copy as long as a fifth of the disk stays free. ``AUCDIST_SCRATCH_BYTES`` sets a limit for a process in place
+of that; 0 keeps no copies. What has no copy is read from where it is stored. Copies that were not used for a while do not make
+room for others: a fit reads its blocks in turn, so each would go just before it is used again. A copy goes with its block.
 """
 
 import mmap
@@ -122,11 +122,13 @@ class Scratch:
     def _reserve(self, size: int) -> tuple[NamelessFile, int] | None:
         """Return a file and where in it there is room for so many bytes; None where a limit is reached."""
         with self._lock:
-            if self._limit is not None and self.used + size > self._limit:
-                return None
-            disk = shutil.disk_usage(self.folder)
-            if disk.free - size < SHARE_THAT_STAYS_FREE * disk.total:
-                return None
+            if self._limit is not None:
+                if self.used + size > self._limit:
+                    return None
+            else:
+                disk = shutil.disk_usage(self.folder)
+                if disk.free - size < SHARE_THAT_STAYS_FREE * disk.total:
+                    return None
             file = next((file for file in self._files if file.end + size <= FILE_BYTES), None)
             if file is None:
                 file = NamelessFile(self.folder)

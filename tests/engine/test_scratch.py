@@ -104,10 +104,13 @@ def test_a_limit_is_kept(tmp_path, copies):
     assert few.used <= 2 * size
 
 
-def test_a_disk_that_is_nearly_full_gets_no_copies(copies, monkeypatch):
+def test_a_disk_that_is_nearly_full_gets_no_copies_unless_a_limit_is_given(copies, monkeypatch, tmp_path):
     monkeypatch.setattr(scratch, "SHARE_THAT_STAYS_FREE", 1.0)
     assert copies.copy(dense()) is None
     assert copies.used == 0
+    assert not StoredBlock.first_read(lambda index: dense(index=index), 0).info.copied
+    monkeypatch.setattr(scratch, "_scratch", scratch.Scratch(tmp_path, 2**30))
+    assert StoredBlock.first_read(lambda index: dense(index=index), 0).info.copied
 
 
 @pytest.mark.parametrize("fault", [errno.ENOSPC, errno.EIO])
