@@ -281,11 +281,9 @@ class CellPairs(AllPairs):
                 break
             edges = self._edges
             self._taken_again += 1
-        loss = float(taken["above"] / self.mass)
-        value = loss + self.penalty(w)
-        keep = value < self.primal
+        value, keep = self.keep_if_best(float(taken["above"] / self.mass), w, scores, error)
         if keep:
-            self.best_loss, self.w, self.best_scores, self.best_error, self.slack = loss, w, scores, error, slack
+            self.slack = slack
         self.active_rows = taken["rows"]
         tally = taken["tally"]
         slopes = -np.cumsum(tally[:, ::-1], axis=1)[:, ::-1][:, 1:]

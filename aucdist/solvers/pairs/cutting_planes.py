@@ -279,17 +279,31 @@ class AllPairs(PairProblem):
         anchors, order = sorted_anchors(scores, weights, self.loss.n_sums)
         error = self._error_on_the_way(step, w)
         taken = self.cut_at(step, anchors)
-        loss = float(taken["loss"] / self.mass)
-        value = loss + self.penalty(w)
-        keep = value < self.primal
-        if keep:
-            self.best_loss, self.w, self.best_scores, self.best_error = loss, w, scores, error
+        value, keep = self.keep_if_best(float(taken["loss"] / self.mass), w, scores, error)
         self.active_rows = taken["rows"]
         coefs = self.loss.anchor_slopes(taken["tally"], anchors, weights, order)
         rest = self.blocks.reduce(finish_cuts, coefs, self.offsets, keep)
         gradients = (taken["gradients"] + rest["gradients"]) * (self.sign / self.mass)
         self.add_points(taken, gradients)
         return value
+
+    def keep_if_best(self, loss: float, w: np.ndarray, scores: np.ndarray, error: float) -> tuple[float, bool]:
+        """Take w for the best point if its objective is the lowest; return the objective, and whether it is.
+
+        Parameters
+        ----------
+        loss : float
+        w : ndarray of shape (n_features,), float64
+        scores : ndarray of float64
+            What the client has of the anchors' scores at w.
+        error : float
+            A bound on the rounding error of a score.
+        """
+        value = loss + self.penalty(w)
+        keep = value < self.primal
+        if keep:
+            self.best_loss, self.w, self.best_scores, self.best_error = loss, w, scores, error
+        return value, keep
 
     def new_bundle(self, n_features: int) -> Bundle:
         """Return an empty bundle."""

@@ -110,7 +110,7 @@ def test_nothing_that_is_sent_grows_with_the_rows(monkeypatch):
         counting = CountingBlocks(LocalBlocks([simulate(n, 5, 0.5, seed=0)]))
         *_, last = itertools.islice(CellPairs(counting, None).rounds(1e-3), 8)
         assert last.slack > 0.0
-        sent.append((counting.arguments, counting.summaries))
+        sent.append((counting.arguments, counting.gathered, counting.summed))
     np.testing.assert_allclose(sent[1], sent[0], rtol=0.25)
 
 
