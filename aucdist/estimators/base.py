@@ -30,6 +30,7 @@ from aucdist.estimators.verbose import RoundPrinter, Verbosity
 from aucdist.extras import load_optional
 from aucdist.maps.base import FittedMap
 from aucdist.maps.state import expander_of
+from aucdist.metrics.counts import ScoreCounts
 from aucdist.objectives.probability_maps import ProbabilityMap
 from aucdist.solvers.base import REACHED, Callback, Solution, Solver, Status, as_table
 
@@ -100,23 +101,38 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
         RankingWarning
             If the scores rank the training rows worse than chance.
         """
-        blocks = self._validated_blocks(X, y, sample_weight)
+        self._fit(self._validated_blocks(X, y, sample_weight), callback)
+        return self
+
+    def fit_blocks(self, blocks: Blocks, callback: Callback | None = None) -> ScoreCounts | None:
+        """Fit the model to blocks of rows; parameters, errors and warnings are those of `fit`.
+
+        Returns
+        -------
+        ScoreCounts or None
+            How many rows of each class have each score without the intercept, where the fit needed to know.
+        """
+        fitted = self._validated_blocks(blocks, None, None)
+        counts = self._fit(fitted, callback)
+        return counts if fitted.has_weights == blocks.has_weights else None  # equal weights may have been left out
+
+    def _fit(self, blocks: Blocks, callback: Callback | None) -> ScoreCounts | None:
         printer = RoundPrinter(type(self).__name__, self.verbose > 1, callback) if self.verbose else None
         solution = self._solve(blocks, callback if printer is None else printer)
         if printer is not None:
             printer.end(solution)
-        self._set_fitted(solution, blocks)
+        counts = self._set_fitted(solution, blocks)
         for warning in self._warnings_of_fit(blocks):
-            warnings.warn(warning, stacklevel=2)
-        return self
+            warnings.warn(warning, stacklevel=3)
+        return counts
 
     @abstractmethod
     def _solve(self, blocks: Blocks, callback: Callback | None) -> Solution:
         """Run the solver on these rows until the loop ends it."""
 
     @abstractmethod
-    def _set_fitted(self, solution: Solution, blocks: Blocks) -> None:
-        """Set the fitted attributes."""
+    def _set_fitted(self, solution: Solution, blocks: Blocks) -> ScoreCounts | None:
+        """Set the fitted attributes; return the counts of the rows' scores, if they were needed for it."""
 
     @abstractmethod
     def _scores(self, X: Any) -> np.ndarray:

@@ -84,10 +84,11 @@ def link_map(counts: ScoreCounts, link: str) -> LinkMap:
     shape is found by maximum a posteriori first.
     """
     weight = counts.pos + counts.neg
-    middle = float(weight @ counts.values / weight.sum())
-    spread = float(np.sqrt(weight @ (counts.values - middle) ** 2 / weight.sum())) or 1.0
+    values = counts.middles()
+    middle = float(weight @ values / weight.sum())
+    spread = float(np.sqrt(weight @ (values - middle) ** 2 / weight.sum())) or 1.0
     sides = (counts.neg > 0, counts.pos > 0)
-    scores = np.concatenate([counts.values[side] for side in sides])
+    scores = np.concatenate([values[side] for side in sides])
     labels = np.repeat([-1, 1], [side.sum() for side in sides])
     weights = np.concatenate([counts.neg[sides[0]], counts.pos[sides[1]]])
     block = Block.of((scores[:, np.newaxis] - middle) / spread, labels, weight=weights)

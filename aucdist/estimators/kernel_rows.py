@@ -11,7 +11,7 @@ from aucdist.data.preprocess import Preprocessor
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
 from aucdist.kernels.rows import CsrRows
-from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.counts import BoundedCounts
 from aucdist.objectives.kernel_block import KernelBlock
 from aucdist.objectives.margin_mean import gaussian_kernel
 from aucdist.sampling.distance import Rule
@@ -147,4 +147,4 @@ def rows_of(block: Block, memory: None) -> tuple[None, Summary]:
 
 def count_machine_scores(block: Block, memory: None, machine: Machine) -> tuple[None, Summary]:
     """Count the scores of a kernel machine."""
-    return None, {"counts": ScoreCounts.from_scores(block.y, machine.scores(block), block.weight)}
+    return None, {"counts": BoundedCounts.from_scores(block.y, machine.scores(block), block.weight)}

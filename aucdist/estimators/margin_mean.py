@@ -29,6 +29,7 @@ from aucdist.estimators.kernel_rows import (
 from aucdist.estimators.parameters import Constraints, OneOf, above_0, at_least_0, count
 from aucdist.estimators.scores import count_scores, scores_of
 from aucdist.metrics.auc import auc, best_threshold
+from aucdist.metrics.counts import ScoreCounts
 from aucdist.objectives.margin_mean import median_distance
 from aucdist.sampling.distance import DistanceUnderSampler, Hyperplane
 from aucdist.solvers.base import Callback, Solution, Solver, solve
@@ -320,11 +321,11 @@ class MarginMeanClassifier(BlockClassifier):
             self.sigma_ = float(self.sigma)
         return MappedBlocks(sample, GramRows(self.support_vectors_, self.sigma_, at_once))
 
-    def _set_fitted(self, solution: Solution, blocks: Blocks) -> None:
+    def _set_fitted(self, solution: Solution, blocks: Blocks) -> ScoreCounts | None:
         self._set_certificate(solution)
         if self.kernel == "rbf":
             self.dual_coef_ = solution.w[np.newaxis, :]
-            counts = blocks.without_memory().reduce(count_machine_scores, self._machine())["counts"]
+            counts = blocks.without_memory().reduce(count_machine_scores, self._machine())["counts"].counts
             self.margin_threshold_ = self.threshold_ = best_threshold(counts)
         else:
             w = solution.w if self._scaling.factor is None else solution.w * self._scaling.factor
@@ -334,6 +335,7 @@ class MarginMeanClassifier(BlockClassifier):
             self.threshold_ = best_threshold(counts)
             self.margin_threshold_ = self.threshold_ + offset
         self.intercept_, self._auc = np.array([-self.threshold_]), auc(counts)
+        return counts
 
     def _training_auc(self, blocks: Blocks) -> float:
         return self._auc

@@ -9,6 +9,7 @@ from aucdist.engine.blocks import Blocks
 from aucdist.estimators.online import OnlineClassifier, learn_pairs_in_order, learn_random_pairs
 from aucdist.estimators.parameters import Constraints, OneOf, above_0, count
 from aucdist.estimators.top_share import TOP_CONSTRAINTS, TOP_OPTIONS, check_share, collapse_warnings
+from aucdist.metrics.counts import ScoreCounts
 from aucdist.solvers.base import Round, Solution, Solver
 from aucdist.solvers.pairs.all_pairs import EXACT, all_pairs, all_pairs_l1, pairs_of
 from aucdist.solvers.pairs.cutting_planes import AllPairs
@@ -225,7 +226,7 @@ class PairwiseHingeClassifier(OnlineClassifier):
         self.buffer_size = buffer_size
         self.n_pairs = n_pairs
 
-    def _set_fitted(self, solution: Solution, blocks: Blocks) -> None:
+    def _set_fitted(self, solution: Solution, blocks: Blocks) -> ScoreCounts | None:
         if hasattr(self, "resume_"):
             del self.resume_
         if isinstance(solution.last, ResumableRound):
@@ -233,7 +234,7 @@ class PairwiseHingeClassifier(OnlineClassifier):
                 self.stream_ = solution.last.resume()
             elif self.warm_start:  # else the dual variables stay on the blocks
                 self.resume_ = solution.last.resume()
-        super()._set_fitted(solution, blocks)
+        return super()._set_fitted(solution, blocks)
 
     def _warnings_of_fit(self, blocks: Blocks) -> Iterator[Warning]:
         yield from collapse_warnings(self)

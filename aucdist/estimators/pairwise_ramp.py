@@ -9,6 +9,7 @@ from aucdist.engine.blocks import Blocks
 from aucdist.estimators.parameters import Constraints
 from aucdist.estimators.ranking import RankingClassifier
 from aucdist.estimators.top_share import TOP_CONSTRAINTS, TOP_OPTIONS, check_share
+from aucdist.metrics.counts import ScoreCounts
 from aucdist.solvers.base import Solution, Solver
 from aucdist.solvers.pairs.ramp import pair_ramp
 from aucdist.solvers.pairs.smooth import MajorantRound
@@ -151,7 +152,7 @@ class PairwiseRampClassifier(RankingClassifier):
         super().check_parameters()
         check_share(self)
 
-    def _set_fitted(self, solution: Solution, blocks: Blocks) -> None:
+    def _set_fitted(self, solution: Solution, blocks: Blocks) -> ScoreCounts | None:
         if isinstance(solution.last, MajorantRound):
             self.majorant_gap_ = solution.last.majorant_gap
-        super()._set_fitted(solution, blocks)
+        return super()._set_fitted(solution, blocks)

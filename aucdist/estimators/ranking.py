@@ -12,6 +12,7 @@ from aucdist.estimators.linear import LinearClassifier
 from aucdist.estimators.parameters import Constraints, OneOf, share
 from aucdist.estimators.scores import count_scores, probabilities_of
 from aucdist.metrics.auc import auc, best_threshold
+from aucdist.metrics.counts import ScoreCounts
 from aucdist.objectives.probability_maps import ProbabilityMap
 from aucdist.solvers.base import Solution
 
@@ -75,8 +76,8 @@ class RankingClassifier(LinearClassifier):
         if self.prior is not None and self.calibration is None:
             raise InputError("prior applies to probabilities: calibration must not be None")
 
-    def _set_fitted(self, solution: Solution, blocks: Blocks) -> None:
-        """Set the fitted attributes."""
+    def _set_fitted(self, solution: Solution, blocks: Blocks) -> ScoreCounts | None:
+        """Set the fitted attributes; return the counts of the scores, of which the threshold is one."""
         self._set_certificate(solution)
         self.coef_ = solution.w[np.newaxis, :]
         counts = count_scores(blocks, solution.w)
@@ -84,6 +85,7 @@ class RankingClassifier(LinearClassifier):
         self.intercept_ = np.array([-self.threshold_])
         if self.calibration is not None:
             self.probability_ = calibrated(self, blocks)
+        return counts
 
     def _training_auc(self, blocks: Blocks) -> float:
         return self._auc

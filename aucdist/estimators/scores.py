@@ -10,7 +10,7 @@ from aucdist.estimators.validation import is_dask
 from aucdist.kernels.rows import project
 from aucdist.maps.base import FittedMap, encoded
 from aucdist.metrics.auc import auc
-from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.counts import BoundedCounts, ScoreCounts
 from aucdist.objectives.probability_maps import ProbabilityMap
 
 FEW = 4096
@@ -58,7 +58,7 @@ def probabilities_of(scores: Any, probability: ProbabilityMap) -> Any:
 
 
 def count_scores(blocks: Blocks, w: np.ndarray, intercept: float = 0.0) -> ScoreCounts:
-    """Return how many rows of each class have each score; one reduction.
+    """Return how many rows of each class have each score, or above a million scores each cell of them; one reduction.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def count_scores(blocks: Blocks, w: np.ndarray, intercept: float = 0.0) -> Score
     w : ndarray of shape (n_features,), float64
     intercept : float
     """
-    return blocks.without_memory().reduce(_count, w, intercept)["counts"]
+    return blocks.without_memory().reduce(_count, w, intercept)["counts"].counts
 
 
 def auc_of_rows(blocks: Blocks, w: np.ndarray) -> float:
@@ -112,7 +112,7 @@ def _inner_ends(block: Block, memory: None, w: np.ndarray) -> tuple[None, Summar
 def _count(block: Block, memory: None, w: np.ndarray, intercept: float) -> tuple[None, Summary]:
     scores = np.empty(block.n_samples)
     project(block.rows, w, scores)
-    return None, {"counts": ScoreCounts.from_scores(block.y, scores + intercept, block.weight)}
+    return None, {"counts": BoundedCounts.from_scores(block.y, scores + intercept, block.weight)}
 
 
 def _count_few(block: Block, memory: None, w: np.ndarray) -> tuple[None, Summary]:

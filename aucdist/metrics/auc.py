@@ -80,6 +80,23 @@ def auc(counts: ScoreCounts) -> float:
     return min(twice_right / (2 * total(pos.sum()) * total(neg.sum())), 1.0)
 
 
+def auc_error(counts: ScoreCounts) -> float:
+    """Return by how much at most `auc` of these counts differs from that of the scores: 0, unless they are counts in cells.
+
+    Pairs in one cell count one half each, so the error is at most half their share.
+
+    Raises
+    ------
+    InputError
+        If a class has no rows.
+    """
+    if counts.shift == 0:
+        return 0.0
+    pos, neg = _exact(counts)
+    total = float if counts.weighted else int
+    return total((pos * neg).sum()) / (2 * total(pos.sum()) * total(neg.sum()))
+
+
 def delong_variance(counts: ScoreCounts) -> float:
     """Return DeLong's estimate of the variance of the AUC, in time linear in the number of distinct scores.
 
@@ -231,17 +248,14 @@ def best_threshold(counts: ScoreCounts) -> float:
     pos, neg = _exact(counts)
     at_most = np.cumsum(pos)
     product = (at_most[-1] - at_most) * np.cumsum(neg)  # tp * tn of the cut above each value: G-mean squared, but exact
-    last = len(product) - 1
-    best = last - int(np.argmax(product[::-1]))
-    low, high = float(counts.values[best]), float(counts.values[min(best + 1, last)])
-    middle = low / 2 + high / 2
-    return middle if low <= middle < high else low  # neighbouring floats have no number between them
+    return counts.threshold(len(product) - int(np.argmax(product[::-1])))
 
 
 def confusion(counts: ScoreCounts, threshold: float) -> dict[str, float]:
     """Return ``tp``, ``fp``, ``tn`` and ``fn`` when ``score > threshold`` predicts the positive class.
 
-    Without weights they are integers. A class without rows is legal.
+    Without weights they are integers. A class without rows is legal. Of counts in cells, the rows of the cell in which the
+    threshold lies count as above it; where it is the end of a cell, as `ScoreCounts.threshold` is, the numbers are exact.
 
     Raises
     ------

@@ -1,11 +1,18 @@
 """The number of rows of each class at each score. All ranking measures are functions of it, and it merges by adding."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from aucdist.errors import InputError
+
+MOST_VALUES = 2**20
+"""Distinct scores that `BoundedCounts` holds one by one: 25 MB."""
+
+MOST_CELLS = 2**18
+"""Cells that it holds where there are more; at most `MOST_VALUES`, so that cells are always fewer than the scores were."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +33,10 @@ class ScoreCounts:
         Number of rows of each class with a weight above 0.
     weighted : bool
         Whether some weight was neither 0 nor 1.
+    shift : int
+        0 if the values are the scores themselves. Otherwise they are the highest numbers of cells, and a row counts for the cell
+        in which its score lies: two scores share a cell if their bits, read as integers in the order of the numbers, agree but
+        for the last `shift`. So a threshold among the values parts the cells as it parts the rows.
 
     Examples
     --------
@@ -43,6 +54,7 @@ class ScoreCounts:
     rows_pos: int
     rows_neg: int
     weighted: bool = False
+    shift: int = 0
 
     @classmethod
     def from_scores(cls, y: np.ndarray, scores: np.ndarray, weight: np.ndarray | None = None) -> "ScoreCounts":
@@ -85,24 +97,61 @@ class ScoreCounts:
         return cls(*merged, n_pos, len(positive) - n_pos, weighted)
 
     def __add__(self, other: "ScoreCounts") -> "ScoreCounts":
-        """Return the counts of the rows of both, in time linear in the number of distinct scores."""
-        pairs = ((self.values, other.values), (self.pos, other.pos), (self.neg, other.neg))
+        """Return the counts of the rows of both, in time linear in the number of distinct scores; in cells, if either is."""
+        shift = max(self.shift, other.shift)
+        both = (self.in_cells(shift), other.in_cells(shift))
+        columns = (
+            np.concatenate(pair) for pair in zip(*((part.values, part.pos, part.neg) for part in both), strict=True)
+        )
         return ScoreCounts(
-            *_add_equal(*(np.concatenate(pair) for pair in pairs)),
+            *_add_equal(*columns),
             self.rows_pos + other.rows_pos,
             self.rows_neg + other.rows_neg,
             self.weighted or other.weighted,
+            shift,
         )
 
+    def in_cells(self, shift: int) -> "ScoreCounts":
+        """Return the counts of the same rows in cells of scores that agree but for their last `shift` bits; see `shift`."""
+        if shift <= self.shift:
+            return self
+        keys = _keys(self.values) >> shift
+        first = _first_of_equal(keys)
+        highest = np.minimum((keys[first] << shift) | ((1 << shift) - 1), HIGHEST)
+        highest[highest == -1] = -2  # -0.0, which is no score: a score of 0.0 is in the next cell, but not above it
+        pos, neg = (np.add.reduceat(column, first) if len(first) else column for column in (self.pos, self.neg))
+        return ScoreCounts(_numbers(highest), pos, neg, self.rows_pos, self.rows_neg, self.weighted, shift)
+
+    def middles(self) -> np.ndarray:
+        """Return a score for each value: itself, or the number in the middle of its cell."""
+        if self.shift == 0:
+            return self.values
+        keys = _keys(self.values)
+        return _numbers(keys - ((keys & ((1 << self.shift) - 1)) >> 1)) + 0.0
+
+    def threshold(self, n_below: int) -> float:
+        """Return a threshold that so many of the lowest values do not exceed, and all others do.
+
+        Between two scores it is their midpoint. Below all of them it is the next smaller number, and above them the highest.
+        """
+        values = self.values
+        if n_below == 0:
+            lowest = _numbers(np.maximum(_keys(values[:1]) >> self.shift << self.shift, ~HIGHEST))[0]
+            return math.nextafter(float(lowest), -math.inf)
+        low, high = float(values[n_below - 1]), float(values[min(n_below, len(values) - 1)])
+        middle = low / 2 + high / 2
+        # Neighbouring floats have no number between them. Where a cell begins is not known here, but where the one below ends.
+        return middle if low <= middle < high and self.shift == 0 else low
+
     def mapped(self, function: Callable[[np.ndarray], np.ndarray]) -> "ScoreCounts":
-        """Return the counts of the same rows with mapped scores, such as probabilities.
+        """Return the counts of the same rows with mapped scores, such as probabilities; of a cell its middle is mapped.
 
         Parameters
         ----------
         function : callable
             Takes and returns an array of shape (n_values,), float64.
         """
-        merged = _add_equal(function(self.values) + 0.0, self.pos, self.neg)
+        merged = _add_equal(function(self.middles()) + 0.0, self.pos, self.neg)
         return ScoreCounts(*merged, self.rows_pos, self.rows_neg, self.weighted)
 
     @property
@@ -114,6 +163,64 @@ class ScoreCounts:
     def n_neg(self) -> float:
         """Total weight of the negative rows; without weights their number."""
         return float(self.neg.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class BoundedCounts:
+    """Counts that stay of bounded size however many rows are added up: what blocks send.
+
+    Up to `MOST_VALUES` distinct scores are held one by one. Where there are more, they are held in at most `MOST_CELLS` cells,
+    the narrowest ones for which these are enough. Which ones depends on the rows alone, not on their partition or the order
+    of adding.
+
+    Attributes
+    ----------
+    counts : ScoreCounts
+    """
+
+    counts: ScoreCounts
+
+    @classmethod
+    def of(cls, counts: ScoreCounts) -> "BoundedCounts":
+        """Return the counts, in cells if they have to be."""
+        most = MOST_VALUES if counts.shift == 0 else MOST_CELLS
+        if len(counts.values) <= most:
+            return cls(counts)
+        keys = _keys(counts.values)
+        # Two neighbours share a cell if they differ in the last `shift` bits only.
+        shared = np.bincount(_bit_lengths(keys[1:] ^ keys[:-1]), minlength=65)
+        cells = len(keys) - np.cumsum(shared)  # for a shift of 0, 1, 2, ...
+        return cls(counts.in_cells(int(np.argmax(cells <= MOST_CELLS))))
+
+    @classmethod
+    def from_scores(cls, y: np.ndarray, scores: np.ndarray, weight: np.ndarray | None = None) -> "BoundedCounts":
+        """Return the counts of some rows; parameters and errors are those of `ScoreCounts.from_scores`."""
+        return cls.of(ScoreCounts.from_scores(y, scores, weight))
+
+    def __add__(self, other: "BoundedCounts") -> "BoundedCounts":
+        """Return the counts of the rows of both."""
+        return BoundedCounts.of(self.counts + other.counts)
+
+
+HIGHEST = 0x7FEFFFFFFFFFFFFF
+"""The key of the largest finite float; that of the smallest has all bits inverted."""
+
+
+def _keys(values: np.ndarray) -> np.ndarray:
+    """Return the bits of floats as int64 that have the order of the floats; -0.0 comes just before 0.0."""
+    bits = np.ascontiguousarray(values, dtype=np.float64).view(np.int64)
+    return bits ^ ((bits >> 63) & np.int64(2**63 - 1))
+
+
+def _numbers(keys: np.ndarray) -> np.ndarray:
+    """Return the floats that have these keys."""
+    return (keys ^ ((keys >> 63) & np.int64(2**63 - 1))).view(np.float64)
+
+
+def _bit_lengths(numbers: np.ndarray) -> np.ndarray:
+    """Return how many bits each int64 has, read as a number without a sign, without its leading zeros."""
+    high, low = (part.astype(np.float64) for part in (numbers.view(np.uint64) >> 32, numbers & 0xFFFFFFFF))  # exact
+    return np.where(high > 0, 32 + np.frexp(high)[1], np.frexp(low)[1])
 
 
 def _count_equal(scores: np.ndarray, positive: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -145,6 +252,8 @@ def _add_equal(values: np.ndarray, pos: np.ndarray, neg: np.ndarray) -> tuple[np
 
 
 def _first_of_equal(ascending: np.ndarray) -> np.ndarray:
+    if len(ascending) == 0:
+        return np.zeros(0, dtype=np.intp)
     return np.flatnonzero(np.concatenate(([True], ascending[1:] != ascending[:-1])))
 
 

@@ -4,7 +4,6 @@ A threshold predicts the positive class for ``score > threshold``, so rows with 
 number of rows k take exactly k rows, and count ties at the boundary in part, as if they were broken at random.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -76,7 +75,7 @@ def threshold_at(
             f"threshold_at takes one of fpr, alerts, precision and recall; {', '.join(given) or 'none'} is given"
         )
     ((name, value),) = given.items()
-    return _threshold_above(counts, _n_flagged(counts, name, value))
+    return counts.threshold(len(counts.values) - _n_flagged(counts, name, value))
 
 
 def recall_at_fpr(counts: ScoreCounts, max_fpr: float) -> float:
@@ -223,19 +222,6 @@ def _n_flagged(counts: ScoreCounts, name: str, value: float) -> int:
         return int(good[-1]) + 1
     rates = false / false[-1] if name == "fpr" else (found + false) / (found[-1] + false[-1])
     return int(np.searchsorted(rates, value, side="right")) - 1
-
-
-def _threshold_above(counts: ScoreCounts, n_flagged: int) -> float:
-    """Return the threshold that flags so many of the highest distinct scores."""
-    values = counts.values
-    first = len(values) - n_flagged  # the lowest score that is flagged
-    if n_flagged == 0:
-        return float(values[-1])
-    if first == 0:
-        return math.nextafter(float(values[0]), -math.inf)
-    low, high = float(values[first - 1]), float(values[first])
-    middle = low / 2 + high / 2
-    return middle if low <= middle < high else low  # neighbouring floats have no number between them
 
 
 def _found_in_top(counts: ScoreCounts, k: float) -> float:

@@ -204,6 +204,8 @@ def _verdict(report: Report, shown: ScoreCounts, which: str, interval: measures.
     ends = [] if interval is None else [interval.low, interval.high]
     texts = [auc_text(v, area, *ends) for v in (area, *ends)]
     between = f", 95 % interval {texts[1]} to {texts[2]}" if ends else ""
+    if (error := measures.auc_error(shown)) > 0:
+        between += f", counted in {len(shown.values):,} cells of scores, which is exact to {rounded_up_text(error)}"
     found = [
         f"Of a positive and a negative {which} row, the positive one scores higher {_frequency_text(area)}: "
         f"AUC {texts[0]}{between}.",

@@ -11,7 +11,7 @@ from aucdist.engine.blocks import Blocks, Summary
 from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.path import lam_path
 from aucdist.estimators.scores import count_scores, mapped_rows
-from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.counts import BoundedCounts
 from aucdist.metrics.measures import Measure
 from aucdist.search.grid import Point
 
@@ -67,13 +67,12 @@ def value_of(model: Any, blocks: Blocks, measure: Measure) -> float:
         counts = count_scores(mapped_rows(model, blocks), model.coef_[0])
         threshold, shift = model.threshold_, model.decision_intercept
     else:
-        counts, threshold, shift = blocks.without_memory().reduce(_count_decisions, model)["counts"], 0.0, 0.0
+        counts, threshold, shift = blocks.without_memory().reduce(_count_decisions, model)["counts"].counts, 0.0, 0.0
     if measure.needs == "probability":
         counts = counts.mapped(lambda scores: model.probability_(scores + shift)[:, 1])
     return measure.of(counts, threshold)
 
 
 def _count_decisions(block: Block, memory: None, model: Any) -> tuple[None, Summary]:
-    if block.n_samples == 0:
-        return None, {"counts": ScoreCounts.from_scores(block.y, np.zeros(0))}
-    return None, {"counts": ScoreCounts.from_scores(block.y, model.decision_function(block.X), block.weight)}
+    scores = model.decision_function(block.X) if block.n_samples else np.zeros(0)
+    return None, {"counts": BoundedCounts.from_scores(block.y, scores, block.weight)}

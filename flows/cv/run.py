@@ -65,8 +65,8 @@ def cross_validate(config: CvConfig, observer: RunObserver, run_stage: StageRunn
             rows = stages("encode", search_rows.encode, workers, observer)
             blocks = stages("partition", rows.partition, config.cache, workers, observer)
             observer.about(rows.size())
-            estimator = stages("fit", fit, model, blocks.train, observer)
-            evaluation = stages("evaluate", evaluate, estimator, blocks, observer)
+            estimator, counts = stages("fit", fit, model, blocks.train, observer)
+            evaluation = stages("evaluate", evaluate, estimator, counts, blocks, observer)
         if config.operating_point is not None:
             set_operating_point(estimator, evaluation.train, config.operating_point.wanted)
         about = search_summary(tried, found)

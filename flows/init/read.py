@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import pandas as pd
 
 from aucdist.data.formats.delimited import csv_head, separator_of
-from aucdist.data.formats.tables import TableForm, parse_table, pick
+from aucdist.data.formats.header import pick
+from aucdist.data.formats.tables import TableForm, parse_table
 from aucdist.data.sources.source import Source
 from aucdist.data.storage import files
 from aucdist.data.storage.compression import is_packed, unpacked

@@ -68,7 +68,15 @@ class LazyRows:
         """Return the rows as blocks of the engine; see `flows.rows.base.Rows`."""
         stream, why = self.choose_cache(cache, workers)
         observer.note(f"the {part} rows {why}")
-        return self.load(workers, stream=stream)
+        blocks = self.load(workers, stream=stream)
+        read_anew = sum(not (info.lasting or info.copied) for info in blocks.infos)
+        if read_anew:
+            observer.note(
+                f"{read_anew} of {blocks.n_blocks} blocks of the {part} rows have no copy on the local disk, and are decoded "
+                "for each pass: copies leave a fifth of the disk free, unless AUCDIST_SCRATCH_BYTES says how many bytes they may "
+                "take"
+            )
+        return blocks
 
     def choose_cache(self, cache: CacheMode, workers: Workers) -> tuple[bool, str]:
         """Decide whether the blocks are streamed, and say why; see `flows.compute.cache.choose_cache`."""

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from aucdist.metrics.auc import Interval, auc, average_precision, confusion, g_mean, precision, recall
+from aucdist.metrics.auc import Interval, auc, auc_error, average_precision, confusion, g_mean, precision, recall
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.top import operating_point
 from flows.json_values import jsonable
@@ -153,6 +153,7 @@ def details_of(fitted: FittedRun) -> dict[str, Any]:
 def _detail(counts: ScoreCounts, threshold: float) -> dict[str, Any]:
     table = confusion(counts, threshold)
     return {
+        "auc_error": auc_error(counts),
         "n_pos": counts.n_pos,
         "n_neg": counts.n_neg,
         "average_precision": average_precision(counts),

@@ -16,7 +16,7 @@ from aucdist.data.block import Block
 from aucdist.data.storage.files import read_bytes
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.estimators.scores import scores_of
-from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.counts import BoundedCounts, ScoreCounts
 
 SCORES = "scores.parquet"
 
@@ -32,7 +32,7 @@ def count_and_tabulate(blocks: Blocks, estimator: Any) -> tuple[ScoreCounts, lis
     """
     w = estimator.coef_[0]  # without the intercept, which could round two scores to one
     found = blocks.without_memory().reduce(_score_block, w, getattr(estimator, "feature_map_", None))
-    return found["counts"], found["tables"]
+    return found["counts"].counts, found["tables"]
 
 
 def _score_block(block: Block, memory: None, w: np.ndarray, fitted: Any) -> tuple[None, Summary]:
@@ -42,7 +42,7 @@ def _score_block(block: Block, memory: None, w: np.ndarray, fitted: Any) -> tupl
     stream = io.BytesIO()
     with pa.ipc.new_stream(stream, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
         writer.write_table(table)
-    counts = ScoreCounts.from_scores(block.y, scores, block.weight)
+    counts = BoundedCounts.from_scores(block.y, scores, block.weight)
     return None, {"counts": counts, "tables": [stream.getvalue()]}
 
 

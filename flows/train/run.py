@@ -82,8 +82,8 @@ def _train_on_cluster(
             )
             model, search = choice.model, choice.search
         checkpoints = open_checkpoints(config, model, rows.fingerprint, blocks.train, observer)
-        estimator = stages("fit", fit, model, blocks.train, observer, checkpoints)
-        evaluation = stages("evaluate", evaluate, estimator, blocks, observer)
+        estimator, counts = stages("fit", fit, model, blocks.train, observer, checkpoints)
+        evaluation = stages("evaluate", evaluate, estimator, counts, blocks, observer)
     if config.operating_point is not None:
         set_operating_point(estimator, evaluation.train, config.operating_point.wanted)
     return FittedRun(config, rows, estimator, evaluation, stages.seconds, search), checkpoints

@@ -18,8 +18,13 @@ from flows.run_folder.scores import count_and_tabulate
 from flows.train.checkpoints import CheckpointStore
 
 
-def fit(model: ModelConfig, train: Blocks, observer: RunObserver, checkpoints: CheckpointStore | None = None) -> Any:
-    """Return the fitted estimator; rounds and warnings go to `observer`, and each round may write a checkpoint."""
+def fit(
+    model: ModelConfig, train: Blocks, observer: RunObserver, checkpoints: CheckpointStore | None = None
+) -> tuple[Any, ScoreCounts | None]:
+    """Return the fitted estimator, and the counts of the training scores where the fit needed them.
+
+    Rounds and warnings go to `observer`, and each round may write a checkpoint.
+    """
     estimator = model.built
 
     def round_done(record: dict[str, float]) -> None:
@@ -28,8 +33,8 @@ def fit(model: ModelConfig, train: Blocks, observer: RunObserver, checkpoints: C
             checkpoints.round_done()
 
     with warnings_to(observer), nullcontext() if checkpoints is None else checkpoints.finish_round_on_sigterm():
-        estimator.fit(train if checkpoints is None else checkpoints.blocks, callback=round_done)
-    return estimator
+        counts = estimator.fit_blocks(train if checkpoints is None else checkpoints.blocks, callback=round_done)
+    return estimator, counts
 
 
 def set_operating_point(estimator: Any, train: ScoreCounts, wanted: dict[str, float]) -> None:
@@ -37,9 +42,13 @@ def set_operating_point(estimator: Any, train: ScoreCounts, wanted: dict[str, fl
     estimator.set_threshold(threshold_at(train, **wanted))
 
 
-def evaluate(estimator: Any, blocks: TrainTestBlocks, observer: RunObserver) -> Evaluation:
-    """Count the scores of the training rows and of the test rows, and keep the latter; warnings go to `observer`."""
-    train = count_scores(mapped_rows(estimator, blocks.train), estimator.coef_[0])
+def evaluate(estimator: Any, train: ScoreCounts | None, blocks: TrainTestBlocks, observer: RunObserver) -> Evaluation:
+    """Count the scores of the test rows, and keep them, and those of the training rows unless the fit has counted them.
+
+    Warnings go to `observer`.
+    """
+    if train is None:
+        train = count_scores(mapped_rows(estimator, blocks.train), estimator.coef_[0])
     if blocks.test is None:
         return Evaluation(train, None, None)
     test, tables = count_and_tabulate(blocks.test, estimator)

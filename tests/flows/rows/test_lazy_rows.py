@@ -12,6 +12,7 @@ from aucdist.data.shards.manifest import read_manifest
 from aucdist.data.shards.shard import write_shards
 from aucdist.data.shards.simulate import simulate
 from aucdist.data.split import split
+from aucdist.engine import scratch
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS
@@ -81,6 +82,17 @@ def test_kept_and_streamed_are_the_fit_of_the_same_blocks(tmp_path):
         assert (result["n_samples"], result["n_pos"]) == (len(train_at), (block.y[train_at] == 1).sum())
         assert sum(message in line for line in lines) == 2
         assert len(read_scores(result["run"])) == 900 - len(train_at)
+
+
+@pytest.mark.parametrize(("limit", "said"), [("0", True), ("1000000", False)])
+def test_blocks_without_copies_are_said(tmp_path, monkeypatch, limit, said):
+    monkeypatch.setenv("AUCDIST_SCRATCH_BYTES", limit)
+    monkeypatch.setattr(scratch, "_is_memory", lambda folder: False)
+    scratch.start_anew()
+    _, lines = trained(config(sharded(rows(), tmp_path / "rows"), tmp_path, data={"test": None}, cache="stream"))
+    assert ("  4 of 4 blocks of the training rows have no copy on the local disk" in "\n".join(lines)) is said
+    monkeypatch.delenv("AUCDIST_SCRATCH_BYTES")
+    scratch.start_anew()
 
 
 @pytest.mark.parametrize(("scale", "log1p"), [("standard", None), ("minmax", ["a", "c"]), ("unit-row", None)])

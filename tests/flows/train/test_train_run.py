@@ -115,6 +115,26 @@ def test_on_a_scheduler_that_is_running_already(tmp_path: Path) -> None:
     assert list((tmp_path / "scratch").iterdir()) == []
 
 
+def test_training_scores_are_counted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def counted_again(*args: Any) -> None:
+        pytest.fail("the fit has counted the training scores")
+
+    monkeypatch.setattr("flows.train.stages.count_scores", counted_again)
+    run(tmp_path)
+
+
+def test_scores_in_cells_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = run(tmp_path / "exact")
+    monkeypatch.setattr("aucdist.metrics.counts.MOST_VALUES", 200)
+    monkeypatch.setattr("aucdist.metrics.counts.MOST_CELLS", 100)
+    result = run(tmp_path / "cells")
+    details = json.loads((Path(result["run"]) / "metrics.json").read_text())["details"]
+    assert 0 < details["test"]["auc_error"] < 0.01
+    assert abs(result["metrics"]["test_auc"] - exact["metrics"]["test_auc"]) <= details["test"]["auc_error"]
+    assert "cells of scores, which is exact to" in (Path(result["run"]) / "report.html").read_text()
+    assert json.loads((Path(exact["run"]) / "metrics.json").read_text())["details"]["test"]["auc_error"] == 0.0
+
+
 def test_threads_do_not_change_a_bit(tmp_path: Path) -> None:
     done = [run(tmp_path / str(n), f"cluster={{kind: none, n_jobs: {n}}}") for n in (1, 3, -1)]
     assert len({(Path(one["run"]) / "model/weights.npy").read_bytes() for one in done}) == 1
