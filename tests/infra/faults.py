@@ -9,14 +9,11 @@ import argparse
 import csv
 import json
 import os
-import queue
-import re
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -25,81 +22,18 @@ from typing import Any
 
 import boto3
 import numpy as np
-import psutil
-import yaml
+from distributed import Client
 from rich.console import Console
 from rich.table import Table
-from support.supervised import supervised
+from support.broken_runs import HERE, LONGEST, MODEL, ROUNDS, NotHere, Run, config, undisturbed
+from support.supervised import started_worker, supervised
 
-HERE = Path(sys.executable).parent
-ROUNDS = 8
-"""The fault comes after so many rounds; a checkpoint is written after every fifth."""
-
-MODEL = {"solver": "all-pairs", "lam": 1e-5, "tol": 0.0, "max_passes": 60}
 LAB = Path(os.environ.get("AUCDIST_LABS", Path(__file__).resolve().parents[3] / "shared" / "labs")) / "s3"
-LONGEST = 300.0
 SUBNET = "10.213.7"
 
-
-class NotHere(Exception):
-    """The fault cannot be made on this machine; the message says why."""
-
-
-class Run:
-    """`aucdist train` in a process of its own."""
-
-    def __init__(self, config: dict[str, Any], folder: Path, **environment: str):
-        file = folder / "config.yaml"
-        file.write_text(yaml.safe_dump(config))
-        self.process = subprocess.Popen(
-            [HERE / "aucdist", "train", file, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            cwd=folder, env=os.environ | environment,
-        )  # fmt: skip
-        self.said: list[str] = []
-        self._rounds: queue.Queue[int] = queue.Queue()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
-            self.said.append(line)
-            if found := re.match(r"\s*round (\d+)", line):
-                self._rounds.put(int(found[1]))
-        self._rounds.put(sys.maxsize)
-
-    def wait_for_round(self, number: int = ROUNDS) -> None:
-        """Wait until the solver has come so far."""
-        while (reached := self._rounds.get(timeout=LONGEST)) < number:
-            pass
-        if reached == sys.maxsize:
-            raise RuntimeError(f"the run ended before its round {number}: {''.join(self.said)[-500:]}")
-
-    def workers(self) -> list[int]:
-        """Return the process ids of the workers that the run has started."""
-        children = psutil.Process(self.process.pid).children(recursive=True)
-        return [c.pid for c in children if "spawn_main" in " ".join(c.cmdline())]
-
-    def weights(self) -> np.ndarray:
-        """Wait for the end and return the weights."""
-        assert self.process.stdout is not None
-        out = self.process.stdout.read()
-        if code := self.process.wait(LONGEST):
-            raise RuntimeError(f"exit code {code}: {''.join(self.said)[-500:]}")
-        found: np.ndarray = np.load(f"{json.loads(out.splitlines()[-1])['run']}/model/weights.npy")
-        return found
-
-
-def config(data: str, folder: Path, **more: Any) -> dict[str, Any]:
-    """Return the configuration of a run on shards."""
-    return {
-        "name": "fault",
-        "data": {"source": {"source": data, "format": "shards"}},
-        "model": MODEL,
-        "cluster": {"kind": "local", "workers": 2},
-        "checkpoint": {"rounds": 5},
-        "output": str(folder / "runs"),
-    } | more
+LARGE = {"model": MODEL | {"max_passes": 6}}
+LONGER = MODEL | {"lam": 1e-6, "max_passes": 1500}
+"""A fit that is still running when new workers have started."""
 
 
 # ---- the faults -------------------------------------------------------------------------------------------------------
@@ -210,6 +144,38 @@ def scheduler_killed(data: str, folder: Path) -> np.ndarray:
     return found
 
 
+def scheduler_killed_for_good(data: str, folder: Path) -> np.ndarray:
+    """The same without checkpoints: the run says what was lost and ends with 1; another one begins anew."""
+    with supervised(folder) as (there, pid_of_scheduler):
+        anew = config(data, folder, cluster=there)
+        del anew["checkpoint"]
+        run = Run(anew, folder)
+        run.wait_for_round()
+        os.kill(pid_of_scheduler(), signal.SIGKILL)
+        if run.process.wait(LONGEST) != 1 or not any("the scheduler was lost" in line for line in run.said):
+            raise RuntimeError(f"exit code {run.process.returncode}: {''.join(run.said)[-500:]}")
+        return Run(anew, folder).weights()
+
+
+def cluster_scaled(data: str, folder: Path) -> np.ndarray:
+    """The cluster grows from one worker to three and shrinks to one, which is not the first."""
+    with ExitStack() as stack:
+        there, _ = stack.enter_context(supervised(folder, workers=0))
+        stack.enter_context(started_worker(there["address"], folder))
+        run = Run(config(data, folder, cluster=there | {"workers": 1}, model=LONGER), folder)
+        run.wait_for_round()
+        client = stack.enter_context(Client(there["address"]))
+        (first,) = client.nthreads()
+        for _ in range(2):
+            stack.enter_context(started_worker(there["address"], folder))
+        client.wait_for_workers(3, timeout=LONGEST)
+        another = next(worker for worker in client.nthreads() if worker != first)
+        client.retire_workers([first, another])
+        if run.process.poll() is not None:
+            raise RuntimeError("the run had ended before the cluster shrank")
+        return run.weights()
+
+
 def link_cut(data: str, folder: Path) -> np.ndarray:
     """The link to one of two workers is cut for good."""
     if os.geteuid() != 0 or shutil.which("ip") is None:
@@ -251,7 +217,7 @@ def s3_down(data: str, folder: Path) -> np.ndarray:
 def memory_limit(data: str, folder: Path) -> np.ndarray:
     """Workers whose limit is below what the rows take: they read them for each pass, and none is restarted."""
     there = {"kind": "local", "workers": 2, "memory_limit": "1GiB"}
-    large = config(f"{data}-large", folder, cluster=there, model=MODEL | {"max_passes": 6})
+    large = config(f"{data}-large", folder, cluster=there, **LARGE)
     run = Run(large, folder)
     run.wait_for_round(1)
     before = set(run.workers())
@@ -289,6 +255,8 @@ FAULTS: dict[str, Callable[[str, Path], np.ndarray]] = {
     "worker-hangs": worker_hangs,
     "worker-never-wakes": worker_never_wakes,
     "scheduler-killed": scheduler_killed,
+    "scheduler-killed-for-good": scheduler_killed_for_good,
+    "cluster-scaled": cluster_scaled,
     "flow-killed": flow_killed,
     "flow-terminated": flow_terminated,
     "link-cut": link_cut,
@@ -296,6 +264,12 @@ FAULTS: dict[str, Callable[[str, Path], np.ndarray]] = {
     "memory-limit": memory_limit,
     "disk-full": disk_full,
 }
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "memory-limit": LARGE | {"cache": "stream"},
+    "cluster-scaled": {"model": LONGER},
+}
+"""How the undisturbed run of a fault is configured, where it is not as of the others."""
 
 
 # ---- a host of its own ------------------------------------------------------------------------------------------------
@@ -326,14 +300,6 @@ def far_host() -> Iterator[tuple[str, str]]:
 
 
 # ---- the table --------------------------------------------------------------------------------------------------------
-
-
-def undisturbed(data: str, folder: Path, **more: Any) -> np.ndarray:
-    """Return the weights of a run in one process, with nothing broken."""
-    folder.mkdir()
-    calm = config(data, folder, cluster={"kind": "none"}, **more)
-    del calm["checkpoint"]
-    return Run(calm, folder).weights()
 
 
 def tried(name: str, times: int, data: str, expected: np.ndarray, parent: Path) -> dict[str, Any]:
@@ -379,13 +345,13 @@ def main() -> int:
                 size = ["--rows", str(n), "--features", "50", "--rows-per-shard", str(n // n_shards)]
                 simulate = ["simulate", place, *size]
                 subprocess.run([HERE / "aucdist", *simulate], check=True, capture_output=True)
-        expected = undisturbed(data, parent / "undisturbed")
-        of_large = expected
-        if "memory-limit" in asked.only:
-            of_large = undisturbed(f"{data}-large", parent / "large", model=MODEL | {"max_passes": 6}, cache="stream")
+        weights: dict[str, np.ndarray] = {}
         for name in asked.only:
-            start = time.monotonic()
-            rows.append(tried(name, asked.times, data, of_large if name == "memory-limit" else expected, parent))
+            start, settings = time.monotonic(), SETTINGS.get(name, {})
+            if (kind := json.dumps(settings)) not in weights:
+                rows_of = f"{data}-large" if name == "memory-limit" else data
+                weights[kind] = undisturbed(rows_of, parent / f"undisturbed-{len(weights)}", **settings)
+            rows.append(tried(name, asked.times, data, weights[kind], parent))
             rows[-1]["seconds"] = round(time.monotonic() - start)
             print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
     table = Table(*rows[0])

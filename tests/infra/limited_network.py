@@ -25,7 +25,7 @@ from distributed import LocalCluster
 
 from aucdist.engine.dask import connect
 from flows.bench import scale
-from flows.bench.scale_model import ClusterSize, Run, fit_constants
+from flows.bench.scale_model import ClusterSize, Run, bytes_moved, fit_constants
 
 SUBNET = "10.213.8"
 MTU = 9000
@@ -165,7 +165,7 @@ def main() -> None:
         {
             **scale.prediction_row(name, run, constants, used),
             "Mbit/s": run.cluster.bandwidth / MBIT, "delay ms": 1e3 * run.cluster.delay,
-            "MB counted": (run.cluster.workers * run.workload.arguments + run.workload.summaries) / 1e6,
+            "MB counted": bytes_moved(run.workload, run.cluster) / 1e6,
             "MB sent": " + ".join(f"{n / 1e6:.1f}" for n in bytes_sent),
         } for name, run, bytes_sent, used in rows
     )  # fmt: skip
