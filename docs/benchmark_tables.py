@@ -1,4 +1,5 @@
-"""Puts the tables of `docs/benchmarks` into the page "Benchmarks": what stands between its markers comes from the CSV files.
+"""Puts the tables of `docs/benchmarks` into the pages "Benchmarks" and "Scale": what stands between their markers comes from the
+CSV files.
 
 A marker is ``<!-- table NAME -->``, with a name of `TABLES`, and what it begins ends with ``<!-- end -->``.
 """
@@ -13,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
-KEPT, PAGE, IMAGES = DOCS / "benchmarks", DOCS / "pages" / "benchmarks.md", DOCS / "pages" / "images"
+KEPT, IMAGES = DOCS / "benchmarks", DOCS / "pages" / "images"
+PAGES = (DOCS / "pages" / "benchmarks.md", DOCS / "pages" / "internals" / "scale.md")
 MARKED = re.compile(r"(<!-- table ([a-z ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 Cells = dict[str, str]
@@ -107,6 +109,14 @@ LINKS_SHOWN = ("kddcup99", "a9a", "a9a, 80 features that leave one optimum")
 OURS_IN_PAIRS = ("all-pairs", "LogisticRegression", "LinearSVC")
 """The systems of the suite `pairwise` that are fits; its other rows are single steps and products."""
 
+
+LARGE_FIT = {
+    "design": ("design", plain), "workers": ("workers", short), "s a pass": ("s a pass", short),
+    "compute": ("compute s", short), "latency": ("latency s", short), "bytes": ("bytes s", short),
+    "client": ("client s", short), "GB to the client": ("GB to the client", short),
+    "GB from it": ("GB from the client", short), "GB of rows a worker": ("GB of rows a worker", short),
+    "GB else a worker": ("GB else a worker", short),
+}  # fmt: skip
 
 TABLES = {
     "pairwise": Table(
@@ -206,6 +216,50 @@ TABLES = {
         },
         has("seconds"),
     ),
+    "growth": Table(
+        "scale",
+        {
+            "rows": ("rows", short), "where": ("growth", plain), "anchors": ("anchors", short), "shards": ("shards", short),
+            "seconds": SECONDS, "ns a row and pass": ("ns for a row and pass", short), "more MiB": ("more MiB", short),
+            "bytes a row": ("bytes for a row", short),
+        },
+        has("growth"),
+    ),
+    "large runs": Table(
+        "large-runs",
+        {
+            "run": ("run", plain), "rows": ("rows", short), "passes": ("passes", short), "data, s": ("data s", short),
+            "fit, s": ("fit s", short), "evaluation, s": ("evaluate s", short), "whole run, s": ("whole run s", short),
+            "client, MiB": ("client MiB", short), "workers, MiB": ("workers MiB", short),
+            "bytes a row": ("bytes of the workers a row", short), "error of the AUC": ("AUC error", short),
+        },
+    ),
+    "calls": Table(
+        "scale",
+        {
+            "blocks": ("empty reduction of blocks", short), "ms": ("ms", short),
+            "CPU ms of the client": ("ms of the scheduler", short),
+        },
+        has("empty reduction of blocks"),
+    ),
+    "constants": Table(
+        "scale",
+        {
+            "value, ns": ("value", short), "reduction, ms": ("ms a reduction", short),
+            "worker, ms": ("ms a worker and reduction", short), "byte, ns": ("ns a byte", short),
+        },
+        has("model"),
+    ),
+    "model": Table(
+        "scale",
+        {
+            "fit": ("fit", plain), "workers": ("workers", short), "measured, s": ("measured s", short),
+            "model, s": ("model s", short), "model over measured": ("model/measured", short), "held out": ("held out", plain),
+        },
+        has("fit"),
+    ),
+    "large fit": Table("scale", LARGE_FIT, has("design")),
+    "large fit in groups": Table("scale-groups", LARGE_FIT, has("design")),
 }  # fmt: skip
 
 
@@ -220,8 +274,9 @@ def with_tables(page: str) -> str:
 
 
 def main() -> None:
-    """Write the page, and move new figures to where it finds them."""
-    PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    """Write the pages, and move new figures to where they find them."""
+    for page in PAGES:
+        page.write_text(with_tables(page.read_text(encoding="utf-8")), encoding="utf-8")
     for figure in KEPT.glob("*.svg"):
         shutil.move(figure, IMAGES / f"bench-{figure.name}")
 

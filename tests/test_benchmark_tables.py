@@ -1,4 +1,4 @@
-"""The tables of the page "Benchmarks" are those of the files in docs/benchmarks."""
+"""The tables of the pages "Benchmarks" and "Scale" are those of the files in docs/benchmarks."""
 
 import csv
 import importlib.util
@@ -13,17 +13,19 @@ assert _spec.loader is not None
 tables = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(tables)
 
-PAGE = tables.PAGE.read_text(encoding="utf-8")
+PAGES = {path.stem: path.read_text(encoding="utf-8") for path in tables.PAGES}
+PAGE = PAGES["benchmarks"]
 ELSEWHERE = {"defaults"}
 """Files whose table another page has."""
 
 
-def test_the_page_is_as_make_benchmarks_writes_it() -> None:
-    assert tables.with_tables(PAGE) == PAGE
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_is_as_make_benchmarks_writes_it(page: str) -> None:
+    assert tables.with_tables(PAGES[page]) == PAGES[page]
 
 
-def test_the_page_has_all_tables_and_all_files_are_in_one() -> None:
-    assert sorted(tables.tables_in(PAGE)) == sorted(tables.TABLES)
+def test_the_pages_have_all_tables_and_all_files_are_in_one() -> None:
+    assert sorted(name for page in PAGES.values() for name in tables.tables_in(page)) == sorted(tables.TABLES)
     assert {file.stem for file in tables.KEPT.glob("*.csv")} == {one.file for one in tables.TABLES.values()} | ELSEWHERE
 
 

@@ -8,7 +8,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -20,9 +20,11 @@ from aucdist.data.block import Block
 from aucdist.data.shards.manifest import read_manifest
 from aucdist.data.shards.simulate import Simulation
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
+from aucdist.engine.calls import group_size
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import all_pairs
-from aucdist.solvers.pairs.cutting_planes import FEW_ROWS, STEPS
+from aucdist.solvers.pairs.cell_pairs import CELLS, CellPairs
+from aucdist.solvers.pairs.cutting_planes import FEW_ROWS, MAX_GROUPS, STEPS
 from flows.bench.common import Row, seconds_of
 from flows.bench.memory import peak_memory
 from flows.bench.scale_model import (
@@ -33,6 +35,7 @@ from flows.bench.scale_model import (
     count_work,
     expected_work,
     fit_constants,
+    nodes_sent,
     predict,
     total,
 )
@@ -58,10 +61,10 @@ BANDWIDTH, DELAY = 1.25e9, 1e-4
 WIRE, TRIPS = 1.14, 9.1
 """Measured by tests/infra/limited_network.py, because a single machine has no network."""
 
-FEW_PARTS, MOST_PARTS = 100, 1000
-"""A thousand parts are five hundred threads on each of two workers, which block the machine for a minute."""
+WORKERS = (2, 4, 8, 16)
+"""So many worker processes are called, to see what each of them costs the client."""
 
-HALVES = 4_000_000
+HALVES, MANY = 4_000_000, 1_000_000
 
 MEMORY_FOR_ROWS = 16e9
 """A predicted worker with more bytes of rows than this reads them anew in each pass."""
@@ -69,15 +72,9 @@ MEMORY_FOR_ROWS = 16e9
 BYTES_OF_A_ROW = 56
 """The memory of a block for each row during a fit: position, weight and three scores, and two more during a step."""
 
-DESIGNS = (
-    ("as built", None, False),
-    ("not built: summaries added up on each worker", None, True),
-    ("not built: and anchors in 65536 cells", 2**16, True),
-)
-
 
 def scale(slow_peers: bool) -> Iterator[Row]:
-    """Measure growing data, the scheduler, and the model on 1, 2 and 4 workers; with `slow_peers` up to 1e8 rows."""
+    """Measure growing data, calls of workers, and the model on 1, 2 and 4 workers; with `slow_peers` up to 1e8 rows."""
     ns_per_streamed_value = 0.0
     for rows in SIZES + (LARGE if slow_peers else ()):
         for row in growth(rows, on_workers=rows in ON_WORKERS):
@@ -85,8 +82,8 @@ def scale(slow_peers: bool) -> Iterator[Row]:
                 ns_per_streamed_value = row["ns for a row and pass"] / FEATURES
             yield row
     seconds_per_worker = 0.0
-    for row in scheduler(MOST_PARTS if slow_peers else FEW_PARTS):
-        seconds_per_worker = 2 / row["tasks/s of the scheduler"]
+    for row in calls(WORKERS if slow_peers else WORKERS[:2]):
+        seconds_per_worker = max(0.0, 1e-3 * row.get("ms of the client for a worker", 0.0))
         yield row
     runs = list(measure_runs(local_clusters()))
     constants = fit_constants([run for name, run in runs if CASES[name][1]])
@@ -169,32 +166,35 @@ def fit_passes(blocks: Blocks) -> int:
     return solve(all_pairs(blocks, LAM, start), tol=0.0, max_passes=PASSES).passes
 
 
-# ---- the scheduler ----------------------------------------------------------------------------------------------------
+# ---- calls of workers -------------------------------------------------------------------------------------------------
 
 
-def scheduler(max_parts: int) -> Iterator[Row]:
-    """Time reductions with an empty step on two workers, with growing numbers of blocks and of parts, which stand for workers.
+def calls(worker_counts: Sequence[int]) -> Iterator[Row]:
+    """Time reductions with an empty step: on two workers with growing numbers of blocks, then on growing numbers of workers.
 
-    The scheduler and the client are one process here; its CPU time cannot be shared with the workers.
+    The scheduler, which has no part in a reduction, and the client are one process here. The last row has what one more worker
+    costs this process.
     """
-    for threads, what in ((1, "blocks"), (None, "parts")):
-        for n in (n for n in (10, 100, 1000) if n <= (1000 if threads else max_parts)):
-            parts = 2 if threads else n
-            seconds, own = _empty_reduction(threads or n // 2, max(n, 2 * parts))
-            yield {
-                f"empty reduction of {what}": n, "tasks": 2 * parts, "ms": 1e3 * seconds,
-                "ms of the scheduler": 1e3 * own, "tasks/s": 2 * parts / seconds, "tasks/s of the scheduler": 2 * parts / own,
-            }  # fmt: skip
+    for n_blocks in (10, 100, 1000):
+        seconds, own = _empty_reduction(2, n_blocks)
+        yield {"empty reduction of blocks": n_blocks, "workers": 2, "ms": 1e3 * seconds, "ms of the client": 1e3 * own}
+    by_count = []
+    for n_workers in worker_counts:
+        seconds, own = _empty_reduction(n_workers, 4 * max(worker_counts))
+        by_count.append(own)
+        yield {"empty reduction on workers": n_workers, "ms": 1e3 * seconds, "ms of the client": 1e3 * own}
+    slope, _ = np.polyfit(worker_counts, by_count, 1)
+    yield {"ms of the client for a worker": 1e3 * float(slope)}
 
 
-def _empty_reduction(threads: int, n_blocks: int) -> tuple[float, float]:
-    """Return elapsed and CPU seconds of an empty reduction in this process; each thread is a part."""
+def _empty_reduction(n_workers: int, n_blocks: int) -> tuple[float, float]:
+    """Return elapsed and CPU seconds of an empty reduction in this process."""
     from aucdist.engine.dask import DaskBlocks, local_client
 
-    with local_client(2, threads) as client:
+    with local_client(n_workers) as client:
         blocks = DaskBlocks.load(client, partial(_small_block, n_blocks), n_blocks)
         blocks.reduce(_empty_step)
-        own, times = time.process_time(), 10
+        own, times = time.process_time(), 20
         seconds = min(seconds_of(partial(blocks.reduce, _empty_step)) for _ in range(times))
         return seconds, (time.process_time() - own) / times
 
@@ -282,13 +282,26 @@ def client_seconds_per_anchor() -> float:
     return workload.client / (HALVES / 2 * PASSES)
 
 
+def cells_workload(features: int) -> Workload:
+    """Return the work of a fit in cells, counted on a million rows: what is sent does not grow with them."""
+    simulation = Simulation(MANY, features, 0.01, rows_per_shard=MANY // 4)
+
+    def fit(blocks: Blocks) -> int:
+        start = np.zeros(features)
+        return solve(CellPairs(blocks, start).rounds(LAM), tol=0.0, max_passes=PASSES).passes
+
+    blocks = LocalBlocks.load(simulation.block, simulation.n_shards)
+    fit(blocks)  # compiles the kernels
+    return count_work(blocks, fit)
+
+
 def predict_large_fit(constants: Constants, ns_per_streamed_value: float, client_seconds: float) -> Iterator[Row]:
-    """Predict a pass over 1e10 rows, with the engine as built and with two designs that are not built.
+    """Predict a pass over 1e10 rows, with the anchors in cells, as built, and with the score of each anchor.
 
     Parameters
     ----------
     constants : Constants
-        With the scheduler's own time for each worker, because the workers themselves run in parallel.
+        With the client's own time for each worker, because the workers themselves run in parallel.
     ns_per_streamed_value : float
         Nanoseconds for one value of one row in a pass that reads the rows anew.
     client_seconds : float
@@ -296,21 +309,27 @@ def predict_large_fit(constants: Constants, ns_per_streamed_value: float, client
     """
     rows, features, anchors = 10**10, 50, 10**7
     blocks = Simulation(rows, features, 0.5).n_shards
+    scores = expected_work(rows, features, blocks, PASSES, anchors, FEW_ROWS)
+    designs = {
+        "as built: cells": (replace(cells_workload(features), rows=rows, blocks=blocks), CELLS * MAX_GROUPS),
+        "each anchor's score": (
+            replace(scores, client=client_seconds * (anchors + FEW_ROWS * len(STEPS)) * PASSES), anchors
+        ),
+    }  # fmt: skip
     for workers in (10, 100, 1000):
         cluster = ClusterSize(workers, workers, BANDWIDTH, DELAY)
-        for design, cells, merge in DESIGNS:
-            sent, senders = cells or anchors, workers if merge else blocks
-            workload = expected_work(rows, features, senders, PASSES, sent, FEW_ROWS)
-            workload = replace(workload, client=client_seconds * (sent + FEW_ROWS * len(STEPS)) * PASSES)
+        for design, (workload, sent) in designs.items():
             bytes_by_worker = 4 * features * rows / workers
-            copies = 5 + senders / workers
+            groups = -(-workers // group_size(workers))
+            nodes = nodes_sent(blocks, workers)
             value = 1e-9 * ns_per_streamed_value if bytes_by_worker > MEMORY_FOR_ROWS else constants.value
             parts = predict(constants._replace(value=value), workload, cluster)
+            passes = workload.passes
             yield {
-                "design": design, "workers": workers, "s a pass": sum(parts.values()) / PASSES,
-                **{f"{name} s": seconds / PASSES for name, seconds in parts.items()},
-                "GB at the client": workload.summaries / PASSES / 1e9,
+                "design": design, "workers": workers, "s a pass": sum(parts.values()) / passes,
+                **{f"{name} s": seconds / passes for name, seconds in parts.items()},
+                "GB to the client": (workload.gathered + nodes_sent(blocks, groups) * workload.summed) / passes / 1e9,
+                "GB from the client": groups * workload.arguments / passes / 1e9,
                 "GB of rows a worker": bytes_by_worker / 1e9,
-                "GB else a worker": (BYTES_OF_A_ROW * rows / workers + 8 * sent * copies) / 1e9,
-                "GB a pass at the scheduler": workload.arguments / PASSES / 1e9,
+                "GB else a worker": (BYTES_OF_A_ROW * rows / workers + 8 * sent * (5 + nodes / workers)) / 1e9,
             }  # fmt: skip

@@ -1,5 +1,6 @@
 """A model of the time of a fit by `all_pairs`: reductions x (compute + latency + bytes / bandwidth), and its constants."""
 
+import itertools
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -10,6 +11,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from aucdist.engine.blocks import Blocks, Step, Summary
+from aucdist.engine.calls import group_size
 from aucdist.solvers.pairs.anchors import MAX_CELLS
 from aucdist.solvers.pairs.cutting_planes import STEPS, number_of_groups
 
@@ -26,8 +28,11 @@ class Workload:
     reductions : int
     arguments : int
         Bytes of the arguments of all steps, counted once; every worker receives them.
-    summaries : int
-        Bytes of the summaries of all blocks in all steps.
+    gathered : int
+        Bytes of the lists in all summaries, which are concatenated.
+    summed : int
+        Bytes of the other values in the summaries of one block, which are added up: on each worker, as far as the tree over
+        the blocks goes there.
     client : float
         CPU seconds of the client between the reductions.
     """
@@ -38,7 +43,8 @@ class Workload:
     passes: int
     reductions: int = 0
     arguments: int = 0
-    summaries: int = 0
+    gathered: int = 0
+    summed: int = 0
     client: float = 0.0
 
 
@@ -100,7 +106,7 @@ class Run:
 
 
 class CountingBlocks(Blocks):
-    """Blocks that count the bytes of arguments and summaries, and their CPU seconds.
+    """Blocks that count the bytes of arguments and of summaries, as `Workload` does, and their CPU seconds.
 
     Parameters
     ----------
@@ -111,7 +117,7 @@ class CountingBlocks(Blocks):
         super().__init__(blocks.infos)
         self._blocks = blocks
         self._ranges = blocks.ranges  # found once for a data set, so it is no part of a fit's work
-        self.reductions = self.arguments = self.summaries = 0
+        self.reductions = self.arguments = self.gathered = self.summed = 0
         self.seconds = 0.0
 
     def without_memory(self) -> "CountingBlocks":
@@ -126,8 +132,9 @@ class CountingBlocks(Blocks):
         self.seconds += time.process_time() - start
         self.reductions += 1
         self.arguments += byte_count(args)
-        # Lists are concatenated; other values have the size of one block's summary.
-        self.summaries += sum(byte_count(v) * (1 if isinstance(v, list) else self.n_blocks) for v in summary.values())
+        lists = [value for value in summary.values() if isinstance(value, list)]
+        self.gathered += byte_count(lists)
+        self.summed += byte_count(list(summary.values())) - byte_count(lists)
         return summary
 
 
@@ -148,7 +155,8 @@ def count_work(blocks: Blocks, fit: Callable[[Blocks], int]) -> Workload:
     passes = fit(counts)
     own = time.process_time() - start - counts.seconds
     return Workload(
-        blocks.n_samples, blocks.n_features, blocks.n_blocks, passes, counts.reductions, counts.arguments, counts.summaries, own,
+        blocks.n_samples, blocks.n_features, blocks.n_blocks, passes, counts.reductions, counts.arguments, counts.gathered,
+        counts.summed, own,
     )  # fmt: skip
 
 
@@ -175,22 +183,52 @@ def expected_work(rows: int, features: int, blocks: int, passes: int, anchors: i
     return Workload(
         rows, features, blocks, passes, 1 + 2 * passes + 2 * steps,
         n * (features + 2) + passes * (cut + finish) + steps * (seek + search),
-        2 * n * anchors + passes * blocks * (cut_summary + gradients) + steps * (n * anchors + blocks * n * (len(STEPS) + 1)),
+        (2 + steps) * n * anchors,
+        passes * (cut_summary + gradients) + steps * n * (len(STEPS) + 1),
     )  # fmt: skip
 
 
 # ---- the model --------------------------------------------------------------------------------------------------------
 
 
+def nodes_sent(blocks: int, workers: int) -> int:
+    """Return how many nodes of the tree over the blocks the workers send: the sums of its largest branches in their blocks."""
+    bounds = [blocks * i // workers for i in range(workers + 1)]
+    found = 0
+    for first, end in itertools.pairwise(bounds):
+        while first < end:
+            fits = 1 << ((end - first).bit_length() - 1)
+            first += min(fits, first & -first) if first else fits
+            found += 1
+    return found
+
+
+def bytes_moved(workload: Workload, cluster: ClusterSize) -> int:
+    """Return the bytes that the client sends and receives in a fit, and then each worker that calls others."""
+    size = group_size(cluster.workers)
+    groups = -(-cluster.workers // size)
+    of_workers, of_groups = (nodes_sent(workload.blocks, n) * workload.summed for n in (cluster.workers, groups))
+    at_client = groups * workload.arguments + workload.gathered + of_groups
+    at_worker = 0 if size == 1 else (size - 1) * workload.arguments + (workload.gathered + of_workers) // groups
+    return at_client + at_worker
+
+
+def calls_in_turn(workers: int) -> int:
+    """Return how many calls of a reduction are made one after the other: those of the client, and those of a worker."""
+    size = group_size(workers)
+    return -(-workers // size) + size - 1
+
+
 def terms(workload: Workload, cluster: ClusterSize) -> np.ndarray:
     """Return the factor of each of `Constants`.
 
-    On the network, one host sends the arguments to all workers, one after the other, and the scheduler receives all summaries.
+    On the network, one host sends the arguments to all workers, one after the other, and receives what they send; where
+    they are many, to some of them, which do the same with others.
     """
     values = workload.rows * workload.features * workload.passes / min(cluster.workers, cluster.cores)
-    moved = cluster.workers * workload.arguments + workload.summaries
+    moved = bytes_moved(workload, cluster)
     return np.array(
-        [values, workload.reductions, workload.reductions * cluster.workers, moved, moved / cluster.bandwidth,
+        [values, workload.reductions, workload.reductions * calls_in_turn(cluster.workers), moved, moved / cluster.bandwidth,
          workload.reductions * cluster.delay]
     )  # fmt: skip
 

@@ -15,6 +15,7 @@ import aucdist.engine.dask
 from aucdist.data.shards.simulate import Simulation
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import local_client
+from aucdist.engine.merge import MergeTree
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import all_pairs
 from flows.bench import scale as suite
@@ -29,13 +30,14 @@ from flows.bench.scale_model import (
     count_work,
     expected_work,
     fit_constants,
+    nodes_sent,
     predict,
     terms,
     total,
 )
 
 KNOWN = Constants(value=5e-9, reduction=8e-3, worker=2e-3, byte=4e-9, wire=1.05, trips=4.0)
-WORKLOAD = Workload(10**6, 20, 16, 6, reductions=23, arguments=3 * 10**7, summaries=9 * 10**7, client=0.1)
+WORKLOAD = Workload(10**6, 20, 16, 6, reductions=23, arguments=3 * 10**7, gathered=10**7, summed=5 * 10**6, client=0.1)
 
 
 @pytest.mark.parametrize(
@@ -83,8 +85,8 @@ def clusters() -> list[ClusterSize]:
 def workloads() -> list[Workload]:
     return [
         WORKLOAD,
-        replace(WORKLOAD, rows=10**4, arguments=10**6, summaries=10**6),
-        replace(WORKLOAD, summaries=10**6),
+        replace(WORKLOAD, rows=10**4, arguments=10**6, summed=10**5),
+        replace(WORKLOAD, gathered=10**6, summed=10**4),
     ]
 
 
@@ -115,7 +117,7 @@ def test_the_parts_are_the_terms(workers, cores, bandwidth, delay):
 
 def test_a_single_machine_has_no_network():
     assert terms(WORKLOAD, ClusterSize(4, 2)).tolist() == [
-        10**6 * 20 * 6 / 2, 23, 92, 4 * 3 * 10**7 + 9 * 10**7, 0.0, 0.0,
+        10**6 * 20 * 6 / 2, 23, 92, 4 * 3 * 10**7 + 10**7 + 4 * 5 * 10**6, 0.0, 0.0,
     ]  # fmt: skip
     assert math.isfinite(total(KNOWN, WORKLOAD, ClusterSize(1, 1)))
 
@@ -148,8 +150,9 @@ def test_the_suite_from_end_to_end(monkeypatch, here):
     monkeypatch.setattr(suite, "SIZES", (4000,))
     monkeypatch.setattr(suite, "ON_WORKERS", (4000,))
     monkeypatch.setattr(suite, "local_clusters", lambda: [ClusterSize(2, 2)])
-    monkeypatch.setattr(suite, "FEW_PARTS", 10)
+    monkeypatch.setattr(suite, "WORKERS", (1, 2))
     monkeypatch.setattr(suite, "HALVES", 4000)
+    monkeypatch.setattr(suite, "MANY", 40_000)
     few = {name: (Simulation(2000 * (k + 1), 4, 0.1, rows_per_shard=1000), k != 1) for k, name in enumerate("ab")}
     monkeypatch.setattr(suite, "CASES", few)
     table = suites.bench("scale", slow_peers=False, log=lambda line: None)
@@ -159,20 +162,35 @@ def test_the_suite_from_end_to_end(monkeypatch, here):
     assert grown["bytes for a row"].to_numpy() * 4000 == pytest.approx(grown["more MiB"].to_numpy(float) * 2**20)
     assert set(table["fit"].dropna()) == set("ab")
     assert table.set_index("fit").loc["b", "held out"]
-    assert len(table[table["design"].notna()]) == 9
+    assert len(table[table["design"].notna()]) == 6
 
 
-def test_a_prediction_is_the_sum_of_its_parts():
+def test_a_prediction_is_the_sum_of_its_parts(monkeypatch):
+    monkeypatch.setattr(suite, "MANY", 40_000)
     table = pd.DataFrame(suite.predict_large_fit(KNOWN, 10.0, 1e-7))
     assert set(table["workers"]) == {10, 100, 1000}
     parts = table[["compute s", "latency s", "bytes s", "client s"]].sum(axis=1)
     assert parts.to_numpy() == pytest.approx(table["s a pass"].to_numpy())
-    as_built = table[table["design"] == "as built"].set_index("workers")
-    # 1e7 anchors, one histogram of them for each of 29803 blocks.
-    assert as_built.loc[10, "GB at the client"] == pytest.approx(29_803 * 8e7 / 1e9, rel=0.01)
+    scores = table[table["design"] == "each anchor's score"].set_index("workers")
+    cells = table[table["design"] == "as built: cells"].set_index("workers")
+    # The scores of 1e7 anchors, and of each node that is sent a sum for each of them.
+    assert scores.loc[10, "GB to the client"] == pytest.approx(nodes_sent(29_803, 10) * 8e7 / 1e9, rel=0.1)
+    assert cells["GB to the client"].max() < 10 * scores["GB to the client"].min()
     # Read anew where a worker has more than it keeps, else from memory.
-    assert as_built.loc[1000, "compute s"] == pytest.approx(10**7 * 50 * KNOWN.value)
-    assert as_built.loc[10, "compute s"] == pytest.approx(10**9 * 50 * 1e-8)
+    assert scores.loc[1000, "compute s"] == pytest.approx(10**7 * 50 * KNOWN.value)
+    assert scores.loc[10, "compute s"] == pytest.approx(10**9 * 50 * 1e-8)
+    assert cells["compute s"].to_list() == scores["compute s"].to_list()
+
+
+@given(st.integers(1, 300), st.integers(1, 40))
+def test_nodes_sent_are_those_of_the_tree(blocks, workers):
+    expected = 0
+    for i in range(workers):
+        tree = MergeTree()
+        for number in range(blocks * i // workers, blocks * (i + 1) // workers):
+            tree.add(0, number, {})
+        expected += len(tree.nodes())
+    assert nodes_sent(blocks, workers) == expected
 
 
 def test_growth_in_one_process(monkeypatch):
