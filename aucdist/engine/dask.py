@@ -3,6 +3,7 @@
 import copy
 import itertools
 import ssl
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +23,9 @@ from aucdist.engine.calls import Call, Held, Parts, died_again
 from aucdist.engine.parts import Part
 from aucdist.engine.steps import in_threads, run_step
 from aucdist.errors import ClusterLost, InputError
+
+RESTART_SECONDS = 10.0
+"""How long a local cluster that is to be closed waits for a worker process that died and is started again."""
 
 
 class DaskBlocks(Blocks):
@@ -232,7 +236,17 @@ def local_cluster(workers: int = 2, threads: int = 1, memory_limit: str = "auto"
         )  # fmt: skip
     with cluster:
         cluster.wait_for_workers(workers)
-        yield cluster
+        try:
+            yield cluster
+        finally:
+            _await_restarts(cluster)
+
+
+def _await_restarts(cluster: LocalCluster) -> None:
+    """Wait until a worker process that died is there again: closing a nanny that starts one raises, and hides the run's error."""
+    ends = time.monotonic() + RESTART_SECONDS
+    while len(cluster.scheduler.workers) < len(cluster.worker_spec) and time.monotonic() < ends:
+        time.sleep(0.02)
 
 
 @contextmanager

@@ -2,13 +2,16 @@
 
 import os
 import signal
+import time
 from functools import partial
+from multiprocessing.context import ForkServerProcess
 
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from distributed.nanny import WorkerProcess
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.data.block import Block, partition
@@ -143,11 +146,18 @@ def test_a_step_that_fails_leaves_the_memory_as_it_was(client, local):
         assert blocks.reduce(count_up, False)["n"] == 2 * 3
 
 
-def test_a_step_that_kills_every_worker_is_a_run_error():
-    with local_client(1, memory_limit="1GiB") as client:
-        blocks = DaskBlocks.load(client, load, 1)
-        with pytest.raises(RunError, match="step 'die'"):
-            blocks.reduce(die)
+def test_a_step_that_kills_every_worker_is_a_run_error(monkeypatch):
+    start = ForkServerProcess.start
+
+    def start_slowly(process):
+        time.sleep(0.8)
+        start(process)
+
+    # As on a busy machine: workers die before their nanny has heard that they run, and it is closed while it starts one again.
+    monkeypatch.setattr(WorkerProcess, "_init_msg_interval", 0.5)
+    monkeypatch.setattr(ForkServerProcess, "start", start_slowly)
+    with pytest.raises(RunError, match="step 'die'"), local_client(1, memory_limit="1GiB") as client:
+        DaskBlocks.load(client, load, 1).reduce(die)
 
 
 def test_dask_is_told_the_true_size(client):
