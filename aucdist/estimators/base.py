@@ -105,7 +105,13 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
         return self
 
     def fit_blocks(self, blocks: Blocks, callback: Callback | None = None) -> ScoreCounts | None:
-        """Fit the model to blocks of rows; parameters, errors and warnings are those of `fit`.
+        """Fit the model to blocks of rows; errors and warnings are those of `fit`.
+
+        Parameters
+        ----------
+        blocks : Blocks
+        callback : callable, optional
+            See `fit`.
 
         Returns
         -------
