@@ -22,6 +22,8 @@ KERNEL_SCALE = 3.0
 """Of the kernel's columns: a row's kernel part has about this length."""
 LEAST_SHARE = 1e-5
 """Directions of the landmarks' kernel matrix whose eigenvalue is below this share of the largest are left out."""
+WIDTHS = {"median": np.sqrt(2.0), "half-median": 0.5}
+"""Widths of the kernel that have a name, over the median distance of landmarks."""
 FEW = 2000
 """The median distance is estimated from so many landmarks."""
 CHUNK = 2**22
@@ -120,9 +122,9 @@ class NystroemMap(Expander):
     ----------
     landmarks : int, default=512
         At most half of the rows.
-    sigma : float or "median", default="median"
+    sigma : float, "median" or "half-median", default="median"
         Width of the kernel ``exp(-|x - x'|^2 / sigma^2)`` of standardised features; ``"median"`` is sqrt(2) times the median
-        distance of landmarks.
+        distance of landmarks, ``"half-median"`` half of that distance: for classes that lie in small clusters.
     linear : {"keep", "drop"}, default="keep"
         Whether the standardised features are columns too, at a tenth of their size.
 
@@ -158,8 +160,11 @@ class NystroemMap(Expander):
         check_integer("landmarks", self.landmarks, 2, 20_000)
         if self.linear not in LINEAR:
             raise unknown("linear", self.linear, LINEAR)
-        if self.sigma != "median":
-            check_positive("sigma (a number, or 'median')", self.sigma)
+        if isinstance(self.sigma, str):
+            if self.sigma not in WIDTHS:
+                raise unknown("sigma", self.sigma, WIDTHS)
+        else:
+            check_positive("sigma", self.sigma)
 
     def fit_blocks(self, blocks: Blocks) -> NystroemFeatures:
         """Return the map fitted to blocks of rows; two reductions."""
@@ -175,7 +180,7 @@ class NystroemMap(Expander):
         rows = landmark_rows(blocks, int(self.landmarks))
         scaled = (dense(rows) - found.mean) * factor
         if isinstance(self.sigma, str):
-            sigma = np.sqrt(2.0) * median_distance(scaled[:FEW])
+            sigma = WIDTHS[self.sigma] * median_distance(scaled[:FEW])
             if not sigma > 0:
                 raise InputError("all landmarks are equal: there is no median distance to take as sigma")
         else:

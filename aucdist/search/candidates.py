@@ -20,7 +20,7 @@ ORDER = ("bins", "nystroem", "leaves")
 def candidates(
     estimator: BlockClassifier, *, n_pos: int, n_neg: int, n_features: int, missing: bool = False
 ) -> list[dict[str, Any] | None]:
-    """Return the feature maps to try, the simplest first: None, which is none, bins, landmarks, and bins with pairs.
+    """Return the feature maps to try, the simplest first: None, which is none, bins, landmarks of two widths, bins with pairs.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def candidates(
     if binned:
         found.append({"map": "bins"})
     if not missing and n_features <= MOST_KERNEL_COLUMNS and n_pos + n_neg <= MOST_KERNEL_ROWS:
-        found.append({"map": "nystroem", "landmarks": LANDMARKS})
+        found += [{"map": "nystroem", "landmarks": LANDMARKS, "sigma": sigma} for sigma in ("median", "half-median")]
     if binned and min(n_pos, n_neg) >= ENOUGH:
         most = n_features * (n_features - 1) // 2
         found += [{"map": "bins", "pairs": k} for k in sorted({min(k, most) for k in PAIRS}) if k > 0]
@@ -54,19 +54,19 @@ def candidates(
     return found
 
 
-def complexity(features: Any) -> tuple[int, int, int]:
+def complexity(features: Any) -> tuple[int, int, int, int]:
     """Return a key that orders feature maps, as a configuration names them, from the simplest on.
 
-    None comes first, then bins, landmarks, leaves, and bins with pairs, by the number of pairs.
+    None comes first, then bins, landmarks, landmarks of half the width, leaves, and bins with pairs, by the number of pairs.
     """
     if features is None:
-        return (0, 0, 0)
+        return (0, 0, 0, 0)
     given = {"map": features} if isinstance(features, str) else features
     if not isinstance(given, dict):
         given = {"map": type(features).__name__, **features.get_params()}
     pairs = int(given.get("pairs", 0))
     place = ORDER.index(given["map"]) if given["map"] in ORDER else len(ORDER)
-    return (1 if pairs == 0 else 2, pairs, place)
+    return (1 if pairs == 0 else 2, pairs, place, int(given.get("sigma") == "half-median"))
 
 
 def auto_grid(maps: Sequence[dict[str, Any] | None], lams: Sequence[float] | None) -> dict[str, list[Any]]:

@@ -2,6 +2,7 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import pdist
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -49,6 +50,16 @@ def test_with_all_rows_as_landmarks_the_products_are_the_kernel():
     Z = expander.transform(landmarks)
     squares = ((fitted.landmarks[:, None] - fitted.landmarks[None]) ** 2).sum(axis=2)
     np.testing.assert_allclose(Z @ Z.T / 9.0, np.exp(-squares / 1.3**2), atol=2e-3)
+
+
+def test_named_widths_are_those_of_the_median_distance():
+    X, y = ring()
+    fitted = {width: NystroemMap(sigma=width).fit(X, y).map_ for width in ("median", "half-median")}
+    landmarks = fitted["median"].landmarks
+    np.testing.assert_array_equal(landmarks, fitted["half-median"].landmarks)
+    median = np.median(pdist(landmarks))
+    assert fitted["median"].sigma == pytest.approx(np.sqrt(2) * median, rel=0.02)
+    assert fitted["half-median"].sigma == pytest.approx(median / 2, rel=0.02)
 
 
 def test_landmarks_are_of_both_classes_and_do_not_depend_on_the_blocks():
@@ -108,7 +119,8 @@ def test_trees_that_never_split_have_no_code():
     ("expander", "message"),
     [
         (NystroemMap(landmarks=1), "landmarks is 1"),
-        (NystroemMap(sigma=0), "sigma .* is 0"),
+        (NystroemMap(sigma=0), "sigma is 0"),
+        (NystroemMap(sigma="mean"), "unknown sigma 'mean'.*Allowed: median, half-median"),
         (NystroemMap(linear="yes"), "unknown linear 'yes'"),
         (LeafExpander(leaves=256), "leaves is 256; an integer from 2 to 255"),
         (LeafExpander(learning_rate=2.0), "learning_rate is 2.0"),

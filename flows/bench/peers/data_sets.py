@@ -1,7 +1,9 @@
-"""The data sets of the suite `peers`: for each one a function that returns its training and test rows."""
+"""The data sets of the suites `peers` and `top`: for each one a function that returns its training and test rows."""
 
 from collections.abc import Callable
 from functools import partial
+
+from scipy.sparse import issparse
 
 from aucdist.data.block import Block
 from aucdist.data.formats.readers import read
@@ -17,6 +19,13 @@ TrainAndTest = tuple[Block, Block]
 TEST_SHARE, SEED = 0.3, 0
 MIN_IMBALANCE = 9.0
 N_KEEL = 20
+TOP = (
+    "page-blocks0", "yeast1", "dna.scale", "koil-poker", "koil-satimage_sub", "koil-svmguide1_sub", "koil-svmguide3",
+    "pendigits", "rcv1-ccat-vw1000", "splice.all", "usps-esl.all",
+)  # fmt: skip
+"""Further sets of the catalog with 100 positive rows in the three tenths that are test rows, none of them the rows of another."""
+MOST_DENSE = 1000
+"""Rows of svmlight files with at most so many features become dense, and are standardised; others have unit length."""
 
 
 def data_sets(slow_peers: bool) -> dict[str, Callable[[], TrainAndTest]]:
@@ -33,6 +42,11 @@ def data_sets(slow_peers: bool) -> dict[str, Callable[[], TrainAndTest]]:
     return found
 
 
+def top_data_sets(slow_peers: bool) -> dict[str, Callable[[], TrainAndTest]]:
+    """Return the data sets of the suite `top`: those of `peers`, and those of `TOP`."""
+    return data_sets(slow_peers) | {name: partial(_split_and_scale, name) for name in TOP}
+
+
 def imbalanced_keel_sets() -> list[str]:
     """Return the twenty KEEL sets with the most positives among those with at least nine negatives for each positive."""
     counts = {name: _class_counts(source) for name, source in catalog().items() if source.format == "keel"}
@@ -47,9 +61,15 @@ def _class_counts(source: Source) -> tuple[int, int]:
 
 def _split_and_scale(name: str) -> TrainAndTest:
     data = read(find(name))
-    train, test = (data.block.take(which) for which in split(data.block, TEST_SHARE, SEED))
+    block, scale = data.block, "standard"
+    if issparse(block.X):
+        if block.n_features <= MOST_DENSE:
+            block = Block.of(block.X.toarray(), block.y)
+        else:
+            scale = "unit-row"
+    train, test = (block.take(which) for which in split(block, TEST_SHARE, SEED))
     scaling = fit_preprocessor(
-        [train], data.schema.feature_names, log1p=None, scale="standard", categories=data.schema.categories
+        [train], data.schema.feature_names, log1p=None, scale=scale, categories=data.schema.categories
     )
     return scaling.transform(train), scaling.transform(test)
 

@@ -24,7 +24,7 @@ from aucdist.metrics.partial import partial_auc, partial_delong_test
 from aucdist.metrics.top import recall_at_fpr
 from flows.bench.common import Row
 from flows.bench.peers.contestant import middle_out, stratified_subset
-from flows.bench.peers.data_sets import TrainAndTest, data_sets
+from flows.bench.peers.data_sets import TrainAndTest, top_data_sets
 from flows.bench.peers.passes import PASSES_DATA, chosen_sets, passes_to_gap
 from flows.bench.peers.system import LINEAR, OURS, System
 from flows.bench.peers.top_systems import SYSTEMS, TOP
@@ -87,7 +87,7 @@ def top(slow_peers: bool, *, only: str | None = None, limit: float = LIMIT) -> I
     """
     if limit < 1:
         raise InputError(f"--limit is {limit}; at least 1 is needed")
-    known = data_sets(slow_peers)
+    known = top_data_sets(slow_peers)
     chosen = chosen_sets(only, known)
     outcomes: dict[str, dict[str, str]] = {}
     for name in chosen:

@@ -5,6 +5,7 @@ import pytest
 from support.contestants import broken, means
 
 from aucdist.data.shards.simulate import simulate
+from aucdist.data.sources.catalog import catalog
 from aucdist.errors import InputError
 from aucdist.metrics.compare import holm
 from aucdist.metrics.counts import ScoreCounts
@@ -12,6 +13,7 @@ from aucdist.metrics.partial import partial_auc, partial_delong_test
 from flows.bench.peers import passes as passes_suite
 from flows.bench.peers import top as suite
 from flows.bench.peers import top_systems
+from flows.bench.peers.data_sets import TEST_SHARE, TOP, data_sets, top_data_sets
 from flows.bench.peers.system import LINEAR, OTHER, OURS, FittedModel, System
 
 ROWS = tuple(simulate(n, 3, 0.3, seed=0, index=i) for i, n in enumerate((500, 600)))
@@ -35,7 +37,7 @@ def few_systems(monkeypatch):
     monkeypatch.setattr(suite, "SYSTEMS", (GOOD, POOR, FAILS, GONE, DENSE))
     few = simulate(300, 3, 0.1, seed=1, index=0)
     monkeypatch.setattr(
-        suite, "data_sets", lambda slow: {"a9a": lambda: ROWS, "other": lambda: ROWS, "few": lambda: (few, few)}
+        suite, "top_data_sets", lambda slow: {"a9a": lambda: ROWS, "other": lambda: ROWS, "few": lambda: (few, few)}
     )
 
 
@@ -107,3 +109,11 @@ def test_systems_score_the_rows(system):
 def test_every_system_is_named_once():
     names = [system.name for system in top_systems.SYSTEMS]
     assert len(set(names)) == len(names)
+
+
+def test_further_sets_have_enough_positive_rows():
+    for name in TOP:
+        source = catalog()[name]
+        positive = "positive" if source.format == "keel" else str(source.positive or 1)
+        assert round(TEST_SHARE * source.classes[positive]) >= suite.LEAST_POSITIVES, name
+    assert set(top_data_sets(False)) == set(data_sets(False)) | set(TOP)
