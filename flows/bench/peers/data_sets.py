@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from functools import partial
 
-from scipy.sparse import issparse
-
 from aucdist.data.block import Block
 from aucdist.data.formats.readers import read
 from aucdist.data.preprocess import fit_preprocessor
@@ -62,7 +60,7 @@ def _class_counts(source: Source) -> tuple[int, int]:
 def _split_and_scale(name: str) -> TrainAndTest:
     data = read(find(name))
     block, scale = data.block, "standard"
-    if issparse(block.X):
+    if hasattr(block.X, "toarray"):
         if block.n_features <= MOST_DENSE:
             block = Block.of(block.X.toarray(), block.y)
         else:
