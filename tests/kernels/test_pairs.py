@@ -6,7 +6,7 @@ from hypothesis.extra import numpy as hnp
 from support.oracle import active_coefficients, pairwise_hinge
 
 from aucdist.kernels.pairs import cut, guide, hinge_sum, n_active, slopes_along
-from aucdist.solvers.pairs.anchors import running_sums, sorted_anchors
+from aucdist.solvers.pairs.anchors import anchors_along, running_sums, sorted_anchors
 
 pytestmark = pytest.mark.nojit
 
@@ -73,15 +73,30 @@ def test_cut_with_weights(scores):
     np.testing.assert_allclose(total / mass, pairwise_hinge(scores, y, weight), rtol=1e-12, atol=1e-14)
 
 
+@settings(max_examples=100, deadline=None)
+@given(
+    hnp.arrays(np.float64, st.tuples(st.integers(1, 4), st.integers(1, 9)), elements=st.floats(-1e100, 1e100)),
+    st.integers(0, 9),
+)
+def test_anchors_of_many_points_are_those_of_each(points, seed):
+    r = np.random.default_rng(seed)
+    weights, change = r.random(points.shape), r.normal(size=points.shape[1])
+    found = anchors_along(points, weights, change)
+    for k, (scores, weight) in enumerate(zip(points, weights, strict=True)):
+        anchors, order = sorted_anchors(scores, weight)
+        for one, all_points in zip((*anchors.search(), anchors.below[0]), found[:5], strict=True):
+            np.testing.assert_array_equal(all_points[k], one)
+        np.testing.assert_array_equal(found[5][k], running_sums((weight * change)[order]))
+
+
 def test_slopes_are_the_derivative():
     r = np.random.default_rng(3)
     y = np.repeat([1, -1], [5, 9])
     start, end, weight = r.normal(size=14), r.normal(size=14), r.random(14)
     steps = np.array([0.1, 0.4, 1.2])
     pos, neg = y > 0, y < 0
-    points = [sorted_anchors((start + k * (end - start))[pos], weight[pos]) for k in steps]
-    parts = [(*p.search(), p.below[0], running_sums((weight * (end - start))[pos][order])) for p, order in points]
-    along = [np.stack(part) for part in zip(*parts, strict=True)]
+    points = (start + steps[:, np.newaxis] * (end - start))[:, pos]
+    along = anchors_along(points, np.tile(weight[pos], (3, 1)), (end - start)[pos])
     slopes = np.zeros(3)
     slopes_along(start[neg], end[neg], weight[neg], steps, 1, *along, slopes)
 

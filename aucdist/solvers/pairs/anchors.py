@@ -69,7 +69,7 @@ def sorted_anchors(
     centre = ascending[len(ascending) // 2] if centred else 0.0
     if centred:
         ascending = ascending - centre
-    table = np.empty(min(2 * len(scores), MAX_CELLS) + 1, dtype=np.int32)
+    table = np.empty(_table_size(len(scores)), dtype=np.int32)
     low, scale = guide(ascending, table)
     term, below = weights[order], []
     for _ in range(n_sums):
@@ -78,8 +78,38 @@ def sorted_anchors(
     return Anchors(ascending, table, np.asarray(low), np.asarray(scale), tuple(below), np.asarray(centre)), order
 
 
+def anchors_along(points: np.ndarray, weights: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return the anchors at several points of a line, as `aucdist.kernels.pairs.slopes_along` takes them.
+
+    Parameters
+    ----------
+    points, weights : ndarray of shape (n_points, n_anchors), float64
+        Scores and weights at each point.
+    change : ndarray of shape (n_anchors,), float64
+        The derivative of the scores.
+
+    Returns
+    -------
+    anchors, table, low, scale, weight_below, change_below : ndarray
+        In one array for all points: with many points and few anchors, calls of NumPy would be most of the time.
+    """
+    order = np.argsort(points, axis=1)
+    ascending = np.take_along_axis(points, order, axis=1)
+    n_points, n_anchors = points.shape
+    table = np.empty((n_points, _table_size(n_anchors)), dtype=np.int32)
+    low, scale = map(np.array, zip(*map(guide, ascending, table), strict=True))
+    weight_below, change_below = (
+        running_sums(np.take_along_axis(terms, order, axis=1)) for terms in (weights, weights * change)
+    )
+    return ascending, table, low, scale, weight_below, change_below
+
+
+def _table_size(n_anchors: int) -> int:
+    return min(2 * n_anchors, MAX_CELLS) + 1
+
+
 def running_sums(values: np.ndarray) -> np.ndarray:
-    """Return the running sums, which start with 0: one more than there are values."""
-    out = np.zeros(len(values) + 1)
-    np.cumsum(values, out=out[1:])
+    """Return the running sums along the last axis, which start with 0: one more than there are values."""
+    out = np.zeros((*values.shape[:-1], values.shape[-1] + 1))
+    np.cumsum(values, axis=-1, out=out[..., 1:])
     return out

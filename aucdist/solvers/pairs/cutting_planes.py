@@ -20,7 +20,7 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary, without_rows
 from aucdist.kernels.rows import accumulate, accumulate_each
 from aucdist.solvers.base import Round
-from aucdist.solvers.pairs.anchors import Anchors, running_sums, sorted_anchors
+from aucdist.solvers.pairs.anchors import Anchors, anchors_along, sorted_anchors
 from aucdist.solvers.pairs.bundle import Bundle
 from aucdist.solvers.pairs.hinge import HINGE
 from aucdist.solvers.pairs.loss import CutPairLoss
@@ -245,12 +245,9 @@ class AllPairs(PairProblem):
         some = max(1, int(len(self.weights) // max(FEW_ROWS, wanted / 5)))
         start = self.best_scores[::some]
         change = at_target[::some] - start
-        weights = [self.counting_weights(start + step * change, self.weights[::some]) for step in STEPS]
-        points = [sorted_anchors(start + step * change, w) for step, w in zip(STEPS, weights, strict=True)]
-        sums = [running_sums((w * change)[order]) for w, (_, order) in zip(weights, points, strict=True)]
-        parts = [(*p.search(), p.below[0], of_change) for (p, _), of_change in zip(points, sums, strict=True)]
-        along = tuple(np.stack(part) for part in zip(*parts, strict=True))
-        slopes = self.slopes_at_steps(stride, along) / np.array([w.sum() for w in weights])
+        points = start + STEPS[:, np.newaxis] * change
+        weights = np.stack([self.counting_weights(scores, self.weights[::some]) for scores in points])
+        slopes = self.slopes_at_steps(stride, anchors_along(points, weights, change)) / weights.sum(axis=1)
         slopes += self.lam * (self.w @ way + STEPS * (way @ way))
         if slopes[0] >= 0:
             return float(STEPS[0])
