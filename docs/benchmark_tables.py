@@ -47,6 +47,11 @@ def area(text: str) -> str:
     return f"{float(text):.4f}" if text else ""
 
 
+def signed(text: str) -> str:
+    """Return a difference of areas with its sign and four decimals."""
+    return f"{float(text):+.4f}" if text else ""
+
+
 @dataclass(frozen=True)
 class Table:
     """A table of the page.
@@ -106,6 +111,17 @@ def has(column: str) -> Callable[[Cells], bool]:
 DATA, SYSTEM, LAM, SECONDS = ("data", plain), ("system", plain), ("lam", short), ("seconds", short)
 TOP_SHOWN = ("aucdist top", "aucdist pairwise hinge", "LogisticRegression lbfgs", "lightgbm")
 LINKS_SHOWN = ("kddcup99", "a9a", "a9a, 80 features that leave one optimum")
+LARGE = ("letter-recognition", "magic04", "a9a")
+MAPS_SHOWN = (
+    "linear",
+    "bins + pairs",
+    "nystroem",
+    "leaves",
+    "auto",
+    "LightGBM, default",
+    "LightGBM, budget of auto",
+    "XGBoost hist",
+)
 OURS_IN_PAIRS = ("all-pairs", "LogisticRegression", "LinearSVC")
 """The systems of the suite `pairwise` that are fits; its other rows are single steps and products."""
 
@@ -215,6 +231,23 @@ TABLES = {
             "over one process": ("over one process", short), "over rows in memory": ("times rows in memory", short),
         },
         has("seconds"),
+    ),
+    "trees": Table(
+        "trees",
+        {
+            "system": SYSTEM, "sets": ("set", plain), "AUC": ("AUC", area), "PR-AUC": ("PR-AUC", area), "seconds": SECONDS,
+            "near the best peer": ("within 0.005 of the best peer", plain), "AUC of rare sets": ("AUC of rare sets", area),
+            "most below linear": ("most below linear", area),
+        },
+        lambda row: row["split"] == "all",
+    ),
+    "trees on large sets": Table(
+        "trees",
+        {
+            "data": ("set", plain), "rows": ("rows", short), "system": SYSTEM, "AUC": ("AUC", area), "PR-AUC": ("PR-AUC", area),
+            "seconds": SECONDS, "AUC over the best peer": ("AUC - best peer", signed), "p": ("p", short),
+        },
+        lambda row: row["split"] == "mean" and row["set"] in LARGE and row["system"] in MAPS_SHOWN,
     ),
     "growth": Table(
         "scale",
