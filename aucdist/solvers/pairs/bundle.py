@@ -42,8 +42,11 @@ class Bundle:
         self._group = np.zeros(0, dtype=np.int64)
         self._idle = np.zeros(0, dtype=np.int64)
 
-    def add(self, heights: np.ndarray, gradients: np.ndarray) -> None:
-        """Add one point per group.
+    def add(self, heights: np.ndarray, gradients: np.ndarray) -> np.ndarray:
+        """Add one point per group, but no second one that is zero; return the groups whose points were added.
+
+        A group none of whose pairs is active has the point zero, round after round. Equal points share the weight of one, and
+        all of them would be in each system that `maximise` solves.
 
         Parameters
         ----------
@@ -52,18 +55,23 @@ class Bundle:
         """
         first = len(self.b) == 0
         self._drop_idle()
-        old = len(self.b)
+        known = np.flatnonzero((self._heights == 0.0) & (self._gram.diagonal() == 0.0))
+        again = np.isin(np.arange(self.n_groups), self._group[known]) & zero_points(heights, gradients)
+        self._idle[known[again[self._group[known]]]] = 0
+        added = np.flatnonzero(~again)
+        gradients, old, new = gradients[added], len(self.b), len(added)
         self._gradients = np.vstack([self._gradients, gradients])
-        gram = np.empty((old + self.n_groups,) * 2)
+        gram = np.empty((old + new,) * 2)
         gram[:old, :old] = self._gram
         gram[:, old:] = self._gradients @ gradients.T
         gram[old:, :old] = gram[:old, old:].T
         self._gram = gram
-        self._heights = np.append(self._heights, heights)
-        self._group = np.append(self._group, np.arange(self.n_groups))
-        self._idle = np.append(self._idle, np.zeros(self.n_groups, dtype=np.int64))
-        unused = np.full(self.n_groups, 1.0 if first else 0.0)
+        self._heights = np.append(self._heights, heights[added])
+        self._group = np.append(self._group, added)
+        self._idle = np.append(self._idle, np.zeros(new, dtype=np.int64))
+        unused = np.full(new, 1.0 if first else 0.0)
         self.b, self._b_proximal = np.append(self.b, unused), np.append(self._b_proximal, unused)
+        return added
 
     @property
     def height(self) -> float:
@@ -181,6 +189,11 @@ class Bundle:
             self._gradients = self._gradients[active]
             self.b, self._b_proximal, self._heights = self.b[active], self._b_proximal[active], self._heights[active]
             self._group, self._idle = self._group[active], self._idle[active]
+
+
+def zero_points(heights: np.ndarray, gradients: np.ndarray) -> np.ndarray:
+    """Return which points, one per group, are zero: bool of shape (n_groups,)."""
+    return (heights == 0.0) & ~gradients.any(axis=1)
 
 
 def maximise(H: np.ndarray, a: np.ndarray, group: np.ndarray, b: np.ndarray) -> np.ndarray:

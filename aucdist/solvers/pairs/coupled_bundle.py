@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from aucdist.solvers.pairs.bundle import Bundle, maximise
+from aucdist.solvers.pairs.bundle import Bundle, maximise, zero_points
 
 MOST_PRICES = 30
 """The most prices that are tried for a combination."""
@@ -52,9 +52,13 @@ class CoupledBundle(Bundle):
         self._prices = {"best": 0.0, "proximal": 0.0}
 
     def add_with_shares(self, heights: np.ndarray, gradients: np.ndarray, shares: np.ndarray) -> None:
-        """Add one point per group, all three of shape (n_groups, ...); the shares add up to 1."""
-        self.add(heights, gradients)
-        self._shares = np.append(self._shares, shares)
+        """Add one point per group as `add` does, all three of shape (n_groups, ...); the shares add up to 1.
+
+        A point that is zero has no share: what its rows weigh is not needed for it.
+        """
+        shares = np.where(zero_points(heights, gradients), 0.0, shares)
+        added = self.add(heights, gradients)  # drops idle points first, with their shares
+        self._shares = np.append(self._shares, shares[added])
 
     def best_combination(self, lam: float) -> tuple[np.ndarray, float]:
         """Find the combination with the largest dual value; returns are those of `Bundle.best_combination`."""

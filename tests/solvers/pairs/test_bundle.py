@@ -3,6 +3,7 @@ import pytest
 from scipy.optimize import minimize
 
 from aucdist.solvers.pairs.bundle import Bundle, maximise
+from aucdist.solvers.pairs.coupled_bundle import CoupledBundle
 
 pytestmark = pytest.mark.nojit
 
@@ -72,3 +73,32 @@ def test_near_minimises_the_model_with_the_proximal_term():
 
     w = bundle.proximal_point(lam, centre, mu)
     assert all(model(w) <= model(w + 1e-3 * r.normal(size=3)) for _ in range(200))
+
+
+@pytest.mark.parametrize("coupled", [False, True])
+def test_a_zero_point_is_kept_once(coupled):
+    r = np.random.default_rng(5)
+    bundle, lam = (CoupledBundle if coupled else Bundle)(3, 6, idle_rounds=5), 0.1
+    bounds, points = [], []
+    for _ in range(20):
+        heights, gradients, shares = r.random(3), r.normal(size=(3, 6)), np.array([0.5, 0.3, 0.2])
+        heights[1:], gradients[1:] = 0.0, 0.0  # no pair of the last two groups is active
+        points.append((heights, gradients, shares))
+        added = bundle.add_with_shares(*points[-1]) if coupled else bundle.add(*points[-1][:2])
+        assert added is None or added.tolist() == ([0, 1, 2] if len(points) == 1 else [0])
+        bounds.append(bundle.best_combination(lam)[1])
+    assert bundle.n_points <= 2 + 20
+    assert sorted(set(bundle._group.tolist())) == [0, 1, 2]
+    assert (np.diff(bounds) >= -1e-10).all()
+    # The bound is that of the points of the first group alone: the others have none to offer but zero.
+    alone = Bundle(1, 6, idle_rounds=5)
+    for heights, gradients, _ in points:
+        alone.add(heights[:1], gradients[:1])
+        expected = alone.best_combination(lam)[1]
+    assert bounds[-1] == pytest.approx(expected, rel=1e-6)
+    heights, gradients, shares = np.ones(3), r.normal(size=(3, 6)), np.full(3, 1 / 3)
+    if coupled:
+        bundle.add_with_shares(heights, gradients, shares)
+        assert len(bundle._shares) == bundle.n_points
+    else:
+        assert bundle.add(heights, gradients).tolist() == [0, 1, 2]
