@@ -5,10 +5,17 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from aucdist.data.block import Block
+from aucdist.data.formats.readers import read
+from aucdist.data.preprocess import fit_preprocessor
+from aucdist.data.sources.catalog import find
+from aucdist.data.split import split
 
 Row = dict[str, Any]
 Suite = Callable[..., Iterator[Row]]
 """Takes whether to run the peers that take minutes, and options by name; yields the rows of the table."""
+TEST_SHARE, SEED = 0.3, 0
+MOST_DENSE = 1000
+"""Rows of svmlight files with at most so many features become dense, and are standardised; others have unit length."""
 
 
 def seconds_of(work: Callable[[], Any]) -> float:
@@ -22,6 +29,22 @@ def fastest(work: Callable[[], Any], times: int = 5) -> float:
     """Return the seconds of the fastest of several calls, after one warm-up call."""
     work()
     return min(seconds_of(work) for _ in range(times))
+
+
+def split_and_scale(name: str, seed: int = SEED) -> tuple[Block, Block]:
+    """Return the training and test rows of a set of the catalog: split by class, and scaled by the training rows."""
+    data = read(find(name))
+    block, scale = data.block, "standard"
+    if hasattr(block.X, "toarray"):
+        if block.n_features <= MOST_DENSE:
+            block = Block.of(block.X.toarray(), block.y)
+        else:
+            scale = "unit-row"
+    train, test = (block.take(which) for which in split(block, TEST_SHARE, seed))
+    scaling = fit_preprocessor(
+        [train], data.schema.feature_names, log1p=None, scale=scale, categories=data.schema.categories
+    )
+    return scaling.transform(train), scaling.transform(test)
 
 
 def read_train_and_test(name: str) -> tuple[Block, Block]:

@@ -16,10 +16,7 @@ from typing import Any
 import numpy as np
 
 from aucdist.data.block import Block
-from aucdist.data.formats.readers import read
-from aucdist.data.preprocess import fit_preprocessor
-from aucdist.data.sources.catalog import catalog, find
-from aucdist.data.split import split
+from aucdist.data.sources.catalog import catalog
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError, unknown
 from aucdist.estimators import LinkClassifier, PairwiseHingeClassifier
@@ -31,12 +28,13 @@ from aucdist.search.candidates import LAMS, auto_grid, candidates
 from aucdist.search.choice import Rule, choose
 from aucdist.search.grid import points_of
 from aucdist.search.splits import Folds
-from flows.bench.common import Row
+from flows.bench import common
+from flows.bench.common import TEST_SHARE, Row
 from flows.progress.console import LineObserver
 from flows.train.feature_choice import try_settings
 
 SEEDS = (9001, 9002, 9003, 9004, 9005)
-TEST_SHARE, FOLDS, AUTO_FOLDS = 0.3, 3, 5
+FOLDS, AUTO_FOLDS = 3, 5
 LARGE = ("letter-recognition", "magic04", "skin_nonskin", "covtype-ramp-test", "a9a")
 RARE = 60
 """A set of KEEL is called rare if it has so many positives at most, and nine negatives for each."""
@@ -126,12 +124,8 @@ def _names(only: str | None, slow_peers: bool) -> list[str]:
 
 def split_and_scale(name: str, seed: int) -> tuple[Block, Block]:
     """Return the training and test rows of a split, dense and standardised by the training rows; trees do not mind."""
-    data = read(find(name))
-    train, test = (_dense(data.block.take(which)) for which in split(data.block, TEST_SHARE, seed))
-    scaling = fit_preprocessor(
-        [train], data.schema.feature_names, log1p=None, scale="standard", categories=data.schema.categories
-    )
-    return scaling.transform(train), scaling.transform(test)
+    train, test = common.split_and_scale(name, seed)
+    return _dense(train), _dense(test)
 
 
 def _dense(block: Block) -> Block:

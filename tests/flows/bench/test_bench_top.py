@@ -10,10 +10,11 @@ from aucdist.errors import InputError
 from aucdist.metrics.compare import holm
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.partial import partial_auc, partial_delong_test
+from flows.bench.common import TEST_SHARE
 from flows.bench.peers import passes as passes_suite
 from flows.bench.peers import top as suite
 from flows.bench.peers import top_systems
-from flows.bench.peers.data_sets import TEST_SHARE, TOP, data_sets, top_data_sets
+from flows.bench.peers.data_sets import WITH_MANY_POSITIVES, data_sets, top_data_sets
 from flows.bench.peers.system import LINEAR, OTHER, OURS, FittedModel, System
 
 ROWS = tuple(simulate(n, 3, 0.3, seed=0, index=i) for i, n in enumerate((500, 600)))
@@ -112,8 +113,8 @@ def test_every_system_is_named_once():
 
 
 def test_further_sets_have_enough_positive_rows():
-    for name in TOP:
+    for name in WITH_MANY_POSITIVES:
         source = catalog()[name]
         positive = "positive" if source.format == "keel" else str(source.positive or 1)
         assert round(TEST_SHARE * source.classes[positive]) >= suite.LEAST_POSITIVES, name
-    assert set(top_data_sets(False)) == set(data_sets(False)) | set(TOP)
+    assert set(top_data_sets(False)) == set(data_sets(False)) | set(WITH_MANY_POSITIVES)
