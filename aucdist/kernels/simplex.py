@@ -34,16 +34,51 @@ def maximise(H, a, group, n_groups, b):
         If a system is singular.
     """
     n = len(a)
-    trace = float(np.cumsum(H.diagonal())[-1])
-    # This much is lost to rounding in H anyhow. H may be 0.
-    ridge = RIDGE * (trace if trace > 0.0 else 1.0) / n
     start, free = np.flatnonzero(b > 0.0), np.empty(n, dtype=np.int64)
     free[: len(start)] = start
-    n_equations = n + n_groups
-    if not _maximise(
-        H, a, group, n_groups, ridge, b, free, len(start), np.empty((n_equations, n_equations)), np.empty(n_equations)
-    ):
+    A, x = np.empty((n + n_groups, n + n_groups)), np.empty(n + n_groups)
+    if not _maximise(H, a, group, n_groups, _ridge(H), b, free, len(start), A, x):
         raise ZeroDivisionError("singular system")
+
+
+def slopes(H, a, group, n_groups, b):
+    """Return how the maximiser changes when `a` grows by a little of the given one and no entry becomes or leaves 0.
+
+    Parameters
+    ----------
+    H, group, n_groups
+        As for `maximise`.
+    a : ndarray of shape (n,), float64
+        The direction.
+    b : ndarray of shape (n,), float64
+        A maximiser.
+
+    Returns
+    -------
+    ndarray of shape (n,), float64
+        Zero where b is 0.
+
+    Raises
+    ------
+    ZeroDivisionError
+        If the system is singular.
+    """
+    free = np.flatnonzero(b > 0.0)
+    n_equations = len(free) + n_groups
+    A, x = np.empty((n_equations, n_equations)), np.empty(n_equations)
+    _write_system(H, a, group, n_groups, _ridge(H), free, len(free), A, x)
+    x[len(free) :] = 0.0
+    if not _solve_in_place(A, x, n_equations):
+        raise ZeroDivisionError("singular system")
+    found = np.zeros(len(b))
+    found[free] = x[: len(free)]
+    return found
+
+
+def _ridge(H):
+    trace = float(np.cumsum(H.diagonal())[-1])
+    # This much is lost to rounding in H anyhow. H may be 0.
+    return RIDGE * (trace if trace > 0.0 else 1.0) / len(H)
 
 
 @kernel(_nrt=False, error_model="numpy")

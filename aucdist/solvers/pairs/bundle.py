@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from aucdist.kernels import simplex
 from aucdist.kernels.simplex import RIDGE
-from aucdist.kernels.simplex import maximise as kernel
 
 MOST_SIGNS = 30
 """The most patterns of signs that `Bundle.sparse_proximal_point` tries; a few are usual."""
@@ -215,5 +215,5 @@ def maximise(H: np.ndarray, a: np.ndarray, group: np.ndarray, b: np.ndarray) -> 
         Feasible, and optimal to a relative 1e-10 of the value unless the rounds ran out.
     """
     b = b.copy()
-    kernel(np.ascontiguousarray(H), a, group, int(group.max()) + 1, b)
+    simplex.maximise(np.ascontiguousarray(H), a, group, int(group.max()) + 1, b)
     return b / np.bincount(group, b)[group]

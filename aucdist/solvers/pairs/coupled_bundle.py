@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from aucdist.kernels import simplex
 from aucdist.solvers.pairs.bundle import Bundle, maximise, zero_points
 
 MOST_PRICES = 30
@@ -81,10 +82,15 @@ class CoupledBundle(Bundle):
         if self.n_groups == 1:
             return maximise(H, heights, self._group, b)
 
+        H = np.ascontiguousarray(H)
+
         def at(price: float, start: np.ndarray) -> np.ndarray:
             return maximise(H, heights - price * self._shares, self._group, start)
 
-        b, self._prices[which] = find_price(at, self._shares, self._prices[which], b)
+        def slope(combination: np.ndarray) -> float:
+            return -float(simplex.slopes(H, self._shares, self._group, self.n_groups, combination) @ self._shares)
+
+        b, self._prices[which] = find_price(at, slope, self._shares, self._prices[which], b)
         return b
 
     def _drop_idle(self) -> None:
@@ -94,7 +100,11 @@ class CoupledBundle(Bundle):
 
 
 def find_price(
-    at: Callable[[float, np.ndarray], np.ndarray], shares: np.ndarray, price: float, start: np.ndarray
+    at: Callable[[float, np.ndarray], np.ndarray],
+    slope: Callable[[np.ndarray], float],
+    shares: np.ndarray,
+    price: float,
+    start: np.ndarray,
 ) -> tuple[np.ndarray, float]:
     """Return the best combination whose shares add up to at most 1, nearly, and the price that belongs to it.
 
@@ -102,6 +112,8 @@ def find_price(
     ----------
     at : callable
         ``at(price, start)`` is the best combination at a price, from a feasible start. The higher the price, the less its shares.
+    slope : callable
+        ``slope(combination)`` is by how much the sum of its shares rises with the price, as long as it has the same points.
     shares : ndarray of shape (n_points,), float64
     price : float
         Where the search begins, at least 0.
@@ -121,10 +133,15 @@ def find_price(
                 return found, price
         if high.price - low.price <= NEAR_PRICE:
             break
+        # As long as the points stay the same the shares are linear in the price. The aim is half of what may be left of them.
+        falls = -slope(found)
+        aim = price + (excess + NEAR / 2) / falls if falls > 0.0 else np.nan
         if high.price == np.inf:
-            price, step = price + step, 2.0 * step
+            step, price = 2.0 * step, aim if aim < price + step else price + step
         elif low.excess == np.inf:
-            price, step = max(0.0, price - step), 2.0 * step
+            step, price = 2.0 * step, max(0.0, aim if aim > price - step else price - step)
+        elif low.price < aim < high.price:
+            price = aim
         else:
             # The zero of the chord, but not too close to an end, since the shares fall in steps.
             part = min(max(low.excess / (low.excess - high.excess), 0.1), 0.9)

@@ -2,16 +2,19 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from aucdist.kernels import simplex
 from aucdist.solvers.pairs.bundle import Bundle, maximise
-from aucdist.solvers.pairs.coupled_bundle import CoupledBundle
+from aucdist.solvers.pairs.coupled_bundle import NEAR, ROUNDED, CoupledBundle, find_price
 
 pytestmark = pytest.mark.nojit
 
 
-def reference(H, a, group, b0):
-    """Return the best value that scipy's SLSQP finds."""
+def reference(H, a, group, b0, shares=None):
+    """Return the best value that scipy's SLSQP finds, within the budget if there are shares."""
     sums = [{"type": "eq", "fun": lambda b, g=g: b[group == g].sum() - 1, "jac": lambda b, g=g: (group == g) * 1.0}
             for g in range(group.max() + 1)]  # fmt: skip
+    if shares is not None:
+        sums.append({"type": "ineq", "fun": lambda b: 1 - b @ shares, "jac": lambda b: -shares})
     found = minimize(
         lambda b: 0.5 * b @ H @ b - a @ b, b0, jac=lambda b: H @ b - a, bounds=[(0, None)] * len(a), constraints=sums,
         method="SLSQP", options={"maxiter": 1000, "ftol": 1e-14},
@@ -102,3 +105,65 @@ def test_a_zero_point_is_kept_once(coupled):
         assert len(bundle._shares) == bundle.n_points
     else:
         assert bundle.add(heights, gradients).tolist() == [0, 1, 2]
+
+
+def problem_with_shares(seed, n_groups=3, n_rounds=8):
+    r = np.random.default_rng(seed)
+    group = np.tile(np.arange(n_groups), n_rounds)
+    F = r.normal(size=(len(group), 12))
+    shares = r.random((n_rounds, n_groups))
+    return F @ F.T, r.normal(size=len(group)), group, (shares / shares.sum(axis=1, keepdims=True)).ravel()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_combination_within_the_budget_agrees_with_a_generic_solver(seed):
+    H, a, group, shares = problem_with_shares(seed)
+    bundle = CoupledBundle(3, 1)
+    bundle._shares, bundle._group = shares, group
+    start = (np.arange(len(group)) < 3) * 1.0
+    b = bundle._within_budget("best", H, a, start)
+    assert b @ shares <= 1.0 + ROUNDED
+    np.testing.assert_allclose(np.bincount(group, b), 1.0, rtol=1e-12)
+    expected = reference(H, a, group, start, shares)
+    assert expected - 1e-5 <= a @ b - 0.5 * b @ H @ b <= expected + 1e-7
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_slopes_are_those_of_the_combination(seed):
+    H, a, group, shares = problem_with_shares(seed)
+    start = (np.arange(len(group)) < 3) * 1.0
+    b = maximise(H, a, group, start)
+    moved = maximise(H, a + 1e-6 * shares, group, b)
+    assert ((moved > 0) == (b > 0)).all()  # else this test would ask too much
+    np.testing.assert_allclose((moved - b) / 1e-6, simplex.slopes(H, shares, group, 3, b), atol=1e-6)
+
+
+def counted_search(H, a, group, shares, price, b):
+    """Return what `find_price` returns, and how many prices it tried."""
+    tried = []
+
+    def at(price, start):
+        tried.append(price)
+        return maximise(H, a - price * shares, group, start)
+
+    def slope(b):
+        return -simplex.slopes(H, shares, group, 3, b) @ shares
+
+    b, price = find_price(at, slope, shares, price, b)
+    assert 1.0 - 2 * NEAR <= b @ shares <= 1.0 + ROUNDED
+    return b, price, len(tried)
+
+
+def test_the_price_is_found_by_few_trials():
+    """Between two corners the shares are linear in the price; chords alone took 109 trials and, from near, 43."""
+    from_afar, from_near = 0, 0
+    for seed in range(8):
+        H, a, group, shares = problem_with_shares(seed, n_rounds=20)
+        # Points of large shares gain most, and prices are far below 1, as they are.
+        H, a = 0.02 * H, 0.02 * a + 0.2 * shares
+        b, price, n = counted_search(H, a, group, shares, 0.0, (np.arange(len(group)) < 3) * 1.0)
+        from_afar += n
+        a = a + 1e-3 * np.cos(np.arange(len(a)))  # as a round changes the problem
+        from_near += counted_search(H, a, group, shares, price, b)[2]
+    assert from_afar <= 75
+    assert from_near <= 28
