@@ -15,13 +15,13 @@ from aucdist.data.ranges import ColumnRanges
 from aucdist.data.storage.retries import patient
 from aucdist.engine.merge import Summary
 from aucdist.engine.scratch import Copy, scratch
-from aucdist.engine.steps import Step, in_threads, number_of_threads, run_step, without_rows
+from aucdist.engine.steps import Step, in_threads, number_of_threads, reads_rows_itself, run_step, without_rows
 from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows
 
 __all__ = [
     "BlockInfo", "Blocks", "Loader", "LocalBlocks", "Step", "StoredBlock", "Summary", "block_seed", "info_of", "load",
-    "without_rows",
+    "reads_rows_itself", "without_rows",
 ]  # fmt: skip
 
 Loader = Callable[[int], Block]

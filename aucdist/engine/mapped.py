@@ -8,7 +8,8 @@ from typing import Any, Self
 
 from aucdist.data.block import Block
 from aucdist.data.ranges import ColumnRanges
-from aucdist.engine.blocks import BlockInfo, Blocks, Step, Summary, without_rows
+from aucdist.engine.blocks import BlockInfo, Blocks, Step, StoredBlock, Summary, reads_rows_itself
+from aucdist.engine.scratch import Copy, scratch
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,37 @@ class _Call:
 
     function: Callable[..., Any]
     args: tuple[Any, ...] = ()
+
+
+class MadeBlock:
+    """What was made of a block that is not kept in memory: copied to the local disk where there is room, else made each time.
+
+    Parameters
+    ----------
+    changes : tuple of _Call
+        Which make it of the block, one after the other.
+    made : Block
+    """
+
+    def __init__(self, changes: tuple[_Call, ...], made: Block):
+        self.changes = changes
+        self._copy: Copy | None = scratch().copy(made)
+
+    def __getstate__(self) -> tuple[_Call, ...]:
+        return self.changes
+
+    def __setstate__(self, changes: tuple[_Call, ...]) -> None:
+        self.changes, self._copy = changes, None
+
+    def block(self, source: Block | StoredBlock) -> Block:
+        """Return it, given the block that it was made of."""
+        if self._copy is not None:
+            return self._copy.block()
+        made = source if isinstance(source, Block) else source.read()
+        for change in self.changes:
+            made = change.function(made)
+        self._copy = scratch().copy(made)
+        return made
 
 
 class MappedBlocks(Blocks):
@@ -31,16 +63,26 @@ class MappedBlocks(Blocks):
         ``change(block) -> Block``, picklable and pure; it travels once, and runs again where a worker was lost.
     ranges : ColumnRanges, optional
         Of the columns of what it makes, if they are known.
+    on_disk : bool, default=False
+        Whether it is kept on the local disk and not in memory: for what is made of rows that are not in memory either, and is
+        itself made of `MappedBlocks` on disk.
     """
 
-    def __init__(self, blocks: Blocks, change: Callable[[Block], Block], ranges: ColumnRanges | None = None):
+    def __init__(
+        self,
+        blocks: Blocks,
+        change: Callable[[Block], Block],
+        ranges: ColumnRanges | None = None,
+        *,
+        on_disk: bool = False,
+    ):
         if isinstance(blocks, MappedBlocks):
             self._made: Blocks = blocks._made.fork()
-            make = _make_again
+            infos = self._made.reduce(_make_again, _Call(change))["infos"]
         else:
             self._made = blocks.without_memory()
-            make = _make
-        super().__init__(self._made.reduce(make, _Call(change))["infos"])
+            infos = self._made.reduce(_make, _Call(change), on_disk)["infos"]
+        super().__init__(infos)
         self._ranges = ranges
         self._now = self._made.fork()
 
@@ -61,20 +103,35 @@ class MappedBlocks(Blocks):
         return self._now.reduce(_on_made, _Call(step, args))
 
 
-def _make(block: Block, memory: None, change: _Call) -> tuple[tuple[Block, None], Summary]:
+Kept = tuple[Block | MadeBlock, Any]
+"""The memory of a block's steps: what was made of it, and the memory of the steps on that."""
+
+
+def _make(block: Block, memory: None, change: _Call, on_disk: bool) -> tuple[Kept, Summary]:
     made = change.function(block)
-    return (made, None), {"infos": [BlockInfo.of(made)]}
+    info = BlockInfo.of(made)
+    if on_disk:
+        return (MadeBlock((change,), made), None), {"infos": [replace(info, lasting=False)]}
+    return (made, None), {"infos": [info]}
 
 
-@without_rows
-def _make_again(block: int, memory: tuple[Block, None], change: _Call) -> tuple[tuple[Block, None], Summary]:
-    return _make(memory[0], None, change)
+@reads_rows_itself
+def _make_again(source: Block | StoredBlock, memory: Kept, change: _Call) -> tuple[Kept, Summary]:
+    before, _ = memory
+    if isinstance(before, Block):
+        return _make(before, None, change, on_disk=False)
+    made = change.function(before.block(source))
+    info = replace(BlockInfo.of(made), lasting=False)
+    return (MadeBlock((*before.changes, change), made), None), {"infos": [info]}
 
 
-@without_rows
-def _on_made(block: int, memory: tuple[Block, Any], step: _Call) -> tuple[tuple[Block, Any], Summary]:
+@reads_rows_itself
+def _on_made(source: Block | StoredBlock, memory: Kept, step: _Call) -> tuple[Kept, Summary]:
     made, kept = memory
-    kept, summary = step.function(made, kept, *step.args)
+    on: Any = source.index
+    if not getattr(step.function, "without_rows", False):
+        on = made if isinstance(made, Block) else made.block(source)
+    kept, summary = step.function(on, kept, *step.args)
     return (made, kept), summary
 
 

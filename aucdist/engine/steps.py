@@ -30,6 +30,12 @@ def without_rows(step: Step) -> Step:
     return step
 
 
+def reads_rows_itself(step: Step) -> Step:
+    """Mark a step that seldom needs the rows: it gets a stored block as it is, to read it or not, in place of its rows."""
+    step.reads_rows_itself = True  # type: ignore[attr-defined]
+    return step
+
+
 def number_of_threads(n_jobs: int | None) -> int:
     """Return how many threads `n_jobs` asks for, as scikit-learn counts: None is 1, -1 is one for each core, -2 one less.
 
@@ -89,12 +95,14 @@ def run_step(
     """
     after: list[Any] = [None] * len(blocks)
     tree = MergeTree()
-    on_memory = getattr(step, "without_rows", False)
-    with _blocks_in_turn([] if on_memory else blocks, threads) as take:
+    instead: Sequence[Any] | None = numbers if getattr(step, "without_rows", False) else None
+    if getattr(step, "reads_rows_itself", False):
+        instead = blocks
+    with _blocks_in_turn(blocks if instead is None else [], threads) as take:
 
         def work(i: int) -> None:
             # No name for the block: it has to be gone when the next one is waited for.
-            after[i], summary = step(numbers[i] if on_memory else take(i), memories[i], *args)
+            after[i], summary = step(take(i) if instead is None else instead[i], memories[i], *args)
             tree.add(0, numbers[i], summary)
 
         in_threads(work, len(blocks), threads, stop)

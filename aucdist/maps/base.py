@@ -47,6 +47,8 @@ class FittedMap(ABC):
     """
 
     n_features_in: int
+    makes_codes: ClassVar[bool] = False
+    """Whether it encodes rows as codes, which take a byte a value, and not as dense rows."""
 
     @property
     @abstractmethod
@@ -99,16 +101,31 @@ def with_weight(block: Block) -> Block:
 
 
 def encoded(blocks: Blocks, fitted: FittedMap) -> Blocks:
-    """Return the rows encoded, where they lie: kept beside rows in memory, made anew of rows that are read for each step."""
-    found = changed(blocks, Encoded(fitted))
+    """Return the rows encoded, where they lie: kept beside rows in memory.
+
+    Of rows that are read for each step codes are kept on the local disk, and dense rows are made anew: making them costs about as
+    much as reading them.
+    """
+    found = changed(blocks, Encoded(fitted), copied=fitted.makes_codes)
     found._unmapped = blocks
     return found
 
 
-def changed(blocks: Blocks, change: Callable[[Block], Block]) -> Blocks:
-    """Return what a function makes of each block: kept where the rows are in memory, also where a mask lies over them."""
+def changed(blocks: Blocks, change: Callable[[Block], Block], *, copied: bool = False) -> Blocks:
+    """Return what a function makes of each block: kept where the rows are in memory, also where a mask lies over them.
+
+    Parameters
+    ----------
+    blocks : Blocks
+    change : callable
+        ``change(block) -> Block``, as of `MappedBlocks`.
+    copied : bool, default=False
+        Whether what is made of other rows is kept on the local disk, if there is room, and not made anew for each step.
+    """
     if blocks.lasting or blocks.same_rows.lasting:  # codes of a fold are kept too: they are small
         return MappedBlocks(blocks, change)
+    if copied:
+        return MappedBlocks(blocks, change, on_disk=True)
     return PassingBlocks(blocks, change, same_columns=False)
 
 

@@ -42,6 +42,8 @@ class BinMap(FittedMap):
         Features.
     """
 
+    makes_codes = True
+
     n_features_in: int
     bins: tuple[Bins, ...]
     missing: np.ndarray

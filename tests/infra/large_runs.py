@@ -1,7 +1,9 @@
-"""Whole runs of `aucdist train` on simulated rows, on two workers that stream them: seconds of each stage, and peak memory.
+"""Whole runs of `aucdist train` on simulated rows: seconds of each stage, and peak memory.
 
-Run by hand: ``python tests/infra/large_runs.py --output docs/benchmarks/large-runs.csv``. The largest takes 9 GB of disk for its
-rows, as much for copies, and ten minutes. Memory is what no other process shares, looked at four times a second.
+Run by hand: ``python tests/infra/large_runs.py rows --output docs/benchmarks/large-runs.csv`` for many rows on two workers that
+stream them, and ``python tests/infra/large_runs.py maps --output docs/benchmarks/large-maps.csv`` for codes of bins beside the
+features as they are. The largest takes 9 GB of disk for its rows, as much for copies, and ten minutes. Memory is what no other
+process shares, looked at four times a second.
 """
 
 import argparse
@@ -12,6 +14,7 @@ import sys
 import tempfile
 import time
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +25,44 @@ import yaml
 from flows.bench.about import Measurement
 
 HERE = Path(sys.executable).parent
-FEATURES = 20
-CONDITIONS = "aucdist train, two worker processes with a thread each, rows streamed from copies, lam 1e-3, gap 1e-3"
-CASES = {"few positives": (100_000_000, 1e-3), "balanced": (20_000_000, 0.5)}
-"""Rows, and the share of the positives."""
+CONDITIONS = "aucdist train, one thread a process, lam 1e-3, gap 1e-3"
+STREAMED_BY_TWO: dict[str, Any] = {"cluster": {"kind": "local", "workers": 2}, "cache": "stream"}
+CARRIERS: dict[str, dict[str, Any]] = {
+    "one process": {"cluster": {"kind": "none", "n_jobs": 1}},
+    "one process, streamed": {"cluster": {"kind": "none", "n_jobs": 1}, "cache": "stream"},
+    "two workers": {"cluster": {"kind": "local", "workers": 2}},
+    "two workers, streamed": STREAMED_BY_TWO,
+}
+MAPS: dict[str, dict[str, Any]] = {
+    "linear": {},
+    "64 bins": {"map": "bins", "bins": 64},
+    "64 bins, 10 pairs": {"map": "bins", "bins": 64, "pairs": 10},
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A run: what the table calls it, the size of its rows, where they are, and the map of its model."""
+
+    columns: dict[str, str]
+    rows: int
+    features: int
+    share: float
+    carrier: dict[str, Any]
+    features_map: dict[str, Any] = field(default_factory=dict)
+
+
+CASES = {
+    "rows": [
+        Case({"run": "few positives"}, 100_000_000, 20, 1e-3, STREAMED_BY_TWO),
+        Case({"run": "balanced"}, 20_000_000, 20, 0.5, STREAMED_BY_TWO),
+    ],
+    "maps": [
+        Case({"features map": name, "carrier": where}, 20_000, 54, 0.18, carrier, features)
+        for name, features in MAPS.items()
+        for where, carrier in CARRIERS.items()
+    ],
+}
 
 
 def peak_memory(process: subprocess.Popen[bytes]) -> tuple[int, int]:
@@ -42,21 +79,20 @@ def peak_memory(process: subprocess.Popen[bytes]) -> tuple[int, int]:
     return own, of_children
 
 
-def measured(name: str, rows: int, share: float, folder: Path) -> dict[str, Any]:
+def measured(case: Case, folder: Path) -> dict[str, Any]:
     """Return the row of a run."""
     data, run = folder / "rows", folder / "config.yaml"
-    size = ["--rows", str(rows), "--features", str(FEATURES), "--positive-share", str(share)]
+    size = ["--rows", str(case.rows), "--features", str(case.features), "--positive-share", str(case.share)]
     subprocess.run([HERE / "aucdist", "simulate", data, *size], check=True, capture_output=True)
     config = {
         "name": "large",
         "data": {"source": {"source": str(data), "format": "shards"}, "test": {"fraction": 0.1}},
-        "model": {"solver": "all-pairs", "lam": 1e-3, "tol": 1e-3},
-        "cluster": {"kind": "local", "workers": 2},
-        "cache": "stream",
+        "model": {"solver": "all-pairs", "lam": 1e-3, "tol": 1e-3}
+        | ({"features": case.features_map} if case.features_map else {}),
         "output": str(folder / "runs"),
     }
-    run.write_text(yaml.safe_dump(config))
-    copies = str(2 * 4 * rows * FEATURES)  # of each process; the rows are half of it
+    run.write_text(yaml.safe_dump(config | case.carrier))
+    copies = str(2 * 4 * case.rows * case.features)  # of each process; the rows are half of it
     start = time.perf_counter()
     with subprocess.Popen(
         [HERE / "aucdist", "train", run, "--json"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
@@ -67,30 +103,32 @@ def measured(name: str, rows: int, share: float, folder: Path) -> dict[str, Any]
         result = json.loads(process.stdout.read().splitlines()[-1])
         whole = time.perf_counter() - start
     metrics = json.loads((Path(result["run"]) / "metrics.json").read_text())
+    memory = own + of_workers
     return {
-        "run": name, "rows": rows, "features": FEATURES, "positive share": share, "passes": result["passes"],
-        "relative gap": result["certificate"]["relative_gap"], "slack": result["certificate"]["slack"],
-        **{f"{stage} s": seconds for stage, seconds in result["seconds"].items()}, "whole run s": whole,
-        "client MiB": own / 2**20, "workers MiB": of_workers / 2**20,
-        "bytes of the workers a row": of_workers / rows, "AUC error": metrics["details"]["train"]["auc_error"],
+        **case.columns, "rows": case.rows, "features": case.features, "positive share": case.share,
+        "passes": result["passes"], "relative gap": result["certificate"]["relative_gap"],
+        "slack": result["certificate"]["slack"], **{f"{stage} s": seconds for stage, seconds in result["seconds"].items()},
+        "whole run s": whole, "client MiB": own / 2**20, "workers MiB": of_workers / 2**20,
+        "bytes of the workers a row": of_workers / case.rows, "all MiB": memory / 2**20,
+        "test AUC": metrics["metrics"]["test_auc"], "AUC error": metrics["details"]["train"]["auc_error"],
     }  # fmt: skip
 
 
 def main() -> None:
-    """Measure all cases and write the table."""
+    """Measure all cases of a set and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", nargs="*", choices=CASES, default=list(CASES))
+    parser.add_argument("cases", choices=CASES)
     parser.add_argument(
         "--output", required=True, help="write the table as CSV, and a JSON file of versions and machine"
     )
     asked = parser.parse_args()
-    about = Measurement(f"python tests/infra/large_runs.py --output {asked.output}")
+    about = Measurement(f"python tests/infra/large_runs.py {asked.cases} --output {asked.output}")
     rows = []
-    for name in asked.only:
+    for case in CASES[asked.cases]:
         with tempfile.TemporaryDirectory(prefix="aucdist-large-") as folder:
-            rows.append(measured(name, *CASES[name], Path(folder)))
+            rows.append(measured(case, Path(folder)))
         print(json.dumps(rows[-1]), flush=True)
-    pd.DataFrame(rows).to_csv(asked.output, index=False)
+    pd.DataFrame(rows).to_csv(asked.output, index=False, float_format="%.6g")
     Path(asked.output).with_suffix(".json").write_text(about.to_json(CONDITIONS), encoding="utf-8")
 
 
