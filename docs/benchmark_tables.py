@@ -267,6 +267,14 @@ TABLES = {
             "bytes a row": ("bytes of the workers a row", short), "error of the AUC": ("AUC error", short),
         },
     ),
+    "bins of many rows": Table(
+        "large-maps",
+        {
+            "features map": ("features map", plain), "where": ("carrier", plain), "passes": ("passes", short),
+            "fit, s": ("fit s", short), "whole run, s": ("whole run s", short), "memory of all processes, MiB": ("all MiB", short),
+            "test AUC": ("test AUC", area),
+        },
+    ),
     "calls": Table(
         "scale",
         {

@@ -6,7 +6,8 @@ which is as fast as rows in memory as long as the system keeps the file's pages;
 
 There is room for a copy as long as a fifth of the disk stays free. ``AUCDIST_SCRATCH_BYTES`` sets a limit for a process in place
 of that; 0 keeps no copies. What has no copy is read from where it is stored. Copies that were not used for a while do not make
-room for others: a fit reads its blocks in turn, so each would go just before it is used again. A copy goes with its block.
+room for others: a fit reads its blocks in turn, so each would go just before it is used again. A copy goes with its block, and
+the next ones take its room: the folds of a search leave many, one after the other.
 """
 
 import mmap
@@ -16,6 +17,7 @@ import shutil
 import tempfile
 import threading
 import weakref
+from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,7 +28,7 @@ LIMIT = "AUCDIST_SCRATCH_BYTES"
 SHARE_THAT_STAYS_FREE = 0.2
 """Of the disk."""
 FILE_BYTES = 2**32
-"""A file takes copies until it is so large; its space is free again when the last of them is gone."""
+"""A file takes copies until it is so large. It goes when the last of them is gone."""
 ALIGNMENT = 64
 """Of arrays in a copy, in bytes: a line of a processor's cache. A copy begins with a page, as a mapping has to."""
 
@@ -38,10 +40,49 @@ class NamelessFile:
         with tempfile.TemporaryFile(dir=folder) as opened:
             self.descriptor = os.dup(opened.fileno())
         self.end = 0
-        """Where the next copy may begin."""
+        """The bytes that it has."""
+        self.left: deque[tuple[int, int]] = deque()
+        """Where copies were that are gone, and their bytes. Appending needs no lock: any thread may drop the last reference."""
+        self._free: list[tuple[int, int]] = []
 
     def __del__(self) -> None:
         os.close(self.descriptor)
+
+    def take(self, size: int) -> int | None:
+        """Take so many bytes of what copies have left, and return where they begin; None where no gap is so large."""
+        gaps = sorted([*self._free, *(self.left.popleft() for _ in range(len(self.left)))])
+        self._free = []
+        for start, room in gaps:
+            if self._free and sum(self._free[-1]) == start:
+                start, room = self._free[-1][0], self._free.pop()[1] + room
+            self._free.append((start, room))
+        for k, (start, room) in enumerate(self._free):
+            if room >= size:
+                self._free[k : k + 1] = [(start + size, room - size)] if room > size else []
+                return start
+        return None
+
+    def extend(self, size: int) -> int:
+        """Make the file longer by so many bytes, and return where they begin."""
+        start, self.end = self.end, self.end + size
+        os.ftruncate(self.descriptor, self.end)  # a mapping must not reach beyond the end of the file
+        return start
+
+
+class Place:
+    """A part of a file. When nothing refers to it any more, neither a copy nor what is mapped of one, others may have it."""
+
+    def __init__(self, file: NamelessFile, start: int, size: int):
+        self.file, self.start, self.size = file, start, size
+
+    def __del__(self) -> None:
+        self.file.left.append((self.start, self.size))
+
+
+class _Mapping(mmap.mmap):
+    """What is mapped, which arrays refer to."""
+
+    place: Place
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,28 +91,25 @@ class Copy:
 
     Attributes
     ----------
-    file : NamelessFile
-    start : int
-        Where the copy begins.
-    size : int
+    place : Place
     structure : bytes
         The block without its arrays, made by this process, which alone reads it.
     arrays : tuple of (int, int)
-        Where each array begins, from `start`, and its bytes.
+        Where each array begins in its place, and its bytes.
     """
 
-    file: NamelessFile
-    start: int
-    size: int
+    place: Place
     structure: bytes
     arrays: tuple[tuple[int, int], ...]
 
     def block(self) -> Block:
         """Return the block, whose arrays are mapped for as long as they are used."""
         # Private and writable, so that kernels meet the type of array that they were compiled for; nothing writes.
-        mapped = mmap.mmap(
-            self.file.descriptor, self.size, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE, offset=self.start
-        )
+        mapped = _Mapping(
+            self.place.file.descriptor, self.place.size, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE,
+            offset=self.place.start,
+        )  # fmt: skip
+        mapped.place = self.place
         view = memoryview(mapped)
         block: Block = pickle.loads(self.structure, buffers=[view[at : at + size] for at, size in self.arrays])
         return block
@@ -109,19 +147,22 @@ class Scratch:
         if size == 0 or not self._works:
             return None
         try:
-            if (reserved := self._reserve(size)) is None:
+            if (place := self._reserve(size)) is None:
                 return None
-            file, start = reserved
             for (at, _), one in zip(arrays, raw, strict=True):
-                _write(file.descriptor, one, start + at)
+                _write(place.file.descriptor, one, place.start + at)
         except OSError:  # the disk is full, or the folder is gone: the fit goes on without
             self._works = False
             return None
-        return Copy(file, start, size, structure, tuple(arrays))
+        return Copy(place, structure, tuple(arrays))
 
-    def _reserve(self, size: int) -> tuple[NamelessFile, int] | None:
-        """Return a file and where in it there is room for so many bytes; None where a limit is reached."""
+    def _reserve(self, size: int) -> Place | None:
+        """Return a place of so many bytes at least; None where a limit is reached."""
+        size = -(-size // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
         with self._lock:
+            for file in self._files:
+                if (start := file.take(size)) is not None:
+                    return Place(file, start, size)
             if self._limit is not None:
                 if self.used + size > self._limit:
                     return None
@@ -129,14 +170,10 @@ class Scratch:
                 disk = shutil.disk_usage(self.folder)
                 if disk.free - size < SHARE_THAT_STAYS_FREE * disk.total:
                     return None
-            file = next((file for file in self._files if file.end + size <= FILE_BYTES), None)
-            if file is None:
-                file = NamelessFile(self.folder)
-                self._files.add(file)
-            start = file.end
-            file.end = -(-(start + size) // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
-            os.ftruncate(file.descriptor, file.end)  # a mapping must not reach beyond the end of the file
-            return file, start
+            file_or_none = next((file for file in self._files if file.end + size <= FILE_BYTES), None)
+            file = NamelessFile(self.folder) if file_or_none is None else file_or_none
+            self._files.add(file)
+            return Place(file, file.extend(size), size)
 
 
 def _write(descriptor: int, data: memoryview, offset: int) -> None:

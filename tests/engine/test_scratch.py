@@ -6,6 +6,7 @@ import gc
 import os
 import pickle
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -90,14 +91,66 @@ def test_copies_go_with_their_blocks(copies):
     del stored
     gc.collect()
     np.testing.assert_array_equal(block.X, dense(index=0).X)  # mapped, it stays
-    assert copies.used == 0
+    assert copies.used >= dense().X.nbytes
     del block
+    gc.collect()
+    assert copies.used == 0
     assert open_files(copies.folder) == []
     assert list(Path(copies.folder).iterdir()) == []
 
 
+def test_the_next_copies_take_the_room_of_those_that_are_gone(copies):
+    first = copies.copy(dense(index=9))  # keeps the file
+    kept = [copies.copy(dense(index=i)) for i in range(4)]
+    used = copies.used
+    for _ in range(5):
+        kept.clear()
+        gc.collect()
+        kept += [copies.copy(dense(index=i)) for i in range(3)]
+        kept.append(copies.copy(dense(n=200, index=3)))
+        for i, copy in enumerate(kept):
+            np.testing.assert_array_equal(copy.block().X, dense(n=200 if i == 3 else 500, index=i).X)
+    kept.clear()
+    gc.collect()
+    kept.append(copies.copy(dense(n=1500)))  # gaps side by side are one
+    assert copies.used == used
+    np.testing.assert_array_equal(first.block().X, dense(index=9).X)
+
+
+def test_what_is_mapped_keeps_its_room(copies):
+    first, second = copies.copy(dense(index=1)), copies.copy(dense(index=2))
+    rows = first.block().X  # an array alone holds the place
+    del first
+    gc.collect()
+    third = copies.copy(dense(index=3))
+    np.testing.assert_array_equal(rows, dense(index=1).X)
+    np.testing.assert_array_equal(second.block().X, dense(index=2).X)
+    assert copies.used > 2 * third.place.size
+    del rows
+    gc.collect()
+    used, fourth = copies.used, copies.copy(dense(index=4))
+    assert copies.used == used
+    for i, copy in enumerate((second, third, fourth), start=2):
+        np.testing.assert_array_equal(copy.block().X, dense(index=i).X)
+
+
+def test_threads_share_the_room(copies):
+    def write_and_read(number):
+        for k in range(40):
+            copy = copies.copy(dense(index=number))
+            np.testing.assert_array_equal(copy.block().X, dense(index=number).X)
+            if k % 3 == number % 3:
+                del copy
+        return True
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(write_and_read, range(4)))
+    size = copies.copy(dense()).place.size
+    assert copies.used <= 12 * size
+
+
 def test_a_limit_is_kept(tmp_path, copies):
-    size = -(-copies.copy(dense()).size // 4096) * 4096
+    size = copies.copy(dense()).place.size
     few = scratch.Scratch(tmp_path, 2 * size)
     kept = [few.copy(dense(index=i)) for i in range(4)]
     assert [copy is not None for copy in kept] == [True, True, False, False]
