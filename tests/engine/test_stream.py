@@ -14,6 +14,8 @@ from aucdist.engine.blocks import LocalBlocks, StoredBlock, without_rows
 from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.engine.steps import run_step
 from aucdist.errors import InputError
+from aucdist.maps import BinExpander
+from aucdist.maps.base import encoded
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import all_pairs
 
@@ -147,3 +149,7 @@ def test_a_cluster_streams_the_same_fit_and_a_killed_worker_costs_time_only(in_m
         assert held < 2000 * 6 * 8 / N_BLOCKS
         assert outcome(blocks) == in_memory
         assert outcome(blocks, kill) == in_memory
+        # Codes on the disk of a worker that was lost are made again elsewhere.
+        fitted = BinExpander(bins=8).fit_blocks(LocalBlocks.load(load, N_BLOCKS))
+        expected = outcome(encoded(LocalBlocks.load(load, N_BLOCKS), fitted))
+        assert outcome(encoded(blocks, fitted), kill) == expected
