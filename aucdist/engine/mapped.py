@@ -142,25 +142,14 @@ class PassingBlocks(Blocks):
     ----------
     blocks : Blocks
     change : callable
-        ``change(block) -> Block``, picklable and pure. It travels with every step.
+        ``change(block) -> Block``, picklable and pure, which leaves labels, weights and the number of columns as they are. It
+        travels with every step.
     ranges : ColumnRanges, optional
         Of the columns of what it makes, if they are known.
-    same_columns : bool, default=True
-        Whether it leaves labels, weights and the number of columns as they are. If not, one reduction describes the blocks.
     """
 
-    def __init__(
-        self,
-        blocks: Blocks,
-        change: Callable[[Block], Block],
-        ranges: ColumnRanges | None = None,
-        *,
-        same_columns: bool = True,
-    ):
-        infos = blocks.infos
-        if not same_columns:
-            infos = blocks.without_memory().reduce(_describe_changed, _Call(change))["infos"]
-        super().__init__([replace(info, lasting=False, ranges=None) for info in infos])
+    def __init__(self, blocks: Blocks, change: Callable[[Block], Block], ranges: ColumnRanges | None = None):
+        super().__init__([replace(info, lasting=False, ranges=None) for info in blocks.infos])
         self._blocks, self._change, self._ranges = blocks.without_memory(), change, ranges
 
     def without_memory(self) -> Self:
@@ -184,10 +173,6 @@ class PassingBlocks(Blocks):
     def exchange(self, cut: Step, join: Callable[..., Block], n_blocks: int) -> Blocks:
         """Return new blocks, each made of one piece of what is made of every block."""
         return self._blocks.exchange(partial(_cut_changed, self._change, cut), join, n_blocks)
-
-
-def _describe_changed(block: Block, memory: Any, change: _Call) -> tuple[Any, Summary]:
-    return memory, {"infos": [BlockInfo.of(change.function(block))]}
 
 
 def _on_changed(block: Block, memory: Any, change: _Call, step: _Call) -> tuple[Any, Summary]:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from aucdist.data.block import Block
 from aucdist.data.code_rows import matrix_of
 from aucdist.engine.blocks import Blocks, LocalBlocks
-from aucdist.engine.mapped import MappedBlocks, PassingBlocks
+from aucdist.engine.mapped import MappedBlocks
 from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows
 
@@ -47,8 +47,6 @@ class FittedMap(ABC):
     """
 
     n_features_in: int
-    makes_codes: ClassVar[bool] = False
-    """Whether it encodes rows as codes, which take a byte a value, and not as dense rows."""
 
     @property
     @abstractmethod
@@ -101,32 +99,16 @@ def with_weight(block: Block) -> Block:
 
 
 def encoded(blocks: Blocks, fitted: FittedMap) -> Blocks:
-    """Return the rows encoded, where they lie: kept beside rows in memory.
-
-    Of rows that are read for each step codes are kept on the local disk, and dense rows are made anew: making them costs about as
-    much as reading them.
-    """
-    found = changed(blocks, Encoded(fitted), copied=fitted.makes_codes)
+    """Return the rows encoded, where they lie."""
+    found = changed(blocks, Encoded(fitted))
     found._unmapped = blocks
     return found
 
 
-def changed(blocks: Blocks, change: Callable[[Block], Block], *, copied: bool = False) -> Blocks:
-    """Return what a function makes of each block: kept where the rows are in memory, also where a mask lies over them.
-
-    Parameters
-    ----------
-    blocks : Blocks
-    change : callable
-        ``change(block) -> Block``, as of `MappedBlocks`.
-    copied : bool, default=False
-        Whether what is made of other rows is kept on the local disk, if there is room, and not made anew for each step.
-    """
-    if blocks.lasting or blocks.same_rows.lasting:  # codes of a fold are kept too: they are small
-        return MappedBlocks(blocks, change)
-    if copied:
-        return MappedBlocks(blocks, change, on_disk=True)
-    return PassingBlocks(blocks, change, same_columns=False)
+def changed(blocks: Blocks, change: Callable[[Block], Block]) -> Blocks:
+    """Return what a function makes of each block: kept in memory or on the local disk, as the rows are."""
+    in_memory = blocks.lasting or blocks.same_rows.lasting  # codes of a fold are kept too: they are small
+    return MappedBlocks(blocks, change, on_disk=not in_memory)
 
 
 class Expander(TransformerMixin, BaseEstimator):

@@ -42,8 +42,6 @@ class BinMap(FittedMap):
         Features.
     """
 
-    makes_codes = True
-
     n_features_in: int
     bins: tuple[Bins, ...]
     missing: np.ndarray

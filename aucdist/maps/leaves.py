@@ -38,8 +38,6 @@ class LeafMap(FittedMap):
         The trees that have more than one leaf.
     """
 
-    makes_codes = True
-
     n_features_in: int
     model: str
     n_leaves: tuple[int, ...]
