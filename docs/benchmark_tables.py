@@ -111,7 +111,7 @@ def has(column: str) -> Callable[[Cells], bool]:
 DATA, SYSTEM, LAM, SECONDS = ("data", plain), ("system", plain), ("lam", short), ("seconds", short)
 TOP_SHOWN = ("aucdist top", "LogisticRegression lbfgs", "libauc SOPA-s", "lightgbm")
 LINKS_SHOWN = ("kddcup99", "a9a", "a9a, 80 features that leave one optimum")
-LARGE = ("letter-recognition", "magic04", "a9a")
+LARGE = ("letter-recognition", "magic04", "a9a", "skin_nonskin", "covtype-ramp-test")
 MAPS_SHOWN = (
     "linear",
     "bins + pairs",
@@ -121,6 +121,7 @@ MAPS_SHOWN = (
     "LightGBM, default",
     "LightGBM, budget of auto",
     "XGBoost hist",
+    "EBM",
 )
 OURS_IN_PAIRS = ("all-pairs", "LogisticRegression", "LinearSVC")
 """The systems of the suite `pairwise` that are fits; its other rows are single steps and products."""

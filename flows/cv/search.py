@@ -4,7 +4,6 @@ import math
 import os
 import time
 import uuid
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +27,7 @@ from flows.cv.progress import SearchProgress, fold_text
 from flows.cv.rows import SearchRows
 from flows.json_values import jsonable
 from flows.progress.console import RunObserver
+from flows.progress.warned import warnings_to
 from flows.rows.base import Rows
 
 COPIES = 3  # a task has all rows, those of its fold, and these encoded
@@ -101,9 +101,7 @@ def search(config: CvConfig, rows: SearchRows, workers: Workers, observer: RunOb
     halving = None if config.halving is None else Halving(config.halving.first_passes, config.halving.factor)
     sets = [folds.outer()] + [folds.inner(fold) for fold in folds.outer() if config.nested is not None]
     schedules = [search_schedule(config.model.built, config.points, one, measure, halving) for one in sets]
-    with warnings.catch_warnings():
-        for category in (ConvergenceWarning, RankingWarning):  # the results say it
-            warnings.simplefilter("ignore", category)
+    with warnings_to(observer, ignored=(ConvergenceWarning, RankingWarning)):  # the results say those
         outer, *inner = run_schedules(schedules, runner.run)
     chosen = choose(outer, measure, config.rule)
     nested = _nested(config, outer, inner, folds.outer(), measure) if config.nested is not None else None

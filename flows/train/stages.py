@@ -1,8 +1,6 @@
 """The stages of training that a search shares: fit an estimator, evaluate it."""
 
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from typing import Any
 
 from aucdist.engine.blocks import Blocks
@@ -12,6 +10,7 @@ from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.top import threshold_at
 from flows.config.model import ModelConfig
 from flows.progress.console import RunObserver
+from flows.progress.warned import warnings_to
 from flows.rows.base import TrainTestBlocks
 from flows.run_folder.results import Evaluation
 from flows.run_folder.scores import count_and_tabulate
@@ -54,13 +53,3 @@ def evaluate(estimator: Any, train: ScoreCounts | None, blocks: TrainTestBlocks,
     test, tables = count_and_tabulate(blocks.test, estimator)
     with warnings_to(observer):
         return Evaluation(train, test, auc_interval(test), tables)
-
-
-@contextmanager
-def warnings_to(observer: RunObserver) -> Iterator[None]:
-    """Send warnings to `observer` as notes, without the paths of Python's own lines."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield
-    for warning in caught:
-        observer.note(f"{warning.category.__name__}: {warning.message}")
