@@ -58,7 +58,7 @@ CASES = {
         Case({"run": "balanced"}, 20_000_000, 20, 0.5, STREAMED_BY_TWO),
     ],
     "maps": [
-        Case({"features map": name, "carrier": where}, 20_000, 54, 0.18, carrier, features)
+        Case({"features map": name, "carrier": where}, 581_012, 54, 0.18, carrier, features)
         for name, features in MAPS.items()
         for where, carrier in CARRIERS.items()
     ],
