@@ -1,4 +1,4 @@
-"""The tables of the pages "Benchmarks" and "Scale" are those of the files in docs/benchmarks."""
+"""The tables of the pages "Benchmarks", "Scale" and "Additive models" are those of the files in docs/benchmarks."""
 
 import csv
 import importlib.util
