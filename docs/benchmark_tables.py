@@ -280,7 +280,7 @@ TABLES = {
         "scale",
         {
             "blocks": ("empty reduction of blocks", short), "ms": ("ms", short),
-            "CPU ms of the client": ("ms of the scheduler", short),
+            "CPU ms of the client": ("ms of the client", short),
         },
         has("empty reduction of blocks"),
     ),
@@ -301,7 +301,6 @@ TABLES = {
         has("fit"),
     ),
     "large fit": Table("scale", LARGE_FIT, has("design")),
-    "large fit in groups": Table("scale-groups", LARGE_FIT, has("design")),
 }  # fmt: skip
 
 
