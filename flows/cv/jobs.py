@@ -5,11 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sklearn.exceptions import ConvergenceWarning
+
 from aucdist.data.block import Block
 from aucdist.data.shards.block_reader import ParallelMap
 from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, block_seed
 from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS
+from aucdist.estimators.base import RankingWarning
 from aucdist.metrics.measures import find_measure
 from aucdist.search.choice import Result
 from aucdist.search.fold import score_path
@@ -104,8 +107,8 @@ def fit_on_worker(
     n_blocks : int
     """
     with warnings.catch_warnings():
-        # The results say what did not converge; the fit of all rows warns again of what the chosen setting has.
-        warnings.simplefilter("ignore", UserWarning)
+        for category in (ConvergenceWarning, RankingWarning):  # the results say it
+            warnings.simplefilter("ignore", category)
         return attempt(_fit_on_worker, job, sides, settings, search, loader, n_blocks)
 
 
