@@ -1,6 +1,7 @@
 """The range of each column: it decides whether a column is shifted, and bounds rounding errors."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -55,7 +56,7 @@ class ColumnRanges:
         parts = [np.bincount(basis.columns, np.maximum(sign * basis.values, 0.0), n_features) for sign in (-1.0, 1.0)]
         return cls(-parts[0], parts[1], len(basis.offsets) - 1 + rows.codes.shape[1])
 
-    @property
+    @cached_property
     def largest(self) -> np.ndarray:
         """The largest absolute value of each column, of shape (n_features,); 0 without any row."""
         return np.maximum(np.maximum(-self.low, self.high), 0.0)

@@ -95,17 +95,25 @@ def run_step(
     """
     after: list[Any] = [None] * len(blocks)
     tree = MergeTree()
-    instead: Sequence[Any] | None = numbers if getattr(step, "without_rows", False) else None
-    if getattr(step, "reads_rows_itself", False):
+    instead: Sequence[Any] | None = None
+    if getattr(step, "without_rows", False):
+        instead = numbers
+    elif getattr(step, "reads_rows_itself", False) or all(isinstance(block, Block) for block in blocks):
         instead = blocks
-    with _blocks_in_turn(blocks if instead is None else [], threads) as take:
 
+    def run(take: Callable[[int], Any]) -> None:
         def work(i: int) -> None:
             # No name for the block: it has to be gone when the next one is waited for.
-            after[i], summary = step(take(i) if instead is None else instead[i], memories[i], *args)
+            after[i], summary = step(take(i), memories[i], *args)
             tree.add(0, numbers[i], summary)
 
         in_threads(work, len(blocks), threads, stop)
+
+    if instead is not None:
+        run(instead.__getitem__)
+    else:
+        with _blocks_in_turn(blocks, threads) as take:
+            run(take)
     return after, tree
 
 
@@ -113,9 +121,6 @@ def run_step(
 def _blocks_in_turn(blocks: Sequence[Block | Readable], threads: int) -> Iterator[Callable[[int], Block]]:
     """Give a function that returns a block by its position; as many as there are threads are read ahead of the last one taken."""
     to_read = [i for i, block in enumerate(blocks) if not isinstance(block, Block)]
-    if not to_read:
-        yield blocks.__getitem__  # type: ignore[misc]  # all of them are in memory
-        return
     reader, lock = ThreadPoolExecutor(min(threads, len(to_read)), "aucdist-read"), threading.Lock()
     upcoming, reads = iter(to_read), dict[int, Future[Block]]()
 
@@ -150,6 +155,12 @@ def in_threads(work: Callable[[int], None], n: int, threads: int, stop: threadin
     Interrupted
         If `stop` was set before all were started.
     """
+    if min(threads, n) == 1:  # nothing to share: a step on few rows takes less than the locks would
+        for i in range(n):
+            if stop is not None and stop.is_set():
+                raise Interrupted
+            work(i)
+        return
     turns, lock = iter(range(n)), threading.Lock()
     errors: list[tuple[int, Exception]] = []
     ended = threading.Event()

@@ -116,10 +116,12 @@ def _count(block: Block, memory: None, w: np.ndarray, intercept: float) -> tuple
 
 
 def _count_few(block: Block, memory: None, w: np.ndarray) -> tuple[None, Summary]:
-    there = block.weights() > 0
-    of_classes = [np.flatnonzero(there & (block.y == label)) for label in (-1, 1)]
-    which = np.concatenate([rows[:: max(1, len(rows) // FEW)] for rows in of_classes])
-    few = block.take(which)
-    scores = np.empty(len(which))
+    if block.weight is None and block.n_samples <= FEW:
+        few = block
+    else:
+        there = block.weights() > 0
+        of_classes = [np.flatnonzero(there & (block.y == label)) for label in (-1, 1)]
+        few = block.take(np.concatenate([rows[:: max(1, len(rows) // FEW)] for rows in of_classes]))
+    scores = np.empty(few.n_samples)
     project(few.rows, w, scores)
     return None, {"counts": ScoreCounts.from_scores(few.y, scores)}

@@ -17,6 +17,7 @@ largest bound.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -101,17 +102,17 @@ class LinkProblem:
     fit_intercept: bool = True
     penalise_intercept: bool = False
 
-    @property
+    @cached_property
     def rounding(self) -> Rounding:
         """What bounds on rounding need to know of the rows."""
         return Rounding.of(self.blocks)
 
-    @property
+    @cached_property
     def weight(self) -> float:
         """Total weight of the rows."""
         return self.blocks.weight_pos + self.blocks.weight_neg
 
-    @property
+    @cached_property
     def penalty(self) -> np.ndarray:
         """The penalty of each entry of theta; 0 for an intercept that is not penalised."""
         penalty = np.full(self.blocks.n_features + 1, self.lam)
@@ -128,9 +129,11 @@ class LinkProblem:
     def evaluate(self, theta: np.ndarray) -> Point:
         """Return value, lower bound and gradient of the objective at theta, by one pass."""
         found = self.blocks.reduce(evaluate, theta[:-1], float(theta[-1]), self.loss)
-        gradients, sums, penalty = found["gradients"] / self.weight, found["sums"] / self.weight, self.penalty
-        primal = float(sums[:, 0].sum() + 0.5 * (penalty * theta) @ theta)
-        gradient = np.append(gradients.sum(axis=0), sums[:, 1].sum() * self.fit_intercept) + penalty * theta
+        gradients, sums, slope = found["gradients"] / self.weight, found["sums"] / self.weight, self.penalty * theta
+        primal = float(sums[0, 0] + sums[1, 0] + 0.5 * slope @ theta)
+        gradient = slope.copy()
+        gradient[:-1] += gradients[0] + gradients[1]
+        gradient[-1] += (sums[0, 1] + sums[1, 1]) * self.fit_intercept
         dual, error = self._bound(gradients, sums, theta) if self.loss.convex and np.isfinite(primal) else (0.0, 0.0)
         rounding, steepness = self.rounding, float(np.abs(sums[:, 1]).sum())
         score_error = rounding.score(theta[:-1]) + EPS * abs(float(theta[-1]))
