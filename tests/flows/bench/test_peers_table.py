@@ -10,13 +10,23 @@ from support.contestants import means
 from flows.bench.panels import panels
 from flows.bench.peers import suite
 from flows.bench.peers.contestant import BudgetPoint, Choice
-from flows.bench.peers.referee import OVER_TIME, Trial
+from flows.bench.peers.referee import OVER_TIME, SplitResult, Trial
 from flows.bench.peers.system import LINEAR, OTHER, OURS, System
-from flows.bench.peers.table import CUT_OFF, FAILED, Contest, best_linear_auc, our_choice, result_rows, seconds_to
+from flows.bench.peers.table import (
+    CUT_OFF,
+    FAILED,
+    Contest,
+    CurvePoint,
+    best_linear_auc,
+    our_choice,
+    result_rows,
+    seconds_to,
+)
 
 
 def trial_of(*rungs: tuple[float, float], scores: np.ndarray | None = None) -> Trial:
-    return Trial(points=[BudgetPoint(k, seconds, area, None) for k, (seconds, area) in enumerate(rungs)], scores=scores)
+    points = [BudgetPoint(k, seconds, area, None) for k, (seconds, area) in enumerate(rungs)]
+    return Trial(splits=[SplitResult(points=points, scores=scores)])
 
 
 def made_up(rows: int = 50_000) -> tuple[tuple[System, ...], Contest]:
@@ -70,14 +80,13 @@ def test_the_summary_compares_our_time_with_the_bar():
 
 def test_to_win_against_one_that_was_cut_short_does_not_count():
     systems, one = made_up()
-    one.trials["quick"][0].choice = Choice(1e-2, 2, 0.7)
+    one.trials["quick"][0].first.choice = Choice(1e-2, 2, 0.7)
     one.trials["slow"][0].note = "over time"
     rows = list(result_rows([one], systems))
     assert [row["note"] for row in rows[1:3]] == ["chose from 2 of 5", "over time"]
     assert (rows[-1]["wins"], rows[-1]["ties"], rows[-1]["loses"]) == (0, 0, 0)
-    one.trials["ours"][0].scores, one.trials["quick"][0].scores = (
-        one.trials[name][0].scores for name in ("quick", "ours")
-    )
+    ours, quick = (one.trials[name][0].first for name in ("ours", "quick"))
+    ours.scores, quick.scores = quick.scores, ours.scores
     assert list(result_rows([one], systems))[-1]["loses"] == 2  # a loss does count
 
 
@@ -86,7 +95,7 @@ def test_the_table_counts_the_comparisons_that_it_excludes():
     whole = list(result_rows([one], systems))
     assert all("excluded" not in row for row in whole)
     assert [row[f"excluded, {CUT_OFF}"] for row in whole[-2:]] == [0, 0]
-    one.trials["quick"][0].choice = Choice(1e-2, 2, 0.7)
+    one.trials["quick"][0].first.choice = Choice(1e-2, 2, 0.7)
     one.trials["slow"][0].note = "not run here: ValueError: after two fits"
     *_, quick, slow, trees, end, total = result_rows([one], systems)
     assert (quick["excluded"], slow["excluded"]) == (CUT_OFF, FAILED)
@@ -104,21 +113,25 @@ def test_the_table_states_the_rows_of_the_choice():
     assert next(iter(result_rows([made_up(1234)[1]], systems)))["choice rows"] == 1234
 
 
+def curve_of(*points: tuple[float, float]) -> list[CurvePoint]:
+    return [CurvePoint(*point) for point in points]
+
+
 def test_a_system_that_never_reaches_the_goal_has_no_time():
-    assert seconds_to(trial_of((1.0, 0.7), (2.0, 0.9), (3.0, 0.9)), 0.9) == 2.0
-    assert seconds_to(trial_of(), 0.5) is None
+    assert seconds_to(curve_of((1.0, 0.7), (2.0, 0.9), (3.0, 0.9)), 0.9) == 2.0
+    assert seconds_to([], 0.5) is None
 
 
 def test_a_goal_that_is_lost_again_does_not_count():
-    assert seconds_to(trial_of((1.0, 0.9), (2.0, 0.7), (3.0, 0.9)), 0.9) == 3.0
-    assert seconds_to(trial_of((1.0, 0.9), (2.0, 0.7)), 0.9) is None
+    assert seconds_to(curve_of((1.0, 0.9), (2.0, 0.7), (3.0, 0.9)), 0.9) == 3.0
+    assert seconds_to(curve_of((1.0, 0.9), (2.0, 0.7)), 0.9) is None
 
 
 def test_ours_in_auc_is_the_one_with_the_best_folds_and_in_time_the_fastest():
     systems, one = made_up()
     hare = System("hare", "numpy", means, (1,), 1, OURS)
-    one.trials["hare"] = [trial_of((0.5, 0.9), scores=one.trials["quick"][0].scores)] * 2
-    one.trials["ours"][0].choice, one.trials["hare"][0].choice = Choice(1.0, 5, 0.8), Choice(1.0, 5, 0.7)
+    one.trials["hare"] = [trial_of((0.5, 0.9), scores=one.trials["quick"][0].first.scores)] * 2
+    one.trials["ours"][0].first.choice, one.trials["hare"][0].first.choice = Choice(1.0, 5, 0.8), Choice(1.0, 5, 0.7)
     systems = (hare, *systems)
     rows = {row["system"]: row for row in result_rows([one], systems)}
     assert our_choice(one, systems).name == "ours"
