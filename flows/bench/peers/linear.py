@@ -213,7 +213,7 @@ SYSTEMS = (
     System("liblinear-official", "liblinear", liblinear_official, (1, 2, 3, 4, 5, 6), 3),
     System("skglm", "skglm", skglm, DOUBLING, 128, prepare=with_ones),
     System("dask-ml", "dask_ml", dask_ml, DOUBLING, 128, dense=True),
-    System("RandomUnderSampler, logistic", "imblearn", undersampled, DOUBLING, 128),
+    System("RandomUnderSampler, logistic", "imblearn", undersampled, DOUBLING, 128, reads_all_rows=False),
     System("SMOTE, logistic", "imblearn", oversampled, DOUBLING, 128),
     System("FastSurvivalSVM", "sksurv", survival, DOUBLING[:8], 32, dense=True),
 )

@@ -31,6 +31,9 @@ MANY_ROWS, BAR_OF_MANY, BAR_OF_FEW = 100_000, 1.0, 2.0
 EVEN = 1.05
 """Times within this ratio of each other are a tie."""
 
+BEFORE_OR_EQUAL = "before or equal"
+"""Whether ours reaches the larger distance, and the fastest linear peer that reads all rows reaches it in no less time."""
+
 CUT_OFF, FAILED = "cut off by the limit", "failed after its first fits"
 """Why a comparison is excluded from wins and ties."""
 
@@ -247,14 +250,16 @@ def _time_verdict(ratio: float | None, theirs: float | None, ours: System | None
 
 
 def _data_set_summary(contest: Contest, systems: Sequence[System], rows: Sequence[Row]) -> Row:
-    """Return the summary of a data set: AUC against every linear peer, and time against the fastest of them."""
+    """Return the summary of a data set: AUC against every linear peer, and time against the fastest ones.
+
+    Those are the fastest of all linear peers, and the fastest of those that read all rows, as ours do.
+    """
     compared = [row for row in rows if row["kind"] == LINEAR and "ours, AUC" in row]
     verdicts = [row["ours, AUC"] for row in compared if "excluded" not in row]
     goal = best_linear_auc(contest, systems) - NEAR[0]
     ours, peer = (_fastest(contest, systems, kind, goal) for kind in (OURS, LINEAR))
-    ratio = None
-    if ours is not None and peer is not None:
-        ratio = _median_ratio(_times(contest, ours, goal), _times(contest, peer, goal))
+    reader = _fastest(contest, [s for s in systems if s.reads_all_rows], LINEAR, goal)
+    ratio, reader_ratio = (_ratio(contest, ours, other, goal) for other in (peer, reader))
     bar = BAR_OF_MANY if contest.rows > MANY_ROWS else BAR_OF_FEW
     return {
         **_data_columns(contest), "system": "all linear peers", "kind": "summary",
@@ -263,12 +268,29 @@ def _data_set_summary(contest: Contest, systems: Sequence[System], rows: Sequenc
         "ours by folds": our_choice(contest, systems).name, "our fastest": ours and ours.name,
         "their fastest": peer and peer.name, "times the fastest": ratio, "bar": bar,
         "within the bar": ours is not None and (ratio is None or ratio <= bar),
+        "fastest that reads all rows": reader and reader.name, "times the fastest that reads all rows": reader_ratio,
+        BEFORE_OR_EQUAL: ours is not None and (reader is None or (reader_ratio is not None and reader_ratio <= EVEN)),
     }  # fmt: skip
+
+
+def _ratio(contest: Contest, ours: System | None, peer: System | None, goal: float) -> float | None:
+    """Return how many times the seconds of a peer ours takes; None if one of them does not reach the goal."""
+    if ours is None or peer is None:
+        return None
+    return _median_ratio(_times(contest, ours, goal), _times(contest, peer, goal))
 
 
 def _total(summaries: Sequence[Row]) -> Row:
     total: Row = {"data": "all", "system": "all linear peers", "kind": "summary", "data sets": len(summaries)}
     total["never significantly below"] = sum(summary["loses"] == 0 for summary in summaries)
-    for key in ("wins", "ties", "loses", f"excluded, {CUT_OFF}", f"excluded, {FAILED}", "within the bar"):
+    for key in (
+        "wins",
+        "ties",
+        "loses",
+        f"excluded, {CUT_OFF}",
+        f"excluded, {FAILED}",
+        "within the bar",
+        BEFORE_OR_EQUAL,
+    ):
         total[key] = sum(summary[key] for summary in summaries)
     return total

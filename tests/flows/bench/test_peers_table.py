@@ -78,6 +78,48 @@ def test_the_summary_compares_our_time_with_the_bar():
     assert not large["within the bar"]
 
 
+@pytest.mark.parametrize(
+    ("seconds", "auc", "ratio", "before"),
+    [
+        (2.0, 0.9, 0.5, True),
+        (4.1, 0.9, 1.025, True),  # within `EVEN` of each other
+        (4.3, 0.9, 1.075, False),
+        (2.0, 0.8, None, False),  # ours does not reach the goal
+    ],
+)
+def test_ours_is_compared_with_the_fastest_peer_that_reads_all_rows(seconds, auc, ratio, before):
+    systems, one = contest_with_a_sample(trial_of((seconds, auc)), trial_of((4.0, 0.9)))
+    end, total = list(result_rows([one], systems))[-2:]
+    assert end["their fastest"] == "sample"
+    assert end["fastest that reads all rows"] == "peer"
+    assert end["times the fastest that reads all rows"] == pytest.approx(ratio)
+    assert end["before or equal"] is before
+    assert total["before or equal"] == int(before)
+
+
+@pytest.mark.parametrize(("auc", "before"), [(0.9, True), (0.8, False)])
+def test_ours_is_before_peers_that_never_reach_the_goal(auc, before):
+    systems, one = contest_with_a_sample(trial_of((9.0, auc)), trial_of((4.0, 0.8)))
+    end = list(result_rows([one], systems))[-2]
+    assert end["fastest that reads all rows"] is end["times the fastest that reads all rows"] is None
+    assert end["before or equal"] is before
+
+
+def contest_with_a_sample(ours: Trial, peer: Trial) -> tuple[tuple[System, ...], Contest]:
+    """Return a contest with a further peer, which reaches the goal before the others but reads a sample only."""
+    systems = (
+        System("ours", "numpy", means, (1,), 1, OURS),
+        System("peer", "numpy", means, (1,), 1, LINEAR),
+        System("sample", "numpy", means, (1,), 1, LINEAR, reads_all_rows=False),
+    )
+    trials = {"ours": [ours], "peer": [peer], "sample": [trial_of((1.0, 0.9))]}
+    return systems, Contest("made", 50_000, np.array([-1, 1]), trials)
+
+
+def test_the_undersampled_peer_alone_does_not_read_all_rows():
+    assert [s.name for s in suite.SYSTEMS if not s.reads_all_rows] == ["RandomUnderSampler, logistic"]
+
+
 def test_to_win_against_one_that_was_cut_short_does_not_count():
     systems, one = made_up()
     one.trials["quick"][0].first.choice = Choice(1e-2, 2, 0.7)
