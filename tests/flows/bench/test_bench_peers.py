@@ -14,7 +14,7 @@ from aucdist.errors import InputError
 from aucdist.metrics.compare import delong_test, holm
 from flows.bench import limits as limits_suite
 from flows.bench import suites
-from flows.bench.peers import referee, suite
+from flows.bench.peers import linear, referee, suite
 from flows.bench.peers.contestant import Choice, choose_value, middle_out, stratified_subset
 from flows.bench.peers.data_sets import MIN_IMBALANCE, N_KEEL, data_sets, imbalanced_keel_sets
 from flows.bench.peers.linear import skglm, with_ones
@@ -256,6 +256,46 @@ def test_systems_that_are_always_installed_rank(system):
     scores = fitted.scores(TEST.X)
     assert scores[TEST.y > 0].mean() > scores[TEST.y < 0].mean() + 0.01
     assert (fitted.gap is not None) == (system.kind == OURS)
+
+
+OURS_ALONE = pytest.mark.parametrize("system", [s for s in suite.SYSTEMS if s.kind == OURS], ids=lambda s: s.name)
+
+
+def threads_of_fits(monkeypatch, block_rows: int) -> list[tuple[int, int]]:
+    """Return a list that gets the number of blocks and of threads of each fit on blocks that the benchmark makes."""
+    from aucdist.engine import blocks
+
+    found = []
+
+    class Recorded(blocks.LocalBlocks):
+        def __init__(self, parts, *, n_jobs=None):
+            super().__init__(parts, n_jobs=n_jobs)
+            found.append((len(parts), n_jobs))
+
+    monkeypatch.setattr(blocks, "LocalBlocks", Recorded)
+    monkeypatch.setattr(linear, "BLOCK_ROWS", block_rows)
+    return found
+
+
+@OURS_ALONE
+@DENSE_OR_CSR
+def test_ours_use_the_threads_on_a_block_for_each(system, as_rows, monkeypatch):
+    X = as_rows(TRAIN.X)
+    alone = system.fit(X, TRAIN.y, 1e-2, system.choice_budget, 1).scores(TEST.X)
+    found = threads_of_fits(monkeypatch, block_rows=200)
+    shared = system.fit(X, TRAIN.y, 1e-2, system.choice_budget, 2).scores(TEST.X)
+    assert found == [(2, 2)]
+    np.testing.assert_allclose(shared, alone, atol=0.02 * np.ptp(alone))
+
+
+@OURS_ALONE
+@pytest.mark.parametrize(("threads", "block_rows"), [(1, 1), (2, 201)], ids=["one thread", "few rows"])
+def test_ours_fit_the_rows_as_they_are_with_one_thread_or_few_rows(system, threads, block_rows, monkeypatch):
+    alone = system.fit(TRAIN.X, TRAIN.y, 1e-2, system.choice_budget, 1).scores(TEST.X)
+    found = threads_of_fits(monkeypatch, block_rows)
+    again = system.fit(TRAIN.X, TRAIN.y, 1e-2, system.choice_budget, threads).scores(TEST.X)
+    assert found == []
+    np.testing.assert_array_equal(again, alone)
 
 
 def test_limits_on_tiny_arrays(monkeypatch, tmp_path):
