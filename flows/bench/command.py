@@ -16,13 +16,18 @@ def bench(
         typer.Option(metavar="NAMES", help="passes, peers, top, trees: names of data sets, separated by commas."),
     ] = None,
     threads: Annotated[int | None, typer.Option(help="peers: threads for each system. [default: 1]")] = None,
-    repeats: Annotated[
-        int | None, typer.Option(help="peers: trials of each system. [default: 3] trees: splits. [default: 5]")
+    repeats: Annotated[int | None, typer.Option(help="peers: trials of each system. [default: 3]")] = None,
+    splits: Annotated[
+        int | None,
+        typer.Option(
+            help="trees: random splits of each data set; peers: of those with fewer than 10000 training rows and no "
+            "test rows of their own. [default: 5]"
+        ),
     ] = None,
     limit: Annotated[
         float | None,
         typer.Option(
-            help="peers: seconds for the choice of the value, and again for the fits; top: for the choice. "
+            help="peers: seconds for the choice of the value on a split, and again for the fits; top: for the choice. "
             "[default: 60, top: 300]"
         ),
     ] = None,
@@ -44,7 +49,7 @@ def bench(
 
         if output is not None:
             files.check_output(suite, output)
-        options = {"only": only, "threads": threads, "repeats": repeats, "limit": limit}
+        options = {"only": only, "threads": threads, "repeats": repeats, "splits": splits, "limit": limit}
         measurement = Measurement(_command(suite, slow_peers, options))
         keep = None if output is None else functools.partial(files.write_table, output)
         table = run(suite, slow_peers=slow_peers, log=typer.echo, keep=keep, **options)

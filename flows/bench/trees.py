@@ -72,7 +72,7 @@ class Contestant:
 def trees(
     slow_peers: bool,
     only: str | None = None,
-    repeats: int = len(SEEDS),
+    splits: int = len(SEEDS),
     contestants: Sequence[Contestant] | None = None,
 ) -> Iterator[Row]:
     """Yield a row for each set, split and system; after each set the means, beside the best peer; in the end the goals.
@@ -83,18 +83,18 @@ def trees(
         Also the largest sets, and kernel machines on them.
     only : str, optional
         Names of data sets, separated by commas.
-    repeats : int
-        Splits, at most five.
+    splits : int
+        Random splits of each set, at most five.
     contestants : sequence of Contestant, optional
         In place of all that are installed.
     """
-    if not 1 <= repeats <= len(SEEDS):
-        raise InputError(f"repeats is {repeats}; 1 to {len(SEEDS)} splits are there")
+    if not 1 <= splits <= len(SEEDS):
+        raise InputError(f"--splits is {splits}; 1 to {len(SEEDS)} splits are there")
     systems = [one for one in contestants or all_contestants() if not one.package or find_spec(one.package)]
     means: list[Row] = []
     for name in _names(only, slow_peers):
         found: list[Row] = []
-        for seed in SEEDS[:repeats]:
+        for seed in SEEDS[:splits]:
             try:
                 train, test = split_and_scale(name, seed)
             except InputError as error:  # such as missing values, for which most systems have no place

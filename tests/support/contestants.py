@@ -40,3 +40,33 @@ def late(X, y, value, budget, threads):
     """Return the same scores for every budget, and report the end from a budget of 16 on."""
     w = np.ones(X.shape[1])
     return FittedModel(lambda X: X @ w, None, budget >= 16)
+
+
+def slow_to_fit(X, y, value, budget, threads):
+    """Take longer than a second for all rows of a split, which are 400 in the tests."""
+    return _slowly(X, len(X) == 400)
+
+
+def slow_to_choose(X, y, value, budget, threads):
+    """Take longer than a second for two of three folds of 400 rows."""
+    return _slowly(X, 260 < len(X) < 280)
+
+
+def _slowly(X, slow):
+    if slow:
+        time.sleep(1.1)
+    return FittedModel(lambda X: X[:, 0])
+
+
+_warm_ups, _splits = set(), set()
+
+
+def counts(X, y, value, budget, threads):
+    """Fail on the second split of 400 rows, with the number of warm-ups and of splits that this process has seen."""
+    if len(X) == 400:
+        _splits.add(X.tobytes())
+    elif len(X) > 280:
+        _warm_ups.add(X.tobytes())
+    if len(_splits) > 1:
+        raise ValueError(f"warm-ups {len(_warm_ups)}, splits {len(_splits)}")
+    return FittedModel(lambda X: X[:, 0])

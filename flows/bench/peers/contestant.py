@@ -1,4 +1,4 @@
-"""The process of one contestant: it chooses a value by cross-validation, then fits with one budget after the other.
+"""The process of one contestant: on each split it chooses a value by cross-validation, then fits with one budget after the other.
 
 The process sends every result to the referee at once, so that the results of a contestant that is stopped are not lost.
 """
@@ -47,16 +47,16 @@ class ContestantTask:
         The folder of `save_rows`.
     threads : int
     limit : float
-        Seconds for the choice, and again for the fits; checked between fits.
-    value : float or None
-        The value chosen before; None to choose one.
+        Seconds for the choice on a split, and again for its fits; checked between fits.
+    values : tuple of (float or None)
+        For each split the value chosen before; None to choose one.
     """
 
     system: System
     folder: str
     threads: int
     limit: float
-    value: float | None
+    values: tuple[float | None, ...]
 
 
 class BudgetPoint(NamedTuple):
@@ -95,7 +95,12 @@ def load_rows(folder: Path, name: str) -> tuple[Any, np.ndarray]:
 
 
 def run_contestant(task: ContestantTask, referee: Connection) -> None:
-    """Run a task and send its events: absent; or warm, chosen, fitted for each budget, done; or failed."""
+    """Run a task and send its events.
+
+    These are absent; or else warm, for each split the events split, chosen and, for each budget, fitted, then done; or failed.
+    After a split that the limit cut off comes the event over and no further split: a system that takes seconds on the few rows
+    of a data set with several splits would take most of the time of a run.
+    """
     warnings.simplefilter("ignore")  # a fit that stops at its budget counts with what it reached
     tempfile.tempdir = task.folder  # temporary files of a system are removed together with the rows
     system = task.system
@@ -105,35 +110,54 @@ def run_contestant(task: ContestantTask, referee: Connection) -> None:
         referee.send(("absent", system.package))
         return
     try:
-        X, y = load_rows(Path(task.folder), "train")
-        start = time.perf_counter()
-        few = stratified_subset(y, WARM_UP_ROWS)
-        X_few, y_few = X[few], y[few]
-        model = system.fit(_prepare(system, X_few, y_few), y_few, system.grid[0], system.budgets[0], task.threads)
-        model.scores(X_few)
-        referee.send(("warm", time.perf_counter() - start))
-        value = task.value
-        if value is None:
-            start = time.perf_counter()
-            choice = choose_value(system, X, y, task.threads, start + task.limit)
-            referee.send(("chosen", (choice, time.perf_counter() - start)))
-            value = choice.value
-        _fit_budgets(task, value, X, y, referee)
+        for number in range(len(task.values)):
+            X, y = load_rows(Path(task.folder), f"train-{number}")
+            if number == 0:
+                referee.send(("warm", _warm_up(task, X, y)))
+            if not _run_split(task, number, X, y, referee):
+                referee.send(("over", None))
+                break
         referee.send(("done", peak_memory()))
     except Exception as error:
         text = str(error).strip().splitlines() or [""]
         referee.send(("failed", f"{type(error).__name__}: {text[0][:150]}"))
 
 
-def _fit_budgets(task: ContestantTask, value: float, X: Any, y: np.ndarray, referee: Connection) -> None:
-    """Fit from the start with one budget after the other, until a fit has converged or the time is over."""
-    system, (X_test, y_test) = task.system, load_rows(Path(task.folder), "test")
+def _warm_up(task: ContestantTask, X: Any, y: np.ndarray) -> float:
+    """Return the seconds of a fit of few rows, which compiles what a system compiles."""
+    start = time.perf_counter()
+    system, few = task.system, stratified_subset(y, WARM_UP_ROWS)
+    X_few, y_few = X[few], y[few]
+    model = system.fit(_prepare(system, X_few, y_few), y_few, system.grid[0], system.budgets[0], task.threads)
+    model.scores(X_few)
+    return time.perf_counter() - start
+
+
+def _run_split(task: ContestantTask, number: int, X: Any, y: np.ndarray, referee: Connection) -> bool:
+    """Choose a value on the training rows of a split, unless it is known, and fit; return False if the limit ends the task here.
+
+    A choice that was cut off ends it before a further split, but not before the fits of its own split.
+    """
+    system, value = task.system, task.values[number]
+    is_last = number + 1 == len(task.values)
+    may_go_on = True
+    referee.send(("split", value))
+    if value is None:
+        start = time.perf_counter()
+        choice = choose_value(system, X, y, task.threads, start + task.limit)
+        referee.send(("chosen", (choice, time.perf_counter() - start)))
+        value, may_go_on = choice.value, is_last or choice.tried == len(system.grid)
+    return _fit_budgets(task, number, value, X, y, referee) and may_go_on
+
+
+def _fit_budgets(task: ContestantTask, number: int, value: float, X: Any, y: np.ndarray, referee: Connection) -> bool:
+    """Fit from the start with one budget after the other, until a fit has converged; return False if the time is over before."""
+    system, (X_test, y_test) = task.system, load_rows(Path(task.folder), f"test-{number}")
     rows, deadline = _prepare(system, X, y), time.perf_counter() + task.limit
     previous, unchanged = None, 0
     for budget in system.budgets:
         if time.perf_counter() > deadline:
-            referee.send(("over", None))
-            return
+            return False
         model, seconds = _median_time(partial(system.fit, rows, y, value, budget, task.threads))
         scores = _finite_scores(model, X_test)
         referee.send(("fitted", (BudgetPoint(budget, seconds, roc_auc(y_test, scores), model.gap), scores)))
@@ -141,7 +165,8 @@ def _fit_budgets(task: ContestantTask, value: float, X: Any, y: np.ndarray, refe
         same = previous is not None and np.ptp(scores) > 0 and np.array_equal(previous, scores)
         previous, unchanged = scores, unchanged + 1 if same else 0
         if model.ended or (model.ended is None and unchanged == UNCHANGED_FITS):
-            return
+            break
+    return True
 
 
 def _median_time(fit: Callable[[], FittedModel]) -> tuple[FittedModel, float]:

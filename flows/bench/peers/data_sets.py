@@ -1,4 +1,4 @@
-"""The data sets of the suites `peers` and `top`: for each one a function that returns its training and test rows."""
+"""The data sets of the suites `peers` and `top`: for each one a function that returns its splits into training and test rows."""
 
 from collections.abc import Callable
 from functools import partial
@@ -10,6 +10,11 @@ from aucdist.data.sources.source import Source
 from flows.bench.common import SEED, read_train_and_test, split_and_scale
 
 TrainAndTest = tuple[Block, Block]
+Splits = Callable[[int], list[TrainAndTest]]
+"""Takes how many splits a data set with few rows is to have, and returns the splits that this one has: one at least."""
+
+FEW_ROWS = 10_000
+"""A data set with fewer training rows, and without test rows of its own, has as many splits as are asked for; others have one."""
 
 MIN_IMBALANCE = 9.0
 N_KEEL = 20
@@ -20,23 +25,33 @@ WITH_MANY_POSITIVES = (
 """Further sets of the catalog with 100 positive rows in the three tenths that are test rows, none of them the rows of another."""
 
 
-def data_sets(slow_peers: bool) -> dict[str, Callable[[], TrainAndTest]]:
+def data_sets(slow_peers: bool) -> dict[str, Splits]:
     """Return the data sets by name; with `slow_peers` also the largest one."""
-    found: dict[str, Callable[[], TrainAndTest]] = {
-        name: partial(read_train_and_test, name) for name in ("a9a", "kddcup99", "news20", "covtype-20k")
-    }
+    configured = ("a9a", "kddcup99", "news20", "covtype-20k")
+    found: dict[str, Splits] = {name: partial(_one_split, partial(read_train_and_test, name)) for name in configured}
     named = {"letter": "letter-recognition", "covtype-93k": "covtype-ramp-test", "skin": "skin_nonskin"}
-    found |= {name: partial(split_and_scale, source) for name, source in named.items()}
-    found |= {name: partial(split_and_scale, name) for name in ("magic04", *imbalanced_keel_sets())}
-    found["simulated-581k"] = partial(_simulated, 581_012, 54, 0.18)
+    found |= {name: partial(random_splits, source) for name, source in named.items()}
+    found |= {name: partial(random_splits, name) for name in ("magic04", *imbalanced_keel_sets())}
+    found["simulated-581k"] = partial(_one_split, partial(_simulated, 581_012, 54, 0.18))
     if slow_peers:
-        found["simulated-10m"] = partial(_simulated, 10_000_000, 50, 0.02)
+        found["simulated-10m"] = partial(_one_split, partial(_simulated, 10_000_000, 50, 0.02))
     return found
 
 
-def top_data_sets(slow_peers: bool) -> dict[str, Callable[[], TrainAndTest]]:
+def top_data_sets(slow_peers: bool) -> dict[str, Splits]:
     """Return the data sets of the suite `top`: those of `peers`, and those of `WITH_MANY_POSITIVES`."""
-    return data_sets(slow_peers) | {name: partial(split_and_scale, name) for name in WITH_MANY_POSITIVES}
+    return data_sets(slow_peers) | {name: partial(random_splits, name) for name in WITH_MANY_POSITIVES}
+
+
+def random_splits(name: str, n_splits: int) -> list[TrainAndTest]:
+    """Return splits of a set of the catalog with the seeds 0, 1, 2, ..., or only the first if it has too many rows."""
+    first = split_and_scale(name)
+    seeds = range(SEED + 1, SEED + n_splits) if first[0].n_samples < FEW_ROWS else ()
+    return [first, *(split_and_scale(name, seed) for seed in seeds)]
+
+
+def _one_split(read_rows: Callable[[], TrainAndTest], n_splits: int) -> list[TrainAndTest]:
+    return [read_rows()]
 
 
 def imbalanced_keel_sets() -> list[str]:

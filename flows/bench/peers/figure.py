@@ -22,23 +22,24 @@ LEAST = 1e-5
 def time_against_auc(results: pd.DataFrame) -> str:
     """Return an SVG file with, for each data set, our systems, the fastest linear peers, and the best of the others.
 
-    A point is a fit from the start with one budget: its seconds, and the distance of its test AUC to the best one of a linear
-    system.
+    A point is a fit from the start with one budget, or the mean of those on several splits: its seconds, and the distance of its
+    test AUC to the best one of a linear system. A data set on which no linear system has a curve has no panel.
     """
     rows = results[:0]
     if "curve" in results:
         rows = results[results["curve"].notna() & (results["curve"].astype(str) != "")]
+    with_linear = rows.loc[rows["kind"] != OTHER, "data"]
     return panels(
         [
             plots.standalone_svg(f"peers-{i}", _panel(str(name), part))
-            for i, (name, part) in enumerate(rows.groupby("data", sort=False))
+            for i, (name, part) in enumerate(rows[rows["data"].isin(with_linear)].groupby("data", sort=False))
         ]
     )
 
 
 def _panel(name: str, rows: pd.DataFrame) -> Callable[[Any], None]:
     linear = rows[rows["kind"] == LINEAR].sort_values(f"s to {NEAR[0]:g}").head(FASTEST)
-    others = rows[rows["kind"] == OTHER].sort_values("AUC", ascending=False).head(1)
+    others = rows[rows["kind"] == OTHER].sort_values("mean AUC", ascending=False).head(1)
     selected = pd.concat([rows[rows["kind"] == OURS], linear, others])
     points = {row["system"]: _points(row["curve"]) for _, row in rows.iterrows()}
     best = max(float(points[row["system"]][1].max()) for _, row in rows.iterrows() if row["kind"] != OTHER)

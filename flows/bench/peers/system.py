@@ -60,6 +60,8 @@ class System:
         The largest number of features for which a matrix of features by features fits.
     prepare : callable or None
         Converts X and y into the form in which users of the system have their data; it is not timed.
+    reads_all_rows : bool
+        Whether a fit uses all training rows, or else a sample of them, which takes less time the rarer a class is.
     """
 
     name: str
@@ -72,6 +74,7 @@ class System:
     dense: bool = False
     max_features: int | None = None
     prepare: Callable[[Any, np.ndarray], Any] | None = None
+    reads_all_rows: bool = True
 
     def reason_to_skip(self, sparse: bool, n_features: int) -> str | None:
         """Return why this system cannot run on such rows, or None if it can."""

@@ -1,17 +1,23 @@
-"""The table of the suite `peers`: rows of AUC and time for each system, and a summary for each data set."""
+"""The table of the suite `peers`: rows of AUC and time for each system, and a summary for each data set.
+
+Goals and times are those of the mean over the splits of a data set. An AUC with its interval, and a test of two AUCs, need one
+set of test rows: they are of the first split, as are the columns about its choice and its last fit.
+"""
 
 import math
 import statistics
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from aucdist.metrics import roc_auc_interval
 from aucdist.metrics.compare import Difference, delong_test, holm
 from flows.bench.common import Row
-from flows.bench.peers.contestant import CHOICE_ROWS
+from flows.bench.peers.contestant import CHOICE_ROWS, BudgetPoint
 from flows.bench.peers.referee import Trial
 from flows.bench.peers.system import LINEAR, OTHER, OURS, System
 
@@ -25,18 +31,62 @@ MANY_ROWS, BAR_OF_MANY, BAR_OF_FEW = 100_000, 1.0, 2.0
 EVEN = 1.05
 """Times within this ratio of each other are a tie."""
 
+BEFORE_OR_EQUAL = "before or equal"
+"""Whether ours reaches the larger distance, and the fastest linear peer that reads all rows reaches it in no less time."""
+
 CUT_OFF, FAILED = "cut off by the limit", "failed after its first fits"
 """Why a comparison is excluded from wins and ties."""
 
 
+class CurvePoint(NamedTuple):
+    """A budget on the splits of a data set: the median of the seconds, the mean of the test AUCs."""
+
+    seconds: float
+    auc: float
+
+
 @dataclass(frozen=True)
 class Contest:
-    """A data set after all trials: its training rows, the labels of its test rows, and the trials of each system."""
+    """A data set after all trials.
+
+    Attributes
+    ----------
+    name : str
+    rows : int
+        Training rows of a split.
+    y_test : ndarray
+        The labels of the test rows of the first split.
+    trials : mapping of str to sequence of Trial
+        The trials of each system, by its name.
+    n_splits : int
+    """
 
     name: str
     rows: int
     y_test: np.ndarray
     trials: Mapping[str, Sequence[Trial]]
+    n_splits: int = 1
+
+    @cached_property
+    def curves(self) -> dict[str, list[list[CurvePoint]]]:
+        """The curve of each trial of each system: seconds against AUC, a point for each budget."""
+        return {name: [self._curve(trial) for trial in trials] for name, trials in self.trials.items()}
+
+    def _curve(self, trial: Trial) -> list[CurvePoint]:
+        """Return the means over all splits; no point for a trial that ended before, but with one split what it reached."""
+        if trial.note and self.n_splits > 1:
+            return []
+        return mean_curve([split.points for split in trial.splits])
+
+
+def mean_curve(splits: Sequence[Sequence[BudgetPoint]]) -> list[CurvePoint]:
+    """Return for each budget the median of the seconds and the mean of the AUCs; a split that ended before keeps its last fit."""
+    curve = []
+    for number in range(max(map(len, splits), default=0)):
+        reached = [points[min(number, len(points) - 1)] for points in splits]
+        seconds, areas = [point.seconds for point in reached], [point.auc for point in reached]
+        curve.append(CurvePoint(statistics.median(seconds), statistics.fmean(areas)))
+    return curve
 
 
 def result_rows(contests: Sequence[Contest], systems: Sequence[System]) -> Iterator[Row]:
@@ -66,14 +116,14 @@ def our_choice(contest: Contest, systems: Sequence[System]) -> System:
     """Return our system with the best AUC over the folds, which do not contain the test rows."""
 
     def mean_auc(system: System) -> float:
-        choice = contest.trials[system.name][0].choice
+        choice = contest.trials[system.name][0].first.choice
         return 0.0 if choice is None or choice.mean_auc is None else choice.mean_auc
 
     return max((s for s in systems if s.kind == OURS), key=mean_auc)
 
 
 def _auc_test(contest: Contest, ours: System, peer: System) -> Difference | None:
-    first, second = (contest.trials[s.name][0].scores for s in (ours, peer))
+    first, second = (contest.trials[s.name][0].first.scores for s in (ours, peer))
     if first is None or second is None or min((contest.y_test == 1).sum(), (contest.y_test == -1).sum()) < 2:
         return None
     return delong_test(contest.y_test, first, second, LEVEL)
@@ -87,15 +137,15 @@ def _system_row(
     corrected: Mapping[tuple[str, str], float],
 ) -> Row:
     trial, key = contest.trials[system.name][0], (contest.name, system.name)
-    row: Row = {
-        "data": contest.name, "train rows": contest.rows, "choice rows": min(contest.rows, CHOICE_ROWS),
-        "system": system.name, "kind": system.kind,
-    }  # fmt: skip
-    if trial.scores is not None:
+    first, curve = trial.first, contest.curves[system.name][0]
+    row: Row = {**_data_columns(contest), "system": system.name, "kind": system.kind}
+    if first.scores is not None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # with few positives the interval is wide, as the row shows
-            interval = roc_auc_interval(contest.y_test, trial.scores, LEVEL)
+            interval = roc_auc_interval(contest.y_test, first.scores, LEVEL)
         row |= {"AUC": interval.auc, "low": interval.low, "high": interval.high}
+    if curve:
+        row["mean AUC"] = curve[-1].auc
     if key in tests:
         difference, p = tests[key].value, corrected[key]
         row |= {"ours less it": difference, "p, Holm": p, "ours, AUC": _auc_verdict(difference, p)}
@@ -103,12 +153,22 @@ def _system_row(
         if system.kind != OURS and reason and row["ours, AUC"] != "loses":
             row["excluded"] = reason
     row |= _time_columns(contest, systems, system)
-    if trial.points:
-        last = trial.points[-1]
+    if first.points:
+        last = first.points[-1]
         row |= {"budget": last.budget, "fit s": last.seconds, "gap": last.gap}
-    row |= {"value": trial.value, "choice s": trial.choice_seconds, "warm-up s": trial.warm_up, "peak MiB": trial.peak}
-    curve = " ".join(f"{point.seconds:.6g}:{point.auc:.6f}" for point in trial.points)
-    return row | {"note": _note(trial, system), "curve": curve}
+    row |= {"value": first.value, "choice s": first.choice_seconds, "warm-up s": trial.warm_up, "peak MiB": trial.peak}
+    drawn = " ".join(f"{point.seconds:.6g}:{point.auc:.6f}" for point in curve)
+    return row | {"note": _note(contest, trial, system), "curve": drawn}
+
+
+def _data_columns(contest: Contest) -> Row:
+    choice_rows = min(contest.rows, CHOICE_ROWS)
+    return {
+        "data": contest.name,
+        "train rows": contest.rows,
+        "choice rows": choice_rows,
+        "splits": contest.n_splits,
+    }
 
 
 def _time_columns(contest: Contest, systems: Sequence[System], system: System) -> Row:
@@ -120,32 +180,33 @@ def _time_columns(contest: Contest, systems: Sequence[System], system: System) -
         row[f"times ours to {near:g}"] = (
             None if fastest is None else _median_ratio(theirs, _times(contest, fastest, best - near))
         )
-    if system.kind != OURS and contest.trials[system.name][0].points:
+    if system.kind != OURS and contest.trials[system.name][0].first.points:
         ours = _fastest(contest, systems, OURS, best - NEAR[0])
         row["ours, time"] = _time_verdict(row[f"times ours to {NEAR[0]:g}"], row[f"s to {NEAR[0]:g}"], ours)
     return row
 
 
-def _note(trial: Trial, system: System) -> str:
-    tried = trial.choice.tried if trial.choice is not None else len(system.grid)
-    choice = f"chose from {tried} of {len(system.grid)}" if tried < len(system.grid) else ""
-    return ", ".join(part for part in (choice, trial.note) if part)
+def _note(contest: Contest, trial: Trial, system: System) -> str:
+    tried, grid = trial.values_tried, len(system.grid)
+    choice = "" if tried is None or tried == grid else f"chose from {tried} of {grid}"
+    ended_early = contest.n_splits > 1 and trial.note and trial.splits
+    where = f"split {len(trial.splits)} of {contest.n_splits}" if ended_early else ""
+    return ", ".join(part for part in (choice, trial.note, where) if part)
 
 
 def best_linear_auc(contest: Contest, systems: Sequence[System]) -> float:
-    """Return the best final test AUC of our systems and the linear peers; nan if none was fitted."""
+    """Return the best final test AUC of our systems and the linear peers, a mean over the splits; nan if none was fitted."""
     names = [s.name for s in systems if s.kind != OTHER]
-    final = (trial.points[-1].auc for name in names for trial in contest.trials[name] if trial.points)
-    return max(final, default=math.nan)
+    return max((curve[-1].auc for name in names for curve in contest.curves[name] if curve), default=math.nan)
 
 
-def seconds_to(trial: Trial, goal: float) -> float | None:
-    """Return the seconds of the first fit from which on the AUC is at least the goal, or None.
+def seconds_to(curve: Sequence[CurvePoint], goal: float) -> float | None:
+    """Return the seconds of the first budget from which on the AUC is at least the goal, or None.
 
     On few test rows a fit that has hardly started may reach the goal by chance and fall below it again.
     """
     seconds = None
-    for point in reversed(trial.points):
+    for point in reversed(curve):
         if point.auc < goal:
             break
         seconds = point.seconds
@@ -153,7 +214,7 @@ def seconds_to(trial: Trial, goal: float) -> float | None:
 
 
 def _times(contest: Contest, system: System, goal: float) -> list[float | None]:
-    return [seconds_to(trial, goal) for trial in contest.trials[system.name]]
+    return [seconds_to(curve, goal) for curve in contest.curves[system.name]]
 
 
 def _fastest(contest: Contest, systems: Sequence[System], kind: str, goal: float) -> System | None:
@@ -189,29 +250,47 @@ def _time_verdict(ratio: float | None, theirs: float | None, ours: System | None
 
 
 def _data_set_summary(contest: Contest, systems: Sequence[System], rows: Sequence[Row]) -> Row:
-    """Return the summary of a data set: AUC against every linear peer, and time against the fastest of them."""
+    """Return the summary of a data set: AUC against every linear peer, and time against the fastest ones.
+
+    Those are the fastest of all linear peers, and the fastest of those that read all rows, as ours do.
+    """
     compared = [row for row in rows if row["kind"] == LINEAR and "ours, AUC" in row]
     verdicts = [row["ours, AUC"] for row in compared if "excluded" not in row]
     goal = best_linear_auc(contest, systems) - NEAR[0]
     ours, peer = (_fastest(contest, systems, kind, goal) for kind in (OURS, LINEAR))
-    ratio = None
-    if ours is not None and peer is not None:
-        ratio = _median_ratio(_times(contest, ours, goal), _times(contest, peer, goal))
+    reader = _fastest(contest, [s for s in systems if s.reads_all_rows], LINEAR, goal)
+    ratio, reader_ratio = (_ratio(contest, ours, other, goal) for other in (peer, reader))
     bar = BAR_OF_MANY if contest.rows > MANY_ROWS else BAR_OF_FEW
     return {
-        "data": contest.name, "train rows": contest.rows, "choice rows": min(contest.rows, CHOICE_ROWS),
-        "system": "all linear peers", "kind": "summary",
+        **_data_columns(contest), "system": "all linear peers", "kind": "summary",
         "wins": verdicts.count("wins"), "ties": verdicts.count("ties"), "loses": verdicts.count("loses"),
         **{f"excluded, {reason}": sum(row.get("excluded") == reason for row in compared) for reason in (CUT_OFF, FAILED)},
         "ours by folds": our_choice(contest, systems).name, "our fastest": ours and ours.name,
         "their fastest": peer and peer.name, "times the fastest": ratio, "bar": bar,
         "within the bar": ours is not None and (ratio is None or ratio <= bar),
+        "fastest that reads all rows": reader and reader.name, "times the fastest that reads all rows": reader_ratio,
+        BEFORE_OR_EQUAL: ours is not None and (reader is None or (reader_ratio is not None and reader_ratio <= EVEN)),
     }  # fmt: skip
+
+
+def _ratio(contest: Contest, ours: System | None, peer: System | None, goal: float) -> float | None:
+    """Return how many times the seconds of a peer ours takes; None if one of them does not reach the goal."""
+    if ours is None or peer is None:
+        return None
+    return _median_ratio(_times(contest, ours, goal), _times(contest, peer, goal))
 
 
 def _total(summaries: Sequence[Row]) -> Row:
     total: Row = {"data": "all", "system": "all linear peers", "kind": "summary", "data sets": len(summaries)}
     total["never significantly below"] = sum(summary["loses"] == 0 for summary in summaries)
-    for key in ("wins", "ties", "loses", f"excluded, {CUT_OFF}", f"excluded, {FAILED}", "within the bar"):
+    for key in (
+        "wins",
+        "ties",
+        "loses",
+        f"excluded, {CUT_OFF}",
+        f"excluded, {FAILED}",
+        "within the bar",
+        BEFORE_OR_EQUAL,
+    ):
         total[key] = sum(summary[key] for summary in summaries)
     return total

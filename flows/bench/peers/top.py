@@ -91,7 +91,7 @@ def top(slow_peers: bool, *, only: str | None = None, limit: float = LIMIT) -> I
     chosen = chosen_sets(only, known)
     outcomes: dict[str, dict[str, str]] = {}
     for name in chosen:
-        rows = known[name]()
+        (rows,) = known[name](1)
         n_pos = int((rows[1].y > 0).sum())
         if n_pos < LEAST_POSITIVES:
             print(f"{name}: {n_pos} positive test rows, left out", file=sys.stderr, flush=True)

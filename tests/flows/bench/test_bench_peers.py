@@ -14,7 +14,7 @@ from aucdist.errors import InputError
 from aucdist.metrics.compare import delong_test, holm
 from flows.bench import limits as limits_suite
 from flows.bench import suites
-from flows.bench.peers import referee, suite
+from flows.bench.peers import linear, referee, suite
 from flows.bench.peers.contestant import Choice, choose_value, middle_out, stratified_subset
 from flows.bench.peers.data_sets import MIN_IMBALANCE, N_KEEL, data_sets, imbalanced_keel_sets
 from flows.bench.peers.linear import skglm, with_ones
@@ -23,7 +23,7 @@ from flows.bench.peers.system import LINEAR, OURS, System
 from flows.bench.peers.table import Contest, result_rows
 
 TRAIN, TEST = (simulate(n, 3, 0.3, seed=0, index=i) for i, n in enumerate((400, 300)))
-
+ROWS = [(TRAIN, TEST)]
 
 GOOD = System("good", "numpy", means, (1, 2, 4, 8, 16, 32), 4, OURS)
 POOR = System("poor", "numpy", first_feature, (1, 2, 4, 8), 4, LINEAR)
@@ -34,14 +34,15 @@ def contested(tmp_path_factory):
     systems = (GOOD, POOR, System("gone", "no_such_package", means, (1,), 1))
     lines = []
     trials = run_contest(
-        TRAIN, TEST, systems, tmp_path_factory.mktemp("rows"), threads=2, repeats=2, limit=30.0, log=lines.append
+        ROWS, systems, tmp_path_factory.mktemp("rows"), threads=2, repeats=2, limit=30.0, log=lines.append
     )
     return systems, Contest("fake", TRAIN.n_samples, TEST.y, trials), lines
 
 
 def test_a_trial_ends_when_the_scores_no_longer_change(contested):
     _, one, lines = contested
-    first, second = one.trials["good"]
+    trial, later = one.trials["good"]
+    (first,), (second,) = trial.splits, later.splits
     # The two largest values turn the ranking round; of equals, the larger is taken.
     assert first.value == 1e-2 == second.value
     assert first.choice_seconds is not None
@@ -51,15 +52,15 @@ def test_a_trial_ends_when_the_scores_no_longer_change(contested):
     assert [point.budget for point in first.points] == [1, 2, 4, 8, 16]
     assert [point.gap for point in first.points] == [1.0, 0.5, 0.25, 0.125, 0.0625]
     assert first.points[0].auc == 0.5 < first.points[-1].auc
-    assert [point.budget for point in one.trials["poor"][0].points] == [1, 2, 4]
-    assert first.peak > 1
+    assert [point.budget for point in one.trials["poor"][0].first.points] == [1, 2, 4]
+    assert trial.peak > 1
     assert any("good: AUC" in line for line in lines)
 
 
 def test_a_system_that_reports_its_end_stops_there(tmp_path):
     systems = [System("late", "numpy", late, (1, 2, 4, 8, 16, 32), 4, OURS)]
-    trials = run_contest(TRAIN, TEST, systems, tmp_path, threads=1, repeats=1, limit=30.0)
-    assert [point.budget for point in trials["late"][0].points] == [1, 2, 4, 8, 16]
+    trials = run_contest(ROWS, systems, tmp_path, threads=1, repeats=1, limit=30.0)
+    assert [point.budget for point in trials["late"][0].first.points] == [1, 2, 4, 8, 16]
 
 
 def test_a_missing_package_is_a_row(contested):
@@ -75,7 +76,7 @@ def test_the_table_compares_on_the_same_rows_and_corrects(contested):
     other = Contest("other", one.rows, one.y_test, one.trials)
     rows = {(row["data"], row["system"]): row for row in result_rows([one, other], systems)}
     good, poor = rows["fake", "good"], rows["fake", "poor"]
-    test = delong_test(TEST.y, one.trials["good"][0].scores, one.trials["poor"][0].scores)
+    test = delong_test(TEST.y, one.trials["good"][0].first.scores, one.trials["poor"][0].first.scores)
     assert good["AUC"] == pytest.approx(first_auc(one, "good"), abs=1e-12)
     assert poor["ours less it"] == test.value == pytest.approx(good["AUC"] - poor["AUC"], abs=1e-12)
     assert poor["p, Holm"] == holm([test.p_value] * 2)[0] > test.p_value
@@ -90,7 +91,7 @@ def test_the_table_compares_on_the_same_rows_and_corrects(contested):
 def first_auc(one: Contest, name: str) -> float:
     from sklearn.metrics import roc_auc_score
 
-    return float(roc_auc_score(one.y_test, one.trials[name][0].scores))
+    return float(roc_auc_score(one.y_test, one.trials[name][0].first.scores))
 
 
 @pytest.mark.parametrize(
@@ -102,17 +103,15 @@ def first_auc(one: Contest, name: str) -> float:
     ],
 )
 def test_a_contestant_that_breaks_is_a_row(tmp_path, fit, note):
-    trials = run_contest(TRAIN, TEST, [System("it", "numpy", fit, (1,), 1)], tmp_path, threads=1, repeats=2, limit=30.0)
+    trials = run_contest(ROWS, [System("it", "numpy", fit, (1,), 1)], tmp_path, threads=1, repeats=2, limit=30.0)
     assert [trial.note for trial in trials["it"]] == [note]
 
 
 def test_an_endless_contestant_is_stopped(tmp_path, monkeypatch):
     monkeypatch.setattr(referee, "GRACE", 0.5)
-    trials = run_contest(
-        TRAIN, TEST, [System("it", "numpy", endless, (1,), 1)], tmp_path, threads=1, repeats=1, limit=0.1
-    )
+    trials = run_contest(ROWS, [System("it", "numpy", endless, (1,), 1)], tmp_path, threads=1, repeats=1, limit=0.1)
     assert [trial.note for trial in trials["it"]] == ["over time"]
-    assert trials["it"][0].points == []
+    assert trials["it"][0].splits == []
 
 
 def test_sparse_and_wide_rows_are_not_for_all(tmp_path):
@@ -196,7 +195,7 @@ def test_a_subset_keeps_the_classes_shares():
 
 def test_the_suite_runs_and_has_a_figure(monkeypatch, capsys):
     monkeypatch.setattr(suite, "SYSTEMS", (GOOD, POOR))
-    monkeypatch.setattr(suite, "data_sets", lambda slow_peers: {"tiny": lambda: (TRAIN, TEST)})
+    monkeypatch.setattr(suite, "data_sets", lambda slow_peers: {"tiny": lambda splits: ROWS})
     lines = []
     found = suites.bench("peers", slow_peers=False, log=lines.append, only="tiny", threads=1, repeats=1)
     assert list(found["system"]) == ["good", "poor", "all linear peers", "all linear peers"]
@@ -213,6 +212,7 @@ def test_the_suite_runs_and_has_a_figure(monkeypatch, capsys):
         ({"only": "a9b"}, "unknown data set 'a9b'"),
         ({"threads": 0}, "--threads is 0"),
         ({"repeats": 0}, "--repeats is 0"),
+        ({"splits": 0}, "--splits is 0"),
     ],
 )
 def test_wrong_input_is_refused_before_work(given, words):
@@ -256,6 +256,46 @@ def test_systems_that_are_always_installed_rank(system):
     scores = fitted.scores(TEST.X)
     assert scores[TEST.y > 0].mean() > scores[TEST.y < 0].mean() + 0.01
     assert (fitted.gap is not None) == (system.kind == OURS)
+
+
+OURS_ALONE = pytest.mark.parametrize("system", [s for s in suite.SYSTEMS if s.kind == OURS], ids=lambda s: s.name)
+
+
+def threads_of_fits(monkeypatch, block_rows: int) -> list[tuple[int, int]]:
+    """Return a list that gets the number of blocks and of threads of each fit on blocks that the benchmark makes."""
+    from aucdist.engine import blocks
+
+    found = []
+
+    class Recorded(blocks.LocalBlocks):
+        def __init__(self, parts, *, n_jobs=None):
+            super().__init__(parts, n_jobs=n_jobs)
+            found.append((len(parts), n_jobs))
+
+    monkeypatch.setattr(blocks, "LocalBlocks", Recorded)
+    monkeypatch.setattr(linear, "BLOCK_ROWS", block_rows)
+    return found
+
+
+@OURS_ALONE
+@DENSE_OR_CSR
+def test_ours_use_the_threads_on_a_block_for_each(system, as_rows, monkeypatch):
+    X = as_rows(TRAIN.X)
+    alone = system.fit(X, TRAIN.y, 1e-2, system.choice_budget, 1).scores(TEST.X)
+    found = threads_of_fits(monkeypatch, block_rows=200)
+    shared = system.fit(X, TRAIN.y, 1e-2, system.choice_budget, 2).scores(TEST.X)
+    assert found == [(2, 2)]
+    np.testing.assert_allclose(shared, alone, atol=0.02 * np.ptp(alone))
+
+
+@OURS_ALONE
+@pytest.mark.parametrize(("threads", "block_rows"), [(1, 1), (2, 201)], ids=["one thread", "few rows"])
+def test_ours_fit_the_rows_as_they_are_with_one_thread_or_few_rows(system, threads, block_rows, monkeypatch):
+    alone = system.fit(TRAIN.X, TRAIN.y, 1e-2, system.choice_budget, 1).scores(TEST.X)
+    found = threads_of_fits(monkeypatch, block_rows)
+    again = system.fit(TRAIN.X, TRAIN.y, 1e-2, system.choice_budget, threads).scores(TEST.X)
+    assert found == []
+    np.testing.assert_array_equal(again, alone)
 
 
 def test_limits_on_tiny_arrays(monkeypatch, tmp_path):

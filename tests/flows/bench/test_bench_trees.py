@@ -42,7 +42,7 @@ SYSTEMS = [
 @pytest.fixture
 def rows(monkeypatch):
     monkeypatch.setattr(trees, "split_and_scale", sets)
-    return pd.DataFrame(trees.trees(False, only="glass2,glass4", repeats=3, contestants=SYSTEMS))
+    return pd.DataFrame(trees.trees(False, only="glass2,glass4", splits=3, contestants=SYSTEMS))
 
 
 def test_a_row_for_each_set_split_and_system(rows):
@@ -100,8 +100,8 @@ def test_a_split_is_dense_scaled_and_stratified(data_dir, monkeypatch):
 def test_what_is_not_there_is_refused(monkeypatch):
     with pytest.raises(InputError, match=r"unknown data set 'glas2'. Did you mean 'glass2'"):
         next(trees.trees(False, only="glas2"))
-    with pytest.raises(InputError, match="repeats is 6; 1 to 5"):
-        next(trees.trees(False, repeats=6))
+    with pytest.raises(InputError, match="--splits is 6; 1 to 5"):
+        next(trees.trees(False, splits=6))
 
 
 def test_a_run_that_is_cut_off_keeps_its_rows(monkeypatch, tmp_path: Path):

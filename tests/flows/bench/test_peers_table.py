@@ -10,13 +10,23 @@ from support.contestants import means
 from flows.bench.panels import panels
 from flows.bench.peers import suite
 from flows.bench.peers.contestant import BudgetPoint, Choice
-from flows.bench.peers.referee import OVER_TIME, Trial
+from flows.bench.peers.referee import OVER_TIME, SplitResult, Trial
 from flows.bench.peers.system import LINEAR, OTHER, OURS, System
-from flows.bench.peers.table import CUT_OFF, FAILED, Contest, best_linear_auc, our_choice, result_rows, seconds_to
+from flows.bench.peers.table import (
+    CUT_OFF,
+    FAILED,
+    Contest,
+    CurvePoint,
+    best_linear_auc,
+    our_choice,
+    result_rows,
+    seconds_to,
+)
 
 
 def trial_of(*rungs: tuple[float, float], scores: np.ndarray | None = None) -> Trial:
-    return Trial(points=[BudgetPoint(k, seconds, area, None) for k, (seconds, area) in enumerate(rungs)], scores=scores)
+    points = [BudgetPoint(k, seconds, area, None) for k, (seconds, area) in enumerate(rungs)]
+    return Trial(splits=[SplitResult(points=points, scores=scores)])
 
 
 def made_up(rows: int = 50_000) -> tuple[tuple[System, ...], Contest]:
@@ -68,16 +78,57 @@ def test_the_summary_compares_our_time_with_the_bar():
     assert not large["within the bar"]
 
 
+@pytest.mark.parametrize(
+    ("seconds", "auc", "ratio", "before"),
+    [
+        (2.0, 0.9, 0.5, True),
+        (4.1, 0.9, 1.025, True),  # within `EVEN` of each other
+        (4.3, 0.9, 1.075, False),
+        (2.0, 0.8, None, False),  # ours does not reach the goal
+    ],
+)
+def test_ours_is_compared_with_the_fastest_peer_that_reads_all_rows(seconds, auc, ratio, before):
+    systems, one = contest_with_a_sample(trial_of((seconds, auc)), trial_of((4.0, 0.9)))
+    end, total = list(result_rows([one], systems))[-2:]
+    assert end["their fastest"] == "sample"
+    assert end["fastest that reads all rows"] == "peer"
+    assert end["times the fastest that reads all rows"] == pytest.approx(ratio)
+    assert end["before or equal"] is before
+    assert total["before or equal"] == int(before)
+
+
+@pytest.mark.parametrize(("auc", "before"), [(0.9, True), (0.8, False)])
+def test_ours_is_before_peers_that_never_reach_the_goal(auc, before):
+    systems, one = contest_with_a_sample(trial_of((9.0, auc)), trial_of((4.0, 0.8)))
+    end = list(result_rows([one], systems))[-2]
+    assert end["fastest that reads all rows"] is end["times the fastest that reads all rows"] is None
+    assert end["before or equal"] is before
+
+
+def contest_with_a_sample(ours: Trial, peer: Trial) -> tuple[tuple[System, ...], Contest]:
+    """Return a contest with a further peer, which reaches the goal before the others but reads a sample only."""
+    systems = (
+        System("ours", "numpy", means, (1,), 1, OURS),
+        System("peer", "numpy", means, (1,), 1, LINEAR),
+        System("sample", "numpy", means, (1,), 1, LINEAR, reads_all_rows=False),
+    )
+    trials = {"ours": [ours], "peer": [peer], "sample": [trial_of((1.0, 0.9))]}
+    return systems, Contest("made", 50_000, np.array([-1, 1]), trials)
+
+
+def test_the_undersampled_peer_alone_does_not_read_all_rows():
+    assert [s.name for s in suite.SYSTEMS if not s.reads_all_rows] == ["RandomUnderSampler, logistic"]
+
+
 def test_to_win_against_one_that_was_cut_short_does_not_count():
     systems, one = made_up()
-    one.trials["quick"][0].choice = Choice(1e-2, 2, 0.7)
+    one.trials["quick"][0].first.choice = Choice(1e-2, 2, 0.7)
     one.trials["slow"][0].note = "over time"
     rows = list(result_rows([one], systems))
     assert [row["note"] for row in rows[1:3]] == ["chose from 2 of 5", "over time"]
     assert (rows[-1]["wins"], rows[-1]["ties"], rows[-1]["loses"]) == (0, 0, 0)
-    one.trials["ours"][0].scores, one.trials["quick"][0].scores = (
-        one.trials[name][0].scores for name in ("quick", "ours")
-    )
+    ours, quick = (one.trials[name][0].first for name in ("ours", "quick"))
+    ours.scores, quick.scores = quick.scores, ours.scores
     assert list(result_rows([one], systems))[-1]["loses"] == 2  # a loss does count
 
 
@@ -86,7 +137,7 @@ def test_the_table_counts_the_comparisons_that_it_excludes():
     whole = list(result_rows([one], systems))
     assert all("excluded" not in row for row in whole)
     assert [row[f"excluded, {CUT_OFF}"] for row in whole[-2:]] == [0, 0]
-    one.trials["quick"][0].choice = Choice(1e-2, 2, 0.7)
+    one.trials["quick"][0].first.choice = Choice(1e-2, 2, 0.7)
     one.trials["slow"][0].note = "not run here: ValueError: after two fits"
     *_, quick, slow, trees, end, total = result_rows([one], systems)
     assert (quick["excluded"], slow["excluded"]) == (CUT_OFF, FAILED)
@@ -104,21 +155,25 @@ def test_the_table_states_the_rows_of_the_choice():
     assert next(iter(result_rows([made_up(1234)[1]], systems)))["choice rows"] == 1234
 
 
+def curve_of(*points: tuple[float, float]) -> list[CurvePoint]:
+    return [CurvePoint(*point) for point in points]
+
+
 def test_a_system_that_never_reaches_the_goal_has_no_time():
-    assert seconds_to(trial_of((1.0, 0.7), (2.0, 0.9), (3.0, 0.9)), 0.9) == 2.0
-    assert seconds_to(trial_of(), 0.5) is None
+    assert seconds_to(curve_of((1.0, 0.7), (2.0, 0.9), (3.0, 0.9)), 0.9) == 2.0
+    assert seconds_to([], 0.5) is None
 
 
 def test_a_goal_that_is_lost_again_does_not_count():
-    assert seconds_to(trial_of((1.0, 0.9), (2.0, 0.7), (3.0, 0.9)), 0.9) == 3.0
-    assert seconds_to(trial_of((1.0, 0.9), (2.0, 0.7)), 0.9) is None
+    assert seconds_to(curve_of((1.0, 0.9), (2.0, 0.7), (3.0, 0.9)), 0.9) == 3.0
+    assert seconds_to(curve_of((1.0, 0.9), (2.0, 0.7)), 0.9) is None
 
 
 def test_ours_in_auc_is_the_one_with_the_best_folds_and_in_time_the_fastest():
     systems, one = made_up()
     hare = System("hare", "numpy", means, (1,), 1, OURS)
-    one.trials["hare"] = [trial_of((0.5, 0.9), scores=one.trials["quick"][0].scores)] * 2
-    one.trials["ours"][0].choice, one.trials["hare"][0].choice = Choice(1.0, 5, 0.8), Choice(1.0, 5, 0.7)
+    one.trials["hare"] = [trial_of((0.5, 0.9), scores=one.trials["quick"][0].first.scores)] * 2
+    one.trials["ours"][0].first.choice, one.trials["hare"][0].first.choice = Choice(1.0, 5, 0.8), Choice(1.0, 5, 0.7)
     systems = (hare, *systems)
     rows = {row["system"]: row for row in result_rows([one], systems)}
     assert our_choice(one, systems).name == "ours"

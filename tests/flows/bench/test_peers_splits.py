@@ -1,0 +1,221 @@
+"""Several splits of a data set in the suite `peers`: which sets have them, the process that runs them, and their means."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from support.contestants import counts, means, slow_to_choose, slow_to_fit
+
+from aucdist.data.shards.simulate import simulate
+from flows.bench import common, suites
+from flows.bench.peers import data_sets as sets
+from flows.bench.peers import referee, suite
+from flows.bench.peers.contestant import BudgetPoint, Choice, choose_value
+from flows.bench.peers.referee import OVER_TIME, SplitResult, Trial, run_contest
+from flows.bench.peers.system import LINEAR, OURS, System
+from flows.bench.peers.table import CUT_OFF, FAILED, Contest, CurvePoint, best_linear_auc, mean_curve, result_rows
+
+GOOD = System("good", "numpy", means, (1, 2, 4, 8, 16, 32), 4, OURS)
+SPLITS = [tuple(simulate(n, 3, 0.3, seed=seed, index=i) for i, n in enumerate((400, 300))) for seed in range(3)]
+
+
+def contest_of(system: System, folder, *, splits=SPLITS, repeats=1, limit=30.0) -> list[Trial]:
+    return run_contest(splits, [system], folder, threads=1, repeats=repeats, limit=limit)[system.name]
+
+
+# ---- which data sets ----------------------------------------------------------------------------------------------------
+
+
+def test_a_small_set_is_split_by_the_seeds_from_zero_on(data_dir, monkeypatch):
+    monkeypatch.setenv("AUCDIST_DATA", str(data_dir))
+    found = sets.random_splits("glass2", 3)
+    assert len(found) == 3
+    for seed, rows in enumerate(found):
+        for block, wanted in zip(rows, common.split_and_scale("glass2", seed), strict=True):
+            np.testing.assert_array_equal(block.row_id, wanted.row_id)
+            np.testing.assert_array_equal(block.X, wanted.X)
+    assert len({tuple(test.row_id) for _, test in found}) == 3
+    np.testing.assert_array_equal(found[0][1].row_id, common.split_and_scale("glass2")[1].row_id)
+
+
+def test_a_set_from_ten_thousand_training_rows_on_has_one_split(data_dir, monkeypatch):
+    monkeypatch.setenv("AUCDIST_DATA", str(data_dir))
+    n_train = sets.random_splits("glass2", 1)[0][0].n_samples
+    for most, n_splits in ((n_train, 1), (n_train + 1, 2)):
+        monkeypatch.setattr(sets, "FEW_ROWS", most)
+        assert len(sets.random_splits("glass2", 2)) == n_splits
+
+
+def test_sets_with_test_rows_of_their_own_and_simulated_ones_have_one_split(monkeypatch):
+    few = SPLITS[0]
+    assert few[0].n_samples < sets.FEW_ROWS == 10_000
+    for name in ("read_train_and_test", "split_and_scale"):
+        monkeypatch.setattr(sets, name, lambda name, seed=0: few)
+    monkeypatch.setattr(sets, "_simulated", lambda rows, features, share: few)
+    known = sets.data_sets(True)
+    one = {"a9a", "kddcup99", "news20", "covtype-20k", "simulated-581k", "simulated-10m"}
+    assert {name for name, read in known.items() if len(read(4)) == 1} == one
+    assert {len(known[name](4)) for name in known.keys() - one} == {4}
+
+
+# ---- the process --------------------------------------------------------------------------------------------------------
+
+
+def test_each_split_has_its_own_choice_and_fits(tmp_path):
+    first, second = contest_of(GOOD, tmp_path, repeats=2)
+    assert first.note == second.note == ""
+    assert len(first.splits) == len(second.splits) == len(SPLITS)
+    for (train, test), split, again in zip(SPLITS, first.splits, second.splits, strict=True):
+        alone = choose_value(GOOD, train.X, train.y, 1, deadline=np.inf)
+        assert split.choice == alone
+        assert again.choice is None
+        assert again.value == split.value == alone.value
+        np.testing.assert_array_equal(split.scores, means(train.X, train.y, split.value, 16, 1).scores(test.X))
+        assert [point.budget for point in split.points] == [point.budget for point in again.points] == [1, 2, 4, 8, 16]
+    assert len({split.choice.mean_auc for split in first.splits}) == len(SPLITS)
+
+
+def test_one_process_runs_all_splits_after_one_warm_up(tmp_path):
+    (trial,) = contest_of(System("it", "numpy", counts, (16,), 16), tmp_path)
+    assert trial.note == "not run here: ValueError: warm-ups 1, splits 2"
+    assert [len(split.points) for split in trial.splits] == [1, 0]
+
+
+@pytest.mark.parametrize("fit", [slow_to_fit, slow_to_choose], ids=["fits", "choice"])
+def test_after_a_split_that_is_cut_off_no_other_is_run(tmp_path, fit):
+    system = System("slow", "numpy", fit, (1, 2), 2)
+    trials = contest_of(system, tmp_path, repeats=2, limit=1.0)
+    assert [trial.note for trial in trials] == [OVER_TIME]  # nor in another turn
+    assert trials[0].cut_off(system)
+    assert len(trials[0].splits) == 1
+    assert len(trials[0].first.points) >= 1
+    assert trials[0].peak > 1
+    one = Contest("it", 400, SPLITS[0][1].y, {"slow": trials}, len(SPLITS))
+    row = next(iter(result_rows([one], [replace(system, kind=OURS)])))
+    assert row["note"].endswith("over time, split 1 of 3")
+    assert row["AUC"] > 0
+
+
+def test_a_choice_that_is_cut_off_leaves_the_fits_of_the_last_split(tmp_path):
+    system = System("slow", "numpy", slow_to_choose, (1, 2), 2)
+    (trial,) = contest_of(system, tmp_path, splits=SPLITS[:1], limit=1.0)
+    assert trial.note == ""
+    assert trial.cut_off(system)
+    assert [point.budget for point in trial.first.points] == [1, 2]
+
+
+class Events:
+    """In place of a connection: returns events one after the other, and keeps how long it was asked to wait for each."""
+
+    def __init__(self, *events):
+        self.events, self.waits = list(events), []
+
+    def poll(self, seconds):
+        self.waits.append(seconds)
+        return bool(self.events)
+
+    def recv(self):
+        return self.events.pop(0)
+
+
+def test_each_split_after_the_first_has_the_time_anew(monkeypatch):
+    monkeypatch.setattr(referee.time, "monotonic", iter(range(0, 10_000, 10)).__next__)  # 10 s later at each look
+    point = BudgetPoint(1, 0.1, 0.9, None)
+    events = Events(
+        ("warm", 1.0), ("split", None), ("fitted", (point, None)), ("split", None), ("fitted", (point, None))
+    )
+    trial = Trial()
+    referee._record_events(events, trial, limit=100.0)
+    whole = 2 * 100.0 + referee.GRACE
+    # The last wait is for an event that does not come.
+    assert events.waits == [whole - 10, whole - 20, whole - 30, whole - 40, whole - 10, whole - 20]
+    assert trial.note == OVER_TIME
+    assert len(trial.splits) == 2
+
+
+# ---- means --------------------------------------------------------------------------------------------------------------
+
+
+def split_of(*points: tuple[float, float], scores=None, choice=None) -> SplitResult:
+    made = [BudgetPoint(2**k, seconds, auc, None) for k, (seconds, auc) in enumerate(points)]
+    return SplitResult(choice=choice, points=made, scores=scores)
+
+
+def test_a_curve_has_mean_aucs_and_median_seconds_and_a_split_that_ended_keeps_its_last_fit():
+    splits = [
+        split_of((1.0, 0.5), (2.0, 0.6), (3.0, 0.9)),
+        split_of((2.0, 0.7), (9.0, 0.8)),
+        split_of((6.0, 0.9)),
+    ]
+    found = mean_curve([split.points for split in splits])
+    assert [point.seconds for point in found] == [2.0, 6.0, 6.0]
+    assert [point.auc for point in found] == pytest.approx([2.1 / 3, 2.3 / 3, 2.6 / 3])
+    assert mean_curve([splits[0].points]) == [CurvePoint(1.0, 0.5), CurvePoint(2.0, 0.6), CurvePoint(3.0, 0.9)]
+    assert mean_curve([]) == []
+
+
+def contest_with_means(**peer) -> tuple[tuple[System, ...], Contest]:
+    """Return a contest on two splits: the one that ours ends with a worse AUC on the first split, but with a better mean."""
+    y = np.where(np.random.default_rng(0).random(400) < 0.3, 1, -1)
+    systems = (System("ours", "numpy", means, (1,), 1, OURS), System("peer", "numpy", means, (1,), 1, LINEAR))
+    ours = Trial(splits=[split_of((1.0, 0.6), (5.0, 0.80), scores=0.1 * y), split_of((3.0, 0.7), (7.0, 0.90))])
+    theirs = Trial(splits=[split_of((2.0, 0.84), scores=0.2 * y), split_of((2.0, 0.84))])
+    for name, value in peer.items():
+        setattr(theirs, name, value)
+    return systems, Contest("made", 280, y, {"ours": [ours], "peer": [theirs]}, 2)
+
+
+def test_goals_and_times_are_of_the_means_and_the_auc_is_of_the_first_split():
+    systems, one = contest_with_means()
+    assert best_linear_auc(one, systems) == pytest.approx(0.85)
+    ours, peer, end, _ = result_rows([one], systems)
+    assert ours["mean AUC"] == pytest.approx(0.85)
+    assert peer["mean AUC"] == pytest.approx(0.84)
+    assert ours["AUC"] == peer["AUC"] == 1.0  # the made-up scores of the first split rank without an error
+    assert ours["s to 0.001"] == 6.0
+    assert peer["s to 0.001"] is None
+    assert ours["curve"] == "2:0.650000 6:0.850000"
+    assert [row["splits"] for row in (ours, peer, end)] == [2, 2, 2]
+    assert end["our fastest"] == "ours"
+    assert ours["fit s"] == 5.0
+
+
+@pytest.mark.parametrize(("note", "reason"), [(OVER_TIME, CUT_OFF), ("not run here: ValueError: oops", FAILED)])
+def test_a_system_that_ended_before_the_last_split_has_no_mean(note, reason):
+    systems, one = contest_with_means(note=note, splits=[split_of((2.0, 0.99), scores=np.zeros(400))])
+    assert best_linear_auc(one, systems) == pytest.approx(0.85)
+    _, peer, end, _ = result_rows([one], systems)
+    assert "mean AUC" not in peer
+    assert peer["s to 0.001"] is None
+    assert peer["curve"] == ""
+    assert peer["AUC"] == 0.5
+    assert peer["excluded"] == reason
+    assert peer["note"] == f"{note}, split 1 of 2"
+    assert end["their fastest"] is None
+
+
+def test_with_one_split_what_was_reached_before_the_limit_counts():
+    systems, two = contest_with_means(note=OVER_TIME, splits=[split_of((2.0, 0.99), scores=np.zeros(400))])
+    one = Contest("made", 280, two.y_test, two.trials, 1)
+    peer = list(result_rows([one], systems))[1]
+    assert peer["s to 0.001"] == 2.0
+    assert peer["mean AUC"] == 0.99
+    assert peer["note"] == OVER_TIME
+
+
+def test_the_note_names_the_split_whose_choice_was_cut_off():
+    cut, whole = (split_of((2.0, 0.8), choice=Choice(1e-2, tried, 0.8)) for tried in (3, 5))
+    systems, one = contest_with_means(splits=[whole, cut], note=OVER_TIME)
+    assert list(result_rows([one], systems))[1]["note"] == "chose from 3 of 5, over time, split 2 of 2"
+
+
+def test_the_suite_takes_the_number_of_splits(monkeypatch, capsys):
+    monkeypatch.setattr(suite, "SYSTEMS", (GOOD,))
+    monkeypatch.setattr(suite, "data_sets", lambda slow_peers: {"tiny": lambda n_splits: SPLITS[:n_splits]})
+    found = suites.bench("peers", slow_peers=False, log=lambda line: None, only="tiny", repeats=1, splits=2)
+    row = found[found["system"] == "good"].iloc[0]
+    assert row["splits"] == 2
+    assert "splits 2, threads 1" in capsys.readouterr().err
+    last = [float(point.split(":")[1]) for point in row["curve"].split(" ")][-1]
+    assert row["mean AUC"] == pytest.approx(last, abs=1e-6)
+    assert row["mean AUC"] != pytest.approx(row["AUC"], abs=1e-6)
