@@ -153,7 +153,11 @@ def _run_split(task: ContestantTask, number: int, X: Any, y: np.ndarray, referee
 def _fit_budgets(task: ContestantTask, number: int, value: float, X: Any, y: np.ndarray, referee: Connection) -> bool:
     """Fit from the start with one budget after the other, until a fit has converged; return False if the time is over before."""
     system, (X_test, y_test) = task.system, load_rows(Path(task.folder), f"test-{number}")
-    rows, deadline = _prepare(system, X, y), time.perf_counter() + task.limit
+    rows = _prepare(system, X, y)
+    system.fit(
+        rows, y, value, system.budgets[0], task.threads
+    )  # compiles what the few rows of the warm-up did not need
+    deadline = time.perf_counter() + task.limit
     previous, unchanged = None, 0
     for budget in system.budgets:
         if time.perf_counter() > deadline:

@@ -8,11 +8,11 @@ from support.contestants import counts, means, slow_to_choose, slow_to_fit
 
 from aucdist.data.shards.simulate import simulate
 from flows.bench import common, suites
+from flows.bench.peers import contestant, referee, suite
 from flows.bench.peers import data_sets as sets
-from flows.bench.peers import referee, suite
 from flows.bench.peers.contestant import BudgetPoint, Choice, choose_value
 from flows.bench.peers.referee import OVER_TIME, SplitResult, Trial, run_contest
-from flows.bench.peers.system import LINEAR, OURS, System
+from flows.bench.peers.system import LINEAR, OURS, FittedModel, System
 from flows.bench.peers.table import CUT_OFF, FAILED, Contest, CurvePoint, best_linear_auc, mean_curve, result_rows
 
 GOOD = System("good", "numpy", means, (1, 2, 4, 8, 16, 32), 4, OURS)
@@ -219,3 +219,22 @@ def test_the_suite_takes_the_number_of_splits(monkeypatch, capsys):
     last = [float(point.split(":")[1]) for point in row["curve"].split(" ")][-1]
     assert row["mean AUC"] == pytest.approx(last, abs=1e-6)
     assert row["mean AUC"] != pytest.approx(row["AUC"], abs=1e-6)
+
+
+def test_the_first_fit_of_all_rows_compiles_and_is_not_timed(tmp_path, monkeypatch):
+    fits, sent = [], []
+
+    def fit(X, y, value, budget, threads):
+        fits.append(budget)
+        return FittedModel(lambda X: X[:, 0], ended=budget == 2)
+
+    class Referee:
+        send = staticmethod(sent.append)
+
+    (train, test), *_ = SPLITS
+    contestant.save_rows(tmp_path, "test-0", test.X, test.y)
+    monkeypatch.setattr(contestant, "TIMES", 1)
+    task = contestant.ContestantTask(System("it", "numpy", fit, (1, 2, 4), 1), str(tmp_path), 1, 30.0, (0.1,))
+    assert contestant._fit_budgets(task, 0, 0.1, train.X, train.y, Referee())
+    assert fits == [1, 1, 2]
+    assert [content[0].budget for _, content in sent] == [1, 2]

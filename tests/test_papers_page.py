@@ -1,0 +1,86 @@
+"""The verdicts on the page "Papers" are those of the runs whose pages and tables are kept beside it."""
+
+import csv
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+
+PAGES = Path(__file__).resolve().parents[1] / "docs" / "pages"
+PAGE = " ".join((PAGES / "papers.md").read_text(encoding="utf-8").split())
+
+
+def rows(paper: str, *names: str) -> list[dict[str, str]]:
+    found = []
+    for name in names:
+        with (PAGES / "papers" / f"reproduce-{paper}" / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+            found += csv.DictReader(file)
+    return found
+
+
+@pytest.mark.parametrize("paper", ["000", "001", "002", "003", "004"])
+def test_the_page_of_each_run_is_kept_and_linked(paper: str) -> None:
+    assert f"papers/reproduce-{paper}/report.html" in PAGE
+    folder = PAGES / "papers" / f"reproduce-{paper}"
+    assert "quick" not in (folder / "config.yaml").read_text(encoding="utf-8").partition("\nquick:")[0]
+    assert (folder / "report.html").stat().st_size > 10_000
+
+
+def test_000_cells_within_a_deviation() -> None:
+    verdicts = Counter(row["verdict"] for row in rows("000", "table2") if row["paper"] and row["auc"])
+    assert set(verdicts) == {"within 1", "better"}
+    assert f"of the {verdicts.total()} cells of Table 2 whose data are here, {verdicts['within 1']} are within" in PAGE
+    assert f"and {verdicts['better']} are better by more" in PAGE
+
+
+@pytest.mark.parametrize(
+    ("measure", "text"),
+    [
+        ("auc", "| AUC | GEV {gev} (first), probit {probit} | GEV on {best_gev} of 17"),
+        ("brier", "| Brier score | probit {probit}, GEV {gev} | probit on {best_probit}, GEV on {best_gev} |"),
+        (
+            "calibration",
+            "| calibration loss | probit {probit}, GEV {gev} | probit on {best_probit}, GEV and cloglog on",
+        ),
+    ],
+)
+def test_003_mean_ranks(measure: str, text: str) -> None:
+    ranks, best = defaultdict(list), Counter()
+    for row in rows("003", "keel"):
+        if row["measure"] == measure:
+            ranks[row["system"]].append(float(row["rank"]))
+            best[row["system"]] += float(row["rank"]) == 1.0
+    means = {system: sum(of) / len(of) for system, of in ranks.items()}
+    assert {len(of) for of in ranks.values()} == {17}
+    assert min(means, key=lambda system: means[system]) == ("gev" if measure == "auc" else "probit")
+    found = {system: f"{means[system]:.1f}" for system in ("gev", "probit")}
+    assert text.format(**found, best_gev=best["gev"], best_probit=best["probit"]) in PAGE
+
+
+def test_004_g_means() -> None:
+    def counts(kernel: str) -> list[int]:
+        cells = rows("004", f"low-{kernel}", f"high-{kernel}")
+        test = {(row["dataset"], row["system"]): row for row in cells if row["measure"] == "test"}
+        ours = {name: row for (name, system), row in test.items() if system == "u-zovr"}
+        assert len(ours) == 16
+        printed = sum(float(row["here"]) >= float(row["paper"]) for row in ours.values())
+        above = [
+            sum(float(row["here"]) > float(test[name, rival]["here"]) for name, row in ours.items())
+            for rival in ("svm", "mwmote")
+        ]
+        return [printed, *above]
+
+    linear, gaussian = counts("linear"), counts("rbf")
+    assert f"the G-mean reaches the print on {linear[0]} of 16 sets (linear) and {gaussian[0]} of 16 (Gaussian)" in PAGE
+    assert f"| the printed figure (at least) | {linear[0]} | {gaussian[0]} |" in PAGE
+    assert f"| the plain SVM of the same run | {linear[1]} | {gaussian[1]} |" in PAGE
+    assert f"| MWMOTE of the same run | {linear[2]} (12 in print) | {gaussian[2]} (16 in print) |" in PAGE
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_004_seconds(kernel: str) -> None:
+    cells = [row for row in rows("004", f"high-{kernel}") if row["measure"] == "seconds"]
+    seconds = {(row["dataset"], row["system"]): float(row["here"]) for row in cells}
+    ratios = sorted(seconds[name, "svm"] / taken for (name, system), taken in seconds.items() if system == "u-zovr")
+    assert len(ratios) == 8
+    assert f"{ratios[0]:.1f} to {ratios[-1]:.1f} times" in PAGE
