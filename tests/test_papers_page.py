@@ -33,6 +33,39 @@ def test_000_cells_within_a_deviation() -> None:
     assert f"and {verdicts['better']} are better by more" in PAGE
 
 
+def test_001_sweeps() -> None:
+    def sets_before(figure: str, slower: tuple[str, ...]) -> int:
+        """Count the sets on which SCD is before these systems: in sweeps to 1e-2, or by the excess left if neither is there."""
+        cells = {(row["dataset"], row["system"]): row for row in rows("001", figure)}
+
+        def key(name: str, system: str) -> tuple[float, float]:
+            row = cells[name, system]
+            return float(row["sweeps"] or "inf"), 0.0 if row["sweeps"] else float(row["excess"])
+
+        names = {name for name, _ in cells}
+        assert len(names) == 5
+        return sum(all(key(name, "scd") < key(name, other) for other in slower) for name in names)
+
+    l1, l2 = (sets_before(figure, ("comid", "rda")) for figure in ("figure1", "figure2"))
+    assert f"COMID and RDA ({l1} of 5 sets with L1, {l2} of 5 with L2)" in PAGE
+    taken = sorted(int(row["sweeps"]) for row in rows("001", "figure2") if row["system"] == "sdcd")
+    assert f"SDCD reaches 1e-2 in {taken[0]} to {taken[-1]} sweeps" in PAGE
+    assert sets_before("figure2", ("sdcd",)) == 0
+    assert "against SDCD where rows outnumber features (0 of 3)" in PAGE
+
+
+@pytest.mark.parametrize(
+    "name", ["diabetes", "fourclass", "german", "splice", "magic04", "a9a", "usps", "letter", "news20"]
+)
+def test_002_areas_of_tpauc(name: str) -> None:
+    cells = [row for row in rows("002", "table1", "table2") if row["system"] == "tpauc" and row["auc"]]
+    drawn = [row for row in cells if row["dataset"].rstrip("0123456789") == f"{name}-"]
+    areas = sorted(float(row["auc"]) for row in drawn or [row for row in cells if row["dataset"] == name])
+    text = f"| {name}, drawn | {areas[0]:.3f} to {areas[-1]:.3f} |" if drawn else f"| {name} | {areas[0]:.3f} |"
+    assert text in PAGE
+    assert len(areas) == (5 if drawn else 1)
+
+
 @pytest.mark.parametrize(
     ("measure", "text"),
     [
