@@ -50,26 +50,8 @@ def test_another_figure_in_a_file_is_another_page(tmp_path: Path, monkeypatch: p
     assert "| one proces | 1 KB |" in tables.with_tables(PAGE)
 
 
-@pytest.mark.parametrize("has_them", [True, False])
-def test_newer_columns_are_shown_where_the_file_has_them(
-    has_them: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table = tables.TABLES["peers"]
-    cells = {column: "1" for column, _ in table.columns.values()} | {"kind": "summary"}
-    newer = {
-        "fastest that reads all rows": ["skglm", ""], "times the fastest that reads all rows": ["0.5", ""],
-        "before or equal": ["True", "12"],
-    }  # fmt: skip
-    rows = [cells | ({key: values[i] for key, values in newer.items()} if has_them else {}) for i in (0, 1)]
-    with (tmp_path / "peers.csv").open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-    monkeypatch.setattr(tables, "KEPT", tmp_path)
-    heading, _, one, total, *_ = table.lines()
-    assert heading.endswith("| first that reads all rows | our time over its | ours before or equal |") == has_them
-    assert one.endswith("| skglm | 0.5 | yes |") == has_them
-    assert total.endswith("| 1 |  |  | 12 |") == has_them
+def test_a_truth_value_is_a_word_and_a_number_of_them_a_number() -> None:
+    assert [tables.yes_or_no(text) for text in ("True", "False", "13", "")] == ["yes", "no", "13", ""]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from queue import SimpleQueue
 from typing import Any, Protocol
 
@@ -100,20 +100,14 @@ def run_step(
         instead = numbers
     elif getattr(step, "reads_rows_itself", False) or all(isinstance(block, Block) for block in blocks):
         instead = blocks
+    with _blocks_in_turn(blocks, threads) if instead is None else nullcontext(instead.__getitem__) as take:
 
-    def run(take: Callable[[int], Any]) -> None:
         def work(i: int) -> None:
             # No name for the block: it has to be gone when the next one is waited for.
             after[i], summary = step(take(i), memories[i], *args)
             tree.add(0, numbers[i], summary)
 
         in_threads(work, len(blocks), threads, stop)
-
-    if instead is not None:
-        run(instead.__getitem__)
-    else:
-        with _blocks_in_turn(blocks, threads) as take:
-            run(take)
     return after, tree
 
 

@@ -20,8 +20,8 @@ def bench(
     splits: Annotated[
         int | None,
         typer.Option(
-            help="trees: random splits of each data set; peers: of those with fewer than 10000 training rows and no "
-            "test rows of their own. [default: 5]"
+            help="trees: random splits of each data set; peers: of those with few rows and no test rows of their own. "
+            "[default: 5]"
         ),
     ] = None,
     limit: Annotated[

@@ -124,13 +124,15 @@ def run_contestant(task: ContestantTask, referee: Connection) -> None:
 
 
 def _warm_up(task: ContestantTask, X: Any, y: np.ndarray) -> float:
-    """Return the seconds of a fit of few rows, which compiles what a system compiles."""
+    """Return the seconds of a fit of few rows, and fit all: together they compile what a system compiles."""
     start = time.perf_counter()
     system, few = task.system, stratified_subset(y, WARM_UP_ROWS)
     X_few, y_few = X[few], y[few]
     model = system.fit(_prepare(system, X_few, y_few), y_few, system.grid[0], system.budgets[0], task.threads)
     model.scores(X_few)
-    return time.perf_counter() - start
+    seconds = time.perf_counter() - start
+    system.fit(_prepare(system, X, y), y, system.grid[0], system.budgets[0], task.threads)
+    return seconds
 
 
 def _run_split(task: ContestantTask, number: int, X: Any, y: np.ndarray, referee: Connection) -> bool:
@@ -153,11 +155,7 @@ def _run_split(task: ContestantTask, number: int, X: Any, y: np.ndarray, referee
 def _fit_budgets(task: ContestantTask, number: int, value: float, X: Any, y: np.ndarray, referee: Connection) -> bool:
     """Fit from the start with one budget after the other, until a fit has converged; return False if the time is over before."""
     system, (X_test, y_test) = task.system, load_rows(Path(task.folder), f"test-{number}")
-    rows = _prepare(system, X, y)
-    system.fit(
-        rows, y, value, system.budgets[0], task.threads
-    )  # compiles what the few rows of the warm-up did not need
-    deadline = time.perf_counter() + task.limit
+    rows, deadline = _prepare(system, X, y), time.perf_counter() + task.limit
     previous, unchanged = None, 0
     for budget in system.budgets:
         if time.perf_counter() > deadline:

@@ -60,7 +60,7 @@ class Trial:
     warm_up : float or None
         Seconds of the first fit, on few rows.
     splits : list of SplitResult
-        The splits that were begun, in their order.
+        The splits that the contestant came to, in their order.
     peak : float or None
         MiB.
     """
@@ -72,7 +72,7 @@ class Trial:
 
     @property
     def first(self) -> SplitResult:
-        """The first split, or an empty result if it was not begun."""
+        """The first split, or an empty result if the contestant did not come to it."""
         return self.splits[0] if self.splits else SplitResult()
 
     @property

@@ -221,20 +221,15 @@ def test_the_suite_takes_the_number_of_splits(monkeypatch, capsys):
     assert row["mean AUC"] != pytest.approx(row["AUC"], abs=1e-6)
 
 
-def test_the_first_fit_of_all_rows_compiles_and_is_not_timed(tmp_path, monkeypatch):
-    fits, sent = [], []
+def test_the_warm_up_fits_few_rows_and_then_all(monkeypatch):
+    fits = []
 
     def fit(X, y, value, budget, threads):
-        fits.append(budget)
-        return FittedModel(lambda X: X[:, 0], ended=budget == 2)
+        fits.append((len(X), len(y), value, budget, threads))
+        return FittedModel(lambda X: X[:, 0])
 
-    class Referee:
-        send = staticmethod(sent.append)
-
-    (train, test), *_ = SPLITS
-    contestant.save_rows(tmp_path, "test-0", test.X, test.y)
-    monkeypatch.setattr(contestant, "TIMES", 1)
-    task = contestant.ContestantTask(System("it", "numpy", fit, (1, 2, 4), 1), str(tmp_path), 1, 30.0, (0.1,))
-    assert contestant._fit_budgets(task, 0, 0.1, train.X, train.y, Referee())
-    assert fits == [1, 1, 2]
-    assert [content[0].budget for _, content in sent] == [1, 2]
+    (train, _), *_ = SPLITS
+    task = contestant.ContestantTask(System("it", "numpy", fit, (1, 2, 4), 1), "", 2, 30.0, (None,))
+    monkeypatch.setattr(contestant, "WARM_UP_ROWS", 50)
+    assert contestant._warm_up(task, train.X, train.y) >= 0.0
+    assert fits == [(50, 50, 0.1, 1, 2), (400, 400, 0.1, 1, 2)]
