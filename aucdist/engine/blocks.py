@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -277,6 +278,36 @@ class LocalBlocks(Blocks):
                 )
         self._blocks, self._threads = list(blocks), number_of_threads(n_jobs)
         self._memory: list[Any] = [None] * len(self._blocks)
+
+    @classmethod
+    def of(
+        cls, X: Any, y: Any, sample_weight: Any = None, *, n_blocks: int, n_jobs: int | None = None
+    ) -> "LocalBlocks":
+        """Cut rows in memory into blocks of neighbours, as nearly equal in size as may be, without copying the features.
+
+        Parameters
+        ----------
+        X : ndarray or scipy sparse matrix or array of shape (n_samples, n_features)
+            Copied only if it is not of floats, C-contiguous or CSR with int32 indices.
+        y : array of shape (n_samples,)
+            Labels, -1 or +1.
+        sample_weight : array of shape (n_samples,), optional
+        n_blocks : int
+            From 1 to n_samples. It is a part of the problem, as the rows are: another number changes the last bits of a fit.
+        n_jobs : int or None, default=None
+            As in the class's description; it changes no bit.
+
+        Raises
+        ------
+        InputError
+            For too few or too many blocks, and as `Block.of`.
+        """
+        rows = Block.of(X, y, weight=sample_weight)
+        if not 1 <= n_blocks <= rows.n_samples:
+            raise InputError(f"n_blocks is {n_blocks}; from 1 to {rows.n_samples}, the number of rows, are possible")
+        ends = [rows.n_samples * number // n_blocks for number in range(n_blocks + 1)]
+        parts = enumerate(itertools.pairwise(ends))
+        return cls([rows.between(*part, index=index) for index, part in parts], n_jobs=n_jobs)
 
     @classmethod
     def load(cls, loader: Loader, n_blocks: int, *, stream: bool = False, n_jobs: int | None = None) -> "LocalBlocks":

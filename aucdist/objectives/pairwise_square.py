@@ -29,6 +29,9 @@ ENOUGH = 1e-9
 CHUNK = 2**18
 """How many values are centred at a time, so that they fit into the second-level cache of a core."""
 
+FEWEST_ROWS = 1024
+"""How many rows are centred at a time at least: with fewer, adding up the products takes longer than computing them."""
+
 
 @dataclass(frozen=True, eq=False)
 class ClassMoments:
@@ -75,7 +78,7 @@ def class_moments(block: Block, label: int, *, full: bool) -> ClassMoments:
         return total + _code_moments(block, label, full=full)
     if isinstance(block.rows, CsrRows) and not full:
         return total + _sparse_moments(block, label)
-    X, step = block.X, max(1, CHUNK // max(d, 1))
+    X, step = block.X, max(FEWEST_ROWS, CHUNK // max(d, 1))
     for i in range(0, block.n_samples, step):
         here = slice(i, i + step)
         mine = block.y[here] == label

@@ -1,8 +1,11 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 
-from aucdist.data.block import Block, partition
+from aucdist import LinkClassifier, PairwiseHingeClassifier, PairwiseRampClassifier, PairwiseSquareClassifier
+from aucdist.data.block import Block, partition, stacked
+from aucdist.data.shards.simulate import simulate
 from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import InputError
 
@@ -46,6 +49,56 @@ def test_more_blocks_than_rows_is_legal(sparse):
 def test_one_block_is_the_data_as_it_came():
     block = some_block()
     assert partition(block, 1)[0].row_id.tolist() == list(range(20))
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("n_blocks", [1, 3, 20])
+def test_rows_in_memory_are_cut_into_neighbours(sparse, n_blocks):
+    rows, weight = some_block(20, 5, sparse), np.linspace(1.0, 2.0, 20)
+    blocks = LocalBlocks.of(rows.X, rows.y, weight, n_blocks=n_blocks)
+    parts = [blocks.reduce(whole_block)["blocks"][index] for index in range(n_blocks)]
+    assert max(part.n_samples for part in parts) - min(part.n_samples for part in parts) <= 1
+    together = stacked(parts)
+    assert np.array_equal(dense(together.X), dense(rows.X))
+    assert together.row_id.tolist() == list(range(20))
+    assert together.y.tolist() == rows.y.tolist()
+    assert together.weights().tolist() == weight.tolist()
+
+
+def whole_block(block, memory):
+    return memory, {"blocks": [block]}
+
+
+def dense(X):
+    return X.toarray() if sp.issparse(X) else X
+
+
+def test_cutting_does_not_copy_features():
+    X = np.ones((6, 2))
+    one, two = LocalBlocks.of(X, [1, -1, 1, -1, 1, -1], n_blocks=2).reduce(whole_block)["blocks"]
+    assert np.shares_memory(one.X, X)
+    assert np.shares_memory(two.X, X)
+
+
+@pytest.mark.parametrize("n_blocks", [0, -1, 21])
+def test_cutting_needs_a_row_for_each_block(n_blocks):
+    rows = some_block()
+    with pytest.raises(InputError, match=f"n_blocks is {n_blocks}; from 1 to 20"):
+        LocalBlocks.of(rows.X, rows.y, n_blocks=n_blocks)
+
+
+@pytest.mark.parametrize(
+    "model", [PairwiseHingeClassifier(), PairwiseSquareClassifier(), PairwiseRampClassifier(), LinkClassifier()]
+)
+def test_blocks_may_lack_a_class_and_threads_change_no_bit(model):
+    rows = simulate(300, 4, 0.3, seed=1)
+    order = np.argsort(rows.y, kind="stable")
+    X, y = rows.X[order], rows.y[order]
+    one = clone(model).fit(X, y)
+    two, three = (clone(model).fit(LocalBlocks.of(X, y, n_blocks=5, n_jobs=n_jobs)) for n_jobs in (1, 3))
+    assert two.coef_.tobytes() == three.coef_.tobytes()
+    np.testing.assert_allclose(two.coef_, one.coef_, rtol=2e-2, atol=2e-3)
+    assert abs(two.certificate_.primal - one.certificate_.primal) <= 2e-3 * one.certificate_.primal
 
 
 @pytest.mark.parametrize("n", [0, -1])

@@ -31,6 +31,7 @@ ZERO = ClassMoments(0.0, np.zeros(1), np.zeros(1))
 @pytest.mark.parametrize("n_blocks", [1, 3, 40])
 def test_moments_are_those_of_the_rows(form, weighted, n_blocks, monkeypatch):
     monkeypatch.setattr("aucdist.objectives.pairwise_square.CHUNK", 20)
+    monkeypatch.setattr("aucdist.objectives.pairwise_square.FEWEST_ROWS", 1)
     X, y, weight = problem(weighted=weighted)
     blocks = partition(Block.of(FORMS[form](X), y, weight=weight if weighted else None), n_blocks)
     for label, name in ((-1, "neg"), (1, "pos")):

@@ -1,7 +1,7 @@
 """Our systems, and the linear peers with an interface like scikit-learn's.
 
-With several threads ours fit blocks of rows, one for each thread, if a block gets `BLOCK_ROWS` rows at least. Making the blocks
-copies the rows, and a user who wants two threads has to do it: it is a part of the fit and is timed.
+With several threads ours fit blocks of rows, one for each thread, if a block gets `BLOCK_ROWS` rows at least. A user who wants
+two threads has to make the blocks: it is a part of the fit and is timed.
 """
 
 # The peers are optional, and some have no type annotations.
@@ -23,12 +23,11 @@ BLOCK_ROWS = 10_000
 
 def _fit_ours(model: Any, X: Any, y: np.ndarray, threads: int) -> FittedModel:
     """Fit an estimator of ours: with several threads on blocks, if there are enough rows, else on the rows as they are."""
-    from aucdist.data.block import Block, partition
     from aucdist.engine.blocks import LocalBlocks
 
     n_blocks = min(threads, len(y) // BLOCK_ROWS)
     if n_blocks > 1:
-        model.fit_blocks(LocalBlocks(partition(Block.of(X, y), n_blocks), n_jobs=threads))
+        model.fit(LocalBlocks.of(X, y, n_blocks=n_blocks, n_jobs=threads))
     else:
         model.fit(X, y)
     c = model.certificate_

@@ -12,6 +12,7 @@ from aucdist.errors import InputError
 from aucdist.kernels.link_functions import loss_and_slope
 from aucdist.objectives.links import Link, LinkLoss
 from aucdist.solvers.base import Status, solve
+from aucdist.solvers.links import problem
 from aucdist.solvers.links import solvers as module
 from aucdist.solvers.links.problem import LinkProblem
 from aucdist.solvers.links.solvers import gradient, lipschitz, newton
@@ -205,6 +206,16 @@ def test_the_diagonal_bounds_the_second_moments():
     x = np.column_stack([X, np.ones(len(y))])
     diagonal = module.absolute_moments(Block.of(sp.csr_matrix(X), y, weight=weight), None)[1]["bound"]
     assert np.linalg.eigvalsh(np.diag(diagonal) - (x.T * weight) @ x).min() >= -1e-10
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("rows_at_once", [1, 7, 1024])
+def test_second_moments_do_not_depend_on_how_many_rows_are_taken_at_once(form, rows_at_once, monkeypatch):
+    monkeypatch.setattr(problem, "MOMENT_ROWS", rows_at_once)
+    X, y = data(d=5)
+    coefs = np.random.default_rng(0).random(len(y))
+    x = np.column_stack([X, np.ones(len(y))])
+    np.testing.assert_allclose(problem.weighted_moments(Block.of(form(X), y), coefs), (x.T * coefs) @ x, rtol=1e-13)
 
 
 def test_more_features_than_rows():
