@@ -3,6 +3,7 @@
 import copy
 import functools
 import itertools
+import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -303,8 +304,14 @@ class LocalBlocks(Blocks):
             For too few or too many blocks, and as `Block.of`.
         """
         rows = Block.of(X, y, weight=sample_weight)
-        if not 1 <= n_blocks <= rows.n_samples:
-            raise InputError(f"n_blocks is {n_blocks}; from 1 to {rows.n_samples}, the number of rows, are possible")
+        if (
+            isinstance(n_blocks, bool)
+            or not isinstance(n_blocks, numbers.Integral)
+            or not 1 <= n_blocks <= rows.n_samples
+        ):
+            raise InputError(
+                f"n_blocks is {n_blocks!r}; an integer from 1 to {rows.n_samples}, the number of rows, is needed"
+            )
         ends = [rows.n_samples * number // n_blocks for number in range(n_blocks + 1)]
         parts = enumerate(itertools.pairwise(ends))
         return cls([rows.between(*part, index=index) for index, part in parts], n_jobs=n_jobs)

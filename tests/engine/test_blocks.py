@@ -2,12 +2,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from support.code_sets import random_codes
 
 from aucdist import LinkClassifier, PairwiseHingeClassifier, PairwiseRampClassifier, PairwiseSquareClassifier
 from aucdist.data.block import Block, partition, stacked
 from aucdist.data.shards.simulate import simulate
 from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import InputError
+from aucdist.kernels.rows import project
 
 
 def some_block(n=20, n_pos=5, sparse=False):
@@ -65,6 +67,24 @@ def test_rows_in_memory_are_cut_into_neighbours(sparse, n_blocks):
     assert together.weights().tolist() == weight.tolist()
 
 
+@pytest.mark.parametrize(("start", "stop"), [(0, 20), (3, 11), (5, 5), (19, 20)])
+@pytest.mark.parametrize("form", ["dense", "sparse", "codes"])
+def test_rows_between_are_those_taken_there(form, start, stop):
+    block = some_block(sparse=form == "sparse")
+    if form == "codes":
+        block = Block(random_codes(20, 0), block.y, block.row_id)
+    cut, taken = block.between(start, stop, index=2), block.take(np.arange(start, stop), index=2)
+    w = np.linspace(-1.0, 1.0, block.n_features)
+    for one, other in zip(cut.rows, taken.rows, strict=True):
+        assert form == "codes" or np.array_equal(one, other)
+    for name in ("y", "row_id", "index", "n_samples", "n_features"):
+        assert np.array_equal(getattr(cut, name), getattr(taken, name))
+    scores = np.empty((2, stop - start))
+    project(cut.rows, w, scores[0])
+    project(taken.rows, w, scores[1])
+    assert np.array_equal(*scores)
+
+
 def whole_block(block, memory):
     return memory, {"blocks": [block]}
 
@@ -80,10 +100,10 @@ def test_cutting_does_not_copy_features():
     assert np.shares_memory(two.X, X)
 
 
-@pytest.mark.parametrize("n_blocks", [0, -1, 21])
+@pytest.mark.parametrize("n_blocks", [0, -1, 21, 2.5, True, None])
 def test_cutting_needs_a_row_for_each_block(n_blocks):
     rows = some_block()
-    with pytest.raises(InputError, match=f"n_blocks is {n_blocks}; from 1 to 20"):
+    with pytest.raises(InputError, match=f"n_blocks is {n_blocks}; an integer from 1 to 20"):
         LocalBlocks.of(rows.X, rows.y, n_blocks=n_blocks)
 
 
