@@ -24,6 +24,9 @@ def bench(
             "[default: 5]"
         ),
     ] = None,
+    processes: Annotated[
+        int | None, typer.Option(help="trees: splits side by side, each in a process of its own. [default: 1]")
+    ] = None,
     limit: Annotated[
         float | None,
         typer.Option(
@@ -49,7 +52,14 @@ def bench(
 
         if output is not None:
             files.check_output(suite, output)
-        options = {"only": only, "threads": threads, "repeats": repeats, "splits": splits, "limit": limit}
+        options: dict[str, Any] = {
+            "only": only,
+            "threads": threads,
+            "repeats": repeats,
+            "splits": splits,
+            "processes": processes,
+        }
+        options["limit"] = limit
         measurement = Measurement(_command(suite, slow_peers, options))
         keep = None if output is None else functools.partial(files.write_table, output)
         table = run(suite, slow_peers=slow_peers, log=typer.echo, keep=keep, **options)

@@ -114,4 +114,6 @@ def bench(
 
 
 def _threads(options: dict[str, Any]) -> str:
-    return "one thread" if options.get("threads", 1) == 1 else f"{options['threads']} threads for each system"
+    threads = "one thread" if options.get("threads", 1) == 1 else f"{options['threads']} threads for each system"
+    processes = options.get("processes", 1)
+    return threads if processes == 1 else f"{threads}, {processes} processes side by side"

@@ -1,78 +1,66 @@
 """The suite `trees`: additive models and landmarks beside boosted trees and a kernel machine, by AUC on held-out rows.
 
 Every system chooses its own settings by inner folds of the training rows, or has none to choose; its seconds include the choice.
-The splits are stratified by class, by seeds that were not used while the maps were made.
+The splits are stratified by class, by seeds that were not used while the maps were made. With several processes splits are
+measured side by side, each by one thread.
 """
 
-# The peers are optional, and some have no type annotations.
-# mypy: disable-error-code="import-not-found,import-untyped"
-
+import itertools
+import multiprocessing
 import time
-from collections.abc import Callable, Iterator, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from importlib.util import find_spec
-from typing import Any
 
 import numpy as np
 
 from aucdist.data.block import Block
 from aucdist.data.sources.catalog import catalog
-from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError, unknown
-from aucdist.estimators import LinkClassifier, PairwiseHingeClassifier
-from aucdist.estimators.base import BlockClassifier
 from aucdist.metrics import average_precision_score, roc_auc_score
 from aucdist.metrics.compare import corrected_t_test
-from aucdist.metrics.measures import find_measure
-from aucdist.search.candidates import LAMS, auto_grid, candidates
-from aucdist.search.choice import Rule, choose
-from aucdist.search.grid import points_of
-from aucdist.search.splits import Folds
 from flows.bench import common
 from flows.bench.common import TEST_SHARE, Row
-from flows.progress.console import LineObserver
-from flows.train.feature_choice import try_settings
+from flows.bench.tree_systems import EACH, Contestant, all_contestants
 
 SEEDS = (9001, 9002, 9003, 9004, 9005)
-FOLDS, AUTO_FOLDS = 3, 5
-LARGE = ("letter-recognition", "magic04", "skin_nonskin", "covtype-ramp-test", "a9a")
+LARGE = ("magic04", "covtype-ramp-test", "skin_nonskin", "a9a", "letter-recognition")
+"""They take longest, so they come first: the end of a run is not one process that the others wait for."""
 RARE = 60
 """A set of KEEL is called rare if it has so many positives at most, and nine negatives for each."""
 NEAR = 0.005
-SMALL = 3000
-"""Training rows up to which the kernel machine is run."""
-CONDITIONS = f"{int(100 * TEST_SHARE)} % of each class held out, split seeds {SEEDS[0]} to {SEEDS[-1]}"
-QUIET = LineObserver(lambda text: None)
-
-Scores = Callable[[np.ndarray], np.ndarray]
+WARM_UP = "glass2"
+"""The data set that each process fits by the systems before it measures them."""
+CONDITIONS = (
+    f"{int(100 * TEST_SHARE)} % of each class held out, split seeds {SEEDS[0]} to {SEEDS[-1]}; EBM on one set of {EACH}"
+)
 
 
 @dataclass(frozen=True)
-class Contestant:
-    """A system: ``fit(block)`` returns what scores rows, and what was chosen.
+class Split:
+    """One set and split seed, and the names of the systems to be measured on it.
 
     Attributes
     ----------
     name : str
-    fit : callable
-    ours : bool
-    package : str
-        That it needs; empty for none.
-    most_rows : int or None
-        With more training rows it is left out.
+    seed : int
+    systems : tuple of str
+    all_rows : bool
+        Also systems for which the set has too many rows.
     """
 
     name: str
-    fit: Callable[[Block], tuple[Scores, str]]
-    ours: bool = False
-    package: str = ""
-    most_rows: int | None = None
+    seed: int
+    systems: tuple[str, ...]
+    all_rows: bool
 
 
 def trees(
     slow_peers: bool,
     only: str | None = None,
     splits: int = len(SEEDS),
+    processes: int = 1,
     contestants: Sequence[Contestant] | None = None,
 ) -> Iterator[Row]:
     """Yield a row for each set, split and system; after each set the means, beside the best peer; in the end the goals.
@@ -80,41 +68,93 @@ def trees(
     Parameters
     ----------
     slow_peers : bool
-        Also the largest sets, and kernel machines on them.
+        Also kernel machines on the large sets, and explainable boosting machines on all sets.
     only : str, optional
         Names of data sets, separated by commas.
     splits : int
         Random splits of each set, at most five.
+    processes : int
+        Splits that are measured side by side, each in a process of its own with one thread.
     contestants : sequence of Contestant, optional
-        In place of all that are installed.
+        In place of all that are installed. With several processes they are pickled.
     """
     if not 1 <= splits <= len(SEEDS):
         raise InputError(f"--splits is {splits}; 1 to {len(SEEDS)} splits are there")
-    systems = [one for one in contestants or all_contestants() if not one.package or find_spec(one.package)]
+    if processes < 1:
+        raise InputError(f"--processes is {processes}; it must be at least 1")
+    systems = [one for one in contestants or all_contestants() if one.is_installed]
+    tasks = [
+        Split(name, seed, tuple(s.name for s in systems if slow_peers or position % s.each == 0), slow_peers)
+        for position, name in enumerate(_names(only))
+        for seed in SEEDS[:splits]
+    ]
     means: list[Row] = []
-    for name in _names(only, slow_peers):
+    measured: Iterator[tuple[Split, Iterable[Row]]] = ((task, _rows_of(task, systems)) for task in tasks)
+    if processes > 1:
+        measured = _side_by_side(tasks, processes, contestants)
+    for name, of_set in itertools.groupby(measured, lambda pair: pair[0].name):
         found: list[Row] = []
-        for seed in SEEDS[:splits]:
-            try:
-                train, test = split_and_scale(name, seed)
-            except InputError as error:  # such as missing values, for which most systems have no place
-                yield {"set": name, "chosen": f"left out: {error}"[:200]}
-                break
-            for system in systems:
-                if system.most_rows is None or train.n_samples <= system.most_rows or slow_peers:
-                    row = _measure(system, name, seed, train, test)
+        for _, rows in of_set:
+            for row in rows:
+                if "system" in row or not found:  # a set that is left out is so on each split
                     found.append(row)
                     yield row
-        own = list(_means(name, found, systems))
+        own = list(_means(name, [row for row in found if "system" in row], systems))
         means += own
         yield from own
     yield from _goals(means, systems)
 
 
-def _names(only: str | None, slow_peers: bool) -> list[str]:
-    known = [name for name, source in catalog().items() if source.format == "keel"] + list(LARGE)
+def _rows_of(task: Split, systems: Sequence[Contestant]) -> Iterator[Row]:
+    """Yield a row for each of the systems on a split."""
+    try:
+        train, test = split_and_scale(task.name, task.seed)
+    except InputError as error:  # such as missing values, for which most systems have no place
+        yield {"set": task.name, "chosen": f"left out: {error}"[:200]}
+        return
+    for system in systems:
+        if system.name in task.systems and (
+            task.all_rows or system.most_rows is None or train.n_samples <= system.most_rows
+        ):
+            yield _measure(system, task.name, task.seed, train, test)
+
+
+_SYSTEMS: dict[str, Contestant] = {}
+"""The systems of a process that measures splits: those of the parent's may not be picklable, so it has its own."""
+
+
+def _side_by_side(
+    tasks: Sequence[Split], processes: int, contestants: Sequence[Contestant] | None
+) -> Iterator[tuple[Split, Iterable[Row]]]:
+    """Yield the tasks in their order, each with its rows, which are measured in several processes."""
+    pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), _prepare, (contestants,))
+    try:
+        yield from zip(tasks, pool.map(_measure_split, tasks), strict=True)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _prepare(contestants: Sequence[Contestant] | None) -> None:
+    """Fit each system once, so that its libraries are there and compiled; then leave one thread to those."""
+    from threadpoolctl import threadpool_limits
+
+    warnings.simplefilter("ignore")
+    _SYSTEMS.update({one.name: one for one in contestants or all_contestants() if one.is_installed})
+    train, test = split_and_scale(WARM_UP, SEEDS[0])
+    for system in _SYSTEMS.values():
+        if system.each == 1:
+            _measure(system, WARM_UP, SEEDS[0], train, test)
+    threadpool_limits(1)
+
+
+def _measure_split(task: Split) -> list[Row]:
+    return list(_rows_of(task, list(_SYSTEMS.values())))
+
+
+def _names(only: str | None) -> list[str]:
+    known = [*LARGE, *(name for name, source in catalog().items() if source.format == "keel")]
     if only is None:
-        return known if slow_peers else [name for name in known if name not in ("skin_nonskin", "covtype-ramp-test")]
+        return known
     wanted = only.split(",")
     for name in wanted:
         if name not in known:
@@ -209,163 +249,3 @@ def _goals(means: list[Row], systems: Sequence[Contestant]) -> Iterator[Row]:
 def _is_rare(row: Row) -> bool:
     positives = row["positives"] / (1 - TEST_SHARE)
     return bool(positives <= RARE and row["rows"] >= 10 * row["positives"])
-
-
-# ---- our models -----------------------------------------------------------------------------------------------------------
-
-
-def chosen_by_folds(
-    estimator: BlockClassifier, maps: Sequence[Any] | None, n_folds: int, rule: Rule
-) -> Callable[[Block], tuple[Scores, str]]:
-    """Return a fit that chooses map and lam by folds, and then takes all rows; `maps` None: those that `auto` tries."""
-
-    def fit(train: Block) -> tuple[Scores, str]:
-        n_pos = int((train.y > 0).sum())
-        n_neg = train.n_samples - n_pos
-        tried = maps
-        if tried is None:
-            tried = candidates(estimator, n_pos=n_pos, n_neg=n_neg, n_features=train.n_features)
-        most = train.n_features * (train.n_features - 1) // 2
-        tried = [one for one in tried if one is None or one.get("pairs", 0) <= most] or [{"map": "bins", "pairs": most}]
-        points = points_of(estimator, auto_grid(tried, LAMS))
-        blocks = LocalBlocks([train])
-        folds = Folds(train.row_id, train.y, max(2, min(n_folds, n_pos, n_neg)), seed=1)
-        table, _ = try_settings(estimator, points, blocks, folds, QUIET)
-        best = table[choose(table, find_measure("auc"), rule)].parameters
-        model = type(estimator)(**{**estimator.get_params(), **best}).fit(blocks)
-        chosen = " ".join(
-            f"{key} {value:g}" if isinstance(value, float) else f"{key} {value}" for key, value in best.items()
-        )
-        return model.decision_function, chosen
-
-    return fit
-
-
-def our_contestants() -> list[Contestant]:
-    """Return our models: no map, each map, and the choice among them; and the logit link after bins, for its PR-AUC."""
-    hinge = PairwiseHingeClassifier(tol=1e-2)
-    logit = LinkClassifier(link="logit", tol=1e-2)
-    pairs = [{"map": "bins", "pairs": 10}, {"map": "bins", "pairs": 40}]
-
-    def of(name: str, estimator: BlockClassifier, maps: Any, package: str = "") -> Contestant:
-        return Contestant(name, chosen_by_folds(estimator, maps, FOLDS, "best"), ours=True, package=package)
-
-    return [
-        of("linear", hinge, [None]),
-        of("bins", hinge, [{"map": "bins"}]),
-        of("bins + pairs", hinge, pairs),
-        of("nystroem", hinge, [{"map": "nystroem"}]),
-        of("leaves", hinge, [{"map": "leaves"}], "lightgbm"),
-        of("bins, logit", logit, [{"map": "bins"}]),
-        Contestant("auto", chosen_by_folds(hinge, None, AUTO_FOLDS, "simplest"), ours=True),
-    ]
-
-
-# ---- peers ------------------------------------------------------------------------------------------------------------------
-
-
-LIGHTGBM: dict[str, dict[str, Any]] = {
-    "default": {},
-    "500 trees": {"n_estimators": 500, "learning_rate": 0.05},
-    "is_unbalance": {"is_unbalance": True},
-}
-
-
-TUNED = {"num_leaves": [4, 8, 16, 31, 63], "learning_rate": [0.02, 0.05, 0.1, 0.2]}
-"""Twenty settings, as many as `auto` tries on a set that is too small for pairs, by as many folds."""
-
-
-def _lightgbm(options: dict[str, Any]) -> Any:
-    from lightgbm import LGBMClassifier
-
-    return LGBMClassifier(**{"n_jobs": 1, "random_state": 0, "verbosity": -1, **options})
-
-
-def _fitted(make: Callable[[], Any]) -> Callable[[Block], tuple[Scores, str]]:
-    def fit(train: Block) -> tuple[Scores, str]:
-        model = make().fit(train.X, train.y)
-        return lambda X: model.predict_proba(X)[:, 1], ""
-
-    return fit
-
-
-def _lightgbm_by_folds(train: Block) -> tuple[Scores, str]:
-    """Choose among the three settings by as many folds as our models have."""
-    from sklearn.model_selection import StratifiedKFold, cross_val_score
-
-    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=1)
-    means = {
-        name: cross_val_score(_lightgbm(options), train.X, train.y, scoring="roc_auc", cv=folds).mean()
-        for name, options in LIGHTGBM.items()
-    }
-    best = max(means, key=lambda name: means[name])
-    return _fitted(lambda: _lightgbm(LIGHTGBM[best]))(train)[0], best
-
-
-def _lightgbm_tuned(train: Block) -> tuple[Scores, str]:
-    """Choose among `TUNED` by as many folds as `auto` has: the same budget of tuning."""
-    from sklearn.model_selection import GridSearchCV, StratifiedKFold
-
-    n_folds = max(2, min(AUTO_FOLDS, int((train.y > 0).sum()), int((train.y < 0).sum())))
-    folds = StratifiedKFold(n_folds, shuffle=True, random_state=1)
-    model = GridSearchCV(_lightgbm({}), TUNED, scoring="roc_auc", cv=folds).fit(train.X, train.y)
-    chosen = " ".join(f"{name} {value:g}" for name, value in model.best_params_.items())
-    return lambda X: model.predict_proba(X)[:, 1], chosen
-
-
-def _xgboost() -> Any:
-    from xgboost import XGBClassifier
-
-    return _Relabelled(XGBClassifier(tree_method="hist", n_jobs=1, random_state=0))
-
-
-class _Relabelled:
-    """Labels 0 and 1 for a system that takes no others."""
-
-    def __init__(self, model: Any):
-        self._model = model
-
-    def fit(self, X: np.ndarray, y: np.ndarray) -> Any:
-        """Fit the model and return it."""
-        return self._model.fit(X, (y > 0).astype(int))
-
-
-def _hist_boosting() -> Any:
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    return HistGradientBoostingClassifier(random_state=0)
-
-
-def _ebm() -> Any:
-    from interpret.glassbox import ExplainableBoostingClassifier
-
-    return ExplainableBoostingClassifier(n_jobs=1, random_state=0)
-
-
-def _kernel_machine(train: Block) -> tuple[Scores, str]:
-    from sklearn.model_selection import GridSearchCV, StratifiedKFold
-    from sklearn.svm import SVC
-
-    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=1)
-    width = 1.0 / train.n_features
-    grid = {"C": [0.1, 1.0, 10.0, 100.0], "gamma": [0.1 * width, width, 10.0 * width]}
-    model = GridSearchCV(SVC(class_weight="balanced"), grid, scoring="roc_auc", cv=folds).fit(train.X, train.y)
-    return model.decision_function, f"C {model.best_params_['C']:g} gamma {model.best_params_['gamma']:.3g}"
-
-
-def all_contestants() -> list[Contestant]:
-    """Return our models and the peers."""
-    lightgbm = [
-        Contestant(f"LightGBM, {name}", _fitted(lambda options=options: _lightgbm(options)), package="lightgbm")  # type: ignore[misc]
-        for name, options in LIGHTGBM.items()
-    ]
-    return [
-        *our_contestants(),
-        *lightgbm,
-        Contestant("LightGBM, chosen by folds", _lightgbm_by_folds, package="lightgbm"),
-        Contestant("LightGBM, budget of auto", _lightgbm_tuned, package="lightgbm"),
-        Contestant("XGBoost hist", _fitted(_xgboost), package="xgboost"),
-        Contestant("HistGradientBoosting", _fitted(_hist_boosting)),
-        Contestant("EBM", _fitted(_ebm), package="interpret"),
-        Contestant("SVC, RBF", _kernel_machine, most_rows=SMALL),
-    ]

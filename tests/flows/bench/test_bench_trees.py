@@ -11,7 +11,7 @@ from aucdist.errors import InputError
 from aucdist.estimators import PairwiseHingeClassifier
 from flows.bench import suites, trees
 from flows.bench.output import write_table
-from flows.bench.trees import Contestant, chosen_by_folds
+from flows.bench.tree_systems import Contestant, all_contestants, chosen_by_folds
 
 
 def sets(name, seed):
@@ -78,6 +78,57 @@ def test_goals_count_sets_near_the_best_peer_and_losses_to_linear(rows):
     assert goals.loc["linear", "set"] == "2 sets"
 
 
+def test_a_set_that_is_left_out_has_one_row(monkeypatch):
+    def missing(name, seed):
+        if name == "glass4":
+            raise InputError("missing values")
+        return sets(name, seed)
+
+    monkeypatch.setattr(trees, "split_and_scale", missing)
+    rows = pd.DataFrame(trees.trees(False, only="glass4,glass2", splits=2, contestants=SYSTEMS))
+    assert rows["chosen"].eq("left out: missing values").sum() == 1
+    assert set(rows.loc[rows["split"] == "mean", "set"]) == {"glass2"}
+
+
+def test_a_system_may_be_run_on_one_set_of_several(monkeypatch):
+    monkeypatch.setattr(trees, "split_and_scale", sets)
+    systems = [*SYSTEMS[:2], Contestant("slow", by(0, np.abs), each=2)]
+    three = "glass2,glass4,glass5"
+    rows = pd.DataFrame(trees.trees(False, only=three, splits=1, contestants=systems))
+    slow = rows[(rows["system"] == "slow") & (rows["split"] == "mean")]
+    assert slow["set"].tolist() == ["glass2", "glass5"]
+    rows = pd.DataFrame(trees.trees(True, only=three, splits=1, contestants=systems))
+    assert ((rows["system"] == "slow") & (rows["split"] == "mean")).sum() == 3
+
+
+def first(X):
+    return X[:, 0]
+
+
+def fit_first(train):
+    return first, "the first feature"
+
+
+def fit_negative_mean(train):
+    return (lambda X: -X.mean(axis=1)), ""
+
+
+def test_processes_side_by_side_find_what_one_finds(data_dir, monkeypatch):
+    monkeypatch.setenv("AUCDIST_DATA", str(data_dir))
+    systems = [Contestant("linear", fit_first, ours=True), Contestant("peer", fit_negative_mean)]
+    one, two = (
+        pd.DataFrame(trees.trees(False, "glass2,glass4", 2, processes, systems)).drop(columns="seconds")
+        for processes in (1, 2)
+    )
+    pd.testing.assert_frame_equal(one, two)
+    assert two["AUC"].notna().all()
+
+
+def test_names_of_systems_are_different():
+    names = [one.name for one in all_contestants()]
+    assert len(set(names)) == len(names)
+
+
 def test_our_models_choose_map_and_lam_by_folds():
     train, test = sets("", 0)
     fit = chosen_by_folds(PairwiseHingeClassifier(tol=0.1), None, 2, "simplest")
@@ -102,6 +153,8 @@ def test_what_is_not_there_is_refused(monkeypatch):
         next(trees.trees(False, only="glas2"))
     with pytest.raises(InputError, match="--splits is 6; 1 to 5"):
         next(trees.trees(False, splits=6))
+    with pytest.raises(InputError, match="--processes is 0; it must be at least 1"):
+        next(trees.trees(False, processes=0))
 
 
 def test_a_run_that_is_cut_off_keeps_its_rows(monkeypatch, tmp_path: Path):

@@ -1,0 +1,222 @@
+"""The systems of the suite `trees`: our models and their peers, each with its choice of settings."""
+
+# The peers are optional, and some have no type annotations.
+# mypy: disable-error-code="import-not-found,import-untyped"
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from aucdist.data.block import Block
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.estimators import LinkClassifier, PairwiseHingeClassifier
+from aucdist.estimators.base import BlockClassifier
+from aucdist.metrics.measures import find_measure
+from aucdist.search.candidates import LAMS, auto_grid, candidates
+from aucdist.search.choice import Rule, choose
+from aucdist.search.grid import points_of
+from aucdist.search.splits import Folds
+from flows.progress.console import LineObserver
+from flows.train.feature_choice import try_settings
+
+FOLDS, AUTO_FOLDS = 3, 5
+SMALL = 3000
+"""Training rows up to which the kernel machine is run."""
+EACH = 8
+"""An explainable boosting machine takes most of a minute for a fit of a small set; it is run on one set of so many."""
+QUIET = LineObserver(lambda text: None)
+
+Scores = Callable[[np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """A system: ``fit(block)`` returns what scores rows, and what was chosen.
+
+    Attributes
+    ----------
+    name : str
+    fit : callable
+    ours : bool
+    package : str
+        That it needs; empty for none.
+    most_rows : int or None
+        With more training rows it is left out.
+    each : int
+        It is run on the first of so many sets, then on the first of as many again.
+    """
+
+    name: str
+    fit: Callable[[Block], tuple[Scores, str]]
+    ours: bool = False
+    package: str = ""
+    most_rows: int | None = None
+    each: int = 1
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether the package that it needs is there."""
+        return not self.package or find_spec(self.package) is not None
+
+
+# ---- our models -----------------------------------------------------------------------------------------------------------
+
+
+def chosen_by_folds(
+    estimator: BlockClassifier, maps: Sequence[Any] | None, n_folds: int, rule: Rule
+) -> Callable[[Block], tuple[Scores, str]]:
+    """Return a fit that chooses map and lam by folds, and then takes all rows; `maps` None: those that `auto` tries."""
+
+    def fit(train: Block) -> tuple[Scores, str]:
+        n_pos = int((train.y > 0).sum())
+        n_neg = train.n_samples - n_pos
+        tried = maps
+        if tried is None:
+            tried = candidates(estimator, n_pos=n_pos, n_neg=n_neg, n_features=train.n_features)
+        most = train.n_features * (train.n_features - 1) // 2
+        tried = [one for one in tried if one is None or one.get("pairs", 0) <= most] or [{"map": "bins", "pairs": most}]
+        points = points_of(estimator, auto_grid(tried, LAMS))
+        blocks = LocalBlocks([train])
+        folds = Folds(train.row_id, train.y, max(2, min(n_folds, n_pos, n_neg)), seed=1)
+        table, _ = try_settings(estimator, points, blocks, folds, QUIET)
+        best = table[choose(table, find_measure("auc"), rule)].parameters
+        model = type(estimator)(**{**estimator.get_params(), **best}).fit(blocks)
+        chosen = " ".join(
+            f"{key} {value:g}" if isinstance(value, float) else f"{key} {value}" for key, value in best.items()
+        )
+        return model.decision_function, chosen
+
+    return fit
+
+
+def our_contestants() -> list[Contestant]:
+    """Return our models: no map, each map, and the choice among them; and the logit link after bins, for its PR-AUC."""
+    hinge = PairwiseHingeClassifier(tol=1e-2)
+    logit = LinkClassifier(link="logit", tol=1e-2)
+    pairs = [{"map": "bins", "pairs": 10}, {"map": "bins", "pairs": 40}]
+
+    def of(name: str, estimator: BlockClassifier, maps: Any, package: str = "") -> Contestant:
+        return Contestant(name, chosen_by_folds(estimator, maps, FOLDS, "best"), ours=True, package=package)
+
+    return [
+        of("linear", hinge, [None]),
+        of("bins", hinge, [{"map": "bins"}]),
+        of("bins + pairs", hinge, pairs),
+        of("nystroem", hinge, [{"map": "nystroem"}]),
+        of("leaves", hinge, [{"map": "leaves"}], "lightgbm"),
+        of("bins, logit", logit, [{"map": "bins"}]),
+        Contestant("auto", chosen_by_folds(hinge, None, AUTO_FOLDS, "simplest"), ours=True),
+    ]
+
+
+# ---- peers ------------------------------------------------------------------------------------------------------------------
+
+
+LIGHTGBM: dict[str, dict[str, Any]] = {
+    "default": {},
+    "500 trees": {"n_estimators": 500, "learning_rate": 0.05},
+    "is_unbalance": {"is_unbalance": True},
+}
+
+
+TUNED = {"num_leaves": [4, 8, 16, 31, 63], "learning_rate": [0.02, 0.05, 0.1, 0.2]}
+"""Twenty settings, as many as `auto` tries on a set that is too small for pairs, by as many folds."""
+
+
+def _lightgbm(options: dict[str, Any]) -> Any:
+    from lightgbm import LGBMClassifier
+
+    return LGBMClassifier(**{"n_jobs": 1, "random_state": 0, "verbosity": -1, **options})
+
+
+def _fitted(make: Callable[[], Any]) -> Callable[[Block], tuple[Scores, str]]:
+    def fit(train: Block) -> tuple[Scores, str]:
+        model = make().fit(train.X, train.y)
+        return lambda X: model.predict_proba(X)[:, 1], ""
+
+    return fit
+
+
+def _lightgbm_by_folds(train: Block) -> tuple[Scores, str]:
+    """Choose among the three settings by as many folds as our models have."""
+    from sklearn.model_selection import StratifiedKFold, cross_val_score
+
+    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=1)
+    means = {
+        name: cross_val_score(_lightgbm(options), train.X, train.y, scoring="roc_auc", cv=folds).mean()
+        for name, options in LIGHTGBM.items()
+    }
+    best = max(means, key=lambda name: means[name])
+    return _fitted(lambda: _lightgbm(LIGHTGBM[best]))(train)[0], best
+
+
+def _lightgbm_tuned(train: Block) -> tuple[Scores, str]:
+    """Choose among `TUNED` by as many folds as `auto` has: the same budget of tuning."""
+    from sklearn.model_selection import GridSearchCV, StratifiedKFold
+
+    n_folds = max(2, min(AUTO_FOLDS, int((train.y > 0).sum()), int((train.y < 0).sum())))
+    folds = StratifiedKFold(n_folds, shuffle=True, random_state=1)
+    model = GridSearchCV(_lightgbm({}), TUNED, scoring="roc_auc", cv=folds).fit(train.X, train.y)
+    chosen = " ".join(f"{name} {value:g}" for name, value in model.best_params_.items())
+    return lambda X: model.predict_proba(X)[:, 1], chosen
+
+
+def _xgboost() -> Any:
+    from xgboost import XGBClassifier
+
+    return _Relabelled(XGBClassifier(tree_method="hist", n_jobs=1, random_state=0))
+
+
+class _Relabelled:
+    """Labels 0 and 1 for a system that takes no others."""
+
+    def __init__(self, model: Any):
+        self._model = model
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> Any:
+        """Fit the model and return it."""
+        return self._model.fit(X, (y > 0).astype(int))
+
+
+def _hist_boosting() -> Any:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    return HistGradientBoostingClassifier(random_state=0)
+
+
+def _ebm() -> Any:
+    from interpret.glassbox import ExplainableBoostingClassifier
+
+    return ExplainableBoostingClassifier(n_jobs=1, random_state=0)
+
+
+def _kernel_machine(train: Block) -> tuple[Scores, str]:
+    from sklearn.model_selection import GridSearchCV, StratifiedKFold
+    from sklearn.svm import SVC
+
+    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=1)
+    width = 1.0 / train.n_features
+    grid = {"C": [0.1, 1.0, 10.0, 100.0], "gamma": [0.1 * width, width, 10.0 * width]}
+    model = GridSearchCV(SVC(class_weight="balanced"), grid, scoring="roc_auc", cv=folds).fit(train.X, train.y)
+    return model.decision_function, f"C {model.best_params_['C']:g} gamma {model.best_params_['gamma']:.3g}"
+
+
+def all_contestants() -> list[Contestant]:
+    """Return our models and the peers."""
+    lightgbm = [
+        Contestant(f"LightGBM, {name}", _fitted(lambda options=options: _lightgbm(options)), package="lightgbm")  # type: ignore[misc]
+        for name, options in LIGHTGBM.items()
+    ]
+    return [
+        *our_contestants(),
+        *lightgbm,
+        Contestant("LightGBM, chosen by folds", _lightgbm_by_folds, package="lightgbm"),
+        Contestant("LightGBM, budget of auto", _lightgbm_tuned, package="lightgbm"),
+        Contestant("XGBoost hist", _fitted(_xgboost), package="xgboost"),
+        Contestant("HistGradientBoosting", _fitted(_hist_boosting)),
+        Contestant("EBM", _fitted(_ebm), package="interpret", each=EACH),
+        Contestant("SVC, RBF", _kernel_machine, most_rows=SMALL),
+    ]
