@@ -31,6 +31,12 @@ def asked(extras: dict[str, set[str]]) -> Iterator[Requirement]:
                 yield need
 
 
+def test_the_image_holds_what_every_feature_map_needs() -> None:
+    needed = {Requirement(line).name for line in requires("aucdist") or () if 'extra == "trees"' in line.replace("'", '"')}
+    assert needed == {"lightgbm"}
+    assert needed <= locked("infra/docker/requirements.lock").keys()
+
+
 @pytest.mark.parametrize("file", LOCKS)
 def test_extras_are_in_the_lock(file: str) -> None:
     """`name[extra]` is looked up on its own by pip 23, which then takes the newest release and refuses it as not locked."""

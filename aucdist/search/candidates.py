@@ -30,7 +30,7 @@ def candidates(
         Pairs of features are for classes that both have `ENOUGH` rows.
     n_features : int
     missing : bool
-        Whether values may be missing: bins alone have a place for them.
+        Whether values may be missing: of these maps bins have a place for them.
 
     Raises
     ------

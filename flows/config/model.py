@@ -102,6 +102,6 @@ def refuse_missing(model: Any) -> None:
 
     if not allows_missing(model):
         raise InputError(
-            "`impute: keep` leaves missing values to a feature map that has a place for them: take `features: bins` or "
-            f"`features: auto`, not {model.features!r}, or `impute: mean` or `median`"
+            "`impute: keep` leaves missing values to a feature map that has a place for them: take `features: bins`, "
+            f"`leaves` or `auto`, not {model.features!r}, or `impute: mean` or `median`"
         )
