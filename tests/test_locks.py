@@ -32,7 +32,9 @@ def asked(extras: dict[str, set[str]]) -> Iterator[Requirement]:
 
 
 def test_the_image_holds_what_every_feature_map_needs() -> None:
-    needed = {Requirement(line).name for line in requires("aucdist") or () if 'extra == "trees"' in line.replace("'", '"')}
+    needed = {
+        Requirement(line).name for line in requires("aucdist") or () if 'extra == "trees"' in line.replace("'", '"')
+    }
     assert needed == {"lightgbm"}
     assert needed <= locked("infra/docker/requirements.lock").keys()
 

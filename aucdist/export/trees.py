@@ -2,14 +2,19 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from aucdist.errors import InputError
 
 if TYPE_CHECKING:
+    from aucdist.maps.forest import Forest
     from aucdist.maps.leaves import LeafMap
+
+
+ZEROS = 1
+"""In `aucdist.maps.forest.Forest.missing`: zeros are missing values."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,6 @@ def forest(fitted: "LeafMap", w: np.ndarray, in_units: Callable[[np.ndarray, int
     Parameters
     ----------
     fitted : LeafMap
-        The extra ``aucdist[trees]`` is needed to read its trees.
     w : ndarray of shape (n_leaves,), float64
         The weights of all leaves.
     in_units : callable
@@ -64,32 +68,25 @@ def forest(fitted: "LeafMap", w: np.ndarray, in_units: Callable[[np.ndarray, int
     Raises
     ------
     InputError
-        If a split is of another kind than LightGBM makes of numbers.
+        If a split takes zeros for missing values.
     """
-    if not fitted.used:
-        return ()
     table, starts = fitted.code_basis.values * w, np.cumsum([0, *(fitted.n_leaves[k] for k in fitted.used)])
-    infos = fitted.booster.dump_model()["tree_info"]
     return tuple(
-        _node(infos[tree]["tree_structure"], table[starts[k] : starts[k + 1]], in_units)
-        for k, tree in enumerate(fitted.used)
+        _node(fitted.forest, root, table[starts[k] : starts[k + 1]], in_units)
+        for k, root in enumerate(fitted.forest.starts[:-1].tolist())
     )
 
 
-def _node(found: dict[str, Any], values: np.ndarray, in_units: Callable[[np.ndarray, int], np.ndarray]) -> Node:
-    if "left_child" not in found:
-        return Leaf(float(values[found["leaf_index"]]))
-    missing = found["missing_type"]
-    if found["decision_type"] != "<=" or missing not in ("None", "NaN"):
-        raise InputError(
-            f"a tree has a split by {found['decision_type']!r} with missing values as {missing!r}; only splits of numbers by "
-            "'<=' with missing values as NaN can be exported"
-        )
-    feature, edge = int(found["split_feature"]), float(found["threshold"])
+def _node(found: "Forest", place: int, values: np.ndarray, in_units: Callable[[np.ndarray, int], np.ndarray]) -> Node:
+    if place < 0:
+        return Leaf(float(values[-1 - place]))
+    feature, edge = int(found.features[place]), found.thresholds[place]
+    if found.missing[place] == ZEROS:
+        raise InputError("a tree takes zeros for missing values, which cannot be exported")
     # LightGBM takes a missing value for 0 where the training rows of the feature had none.
-    to_then = bool(found["default_left"]) if missing == "NaN" else edge >= 0.0
+    to_then = bool(found.default_left[place] if found.missing[place] else edge >= 0.0)
     (at_most,) = in_units(np.array([edge]), feature)
-    then, otherwise = (_node(found[key], values, in_units) for key in ("left_child", "right_child"))
+    then, otherwise = (_node(found, int(child[place]), values, in_units) for child in (found.left, found.right))
     return Split(feature, float(at_most), to_then, then, otherwise)
 
 

@@ -1,9 +1,11 @@
-"""Leaves of a LightGBM model as codes: the weights of its leaves are solved again, with a certificate."""
+"""Leaves of a LightGBM model as codes: the weights of its leaves are solved again, with a certificate.
+
+LightGBM grows the trees. What rows need is read from its text of the model by `aucdist.maps.forest`.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -15,6 +17,7 @@ from aucdist.kernels.codes import BinRows, CodeBasis
 from aucdist.maps.base import Expander, FittedMap, check_integer, check_positive
 from aucdist.maps.basis import Part, joined
 from aucdist.maps.edges import draw_rows
+from aucdist.maps.forest import Forest, leaf_counts, read_forest
 
 MOST_ROWS = 2**18
 """The trees are grown on at most about so many rows of each class, which come to the client."""
@@ -51,13 +54,13 @@ class LeafMap(FittedMap):
         return joined([Part(value * np.eye(n), 0, tuple(f" leaf {k}" for k in range(n))) for n in sizes])
 
     @cached_property
-    def booster(self) -> Any:
-        """The model; `aucdist[trees]` is needed to read it."""
-        return load_optional("lightgbm").Booster(model_str=self.model)
+    def forest(self) -> Forest:
+        """The used trees."""
+        return read_forest(self.model, self.used, self.n_features_in)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Travel without the model that was read."""
-        return {name: value for name, value in self.__dict__.items() if name not in ("booster", "code_basis")}
+    def __getstate__(self) -> dict[str, object]:
+        """Travel without what is made of the fields."""
+        return {name: value for name, value in self.__dict__.items() if name not in ("forest", "code_basis")}
 
     @property
     def n_features_out(self) -> int:
@@ -67,21 +70,16 @@ class LeafMap(FittedMap):
     def encode(self, block: Block) -> Block:
         """Return the block with a code for each tree."""
         self.check_width(block)
-        codes = np.zeros((block.n_samples, len(self.used)), dtype=np.uint8)
-        if block.n_samples and self.used:
-            # One thread: a worker has as many of its own as it may use.
-            leaves = self.booster.predict(block.X, pred_leaf=True, num_threads=1)
-            leaves = leaves.reshape(block.n_samples, -1)[:, list(self.used)]
-            if (leaves >= [self.n_leaves[tree] for tree in self.used]).any():
-                raise InputError("the trees have more leaves than the feature map says")
-            codes[:] = leaves
-        return replace(block, rows=BinRows(codes, self.code_basis))
+        return replace(block, rows=BinRows(self.forest.codes(block.X), self.code_basis))
 
     def check(self) -> None:
         """Raise an InputError if the parts do not fit together."""
-        sizes = all(isinstance(n, int) and 1 <= n <= MOST_LEAVES for n in self.n_leaves)
-        if not sizes or not isinstance(self.model, str) or any(not 0 <= k < len(self.n_leaves) for k in self.used):
+        sizes = leaf_counts(self.model)
+        if tuple(self.n_leaves) != sizes or not all(1 <= n <= MOST_LEAVES for n in sizes):
             raise InputError("the leaves are not those of the trees")
+        if not all(0 <= k < len(sizes) for k in self.used):
+            raise InputError("the trees in use are not those of the model")
+        read_forest(self.model, self.used, self.n_features_in)
 
     def names(self, features: Sequence[str]) -> list[str]:
         """Return a name for each leaf."""
@@ -93,7 +91,7 @@ class LeafExpander(Expander):
 
     A linear model of them is a forest whose leaves' values are solved again, all at once: after He et al., "Practical lessons
     from predicting clicks on ads at Facebook" (ADKDD 2014). Its certificate speaks of the weights given the trees, not of them.
-    It needs the extra ``aucdist[trees]``, also to score rows.
+    To fit it needs the extra ``aucdist[trees]``, to score rows it does not.
 
     Parameters
     ----------
@@ -158,13 +156,6 @@ class LeafExpander(Expander):
             "force_row_wise": True, "num_threads": 1, "verbosity": -1,
         }  # fmt: skip
         data = lightgbm.Dataset(drawn.X, (drawn.y > 0).astype(np.float64), weight=drawn.weights())
-        booster = lightgbm.train(options, data, int(self.trees))
-        counts = [_n_leaves(tree["tree_structure"]) for tree in booster.dump_model()["tree_info"]]
-        used = tuple(k for k, n in enumerate(counts) if n > 1)
-        return LeafMap(blocks.n_features, booster.model_to_string(), tuple(counts), used)
-
-
-def _n_leaves(tree: dict[str, Any]) -> int:
-    if "left_child" not in tree:
-        return 1
-    return _n_leaves(tree["left_child"]) + _n_leaves(tree["right_child"])
+        text = lightgbm.train(options, data, int(self.trees)).model_to_string()
+        counts = leaf_counts(text)
+        return LeafMap(blocks.n_features, text, counts, tuple(k for k, n in enumerate(counts) if n > 1))

@@ -65,11 +65,18 @@ def test_a_damaged_map_is_refused():
         map_from_bytes(map_to_bytes(replace(kernel, shift=kernel.shift[1:])))
 
 
-def test_more_leaves_than_said_are_refused():
+def test_leaves_that_are_not_those_of_the_trees_are_refused():
     fitted = fitted_map("leaves")
-    lying = replace(fitted, n_leaves=tuple(2 for _ in fitted.n_leaves))
-    with pytest.raises(InputError, match="more leaves"):
-        map_from_bytes(map_to_bytes(lying)).encode(rows())
+    for lying in (
+        replace(fitted, n_leaves=tuple(2 for _ in fitted.n_leaves)),
+        replace(fitted, n_leaves=fitted.n_leaves[1:]),
+        replace(fitted, used=(0, 4)),
+        replace(fitted, used=(-1,)),
+        replace(fitted, n_features_in=1),
+        replace(fitted, model=7),
+    ):
+        with pytest.raises(InputError):
+            map_from_bytes(map_to_bytes(lying))
 
 
 @pytest.mark.parametrize(

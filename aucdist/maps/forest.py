@@ -1,0 +1,163 @@
+"""The trees of LightGBM's text of a model, as arrays, so that rows find their leaves without LightGBM.
+
+The text may come from anywhere: what does not fit together is refused before a row is looked at.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from aucdist.errors import InputError
+from aucdist.kernels.trees import leaf_codes
+
+CATEGORIES, DEFAULT_LEFT, MISSING_SHIFT = 1, 2, 2
+"""Bits of LightGBM's `decision_type`: a split by categories; where missing values go; from this bit on, which those are."""
+KINDS_OF_MISSING = 3
+CHUNK_VALUES = 2**20
+"""Values of sparse rows that are made dense at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """Splits of several trees, one after the other; a tree begins with its root.
+
+    Attributes
+    ----------
+    starts : ndarray of shape (n_trees + 1,), int64
+        Tree t has the splits ``starts[t]`` to ``starts[t + 1] - 1``, at least one.
+    features : ndarray of shape (n_splits,), int64
+    thresholds : ndarray of shape (n_splits,), float64
+        Rows whose value is at most this go to the left.
+    missing : ndarray of shape (n_splits,), uint8
+        Which values are missing: 0 none, and NaN counts as 0; 1 zeros, and NaN; 2 NaN.
+    default_left : ndarray of shape (n_splits,), bool
+        Whether rows with a missing value go to the left.
+    left, right : ndarray of shape (n_splits,), int64
+        The next split, which is a later one; -1 - k is the leaf k of the tree.
+    """
+
+    starts: np.ndarray
+    features: np.ndarray
+    thresholds: np.ndarray
+    missing: np.ndarray
+    default_left: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+
+    def codes(self, X: np.ndarray | sp.csr_matrix) -> np.ndarray:
+        """Return the leaf of each row in each tree, uint8 of shape (n_samples, n_trees).
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix of shape (n_samples, n_features), float32 or float64
+        """
+        found = np.empty((X.shape[0], len(self.starts) - 1), dtype=np.uint8)
+        if isinstance(X, np.ndarray):
+            self._write_codes(X, self.features, found)
+            return found
+        columns, features = np.unique(self.features, return_inverse=True)
+        step = max(1, CHUNK_VALUES // max(len(columns), 1))
+        for i in range(0, len(found), step):
+            self._write_codes(X[i : i + step][:, columns].toarray(), features, found[i : i + step])
+        return found
+
+    def _write_codes(self, X: np.ndarray, features: np.ndarray, out: np.ndarray) -> None:
+        splits = (features, self.thresholds, self.missing, self.default_left, self.left, self.right)
+        leaf_codes(np.ascontiguousarray(X), self.starts, *splits, out)
+
+
+def leaf_counts(text: str) -> tuple[int, ...]:
+    """Return the number of leaves of each tree of a model.
+
+    Raises
+    ------
+    InputError
+        If the text is none of LightGBM's.
+    """
+    return tuple(_integer(tree, "num_leaves") for tree in _trees(text))
+
+
+def read_forest(text: str, used: Sequence[int], n_features: int) -> Forest:
+    """Return some trees of a model.
+
+    Parameters
+    ----------
+    text : str
+        As LightGBM 3 and 4 write it.
+    used : sequence of int
+        Numbers of trees that have a split.
+    n_features : int
+
+    Raises
+    ------
+    InputError
+        If the text is none of LightGBM's, has splits by categories or linear leaves, or its parts do not fit together.
+    """
+    found = _trees(text)
+    parts: list[tuple[np.ndarray, ...]] = []
+    for number in used:
+        if not 0 <= number < len(found):
+            raise InputError(f"the model has {len(found)} trees, and none with the number {number}")
+        parts.append(_splits(found[number], n_features))
+    starts = np.cumsum([0, *(len(part[0]) for part in parts)])
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else [np.zeros(0, np.int64)] * 5
+    features, thresholds, decisions, left, right = columns
+    shift = np.repeat(starts[:-1], np.diff(starts))
+    left, right = (np.where(child < 0, child, child + shift) for child in (left, right))
+    return Forest(
+        starts.astype(np.int64), features, thresholds.astype(np.float64), (decisions >> MISSING_SHIFT).astype(np.uint8),
+        decisions & DEFAULT_LEFT != 0, left, right,
+    )  # fmt: skip
+
+
+def _trees(text: str) -> list[dict[str, str]]:
+    """Return the lines ``key=value`` of each tree."""
+    head, *found = re.split(r"^Tree=(\d+)\n", text.partition("\nend of trees")[0], flags=re.MULTILINE)
+    numbers = [int(number) for number in found[::2]]
+    if not head.startswith("tree\n") or numbers != list(range(len(numbers))):
+        raise InputError("the trees are not in LightGBM's form of a model")
+    return [dict(line.split("=", 1) for line in body.splitlines() if "=" in line) for body in found[1::2]]
+
+
+def _splits(tree: dict[str, str], n_features: int) -> tuple[np.ndarray, ...]:
+    """Return features, thresholds, decisions, left and right children of the splits of a tree."""
+    n = _integer(tree, "num_leaves") - 1
+    features, decisions, left, right = (
+        _numbers(tree, key, n, np.int64) for key in ("split_feature", "decision_type", "left_child", "right_child")
+    )
+    thresholds = _numbers(tree, "threshold", n, np.float64)
+    if (decisions & CATEGORIES).any() or _integer(tree, "num_cat") or tree.get("is_linear", "0") != "0":
+        raise InputError("the trees have splits by categories or linear leaves; those of numbers alone are read")
+    # Children come after their parents, so a walk ends; each split and each leaf has one parent.
+    children = np.concatenate((left, right))
+    later = np.concatenate((np.arange(n), np.arange(n)))
+    if (
+        n < 1
+        or not np.array_equal(np.sort(children), np.delete(np.arange(-n - 1, n), n + 1))
+        or (children[children > 0] <= later[children > 0]).any()
+        or ((features < 0) | (features >= n_features)).any()
+        or ((decisions < 0) | (decisions >> MISSING_SHIFT >= KINDS_OF_MISSING)).any()
+        or np.isnan(thresholds).any()
+    ):
+        raise InputError("the splits of a tree do not fit together")
+    return features, thresholds, decisions, left, right
+
+
+def _integer(tree: dict[str, str], key: str) -> int:
+    try:
+        return int(tree[key])
+    except (KeyError, ValueError):
+        raise InputError(f"a tree has no number for {key}") from None
+
+
+def _numbers(tree: dict[str, str], key: str, n: int, dtype: type) -> np.ndarray:
+    try:
+        found: np.ndarray = np.array(tree[key].split(), dtype=dtype)
+    except (KeyError, ValueError, OverflowError):
+        raise InputError(f"a tree has no numbers for {key}") from None
+    if len(found) != n:
+        raise InputError(f"a tree with {n + 1} leaves has {len(found)} numbers for {key}")
+    return found

@@ -1,0 +1,172 @@
+"""Trees read from LightGBM's text: the leaves that LightGBM finds, and nothing from a text whose parts do not fit together."""
+
+import re
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aucdist.data.block import Block
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.errors import InputError
+from aucdist.maps import LeafExpander
+from aucdist.maps.forest import leaf_counts, read_forest
+from aucdist.maps.state import map_from_bytes, map_to_bytes
+
+TEXT = """tree
+version=v4
+max_feature_idx=1
+
+Tree=0
+num_leaves=4
+num_cat=0
+split_feature=0 1 0
+threshold=0.5 -1.25 2
+decision_type=2 10 8
+left_child=1 -1 -2
+right_child=2 -4 -3
+is_linear=0
+shrinkage=1
+
+
+Tree=1
+num_leaves=1
+num_cat=0
+leaf_value=0
+
+
+Tree=2
+num_leaves=2
+num_cat=0
+split_feature=1
+threshold=0
+decision_type=6
+left_child=-1
+right_child=-2
+
+
+end of trees
+
+parameters:
+[left_child: 7]
+"""
+
+
+@pytest.mark.nojit
+def test_rows_find_their_leaves():
+    assert leaf_counts(TEXT) == (4, 1, 2)
+    forest = read_forest(TEXT, [0, 2], 2)
+    nan = np.nan
+    rows = {
+        (0.5, -1.25): (0, 0),
+        (0.5, -1.0): (3, 0),
+        (0.4, nan): (0, 0),  # goes to the left by default; in the last tree it counts as 0, and 0 goes to the left
+        (nan, 3.0): (3, 1),  # the first split knows no missing values: 0
+        (2.0, 0.0): (1, 0),
+        (np.inf, -0.0): (2, 0),
+        (-np.inf, 1e-36): (3, 0),
+        (0.75, np.nextafter(1e-35, 1.0)): (1, 1),
+    }
+    for dtype in (np.float64, np.float32):
+        X = np.array(list(rows), dtype=dtype)
+        expected = list(rows.values())
+        if dtype is np.float32:
+            X, expected = X[:-1], expected[:-1]
+        np.testing.assert_array_equal(forest.codes(X), expected)
+        np.testing.assert_array_equal(forest.codes(np.asfortranarray(X)), expected)
+        np.testing.assert_array_equal(forest.codes(sp.csr_matrix(X)), expected)
+    assert forest.codes(np.zeros((0, 2))).shape == (0, 2)
+    assert read_forest(TEXT, [], 2).codes(np.zeros((3, 2))).shape == (3, 0)
+
+
+@pytest.mark.parametrize("zeros", [False, True], ids=["NaN is missing", "0 is missing"])
+def test_the_leaves_are_those_of_lightgbm(zeros):
+    lightgbm = pytest.importorskip("lightgbm")
+    r = np.random.default_rng(0)
+    X = r.normal(size=(900, 6)).round(1)
+    y = (X[:, 0] * X[:, 1] > 0.2) | (X[:, 5] > 1)
+    X[::5, 1], X[::3, 2], X[1::4, 3] = np.nan, 0.0, np.inf
+    options = {"objective": "binary", "verbosity": -1, "num_threads": 1, "zero_as_missing": zeros, "num_leaves": 60}
+    booster = lightgbm.train(options | {"min_data_in_leaf": 3}, lightgbm.Dataset(X, y.astype(float)), 25)
+    text = booster.model_to_string()
+    counts = leaf_counts(text)
+    assert max(counts) > 30
+    other = np.vstack((X, r.choice([0.0, -0.0, np.nan, np.inf, -np.inf, 1e-36, 0.3], size=(600, 6))))
+    for rows in (other, other.astype(np.float32), sp.csr_matrix(other)):
+        expected = booster.predict(rows, pred_leaf=True)
+        np.testing.assert_array_equal(read_forest(text, range(25), 6).codes(rows), expected)
+
+
+def test_a_saved_map_scores_without_lightgbm(monkeypatch):
+    pytest.importorskip("lightgbm")
+    r = np.random.default_rng(0)
+    block = Block.of(r.normal(size=(300, 3)), np.where(np.arange(300) % 3, -1, 1))
+    fitted = LeafExpander(trees=5).fit_blocks(LocalBlocks([block]))
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    again = map_from_bytes(map_to_bytes(fitted))
+    np.testing.assert_array_equal(again.encode(block).rows.codes, fitted.encode(block).rows.codes)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("tree\n", "wood\n", "not in LightGBM's form"),
+        ("Tree=2", "Tree=3", "not in LightGBM's form"),
+        ("split_feature=0 1 0", "split_feature=0 2 0", "do not fit together"),
+        ("split_feature=0 1 0", "split_feature=0 -1 0", "do not fit together"),
+        ("split_feature=0 1 0", "split_feature=0 1", "4 leaves has 2 numbers for split_feature"),
+        ("split_feature=0 1 0", "split_feature=0 x 0", "no numbers for split_feature"),
+        ("threshold=0.5", "threshold=nan", "do not fit together"),
+        ("decision_type=2 10 8", "decision_type=3 10 8", "by categories"),
+        ("decision_type=2 10 8", "decision_type=2 14 8", "do not fit together"),
+        ("num_cat=0\nsplit_feature=0", "num_cat=1\nsplit_feature=0", "by categories"),
+        ("is_linear=0", "is_linear=1", "linear leaves"),
+        ("left_child=1 -1 -2", "left_child=0 -1 -2", "do not fit together"),  # a circle
+        ("left_child=1 -1 -2", "left_child=1 -1 -1", "do not fit together"),
+        ("left_child=1 -1 -2", "left_child=1 -1 -9", "do not fit together"),
+        ("right_child=2 -4 -3\n", "", "no numbers for right_child"),
+        ("num_leaves=4", "num_leaves=four", "no number for num_leaves"),
+        ("num_leaves=4", "num_leaves=99999999999999999999", "has 3 numbers"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_together_is_refused(before, after, message):
+    assert before in TEXT
+    with pytest.raises(InputError, match=message):
+        read_forest(TEXT.replace(before, after, 1), [0, 2], 2)
+
+
+def test_trees_that_have_no_split_or_are_not_there_cannot_be_used():
+    with pytest.raises(InputError, match="a tree has no numbers for split_feature"):
+        read_forest(TEXT, [1], 2)
+    with pytest.raises(InputError, match="has 3 trees, and none with the number 3"):
+        read_forest(TEXT, [3], 2)
+
+
+NUMBERS = [match.span() for match in re.finditer(r"-?[\d.]+", TEXT)]
+
+
+@given(st.sampled_from(NUMBERS), st.one_of(st.integers(-9, 9).map(str), st.floats().map(str), st.text(max_size=3)))
+def test_a_text_with_another_number_is_refused_or_has_leaves_that_exist(place, other):
+    text = TEXT[: place[0]] + other + TEXT[place[1] :]
+    try:
+        counts, forest = leaf_counts(text), read_forest(text, [0, 2], 2)
+    except InputError:
+        return
+    found = forest.codes(np.array([[0.0, 0.0], [9.0, -9.0], [np.nan, np.nan], [-9.0, 9.0]]))
+    assert (found < [counts[0], counts[2]]).all()
+
+
+def test_a_map_whose_trees_have_a_circle_is_refused_when_it_is_read():
+    pytest.importorskip("lightgbm")
+    r = np.random.default_rng(0)
+    block = Block.of(r.normal(size=(300, 3)), np.where(np.arange(300) % 3, -1, 1))
+    fitted = LeafExpander(trees=5).fit_blocks(LocalBlocks([block]))
+    line = re.search(r"left_child=(.*)", fitted.model)
+    assert line is not None
+    circle = fitted.model.replace(line[0], "left_child=0" + line[1][line[1].index(" ") :], 1)
+    with pytest.raises(InputError, match="do not fit together"):
+        map_from_bytes(map_to_bytes(replace(fitted, model=circle)))
