@@ -1,36 +1,44 @@
 """The feature maps that `features: auto` tries, and their order from the simplest on."""
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import Any
 
 from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
 from aucdist.maps.bins import MOST_COLUMNS
+from aucdist.maps.leaves import MOST_ROWS
 
 LAMS = (1.0, 1e-1, 1e-2, 1e-3, 1e-4)
 """The values of lam that are tried where none is given."""
 PAIRS, ENOUGH = (10, 40), 400
-"""Pairs of features are for classes of so many rows: their folds then have what `aucdist.maps.pairs.FEW` asks for."""
+"""Pairs of features are for classes of so many rows: their folds then have what `aucdist.maps.pairs.FEW` asks for.
+So are leaves."""
+MOST_VALUES = 2**27
+"""Beyond so many values of the rows that trees are grown on, which come to the client, no leaves are tried: a gigabyte."""
 LANDMARKS = 512
 MOST_KERNEL_ROWS, MOST_KERNEL_COLUMNS = 100_000, 500
 """Beyond these no landmarks are tried: each row costs `LANDMARKS` products with a row."""
-ORDER = ("bins", "nystroem", "leaves")
+ORDER = ("bins", "nystroem")
+LAST = "leaves"
 
 
 def candidates(
     estimator: BlockClassifier, *, n_pos: int, n_neg: int, n_features: int, missing: bool = False
 ) -> list[dict[str, Any] | None]:
-    """Return the feature maps to try, the simplest first: None, which is none, bins, landmarks of two widths, bins with pairs.
+    """Return the feature maps to try, the simplest first.
+
+    They are None, which is none, bins, landmarks of two widths, bins with pairs, and leaves if LightGBM is installed here.
 
     Parameters
     ----------
     estimator : BlockClassifier
-        Bins are for solvers that take codes.
+        Bins and leaves are for solvers that take codes.
     n_pos, n_neg : int
-        Pairs of features are for classes that both have `ENOUGH` rows.
+        Pairs of features and leaves are for classes that both have `ENOUGH` rows.
     n_features : int
     missing : bool
-        Whether values may be missing: of these maps bins have a place for them.
+        Whether values may be missing: bins and leaves have a place for them.
 
     Raises
     ------
@@ -46,6 +54,8 @@ def candidates(
     if binned and min(n_pos, n_neg) >= ENOUGH:
         most = n_features * (n_features - 1) // 2
         found += [{"map": "bins", "pairs": k} for k in sorted({min(k, most) for k in PAIRS}) if k > 0]
+    if _suits_leaves(estimator, n_pos, n_neg, n_features) and _has_lightgbm():
+        found.append({"map": LAST})
     if not found:
         raise InputError(
             f"features: auto has no map for missing values and solver {estimator.solver!r}, which takes no codes: fill them in "
@@ -54,19 +64,38 @@ def candidates(
     return found
 
 
-def complexity(features: Any) -> tuple[int, int, int, int]:
+def left_out(estimator: BlockClassifier, *, n_pos: int, n_neg: int, n_features: int) -> str | None:
+    """Return a sentence on the map that `candidates` would have tried if its package were installed; None if there is none."""
+    if _has_lightgbm() or not _suits_leaves(estimator, n_pos, n_neg, n_features):
+        return None
+    return "features: auto does not try leaves, since LightGBM is not installed: pip install 'aucdist[trees]'"
+
+
+def _suits_leaves(estimator: BlockClassifier, n_pos: int, n_neg: int, n_features: int) -> bool:
+    grown = min(n_pos, MOST_ROWS) + min(n_neg, MOST_ROWS)
+    takes_codes = estimator.solvers[estimator.solver].takes_codes
+    return takes_codes and min(n_pos, n_neg) >= ENOUGH and grown * n_features <= MOST_VALUES
+
+
+def _has_lightgbm() -> bool:
+    return find_spec("lightgbm") is not None
+
+
+def complexity(features: Any) -> tuple[int, int, int]:
     """Return a key that orders feature maps, as a configuration names them, from the simplest on.
 
-    None comes first, then bins, landmarks, landmarks of half the width, leaves, and bins with pairs, by the number of pairs.
+    None comes first, then bins, landmarks, landmarks of half the width, bins with pairs by the number of pairs, and leaves.
     """
     if features is None:
-        return (0, 0, 0, 0)
+        return (0, 0, 0)
     given = {"map": features} if isinstance(features, str) else features
     if not isinstance(given, dict):
         given = {"map": type(features).__name__, **features.get_params()}
     pairs = int(given.get("pairs", 0))
+    if given["map"] == LAST:
+        return (3, 0, 0)
     place = ORDER.index(given["map"]) if given["map"] in ORDER else len(ORDER)
-    return (1 if pairs == 0 else 2, pairs, place, int(given.get("sigma") == "half-median"))
+    return (1, place, int(given.get("sigma") == "half-median")) if pairs == 0 else (2, pairs, place)
 
 
 def auto_grid(maps: Sequence[dict[str, Any] | None], lams: Sequence[float] | None) -> dict[str, list[Any]]:

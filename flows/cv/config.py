@@ -1,6 +1,6 @@
 """Configuration of a search: the model behind the files in ``configs/cv`` and behind the form of the Prefect flow."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -160,18 +160,26 @@ class CvConfig(Strict):
                 refuse_missing(clone(self.model.built).set_params(**point))
         return self
 
-    def with_candidates(self, train: Rows) -> "CvConfig":
-        """Return the search with the feature maps to try in its grid, where the model has `features: auto`."""
+    def with_candidates(self, train: Rows, note: Callable[[str], None]) -> "CvConfig":
+        """Return the search with the feature maps to try in its grid, where the model has `features: auto`.
+
+        Parameters
+        ----------
+        train : Rows
+        note : callable
+            Takes a sentence on a map that cannot be tried here.
+        """
         if not self.model.chooses_features:
             return self
-        from aucdist.search.candidates import candidates
+        from aucdist.search.candidates import candidates, left_out
 
-        maps = candidates(
-            self.model.built, n_pos=train.n_pos, n_neg=train.n_samples - train.n_pos, n_features=train.n_features,
-            missing=self.data.impute == "keep",
-        )  # fmt: skip
-        model = self.model.with_parameters({"features": None})
-        return self.model_copy(update={"model": model, "grid": {**self.grid, "features": maps}})
+        model, n_neg = self.model.built, train.n_samples - train.n_pos
+        size = {"n_pos": train.n_pos, "n_neg": n_neg, "n_features": train.n_features}
+        maps = candidates(model, **size, missing=self.data.impute == "keep")
+        if (sentence := left_out(model, **size)) is not None:
+            note(sentence)
+        plain = self.model.with_parameters({"features": None})
+        return self.model_copy(update={"model": plain, "grid": {**self.grid, "features": maps}})
 
     @property
     def measure(self) -> str:

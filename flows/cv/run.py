@@ -58,7 +58,7 @@ def cross_validate(config: CvConfig, observer: RunObserver, run_stage: StageRunn
             observer.report_to(workers.client, report),
         ):
             search_rows = stages("make folds", opened.make_folds, config, workers, observer)
-            tried = config.with_candidates(search_rows.rows.train)
+            tried = config.with_candidates(search_rows.rows.train, observer.note)
             found: SearchResult = stages("search", search, tried, search_rows, workers, observer)
             best = found.rows[found.chosen].parameters
             model = config.model.with_parameters(best)

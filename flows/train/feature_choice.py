@@ -14,7 +14,7 @@ from aucdist.estimators.base import BlockClassifier
 from aucdist.maps.base import changed, with_weight
 from aucdist.metrics.measures import find_measure
 from aucdist.report.text import parameters_text, value_text
-from aucdist.search.candidates import LAMS, auto_grid, candidates
+from aucdist.search.candidates import LAMS, auto_grid, candidates, left_out
 from aucdist.search.choice import Result, Row, Rule, choose, interval
 from aucdist.search.fold import score_path
 from aucdist.search.grid import Point, points_of
@@ -76,7 +76,10 @@ def choose_features(
     start, estimator = time.perf_counter(), clone(model.built)
     if "random_state" in estimator.get_params() and estimator.random_state is None:
         estimator.set_params(random_state=SEED)
-    maps = candidates(estimator, n_pos=blocks.n_pos, n_neg=blocks.n_neg, n_features=blocks.n_features, missing=missing)
+    size = {"n_pos": blocks.n_pos, "n_neg": blocks.n_neg, "n_features": blocks.n_features}
+    maps = candidates(estimator, **size, missing=missing)
+    if (note := left_out(estimator, **size)) is not None:
+        observer.note(note)
     lams = LAMS if model.lam is None else [model.lam]
     points = points_of(estimator, auto_grid(maps, lams if "lam" in estimator.get_params() else None))
     row_id, y = rows.row_ids_and_labels(workers.parallel_map())

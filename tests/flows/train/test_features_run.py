@@ -1,6 +1,7 @@
 """Runs with a feature map: the same bits wherever the rows are, saved and scored models, and the choice of a map by folds."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ from support.command_line import run as aucdist
 
 from aucdist.errors import InputError
 from aucdist.maps import NystroemMap
+from aucdist.metrics import roc_auc_score as auc_of
 from aucdist.model import load_model
-from aucdist.search.candidates import candidates, complexity
+from aucdist.search.candidates import candidates, complexity, left_out
 from flows.config.model import ModelConfig
 from flows.cv.config import load_cv
 from flows.cv.run import cross_validate
@@ -112,17 +114,78 @@ def test_candidates_depend_on_positives_columns_and_what_the_solver_takes() -> N
     few = candidates(model, n_pos=50, n_neg=900, n_features=9)
     assert few == [None, {"map": "bins"}, *LANDMARKS]
     many = candidates(model, n_pos=5000, n_neg=10**6, n_features=4)
-    assert many == [None, {"map": "bins"}, {"map": "bins", "pairs": 6}]
-    assert [one and one.get("pairs") for one in candidates(model, n_pos=400, n_neg=400, n_features=50)][-2:] == [10, 40]
+    assert many == [None, {"map": "bins"}, {"map": "bins", "pairs": 6}, {"map": "leaves"}]
+    assert [one and one.get("pairs") for one in candidates(model, n_pos=400, n_neg=400, n_features=50)][-3:] == [
+        10,
+        40,
+        None,
+    ]
     assert candidates(model, n_pos=50, n_neg=900, n_features=9, missing=True) == [{"map": "bins"}]
+    assert candidates(model, n_pos=500, n_neg=900, n_features=1, missing=True) == [{"map": "bins"}, {"map": "leaves"}]
+    assert {"map": "leaves"} in candidates(model, n_pos=10**9, n_neg=10**9, n_features=256)
+    assert {"map": "leaves"} not in candidates(model, n_pos=10**9, n_neg=10**9, n_features=257)
+    assert {"map": "leaves"} not in candidates(model, n_pos=399, n_neg=900, n_features=9)
     assert candidates(model, n_pos=50, n_neg=900, n_features=10**5) == [None]
     no_codes = ModelConfig(solver="sdcd").built
-    assert candidates(no_codes, n_pos=50, n_neg=900, n_features=9) == [None, *LANDMARKS]
+    assert candidates(no_codes, n_pos=500, n_neg=900, n_features=9) == [None, *LANDMARKS]
     with pytest.raises(InputError, match="no map for missing values"):
         candidates(no_codes, n_pos=50, n_neg=900, n_features=9, missing=True)
-    order = [None, "bins", *LANDMARKS, "leaves", {"map": "bins", "pairs": 10}, {"map": "bins", "pairs": 40}]
+    order = [None, "bins", *LANDMARKS, {"map": "bins", "pairs": 10}, {"map": "bins", "pairs": 40}, "leaves"]
     assert sorted(reversed(order), key=complexity) == order
     assert complexity(NystroemMap()) > complexity("bins")
+
+
+def test_without_lightgbm_no_leaves_are_tried_and_a_sentence_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, size = ModelConfig().built, {"n_pos": 400, "n_neg": 900, "n_features": 2}
+    assert {"map": "leaves"} in candidates(model, **size)
+    assert left_out(model, **size) is None
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    assert candidates(model, **size)[-1] == {"map": "bins", "pairs": 1}
+    assert "LightGBM is not installed: pip install" in str(left_out(model, **size))
+    assert left_out(model, **size | {"n_pos": 399}) is None
+    assert left_out(ModelConfig(solver="sdcd").built, **size) is None
+
+
+@pytest.fixture(scope="module")
+def blobs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table of 1400 rows whose classes are the fields of a board: bins of one feature or of two do not part them."""
+    r = np.random.default_rng(0)
+    X = r.uniform(0, 3, size=(1400, 3))
+    made = tmp_path_factory.mktemp("blobs")
+    frame = pd.DataFrame(X.round(3), columns=["a", "b", "c"])
+    frame.assign(y=np.floor(X).sum(axis=1).astype(int) % 2).to_csv(made / "rows.csv", index=False)
+    (made / "train.yaml").write_text(
+        f"name: board\ndata:\n  source: {{source: '{made}/rows.csv', format: csv, label: y, positive: 1}}\n"
+        "model: {tol: 1e-2, lam: 1e-3, features: auto}\ncluster: none\nblocks: 2\n"
+    )
+    return made
+
+
+def test_auto_takes_leaves_where_three_features_interact(
+    blobs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines: list[str] = []
+
+    def run(*settings: str) -> dict[str, Any]:
+        return pipeline.train(
+            load_train(str(blobs / "train.yaml"), settings, str(tmp_path)), LineObserver(lines.append)
+        )
+
+    result = run()
+    metrics = json.loads((Path(result["run"]) / "metrics.json").read_text())
+    table = {json.dumps(row["parameters"]["features"]): row["mean"] for row in metrics["search"]["table"]}
+    assert metrics["search"]["best"]["features"] == {"map": "leaves"}
+    assert table['{"map": "leaves"}'] > max(mean for map_, mean in table.items() if "leaves" not in map_) + 0.01
+    assert not any("LightGBM" in line for line in lines)
+    # Where LightGBM is missing the model of leaves still scores rows.
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    rows = pd.read_csv(blobs / "rows.csv")
+    scores = load_model(f"{result['run']}/model").decision_function(rows[["a", "b", "c"]].to_numpy())
+    assert auc_of(rows["y"].to_numpy(), scores) > 0.95
+    other = run("model.lam=1e-1")
+    assert any("LightGBM is not installed" in line for line in lines)
+    searched = json.loads((Path(other["run"]) / "metrics.json").read_text())["search"]["table"]
+    assert {"map": "leaves"} not in [row["parameters"]["features"] for row in searched]
 
 
 @pytest.mark.parametrize("estimator", ["PairwiseHingeClassifier", "LinkClassifier"])
