@@ -48,12 +48,14 @@ def load_optional(module: str) -> ModuleType:
     Raises
     ------
     InputError
-        If it is not installed: the message names the extra.
+        If it is not installed: the message names the extra. Or if a library of the system that it needs is not there.
     """
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         raise InputError(explain_missing(error)) from None
+    except OSError as error:
+        raise InputError(f"{module} is installed, but cannot be loaded: {error}") from None
 
 
 def explain_missing(error: ModuleNotFoundError) -> str:

@@ -47,6 +47,13 @@ def test_a_missing_module_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> No
         load_optional("matplotlib")
 
 
+def test_a_module_whose_library_is_not_there_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "needs_a_library.py").write_text("raise OSError('libgomp.so.1: cannot open shared object file')")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(InputError, match=r"needs_a_library is installed, but cannot be loaded: libgomp\.so\.1"):
+        load_optional("needs_a_library")
+
+
 def test_an_unknown_module_keeps_its_message() -> None:
     error = ModuleNotFoundError("No module named 'nowhere'", name="nowhere")
     assert explain_missing(error) == "No module named 'nowhere'"

@@ -1,11 +1,11 @@
 """The feature maps that `features: auto` tries, and their order from the simplest on."""
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import Any
 
 from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
+from aucdist.extras import load_optional
 from aucdist.maps.bins import MOST_COLUMNS
 from aucdist.maps.leaves import MOST_ROWS
 
@@ -28,7 +28,7 @@ def candidates(
 ) -> list[dict[str, Any] | None]:
     """Return the feature maps to try, the simplest first.
 
-    They are None, which is none, bins, landmarks of two widths, bins with pairs, and leaves if LightGBM is installed here.
+    They are None, which is none, bins, landmarks of two widths, bins with pairs, and leaves if LightGBM can be loaded here.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def candidates(
     if binned and min(n_pos, n_neg) >= ENOUGH:
         most = n_features * (n_features - 1) // 2
         found += [{"map": "bins", "pairs": k} for k in sorted({min(k, most) for k in PAIRS}) if k > 0]
-    if _suits_leaves(estimator, n_pos, n_neg, n_features) and _has_lightgbm():
+    if _suits_leaves(estimator, n_pos, n_neg, n_features) and _why_not() is None:
         found.append({"map": LAST})
     if not found:
         raise InputError(
@@ -65,10 +65,10 @@ def candidates(
 
 
 def left_out(estimator: BlockClassifier, *, n_pos: int, n_neg: int, n_features: int) -> str | None:
-    """Return a sentence on the map that `candidates` would have tried if its package were installed; None if there is none."""
-    if _has_lightgbm() or not _suits_leaves(estimator, n_pos, n_neg, n_features):
+    """Return a sentence on the map that `candidates` would have tried if its package were there; None if there is none."""
+    if not _suits_leaves(estimator, n_pos, n_neg, n_features) or (why := _why_not()) is None:
         return None
-    return "features: auto does not try leaves, since LightGBM is not installed: pip install 'aucdist[trees]'"
+    return f"features: auto does not try leaves, since {why}"
 
 
 def _suits_leaves(estimator: BlockClassifier, n_pos: int, n_neg: int, n_features: int) -> bool:
@@ -77,8 +77,13 @@ def _suits_leaves(estimator: BlockClassifier, n_pos: int, n_neg: int, n_features
     return takes_codes and min(n_pos, n_neg) >= ENOUGH and grown * n_features <= MOST_VALUES
 
 
-def _has_lightgbm() -> bool:
-    return find_spec("lightgbm") is not None
+def _why_not() -> str | None:
+    """Return why no trees can be grown here, or None if they can."""
+    try:
+        load_optional("lightgbm")
+    except InputError as error:
+        return str(error)
+    return None
 
 
 def complexity(features: Any) -> tuple[int, int, int]:
