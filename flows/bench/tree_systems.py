@@ -25,8 +25,6 @@ from flows.train.feature_choice import try_settings
 FOLDS, AUTO_FOLDS = 3, 5
 SMALL = 3000
 """Training rows up to which the kernel machine is run."""
-EACH = 8
-"""An explainable boosting machine takes most of a minute for a fit of a small set; it is run on one set of so many."""
 QUIET = LineObserver(lambda text: None)
 
 Scores = Callable[[np.ndarray], np.ndarray]
@@ -45,8 +43,8 @@ class Contestant:
         That it needs; empty for none.
     most_rows : int or None
         With more training rows it is left out.
-    each : int
-        It is run on the first of so many sets, then on the first of as many again.
+    slow : bool
+        Whether a fit of a small set may take minutes; then it is run among slow peers only.
     """
 
     name: str
@@ -54,12 +52,16 @@ class Contestant:
     ours: bool = False
     package: str = ""
     most_rows: int | None = None
-    each: int = 1
+    slow: bool = False
 
     @property
     def is_installed(self) -> bool:
         """Whether the package that it needs is there."""
         return not self.package or find_spec(self.package) is not None
+
+    def runs(self, n_samples: int, slow_peers: bool) -> bool:
+        """Return whether it is to be run on so many training rows."""
+        return slow_peers or (not self.slow and (self.most_rows is None or n_samples <= self.most_rows))
 
 
 # ---- our models -----------------------------------------------------------------------------------------------------------
@@ -217,6 +219,6 @@ def all_contestants() -> list[Contestant]:
         Contestant("LightGBM, budget of auto", _lightgbm_tuned, package="lightgbm"),
         Contestant("XGBoost hist", _fitted(_xgboost), package="xgboost"),
         Contestant("HistGradientBoosting", _fitted(_hist_boosting)),
-        Contestant("EBM", _fitted(_ebm), package="interpret", each=EACH),
+        Contestant("EBM", _fitted(_ebm), package="interpret", slow=True),
         Contestant("SVC, RBF", _kernel_machine, most_rows=SMALL),
     ]

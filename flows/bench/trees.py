@@ -5,13 +5,13 @@ The splits are stratified by class, by seeds that were not used while the maps w
 measured side by side, each by one thread.
 """
 
+import functools
 import itertools
 import multiprocessing
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from aucdist.metrics import average_precision_score, roc_auc_score
 from aucdist.metrics.compare import corrected_t_test
 from flows.bench import common
 from flows.bench.common import TEST_SHARE, Row
-from flows.bench.tree_systems import EACH, Contestant, all_contestants
+from flows.bench.tree_systems import Contestant, all_contestants
 
 SEEDS = (9001, 9002, 9003, 9004, 9005)
 LARGE = ("magic04", "covtype-ramp-test", "skin_nonskin", "a9a", "letter-recognition")
@@ -32,28 +32,11 @@ RARE = 60
 NEAR = 0.005
 WARM_UP = "glass2"
 """The data set that each process fits by the systems before it measures them."""
-CONDITIONS = (
-    f"{int(100 * TEST_SHARE)} % of each class held out, split seeds {SEEDS[0]} to {SEEDS[-1]}; EBM on one set of {EACH}"
-)
+CONDITIONS = f"{int(100 * TEST_SHARE)} % of each class held out, split seeds {SEEDS[0]} to {SEEDS[-1]}"
 
 
-@dataclass(frozen=True)
-class Split:
-    """One set and split seed, and the names of the systems to be measured on it.
-
-    Attributes
-    ----------
-    name : str
-    seed : int
-    systems : tuple of str
-    all_rows : bool
-        Also systems for which the set has too many rows.
-    """
-
-    name: str
-    seed: int
-    systems: tuple[str, ...]
-    all_rows: bool
+Task = tuple[str, int]
+"""A data set and the seed of a split."""
 
 
 def trees(
@@ -68,7 +51,7 @@ def trees(
     Parameters
     ----------
     slow_peers : bool
-        Also kernel machines on the large sets, and explainable boosting machines on all sets.
+        Also kernel machines on the large sets, and explainable boosting machines.
     only : str, optional
         Names of data sets, separated by commas.
     splits : int
@@ -83,16 +66,12 @@ def trees(
     if processes < 1:
         raise InputError(f"--processes is {processes}; it must be at least 1")
     systems = [one for one in contestants or all_contestants() if one.is_installed]
-    tasks = [
-        Split(name, seed, tuple(s.name for s in systems if slow_peers or position % s.each == 0), slow_peers)
-        for position, name in enumerate(_names(only))
-        for seed in SEEDS[:splits]
-    ]
+    tasks = [(name, seed) for name in _names(only) for seed in SEEDS[:splits]]
     means: list[Row] = []
-    measured: Iterator[tuple[Split, Iterable[Row]]] = ((task, _rows_of(task, systems)) for task in tasks)
+    measured: Iterator[tuple[Task, Iterable[Row]]] = ((task, _rows_of(task, systems, slow_peers)) for task in tasks)
     if processes > 1:
-        measured = _side_by_side(tasks, processes, contestants)
-    for name, of_set in itertools.groupby(measured, lambda pair: pair[0].name):
+        measured = _side_by_side(tasks, processes, contestants, slow_peers)
+    for name, of_set in itertools.groupby(measured, lambda pair: pair[0][0]):
         found: list[Row] = []
         for _, rows in of_set:
             for row in rows:
@@ -105,31 +84,30 @@ def trees(
     yield from _goals(means, systems)
 
 
-def _rows_of(task: Split, systems: Sequence[Contestant]) -> Iterator[Row]:
+def _rows_of(task: Task, systems: Sequence[Contestant], slow_peers: bool) -> Iterator[Row]:
     """Yield a row for each of the systems on a split."""
+    name, seed = task
     try:
-        train, test = split_and_scale(task.name, task.seed)
+        train, test = split_and_scale(name, seed)
     except InputError as error:  # such as missing values, for which most systems have no place
-        yield {"set": task.name, "chosen": f"left out: {error}"[:200]}
+        yield {"set": name, "chosen": f"left out: {error}"[:200]}
         return
     for system in systems:
-        if system.name in task.systems and (
-            task.all_rows or system.most_rows is None or train.n_samples <= system.most_rows
-        ):
-            yield _measure(system, task.name, task.seed, train, test)
+        if system.runs(train.n_samples, slow_peers):
+            yield _measure(system, name, seed, train, test)
 
 
-_SYSTEMS: dict[str, Contestant] = {}
+_SYSTEMS: list[Contestant] = []
 """The systems of a process that measures splits: those of the parent's may not be picklable, so it has its own."""
 
 
 def _side_by_side(
-    tasks: Sequence[Split], processes: int, contestants: Sequence[Contestant] | None
-) -> Iterator[tuple[Split, Iterable[Row]]]:
+    tasks: Sequence[Task], processes: int, contestants: Sequence[Contestant] | None, slow_peers: bool
+) -> Iterator[tuple[Task, Iterable[Row]]]:
     """Yield the tasks in their order, each with its rows, which are measured in several processes."""
     pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), _prepare, (contestants,))
     try:
-        yield from zip(tasks, pool.map(_measure_split, tasks), strict=True)
+        yield from zip(tasks, pool.map(functools.partial(_measure_split, slow_peers), tasks), strict=True)
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -139,16 +117,14 @@ def _prepare(contestants: Sequence[Contestant] | None) -> None:
     from threadpoolctl import threadpool_limits
 
     warnings.simplefilter("ignore")
-    _SYSTEMS.update({one.name: one for one in contestants or all_contestants() if one.is_installed})
-    train, test = split_and_scale(WARM_UP, SEEDS[0])
-    for system in _SYSTEMS.values():
-        if system.each == 1:
-            _measure(system, WARM_UP, SEEDS[0], train, test)
+    _SYSTEMS[:] = [one for one in contestants or all_contestants() if one.is_installed]
+    for _ in _rows_of((WARM_UP, SEEDS[0]), _SYSTEMS, slow_peers=False):
+        pass
     threadpool_limits(1)
 
 
-def _measure_split(task: Split) -> list[Row]:
-    return list(_rows_of(task, list(_SYSTEMS.values())))
+def _measure_split(slow_peers: bool, task: Task) -> list[Row]:
+    return list(_rows_of(task, _SYSTEMS, slow_peers))
 
 
 def _names(only: str | None) -> list[str]:

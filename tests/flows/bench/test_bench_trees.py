@@ -90,15 +90,12 @@ def test_a_set_that_is_left_out_has_one_row(monkeypatch):
     assert set(rows.loc[rows["split"] == "mean", "set"]) == {"glass2"}
 
 
-def test_a_system_may_be_run_on_one_set_of_several(monkeypatch):
+def test_slow_systems_and_many_rows_are_for_slow_peers(monkeypatch):
     monkeypatch.setattr(trees, "split_and_scale", sets)
-    systems = [*SYSTEMS[:2], Contestant("slow", by(0, np.abs), each=2)]
-    three = "glass2,glass4,glass5"
-    rows = pd.DataFrame(trees.trees(False, only=three, splits=1, contestants=systems))
-    slow = rows[(rows["system"] == "slow") & (rows["split"] == "mean")]
-    assert slow["set"].tolist() == ["glass2", "glass5"]
-    rows = pd.DataFrame(trees.trees(True, only=three, splits=1, contestants=systems))
-    assert ((rows["system"] == "slow") & (rows["split"] == "mean")).sum() == 3
+    systems = [*SYSTEMS[:2], Contestant("slow", by(0, np.abs), slow=True), SYSTEMS[5]]
+    for slow_peers, names in ((False, {"linear", "perfect"}), (True, {"linear", "perfect", "slow", "too many rows"})):
+        rows = pd.DataFrame(trees.trees(slow_peers, only="glass2", splits=1, contestants=systems))
+        assert set(rows["system"]) == names
 
 
 def first(X):
