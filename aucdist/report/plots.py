@@ -19,9 +19,9 @@ from aucdist.metrics.curves import pr_band, pr_curve
 from aucdist.report.text import number_text
 
 # Placeholders, which the CSS variables of the page replace, so that one SVG serves light, dark and print.
-COLOURS = {name: f"#0000{i:02x}" for i, name in enumerate(("ink", "muted", "grid", "pos", "neg"), start=1)}
-INK, MUTED, GRID, POS, NEG = COLOURS.values()
-LIGHT = {"ink": "#1c2127", "muted": "#59616b", "grid": "#c9ccd0", "pos": "#c24e00", "neg": "#0067a8"}
+COLOURS = {name: f"#0000{i:02x}" for i, name in enumerate(("ink", "muted", "grid", "pos", "neg", "card"), start=1)}
+INK, MUTED, GRID, POS, NEG, CARD = COLOURS.values()
+LIGHT = {"ink": "#1c2127", "muted": "#59616b", "grid": "#c9ccd0", "pos": "#c24e00", "neg": "#0067a8", "card": "#ffffff"}
 STYLES = [(POS, "-"), (NEG, "--"), (INK, "-."), (MUTED, ":"), (POS, ":"), (NEG, "-.")]
 """Colour and line style of each curve in turn; the line styles distinguish curves without colours."""
 
@@ -45,7 +45,10 @@ STYLE: Any = {
     "ytick.color": GRID,
     "xtick.labelcolor": MUTED,
     "ytick.labelcolor": MUTED,
-    "legend.frameon": False,
+    # What lies below a legend shows through, and does not cross its words.
+    "legend.facecolor": CARD,
+    "legend.edgecolor": "none",
+    "legend.framealpha": 0.8,
     "lines.linewidth": 1.8,
     "path.simplify": False,
 }
@@ -274,7 +277,7 @@ def score_distributions(counts: ScoreCounts, threshold: float) -> Callable[[Any]
         label = "Weight per bar" if counts.weighted else "Rows per bar"
         axes.set(xlabel="Score", ylabel=label + ", log scale" * log_y, yscale="log" if log_y else "linear")
         axes.set_ylim(bottom=floor)
-        axes.legend(loc="upper right")
+        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncol=3)  # bars may be highest anywhere
 
     return plot
 

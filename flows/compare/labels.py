@@ -5,6 +5,7 @@ from typing import Any
 
 from aucdist.data.storage.files import read_bytes, shown
 from aucdist.errors import InputError
+from aucdist.report.text import value_text
 from flows.config.loading import parse_yaml
 
 MOST_KEYS, MOST_TEXT = 3, 60
@@ -77,4 +78,4 @@ def _setting(key: str, value: Any) -> str:
     name = key.rpartition(".")[2]
     if value is None:
         return f"no {name}" if ".features." in key else f"default {name}"
-    return f"{name} {value}"
+    return f"{name} {value_text(value) if isinstance(value, Mapping) else value}"

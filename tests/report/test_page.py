@@ -119,7 +119,9 @@ def test_figures_have_a_name_a_description_and_the_colours_of_the_page(page):
     assert all(attrs["role"] == "img" and attrs["aria-labelledby"] for attrs in figures)
     drawn = "".join(re.findall(r"<svg.*?</svg>", page, flags=re.DOTALL))
     assert set(re.findall(r"#[0-9a-f]{6}\b", drawn)) == set()
-    assert {"var(--pos)", "var(--neg)", "var(--ink)", "var(--grid)"} <= set(re.findall(r"var\(--\w+\)", drawn))
+    assert {"var(--pos)", "var(--neg)", "var(--ink)", "var(--grid)", "var(--card)"} <= set(
+        re.findall(r"var\(--\w+\)", drawn)
+    )
 
 
 def test_the_same_report_gives_the_same_page(report, page):

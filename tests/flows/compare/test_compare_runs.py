@@ -178,3 +178,12 @@ def test_a_search_is_named_by_what_it_chose(tmp_path: Path) -> None:
         Path(run, "config.yaml").write_text(json.dumps(SAME | {"model": {"lam": 5.0}}))
     found = compare(*runs, "--output", str(tmp_path / "out"))
     assert [row["name"] for row in found["runs"]] == ["same (lam 5.0)", "same (lam 1.0)"]
+
+
+def test_a_feature_map_that_was_chosen_is_named_in_words(tmp_path: Path) -> None:
+    found = search([0.9, 0.8]) | {"best": {"features": {"map": "bins", "pairs": 10}, "lam": 1.0}}
+    runs = [make(tmp_path, "same", 1), make(tmp_path, "same", 2, search=found)]
+    for run in runs:
+        Path(run, "config.yaml").write_text(json.dumps(SAME | {"model": {"lam": 1.0}}))
+    names = [row["name"] for row in compare(*runs, "--output", str(tmp_path / "out"))["runs"]]
+    assert names == ["same (default features)", "same (features bins with pairs 10)"]
