@@ -25,7 +25,7 @@ from aucdist.data.sources.source import Source, parse_source
 from aucdist.data.storage import files
 from aucdist.data.storage.arrow_files import absolute, opened
 from aucdist.errors import InputError
-from aucdist.model import ABOUT, WEIGHTS, LinearModel, load_model
+from aucdist.model import LinearModel, files_of_model, load_model
 
 IN_PROGRESS, DONE = "_scoring.json", "_scores.json"
 COLUMNS = {"row_id": pa.int64(), "score": pa.float64(), "prediction": pa.int8()}
@@ -82,7 +82,7 @@ def begin(
     Parameters
     ----------
     model : str
-        The folder of the model: a path or an fsspec URL.
+        The folder of the model, or the file of a scorecard: a path or an fsspec URL.
     source : Source
         The rows. They need no label; columns that the model does not have are not read.
     output : str
@@ -99,7 +99,7 @@ def begin(
     model, output = absolute(model), absolute(output)
     loaded = load_model(model)
     source = to_score(source, loaded)
-    digests = [hashlib.sha256(files.read_bytes(below(model, file))).hexdigest() for file in (WEIGHTS, ABOUT)]
+    digests = [hashlib.sha256(files.read_bytes(file)).hexdigest() for file in files_of_model(model)]
     manifest = read_manifest(files.require(str(source.source))).url if source.format_of().is_sharded else None
     key = hashlib.sha256(json.dumps([digests, fingerprint_of(source), manifest, n_parts]).encode()).hexdigest()
     urls = secret_urls(source, model, manifest or "")
@@ -214,6 +214,8 @@ def _is_complete(url: str, rows: int) -> bool:
 def _scores(model: LinearModel, X: Any, row_id: np.ndarray) -> pa.Table:
     scores = model.decision_function(X)
     columns = {"row_id": row_id, "score": scores, "prediction": np.where(scores > 0, 1, -1).astype(np.int8)}
+    if model.cutoff is not None:
+        columns["points"] = (scores + model.cutoff).astype(np.int64)
     if model.probability is not None:
         columns["probability"] = model.probability(scores)[:, 1]
     return pa.table(columns)

@@ -17,6 +17,7 @@ from aucdist.data.storage.files import read_bytes, shown, write_bytes
 from aucdist.errors import InputError
 from aucdist.kernels.rows import project
 from aucdist.objectives.probability_maps import ProbabilityMap, map_from_json
+from aucdist.scorecard import Scorecard, parse_card
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,6 +51,8 @@ class LinearModel:
         What the encoded features go through before the weights apply.
     reading : dict
         The keys of the training data's source that say how other files with these features are read; empty in older models.
+    cutoff : int or None
+        Of a scorecard: the points that a score of 0 stands for.
     """
 
     coef: np.ndarray
@@ -60,6 +63,7 @@ class LinearModel:
     probability: ProbabilityMap | None = None
     feature_map: "FittedMap | None" = None
     reading: dict[str, Any] = field(default_factory=dict)
+    cutoff: int | None = None
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the scores of rows; higher means more likely positive, and above zero means called positive.
@@ -200,7 +204,7 @@ def load_model(url: str) -> LinearModel:
     Parameters
     ----------
     url : str
-        The folder, a path or an fsspec URL.
+        The folder, or the ``.json`` file of a scorecard: a path or an fsspec URL.
 
     Raises
     ------
@@ -223,6 +227,8 @@ def load_model(url: str) -> LinearModel:
     >>> model.decision_function(np.array([[1.0, 1.0], [3.0, 1.0]])).tolist()
     [-0.5, 1.5]
     """
+    if is_card(url):
+        return card_model(parse_card(read_bytes(url), shown(url)))
     where, about = shown(url), f"{shown(url)}/{ABOUT}"
     try:
         data, weights = read_bytes(f"{url}/{ABOUT}"), read_bytes(f"{url}/{WEIGHTS}")
@@ -250,6 +256,35 @@ def load_model(url: str) -> LinearModel:
         raise InputError(f"{about} is damaged: {reason}") from None
     return LinearModel(
         coef, content.intercept, content.schema_, preprocessor, content.about, probability, feature_map, content.reading
+    )  # fmt: skip
+
+
+def is_card(url: str) -> bool:
+    """Return whether a model is the file of a scorecard, by its name."""
+    return url.endswith(".json")
+
+
+def files_of_model(url: str) -> list[str]:
+    """Return the URLs of the files that decide what a model gives, which is the file itself of a scorecard."""
+    return [url] if is_card(url) else [f"{url}/{WEIGHTS}", f"{url}/{ABOUT}"]
+
+
+def card_model(card: Scorecard) -> LinearModel:
+    """Return a scorecard as a model, whose scores are the points above the cutoff.
+
+    Raises
+    ------
+    InputError
+        If its map to probabilities is damaged.
+    """
+    probability = None
+    if card.probability is not None:
+        content = json.dumps(card.probability).encode()
+        checked: _LinkMap | _IsotonicMap = parse_checked(content, _Probability, "the probability of the card")
+        probability = map_from_json(checked.model_dump())
+    return LinearModel(
+        card.weights(), float(card.base - card.cutoff), card.schema, card.preprocessor, card.about, probability,
+        card.bins(), card.reading, card.cutoff,
     )  # fmt: skip
 
 
@@ -296,6 +331,9 @@ class _IsotonicMap(BaseModel):
         return self
 
 
+_Probability: Any = Annotated[_LinkMap | _IsotonicMap, Field(discriminator="kind")]
+
+
 class _ModelFile(BaseModel):
     """A model in JSON."""
 
@@ -307,7 +345,7 @@ class _ModelFile(BaseModel):
     schema_: Schema = Field(alias="schema")
     preprocessor: dict[str, Any]
     about: dict[str, Any]
-    probability: _LinkMap | _IsotonicMap | None = Field(None, discriminator="kind")
+    probability: _Probability | None = None
     features_sha256: Sha256 | None = None
     reading: dict[str, Any] = Field(default_factory=dict)
 

@@ -3,17 +3,42 @@
 from pydantic import Field, field_validator, model_validator
 
 from aucdist.errors import InputError, unknown
+from aucdist.export.cards import Scaling
 from flows.config.base import Strict
 from flows.config.s3 import S3Config
 
-TARGETS = ("onnx", "sql", "json")
+TARGETS = ("onnx", "sql", "json", "scorecard")
+CARD_SUFFIXES = ("json", "md", "csv", "html")
+
+
+class CardConfig(Strict):
+    """What a scorecard is to look like."""
+
+    rows: int | None = Field(default=None, ge=2, description="At most so many lines; a category counts as one")
+    total: int | None = Field(
+        default=None, ge=1, le=10**6, description="Points between the lowest and the highest possible sum; by default 1000"
+    )
+    points_to_double_odds: float | None = Field(
+        default=None, gt=0, description="Points that double the odds, in place of `total`; for models with logistic probabilities"
+    )
+    base_points: float = Field(default=0.0, description="Points of a row with the odds `base_odds`")
+    base_odds: float = Field(default=1.0, gt=0, description="Odds of the positive class, positive to negative")
+
+    @model_validator(mode="after")
+    def _go_together(self) -> "CardConfig":
+        self.scaling().check()
+        return self
+
+    def scaling(self) -> Scaling:
+        """Return what the points are to mean."""
+        return Scaling(self.points_to_double_odds, self.base_points, self.base_odds, self.total)
 
 
 class ExportConfig(Strict):
     """A model, and the file that another system reads."""
 
     model: str = Field(min_length=1, description="A run folder, or the model in it: a folder or URL")
-    to: str = Field(description="`onnx`, `sql` or `json`")
+    to: str = Field(description="`onnx`, `sql`, `json` or `scorecard`")
     output: str | None = Field(
         default=None, min_length=1, description="The file; by default named after the run, in the current folder"
     )
@@ -22,6 +47,7 @@ class ExportConfig(Strict):
         default_factory=list,
         description="sql: columns of the table that stand beside the scores; by default those that the model reads",
     )
+    card: CardConfig | None = Field(default=None, description="scorecard: its lines and its points")
     force: bool = Field(default=False, description="Replace the file if it is there")
     s3: S3Config = Field(default_factory=S3Config, description="How s3:// URLs are reached")
 
@@ -36,4 +62,19 @@ class ExportConfig(Strict):
     def _only_for_sql(self) -> "ExportConfig":
         if self.to != "sql" and (self.table is not None or self.ids):
             raise InputError(f"`table` and `ids` belong to sql, and this is an export to {self.to}")
+        if self.to != "scorecard":
+            if self.card is not None:
+                raise InputError(
+                    "`rows`, `total`, `points_to_double_odds`, `base_points` and `base_odds` belong to a scorecard, and this is an "
+                    f"export to {self.to}"
+                )
+        elif self.suffix not in CARD_SUFFIXES:
+            raise unknown("suffix of a scorecard's file", self.suffix, CARD_SUFFIXES)
         return self
+
+    @property
+    def suffix(self) -> str:
+        """The suffix of the file."""
+        if self.to != "scorecard":
+            return self.to
+        return "json" if self.output is None else self.output.rpartition("/")[2].rpartition(".")[2]

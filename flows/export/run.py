@@ -5,10 +5,12 @@ from typing import Any
 from aucdist.data.storage.files import exists, shown, write_bytes
 from aucdist.errors import InputError
 from aucdist.export import to_json, to_onnx, to_sql
+from aucdist.export.card_pages import card_rows
 from aucdist.model import LinearModel, load_model
 from flows.compute.s3_environment import s3_as_configured
 from flows.config.cluster import NoCluster
-from flows.export.config import ExportConfig
+from flows.export.card import card_file, card_of
+from flows.export.config import CardConfig, ExportConfig
 from flows.progress.console import RunObserver
 from flows.run_folder.folder import model_folder
 
@@ -35,15 +37,20 @@ def export(config: ExportConfig, observer: RunObserver) -> dict[str, Any]:
     with s3_as_configured(config.s3, NoCluster(), observer):
         observer.stage("export")
         folder = model_folder(config.model)
-        output = config.output or f"{_name_of(folder)}.{config.to}"
+        output = config.output or f"{_name_of(folder)}{'.card' if config.to == 'scorecard' else ''}.{config.suffix}"
         if exists(output) and not config.force:
             raise InputError(f"{shown(output)} is there already: name another by --output, or replace it by --force")
         model = load_model(folder)
-        data = _exported(model, config)
+        if config.to == "scorecard":
+            card = card_of(model, folder, config.card or CardConfig())
+            data = card_file(card, config.suffix, f"Scorecard of {_name_of(folder)}")
+            more = {"lines": len(card_rows(card)), "rounding": card.rounding}
+        else:
+            data, more = _exported(model, config), {}
         write_bytes(output, data)
     return {
         "model": shown(config.model), "output": shown(output), "to": config.to, "bytes": len(data),
-        "columns": model.schema.columns(),
+        "columns": model.schema.columns(), **more,
     }  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 from aucdist.data.storage.files import exists, explained, open_fs, shown
 from aucdist.data.storage.retries import patient, retried
 from aucdist.errors import InputError, RunError
-from aucdist.model import ABOUT
+from aucdist.model import ABOUT, is_card
 from flows.config.model import ModelConfig
 from flows.run_folder.leftovers import PARTIAL, in_use
 
@@ -23,8 +23,10 @@ METRICS = "metrics.json"
 
 
 def model_folder(url: str) -> str:
-    """Return the folder of a model, given it or the run folder that it is in."""
+    """Return the folder of a model, given it or the run folder that it is in; the file of a scorecard is its own."""
     url = url.rstrip("/")
+    if is_card(url):
+        return url
     return url if exists(f"{url}/{ABOUT}") else f"{url}/model"
 
 

@@ -1,0 +1,159 @@
+"""A scorecard to read: as rows, in Markdown, as CSV and as a page."""
+
+import csv
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from aucdist.report.text import auc_text, count_text, number_text
+from aucdist.scorecard import CardFeature, Scorecard
+
+HEADINGS = ("feature", "value", "points", "share of rows")
+
+
+@dataclass(frozen=True)
+class CardRow:
+    """A line of a card.
+
+    Attributes
+    ----------
+    feature : str
+        The column.
+    value : str
+        Which of its values get these points.
+    points : int
+    share : float or None
+        Of the training rows with a value; None for missing values.
+    """
+
+    feature: str
+    value: str
+    points: int
+    share: float | None
+
+
+def card_rows(card: Scorecard) -> list[CardRow]:
+    """Return the lines of a card, feature by feature; a row of data finds one line of each feature, or of a category none."""
+    items = {f"{name}={value}": (name, value) for name, values in card.schema.categories.items() for value in values}
+    found: list[CardRow] = []
+    for feature in card.features:
+        item = items.get(feature.name)
+        if item is not None and len(feature.points) == 2 and feature.missing is None and feature.points[0] == 0:
+            found.append(CardRow(item[0], item[1], int(feature.points[1]), float(feature.shares[1])))
+        else:
+            found += _lines(feature)
+    return found
+
+
+def _lines(feature: CardFeature) -> list[CardRow]:
+    ends = [-np.inf, *feature.edges, np.inf]
+    found = [] if feature.missing is None else [CardRow(feature.name, "missing", feature.missing, None)]
+    for k, points in enumerate(feature.points):
+        found.append(CardRow(feature.name, _between(ends[k], ends[k + 1]), int(points), float(feature.shares[k])))
+    return found
+
+
+def _between(above: float, upto: float) -> str:
+    if np.isinf(above) and np.isinf(upto):
+        return "any"
+    if np.isinf(above):
+        return f"up to {upto:.10g}"
+    return f"above {above:.10g}" if np.isinf(upto) else f"above {above:.10g}, up to {upto:.10g}"
+
+
+def verdict(card: Scorecard) -> str:
+    """Return how points become a decision, as a sentence."""
+    positive = ", ".join(card.schema.positive) or "positive"
+    start = "" if card.base == 0 else f"Begin with {card.base} points. "
+    return f"{start}Add the points of each line that applies. More than {card.cutoff} points: {positive}."
+
+
+def sentences(card: Scorecard) -> list[str]:
+    """Return what the points mean, and what rounding them cost."""
+    scaling, rounding, found = card.scaling, card.rounding, []
+    odds = scaling.get("points_to_double_odds")
+    if odds is not None:
+        found.append(
+            f"{number_text(odds)} points more double the odds; {number_text(scaling['base_points'])} points stand for odds of "
+            f"{number_text(scaling['base_odds'])} to 1."
+        )
+    found.append(f"Rows have from {card.least} to {card.most} points.")
+    found.append(
+        f"The points of any row, be it among these or not, are at most {number_text(rounding['most'])} from those of the model, and "
+        f"the difference of any two rows at most {number_text(rounding['most_pair'])}."
+    )
+    for part in ("train", "test"):
+        if part in rounding:
+            found.append(_measured(part, rounding[part]))
+    if "not_measured" in rounding:
+        found.append(f"What rounding costs on the rows was not measured: {rounding['not_measured']}.")
+    return found
+
+
+def _measured(part: str, values: dict[str, Any]) -> str:
+    name = "training" if part == "train" else "test"
+    text = (
+        f"On the {count_text(values['n_samples'])} {name} rows the AUC of the card is {auc_text(values['auc'], values['auc_of_model'])}, that of "
+        f"the model {auc_text(values['auc_of_model'], values['auc'])}"
+    )
+    if "loss" in values:
+        text += f"; {values['loss_name']} {number_text(values['loss'], 5)} in place of {number_text(values['loss_of_model'], 5)}"
+    return text + "."
+
+
+def to_markdown(card: Scorecard, title: str) -> str:
+    """Return a card as Markdown."""
+    lines = [f"# {_escaped(title)}", "", verdict(card), ""]
+    lines += ["| " + " | ".join(HEADINGS) + " |", "|---|---|---:|---:|"]
+    for row in card_rows(card):
+        share = "" if row.share is None else f"{100 * row.share:.1f} %"
+        lines.append(f"| {_escaped(row.feature)} | {_escaped(row.value)} | {row.points} | {share} |")
+    lines += ["", *(f"* {sentence}" for sentence in sentences(card)), ""]
+    return "\n".join(lines)
+
+
+def _escaped(text: str) -> str:
+    """Return a text that ends neither a cell of a Markdown table nor its line, nor begins an HTML element."""
+    for sign, escaped in (("\\", "\\\\"), ("|", "\\|"), ("<", "&lt;"), ("\r", " "), ("\n", " ")):
+        text = text.replace(sign, escaped)
+    return text
+
+
+def to_csv(card: Scorecard) -> str:
+    """Return a card as CSV: feature, bounds (above, up to) or category, points and share."""
+    items = {f"{name}={value}": (name, value) for name, values in card.schema.categories.items() for value in values}
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(("feature", "above", "up_to", "category", "points", "share"))
+    writer.writerow(("(base)", "", "", "", card.base, ""))
+    for feature in card.features:
+        item = items.get(feature.name)
+        if item is not None and len(feature.points) == 2 and feature.missing is None and feature.points[0] == 0:
+            writer.writerow((item[0], "", "", item[1], feature.points[1], feature.shares[1]))
+            continue
+        if feature.missing is not None:
+            writer.writerow((feature.name, "", "", "(missing)", feature.missing, ""))
+        ends = ["", *map(float, feature.edges), ""]
+        for k, points in enumerate(feature.points):
+            writer.writerow((feature.name, ends[k], ends[k + 1], "", points, feature.shares[k]))
+    writer.writerow(("(cutoff)", "", "", "", card.cutoff, ""))
+    return out.getvalue()
+
+
+def to_page(card: Scorecard, title: str) -> str:
+    """Return a card as a page in the look of a run's report."""
+    from aucdist.report.html import render_template  # loads pandas
+
+    rows, groups = card_rows(card), []
+    for row in rows:
+        if not groups or groups[-1]["feature"] != row.feature:
+            groups.append({"feature": row.feature, "lines": []})
+        share = "" if row.share is None else f"{100 * row.share:.1f} %"
+        groups[-1]["lines"].append({"value": row.value, "points": row.points, "share": share})
+    return render_template(
+        Path(__file__).with_name("card.html"),
+        title=title, verdict=verdict(card), sentences=sentences(card), groups=groups, n_rows=len(rows),
+    )  # fmt: skip

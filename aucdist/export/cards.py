@@ -1,0 +1,344 @@
+"""Scorecards of models of bins: whole points, few rows, and what rounding costs."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from aucdist.data.block import Block
+from aucdist.errors import InputError
+from aucdist.export.portable import Steps, portable
+from aucdist.metrics.auc import auc
+from aucdist.metrics.counts import ScoreCounts
+from aucdist.model import LinearModel, card_model
+from aucdist.objectives.probability_maps import LinkMap, ProbabilityMap, map_from_json
+from aucdist.scorecard import CardFeature, Scorecard
+
+TOTAL = 1000
+"""Points between the lowest and the highest possible sum, where neither odds nor a total are asked for."""
+LEAST_ROWS = 2
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """What points are to mean.
+
+    Attributes
+    ----------
+    points_to_double_odds : float or None
+        Points that double the odds of the positive class; only for models whose probability is a logistic function of the score.
+    base_points, base_odds : float
+        A row of odds `base_odds` (positive to negative) is to have `base_points` points.
+    total : int or None
+        Without odds: points between the lowest and the highest possible sum.
+    """
+
+    points_to_double_odds: float | None = None
+    base_points: float = 0.0
+    base_odds: float = 1.0
+    total: int | None = None
+
+    def check(self) -> None:
+        """Raise an InputError unless the numbers can be used and go together."""
+        odds = self.points_to_double_odds
+        if odds is not None and self.total is not None:
+            raise InputError("give either `points_to_double_odds` or `total`: both set the size of a point")
+        if odds is None and (self.base_points != 0.0 or self.base_odds != 1.0):
+            raise InputError("`base_points` and `base_odds` go with `points_to_double_odds`")
+        for name, value in (("points_to_double_odds", odds), ("base_odds", self.base_odds)):
+            if value is not None and not 0.0 < value <= 1e6:
+                raise InputError(f"{name} is {value!r}; a number above 0 and at most 1e6 is needed")
+        if not abs(self.base_points) <= 1e9:
+            raise InputError(f"base_points is {self.base_points!r}; a number between -1e9 and 1e9 is needed")
+        if self.total is not None and not 1 <= self.total <= 10**6:
+            raise InputError(f"total is {self.total!r}; a whole number from 1 to 1000000 is needed")
+
+
+@dataclass(eq=False)
+class _Draft:
+    """A feature on the way to the card: neighbouring bins are merged, values are weighted by shares.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_bins,), float64
+        What each bin of the model adds to the score.
+    shares : ndarray of shape (n_bins,), float64
+    ends : list of int
+        The number of bins up to the end of each row of the card; the last is n_bins.
+    """
+
+    name: str
+    edges: np.ndarray
+    values: np.ndarray
+    shares: np.ndarray
+    missing: float | None
+    is_category: bool
+    ends: list[int]
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows of the card it takes: none if it tells no two rows apart."""
+        rows = len(self.ends) + (self.missing is not None)
+        if rows == 1:
+            return 0
+        return 1 if self.is_category and self.missing is None else rows
+
+    def merged(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return value and share of each row of the card, without that of missing values."""
+        starts = np.concatenate(([0], self.ends[:-1])).astype(np.intp)
+        share = np.add.reduceat(self.shares, starts)
+        plain = np.add.reduceat(self.values, starts) / np.diff(np.append(starts, len(self.values)))
+        weighted = np.add.reduceat(self.values * self.shares, starts)
+        return np.divide(weighted, share, out=plain, where=share > 0), share
+
+    def cheapest(self) -> tuple[float, int]:
+        """Return by how much the mean square of the score changes if two neighbours are merged, for each row saved, and which."""
+        if len(self.ends) < 2:
+            return np.inf, -1
+        value, share = self.merged()
+        both = np.maximum(share[1:] + share[:-1], 1e-300)
+        costs = share[1:] * share[:-1] / both * np.diff(value) ** 2
+        k = int(np.argmin(costs))
+        saved = 2 if len(self.ends) == 2 and self.missing is None and not self.is_category else 1
+        return float(costs[k]) / saved, k
+
+    def merge(self, k: int) -> None:
+        """Make one row of rows k and k + 1."""
+        del self.ends[k]
+
+    def points(self, factor: float) -> tuple[np.ndarray, int | None, float]:
+        """Return the points of each row of the card, those of a missing value, and the value that counts as 0 points."""
+        value, _ = self.merged()
+        zero = float(value[0]) if self.is_category else float(min(value.min(), np.inf if self.missing is None else self.missing))
+        missing = None if self.missing is None else round(factor * (self.missing - zero))
+        return np.rint(factor * (value - zero)).astype(np.int64), missing, zero
+
+    def merge_equal(self, factor: float) -> None:
+        """Make one row of neighbours with equal points."""
+        points, _, _ = self.points(factor)
+        self.ends = [end for k, end in enumerate(self.ends) if k == len(self.ends) - 1 or points[k] != points[k + 1]]
+
+    def errors(self, factor: float) -> np.ndarray:
+        """Return for each cell of the model the points on the card minus the exact ones, float64."""
+        points, missing, zero = self.points(factor)
+        wide = np.repeat(points, np.diff(np.append(0, self.ends)))
+        exact = factor * (self.values - zero)
+        if self.missing is None or missing is None:
+            return wide - exact
+        return np.append(missing - factor * (self.missing - zero), wide - exact)
+
+
+def to_scorecard(model: LinearModel, scaling: Scaling | None = None, *, rows: int | None = None) -> Scorecard:
+    """Return a model of bins as a scorecard.
+
+    Neighbouring bins with equal points are one row. Where fewer rows are asked for, those neighbours are merged whose merging
+    changes the scores of the training rows least, in the mean of squares; a monotone shape stays monotone, since the value of a row
+    is a mean of neighbours and rounding keeps their order.
+
+    Parameters
+    ----------
+    model : LinearModel
+        With the feature map ``bins``, without pairs.
+    scaling : Scaling, optional
+    rows : int, optional
+        At most so many rows. A category counts as one.
+
+    Returns
+    -------
+    Scorecard
+        Its ``rounding`` has ``most``, a bound on how far the points of any row are from the exact ones, ``most_pair``, one on the
+        difference of any two rows, and ``score`` and ``pair``, the same in units of the model's score.
+
+    Raises
+    ------
+    InputError
+        For another model, for a scaling that it does not have, or for fewer rows than the card can lose.
+
+    Examples
+    --------
+    See the page "Shapes one can defend".
+    """
+    scaling = scaling or Scaling()
+    scaling.check()
+    constant, drafts = _drafts(model)
+    factor, shift = _points_per_score(model, scaling, constant, drafts)
+    for draft in drafts:
+        draft.merge_equal(factor)
+    if rows is not None:
+        _merge_until(drafts, rows, factor)
+    return _card(model, scaling, constant, drafts, factor, shift)
+
+
+def _drafts(model: LinearModel) -> tuple[float, list[_Draft]]:
+    described = portable(model)
+    steps = described.score
+    if not isinstance(steps, Steps):
+        raise InputError("a scorecard needs bins: train the model with `features: bins`")
+    if steps.pairs:
+        raise InputError("a scorecard has one feature in a row, and this model has pairs: train it with `pairs: 0`")
+    if described.unit_rows:
+        raise InputError("a scorecard needs features that are scaled one by one: train the model without `scale: unit-row`")
+    described.refuse_hashes("a scorecard")
+    items = {j for j, feature in enumerate(described.features) if isinstance(feature.item, str) and
+             described.columns[feature.column].kind == "category"}
+    drafts = [
+        _Draft(
+            model.schema.feature_names[shape.feature], shape.edges, shape.values, shape.shares, shape.missing,
+            shape.feature in items and len(shape.values) == 2, list(range(1, len(shape.values) + 1)),
+        )
+        for shape in steps.shapes
+    ]  # fmt: skip
+    return steps.constant, drafts
+
+
+def _points_per_score(
+    model: LinearModel, scaling: Scaling, constant: float, drafts: list[_Draft]
+) -> tuple[float, float]:
+    """Return factor and shift that make points of a score."""
+    if scaling.points_to_double_odds is not None:
+        probability = model.probability
+        if not isinstance(probability, LinkMap) or probability.link.name != "logit" or probability.slope <= 0.0:
+            raise InputError(
+                "`points_to_double_odds` needs a model whose log odds are a line in its score: train it with "
+                "`estimator: LinkClassifier` and the logit link, or with `calibration: logit`; or give `total`"
+            )
+        per_log_odds = scaling.points_to_double_odds / math.log(2.0)
+        at_zero = probability.offset + math.log(probability.odds) - math.log(scaling.base_odds)
+        return per_log_odds * probability.slope, scaling.base_points + per_log_odds * at_zero
+    reach, least = 0.0, constant
+    for draft in drafts:
+        cells = draft.values if draft.missing is None else np.append(draft.missing, draft.values)
+        reach += float(np.ptp(cells))
+        least += float(cells.min())
+    if reach <= 0.0:
+        raise InputError("all weights of the model are 0: there is nothing to put on a card")
+    factor = (scaling.total or TOTAL) / reach
+    return factor, -factor * least
+
+
+def _merge_until(drafts: list[_Draft], rows: int, factor: float) -> None:
+    if rows < LEAST_ROWS:
+        raise InputError(f"rows is {rows}; at least {LEAST_ROWS} are needed to tell two rows apart")
+    while sum(draft.n_rows for draft in drafts) > rows:
+        costs = [draft.cheapest() for draft in drafts]
+        at = int(np.argmin([cost for cost, _ in costs]))
+        cost, k = costs[at]
+        if not np.isfinite(cost):
+            least = sum(draft.n_rows for draft in drafts)
+            raise InputError(
+                f"rows is {rows}, and this card can lose rows down to {least}: missing values keep a row of their own; "
+                f"allowed are {max(least, LEAST_ROWS)} and more"
+            )
+        drafts[at].merge(k)
+        drafts[at].merge_equal(factor)
+
+
+def _card(
+    model: LinearModel, scaling: Scaling, constant: float, drafts: list[_Draft], factor: float, shift: float
+) -> Scorecard:
+    exact_base, low, high, features = factor * constant + shift, 0.0, 0.0, []
+    for draft in drafts:
+        points, missing, zero = draft.points(factor)
+        exact_base += factor * zero
+        errors = draft.errors(factor)
+        low, high = low + float(errors.min()), high + float(errors.max())
+        if draft.n_rows > 0:
+            _, shares = draft.merged()
+            edges = draft.edges[np.array(draft.ends[:-1], dtype=np.intp) - 1]
+            features.append(CardFeature(draft.name, edges, points, np.minimum(shares, 1.0), missing))
+        else:
+            exact_base += float(points[0])  # 0 in exact arithmetic
+    base, cutoff = round(exact_base), math.floor(shift)
+    of_base = base - exact_base
+    most = max(abs(low + of_base), abs(high + of_base))
+    rounding = {"most": most, "most_pair": high - low, "score": most / factor, "pair": (high - low) / factor}
+    asked = {name: value for name, value in vars(scaling).items() if value is not None}
+    preprocessor = replace(model.preprocessor, log1p=(), scale="none", shift=None, factor=None)
+    return Scorecard(
+        base, cutoff, tuple(features), model.schema, preprocessor, _probability(model, factor, shift, cutoff),
+        model.reading, {"points_per_score": factor, "shift": shift} | asked, rounding, model.about,
+    )  # fmt: skip
+
+
+def _probability(model: LinearModel, factor: float, shift: float, cutoff: int) -> dict[str, Any] | None:
+    """Return the map from ``points - cutoff`` to probabilities: that of the model at ``(points - shift) / factor``."""
+    if model.probability is None:
+        return None
+    content = model.probability.to_json()
+    if content["kind"] == "link":
+        content["slope"] /= factor
+    else:
+        content["scores"] = [factor * score for score in content["scores"]]
+    in_points: ProbabilityMap = map_from_json(content)  # of points - shift
+    return in_points.shifted(cutoff - shift).to_json()
+
+
+class Losses:
+    """The AUC, and the mean loss that the model was trained for, of a model and of its card, over rows that come in blocks.
+
+    Parameters
+    ----------
+    model : LinearModel
+    card : Scorecard
+    """
+
+    def __init__(self, model: LinearModel, card: Scorecard):
+        self._models = (model, card_model(card))
+        self._points_per_score = card.scaling["points_per_score"]
+        self._labels: list[np.ndarray] = []
+        self._weights: list[np.ndarray] = []
+        self._scores: list[tuple[np.ndarray, np.ndarray]] = []
+
+    def add(self, block: Block) -> None:
+        """Score more rows."""
+        self._labels.append(block.y)
+        self._weights.append(block.weights())
+        of_model, of_card = (model.decision_function(block.X) for model in self._models)
+        self._scores.append((of_model, of_card))
+
+    @property
+    def has_both_classes(self) -> bool:
+        """Whether any two rows can be compared."""
+        return len(np.unique(np.concatenate([np.zeros(0, np.int8), *self._labels]))) == 2
+
+    def values(self) -> dict[str, Any]:
+        """Return ``n_samples``, ``auc``, ``auc_of_model``; ``loss``, ``loss_of_model`` and ``loss_name`` where the loss is known."""
+        y, weight = np.concatenate(self._labels), np.concatenate(self._weights)
+        of_model, of_card = (np.concatenate(scores) for scores in zip(*self._scores, strict=True))
+        areas = [auc(ScoreCounts.from_scores(y, scores, weight)) for scores in (of_card, of_model)]
+        found = {"n_samples": len(y), "auc": areas[0], "auc_of_model": areas[1]}
+        return found | self._losses(y, weight, of_model, of_card)
+
+    def _losses(self, y: np.ndarray, weight: np.ndarray, of_model: np.ndarray, of_card: np.ndarray) -> dict[str, Any]:
+        model, card = self._models
+        if model.about.get("estimator") == "PairwiseHingeClassifier":
+            losses = [mean_pair_hinge(y, scores, weight) for scores in (of_card / self._points_per_score, of_model)]
+            name = "mean pairwise hinge"
+        elif model.probability is not None and card.probability is not None:
+            losses = [
+                _log_loss(y, weight, of_scores(scores))
+                for of_scores, scores in ((card.probability, of_card), (model.probability, of_model))
+            ]
+            name = "mean log loss"
+        else:
+            return {}
+        return {"loss": losses[0], "loss_of_model": losses[1], "loss_name": name}
+
+
+def mean_pair_hinge(y: np.ndarray, scores: np.ndarray, weight: np.ndarray) -> float:
+    """Return the weighted mean of ``max(0, 1 - (s_i - s_j))`` over positive rows i and negative rows j, by one sort."""
+    positive = y > 0
+    order = np.argsort(scores[positive], kind="stable")
+    anchors, mass = scores[positive][order], weight[positive][order]
+    below = np.concatenate(([0.0], np.cumsum(mass)))
+    score_below = np.concatenate(([0.0], np.cumsum(mass * anchors)))
+    bounds = scores[~positive] + 1.0
+    n_active = np.searchsorted(anchors, bounds, side="left")
+    sums = bounds * below[n_active] - score_below[n_active]
+    return float(weight[~positive] @ sums / (below[-1] * weight[~positive].sum()))
+
+
+def _log_loss(y: np.ndarray, weight: np.ndarray, probabilities: np.ndarray) -> float:
+    right = np.where(y > 0, probabilities[:, 1], probabilities[:, 0])
+    return float(-(weight @ np.log(np.maximum(right, 1e-300))) / weight.sum())

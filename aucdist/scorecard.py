@@ -1,0 +1,235 @@
+"""A scorecard: whole points for each bin of each feature, which a clerk can add up, and its file.
+
+A card is read back as a `LinearModel` of bins whose weights are its points, so that whatever takes a model takes a card.
+"""
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, Field
+
+from aucdist.data.checked import CHECKED, parse_checked
+from aucdist.data.dataset import Schema
+from aucdist.data.preprocess import Preprocessor
+from aucdist.errors import InputError
+
+if TYPE_CHECKING:
+    from aucdist.maps.bins import BinMap
+
+FORMAT = "aucdist scorecard"
+VERSION = 1
+MOST_POINTS = 2**31
+"""Sums of so many points over so many features are exact in float64."""
+
+Points = Annotated[int, Field(ge=-MOST_POINTS, le=MOST_POINTS)]
+
+
+@dataclass(frozen=True, eq=False)
+class CardFeature:
+    """The points of one feature.
+
+    Attributes
+    ----------
+    name : str
+        As in the schema: a column, or ``column=category``, whose two bins are "another category" and "this category".
+    edges : ndarray of shape (n_bins - 1,), float64
+        In the units of the column. A value is in the bin of the number of edges below it.
+    points : ndarray of shape (n_bins,), int64
+    shares : ndarray of shape (n_bins,), float64
+        Share of the training rows with a value that are in each bin.
+    missing : int or None
+        The points of a missing value, where the training rows had some.
+    """
+
+    name: str
+    edges: np.ndarray
+    points: np.ndarray
+    shares: np.ndarray
+    missing: int | None
+
+    @property
+    def cells(self) -> np.ndarray:
+        """The points of all cells: that of missing values first, where there is one."""
+        return self.points if self.missing is None else np.append(self.missing, self.points)
+
+    @property
+    def least(self) -> int:
+        """The fewest points that a row can get."""
+        return int(self.cells.min())
+
+    @property
+    def most(self) -> int:
+        """The most points that a row can get."""
+        return int(self.cells.max())
+
+
+@dataclass(frozen=True, eq=False)
+class Scorecard:
+    """Points that add up: a row with more than `cutoff` points is called positive.
+
+    Attributes
+    ----------
+    base : int
+        The points that each row starts with.
+    cutoff : int
+    features : tuple of CardFeature
+        Those with more than one row on the card, in the order of the schema.
+    schema : Schema
+    preprocessor : Preprocessor
+        What stands in for missing values; it scales nothing, as the edges are in the units of the columns.
+    probability : dict or None
+        The map from ``points - cutoff`` to probabilities, as `ProbabilityMap.to_json` writes it.
+    reading : dict
+        As of `LinearModel`.
+    scaling : dict
+        What the points were scaled by: ``points_per_score`` and ``shift``, so that a row has about ``points_per_score * score +
+        shift`` points; and what was asked for.
+    rounding : dict
+        What whole points cost: see `aucdist.export.cards.rounding_of`.
+    about : dict
+        Of the model that the card was made of.
+    """
+
+    base: int
+    cutoff: int
+    features: tuple[CardFeature, ...]
+    schema: Schema
+    preprocessor: Preprocessor
+    probability: dict[str, Any] | None
+    reading: dict[str, Any] = field(default_factory=dict)
+    scaling: dict[str, Any] = field(default_factory=dict)
+    rounding: dict[str, Any] = field(default_factory=dict)
+    about: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def least(self) -> int:
+        """The fewest points that a row can have."""
+        return self.base + sum(feature.least for feature in self.features)
+
+    @property
+    def most(self) -> int:
+        """The most points that a row can have."""
+        return self.base + sum(feature.most for feature in self.features)
+
+    def bins(self) -> "BinMap":
+        """Return the bins of the card as a feature map, whose weights are `weights`."""
+        from aucdist.maps.bins import BinMap  # loads scikit-learn
+        from aucdist.maps.edges import Bins
+
+        own = {feature.name: feature for feature in self.features}
+        bins, missing = [], []
+        for name in self.schema.feature_names:
+            feature = own.get(name)
+            if feature is None:
+                bins.append(Bins(np.zeros(0), np.zeros(1), np.ones(1)))
+            else:
+                bins.append(Bins(feature.edges, np.arange(float(len(feature.points))), feature.shares))
+            missing.append(feature is not None and feature.missing is not None)
+        no_pairs = np.zeros((0, 2), dtype=np.int64)
+        return BinMap(len(bins), tuple(bins), np.array(missing, dtype=bool), "one-hot", "drop", 1.0, 1.0, no_pairs)
+
+    def weights(self) -> np.ndarray:
+        """Return the points as weights of the cells of `bins`, float64."""
+        return np.concatenate([np.zeros(0), *(feature.cells for feature in self.features)]).astype(np.float64)
+
+    def to_json(self) -> str:
+        """Return the file of the card."""
+        content = {
+            "format": FORMAT,
+            "version": VERSION,
+            "base": self.base,
+            "cutoff": self.cutoff,
+            "features": [
+                {
+                    "name": feature.name,
+                    "edges": feature.edges.tolist(),
+                    "points": feature.points.tolist(),
+                    "shares": feature.shares.tolist(),
+                    "missing": feature.missing,
+                }
+                for feature in self.features
+            ],
+            "scaling": self.scaling,
+            "rounding": self.rounding,
+            "probability": self.probability,
+            "schema": self.schema.to_json(),
+            "preprocessor": self.preprocessor.to_json(),
+            "reading": self.reading,
+            "about": self.about,
+        }
+        return json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+class _CardFeatureFile(BaseModel):
+    model_config = CHECKED
+
+    name: str
+    edges: list[float] = Field(max_length=254)
+    points: list[Points] = Field(min_length=1, max_length=255)
+    shares: list[Annotated[float, Field(ge=0.0, le=1.0)]]
+    missing: Points | None = None
+
+    def feature(self) -> CardFeature:
+        """Return the feature; an InputError if its parts do not fit together."""
+        edges = np.array(self.edges, dtype=np.float64)
+        if not len(edges) + 1 == len(self.points) == len(self.shares) or not (np.diff(edges) > 0).all():
+            raise InputError(f"the edges of {self.name!r} do not ascend, or do not go with its points and shares")
+        if len(self.points) == 1 and self.missing is None:
+            raise InputError(f"{self.name!r} has one row, so that it tells no two rows apart")
+        points = np.array(self.points, dtype=np.int64)
+        return CardFeature(self.name, edges, points, np.array(self.shares, dtype=np.float64), self.missing)
+
+
+class _CardFile(BaseModel):
+    model_config = CHECKED
+
+    format: Literal["aucdist scorecard"]
+    version: int
+    base: Points
+    cutoff: Points
+    features: list[_CardFeatureFile]
+    scaling: dict[str, Any]
+    rounding: dict[str, Any]
+    probability: dict[str, Any] | None
+    schema_: Schema = Field(alias="schema")
+    preprocessor: dict[str, Any]
+    reading: dict[str, Any]
+    about: dict[str, Any]
+
+
+def parse_card(data: bytes, where: str) -> Scorecard:
+    """Return the card in a file.
+
+    Parameters
+    ----------
+    data : bytes
+    where : str
+        Names the file in errors.
+
+    Raises
+    ------
+    InputError
+        If it is no card, is damaged, or was written by a newer version of aucdist.
+    """
+    found = parse_checked(data, _CardFile, where)
+    if found.version != VERSION:
+        raise InputError(f"{where} is a card of version {found.version}; this aucdist reads version {VERSION}")
+    try:
+        preprocessor = Preprocessor.from_json(found.preprocessor)
+        preprocessor.check_width(len(found.schema_.feature_names))
+        if preprocessor.scale != "none" or preprocessor.log1p:
+            raise InputError("a card scales nothing")
+        features = tuple(feature.feature() for feature in found.features)
+        names = [feature.name for feature in features]
+        order = {name: place for place, name in enumerate(found.schema_.feature_names)}
+        places = [order.get(name, -1) for name in names]
+        if min(places, default=0) < 0 or places != sorted(set(places)):
+            raise InputError("its features are not features of its schema, in their order and once each")
+    except InputError as e:
+        raise InputError(f"{where} is damaged: {e}") from None
+    return Scorecard(
+        found.base, found.cutoff, features, found.schema_, preprocessor, found.probability, found.reading,
+        found.scaling, found.rounding, found.about,
+    )  # fmt: skip
