@@ -84,12 +84,10 @@ class LinearModel:
         """
         with np.errstate(over="ignore", invalid="ignore"):
             block = self._encoded(X)
-            if self.feature_map is None:
-                scores: np.ndarray = block.X @ self.coef + self.intercept
-            else:
-                scores = np.empty(block.n_samples)
-                project(self.feature_map.encode(block).rows, self.coef, scores)
-                scores += self.intercept
+            # By the kernel that scored the rows of the run, so that both have the same bits.
+            scores = np.empty(block.n_samples)
+            project((block if self.feature_map is None else self.feature_map.encode(block)).rows, self.coef, scores)
+            scores += self.intercept
         if not np.isfinite(scores).all():
             row = int(np.argmin(np.isfinite(scores)))
             raise InputError(f"the score of row {row} (from 0) is not finite: a value of it is missing, or too large")

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
-from aucdist.engine.mapped import MappedBlocks
+from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.link import LinkClassifier, SeparationWarning
 from aucdist.estimators.scores import count_scores, mapped_rows
@@ -60,8 +60,8 @@ def out_of_fold(model: Any, blocks: Blocks) -> ScoreCounts:
         other = clone(model).set_params(calibration=None, prior=None, verbose=0)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the fit of all rows gives the warning
-            other.fit(MappedBlocks(blocks, Side(folds, number, held_out=False)))
-        held_out = MappedBlocks(blocks, Side(folds, number, held_out=True))
+            other.fit(ViewBlocks(blocks, Side(folds, number, held_out=False)))
+        held_out = ViewBlocks(blocks, Side(folds, number, held_out=True))
         counts.append(count_scores(mapped_rows(other, held_out), other.coef_[0]))
     total = counts[0]
     for more in counts[1:]:

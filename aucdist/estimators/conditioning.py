@@ -13,13 +13,14 @@ Data without such a column are fitted as they are: the same bits, and one look a
 """
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from aucdist.data.block import Block
 from aucdist.data.ranges import ColumnRanges
 from aucdist.engine.blocks import Blocks
-from aucdist.engine.mapped import MappedBlocks, PassingBlocks
+from aucdist.engine.view import Keep, ViewBlocks
 from aucdist.kernels.rows import CsrRows, DenseRows
 from aucdist.solvers.base import Solution, Status
 from aucdist.solvers.rounding import EPS
@@ -44,6 +45,7 @@ class Shift:
 
     columns: np.ndarray
     values: np.ndarray
+    rows_only: ClassVar[bool] = True
 
     def __call__(self, block: Block) -> Block:
         """Return the block with these columns shifted, in the type they had."""
@@ -109,7 +111,8 @@ def shifted(blocks: Blocks) -> tuple[Blocks, Shift | None]:
     if shift is None:
         return blocks, None
     # A copy where the rows are in memory anyway; else each step shifts what it has read.
-    return (MappedBlocks if blocks.lasting else PassingBlocks)(blocks, shift, shift.ranges(blocks.ranges)), shift
+    keep: Keep = "memory" if blocks.lasting else "nowhere"
+    return ViewBlocks(blocks, shift, keep=keep, ranges=shift.ranges(blocks.ranges)), shift
 
 
 def diagnosis(ranges: ColumnRanges, names: np.ndarray | None = None) -> str | None:

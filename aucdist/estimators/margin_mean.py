@@ -12,7 +12,7 @@ from aucdist.data.block import Block
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.split import scrambled
 from aucdist.engine.blocks import Blocks, LocalBlocks
-from aucdist.engine.mapped import MappedBlocks
+from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier, RankingWarning
 from aucdist.estimators.kernel_rows import (
@@ -228,14 +228,14 @@ class MarginMeanClassifier(BlockClassifier):
         sample, plane = self._sample(blocks, scaling, seeds[0])
         solution = self._solve_sample(sample, scaling, seeds, callback)
         if self.sampler == "auto" and self.kernel == "linear" and plane is not None:
-            by_plane = auc(count_scores(MappedBlocks(blocks, Prepare(scaling)), plane.w))
+            by_plane = auc(count_scores(ViewBlocks(blocks, Prepare(scaling)), plane.w))
             area = self._auc_of_all_rows(blocks, solution)
             if area < by_plane - LOSS:
                 return self._solve_all_rows(blocks, scaling, seeds, callback, solution, (area, by_plane))
         return solution
 
     def _auc_of_all_rows(self, blocks: Blocks, solution: Solution) -> float:
-        return auc(count_scores(MappedBlocks(blocks, Prepare(self._scaling)), solution.w))
+        return auc(count_scores(ViewBlocks(blocks, Prepare(self._scaling)), solution.w))
 
     def _solve_all_rows(
         self,
@@ -248,7 +248,7 @@ class MarginMeanClassifier(BlockClassifier):
     ) -> Solution:
         """Fit all rows in place of the sample, unless that ranks them even worse."""
         before = self._scaling, self.sample_counts_
-        solution = self._solve_sample(MappedBlocks(blocks, Prepare(scaling)), scaling, seeds, callback)
+        solution = self._solve_sample(ViewBlocks(blocks, Prepare(scaling)), scaling, seeds, callback)
         area = self._auc_of_all_rows(blocks, solution)
         if area < areas[0]:
             self._scaling, self.sample_counts_ = before
@@ -274,7 +274,7 @@ class MarginMeanClassifier(BlockClassifier):
         if self.scale == "standard" and self.sampler is not None:
             # There is no bias: the sample's own middle is where the boundary has to pass.
             again = standard_scaling(sample)
-            scaling, sample = composed(scaling, again), MappedBlocks(sample, again.transform)
+            scaling, sample = composed(scaling, again), ViewBlocks(sample, again.transform)
         self._forget_last_fit()
         if self.kernel == "rbf":
             sample = self._in_feature_space(sample, seeds[0])
@@ -288,15 +288,15 @@ class MarginMeanClassifier(BlockClassifier):
     def _sample(self, blocks: Blocks, scaling: Preprocessor, seed: int) -> tuple[Blocks, Hyperplane | None]:
         """Return the rows of the fit, scaled, and the default hyperplane if that picked them."""
         if self.sampler is None:
-            return MappedBlocks(blocks, Prepare(scaling)), None
+            return ViewBlocks(blocks, Prepare(scaling)), None
         sampler = DistanceUnderSampler(random_state=seed) if self.sampler == "auto" else self.sampler
-        scaled = MappedBlocks(blocks, Prepare(scaling))
+        scaled = ViewBlocks(blocks, Prepare(scaling))
         if isinstance(sampler, DistanceUnderSampler):
             sampler.check_parameters()
             # Not a clone, whose `svm` would no longer be fitted; a rule leaves the sampler as it is.
             rule = sampler.rule(scaled)
             plane = rule.model if isinstance(rule.model, Hyperplane) else None
-            return MappedBlocks(blocks, Prepare(scaling, rule)), plane
+            return ViewBlocks(blocks, Prepare(scaling, rule)), plane
         if scaled.n_blocks > 1 or scaled.has_weights:
             raise InputError(
                 f"sampler {type(sampler).__name__} needs rows in one block and without weights; a DistanceUnderSampler does not"
@@ -319,7 +319,7 @@ class MarginMeanClassifier(BlockClassifier):
                 raise InputError("all rows of the fit are equal: there is no median distance to take as sigma")
         else:
             self.sigma_ = float(self.sigma)
-        return MappedBlocks(sample, GramRows(self.support_vectors_, self.sigma_, at_once))
+        return ViewBlocks(sample, GramRows(self.support_vectors_, self.sigma_, at_once))
 
     def _set_fitted(self, solution: Solution, blocks: Blocks) -> ScoreCounts | None:
         self._set_certificate(solution)

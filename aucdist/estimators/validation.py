@@ -10,7 +10,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
-from aucdist.engine.mapped import MappedBlocks
+from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError
 from aucdist.maps.state import expander_of
 
@@ -150,7 +150,7 @@ def without_equal_weights(blocks: Blocks) -> Blocks:
     """Return the blocks, without their sample weights if all weights are equal: objectives are weighted means."""
     found = blocks.without_memory().reduce(_weight_range)
     equal = min(found["low"]) == max(found["high"])
-    return MappedBlocks(blocks, _unweighted) if equal else blocks
+    return ViewBlocks(blocks, _unweighted) if equal else blocks
 
 
 def _weight_range(block: Block, memory: None) -> tuple[None, Summary]:

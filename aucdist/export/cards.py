@@ -110,7 +110,11 @@ class _Draft:
     def points(self, factor: float) -> tuple[np.ndarray, int | None, float]:
         """Return the points of each row of the card, those of a missing value, and the value that counts as 0 points."""
         value, _ = self.merged()
-        zero = float(value[0]) if self.is_category else float(min(value.min(), np.inf if self.missing is None else self.missing))
+        zero = (
+            float(value[0])
+            if self.is_category
+            else float(min(value.min(), np.inf if self.missing is None else self.missing))
+        )
         missing = None if self.missing is None else round(factor * (self.missing - zero))
         return np.rint(factor * (value - zero)).astype(np.int64), missing, zero
 
@@ -178,10 +182,15 @@ def _drafts(model: LinearModel) -> tuple[float, list[_Draft]]:
     if steps.pairs:
         raise InputError("a scorecard has one feature in a row, and this model has pairs: train it with `pairs: 0`")
     if described.unit_rows:
-        raise InputError("a scorecard needs features that are scaled one by one: train the model without `scale: unit-row`")
+        raise InputError(
+            "a scorecard needs features that are scaled one by one: train the model without `scale: unit-row`"
+        )
     described.refuse_hashes("a scorecard")
-    items = {j for j, feature in enumerate(described.features) if isinstance(feature.item, str) and
-             described.columns[feature.column].kind == "category"}
+    items = {
+        j
+        for j, feature in enumerate(described.features)
+        if isinstance(feature.item, str) and described.columns[feature.column].kind == "category"
+    }
     drafts = [
         _Draft(
             model.schema.feature_names[shape.feature], shape.edges, shape.values, shape.shares, shape.missing,

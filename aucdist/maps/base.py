@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from aucdist.data.block import Block
 from aucdist.data.code_rows import matrix_of
 from aucdist.engine.blocks import Blocks, LocalBlocks
-from aucdist.engine.mapped import MappedBlocks
+from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows
 
@@ -108,7 +108,7 @@ def encoded(blocks: Blocks, fitted: FittedMap) -> Blocks:
 def changed(blocks: Blocks, change: Callable[[Block], Block]) -> Blocks:
     """Return what a function makes of each block: kept in memory or on the local disk, as the rows are."""
     in_memory = blocks.lasting or blocks.same_rows.lasting  # codes of a fold are kept too: they are small
-    return MappedBlocks(blocks, change, on_disk=not in_memory)
+    return ViewBlocks(blocks, change, keep="memory" if in_memory else "disk")
 
 
 class Expander(TransformerMixin, BaseEstimator):

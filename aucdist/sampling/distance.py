@@ -28,7 +28,7 @@ from sklearn.utils.validation import check_is_fitted
 from aucdist.data.block import Block, as_rows
 from aucdist.data.split import scrambled
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary, block_seed, without_rows
-from aucdist.engine.mapped import MappedBlocks
+from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError, unknown
 from aucdist.kernels.rows import project
 from aucdist.sampling.base import Sampler
@@ -204,7 +204,7 @@ class DistanceUnderSampler(Sampler):
         256 counts that read no rows.
         """
         self.check_parameters()
-        return MappedBlocks(blocks, self.rule(blocks))
+        return ViewBlocks(blocks, self.rule(blocks))
 
     def rule(self, blocks: Blocks) -> Rule:
         """Return the rule that decides which rows of the blocks are kept."""

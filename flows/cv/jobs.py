@@ -16,7 +16,7 @@ from aucdist.estimators.base import RankingWarning
 from aucdist.metrics.measures import find_measure
 from aucdist.search.choice import Result
 from aucdist.search.fold import score_path
-from aucdist.search.masked import MaskedBlocks
+from aucdist.search.mask import masked_blocks
 from aucdist.search.schedule import Job
 from aucdist.search.splits import Fold, Sides
 from flows.cv.rows import fit_encoding, select_rows
@@ -88,7 +88,9 @@ def fit_on_masks(
     preprocessor = None
     if settings.encoding is not None:
         preprocessor = fit_encoding(settings.encoding, rows, sides.train, parallel_map)
-    return _scored(job, settings, *(MaskedBlocks(blocks, side, preprocessor) for side in (sides.train, sides.held_out)))
+    return _scored(
+        job, settings, *(masked_blocks(blocks, side, preprocessor) for side in (sides.train, sides.held_out))
+    )
 
 
 def fit_on_worker(

@@ -12,7 +12,10 @@ def export(
     to: Annotated[str, typer.Option(metavar="onnx|sql|json|scorecard", help="What the other system reads.")],
     output: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="The file; of a scorecard .json, .md, .csv or .html. [default: named after the run, in the current folder]"),
+        typer.Option(
+            metavar="FILE",
+            help="The file; of a scorecard .json, .md, .csv or .html. [default: named after the run, in the current folder]",
+        ),
     ] = None,
     table: Annotated[
         str | None, typer.Option(metavar="NAME", help="sql: the table with the rows. [default: rows]")
@@ -59,7 +62,15 @@ def export(
         card = {name: value for name, value in given.items() if value is not None} or None
         try:
             config = ExportConfig.model_validate(
-                {"model": run, "to": to, "output": output, "table": table, "ids": ids or [], "card": card, "force": force}
+                {
+                    "model": run,
+                    "to": to,
+                    "output": output,
+                    "table": table,
+                    "ids": ids or [],
+                    "card": card,
+                    "force": force,
+                }
             )
         except ValidationError as error:
             raise InputError(loading.explain(error, ExportConfig, "aucdist export")) from None

@@ -16,10 +16,15 @@ class CardConfig(Strict):
 
     rows: int | None = Field(default=None, ge=2, description="At most so many lines; a category counts as one")
     total: int | None = Field(
-        default=None, ge=1, le=10**6, description="Points between the lowest and the highest possible sum; by default 1000"
+        default=None,
+        ge=1,
+        le=10**6,
+        description="Points between the lowest and the highest possible sum; by default 1000",
     )
     points_to_double_odds: float | None = Field(
-        default=None, gt=0, description="Points that double the odds, in place of `total`; for models with logistic probabilities"
+        default=None,
+        gt=0,
+        description="Points that double the odds, in place of `total`; for models with logistic probabilities",
     )
     base_points: float = Field(default=0.0, description="Points of a row with the odds `base_odds`")
     base_odds: float = Field(default=1.0, gt=0, description="Odds of the positive class, positive to negative")
@@ -65,8 +70,8 @@ class ExportConfig(Strict):
         if self.to != "scorecard":
             if self.card is not None:
                 raise InputError(
-                    "`rows`, `total`, `points_to_double_odds`, `base_points` and `base_odds` belong to a scorecard, and this is an "
-                    f"export to {self.to}"
+                    "`rows`, `total`, `points_to_double_odds`, `base_points` and `base_odds` belong to a scorecard, and this is "
+                    f"an export to {self.to}"
                 )
         elif self.suffix not in CARD_SUFFIXES:
             raise unknown("suffix of a scorecard's file", self.suffix, CARD_SUFFIXES)

@@ -18,7 +18,7 @@ from aucdist.search.candidates import LAMS, auto_grid, candidates, left_out
 from aucdist.search.choice import Result, Row, Rule, choose, interval
 from aucdist.search.fold import score_path
 from aucdist.search.grid import Point, points_of
-from aucdist.search.masked import MaskedBlocks
+from aucdist.search.mask import masked_blocks
 from aucdist.search.schedule import Job, run_schedules, search_schedule
 from aucdist.search.splits import Folds
 from flows.compute.workers import Workers
@@ -139,7 +139,7 @@ def try_settings(
 
 def _results(estimator: BlockClassifier, job: Job, blocks: Blocks, folds: Folds) -> list[Result]:
     """Return the results of the settings of a job; an error that the data cause becomes their result."""
-    train, held_out = (MaskedBlocks(blocks, side) for side in folds.sides(job.fold))
+    train, held_out = (masked_blocks(blocks, side) for side in folds.sides(job.fold))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the table says what did not converge
         # A solver that does not ignore rows of weight 0 gets the others alone.

@@ -8,7 +8,7 @@ from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.columns import _MADE, columns_of
 from aucdist.engine.dask import DaskBlocks
-from aucdist.search.masked import MaskedBlocks
+from aucdist.search.mask import masked_blocks
 
 N_BLOCKS = 3
 
@@ -57,7 +57,7 @@ def test_columns_on_workers(client):
     columns = columns_of(DaskBlocks.load(client, load, N_BLOCKS))
     assert isinstance(columns, DaskBlocks)
     check(columns, X[order], y[order], N_BLOCKS)
-    masked = MaskedBlocks(DaskBlocks.load(client, load, N_BLOCKS), np.arange(20) > 3, Doubled())
+    masked = masked_blocks(DaskBlocks.load(client, load, N_BLOCKS), np.arange(20) > 3, Doubled())
     assert isinstance(columns_of(masked), DaskBlocks)
     check(columns_of(masked), 2.0 * X[order], y[order], N_BLOCKS)
 
@@ -83,13 +83,13 @@ def test_columns_are_made_once_and_go_with_their_blocks():
 
 def test_masks_share_their_columns():
     blocks = LocalBlocks(partition(Block.of(*data()), 2))
-    masks = [MaskedBlocks(blocks, np.arange(20) % 5 != k) for k in range(3)]
+    masks = [masked_blocks(blocks, np.arange(20) % 5 != k) for k in range(3)]
     first, *others = (
         columns_of(masked).reduce(collect_blocks)["blocks"] for masked in (blocks, *masks, masks[0].without_memory())
     )
     assert all(other[b] is first[b] for other in others for b in range(2))
     assert (
-        columns_of(MaskedBlocks(blocks, np.arange(20) > 3, Doubled())).reduce(collect_blocks)["blocks"][0]
+        columns_of(masked_blocks(blocks, np.arange(20) > 3, Doubled())).reduce(collect_blocks)["blocks"][0]
         is not first[0]
     )
 

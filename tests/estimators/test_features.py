@@ -19,7 +19,7 @@ from aucdist.engine.checkpoint import Journal
 from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS
 from aucdist.maps import BinExpander, LeafExpander, NystroemMap
-from aucdist.search.masked import MaskedBlocks
+from aucdist.search.mask import masked_blocks
 
 BINS = {"map": "bins", "bins": 12}
 CODED = [(name, s) for name, kind in ESTIMATORS.items() for s, row in kind.solvers.items() if row.takes_codes]
@@ -124,7 +124,7 @@ def test_a_masked_fold_fits_its_own_edges_and_gives_the_bits_of_its_rows_alone()
     X, y = rows()
     kept = np.random.default_rng(5).random(300) < 0.6
     blocks = blocks_of(X, y)
-    masked = fit(PairwiseHingeClassifier(features={"map": "bins", "bins": 200}), MaskedBlocks(blocks, kept))
+    masked = fit(PairwiseHingeClassifier(features={"map": "bins", "bins": 200}), masked_blocks(blocks, kept))
     alone = LocalBlocks([block.take(kept[block.row_id], index=block.index) for block in blocks._blocks])
     plain = fit(PairwiseHingeClassifier(features={"map": "bins", "bins": 200}), alone)
     np.testing.assert_array_equal(masked.coef_, plain.coef_)

@@ -24,7 +24,7 @@ from aucdist.errors import InputError
 from aucdist.estimators import kernel_rows
 from aucdist.metrics import g_mean_score
 from aucdist.sampling import MWMOTE, DistanceUnderSampler
-from aucdist.search.masked import MaskedBlocks
+from aucdist.search.mask import masked_blocks
 
 SOLVERS = ["zovr", "zo-sgd", "svrg"]
 KERNELS = ["linear", "rbf"]
@@ -264,7 +264,7 @@ def test_weights():
         assert sum(model.sample_counts_) <= 267
         assert g_mean_score(y, model.predict(X)) > 0.75
     # Rows outside a fold weigh nothing; that is no reason to refuse a sampler that takes no weights.
-    blocks = MaskedBlocks(LocalBlocks([Block.of(X, y)]), weight > 0)
+    blocks = masked_blocks(LocalBlocks([Block.of(X, y)]), weight > 0)
     kept = fit(blocks, solver="svrg", sampler=MWMOTE(random_state=0)).sample_counts_
     assert kept == ((y[weight > 0] < 0).sum(),) * 2
     with pytest.raises(InputError, match="MWMOTE needs rows in one block and without weights"):

@@ -11,7 +11,7 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS, lam_path
 from aucdist.search.grid import paths_of
-from aucdist.search.masked import MaskedBlocks
+from aucdist.search.mask import masked_blocks
 
 CASES = [(name, solver) for name, kind in ESTIMATORS.items() for solver in kind.solvers]
 X, Y = small(n_pos=22, n_neg=26)  # fewer positives, and a few passes of Pegasos find nothing better than zero
@@ -53,7 +53,7 @@ def test_rows_of_weight_zero_leave_no_trace(name, solver):
         masked, copied = (
             weights_of(model(name, solver, **more), blocks)
             for blocks in (
-                MaskedBlocks(blocks_of(X, Y, weight=weight), inside),
+                masked_blocks(blocks_of(X, Y, weight=weight), inside),
                 LocalBlocks([Block.of(X, Y, weight=weight).take(np.flatnonzero(inside))]),
             )
         )

@@ -13,7 +13,7 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks
 from aucdist.metrics.measures import MEASURES
 from aucdist.search.fold import score_path
-from aucdist.search.masked import MaskedBlocks
+from aucdist.search.mask import masked_blocks
 
 POINTS = [{"lam": 1.0}, {"lam": 1e-2}, {"lam": 1e-3}]
 
@@ -57,7 +57,7 @@ def test_same_bits_as_rows_of_their_own(n_blocks, weighted, sparse):
     whole = rows(weighted=weighted, sparse=sparse)
     blocks = partition(whole, n_blocks)
     train, held_out = sides(whole)
-    masked = scored(*(MaskedBlocks(LocalBlocks(blocks), side) for side in (train, held_out)))
+    masked = scored(*(masked_blocks(LocalBlocks(blocks), side) for side in (train, held_out)))
     assert masked == scored(*(LocalBlocks(own_rows(blocks, side)) for side in (train, held_out)))
     assert len({result["value"] for result in masked}) > 1
 
@@ -69,7 +69,7 @@ def test_same_bits_with_a_scaling_of_the_folds_own():
     names = [str(j) for j in range(6)]
     own = own_rows(blocks, train)
     scaling = fit_preprocessor(own, names, log1p=None, scale="standard", categories={})
-    masked = scored(*(MaskedBlocks(LocalBlocks(blocks), side, scaling) for side in (train, held_out)))
+    masked = scored(*(masked_blocks(LocalBlocks(blocks), side, scaling) for side in (train, held_out)))
     parts = [[scaling.transform(b) for b in own_rows(blocks, side)] for side in (train, held_out)]
     assert masked == scored(*map(LocalBlocks, parts))
 
@@ -77,16 +77,16 @@ def test_same_bits_with_a_scaling_of_the_folds_own():
 @pytest.mark.nojit
 def test_what_the_client_knows_is_of_the_kept_rows():
     blocks, (train, _) = partition(rows(weighted=True), 3), sides(rows())
-    masked, own = MaskedBlocks(LocalBlocks(blocks), train), LocalBlocks(own_rows(blocks, train))
+    masked, own = masked_blocks(LocalBlocks(blocks), train), LocalBlocks(own_rows(blocks, train))
     known = [replace(info, lasting=True) for info in masked.infos]  # masks read their rows through the unmasked blocks
     assert known == own.infos
     assert masked.without_memory().infos == masked.infos
-    assert not MaskedBlocks(LocalBlocks(partition(rows(), 3)), train).has_weights
+    assert not masked_blocks(LocalBlocks(partition(rows(), 3)), train).has_weights
 
 
 def test_same_bits_on_workers(client):
     train, held_out = sides(rows())
     there = DaskBlocks.load(client, load, 3)
     here = LocalBlocks([load(i) for i in range(3)])
-    found = [scored(MaskedBlocks(blocks, train), MaskedBlocks(blocks, held_out), tol=0.2) for blocks in (here, there)]
+    found = [scored(masked_blocks(blocks, train), masked_blocks(blocks, held_out), tol=0.2) for blocks in (here, there)]
     assert found[0] == found[1]

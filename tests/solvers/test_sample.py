@@ -8,7 +8,7 @@ from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks
 from aucdist.objectives.links import Link, LinkLoss
-from aucdist.search.masked import MaskedBlocks
+from aucdist.search.mask import masked_blocks
 from aucdist.solvers import sample
 from aucdist.solvers.base import REACHED, solve
 from aucdist.solvers.links.solvers import newton
@@ -140,7 +140,7 @@ def test_the_first_round_is_near_and_says_what_it_took(rounds):
 def test_masked_rows_are_not_drawn(rounds):
     block = rows()
     kept = np.arange(N) % 3 != 0
-    of_mask = solve(rounds(MaskedBlocks(dealt(block), kept), 1e-3), tol=1e-3, max_passes=500)
+    of_mask = solve(rounds(masked_blocks(dealt(block), kept), 1e-3), tol=1e-3, max_passes=500)
     alone = solve(rounds(dealt(block.take(kept)), 1e-3), tol=1e-3, max_passes=500)
     np.testing.assert_allclose(of_mask.w, alone.w, rtol=1e-12)
     assert of_mask.passes == alone.passes

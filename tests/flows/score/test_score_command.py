@@ -3,8 +3,11 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
+from sklearn.datasets import dump_svmlight_file
 from support.command_line import run
 
 from aucdist.data.formats.readers import read
@@ -32,6 +35,29 @@ def test_a_data_set_is_scored(tmp_path: Path, model: Path) -> None:
     expected = load_model(str(model)).decision_function(read(Source(source="digits", format="embedded")).block.X)
     assert scores["score"].tolist() == expected.tolist()
     assert run("score", model, "digits", tmp_path / "scores")[0] == f"{tmp_path / 'scores'}: 1797 rows in 1 parts\n"
+
+
+@pytest.mark.parametrize("features", ["null", "bins", "nystroem"])
+@pytest.mark.parametrize("data", ["digits", "sparse.svm"])
+def test_scores_have_the_bits_of_the_run(tmp_path: Path, data: str, features: str) -> None:
+    if data != "digits":
+        r = np.random.default_rng(0)
+        X = sp.random(400, 30, 0.3, "csr", random_state=0, data_rvs=r.normal)
+        y = np.where(r.normal(size=400) + X[:, 0].toarray().ravel() > 0.5, 1, -1)
+        dump_svmlight_file(X, y, str(tmp_path / data), zero_based=False)
+        data = str(tmp_path / data)
+    settings = ["cluster=none", "model.tol=0.05", f"model.features={features}", "data.test={fraction: 0.4, seed: 1}"]
+    args = [part for setting in settings for part in ("--set", setting)]
+    if data != "digits":
+        (tmp_path / "run.yaml").write_text(f"data: {{source: {{source: {data}, format: svmlight}}}}\nmodel: {{}}\n")
+    trained = tmp_path / "run.yaml" if data != "digits" else data
+    folder = json.loads(run("train", trained, "--json", "--output", tmp_path / "runs", *args)[0])["run"]
+    test_rows = pd.read_parquet(f"{folder}/scores.parquet").set_index("row_id").sort_index()
+    run("score", f"{folder}/model", data, tmp_path / "scores")
+    scores = pd.read_parquet(tmp_path / "scores").set_index("row_id")["score"]
+    intercept = load_model(f"{folder}/model").intercept
+    expected = test_rows["score"] + intercept  # a run keeps scores without the intercept
+    assert scores.loc[test_rows.index].tolist() == expected.tolist()
 
 
 def test_shards_are_scored_on_workers(tmp_path: Path, model: Path) -> None:

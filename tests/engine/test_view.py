@@ -8,7 +8,7 @@ from aucdist.data.block import Block, partition
 from aucdist.engine import scratch
 from aucdist.engine.blocks import LocalBlocks, StoredBlock, without_rows
 from aucdist.engine.dask import DaskBlocks
-from aucdist.engine.mapped import MadeBlock, MappedBlocks, _Call
+from aucdist.engine.view import MadeBlock, ViewBlocks
 
 
 def parts():
@@ -47,7 +47,7 @@ def test_steps_see_what_was_made_and_keep_their_memory(there, on_disk, limit, re
         blocks = DaskBlocks.load(request.getfixturevalue("client"), load, 3, stream=on_disk)
     else:
         blocks = LocalBlocks.load(load, 3, stream=on_disk)
-    made = MappedBlocks(blocks, even_rows_doubled, on_disk=on_disk)
+    made = ViewBlocks(blocks, even_rows_doubled, keep="disk" if on_disk else "memory")
     assert made.lasting != on_disk
     assert (made.n_blocks, made.n_samples, made.n_pos, made.n_features) == (3, 6, 2, 2)
     every = np.arange(24.0).reshape(12, 2)[::2]
@@ -56,8 +56,8 @@ def test_steps_see_what_was_made_and_keep_their_memory(there, on_disk, limit, re
     assert made.without_memory().reduce(total, 1.0)["calls"] == [1, 1, 1]
     assert made.reduce(total, 1.0)["calls"] == [3, 3, 3]
     # What was made can be changed again, and the blocks it came from are as they were.
-    again = MappedBlocks(made, even_rows_doubled)
-    assert not isinstance(again._made, MappedBlocks)  # steps go through one layer
+    again = ViewBlocks(made, even_rows_doubled)
+    assert not isinstance(again._source, ViewBlocks)  # steps go through one layer
     assert again.reduce(total, 1.0)["sum"] == 4 * every.sum()
     assert again.without_memory().reduce(total, 1.0)["calls"] == [1, 1, 1]
     fork = again.fork()
@@ -82,7 +82,7 @@ def number_of(number, memory):
 def test_what_is_made_of_stored_blocks_is_made_once_where_the_disk_has_room(limit, times, room):
     room(limit)
     N_MADE.clear()
-    made = MappedBlocks(LocalBlocks.load(load, 3, stream=True), counted, on_disk=True)
+    made = ViewBlocks(LocalBlocks.load(load, 3, stream=True), counted, keep="disk")
     for fit in (made, made.without_memory()):
         assert fit.reduce(total, 1.0)["calls"] == [1, 1, 1]
     assert sorted(N_MADE) == sorted(times * [0, 1, 2])
@@ -93,7 +93,8 @@ def test_what_is_made_of_stored_blocks_is_made_once_where_the_disk_has_room(limi
 def test_a_made_block_that_travels_is_made_again_where_it_arrives(room):
     N_MADE.clear()
     stored = StoredBlock.first_read(load, 0)
-    made = MadeBlock((_Call(counted),), counted(stored.read()))
+    made = MadeBlock(None, counted, True)
+    made.block(stored)
     for here in (copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
         N_MADE.clear()
         for _ in range(2):

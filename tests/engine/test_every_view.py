@@ -1,0 +1,193 @@
+"""Each way to see rows, with each kind of step: the same answers as of plain blocks, and no reading that is not needed."""
+
+import numpy as np
+import pytest
+
+from aucdist.data.block import Block, partition
+from aucdist.engine import columns, scratch
+from aucdist.engine.blocks import Blocks, LocalBlocks, reads_rows_itself, without_rows
+from aucdist.engine.dask import DaskBlocks
+from aucdist.engine.view import ViewBlocks
+from aucdist.estimators.conditioning import Shift
+from aucdist.search.mask import Mask
+
+N_BLOCKS = 3
+INSIDE = np.arange(30) % 4 != 1
+READ: list[int] = []
+
+
+def parts() -> list[Block]:
+    r = np.random.default_rng(0)
+    X = np.round(r.normal(size=(30, 4)), 1)
+    return partition(Block.of(X, np.where(np.arange(30) < 9, 1, -1)), N_BLOCKS)
+
+
+def load(index: int) -> Block:
+    READ.append(index)
+    return parts()[index]
+
+
+def doubled(block: Block) -> Block:
+    return block.with_X(2.0 * block.X)
+
+
+SHIFT = Shift(np.array([1]), np.array([0.5]))
+VIEWS = {
+    "none": (),
+    "memory": ((doubled, "memory"),),
+    "disk": ((doubled, "disk"),),
+    "nowhere": ((doubled, "nowhere"),),
+    "rows only": ((SHIFT, "nowhere"),),
+    "mask": ((Mask(INSIDE), "nowhere"),),
+    "mask over memory": ((doubled, "memory"), (Mask(INSIDE), "nowhere")),
+    "mask over disk": ((doubled, "disk"), (Mask(INSIDE), "nowhere")),
+    "memory over mask": ((Mask(INSIDE), "nowhere"), (doubled, "memory")),
+    "disk over nowhere over mask": ((Mask(INSIDE), "nowhere"), (SHIFT, "nowhere"), (doubled, "disk")),
+}
+NEVER_READ_AGAIN = (
+    "memory",
+    "disk",
+    "mask over memory",
+    "mask over disk",
+    "memory over mask",
+    "disk over nowhere over mask",
+)
+
+
+def viewed(blocks: Blocks, name: str) -> Blocks:
+    for change, keep in VIEWS[name]:
+        blocks = ViewBlocks(blocks, change, keep=keep)
+    return blocks
+
+
+def made(name: str) -> list[Block]:
+    """The blocks that a view stands for."""
+    found = parts()
+    for change, _ in VIEWS[name]:
+        found = [change(block) for block in found]
+    return found
+
+
+def keep_sum(block, memory, factor):
+    total = float(block.weights() @ block.X.sum(axis=1))
+    return total, {"sum": factor * total, "index": [block.index], "type": [type(block).__name__]}
+
+
+@without_rows
+def sum_kept(number, memory, factor):
+    assert type(number) is int
+    return memory, {"sum": factor * memory, "index": [number]}
+
+
+@reads_rows_itself
+def read_if_first(source, memory, factor):
+    if memory is None:
+        block = source if isinstance(source, Block) else source.read()
+        memory = float(block.weights() @ block.X.sum(axis=1))
+    return memory, {"sum": factor * memory, "index": [source.index]}
+
+
+def cut(block, memory, n_blocks):
+    weight = block.weights()
+    return None, {
+        "pieces": [
+            [(block.row_id[b::n_blocks], block.X[b::n_blocks] * weight[b::n_blocks, None]) for b in range(n_blocks)]
+        ]
+    }
+
+
+def join(pieces, index, n_blocks):
+    ids = np.concatenate([ids for ids, _ in pieces])
+    return Block.of(np.vstack([X for _, X in pieces]), np.ones(len(ids)), row_id=ids, index=index)
+
+
+def everything(block, memory):
+    return memory, {"rows": [np.column_stack([block.row_id, block.X]).tolist()]}
+
+
+def carrier(kind: str, request: pytest.FixtureRequest) -> Blocks:
+    if kind == "workers":
+        return DaskBlocks.load(request.getfixturevalue("client"), load, N_BLOCKS)
+    if kind == "workers, streamed":
+        return DaskBlocks.load(request.getfixturevalue("client"), load, N_BLOCKS, stream=True)
+    return LocalBlocks.load(load, N_BLOCKS, stream=kind == "streamed", n_jobs=2 if kind == "threads" else None)
+
+
+@pytest.fixture
+def no_room():
+    """No copies on the local disk: each reading shows."""
+    scratch.start_anew(0)
+    yield
+    scratch.start_anew()
+
+
+@pytest.mark.parametrize("name", VIEWS)
+@pytest.mark.parametrize("kind", ["here", "threads", "streamed", "workers", "workers, streamed"])
+def test_answers_of_each_kind_of_step(kind, name, request):
+    blocks, plain = viewed(carrier(kind, request), name), LocalBlocks(made(name))
+    for fit in (blocks, blocks.without_memory()):
+        own = plain.without_memory()
+        for step in (keep_sum, sum_kept, keep_sum):
+            assert fit.reduce(step, 3.0) == own.reduce(step, 3.0)
+        fork = fit.fork()
+        assert fork.reduce(sum_kept, 2.0) == own.fork().reduce(sum_kept, 2.0)
+    lazily, own = blocks.without_memory(), plain.without_memory()
+    for factor in (1.0, 2.0):
+        assert lazily.reduce(read_if_first, factor) == own.reduce(read_if_first, factor)
+    assert blocks.exchange(cut, join, 2).reduce(everything) == plain.exchange(cut, join, 2).reduce(everything)
+    assert (blocks.n_features, blocks.n_blocks) == (4, N_BLOCKS)
+    masked_last = name.startswith("mask")
+    assert blocks.n_samples == (INSIDE.sum() if masked_last else 30)
+    assert (blocks.weight_pos, blocks.weight_neg) == (plain.weight_pos, plain.weight_neg)
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_streamed_rows_are_read_only_for_steps_that_need_them(name, no_room):
+    blocks = viewed(LocalBlocks.load(load, N_BLOCKS, stream=True), name)
+    READ.clear()
+    blocks.reduce(keep_sum, 1.0)
+    by_rows = len(READ)
+    in_memory = any(
+        keep == "memory" for _, keep in VIEWS[name]
+    )  # without room on the disk, what lies there is made again
+    assert by_rows == (0 if in_memory else N_BLOCKS)
+    READ.clear()
+    blocks.reduce(sum_kept, 1.0)
+    assert READ == []
+    lazily = blocks.without_memory()
+    lazily.reduce(read_if_first, 1.0)
+    READ.clear()
+    lazily.reduce(read_if_first, 2.0)
+    assert READ == []
+
+
+@pytest.mark.parametrize("name", NEVER_READ_AGAIN)
+def test_what_is_kept_is_not_read_again(name):
+    scratch.start_anew()
+    blocks = viewed(LocalBlocks.load(load, N_BLOCKS, stream=True), name)
+    READ.clear()
+    for fit in (blocks, blocks.without_memory()):
+        fit.reduce(keep_sum, 1.0)
+        fit.reduce(sum_kept, 1.0)
+    assert READ == []
+
+
+def test_a_view_is_described_without_reading_where_labels_and_weights_stay(no_room):
+    stored = LocalBlocks.load(load, N_BLOCKS, stream=True)
+    READ.clear()
+    assert viewed(stored, "rows only").n_pos == stored.n_pos
+    assert READ == []
+
+
+def test_columns_of_a_view_go_from_worker_to_worker(client, monkeypatch):
+    whole = columns.columns_of(LocalBlocks(made("memory"))).reduce(everything)
+    blocks = viewed(DaskBlocks.load(client, load, N_BLOCKS), "memory")
+
+    def refuse(self, step, *args):
+        raise AssertionError(f"{step.__name__} sent its pieces to the client")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DaskBlocks, "reduce", refuse)
+        patch.setattr(ViewBlocks, "reduce", refuse)
+        found = blocks.exchange(columns.cut, columns.join, 3)
+    assert found.reduce(everything) == whole
