@@ -39,7 +39,7 @@ FLOORS = [
     {"aucdist.engine"},
     {"aucdist.solvers", "aucdist.sampling", "aucdist.selection", "aucdist.maps"},
     {"aucdist.estimators"},
-    {"aucdist.search", "aucdist.model", "aucdist.export", "aucdist.batch_scoring", "aucdist"},
+    {"aucdist.search", "aucdist.scorecard", "aucdist.model", "aucdist.export", "aucdist.batch_scoring", "aucdist"},
     {"flows", "flows.json_values", "flows.versions"},
     {"flows.config", "flows.progress"},
     {"flows.compute"},

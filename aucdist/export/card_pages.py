@@ -82,8 +82,8 @@ def sentences(card: Scorecard) -> list[str]:
         )
     found.append(f"Rows have from {card.least} to {card.most} points.")
     found.append(
-        f"The points of any row, be it among these or not, are at most {number_text(rounding['most'])} from those of the model, and "
-        f"the difference of any two rows at most {number_text(rounding['most_pair'])}."
+        f"The points of any row, be it among these or not, are at most {number_text(rounding['most'])} from those of the model, "
+        f"and the difference of any two rows at most {number_text(rounding['most_pair'])}."
     )
     for part in ("train", "test"):
         if part in rounding:
@@ -94,13 +94,12 @@ def sentences(card: Scorecard) -> list[str]:
 
 
 def _measured(part: str, values: dict[str, Any]) -> str:
-    name = "training" if part == "train" else "test"
-    text = (
-        f"On the {count_text(values['n_samples'])} {name} rows the AUC of the card is {auc_text(values['auc'], values['auc_of_model'])}, that of "
-        f"the model {auc_text(values['auc_of_model'], values['auc'])}"
-    )
+    rows = f"{count_text(values['n_samples'])} {'training' if part == 'train' else 'test'} rows"
+    own, other = values["auc"], values["auc_of_model"]
+    text = f"On the {rows} the AUC of the card is {auc_text(own, other)}, that of the model {auc_text(other, own)}"
     if "loss" in values:
-        text += f"; {values['loss_name']} {number_text(values['loss'], 5)} in place of {number_text(values['loss_of_model'], 5)}"
+        loss, before = (number_text(values[key], 5) for key in ("loss", "loss_of_model"))
+        text += f"; {values['loss_name']} {loss} in place of {before}"
     return text + "."
 
 

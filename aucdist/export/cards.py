@@ -137,8 +137,8 @@ def to_scorecard(model: LinearModel, scaling: Scaling | None = None, *, rows: in
     """Return a model of bins as a scorecard.
 
     Neighbouring bins with equal points are one row. Where fewer rows are asked for, those neighbours are merged whose merging
-    changes the scores of the training rows least, in the mean of squares; a monotone shape stays monotone, since the value of a row
-    is a mean of neighbours and rounding keeps their order.
+    changes the scores of the training rows least, in the mean of squares; a monotone shape stays monotone, since the value of a
+    row is a mean of neighbours and rounding keeps their order.
 
     Parameters
     ----------
@@ -312,7 +312,7 @@ class Losses:
         return len(np.unique(np.concatenate([np.zeros(0, np.int8), *self._labels]))) == 2
 
     def values(self) -> dict[str, Any]:
-        """Return ``n_samples``, ``auc``, ``auc_of_model``; ``loss``, ``loss_of_model`` and ``loss_name`` where the loss is known."""
+        """Return ``n_samples``, ``auc`` and ``auc_of_model``; ``loss``, ``loss_of_model``, ``loss_name`` where it is known."""
         y, weight = np.concatenate(self._labels), np.concatenate(self._weights)
         of_model, of_card = (np.concatenate(scores) for scores in zip(*self._scores, strict=True))
         areas = [auc(ScoreCounts.from_scores(y, scores, weight)) for scores in (of_card, of_model)]
