@@ -3,12 +3,15 @@
 import asyncio
 import itertools
 import math
+import os
+import tempfile
 import time
 import warnings
 import weakref
+from collections import deque
 from collections.abc import Awaitable, Coroutine, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 from distributed import Client, Future, KilledWorker
 
@@ -38,23 +41,105 @@ MOST_DIRECT = 32
 SECONDS_BETWEEN_SIGNS = 30.0
 """How often the scheduler gets a task: it sees nothing of the steps, and one with an idle timeout would end the cluster."""
 
+MOST_BYTES = 2**26
+"""Calls that may have to be repeated take so much memory of the client at most; older ones lie in a temporary file."""
+
 _through_scheduler: weakref.WeakKeyDictionary[Client, bool] = weakref.WeakKeyDictionary()
 """Whether the workers of a client cannot be reached by it."""
 
 _numbers = itertools.count()
 
 
-class Call(NamedTuple):
-    """A step with its arguments, packed, and the number of the state that it leaves on the workers."""
+class Call:
+    """A step with its arguments, packed, in memory or in a file.
 
-    state: int
-    name: str
-    data: bytes
+    Attributes
+    ----------
+    state : int
+        The number of the state that it leaves on the workers.
+    name : str
+        Of the step.
+    """
 
-    @classmethod
-    def of(cls, step: Step, args: tuple[Any, ...]) -> "Call":
-        """Pack a step with its arguments."""
-        return cls(next(_numbers), getattr(step, "__name__", type(step).__name__), pack((step, args)))
+    def __init__(self, step: Step, args: tuple[Any, ...]):
+        self.state, self.name = next(_numbers), getattr(step, "__name__", type(step).__name__)
+        self._data: bytes | None = pack((step, args))
+        self._place: tuple[CallFile, int, int] | None = None
+
+    @property
+    def data(self) -> bytes:
+        """Step and arguments, as `pack` returned them."""
+        if self._data is not None:
+            return self._data
+        assert self._place is not None
+        file, start, size = self._place
+        return file.read(start, size)
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes that it takes in memory."""
+        return 0 if self._data is None else len(self._data)
+
+    def move_to(self, file: "CallFile") -> None:
+        """Keep step and arguments in a file."""
+        data = self.data
+        self._place = (file, file.append(data), len(data))
+        self._data = None
+
+
+class CallFile:
+    """A temporary file of packed calls, which ends with the last of them."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile(prefix="aucdist-calls-")  # noqa: SIM115  # closed by `finalize`
+        self._end = 0
+        weakref.finalize(self, self._file.close)
+
+    def append(self, data: bytes) -> int:
+        """Write a call, and return where it begins."""
+        start = self._end
+        self._file.seek(start)
+        self._file.write(data)
+        self._file.flush()
+        self._end += len(data)
+        return start
+
+    def read(self, start: int, size: int) -> bytes:
+        """Return what was written there; from any thread."""
+        return os.pread(self._file.fileno(), size, start)
+
+
+class CallLog:
+    """The calls that may have to be repeated: the newest in memory, the others in a file, once they take more than `MOST_BYTES`.
+
+    It holds none of them itself: the file ends with the last chain that has a call there.
+    """
+
+    def __init__(self) -> None:
+        self._newest: deque[weakref.ref[Call]] = deque()
+        self._file: weakref.ref[CallFile] | None = None
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of calls in memory."""
+        return sum(call.n_bytes for ref in self._newest if (call := ref()) is not None)
+
+    def add(self, call: Call) -> None:
+        """Remember that a call may have to be repeated."""
+        self._newest.append(weakref.ref(call))
+        total = self.n_bytes
+        while total > MOST_BYTES and len(self._newest) > 1:  # the last one is about to be needed
+            oldest = self._newest.popleft()()
+            if oldest is not None:
+                total -= oldest.n_bytes
+                oldest.move_to(self._open())
+
+    def _open(self) -> CallFile:
+        file = None if self._file is None else self._file()
+        if file is None:
+            file = CallFile()
+            self._file = weakref.ref(file)
+        return file
 
 
 class Held:
@@ -84,27 +169,37 @@ class Parts:
         States that the workers keep.
     dropped : list of int
         States that the workers are to forget with the next call.
+    log : CallLog
+        The calls that may have to be repeated.
     """
 
     def __init__(self, client: Client, futures: Sequence[Future]):
         self.client, self.futures = client, list(futures)
         self.held: set[int] = set()
         self.dropped: list[int] = []
+        self.log = CallLog()
         self._addresses: dict[Any, str] = {}
         self._signed = time.monotonic()
         self._sign: Future | None = None
         self._task: asyncio.Task[Any] | None = None
         install(client)
 
-    def run(self, chain: Sequence[Call]) -> Summary:
-        """Run the last call of a chain on every part, and return the sum of the summaries.
+    def run(self, chain: Sequence[Call]) -> tuple[Summary, bool]:
+        """Run the last call of a chain on every part.
 
         Where a part was lost, the whole chain runs again on it first.
 
         Parameters
         ----------
         chain : sequence of Call
-            All calls since the memory was empty.
+            All calls since the memory was empty that changed it.
+
+        Returns
+        -------
+        summary : dict
+            The sum of the summaries.
+        changed : bool
+            Whether the step left other memory than it found, in any block: else it need not be repeated, whatever is lost.
 
         Raises
         ------
@@ -122,16 +217,17 @@ class Parts:
             if self._task is not None and self.client.loop is not None:
                 self.client.loop.add_callback(self._task.cancel)
             raise
-        return MergeTree(node for nodes in answers for node in unpack(nodes)).total()
+        total = MergeTree(node for nodes, _ in answers for node in unpack(nodes)).total()
+        return total, any(changed for _, changed in answers)
 
-    async def _run_everywhere(self, chain: Sequence[Call]) -> list[bytes]:
+    async def _run_everywhere(self, chain: Sequence[Call]) -> list[tuple[bytes, bool]]:
         self._task = asyncio.current_task()
         # What the last call but one has left is not needed; it may have been made again.
         forget = [*self.dropped, *(old.state for old in chain[-3:-2] if old.state not in self.held)]
         self.dropped = []
         running = [asyncio.create_task(self._run_in(group, chain, forget)) for group in self._groups()]
         try:
-            return [nodes for of_group in await asyncio.gather(*running) for nodes in of_group]
+            return [answer for of_group in await asyncio.gather(*running) for answer in of_group]
         except BaseException:
             for task in running:
                 task.cancel()
@@ -143,14 +239,16 @@ class Parts:
         size = 1 if _through_scheduler[self.client] else group_size(len(self.futures))
         return [self.futures[first : first + size] for first in range(0, len(self.futures), size)]
 
-    async def _run_in(self, group: Sequence[Future], chain: Sequence[Call], forget: list[int]) -> list[bytes]:
+    async def _run_in(
+        self, group: Sequence[Future], chain: Sequence[Call], forget: list[int]
+    ) -> list[tuple[bytes, bool]]:
         """Run the last call on a group of parts: through one of their workers, or by one call to each, if that fails."""
         addresses = [self._addresses.get(future.key) for future in group]
         if len(group) > 1 and all(addresses):
             with suppress(OSError):
                 answer = await self._relay([str(address) for address in addresses], group, chain, forget)
                 if "nodes" in answer:
-                    return [answer["nodes"]]
+                    return [(answer["nodes"], answer["changed"])]
         return await asyncio.gather(*(self._run_on(future, chain, forget) for future in group))
 
     async def _relay(
@@ -171,8 +269,8 @@ class Parts:
         answer: Answer = await self._watched(sent, dict(zip(group, addresses, strict=True)))
         return answer
 
-    async def _run_on(self, future: Future, chain: Sequence[Call], forget: list[int]) -> bytes:
-        """Run the last call on one part, wherever it is, and return the merged summaries."""
+    async def _run_on(self, future: Future, chain: Sequence[Call], forget: list[int]) -> tuple[bytes, bool]:
+        """Run the last call on one part, wherever it is; return the merged summaries, and whether any memory changed."""
         call, before = chain[-1], chain[-2].state if len(chain) > 1 else None
         losses = 0
         while True:
@@ -191,8 +289,7 @@ class Parts:
                 continue
             if "error" in answer:
                 raise unpack(answer["error"])
-            nodes: bytes = answer["nodes"]
-            return nodes
+            return answer["nodes"], answer["changed"]
 
     async def _repeat(self, address: str, future: Future, chain: Sequence[Call], has: list[int] | None) -> None:
         """Repeat the calls before the last, from the newest state that is there; the part may be lost meanwhile."""

@@ -105,10 +105,13 @@ class DaskBlocks(Blocks):
 
     def reduce(self, step: Step, *args: Any) -> Summary:
         """Run the step on the workers that hold the blocks."""
-        chain = [*self._chain, Call.of(step, args)]
-        held = Held(self._parts, chain[-1].state)  # if the step fails, the workers forget what it left where it did not
-        total = self._parts.run(chain)
-        self._chain, self._held = chain, held
+        call = Call(step, args)
+        chain = [*self._chain, call]
+        held = Held(self._parts, call.state)  # if the step fails, the workers forget what it left where it did not
+        total, changed = self._parts.run(chain)
+        if changed:  # else the workers forget it as well: the memory is what the calls before have left
+            self._chain, self._held = chain, held
+            self._parts.log.add(call)
         return total
 
     def exchange(self, cut: Step, join: Callable[..., Block], n_blocks: int) -> "DaskBlocks":

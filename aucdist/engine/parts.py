@@ -92,8 +92,9 @@ class StepRunner(WorkerPlugin):
         Returns
         -------
         dict
-            ``nodes``: the merged summaries, packed. Or ``error``: what the step raised, packed. Or ``has``, where the part or the
-            state is not here: the part's states that are (None: no part).
+            ``nodes``: the merged summaries, packed; ``changed``: whether the step left other memory than it found in any block.
+            Or ``error``: what the step raised, packed. Or ``has``, where the part or the state is not here: the part's states
+            that are (None: no part).
         """
         held: Any = self._worker.data.get(part)
         if held is None:
@@ -129,8 +130,8 @@ class StepRunner(WorkerPlugin):
         Returns
         -------
         dict
-            ``nodes``: the merged summaries of all, packed. Or ``failed``, if one of them returned none: the client calls each of
-            them by itself then, and hears why.
+            ``nodes`` and ``changed`` of all. Or ``failed``, if one of them returned none: the client calls each of them by itself
+            then, and hears why.
         """
         data = bytes(call)
 
@@ -146,7 +147,8 @@ class StepRunner(WorkerPlugin):
         if len(nodes) < len(answers) or any(one is None for one in nodes):
             return {"status": "OK", "failed": True}
         merged = await asyncio.get_running_loop().run_in_executor(self._worker.executors["default"], _merged, nodes)
-        return {"status": "OK", "nodes": merged}
+        changed = any(answer["changed"] for answer in answers if isinstance(answer, dict))
+        return {"status": "OK", "nodes": merged, "changed": changed}
 
     async def stop(self, *, part: str, after: int) -> Answer:
         """Let a step begin no more blocks."""
@@ -166,7 +168,8 @@ class StepRunner(WorkerPlugin):
         except Exception as error:
             return {"error": pack_error(error)}
         part.memories[after] = left
-        return {"nodes": on_wire(nodes)}
+        changed = any(now is not then for now, then in zip(left, memory, strict=True))
+        return {"nodes": on_wire(nodes), "changed": changed}
 
 
 def _merged(nodes: Sequence[Any]) -> Any:

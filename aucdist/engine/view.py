@@ -189,14 +189,18 @@ def _on_view(
         on = _Unread(made, source)
     else:
         on = _block_of(made, source)
-    of_steps, summary = step(on, memory.of_steps, *args)
-    return ViewMemory(made, of_steps), summary
+    return _ran(step, on, memory, args)
 
 
 def _on_view_of_read(block: Block, memory: ViewMemory, step: Step, args: tuple[Any, ...]) -> tuple[ViewMemory, Summary]:
     """Run a step on what is made of a block that was read ahead."""
-    of_steps, summary = step(_block_of(memory.made, block), memory.of_steps, *args)
-    return ViewMemory(memory.made, of_steps), summary
+    return _ran(step, _block_of(memory.made, block), memory, args)
+
+
+def _ran(step: Step, on: Any, memory: ViewMemory, args: tuple[Any, ...]) -> tuple[ViewMemory, Summary]:
+    """Run a step; the same memory shows that it left none: it then need not be repeated where a worker is lost."""
+    of_steps, summary = step(on, memory.of_steps, *args)
+    return (memory if of_steps is memory.of_steps else ViewMemory(memory.made, of_steps)), summary
 
 
 def _cut_view(

@@ -364,7 +364,7 @@ def test_a_client_that_reaches_the_scheduler_alone_says_so_once_and_works(far, m
 
 def test_calls_are_as_they_were_when_they_were_made():
     w = np.zeros(3)
-    call = Call.of(add, (w,))
+    call = Call(add, (w,))
     w += 1
     (_, (sent,)) = parts.unpack(call.data)
     assert sent.tolist() == [0, 0, 0]
@@ -379,4 +379,4 @@ def test_a_step_that_was_stopped_is_no_error_of_the_step():
     stop.set()
     assert runner._work(part, None, 1, call, stop) == {"has": None}
     assert part.memories == {}
-    assert set(runner._work(part, None, 1, call, threading.Event())) == {"nodes"}
+    assert set(runner._work(part, None, 1, call, threading.Event())) == {"nodes", "changed"}
