@@ -16,6 +16,7 @@ from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError, unknown
 from aucdist.estimators.conditioning import diagnosis
 from aucdist.estimators.display import HistoryDisplay
+from aucdist.estimators.monotone import AUTO, directions, directions_of_line, weight_signs
 from aucdist.estimators.parameters import Constraints, at_least_0, check_constraints, count
 from aucdist.estimators.scores import mapped_rows
 from aucdist.estimators.validation import (
@@ -62,12 +63,14 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
     max_passes: int
     random_state: int | np.random.RandomState | None
     features: Any = None
+    monotone: Any = None
     verbose: int = 0
     classes_: np.ndarray
     intercept_: np.ndarray
     threshold_: float
     probability_: ProbabilityMap
     feature_map_: FittedMap
+    monotone_: np.ndarray
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, callback: Callback | None = None) -> Self:
         """Fit the model.
@@ -286,6 +289,10 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
         check_constraints(self, self._parameter_constraints)
         expander_of(self.features)
         own = self.solvers[self.solver]
+        if self.monotone is not None and not own.signs:
+            able = [name for name, solver in self.solvers.items() if solver.signs]
+            other = f"those that do: {', '.join(able)}" if able else "no solver of this estimator does"
+            raise InputError(f"solver {self.solver!r} takes no directions of features (monotone); {other}")
         if own.penalties and (penalty := self.penalty) not in own.penalties:
             able = [name for name, solver in self.solvers.items() if penalty in solver.penalties]
             raise InputError(
@@ -304,6 +311,8 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
             options["seed"] = int(check_random_state(self.random_state).randint(2**31)) if seed is None else seed
         if solver.takes_tol:
             options["tol"] = self.tol
+        if self.monotone is not None:
+            options["signs"] = weight_signs(self.monotone_, getattr(self, "feature_map_", None))
         return options
 
     def _validated_blocks(self, X: Any, y: Any, sample_weight: Any) -> Blocks:
@@ -329,6 +338,7 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
             self.__dict__.pop("feature_map_", None)
         elif not (getattr(self, "warm_start", False) and hasattr(self, "feature_map_")):
             self.feature_map_ = expander.fit_blocks(blocks)
+        self._find_directions(blocks)
         mapped = mapped_rows(self, blocks)
         if mapped.has_codes and not self.solvers[self.solver].takes_codes:
             able = [name for name, solver in self.solvers.items() if solver.takes_codes]
@@ -338,6 +348,16 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
                 "Or put the map before the estimator: make_pipeline(BinExpander(), ...) in scikit-learn"
             )
         return mapped
+
+    def _find_directions(self, blocks: Blocks) -> None:
+        """Set the direction of each feature, if there are to be some."""
+        if self.monotone is None:
+            self.__dict__.pop("monotone_", None)
+        elif isinstance(self.monotone, str) and self.monotone == AUTO:
+            self.monotone_ = directions_of_line(self, blocks)
+        else:
+            names = getattr(self, "feature_names_in_", None)
+            self.monotone_ = directions(self.monotone, blocks.n_features, names)
 
     def set_threshold(self, threshold: float) -> None:
         """Set the threshold that `predict` uses; the ranking and the probabilities stay the same.

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from aucdist.engine.blocks import Blocks
+from aucdist.estimators.monotone import Directions
 from aucdist.estimators.online import OnlineClassifier, learn_pairs_in_order, learn_random_pairs
 from aucdist.estimators.parameters import Constraints, OneOf, above_0, count
 from aucdist.estimators.top_share import TOP_CONSTRAINTS, TOP_OPTIONS, check_share, collapse_warnings
@@ -28,20 +29,21 @@ TOP_PENALTIES: dict[str, type[TopPairs]] = {"l2": TopPairs, "l1": TopPairsL1}
 
 def _all_pairs(
     blocks: Blocks, lam: float, start: np.ndarray | None, penalty: str = "l2", max_fpr: float | None = None,
-    max_false_positives: int | None = None,
+    max_false_positives: int | None = None, signs: np.ndarray | None = None,
 ) -> Iterator[Round]:  # fmt: skip
     if max_fpr is None and max_false_positives is None:
-        return all_pairs(blocks, lam, start) if penalty == "l2" else all_pairs_l1(blocks, lam, start)
+        return (all_pairs if penalty == "l2" else all_pairs_l1)(blocks, lam, start, signs=signs)
     solver = top_pairs if penalty == "l2" else top_pairs_l1
-    return solver(blocks, lam, start, share=TopShare(max_fpr, max_false_positives))
+    return solver(blocks, lam, start, share=TopShare(max_fpr, max_false_positives), signs=signs)
 
 
 def _all_pairs_path(
-    blocks: Blocks, penalty: str = "l2", max_fpr: float | None = None, max_false_positives: int | None = None
-) -> AllPairs:
+    blocks: Blocks, penalty: str = "l2", max_fpr: float | None = None, max_false_positives: int | None = None,
+    signs: np.ndarray | None = None,
+) -> AllPairs:  # fmt: skip
     if max_fpr is None and max_false_positives is None:
-        return pairs_of(blocks, None, penalty)
-    return TOP_PENALTIES[penalty](blocks, None, share=TopShare(max_fpr, max_false_positives))
+        return pairs_of(blocks, None, penalty, signs)
+    return TOP_PENALTIES[penalty](blocks, None, share=TopShare(max_fpr, max_false_positives), signs=signs)
 
 
 class PairwiseHingeClassifier(OnlineClassifier):
@@ -111,6 +113,11 @@ class PairwiseHingeClassifier(OnlineClassifier):
         A feature map that is fitted to the training rows, whose basis functions the weights are of: ``"bins"``, ``"nystroem"``,
         ``"leaves"``, a dict such as ``{"map": "bins", "pairs": 20}``, or a transformer of `aucdist.maps`. Edges, landmarks and
         trees are given to the certificate, not part of what it proves.
+    monotone : mapping, "auto" or None, default=None
+        ``all-pairs``: features in which the score must rise or fall, such as ``{"age": "increasing", 3: "decreasing"}``, by name
+        or position; ``"auto"`` gives each feature the direction of a straight line. With no feature map, and with ``"bins"``,
+        whose shapes then rise or fall (missing values keep a cell of any height). The minimum and its certificate are those of
+        the constrained problem.
     verbose : int, default=0
         1: `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and the last; 2: for every round.
 
@@ -131,6 +138,8 @@ class PairwiseHingeClassifier(OnlineClassifier):
     n_passes_ : int
     feature_map_ : FittedMap
         With `features`.
+    monotone_ : ndarray of shape (n_features_in_,), int8
+        With `monotone`: +1, -1, or 0 for any direction.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Where X has column names.
@@ -162,7 +171,8 @@ class PairwiseHingeClassifier(OnlineClassifier):
     of_pairs = True
     solvers: ClassVar[dict[str, Solver]] = {
         "all-pairs": Solver(
-            _all_pairs, ("penalty", *TOP_OPTIONS), ignores_zero_weight=True, path=_all_pairs_path, takes_codes=True
+            _all_pairs, ("penalty", *TOP_OPTIONS), ignores_zero_weight=True, path=_all_pairs_path, takes_codes=True,
+            signs=True,
         ),
         "sdcd": Solver(sdcd, DUAL_OPTIONS, random=True, sample_weight=False, resumes=True),
         "sdcd-perm": Solver(sdcd_perm, DUAL_OPTIONS, random=True, sample_weight=False, resumes=True),
@@ -177,6 +187,7 @@ class PairwiseHingeClassifier(OnlineClassifier):
     _parameter_constraints: ClassVar[Constraints] = {
         **OnlineClassifier._parameter_constraints,
         "penalty": OneOf(EXACT, optional=True),
+        "monotone": Directions(),
         **TOP_CONSTRAINTS,
         "buffer_size": count(optional=True),
         "n_pairs": above_0(optional=True),
@@ -206,12 +217,14 @@ class PairwiseHingeClassifier(OnlineClassifier):
         calibration: str | None = None,
         prior: float | None = None,
         features: Any = None,
+        monotone: Any = None,
         verbose: int = 0,
     ):
         super().__init__(
             lam=lam, solver=solver, tol=tol, max_passes=max_passes, random_state=random_state, warm_start=warm_start
         )
         self.features = features
+        self.monotone = monotone
         self.verbose = verbose
         self.calibration = calibration
         self.prior = prior

@@ -71,6 +71,24 @@ class FittedMap(ABC):
     def check(self) -> None:
         """Raise an InputError, or any ValueError, TypeError or IndexError, if the parts do not fit together: see `state`."""
 
+    def signs(self, directions: np.ndarray) -> np.ndarray:
+        """Return the signs that weights may have so that scores rise or fall in some features, see `aucdist.solvers.cone`.
+
+        Parameters
+        ----------
+        directions : ndarray of shape (n_features_in,), int8
+            +1, -1, or 0 for any.
+
+        Raises
+        ------
+        InputError
+            If there are no such signs.
+        """
+        raise InputError(
+            f"{type(self).__name__} mixes all features, so that no signs of weights make a score rise in one of them: "
+            "monotone goes with no map, or with features='bins'"
+        )
+
     def check_width(self, block: Block) -> None:
         """Raise an InputError if the block has another number of features than the training rows."""
         if block.n_features != self.n_features_in:

@@ -17,6 +17,7 @@ from aucdist.maps.base import LINEAR, Expander, FittedMap, check_integer, check_
 from aucdist.maps.basis import BASES, LINEAR_SCALE, Part, feature_part, joined, pair_part
 from aucdist.maps.edges import Bins, bins_of, column_of, draw_rows, missing_columns
 from aucdist.maps.pairs import GRID, choose_pairs, coarse
+from aucdist.solvers.cone import FREE, ZERO
 
 MOST_BINS = 255
 """A code is a byte, and missing values have one of its values."""
@@ -118,6 +119,30 @@ class BinMap(FittedMap):
         for k, (a, b) in enumerate(self.pairs):
             out[:, len(self.used) + k] = cells[a] * np.uint8(self.grid_size(b)) + cells[b]
         return out
+
+    def signs(self, directions: np.ndarray) -> np.ndarray:
+        """Return the signs of weights that make the shapes of features rise or fall, int8 of shape (n_features_out,).
+
+        Steps and the linear column of a feature have its sign, its missing values any. A pair has a step for each corner of its
+        grid, so that weights of one sign make the whole grid rise, or fall, in both features, whatever the value of the other;
+        of two features with opposite directions the weights are 0.
+
+        Raises
+        ------
+        InputError
+            For another basis than ``cumulative``.
+        """
+        if self.basis != "cumulative":
+            raise InputError(
+                f"monotone needs steps, so `basis: cumulative`: in {self.basis!r} no signs of weights make a shape rise"
+            )
+        found = []
+        for j, part in zip(self.used, self.parts, strict=False):
+            found += [FREE if name == " missing" else int(directions[j]) for name in part.names]
+        for (a, b), part in zip(self.pairs, self.parts[len(self.used) :], strict=True):
+            own, other = int(directions[a]), int(directions[b])
+            found += [ZERO if own * other < 0 else own or other] * part.jumps.shape[1]
+        return np.array(found, dtype=np.int8)
 
     def check(self) -> None:
         """Raise an InputError if the parts do not fit together; the kernels do not look at what codes say."""

@@ -178,6 +178,8 @@ class Solver:
         keyword ``penalty``.
     resumes : bool
         Its `start` is what the last round's ``resume()`` returned: weights alone are not enough to go on from.
+    signs : bool
+        It takes the keyword ``signs``, of the weights: see `aucdist.solvers.cone`.
     penalises_intercept : bool
         It fits the intercept as the weight of a column of ones.
     path : callable or None
@@ -198,6 +200,7 @@ class Solver:
     takes_codes: bool = False
     penalties: tuple[str, ...] = ()
     resumes: bool = False
+    signs: bool = False
     penalises_intercept: bool = False
     path: Callable[..., LamPath] | None = None
     learn: Callable[[Any, Any, Block], tuple[Any, float]] | None = None

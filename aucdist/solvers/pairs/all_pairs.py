@@ -29,7 +29,9 @@ EXACT: dict[str, type[AllPairs]] = {"l2": AllPairs, "l1": AllPairsL1}
 IN_CELLS: dict[str, type[CellPairs]] = {"l2": CellPairs, "l1": CellPairsL1}
 
 
-def pairs_of(blocks: Blocks, start: np.ndarray | None, penalty: str = "l2") -> AllPairs:
+def pairs_of(
+    blocks: Blocks, start: np.ndarray | None, penalty: str = "l2", signs: np.ndarray | None = None
+) -> AllPairs:
     """Return the cutting planes for these blocks, whose `rounds` solve for one lam after another.
 
     Parameters
@@ -39,12 +41,16 @@ def pairs_of(blocks: Blocks, start: np.ndarray | None, penalty: str = "l2") -> A
     start : ndarray of shape (n_features,) or None
         Zero by default.
     penalty : {"l2", "l1"}, default="l2"
+    signs : ndarray of shape (n_features,), int8, optional
+        Of the weights, see `aucdist.solvers.cone`.
     """
     many = min(blocks.n_pos, blocks.n_neg) > MOST_ANCHORS
-    return IN_CELLS[penalty](blocks, start) if many else EXACT[penalty](blocks, start)
+    return (IN_CELLS if many else EXACT)[penalty](blocks, start, signs=signs)
 
 
-def all_pairs(blocks: Blocks, lam: float, start: np.ndarray | None = None) -> Iterator[Round]:
+def all_pairs(
+    blocks: Blocks, lam: float, start: np.ndarray | None = None, *, signs: np.ndarray | None = None
+) -> Iterator[Round]:
     """Solve with an L2 penalty.
 
     Parameters
@@ -54,6 +60,8 @@ def all_pairs(blocks: Blocks, lam: float, start: np.ndarray | None = None) -> It
     lam : float
     start : ndarray of shape (n_features,), optional
         By default the solution over a sample; zero for small data and for a small lam.
+    signs : ndarray of shape (n_features,), int8, optional
+        Of the weights, see `aucdist.solvers.cone`.
 
     Yields
     ------
@@ -62,16 +70,18 @@ def all_pairs(blocks: Blocks, lam: float, start: np.ndarray | None = None) -> It
     """
     passes = 0
     if start is None:
-        last, passes = sample.solve_on_sample(blocks, lambda drawn: _on_sample(drawn, lam), NEAR)
+        last, passes = sample.solve_on_sample(blocks, lambda drawn: _on_sample(drawn, lam, signs), NEAR)
         start = None if last is None else last.w
-    for state in pairs_of(blocks, start).rounds(lam):
+    for state in pairs_of(blocks, start, signs=signs).rounds(lam):
         yield replace(state, passes=passes + state.passes)
 
 
-def _on_sample(drawn: Block, lam: float) -> Iterator[Round] | None:
-    return all_pairs(LocalBlocks([drawn]), lam) if lam >= LEAST_NOISE * sample.noise(drawn) else None
+def _on_sample(drawn: Block, lam: float, signs: np.ndarray | None) -> Iterator[Round] | None:
+    return all_pairs(LocalBlocks([drawn]), lam, signs=signs) if lam >= LEAST_NOISE * sample.noise(drawn) else None
 
 
-def all_pairs_l1(blocks: Blocks, lam: float, start: np.ndarray | None = None) -> Iterator[Round]:
+def all_pairs_l1(
+    blocks: Blocks, lam: float, start: np.ndarray | None = None, *, signs: np.ndarray | None = None
+) -> Iterator[Round]:
     """Solve with an L1 penalty, by proximal cutting planes from zero; parameters and rounds are those of `all_pairs`."""
-    return pairs_of(blocks, start, "l1").rounds(lam)
+    return pairs_of(blocks, start, "l1", signs).rounds(lam)

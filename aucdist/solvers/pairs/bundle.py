@@ -4,9 +4,10 @@ import numpy as np
 
 from aucdist.kernels import simplex
 from aucdist.kernels.simplex import RIDGE
+from aucdist.solvers.cone import FREE, outside, project
 
 MOST_SIGNS = 30
-"""The most patterns of signs that `Bundle.sparse_proximal_point` tries; a few are usual."""
+"""The most patterns of signs that `Bundle.sparse_proximal_point` tries; a few are usual. Over a cone as many sets of zeros."""
 
 
 class Bundle:
@@ -18,12 +19,15 @@ class Bundle:
         max over b of  sum b_t A_t - |sum b_t g_t|^2 / (2 lam),   b >= 0,  sum of b over each group = 1,
 
     which holds for every feasible b: how exactly the maximum is found decides how fast the bound rises, not whether it is true.
+    Over a cone of signs the weights ``w = -(1/lam) sum b_t g_t`` are projected on it, and ``lam/2 |w|^2`` is what is taken away.
 
     Parameters
     ----------
     n_groups, n_features : int
     idle_rounds : int, default=40
         A point that had no weight for so many rounds is dropped, which bounds the memory.
+    signs : ndarray of shape (n_features,), int8, optional
+        Of the weights, see `aucdist.solvers.cone`.
 
     Attributes
     ----------
@@ -31,8 +35,9 @@ class Bundle:
         The weights of the points.
     """
 
-    def __init__(self, n_groups: int, n_features: int, idle_rounds: int = 40):
+    def __init__(self, n_groups: int, n_features: int, idle_rounds: int = 40, signs: np.ndarray | None = None):
         self.n_groups = n_groups
+        self.signs = signs
         self.idle_rounds = idle_rounds
         self.b = np.zeros(0)
         self._b_proximal = np.zeros(0)
@@ -93,14 +98,17 @@ class Bundle:
         Returns
         -------
         w : ndarray of shape (n_features,)
-            ``-(1/lam) sum b_t g_t``: the minimiser of the lower model of the objective.
+            ``-(1/lam) sum b_t g_t``, projected on the cone: the minimiser of the lower model of the objective.
         bound : float
             The dual value of the combination, computed from `w` itself.
         """
-        self.b = maximise(self._gram / lam, self._heights, self._group, self.b)
+        if self.signs is None:
+            self.b = self._maximise("best", self._gram / lam, self._heights, self.b)
+        else:
+            self.b = self._in_cone("best", lam, np.zeros(self._gradients.shape[1]), 0.0, self.b)
         self._idle = np.where(self.b > 0, 0, self._idle + 1)
         support = self.b > 0
-        w = -(self.b[support] @ self._gradients[support]) / lam
+        w = project(-(self.b[support] @ self._gradients[support]) / lam, self.signs)
         return w, float(self.b @ self._heights - 0.5 * lam * (w @ w))
 
     def proximal_point(self, lam: float, centre: np.ndarray, mu: float) -> np.ndarray:
@@ -114,10 +122,50 @@ class Bundle:
             Above 0.
         """
         total = lam + mu
-        heights = self._heights + (mu / total) * (self._gradients @ centre)
-        self._b_proximal = maximise(self._gram / total, heights, self._group, self._b_proximal)
+        if self.signs is None:
+            heights = self._heights + (mu / total) * (self._gradients @ centre)
+            self._b_proximal = self._maximise("proximal", self._gram / total, heights, self._b_proximal)
+        else:
+            self._b_proximal = self._in_cone("proximal", lam, centre, mu, self._b_proximal)
         self._idle[self._b_proximal > 0] = 0
-        return (mu * centre - self._b_proximal @ self._gradients) / total
+        return project((mu * centre - self._b_proximal @ self._gradients) / total, self.signs)
+
+    def _maximise(self, which: str, H: np.ndarray, heights: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return the maximiser of ``heights'b - b'Hb / 2`` over the feasible combinations; `which` is "best" or "proximal"."""
+        return maximise(H, heights, self._group, b)
+
+    def _in_cone(self, which: str, lam: float, centre: np.ndarray, mu: float, b: np.ndarray) -> np.ndarray:
+        """Return the combination with the largest dual value over the cone.
+
+        If it is known which weights are 0, this is the quadratic of `proximal_point` in the others. So the best combination is
+        found for the present zeros, then for its own, and so on, as for the signs of `sparse_proximal_point`.
+        """
+        assert self.signs is not None
+        total = lam + mu
+        w, value = self._in_cone_at(b, lam, centre, mu)
+        for _ in range(MOST_SIGNS):
+            free = (w != 0.0) | (self.signs == FREE)
+            part = self._gradients[:, free]
+            heights = self._heights + (mu / total) * (part @ centre[free])
+            target = self._maximise(which, part @ part.T / total, heights, b)
+            step, before = 1.0, value
+            while step > 1e-4:
+                tried = b + step * (target - b)
+                candidate = self._in_cone_at(tried, lam, centre, mu)
+                if candidate[1] > value:
+                    b, (w, value) = tried, candidate
+                    break
+                step *= 0.5
+            if value - before <= 1e-10 * abs(value):
+                break
+        return b
+
+    def _in_cone_at(self, b: np.ndarray, lam: float, centre: np.ndarray, mu: float) -> tuple[np.ndarray, float]:
+        """Return the weights of a combination, and its dual value."""
+        slope = b @ self._gradients
+        w = project((mu * centre - slope) / (lam + mu), self.signs)
+        away = w - centre
+        return w, float(b @ self._heights + slope @ w + 0.5 * lam * (w @ w) + 0.5 * mu * (away @ away))
 
     def sparse_proximal_point(self, lam: float, centre: np.ndarray, mu: float) -> tuple[np.ndarray, float, float]:
         """Minimise the lower model of the loss plus ``lam |w|_1 + mu/2 |w - centre|^2``.
@@ -159,7 +207,7 @@ class Bundle:
                 break
         self.b = self._b_proximal = b
         self._idle = np.where(b > 0, 0, self._idle + 1)
-        size = float(np.abs(slope).max())
+        size = float(outside(slope, self.signs).max())
         share = min(1.0, lam / size) if size > 0.0 else 1.0
         away = w - centre
         return w, value - 0.5 * mu * float(away @ away), share * float(b @ self._heights)
@@ -170,7 +218,7 @@ class Bundle:
         """Return the weights of a combination, its dual value, and its gradient."""
         slope = b @ self._gradients
         w = centre - slope / mu
-        w = np.sign(w) * np.maximum(np.abs(w) - lam / mu, 0.0)
+        w = project(np.sign(w) * np.maximum(np.abs(w) - lam / mu, 0.0), self.signs)
         away = w - centre
         value = b @ self._heights + slope @ w + lam * np.abs(w).sum() + 0.5 * mu * (away @ away)
         return w, float(value), slope

@@ -233,10 +233,10 @@ class CellPairs(AllPairs):
         The objective at the best point is below `primal` by at most this.
     """
 
-    def __init__(self, blocks: Blocks, start: np.ndarray | None):
+    def __init__(self, blocks: Blocks, start: np.ndarray | None, *, signs: np.ndarray | None = None):
         self.slack, self._taken_again = 0.0, 0
         self._edges: Edges | None = None
-        super().__init__(blocks, start)
+        super().__init__(blocks, start, signs=signs)
 
     def groups_of(self, blocks: Blocks) -> int:
         """Return how many cuts to take per round: as of few anchors, but only the cells are sent for each."""

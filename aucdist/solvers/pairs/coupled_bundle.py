@@ -43,12 +43,12 @@ class CoupledBundle(Bundle):
 
     Parameters
     ----------
-    n_groups, n_features, idle_rounds
+    n_groups, n_features, idle_rounds, signs
         As for `Bundle`.
     """
 
-    def __init__(self, n_groups: int, n_features: int, idle_rounds: int = 40):
-        super().__init__(n_groups, n_features, idle_rounds)
+    def __init__(self, n_groups: int, n_features: int, idle_rounds: int = 40, signs: np.ndarray | None = None):
+        super().__init__(n_groups, n_features, idle_rounds, signs)
         self._shares = np.zeros(0)
         self._prices = {"best": 0.0, "proximal": 0.0}
 
@@ -61,23 +61,7 @@ class CoupledBundle(Bundle):
         added = self.add(heights, gradients)  # drops idle points first, with their shares
         self._shares = np.append(self._shares, shares[added])
 
-    def best_combination(self, lam: float) -> tuple[np.ndarray, float]:
-        """Find the combination with the largest dual value; returns are those of `Bundle.best_combination`."""
-        self.b = self._within_budget("best", self._gram / lam, self._heights, self.b)
-        self._idle = np.where(self.b > 0, 0, self._idle + 1)
-        support = self.b > 0
-        w = -(self.b[support] @ self._gradients[support]) / lam
-        return w, float(self.b @ self._heights - 0.5 * lam * (w @ w))
-
-    def proximal_point(self, lam: float, centre: np.ndarray, mu: float) -> np.ndarray:
-        """Return the minimiser of the lower model of the objective plus ``mu/2 |w - centre|^2``."""
-        total = lam + mu
-        heights = self._heights + (mu / total) * (self._gradients @ centre)
-        self._b_proximal = self._within_budget("proximal", self._gram / total, heights, self._b_proximal)
-        self._idle[self._b_proximal > 0] = 0
-        return (mu * centre - self._b_proximal @ self._gradients) / total
-
-    def _within_budget(self, which: str, H: np.ndarray, heights: np.ndarray, b: np.ndarray) -> np.ndarray:
+    def _maximise(self, which: str, H: np.ndarray, heights: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return about the maximiser of ``heights'b - b'Hb / 2`` whose shares add up to 1 at most."""
         if self.n_groups == 1:
             return maximise(H, heights, self._group, b)

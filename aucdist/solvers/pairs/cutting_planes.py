@@ -20,6 +20,7 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary, without_rows
 from aucdist.kernels.rows import accumulate, accumulate_each
 from aucdist.solvers.base import Round
+from aucdist.solvers.cone import project
 from aucdist.solvers.pairs.anchors import Anchors, anchors_along, sorted_anchors
 from aucdist.solvers.pairs.bundle import Bundle
 from aucdist.solvers.pairs.hinge import HINGE
@@ -140,16 +141,21 @@ class AllPairs(PairProblem):
     start : ndarray of shape (n_features,) or None
         Zero by default.
     loss : CutPairLoss, default=HINGE
+    signs : ndarray of shape (n_features,), int8, optional
+        Of the weights, see `aucdist.solvers.cone`: the minimum, the bound and all points are those of this cone.
     """
 
     loss: CutPairLoss
 
-    def __init__(self, blocks: Blocks, start: np.ndarray | None, loss: CutPairLoss = HINGE):
+    def __init__(
+        self, blocks: Blocks, start: np.ndarray | None, loss: CutPairLoss = HINGE, *, signs: np.ndarray | None = None
+    ):
+        self.signs = signs
         self.rounding = rounding_of_pairs(blocks)
         self.n_groups = self.groups_of(blocks)
         self.bundle = self.new_bundle(blocks.n_features)
         self.best_loss, self.gap = np.inf, 1.0
-        self.w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)
+        self.w = np.zeros(blocks.n_features) if start is None else project(start.astype(np.float64), signs)
         self.best_error = self.target_error = self.rounding.score(self.w)
         super().__init__(blocks, loss)
 
@@ -232,6 +238,10 @@ class AllPairs(PairProblem):
         at_target = self.score(target)
         way = target - self.w
         step = self._line_search(at_target, way)
+        if self.signs is not None:
+            step = min(
+                step, 1.0
+            )  # points beyond the target may lie outside the cone; between two of its points none does
         beyond = step + BEYOND * (1.0 - step)
         scores = self.best_scores + beyond * (at_target - self.best_scores)
         self.take_cuts(beyond, scores, self.w + beyond * way)
@@ -304,7 +314,7 @@ class AllPairs(PairProblem):
 
     def new_bundle(self, n_features: int) -> Bundle:
         """Return an empty bundle."""
-        return Bundle(self.n_groups, n_features)
+        return Bundle(self.n_groups, n_features, signs=self.signs)
 
     def add_points(self, taken: Summary, gradients: np.ndarray) -> None:
         """Add the cuts to the bundle: their heights are in the summary of `cut_at`."""

@@ -90,7 +90,9 @@ def top_slopes_on_line(
 # ---- rounds: run by the client ----------------------------------------------------------------------------------------
 
 
-def top_pairs(blocks: Blocks, lam: float, start: np.ndarray | None = None, *, share: TopShare) -> Iterator[Round]:
+def top_pairs(
+    blocks: Blocks, lam: float, start: np.ndarray | None = None, *, share: TopShare, signs: np.ndarray | None = None
+) -> Iterator[Round]:
     """Solve by cutting planes over the pairs of the highest-scoring negatives.
 
     Parameters
@@ -101,6 +103,8 @@ def top_pairs(blocks: Blocks, lam: float, start: np.ndarray | None = None, *, sh
     start : ndarray of shape (n_features,), optional
         By default the solution over a sample; zero for small data and for a small lam.
     share : TopShare
+    signs : ndarray of shape (n_features,), int8, optional
+        Of the weights, see `aucdist.solvers.cone`.
 
     Yields
     ------
@@ -112,18 +116,20 @@ def top_pairs(blocks: Blocks, lam: float, start: np.ndarray | None = None, *, sh
     def on_sample(drawn: Block) -> Iterator[Round] | None:
         # So much smaller is the sample of the negatives that count.
         too_noisy = lam < LEAST_NOISE * sample.noise(drawn) / part
-        return None if too_noisy else top_pairs(LocalBlocks([drawn]), lam, share=TopShare(part))
+        return None if too_noisy else top_pairs(LocalBlocks([drawn]), lam, share=TopShare(part), signs=signs)
 
     if start is None:
         last, passes = sample.solve_on_sample(blocks, on_sample, NEAR)
         start = None if last is None else last.w
-    for state in TopPairs(blocks, start, share=share).rounds(lam):
+    for state in TopPairs(blocks, start, share=share, signs=signs).rounds(lam):
         yield replace(state, passes=passes + state.passes)
 
 
-def top_pairs_l1(blocks: Blocks, lam: float, start: np.ndarray | None = None, *, share: TopShare) -> Iterator[Round]:
+def top_pairs_l1(
+    blocks: Blocks, lam: float, start: np.ndarray | None = None, *, share: TopShare, signs: np.ndarray | None = None
+) -> Iterator[Round]:
     """Solve with an L1 penalty by proximal cutting planes; parameters and rounds are those of `top_pairs`."""
-    return TopPairsL1(blocks, start, share=share).rounds(lam)
+    return TopPairsL1(blocks, start, share=share, signs=signs).rounds(lam)
 
 
 def part_error(blocks: Blocks, rounding: Rounding, wanted: float) -> float:
@@ -153,10 +159,13 @@ class TopPairs(AllPairs):
         The weight of the negatives that count: q.
     """
 
-    def __init__(self, blocks: Blocks, start: np.ndarray | None, loss: CutPairLoss = HINGE, *, share: TopShare):
+    def __init__(
+        self, blocks: Blocks, start: np.ndarray | None, loss: CutPairLoss = HINGE, *, share: TopShare,
+        signs: np.ndarray | None = None,
+    ):  # fmt: skip
         self.wanted = share.weight(blocks)
         self._part = self.wanted / blocks.weight_neg
-        super().__init__(blocks, start, loss)
+        super().__init__(blocks, start, loss, signs=signs)
         self.mass = blocks.weight_pos * self.wanted
         self._n_others = blocks.n_pos + blocks.n_neg - len(self.weights)
         self.part_error = part_error(blocks, self.rounding, self.wanted) + (ROUNDED if self.n_groups > 1 else 0.0)
@@ -177,7 +186,8 @@ class TopPairs(AllPairs):
 
     def new_bundle(self, n_features: int) -> Bundle:
         """Return an empty bundle, whose groups share the budget q."""
-        return Bundle(1, n_features) if self.n_groups == 1 else CoupledBundle(self.n_groups, n_features)
+        kind = Bundle if self.n_groups == 1 else CoupledBundle
+        return kind(self.n_groups, n_features, signs=self.signs)
 
     def add_points(self, taken: Summary, gradients: np.ndarray) -> None:
         """Add the cuts to the bundle, with what the rows that count weigh in each group."""

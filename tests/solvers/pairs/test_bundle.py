@@ -121,7 +121,7 @@ def test_the_combination_within_the_budget_agrees_with_a_generic_solver(seed):
     bundle = CoupledBundle(3, 1)
     bundle._shares, bundle._group = shares, group
     start = (np.arange(len(group)) < 3) * 1.0
-    b = bundle._within_budget("best", H, a, start)
+    b = bundle._maximise("best", H, a, start)
     assert b @ shares <= 1.0 + ROUNDED
     np.testing.assert_allclose(np.bincount(group, b), 1.0, rtol=1e-12)
     expected = reference(H, a, group, start, shares)

@@ -1,0 +1,144 @@
+"""Directions of features: `monotone=` of an estimator as signs of weights."""
+
+import numbers
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+
+from aucdist.engine.blocks import Blocks, LocalBlocks
+from aucdist.errors import InputError, unknown
+from aucdist.maps.base import FittedMap
+from aucdist.maps.edges import draw_rows
+
+DIRECTIONS = {"increasing": 1, "decreasing": -1}
+AUTO = "auto"
+LAM_OF_LINE = 0.1
+"""At least so strong is the penalty of the straight line that `AUTO` takes its directions from."""
+
+
+class Directions:
+    """The constraint of the parameter `monotone`."""
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise an InputError unless the value is None, "auto", or a mapping of features to directions."""
+        if value is None or (isinstance(value, str) and value == AUTO):
+            return
+        if not isinstance(value, Mapping) or not value:
+            raise InputError(
+                f"{name} is {value!r}; None, 'auto' or a mapping such as {{'age': 'increasing', 3: 'decreasing'}} is needed"
+            )
+        for feature, direction in value.items():
+            if isinstance(feature, bool) or not isinstance(feature, str | numbers.Integral):
+                raise InputError(f"{name} has the feature {feature!r}; the name of a column or its position is needed")
+            if not isinstance(direction, str) or direction not in DIRECTIONS:
+                raise unknown(f"direction of {feature!r} in {name}", direction, DIRECTIONS)
+
+
+def directions(monotone: Mapping[Any, str], n_features: int, names: Sequence[str] | None) -> np.ndarray:
+    """Return the direction of each feature: +1, -1 or 0, int8 of shape (n_features,).
+
+    Parameters
+    ----------
+    monotone : mapping
+        Names of features, or their positions from 0, and "increasing" or "decreasing".
+    n_features : int
+    names : sequence of str or None
+        Of all features, where they are known.
+
+    Raises
+    ------
+    InputError
+        For a feature that is not there, or one that is named twice.
+    """
+    found = np.zeros(n_features, dtype=np.int8)
+    given: dict[int, Any] = {}
+    place = {} if names is None else {str(name): j for j, name in enumerate(names)}
+    for feature, direction in monotone.items():
+        if isinstance(feature, str):
+            if names is None:
+                raise InputError(
+                    f"monotone names {feature!r}, and these rows have no names of features: give its position, from 0 to "
+                    f"{n_features - 1}, or a DataFrame"
+                )
+            if feature not in place:
+                raise unknown("feature in monotone", feature, list(place))
+            j = place[feature]
+        else:
+            j = int(feature)
+            if not 0 <= j < n_features:
+                raise InputError(f"monotone has the feature {j}; positions are from 0 to {n_features - 1}")
+        if j in given:
+            raise InputError(f"monotone gives a direction to {given[j]!r} and to {feature!r}, which are one feature")
+        given[j] = feature
+        found[j] = DIRECTIONS[direction]
+    return found
+
+
+def by_position(monotone: Any, names: Sequence[str]) -> Any:
+    """Return the parameter with positions in place of names, for an estimator that is fitted to rows without names.
+
+    Parameters
+    ----------
+    monotone : str, mapping or None
+    names : sequence of str
+        Of all features.
+    """
+    if not isinstance(monotone, Mapping):
+        return monotone
+    words = {sign: word for word, sign in DIRECTIONS.items()}
+    found = directions(monotone, len(names), names)
+    return {int(j): words[int(found[j])] for j in np.flatnonzero(found)}
+
+
+def directions_of_line(estimator: Any, blocks: Blocks) -> np.ndarray:
+    """Return the signs of the weights of a straight line fitted to a sample of the rows, int8 of shape (n_features,).
+
+    The features are scaled to variance 1, and missing values are the mean. A feature whose weight is 0 has no direction.
+
+    Parameters
+    ----------
+    estimator : LinearClassifier
+        Its loss is the line's; the penalty is at least `LAM_OF_LINE`, so that features that repeat each other agree.
+    blocks : Blocks
+        Before any feature map; the sample is all rows where a class has at most `aucdist.maps.edges.MOST_ROWS` of them.
+    """
+    drawn = draw_rows(blocks)
+    changed = {"monotone": None, "features": None, "verbose": 0, "warm_start": False, "penalty": None}
+    changed |= {name: None for name in ("calibration", "prior", "max_fpr", "max_false_positives")}
+    own = estimator.get_params()
+    line = clone(estimator).set_params(**{name: value for name, value in changed.items() if name in own})
+    line.set_params(lam=max(estimator.lam, LAM_OF_LINE), tol=max(estimator.tol, 1e-2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a line that ranks badly, or does not come to an end
+        line.fit(LocalBlocks([replace(drawn.with_X(_scaled(drawn.X)), index=0)]))
+    return np.sign(line.coef_[0]).astype(np.int8)
+
+
+def _scaled(X: Any) -> Any:
+    if sp.issparse(X):
+        squares = np.asarray(X.multiply(X).mean(axis=0)).ravel()
+        return sp.csr_matrix(X.multiply(1.0 / np.sqrt(np.where(squares > 0.0, squares, 1.0))))
+    values = np.asarray(X, dtype=np.float64)
+    there = ~np.isnan(values)
+    n = np.maximum(there.sum(axis=0), 1)
+    size = np.abs(np.where(there, values, 0.0)).max(axis=0, initial=0.0)
+    values = values / np.where(size > 0.0, size, 1.0)  # squares of values beyond 1e154 are not finite
+    values = np.where(there, values - np.where(there, values, 0.0).sum(axis=0) / n, 0.0)
+    spread = np.sqrt((values * values).sum(axis=0) / n)
+    return values / np.where(spread > 1e-12, spread, np.inf)
+
+
+def weight_signs(found: np.ndarray, fitted: FittedMap | None) -> np.ndarray:
+    """Return the sign of each weight, as `aucdist.solvers.cone` takes them, given the directions of the features.
+
+    Raises
+    ------
+    InputError
+        For a feature map that has no such signs.
+    """
+    return found if fitted is None else fitted.signs(found)
