@@ -390,6 +390,11 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
     def _warnings_of_fit(self, blocks: Blocks) -> Iterator[Warning]:
         """Yield what the user should be warned of after a fit: an early end, and why; scores that rank worse than chance."""
         yield from self._convergence_warnings()
+        if self.monotone is not None and not getattr(self, "coef_", np.ones(1)).any():
+            yield UserWarning(
+                "the directions in `monotone` leave no weights but 0: each feature would have to fall where it may only rise, or "
+                "the other way round; all scores are equal"
+            )
         area = self._training_auc(blocks)
         if area < 0.5:
             yield RankingWarning(

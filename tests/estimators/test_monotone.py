@@ -1,0 +1,286 @@
+"""`monotone=`: no violation, the optimum of an independent solver, and a bound that holds."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog, minimize
+from sklearn.base import clone
+
+from aucdist import PairwiseHingeClassifier, lam_path
+from aucdist.data.block import Block, partition
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.engine.dask import DaskBlocks
+from aucdist.errors import InputError
+from aucdist.maps import BinExpander
+from aucdist.search.mask import masked_blocks
+from aucdist.solvers.cone import FREE, ZERO, outside, project
+from aucdist.solvers.pairs import all_pairs, cell_pairs
+
+WORDS = {1: "increasing", -1: "decreasing"}
+
+
+def problem(seed: int, n: int = 120, d: int = 3, missing: float = 0.1):
+    r = np.random.default_rng(seed)
+    X = np.round(r.normal(size=(n, d)) * 10.0 ** r.integers(-2, 3, d), int(r.integers(0, 3)))
+    y = np.where(np.arange(n) < max(2, int(n * r.uniform(0.05, 0.5))), 1, 0)
+    X[:, 0] += y * r.normal()
+    X[r.random((n, d)) < missing] = np.nan
+    return X, y, r.choice([None, 1.0], 1)[0]
+
+
+def mapping(signs) -> dict:
+    return {j: WORDS[int(s)] for j, s in enumerate(signs) if s}
+
+
+def violations(model, X: np.ndarray, signs, r) -> int:
+    """Count pairs of rows that differ in one feature only, and whose scores are in the wrong order."""
+    wrong = 0
+    for j in np.flatnonzero(signs):
+        rows = X[r.integers(0, len(X), 20)].copy()
+        values = np.sort(X[~np.isnan(X[:, j]), j])
+        if len(values) < 2:
+            continue
+        tried = np.unique(np.concatenate((values, np.nextafter(values, np.inf), [values[0] - 1.0, values[-1] + 1.0])))
+        for row in rows:
+            same = np.repeat(row[None], len(tried), axis=0)
+            same[:, j] = tried
+            wrong += int((signs[j] * np.diff(model.decision_function(same)) < 0.0).sum())
+    return wrong
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    seed=st.integers(0, 10**6), bins=st.sampled_from([2, 3, 8, 64]), linear=st.sampled_from(["keep", "drop"]),
+    pairs=st.sampled_from([0, 2]), lam=st.sampled_from([1.0, 1e-2, 1e-3]), weighted=st.booleans(),
+    kind=st.sampled_from([{}, {"penalty": "l1"}, {"max_fpr": 0.2}]),
+)  # fmt: skip
+def test_no_score_falls_where_it_must_rise(seed, bins, linear, pairs, lam, weighted, kind):
+    X, y, _ = problem(seed)
+    r = np.random.default_rng(seed)
+    signs = r.choice([-1, 0, 1], 3)
+    signs[0] = signs[0] or 1
+    features = {"map": "bins", "bins": bins, "linear": linear, "pairs": pairs}
+    model = PairwiseHingeClassifier(features=features, monotone=mapping(signs), lam=lam, max_passes=60, **kind)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, y, sample_weight=r.integers(1, 4, len(y)) if weighted else None)
+    of_weights = model.feature_map_.signs(model.monotone_)
+    assert not (np.where(of_weights == ZERO, 0, of_weights) * model.coef_[0] < 0.0).any()
+    assert not model.coef_[0][of_weights == ZERO].any()
+    assert violations(model, X, signs, r) == 0
+
+
+def best_of_all(Z: np.ndarray, lam: float, signs: np.ndarray, penalty: str) -> float:
+    """Minimise the hinge over all pairs by a general solver: a linear programme, or SLSQP with slack variables."""
+    m, d = Z.shape
+    low, high = np.where(signs > 0, 0.0, -np.inf), np.where(signs < 0, 0.0, np.inf)
+    if penalty == "l1":
+        A = np.hstack([-Z, Z, -np.eye(m)])
+        c = np.concatenate([np.full(2 * d, lam), np.full(m, 1.0 / m)])
+        bounds = (
+            [(0, None if s >= 0 else 0) for s in signs] + [(0, None if s <= 0 else 0) for s in signs] + [(0, None)] * m
+        )
+        return float(linprog(c, A, -np.ones(m), bounds=bounds).fun)
+    start = np.concatenate([np.zeros(d), np.ones(m)])
+    found = minimize(
+        lambda v: 0.5 * lam * v[:d] @ v[:d] + v[d:].mean(), start,
+        jac=lambda v: np.concatenate([lam * v[:d], np.full(m, 1.0 / m)]),
+        bounds=[*zip(low, high, strict=True), *([(0.0, np.inf)] * m)], method="SLSQP",
+        constraints={"type": "ineq", "fun": lambda v: Z @ v[:d] + v[d:] - 1.0, "jac": lambda v: np.hstack([Z, np.eye(m)])},
+        options={"maxiter": 500, "ftol": 1e-12},
+    )  # fmt: skip
+    return float(found.fun)
+
+
+@pytest.mark.parametrize("penalty", ["l2", "l1"])
+def test_the_optimum_is_that_of_a_general_solver(penalty):
+    for seed in range(150 if penalty == "l1" else 60):
+        r = np.random.default_rng(seed)
+        X, y = r.normal(size=(14, 3)), np.where(np.arange(14) < 4, 1, 0)
+        signs, lam = r.choice([-1, 0, 1], 3), float(10.0 ** r.uniform(-2, 0))
+        signs[0] = signs[0] or -1
+        model = PairwiseHingeClassifier(lam=lam, tol=1e-6, max_passes=5000, penalty=penalty, monotone=mapping(signs))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(X, y)
+        Z = (X[y == 1][:, None] - X[y == 0][None]).reshape(-1, 3)
+        best = best_of_all(Z, lam, signs, penalty)
+        c = model.certificate_
+        assert c.dual <= best + 1e-7
+        assert c.primal >= best - 1e-7
+        assert c.primal <= best * (1.0 + 2e-6) + 1e-7
+        assert not (signs * model.coef_[0] < 0.0).any()
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 10**6), st.sampled_from(["l2", "l1"]))
+def test_the_bound_is_below_every_feasible_value(seed, penalty):
+    r = np.random.default_rng(seed)
+    X, y, _ = problem(seed, n=60, missing=0.0)
+    signs = r.choice([-1, 1], 3)
+    lam = float(10.0 ** r.uniform(-4, 1))
+    model = PairwiseHingeClassifier(lam=lam, max_passes=30, penalty=penalty, monotone=mapping(signs))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, y)
+    Z = (X[y == 1][:, None] - X[y == 0][None]).reshape(-1, 3)
+    low = model.certificate_.dual - model.certificate_.rounding
+    for scale in 10.0 ** r.uniform(-6, 2, 40):
+        w = project(model.coef_[0] + scale * r.normal(size=3), signs)
+        value = np.maximum(0.0, 1.0 - Z @ w).mean() + lam * (np.abs(w).sum() if penalty == "l1" else 0.5 * w @ w)
+        assert low <= value * (1.0 + 1e-12)
+
+
+def rows(n: int = 600):
+    r = np.random.default_rng(0)
+    X = r.normal(size=(n, 4))
+    y = np.where(np.sin(2.0 * X[:, 0]) + X[:, 1] + r.normal(size=n) > 1.3, 1, -1)
+    return X, y
+
+
+def fitted(blocks, **options):
+    model = PairwiseHingeClassifier(monotone={0: "increasing", 2: "decreasing"}, **options).fit(blocks)
+    return model.coef_, model.certificate_
+
+
+@pytest.mark.parametrize("features", [None, "bins"])
+@pytest.mark.parametrize("kind", [{}, {"penalty": "l1", "tol": 1e-2}, {"max_fpr": 0.3}])
+def test_same_bits_wherever_the_rows_are(features, kind, client):
+    X, y = rows()
+    parts = partition(Block.of(X, y), 3)
+    expected = fitted(LocalBlocks(parts), features=features, **kind)
+
+    def load(index):
+        return parts[index]
+
+    for blocks in (
+        LocalBlocks(parts, n_jobs=2), LocalBlocks.load(load, 3, stream=True),
+        DaskBlocks.of_futures(client, client.scatter(list(parts))),
+    ):  # fmt: skip
+        coef, certificate = fitted(blocks, features=features, **kind)
+        np.testing.assert_array_equal(coef, expected[0])
+        assert certificate == expected[1]
+    inside = np.arange(len(y)) % 3 != 0
+    own = LocalBlocks([part.take(np.flatnonzero(inside[part.row_id]), index=part.index) for part in parts])
+    masked = masked_blocks(LocalBlocks(parts), inside)
+    np.testing.assert_array_equal(
+        fitted(masked, features=features, **kind)[0], fitted(own, features=features, **kind)[0]
+    )
+
+
+def test_columns_far_from_0_keep_their_signs():
+    X, y = rows()
+    X[:, 0] = 1e9 + np.round(X[:, 0], 2)
+    model = PairwiseHingeClassifier(monotone={0: "decreasing", 1: "increasing"}).fit(X, y)
+    assert model.coef_[0, 0] == 0.0  # it would rise
+    assert not np.signbit(model.coef_[0, 0])
+    assert model.coef_[0, 1] > 0.0
+
+
+def test_cells_of_anchors(monkeypatch):
+    X, y = rows(3000)
+    exact = PairwiseHingeClassifier(features="bins", monotone={0: "increasing"}).fit(X, y)
+    monkeypatch.setattr(all_pairs, "MOST_ANCHORS", 100)
+    monkeypatch.setattr(cell_pairs, "MOST_ANCHORS", 100)
+    cells = PairwiseHingeClassifier(features="bins", monotone={0: "increasing"}).fit(X, y)
+    assert not (cells.feature_map_.signs(cells.monotone_) * cells.coef_[0] < 0).any()
+    assert cells.certificate_.dual <= exact.certificate_.primal
+    assert cells.certificate_.primal - cells.certificate_.slack <= exact.certificate_.primal * (1.0 + 2e-3)
+
+
+def test_a_path_keeps_the_signs():
+    X, y = rows()
+    lams = [1e-1, 1e-2, 1e-3]
+    estimator = PairwiseHingeClassifier(features="bins", monotone={0: "decreasing"})
+    for lam, model in zip(lams, lam_path(estimator, X, y, lams=lams), strict=True):
+        signs = model.feature_map_.signs(model.monotone_)
+        assert not (signs * model.coef_[0] < 0).any()
+        alone = clone(estimator).set_params(lam=lam).fit(X, y)
+        assert model.certificate_.primal == pytest.approx(alone.certificate_.primal, rel=2e-3)
+
+
+def test_auto_takes_the_directions_of_a_straight_line():
+    X, y = rows()
+    X = np.column_stack([X, -3.0 * X[:, 1], np.zeros(len(y))])
+    X[::7, 2] = np.nan
+    model = PairwiseHingeClassifier(features="bins", monotone="auto").fit(X, y)
+    assert model.monotone_[1] == 1
+    assert model.monotone_[4] == -1
+    assert model.monotone_[5] == 0
+    assert violations(model, X, model.monotone_, np.random.default_rng(0)) == 0
+    sparse = PairwiseHingeClassifier(monotone="auto").fit(sp.csr_matrix(np.nan_to_num(X)), y)
+    assert sparse.monotone_[1] == 1
+    again = PairwiseHingeClassifier(features="bins", monotone="auto", calibration="logit").fit(X, y)
+    np.testing.assert_array_equal(again.monotone_, model.monotone_)
+
+
+def test_names_of_columns_also_with_calibration():
+    X, y = rows()
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    for calibration in (None, "logit"):
+        model = PairwiseHingeClassifier(monotone={"a": "increasing", 2: "decreasing"}, calibration=calibration).fit(
+            frame, y
+        )
+        assert model.monotone_.tolist() == [1, 0, -1, 0]
+
+
+def test_a_constraint_that_leaves_nothing_ends_at_0():
+    X, y = rows()
+    with pytest.warns(UserWarning, match="leave no weights"):
+        model = PairwiseHingeClassifier(monotone={0: "decreasing"}).fit(X[:, :1], y)
+    assert not model.coef_.any()
+    assert model.certificate_.relative_gap <= 1e-3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"monotone": {"z": "increasing"}}, "unknown feature in monotone 'z'"),
+        ({"monotone": {9: "increasing"}}, "has the feature 9; positions are from 0 to 3"),
+        ({"monotone": {0: "up"}}, "unknown direction of 0 in monotone 'up'.*increasing, decreasing"),
+        ({"monotone": {"a": "increasing", 0: "increasing"}}, "'a' and to 0, which are one feature"),
+        ({"monotone": "increasing"}, "None, 'auto' or a mapping"),
+        ({"monotone": {}}, "None, 'auto' or a mapping"),
+        ({"monotone": {True: "increasing"}}, "the name of a column or its position"),
+        ({"monotone": "auto", "solver": "sdcd"}, "solver 'sdcd' takes no directions of features.*all-pairs"),
+        ({"monotone": "auto", "features": "nystroem"}, "mixes all features"),
+        ({"monotone": "auto", "features": {"map": "bins", "basis": "hat"}}, "`basis: cumulative`"),
+        ({"monotone": "auto", "features": {"map": "bins", "basis": "one-hot"}}, "`basis: cumulative`"),
+    ],
+)
+def test_what_cannot_be_monotone_is_refused(options, message):
+    X, y = rows()
+    with pytest.raises(InputError, match=message):
+        PairwiseHingeClassifier(**options).fit(pd.DataFrame(X, columns=list("abcd")), y)
+
+
+def test_names_need_names():
+    X, y = rows()
+    with pytest.raises(InputError, match="give its position, from 0 to 3, or a DataFrame"):
+        PairwiseHingeClassifier(monotone={"a": "increasing"}).fit(X, y)
+
+
+def test_projection_on_the_cone():
+    signs = np.array([1, 1, -1, -1, FREE, ZERO], dtype=np.int8)
+    w = np.array([2.0, -1.0, 3.0, -4.0, -5.0, 6.0])
+    assert project(w, signs).tolist() == [2.0, 0.0, 0.0, -4.0, -5.0, 0.0]
+    assert outside(w, signs).tolist() == [0.0, 1.0, 3.0, 0.0, 5.0, 0.0]
+    assert project(w, None) is w
+
+
+def test_signs_of_a_pair_are_those_of_its_features():
+    X, y = rows(3000)
+    expander = BinExpander(bins=8, pairs=6, linear="drop")
+    fitted_map = expander.fit_blocks(LocalBlocks([Block.of(X, y)]))
+    signs = fitted_map.signs(np.array([1, -1, 0, 0], dtype=np.int8))
+    at = sum(part.jumps.shape[1] for part in fitted_map.parts[: len(fitted_map.used)])
+    for (a, b), part in zip(fitted_map.pairs, fitted_map.parts[len(fitted_map.used) :], strict=True):
+        wanted = {(0, 1): ZERO, (0, 2): 1, (0, 3): 1, (1, 2): -1, (1, 3): -1, (2, 3): FREE}[(a, b)]
+        assert (signs[at : at + part.jumps.shape[1]] == wanted).all()
+        at += part.jumps.shape[1]
+    assert at == len(signs)
