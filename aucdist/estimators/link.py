@@ -15,6 +15,7 @@ from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
 from aucdist.estimators.conditioning import Shift, with_rounded_intercept
 from aucdist.estimators.linear import LinearClassifier
+from aucdist.estimators.monotone import Directions
 from aucdist.estimators.parameters import Constraints, Number, OneOf, Switch, count, share
 from aucdist.estimators.scores import probabilities_of, separates
 from aucdist.objectives.links import LINKS, LOSSES, Link, LinkLoss, check_shape
@@ -95,6 +96,10 @@ class LinkClassifier(LinearClassifier):
         A feature map that is fitted to the training rows, whose basis functions the weights are of: ``"bins"``, ``"nystroem"``,
         ``"leaves"``, a dict such as ``{"map": "bins", "pairs": 20}``, or a transformer of `aucdist.maps`. Edges, landmarks and
         trees are given to the certificate, not part of what it proves.
+    monotone : mapping, "auto" or None, default=None
+        ``newton``: features in which the score must rise or fall, such as ``{"age": "increasing", 3: "decreasing"}``, by name or
+        position; ``"auto"`` gives each feature the direction of a straight line. With no feature map, and with ``"bins"``. The
+        shape ``xi`` is looked for without it.
     verbose : int, default=0
         1: `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and the last; 2: for every round.
 
@@ -123,6 +128,8 @@ class LinkClassifier(LinearClassifier):
     n_passes_ : int
     feature_map_ : FittedMap
         With `features`.
+    monotone_ : ndarray of shape (n_features_in_,), int8
+        With `monotone`: +1, -1, or 0 for any direction.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Where X has column names.
@@ -138,7 +145,7 @@ class LinkClassifier(LinearClassifier):
     """
 
     solvers: ClassVar[dict[str, Solver]] = {
-        "newton": Solver(newton, takes_codes=True),
+        "newton": Solver(newton, takes_codes=True, signs=True),
         "lipschitz": Solver(lipschitz, ("momentum",), check=_check_curvature, takes_codes=True),
         "gradient": Solver(gradient, takes_codes=True),
     }
@@ -153,6 +160,7 @@ class LinkClassifier(LinearClassifier):
         "fit_intercept": Switch(),
         "penalise_intercept": Switch(),
         "momentum": Switch(optional=True),
+        "monotone": Directions(),
     }
     probability_: LinkMap
 
@@ -175,12 +183,14 @@ class LinkClassifier(LinearClassifier):
         shape_rounds: int | None = None,
         shape_samples: int | None = None,
         features: Any = None,
+        monotone: Any = None,
         verbose: int = 0,
     ):
         super().__init__(
             lam=lam, solver=solver, tol=tol, max_passes=max_passes, random_state=random_state, warm_start=warm_start
         )
         self.features = features
+        self.monotone = monotone
         self.verbose = verbose
         self.link = link
         self.loss = loss

@@ -9,6 +9,7 @@ from sklearn.base import clone
 from aucdist.data.block import Block
 from aucdist.errors import InputError
 from aucdist.estimators.conditioning import shifted
+from aucdist.estimators.monotone import Directions
 from aucdist.estimators.online import OnlineClassifier, finite
 from aucdist.estimators.parameters import Constraints, OneOf, above_0, count
 from aucdist.objectives.pairwise_square import FACTORS
@@ -83,6 +84,10 @@ class PairwiseSquareClassifier(OnlineClassifier):
         A feature map that is fitted to the training rows, whose basis functions the weights are of: ``"bins"``, ``"nystroem"``,
         ``"leaves"``, a dict such as ``{"map": "bins", "pairs": 20}``, or a transformer of `aucdist.maps`. Edges, landmarks and
         trees are given to the certificate, not part of what it proves.
+    monotone : mapping, "auto" or None, default=None
+        ``exact``, up to 1000 weights: features in which the score must rise or fall, such as ``{"age": "increasing", 3:
+        "decreasing"}``, by name or position; ``"auto"`` gives each feature the direction of a straight line. With no feature map,
+        and with ``"bins"``.
     verbose : int, default=0
         1: `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and the last; 2: for every round.
 
@@ -104,6 +109,8 @@ class PairwiseSquareClassifier(OnlineClassifier):
     n_passes_ : int
     feature_map_ : FittedMap
         With `features`.
+    monotone_ : ndarray of shape (n_features_in_,), int8
+        With `monotone`: +1, -1, or 0 for any direction.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Where X has column names.
@@ -126,7 +133,7 @@ class PairwiseSquareClassifier(OnlineClassifier):
 
     of_pairs = True
     solvers: ClassVar[dict[str, Solver]] = {
-        "exact": Solver(exact, takes_codes=True),
+        "exact": Solver(exact, takes_codes=True, signs=True),
         "svrg": Solver(svrg, random=True),
         "tpauc": Solver(
             tpauc.tpauc, ("eta", "epochs", "factor", "class_means"), random=True, learn=_learn_with_means
@@ -139,6 +146,7 @@ class PairwiseSquareClassifier(OnlineClassifier):
         "epochs": count(optional=True),
         "factor": OneOf(FACTORS, optional=True),
         "rank": count(words=("full",), optional=True),
+        "monotone": Directions(),
     }
 
     def __init__(
@@ -158,12 +166,14 @@ class PairwiseSquareClassifier(OnlineClassifier):
         calibration: str | None = None,
         prior: float | None = None,
         features: Any = None,
+        monotone: Any = None,
         verbose: int = 0,
     ):
         super().__init__(
             lam=lam, solver=solver, tol=tol, max_passes=max_passes, random_state=random_state, warm_start=warm_start
         )
         self.features = features
+        self.monotone = monotone
         self.verbose = verbose
         self.calibration = calibration
         self.prior = prior
@@ -199,6 +209,10 @@ class PairwiseSquareClassifier(OnlineClassifier):
             raise InputError(f"path applies to solver exact, not to {self.solver!r}")
         if self.features is not None:
             raise InputError("path returns weights alone, without their feature map: transform X by the map first")
+        if self.monotone is not None:
+            raise InputError(
+                "path has the closed form, which has no directions of features (monotone): fit one lam at a time"
+            )
         for lam in lams:
             clone(self).set_params(lam=lam).check_parameters()
         blocks, _ = shifted(clone(self)._validated_blocks(X, y, sample_weight))

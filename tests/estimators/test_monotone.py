@@ -8,10 +8,10 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import linprog, minimize
+from scipy.optimize import linprog, lsq_linear, minimize
 from sklearn.base import clone
 
-from aucdist import PairwiseHingeClassifier, lam_path
+from aucdist import LinkClassifier, PairwiseHingeClassifier, PairwiseSquareClassifier, lam_path
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks
@@ -19,6 +19,7 @@ from aucdist.errors import InputError
 from aucdist.maps import BinExpander
 from aucdist.search.mask import masked_blocks
 from aucdist.solvers.cone import FREE, ZERO, outside, project
+from aucdist.solvers.links.problem import LinkProblem
 from aucdist.solvers.pairs import all_pairs, cell_pairs
 
 WORDS = {1: "increasing", -1: "decreasing"}
@@ -284,3 +285,115 @@ def test_signs_of_a_pair_are_those_of_its_features():
         assert (signs[at : at + part.jumps.shape[1]] == wanted).all()
         at += part.jumps.shape[1]
     assert at == len(signs)
+
+
+LINKS = [("logit", "calibrated"), ("probit", "calibrated"), ("cloglog", "likelihood"), ("gev", "calibrated")]
+
+
+@pytest.mark.parametrize(("link", "loss"), LINKS)
+@pytest.mark.parametrize("penalised", [False, True])
+def test_links_have_the_optimum_of_a_general_solver(link, loss, penalised):
+    for seed in range(12):
+        r = np.random.default_rng(seed)
+        X = r.normal(size=(80, 4))
+        y = np.where(X[:, 0] - 0.5 * X[:, 1] + r.normal(size=80) > 0.8, 1, -1)
+        signs, lam = r.choice([-1, 0, 1], 4), float(10.0 ** r.uniform(-3, 0))
+        signs[0] = signs[0] or -1
+        options = {"xi": -0.2} if link == "gev" else {}
+        model = LinkClassifier(
+            link=link, loss=loss, lam=lam, monotone=mapping(signs), tol=1e-9, penalise_intercept=penalised, **options
+        )
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "the directions in `monotone` leave no weights")
+            model.fit(X, y)
+        blocks = LocalBlocks([Block.of(X, y)])
+        objective = LinkProblem(blocks, model._loss, lam, True, penalised)
+        free = minimize(
+            lambda v, f=objective: f.evaluate(v).primal, np.zeros(5), jac=lambda v, f=objective: f.evaluate(v).gradient,
+            bounds=[*((0 if s > 0 else None, 0 if s < 0 else None) for s in signs), (None, None)], method="L-BFGS-B",
+            options={"ftol": 1e-15, "gtol": 1e-10, "maxiter": 5000},
+        )  # fmt: skip
+        c = model.certificate_
+        assert c.dual - c.rounding <= free.fun
+        assert c.primal <= free.fun * (1.0 + 1e-8)
+        assert c.relative_gap <= 1e-9
+        assert not (signs * model.coef_[0] < 0.0).any()
+
+
+def test_links_by_conjugate_gradients(monkeypatch):
+    X, y = rows()
+    factor = LinkClassifier(link="logit", monotone={0: "decreasing", 1: "increasing"}, tol=1e-8).fit(X, y)
+    monkeypatch.setattr("aucdist.solvers.links.solvers.MOST_FEATURES", 2)
+    gradients = LinkClassifier(link="logit", monotone={0: "decreasing", 1: "increasing"}, tol=1e-8).fit(X, y)
+    assert gradients.coef_[0, 0] == factor.coef_[0, 0] == 0.0
+    assert gradients.certificate_.primal == pytest.approx(factor.certificate_.primal, rel=1e-7)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    seed=st.integers(0, 10**6), estimator=st.sampled_from([LinkClassifier, PairwiseSquareClassifier]),
+    bins=st.sampled_from([2, 8, 30]), lam=st.sampled_from([1.0, 1e-2, 1e-4]), weighted=st.booleans(),
+)  # fmt: skip
+def test_no_score_of_links_and_squares_falls_where_it_must_rise(seed, estimator, bins, lam, weighted):
+    X, y, _ = problem(seed)
+    r = np.random.default_rng(seed)
+    signs = r.choice([-1, 0, 1], 3)
+    signs[0] = signs[0] or 1
+    model = estimator(features={"map": "bins", "bins": bins}, monotone=mapping(signs), lam=lam)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, y, sample_weight=r.integers(1, 4, len(y)) if weighted else None)
+    assert not (model.feature_map_.signs(model.monotone_) * model.coef_[0] < 0.0).any()
+    assert violations(model, X, signs, r) == 0
+    assert model.certificate_.relative_gap <= model.tol or model.certificate_.status == "rounding"
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.integers(0, 10**6), st.integers(1, 12))
+def test_squares_have_the_optimum_of_least_squares_with_bounds(seed, d):
+    r = np.random.default_rng(seed)
+    X = r.normal(size=(40, d)) @ r.normal(size=(d, d))
+    y = np.where(np.arange(40) < 10, 1, -1)
+    signs, lam = r.choice([-1, 0, 1], d), float(10.0 ** r.uniform(-4, 1))
+    if not signs.any():
+        signs[0] = 1
+    model = PairwiseSquareClassifier(lam=lam, monotone=mapping(signs), tol=1e-9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, y)
+    Z = (X[y == 1][:, None] - X[y == -1][None]).reshape(-1, d)
+    A = np.vstack([Z / np.sqrt(len(Z)), np.sqrt(0.5 * lam) * np.eye(d)])
+    b = np.concatenate([np.full(len(Z), 1.0 / np.sqrt(len(Z))), np.zeros(d)])
+    bounds = (np.where(signs > 0, 0.0, -np.inf), np.where(signs < 0, 0.0, np.inf))
+    best = 2.0 * lsq_linear(A, b, bounds, tol=1e-14).cost
+    c = model.certificate_
+    assert c.dual - c.rounding <= best * (1.0 + 1e-12)
+    assert c.primal <= best * (1.0 + 1e-8)
+    assert c.relative_gap <= 1e-8
+    assert not (signs * model.coef_[0] < 0.0).any()
+
+
+def test_squares_of_too_many_weights_are_refused(monkeypatch):
+    monkeypatch.setattr("aucdist.solvers.square.exact.MOST_FEATURES", 3)
+    with pytest.raises(InputError, match="for up to 3 features"):
+        PairwiseSquareClassifier(monotone={0: "increasing"}).fit(*rows())
+    with pytest.raises(InputError, match="fit one lam at a time"):
+        PairwiseSquareClassifier(monotone={0: "increasing"}).path(*rows(), lams=[1.0])
+
+
+@pytest.mark.parametrize("estimator", [LinkClassifier(link="logit"), PairwiseSquareClassifier()])
+def test_links_and_squares_have_the_same_bits_wherever_the_rows_are(estimator, client):
+    X, y = rows()
+    parts = partition(Block.of(X, y), 3)
+
+    def load(index):
+        return parts[index]
+
+    def of(blocks):
+        model = clone(estimator).set_params(features="bins", monotone={0: "increasing", 2: "decreasing"}).fit(blocks)
+        return model.coef_.tolist(), model.certificate_
+
+    expected = of(LocalBlocks(parts))
+    assert of(LocalBlocks(parts, n_jobs=2)) == expected
+    assert of(LocalBlocks.load(load, 3, stream=True)) == expected
+    assert of(DaskBlocks.of_futures(client, client.scatter(list(parts)))) == expected

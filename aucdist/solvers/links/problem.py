@@ -13,6 +13,10 @@ is not exactly 0, so the slopes of the class with the larger sum are multiplied 
 to compute: loss* is convex and 0 at 0 (the minimum of each loss is 0), so loss*(c a) is at most c loss*(a). If the mean need
 not be 0, the bound is ``P - |gradient|^2 / (2 lam)``. Finally all slopes are multiplied by the factor in [0, 1] that gives the
 largest bound.
+
+**Signs of weights.** Over a cone (`aucdist.solvers.cone`) the least of ``v.w + lam/2 |w|^2`` is ``-lam/2 |w|^2`` at the
+projection of ``-v / lam``, so the projection of ``-v`` takes the place of v in the bound. The gradient is that of the weights that
+may move.
 """
 
 from collections.abc import Callable
@@ -30,6 +34,7 @@ from aucdist.kernels.link_rows import curvatures, evaluate_rows, sparse_moments
 from aucdist.kernels.rows import CsrRows, DenseRows, accumulate
 from aucdist.objectives.links import LinkLoss
 from aucdist.solvers.base import Round
+from aucdist.solvers.cone import blocked, project
 from aucdist.solvers.rounding import EPS, Rounding
 
 MOST_FEATURES = 2000
@@ -97,6 +102,8 @@ class LinkProblem:
     loss : LinkLoss
     lam : float
     fit_intercept, penalise_intercept : bool
+    signs : ndarray of shape (n_features,), int8, or None
+        Of the weights.
     """
 
     blocks: Blocks
@@ -104,6 +111,7 @@ class LinkProblem:
     lam: float
     fit_intercept: bool = True
     penalise_intercept: bool = False
+    signs: np.ndarray | None = None
 
     @cached_property
     def rounding(self) -> Rounding:
@@ -129,6 +137,14 @@ class LinkProblem:
             theta[-1] = self.loss.link.score(self.blocks.weight_pos / self.weight)
         return theta
 
+    def inside(self, theta: np.ndarray) -> np.ndarray:
+        """Return the theta in the cone that is nearest to a given one."""
+        return theta if self.signs is None else np.append(project(theta[:-1], self.signs), theta[-1])
+
+    def fixed(self, point: "Point") -> np.ndarray:
+        """Return which entries of theta stay at 0, bool of shape (n_features + 1,)."""
+        return np.append(blocked(point.theta[:-1], point.gradient[:-1], self.signs), False)
+
     def evaluate(self, theta: np.ndarray) -> Point:
         """Return value, lower bound and gradient of the objective at theta, by one pass."""
         found = self.blocks.reduce(evaluate, theta[:-1], float(theta[-1]), self.loss)
@@ -137,6 +153,7 @@ class LinkProblem:
         gradient = slope.copy()
         gradient[:-1] += gradients[0] + gradients[1]
         gradient[-1] += (sums[0, 1] + sums[1, 1]) * self.fit_intercept
+        gradient[:-1][blocked(theta[:-1], gradient[:-1], self.signs)] = 0.0
         dual, error = self._bound(gradients, sums, theta) if self.loss.convex and np.isfinite(primal) else (0.0, 0.0)
         rounding, steepness = self.rounding, float(np.abs(sums[:, 1]).sum())
         score_error = rounding.score(theta[:-1]) + EPS * abs(float(theta[-1]))
@@ -153,7 +170,7 @@ class LinkProblem:
             slopes = np.abs(sums[:, 1])
             share = slopes.min() / np.maximum(slopes, np.finfo(float).tiny)
         conjugate = float(share @ (sums[:, 2] - sums[:, 0]))
-        v = share @ gradients
+        v = project(-(share @ gradients), self.signs)
         square = float(v @ v)
         if self.fit_intercept and self.penalise_intercept:
             square += float(sums[:, 1].sum() ** 2)
@@ -179,9 +196,15 @@ class LinkProblem:
         total: np.ndarray = self.blocks.reduce(second_moments, theta, self.loss)["moments"] / self.weight
         return total
 
-    def solver(self, moments: np.ndarray, damping: float = 0.0) -> Solve:
-        """Return a function that solves ``(moments + penalty) step = gradient`` with one Cholesky factor."""
+    def solver(self, moments: np.ndarray, damping: float = 0.0, fixed: np.ndarray | None = None) -> Solve:
+        """Return a function that solves ``(moments + penalty) step = gradient`` with one Cholesky factor.
+
+        Entries of the step that are `fixed` are 0, as those of the gradient must be.
+        """
         matrix = moments + np.diag(self.penalty + damping)
+        if fixed is not None and fixed.any():
+            matrix[fixed] = matrix[:, fixed] = 0.0
+            matrix[fixed, fixed] = 1.0
         if not self.fit_intercept:
             matrix[-1] = matrix[:, -1] = 0.0
             matrix[-1, -1] = 1.0

@@ -104,7 +104,7 @@ def lipschitz(
 
 def newton(
     blocks: Blocks, lam: float, start: np.ndarray | None = None, *, loss: LinkLoss, fit_intercept: bool = True,
-    penalise_intercept: bool = False, gradient_tol: float = 0.0,
+    penalise_intercept: bool = False, gradient_tol: float = 0.0, signs: np.ndarray | None = None,
 ) -> Iterator[LinkRound]:  # fmt: skip
     """Minimise the objective by Newton's method with a backtracking line search.
 
@@ -117,13 +117,16 @@ def newton(
     ----------
     blocks, lam, start, loss, fit_intercept, penalise_intercept, gradient_tol
         As in `lipschitz`, with any loss.
+    signs : ndarray of shape (n_features,), int8, optional
+        Of the weights, see `aucdist.solvers.cone`. Steps are then those of the weights that are not at 0 against the gradient,
+        projected on the cone (Bertsekas, SIAM J. Control Optim. 20, 1982).
 
     Yields
     ------
     LinkRound
         The weights after each step. A round takes one pass for value and gradient, and one for the Hessian.
     """
-    problem = LinkProblem(blocks.without_memory(), loss, lam, fit_intercept, penalise_intercept)
+    problem = LinkProblem(blocks.without_memory(), loss, lam, fit_intercept, penalise_intercept, signs)
     passes_before = 0
     if start is None and loss.convex:
         start, passes_before = _sample_start(problem)
@@ -150,7 +153,7 @@ def _sample_start(problem: LinkProblem) -> tuple[np.ndarray | None, int]:
     def rounds(drawn: Block) -> Iterator[LinkRound]:
         return newton(
             LocalBlocks([drawn]), max(problem.lam, ABOVE_NOISE * sample.noise(drawn)), loss=problem.loss,
-            fit_intercept=problem.fit_intercept, penalise_intercept=problem.penalise_intercept,
+            fit_intercept=problem.fit_intercept, penalise_intercept=problem.penalise_intercept, signs=problem.signs,
         )  # fmt: skip
 
     known, passes = sample.solve_on_sample(problem.blocks, rounds, SAMPLE_GAP)
@@ -193,7 +196,7 @@ def gradient(
 def _start_point(problem: LinkProblem, start: np.ndarray | None) -> tuple[Point, int]:
     """Return the point to start from, and the passes that this took: the start, or the origin if the loss is infinite there."""
     if start is not None:
-        point = problem.evaluate(start.astype(np.float64))
+        point = problem.evaluate(problem.inside(start.astype(np.float64)))
         if np.isfinite(point.primal):
             return point, 1
     return problem.evaluate(problem.origin()), 1 if start is None else 2
@@ -219,7 +222,9 @@ def backtrack(problem: LinkProblem, point: Point, move: np.ndarray) -> tuple[Poi
     """
     slope = float(point.gradient @ move)
     for n_tries in range(1, MOST_HALVINGS + 1):
-        found = problem.evaluate(point.theta + move)
+        found = problem.evaluate(problem.inside(point.theta + move))
+        if problem.signs is not None:
+            slope = float(point.gradient @ (found.theta - point.theta))
         if found.primal <= point.primal + 1e-4 * slope and found.primal < point.primal:
             return found, n_tries
         same = abs(found.primal - point.primal) <= 1e-14 * point.primal
@@ -273,21 +278,23 @@ def hessian_solver(problem: LinkProblem, point: Point) -> tuple[CountedSolve, in
     if problem.blocks.n_features <= MOST_FEATURES:
         moments = problem.second_moments(point.theta)
         moments[-1, -1] += LEAST_CURVATURE
-        solve = problem.solver(moments)
+        solve = problem.solver(moments, fixed=problem.fixed(point))
         return lambda b: (solve(b), 0), 1
     blocks, penalty = problem.blocks.without_memory(), problem.penalty
     diagonal = blocks.reduce(keep_curvatures, point.theta, problem.loss)["diagonal"] / problem.weight + penalty
     diagonal[-1] += LEAST_CURVATURE
     tolerance = min(0.1, np.sqrt(point.gradient_norm))
-    return lambda b: _conjugate_gradients(problem, blocks, diagonal, b, tolerance), 1
+    free = 1.0 - problem.fixed(point)
+    return lambda b: _conjugate_gradients(problem, blocks, diagonal, b, tolerance, free), 1
 
 
 def _conjugate_gradients(
-    problem: LinkProblem, blocks: Blocks, diagonal: np.ndarray, b: np.ndarray, tolerance: float, most: int = 100
-) -> tuple[np.ndarray, int]:
+    problem: LinkProblem, blocks: Blocks, diagonal: np.ndarray, b: np.ndarray, tolerance: float, free: np.ndarray,
+    most: int = 100,
+) -> tuple[np.ndarray, int]:  # fmt: skip
     """Return x with a residual of at most `tolerance` times the length of b, and the number of Hessian products.
 
-    The blocks hold the curvatures.
+    The blocks hold the curvatures. Entries of x are 0 where `free` is 0, as those of b must be.
     """
     x, residual, n_products = np.zeros_like(b), b, 0
     z = residual / diagonal
@@ -295,6 +302,7 @@ def _conjugate_gradients(
     while n_products < most and np.linalg.norm(residual) > tolerance * np.linalg.norm(b):
         product = blocks.reduce(hessian_product, direction)["product"] / problem.weight + problem.penalty * direction
         product[-1] *= problem.fit_intercept
+        product *= free
         n_products += 1
         step = old / float(direction @ product)
         x, residual = x + step * direction, residual - step * product

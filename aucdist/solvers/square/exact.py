@@ -6,9 +6,10 @@ import numpy as np
 
 from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
-from aucdist.objectives.pairwise_square import PairwiseSquare, lower_bound
+from aucdist.objectives.pairwise_square import PairwiseSquare, gradient, lower_bound, value
 from aucdist.solvers.base import Round
-from aucdist.solvers.rounding import Rounding
+from aucdist.solvers.cone import minimise_quadratic, project
+from aucdist.solvers.rounding import EPS, Rounding
 from aucdist.solvers.square.descent import SubspaceDescent, errors_of_square, moments_of, moments_of_both_classes
 
 MOST_FEATURES = 1000
@@ -16,7 +17,9 @@ MOST_FEATURES = 1000
 operations."""
 
 
-def exact(blocks: Blocks, lam: float, start: np.ndarray | None = None) -> Iterator[Round]:
+def exact(
+    blocks: Blocks, lam: float, start: np.ndarray | None = None, *, signs: np.ndarray | None = None
+) -> Iterator[Round]:
     """Minimise the pairwise square exactly, by solving its linear system.
 
     Up to `MOST_FEATURES` features the class moments are summed by one reduction, which counts as a pass, and one
@@ -28,12 +31,22 @@ def exact(blocks: Blocks, lam: float, start: np.ndarray | None = None) -> Iterat
     lam : float
     start : ndarray of shape (n_features,), optional
         The weights that conjugate gradients start from; zero by default. The closed form ignores them.
+    signs : ndarray of shape (n_features,), int8, optional
+        Of the weights, see `aucdist.solvers.cone`; for up to `MOST_FEATURES` features.
 
     Yields
     ------
     Round
         The weights, their exact objective, and the lower bound from its gradient.
+
+    Raises
+    ------
+    InputError
+        For signs of more than `MOST_FEATURES` weights.
     """
+    if signs is not None:
+        yield _in_cone(blocks, lam, signs)
+        return
     if blocks.n_features <= MOST_FEATURES:
         yield from exact_path(blocks, [lam])
         return
@@ -41,6 +54,27 @@ def exact(blocks: Blocks, lam: float, start: np.ndarray | None = None) -> Iterat
     diagonal = moments.covariance + moments.difference**2 + 0.5 * lam
     w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)
     yield from SubspaceDescent(blocks, moments, lam, w).rounds(lambda g: g / diagonal, passes=2, per_round=1)
+
+
+def _in_cone(blocks: Blocks, lam: float, signs: np.ndarray) -> Round:
+    """Return the minimum over a cone. No weights in it, v, take the objective below ``P + g.(v - w) + lam/2 |v - w|^2``."""
+    if blocks.n_features > MOST_FEATURES:
+        raise InputError(
+            f"monotone takes a matrix of {blocks.n_features} x {blocks.n_features} numbers; solver 'exact' has it for up to "
+            f"{MOST_FEATURES} features or basis functions. Take PairwiseHingeClassifier, or fewer bins"
+        )
+    rounding, found = Rounding.of(blocks), blocks.without_memory().reduce(moments_of_both_classes, True)
+    moments = PairwiseSquare(found["neg"], found["pos"])
+    difference = moments.difference
+    H = 2.0 * (moments.covariance + np.outer(difference, difference)) + lam * np.eye(len(difference))
+    w = minimise_quadratic(H, 2.0 * difference, signs)
+    variance = moments.covariance @ w
+    primal, slope = value(w, difference, float(w @ variance), lam), gradient(w, difference, variance, lam)
+    away = project(w - slope / lam, signs) - w
+    bound = max(0.0, primal + float(slope @ away) + 0.5 * lam * float(away @ away))
+    of_primal, of_dual = errors_of_square(rounding, w, lam, primal, lam * away, moments, full=True)
+    of_dual += 8.0 * EPS * float(np.abs(slope) @ np.abs(away))
+    return Round(w, primal, bound, 1, primal_error=of_primal, dual_error=of_dual)
 
 
 def exact_path(blocks: Blocks, lams: Sequence[float]) -> Iterator[Round]:
