@@ -110,6 +110,13 @@ def problem(seed):
     )  # fmt: skip
 
 
+def in_cone(objective, signs):
+    """Return an objective whose descents stay among weights of given signs."""
+    free = [(None, None)] * (objective.Z.shape[1] - len(signs))
+    objective.bounds = [(0 if s > 0 else None, 0 if s < 0 else None) for s in signs] + free
+    return objective
+
+
 class InCells(PairwiseHingeClassifier):
     """A fit with anchors in cells, as of very many rows; so few cells that some stay in doubt."""
 
@@ -149,6 +156,20 @@ def fits(rows, seed):
     square_fits += [PairwiseSquareClassifier(solver=s, **drawn) for s in ("tpauc", "opauc")]
     yield of_pairs(rows, square), square_fits
     yield of_pairs(rows, ramp), [PairwiseRampClassifier(**more)]
+    signs = np.random.default_rng(seed).choice([-1, 0, 1], rows.X.shape[1])
+    signs[0] = signs[0] or 1
+    cone = more | {"monotone": {j: "increasing" if s > 0 else "decreasing" for j, s in enumerate(signs) if s}}
+    yield in_cone(of_pairs(rows, hinge), signs), [kind(**cone) for kind in (PairwiseHingeClassifier, InCells)]
+    yield (
+        in_cone(of_pairs(rows, hinge, l1=True), signs),
+        [kind(penalty="l1", **cone) for kind in (PairwiseHingeClassifier, InCells)],
+    )
+    yield in_cone(of_top(rows, part), signs), [PairwiseHingeClassifier(max_fpr=part, **cone)]
+    yield in_cone(of_pairs(rows, square), signs), [PairwiseSquareClassifier(**cone)]
+    yield (
+        in_cone(of_rows(rows, logistic, rows.lam / 2, intercept="free"), signs),
+        [LinkClassifier(link="logit", **cone)],
+    )
     lam = rows.lam
     for intercept in ("free", None):
         free = {"fit_intercept": intercept == "free"}

@@ -72,6 +72,8 @@ class Objective:
         v = coef.astype(LONG)
         return np.append(v, LONG(intercept) + v @ self.shift) if self.intercept else v
 
+    bounds = None  # of the weights in a descent
+
     def descended(self, start):
         """Return a v from a descent on the objective, a hinge smoothed less and less, all columns at one scale."""
         if self.loss is ramp:
@@ -94,7 +96,7 @@ class Objective:
                 return value, Z.T @ (share * slope) + 2 * quadratic * away + absolute * u / root
 
             with np.errstate(all="ignore"):
-                u = minimize(function, u, jac=True, method="L-BFGS-B", options={"maxiter": 300}).x
+                u = minimize(function, u, jac=True, method="L-BFGS-B", bounds=self.bounds, options={"maxiter": 300}).x
             v = u.astype(LONG) / size
             if np.isfinite(v).all() and self.value(v) < self.value(best):
                 best = v

@@ -15,8 +15,8 @@ not be 0, the bound is ``P - |gradient|^2 / (2 lam)``. Finally all slopes are mu
 largest bound.
 
 **Signs of weights.** Over a cone (`aucdist.solvers.cone`) the least of ``v.w + lam/2 |w|^2`` is ``-lam/2 |w|^2`` at the
-projection of ``-v / lam``, so the projection of ``-v`` takes the place of v in the bound. The gradient is that of the weights that
-may move.
+projection of ``-v / lam``, so the projection of ``-v`` takes the place of v in the bound. The gradient is that of the weights
+that may move.
 """
 
 from collections.abc import Callable
