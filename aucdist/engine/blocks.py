@@ -140,6 +140,8 @@ class Blocks(ABC):
     """
 
     _unmapped: "Blocks | None" = None
+    feature_names: tuple[str, ...] | None = None
+    """Of the columns, where they are known."""
 
     def __init__(self, infos: Sequence[BlockInfo]):
         if not infos:

@@ -116,6 +116,7 @@ class ViewBlocks(Blocks):
             infos = self._made.reduce(_view, change, keep)["infos"]
         super().__init__(infos)
         self._ranges = ranges
+        self.feature_names = blocks.feature_names if self.n_features == blocks.n_features else None
         self._now = self._made.fork()
 
     @property

@@ -319,6 +319,8 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
         """Check parameters and data, set what describes the data, and return the rows as blocks."""
         self.check_parameters()
         blocks = training_blocks(self, X, y, sample_weight)
+        if not isinstance(X, Blocks) and hasattr(self, "feature_names_in_"):
+            blocks.feature_names = tuple(map(str, self.feature_names_in_))
         if min(blocks.weight_pos, blocks.weight_neg) <= 0:
             raise InputError(
                 f"all rows are of one class ({blocks.n_pos} positive, {blocks.n_neg} negative, or weighing nothing): "
@@ -356,8 +358,7 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
         elif isinstance(self.monotone, str) and self.monotone == AUTO:
             self.monotone_ = directions_of_line(self, blocks)
         else:
-            names = getattr(self, "feature_names_in_", None)
-            self.monotone_ = directions(self.monotone, blocks.n_features, names)
+            self.monotone_ = directions(self.monotone, blocks.n_features, blocks.feature_names)
 
     def set_threshold(self, threshold: float) -> None:
         """Set the threshold that `predict` uses; the ranking and the probabilities stay the same.

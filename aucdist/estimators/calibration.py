@@ -17,7 +17,6 @@ from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
 from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.link import LinkClassifier, SeparationWarning
-from aucdist.estimators.monotone import by_position
 from aucdist.estimators.scores import count_scores, mapped_rows
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.probability import hull_probabilities
@@ -59,8 +58,6 @@ def out_of_fold(model: Any, blocks: Blocks) -> ScoreCounts:
     counts = []
     for number in range(int(folds.max()) + 1):
         other = clone(model).set_params(calibration=None, prior=None, verbose=0)
-        if getattr(model, "feature_names_in_", None) is not None and getattr(model, "monotone", None) is not None:
-            other.set_params(monotone=by_position(model.monotone, model.feature_names_in_))  # blocks have no names
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the fit of all rows gives the warning
             other.fit(ViewBlocks(blocks, Side(folds, number, held_out=False)))

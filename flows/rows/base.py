@@ -105,6 +105,7 @@ class TrainTestRows:
     def partition(self, cache: CacheMode, workers: Workers, observer: RunObserver) -> TrainTestBlocks:
         """Partition the rows into blocks: in the workers' memory, or streamed, as `cache` says."""
         train = self.train.partition("training", self.schema, cache, workers, observer)
+        train.feature_names = self.schema.feature_names
         if self.test is None:
             return TrainTestBlocks(train, None)
         return TrainTestBlocks(train, self.test.partition("test", self.schema, cache, workers, observer))
