@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from aucdist.maps.base import FittedMap
+    from aucdist.maps.reasons import Reasons
 
 FORMAT = 2
 """The newest that is read. Models without a feature map are written as format 1, which older versions read."""
@@ -125,6 +126,24 @@ class LinearModel:
         from aucdist.maps.explain import explanation  # loads scikit-learn and pandas
 
         return explanation(self._encoded(X), self.schema.feature_names, self.coef, self.intercept, self.feature_map)
+
+    def reasons(self, X: Any) -> "Reasons":
+        """Return which columns raise the score of each row most, of a model of bins.
+
+        Parameters
+        ----------
+        X : ndarray or scipy sparse of shape (n_samples, n_features)
+            As for `decision_function`.
+
+        Raises
+        ------
+        InputError
+            If X has another number of features, or the model has no bins.
+        """
+        from aucdist.maps.reasons import reasons  # loads scikit-learn
+
+        names, categories = self.schema.feature_names, self.schema.categories
+        return reasons(self._encoded(X), names, categories, self.coef, self.feature_map)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return -1 or +1 for each row, int8 of shape (n_samples,); parameters and errors as `decision_function`."""

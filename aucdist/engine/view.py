@@ -103,12 +103,12 @@ class ViewBlocks(Blocks):
     """
 
     def __init__(self, blocks: Blocks, change: Change, *, keep: Keep = "memory", ranges: ColumnRanges | None = None):
-        over = blocks if isinstance(blocks, ViewBlocks) else None
+        over: ViewBlocks | None = blocks if isinstance(blocks, ViewBlocks) else None
         self._source: Blocks = blocks.without_memory() if over is None else over._source
         self._changes: tuple[Change, ...] = (change,) if over is None else (*over._changes, change)
-        self._reads_source = keep == "nowhere" and (over is None or over._reads_source)
+        self._reads_source: bool = keep == "nowhere" and (over is None or over._reads_source)
         self._same_rows = blocks.same_rows if getattr(change, "same_rows", False) else None
-        self._made = self._source.fork() if over is None else over._made.fork()
+        self._made: Blocks = self._source.without_memory() if over is None else over._made.fork()
         if keep == "nowhere" and getattr(change, "rows_only", False):
             self._made.reduce(_view_unread, change)
             infos = [replace(info, lasting=False, ranges=None) for info in blocks.infos]
@@ -159,23 +159,22 @@ def _view(
     source: Block | StoredBlock, memory: ViewMemory | None, change: Change, keep: Keep
 ) -> tuple[ViewMemory, Summary]:
     """Make the block, keep it in its place, and describe it."""
-    base = None if memory is None else memory.made
+    base = memory.made if isinstance(memory, ViewMemory) else None
     before = _block_of(base, source)
     own = change.at(before) if hasattr(change, "at") else change
-    made: Block | MadeBlock = own(before)
+    made = own(before)
     info = change.info(made) if hasattr(change, "info") else BlockInfo.of(made)
-    if keep != "memory":
-        info = replace(info, lasting=False)
-        recipe = MadeBlock(base, own, keep == "disk")
-        recipe.keep(made)
-        made = recipe
-    return ViewMemory(made, None), {"infos": [info]}
+    if keep == "memory":
+        return ViewMemory(made, None), {"infos": [info]}
+    recipe = MadeBlock(base, own, keep == "disk")
+    recipe.keep(made)
+    return ViewMemory(recipe, None), {"infos": [replace(info, lasting=False)]}
 
 
 @reads_rows_itself
 def _view_unread(source: Block | StoredBlock, memory: ViewMemory | None, change: Change) -> tuple[ViewMemory, Summary]:
     """Keep how the block is made, and read nothing."""
-    return ViewMemory(MadeBlock(None if memory is None else memory.made, change, False), None), {}
+    return ViewMemory(MadeBlock(memory.made if isinstance(memory, ViewMemory) else None, change, False), None), {}
 
 
 @reads_rows_itself
@@ -183,7 +182,8 @@ def _on_view(
     source: Block | StoredBlock, memory: ViewMemory, step: Step, args: tuple[Any, ...]
 ) -> tuple[ViewMemory, Summary]:
     """Run a step on what is kept of the block."""
-    made, on = memory.made, None
+    made = memory.made
+    on: Any
     if getattr(step, "without_rows", False):
         on = source.index
     elif isinstance(made, MadeBlock) and getattr(step, "reads_rows_itself", False):

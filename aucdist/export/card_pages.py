@@ -146,7 +146,8 @@ def to_page(card: Scorecard, title: str) -> str:
     """Return a card as a page in the look of a run's report."""
     from aucdist.report.html import render_template  # loads pandas
 
-    rows, groups = card_rows(card), []
+    rows = card_rows(card)
+    groups: list[dict[str, Any]] = []
     for row in rows:
         if not groups or groups[-1]["feature"] != row.feature:
             groups.append({"feature": row.feature, "lines": []})

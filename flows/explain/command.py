@@ -15,6 +15,10 @@ def explain(
         int | None, typer.Option(metavar="N", help="The first N rows. [default: 10, and all with --output]")
     ] = None,
     top: Annotated[int, typer.Option(metavar="N", help="The N largest contributions to each score.")] = 5,
+    reasons: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="In place of contributions: the N columns that raise each score most."),
+    ] = None,
     output: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="A .csv or .parquet file for all contributions; else they are printed."),
@@ -36,7 +40,7 @@ def explain(
 
         _, source = source_from_name(data, settings or (), labelled=False)
         try:
-            config = ExplainConfig(source=source, model=run, rows=rows, top=top, output=output)
+            config = ExplainConfig(source=source, model=run, rows=rows, top=top, reasons=reasons, output=output)
         except ValidationError as error:
             raise InputError(loading.explain(error, ExplainConfig, "aucdist explain")) from None
         result = COMMAND.run(config, debug)
@@ -53,6 +57,8 @@ def explanation_text(result: dict[str, Any]) -> str:
     if result["output"] is not None:
         return f"{result['output']}: contributions of {result['rows']} rows"
     lines = []
+    if result.get("reasons"):
+        return _reasons_text(result["reasons"])
     for row in result["explained"]:
         lines.append(f"row {row['row_id']}: score {number_text(row['score'], 5)}")
         for part in row["contributions"]:
@@ -60,6 +66,18 @@ def explanation_text(result: dict[str, Any]) -> str:
         if row["rest"] != 0.0:
             lines.append(f"  {row['rest']:+12.5g}  all other features")
         lines.append(f"  {row['constant']:+12.5g}  constant")
+    return "\n".join(lines)
+
+
+def _reasons_text(reasons: list[dict[str, Any]]) -> str:
+    from aucdist.report.text import number_text
+
+    lines = []
+    for row in reasons:
+        lines.append(f"row {row['row_id']}: score {number_text(row['score'], 5)}")
+        for beside, what in (("beside_best", "best cell"), ("beside_average", "average row")):
+            found = ", ".join(f"{part['feature']} {part['adds']:+.4g}" for part in row[beside]) or "nothing"
+            lines.append(f"  beside the {what}: {found}")
     return "\n".join(lines)
 
 

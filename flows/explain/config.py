@@ -1,8 +1,8 @@
 """Configuration of an explanation: the model behind the options of the command."""
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
-from aucdist.errors import unknown
+from aucdist.errors import InputError, unknown
 from flows.config.data import UnlabelledRef
 from flows.config.s3 import S3Config
 
@@ -17,12 +17,21 @@ class ExplainConfig(UnlabelledRef):
         default=None, ge=1, description="Explain so many rows, the first ones; by default 10, and all with `output`"
     )
     top: int = Field(default=5, ge=1, description="Contributions to show for each row, the largest ones")
+    reasons: int | None = Field(
+        default=None, ge=1, description="Show so many columns that raise each score most, in place of contributions"
+    )
     output: str | None = Field(
         default=None,
         min_length=1,
         description="A .csv or .parquet file for all contributions; else they are printed",
     )
     s3: S3Config = Field(default_factory=S3Config, description="How s3:// URLs are reached")
+
+    @model_validator(mode="after")
+    def _printed(self) -> "ExplainConfig":
+        if self.reasons is not None and self.output is not None:
+            raise InputError("`reasons` are printed, and `output` is a file of all contributions: give one of them")
+        return self
 
     @field_validator("output")
     @classmethod

@@ -49,6 +49,11 @@ def explain(config: ExplainConfig, observer: RunObserver) -> dict[str, Any]:
     with s3_as_configured(config.s3, NoCluster(), observer):
         observer.stage("explain")
         model = load_model(model_folder(config.model))
+        if config.reasons is not None:
+            said = [row for block in _first_rows(config, model) for row in _reasons(model, block, config.reasons)]
+            return {
+                "model": shown(config.model), "rows": len(said), "output": None, "explained": None, "reasons": said,
+            }  # fmt: skip
         tables = [_explained(model, block) for block in _first_rows(config, model)]
         found = Explanations(*(pd.concat(parts, ignore_index=True) for parts in zip(*tables, strict=True)))
         about = {"model": shown(config.model), "rows": len(found.scores)}
@@ -127,6 +132,25 @@ def _explained(model: LinearModel, block: Block) -> tuple[pd.DataFrame, pd.DataF
     X = block.X.toarray() if hasattr(block.X, "toarray") else block.X
     scores = pd.DataFrame({"row_id": block.row_id, "score": model.decision_function(block.X)})
     return scores, pd.DataFrame(X, columns=list(model.schema.feature_names)), model.explain(block.X)
+
+
+def _reasons(model: LinearModel, block: Block, n: int) -> list[dict[str, Any]]:
+    """Return for each row the columns that raise its score most, beside the best cell and beside the average row."""
+    found, scores = model.reasons(block.X), model.decision_function(block.X)
+
+    def largest(adds: np.ndarray) -> list[dict[str, Any]]:
+        order = np.argsort(-adds, kind="stable")[:n]
+        return [{"feature": found.names[k], "adds": float(adds[k])} for k in order if adds[k] > 0.0]
+
+    return [
+        {
+            "row_id": int(row_id),
+            "score": float(score),
+            "beside_best": largest(found.beside_best[i]),
+            "beside_average": largest(found.beside_average[i]),
+        }
+        for i, (row_id, score) in enumerate(zip(block.row_id, scores, strict=True))
+    ]
 
 
 def _value_of(values: dict[Any, Any], name: str) -> Any:

@@ -148,7 +148,7 @@ def test_two_passes_from_a_given_hyperplane():
     blocks = Counting(parts())
     blocks.read = []
     DistanceUnderSampler(method="u2", svm=AXIS, random_state=0).resample_blocks(blocks)
-    assert blocks.read == ["measure_distances", "_make"]
+    assert blocks.read == ["measure_distances", "_view"]
     assert count_digits.without_rows
 
 

@@ -112,3 +112,56 @@ def test_what_cannot_be_explained_is_refused(folder: Path, tmp_path: Path) -> No
         _, error = run("explain", *args, code=2)
         assert said in error
         assert "Traceback" not in error
+
+
+def test_reasons_are_what_raises_a_score_most(tmp_path: Path) -> None:
+    r = np.random.default_rng(3)
+    n = 400
+    frame = pd.DataFrame({"age": r.integers(20, 60, n), "job": r.choice(["a", "b", "c"], n), "sum": r.normal(size=n)})
+    frame.loc[::9, "sum"] = np.nan
+    score = 0.1 * frame["age"] + (frame["job"] == "b") + frame["sum"].fillna(1.0) + r.normal(size=n)
+    frame["bad"] = np.where(score > 5.5, "yes", "no")
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    (tmp_path / "run.yaml").write_text(
+        f"""
+name: reasons
+data:
+  source:
+    {{source: '{tmp_path}/rows.csv', format: csv, label: bad, positive: 'yes', missing: keep, categorical: [job]}}
+  impute: keep
+model: {{lam: 1e-2, features: {{map: bins, bins: 6}}}}
+cluster: none
+"""
+    )
+    folder = json.loads(run("train", tmp_path / "run.yaml", "--output", tmp_path / "runs", "--json")[0])["run"]
+    args = ("explain", folder, tmp_path / "rows.csv", "--rows", n)
+    found = json.loads(run(*args, "--reasons", 3, "--json")[0].splitlines()[-1])["reasons"]
+    model = load_model(f"{folder}/model")
+    assert {part["feature"] for row in found for part in row["beside_best"]} == {"age", "job", "sum"}
+    best = dict.fromkeys(("age", "job", "sum"), np.inf)
+    for row in found:
+        for part in row["beside_best"]:
+            best[part["feature"]] = min(best[part["feature"]], part["adds"])
+    assert min(best.values()) > 0.0  # a column in its best cell is no reason
+    totals = np.array([sum(part["adds"] for part in row["beside_best"]) for row in found])
+    scores = np.array([row["score"] for row in found])
+    # All three columns are shown, so the sums differ from the scores by what the best row has.
+    np.testing.assert_allclose(scores - totals, (scores - totals)[0], atol=1e-9)
+    average = model.reasons(_rows_of(model, tmp_path)).beside_average
+    assert np.abs(average.mean(axis=0)[[0, 1]]).max() < 0.05
+    assert "beside the average row: " in run(*args[:3], "--rows", 2, "--reasons", 1)[0]
+    assert "give one of them" in run(*args, "--reasons", 1, "--output", tmp_path / "a.csv", code=2)[1]
+
+
+def _rows_of(model: object, folder: Path) -> np.ndarray:
+    from aucdist.batch_scoring import to_score
+    from aucdist.data.shards.block_reader import open_reader
+    from aucdist.data.sources.source import Source
+
+    source = Source(source=str(folder / "rows.csv"), format="csv", label="bad", positive="yes", missing="keep")
+    return open_reader(to_score(source, model), schema=model.schema, labelled=False).read(0).X
+
+
+def test_reasons_need_bins(folder: Path) -> None:
+    said = run("explain", folder / "nystroem", folder / "rows.csv", *SETTINGS, "--reasons", 2, code=2)[1]
+    assert "reasons need cells" in said

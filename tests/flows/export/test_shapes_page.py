@@ -1,0 +1,48 @@
+"""The page "Shapes one can defend": its commands run as they are printed, from a CSV file to a card."""
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from support.command_line import run
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "pages" / "how-to" / "shapes.md"
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory: pytest.TempPathFactory, data_dir: Path) -> tuple[Path, list[tuple[str, str]]]:
+    """The folder in which the commands of the page have run, and what each printed."""
+    file = data_dir / "tables" / "german.csv"
+    if not file.exists():
+        pytest.skip("the German credit data are not there")
+    folder, text = tmp_path_factory.mktemp("shapes"), PAGE.read_text(encoding="utf-8")
+    shutil.copy(file, folder / "german.csv")
+    (config,) = re.findall(r"<<'YAML'\n(.*?)^YAML$", text, re.MULTILINE | re.DOTALL)
+    (folder / "credit.yaml").write_text(config, encoding="utf-8")
+    outputs = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for command in re.findall(r"^aucdist (.*)$", text, re.MULTILINE):
+            words = [str(next(iter(folder.glob(word)), word)) if "*" in word else word for word in shlex.split(command)]
+            outputs.append((command, run(*words)[0]))
+    return folder, outputs
+
+
+@pytest.mark.filterwarnings("ignore:the interval of the AUC")
+def test_the_card_is_the_one_printed(printed: tuple[Path, list[tuple[str, str]]]) -> None:
+    folder, outputs = printed
+    assert len(outputs) == 5
+    card = (folder / "card.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"^```text\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    assert shown in card
+    assert card.count("\n| ") == 31
+    found = re.findall(r"the AUC of the card is (0\.\d+), that of the model (0\.\d+)", card)
+    assert [float(area) for area in found[1]] == pytest.approx([0.8004, 0.8047], abs=2e-4)
+    points = re.findall(r"^\| x2 \| .*? \| (-?\d+) \|", card, re.MULTILINE)
+    assert [int(p) for p in points] == sorted(int(p) for p in points)
+    scores = pd.read_parquet(folder / "scores")
+    assert (scores["points"] - scores["score"] == 600).all()
+    assert "beside the best cell: x1 +30" in outputs[-1][1]
