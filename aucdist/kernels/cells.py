@@ -12,6 +12,16 @@ BLANKS = -1
 NEW_LINE, SPACE, QUOTE = 10, 32, 34
 MORE, END, NEITHER = 0, 1, 2
 
+MISSING_NUMBER = (
+    "", "?", "<null>", "nan", "na", "null", "n/a", "#n/a", "#na", "#n/a n/a", "<na>", "none", "-nan", "1.#ind", "-1.#ind",
+    "1.#qnan", "-1.#qnan",
+)  # fmt: skip
+"""What says in a column of numbers that a value is missing: what pandas takes for it, and the question mark of UCI's files."""
+_LENGTHS = np.array([len(token) for token in MISSING_NUMBER], dtype=np.int64)
+_TOKENS = np.zeros((len(MISSING_NUMBER), int(_LENGTHS.max())), dtype=np.uint8)
+for _row, _token in zip(_TOKENS, MISSING_NUMBER, strict=True):
+    _row[: len(_token)] = np.frombuffer(_token.encode(), dtype=np.uint8)
+
 
 @kernel(**UNCOUNTED)
 def parse_cells(data, separator, slots, most, keep_missing, numbers, spans, hard):
@@ -198,19 +208,20 @@ def _after_blanks(data, i, separator):
 
 @kernel(**UNCOUNTED)
 def _is_missing(data, start, stop):
-    """Return whether a cell is empty, or ?, na, nan, null or <null> in upper or lower case."""
+    """Return whether a cell is one of `MISSING_NUMBER`, in upper or lower case."""
     if stop - start >= 2 and byte_at(data, start) == QUOTE:
         start, stop = start + 1, stop - 1
     n = stop - start
-    if n == 0 or (n == 1 and byte_at(data, start) == 63):
-        return True
-    if n == 6 and byte_at(data, start) == 60 and byte_at(data, stop - 1) == 62:
-        return _is_null(data, start + 1)
-    is_na = n in (2, 3) and byte_at(data, start) | SPACE == 110 and byte_at(data, start + 1) | SPACE == 97
-    return (is_na and (n == 2 or byte_at(data, start + 2) | SPACE == 110)) or (n == 4 and _is_null(data, start))
+    for t in range(_LENGTHS.shape[0]):
+        if _LENGTHS[t] == n:
+            k = 0
+            while k < n and _lower(byte_at(data, start + k)) == _TOKENS[t, k]:
+                k += 1
+            if k == n:
+                return True
+    return False
 
 
-@kernel(**UNCOUNTED)
-def _is_null(data, i):
-    is_nu = byte_at(data, i) | SPACE == 110 and byte_at(data, i + 1) | SPACE == 117
-    return is_nu and byte_at(data, i + 2) | SPACE == 108 and byte_at(data, i + 3) | SPACE == 108
+@kernel(**INLINED)
+def _lower(c):
+    return c + 32 if 65 <= c <= 90 else c

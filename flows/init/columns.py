@@ -71,8 +71,10 @@ def _column(name: str, cells: pd.Categorical) -> Column:
     missing = counts.pop(MISSING_CATEGORY, 0)
     if len(counts) == 0 or (len(counts) == 1 and not missing):
         return Column(name, "drop", f"one value: {next(iter(counts))}" if counts else "no values", missing)
-    found = _dates(name, list(counts)) or _number(name, cells, counts, missing)
-    return replace(found or _text(name, counts, len(cells)), missing=missing)
+    found = _dates(name, list(counts)) or _number(name, cells, counts, missing) or _text(name, counts, len(cells))
+    if found.kind == "number":
+        missing += sum(count for text, count in counts.items() if text.lower() in MISSING_NUMBER)
+    return replace(found, missing=missing)
 
 
 def _dates(name: str, values: Sequence[str]) -> Column | None:
@@ -107,7 +109,9 @@ def _number(name: str, cells: pd.Categorical, counts: dict[str, int], missing: i
         return Column(name, "drop", "some values are not finite")
     if _is_identifier(name, cells, values):
         return Column(name, "drop", f"{len(numbers):,} different numbers in as many rows: an identifier")
-    return Column(name, "number", f"{min(numbers):.6g} to {max(numbers):.6g}")
+    instead = [text for text in counts if text.lower() in MISSING_NUMBER]
+    absent = f", and {', '.join(map(repr, instead))} where there is none" if instead else ""
+    return Column(name, "number", f"{min(numbers):.6g} to {max(numbers):.6g}{absent}")
 
 
 def _value(text: str) -> float | None:

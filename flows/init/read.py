@@ -1,17 +1,20 @@
 """Reads the first rows of a file as text, to find out what each column holds."""
 
+import re
 from dataclasses import dataclass
 
 import pandas as pd
 
 from aucdist.data.formats.delimited import csv_head, separator_of
-from aucdist.data.formats.header import pick
+from aucdist.data.formats.header import first_row, looks_like_values, pick
 from aucdist.data.formats.tables import TableForm, parse_table
 from aucdist.data.sources.source import Source
 from aucdist.data.storage import files
 from aucdist.data.storage.compression import is_packed, unpacked
 
 MOST_BYTES = 2**24
+ROWS_BELOW = 200
+"""So many rows are compared with the first one, to tell values from names."""
 SEPARATORS = (",", ";", "tab")
 
 
@@ -60,7 +63,11 @@ def _of_csv(source: Source, urls: list[str]) -> FirstRows:
     where = files.shown(urls[0])
     if "separator" not in source.model_fields_set:
         source = source.model_copy(update={"separator": _separator(data, where, source)})
+    if "header" not in source.model_fields_set and _has_no_header(data, where, source):
+        source = source.model_copy(update={"header": False})
     names, start, line = csv_head(data, where, source)
+    if isinstance(source.label, str) and source.label not in names and re.fullmatch(r"-?\d{1,9}", source.label):
+        source = source.model_copy(update={"label": int(source.label)})  # a position, as on the command line
     label = pick(names, source.label, where, "label")
     features = tuple(name for name in names if name != label)
     form = TableForm(
@@ -79,6 +86,18 @@ def head_of(url: str) -> tuple[bytes, bool]:
     if len(data) <= MOST_BYTES:
         return data, True
     return data[: data.rfind(b"\n", 0, MOST_BYTES) + 1], False
+
+
+def _has_no_header(data: bytes, where: str, source: Source) -> bool:
+    """Return whether the first line of a file is one of values."""
+    separator, rows, start = separator_of(source), [], 0
+    while len(rows) <= ROWS_BELOW and start < len(data):
+        _, cells, read = first_row(data[start:], where, separator)
+        rows.append(cells)
+        start += read
+        if not data[start:].strip():
+            break
+    return looks_like_values(rows[0], rows[1:])
 
 
 def _separator(data: bytes, where: str, source: Source) -> str:

@@ -56,6 +56,8 @@ def init(name: str, source: Source, output: Path) -> dict[str, Any]:
     columns = columns_of(rows.texts, [column for column in rows.texts if column not in ("", rows.label)])
     columns += [Column(column, "drop", f"its type is {kind}") for column, kind in rows.unread.items()]
     n, head = len(rows.classes), _head_comments(source, len(rows.classes), rows.whole, output)
+    if rows.source.format == "csv" and not rows.source.header and "header" not in source.model_fields_set:
+        head.append("The first line holds values and no names: columns are called x1, x2, ...")
     keys = _file_keys(rows.source, output) | {"label": quoted(rows.label)}
     text = yaml_text(_config_name(name), keys, columns, list(classes.items()), positive, head)
     files.write_bytes(str(output.absolute()), text.encode())

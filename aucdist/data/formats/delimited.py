@@ -122,11 +122,19 @@ def separator_of(source: SourceFields) -> str:
     return SEPARATORS.get(source.separator, source.separator)
 
 
+def with_names(cells: Sequence[str]) -> list[str]:
+    """Return the cells of a header, with names for empty ones: ``index`` for the first, as pandas writes it, else x2, x3, ..."""
+    if not any(cells):
+        return list(cells)
+    made = ["index" if i == 1 and "index" not in cells else f"x{i}" for i in range(1, len(cells) + 1)]
+    return [cell or name for cell, name in zip(cells, made, strict=True)]
+
+
 def csv_head(data: bytes, where: str, source: SourceFields) -> tuple[list[str], int, int]:
     """Return the column names of a CSV file, where its rows start, and the number of the line there."""
     next_line, cells, end = first_row(data, where, separator_of(source))
     if source.header:
-        return unique(cells, where), end, next_line
+        return unique(with_names(cells), where), end, next_line
     return unique(source.columns or [f"x{i}" for i in range(1, len(cells) + 1)], where), 0, 1
 
 

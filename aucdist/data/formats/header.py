@@ -14,9 +14,9 @@ def unique(names: Sequence[str], where: str) -> list[str]:
     seen: set[str] = set()
     for i, name in enumerate(names, 1):
         if not name:
-            raise InputError(f"{where}: column {i} has no name")
+            raise InputError(f"{where}: column {i} has no name{hint(names)}")
         if name in seen:
-            raise InputError(f"{where}: two columns are called {name!r}")
+            raise InputError(f"{where}: two columns are called {name!r}{hint(names)}")
         seen.add(name)
     return list(names)
 
@@ -28,8 +28,50 @@ def pick(names: Sequence[str], column: str | int | None, where: str, key: str) -
             raise InputError(f"{where}: `{key}` is column {column}, but there are {len(names)} columns, from 0")
         return names[column]
     if column not in names:
-        raise InputError(f"{where}: {unknown(f'column in `{key}`', column, names)}")
+        raise InputError(f"{where}: {unknown(f'column in `{key}`', column, names)}{hint(names)}")
     return str(column)
+
+
+def hint(names: Sequence[str]) -> str:
+    """Return what helps where the first row seems to be one of values; nothing where it does not."""
+    if not any(_is_number(name) for name in names):
+        return ""
+    return (
+        ". The first line looks like values: if the file has no header, say `header: false` (--set header=false); columns are "
+        "then called x1, x2, ..., and may be given by position, as in `label: -1`"
+    )
+
+
+def looks_like_values(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether a first row is one of values, and not of names.
+
+    Names differ from each other, are not all numbers, and do not stand below themselves; an index that pandas wrote has none.
+
+    Parameters
+    ----------
+    first : sequence of str
+        The cells of the first row.
+    rows : sequence of sequence of str
+        Those below it.
+    """
+    named = [cell for cell in first if cell]
+    numbers = [_is_number(cell) for cell in named]
+    if not any(numbers):
+        return False  # a first line of words is taken for names, whatever stands below
+    if all(numbers) or len(set(named)) < len(named):
+        return True
+    return any(
+        cell and not _is_number(cell) and any(len(row) > j and row[j] == cell for row in rows)
+        for j, cell in enumerate(first)
+    )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return "_" not in text
 
 
 def first_row(data: bytes, where: str, separator: str) -> tuple[int, list[str], int]:

@@ -16,7 +16,7 @@ from aucdist.errors import InputError
 from aucdist.kernels import cells as kernels
 
 MISSING = ("", "?", "<null>", "nan")
-MISSING_NUMBER = (*MISSING, "na", "null")  # which may well be categories; as `aucdist.kernels.cells`
+MISSING_NUMBER = kernels.MISSING_NUMBER  # some of which may well be categories
 MISSING_CATEGORY, UNKNOWN_CATEGORY = "(missing)", "(unknown)"
 REMEDY = "remove the row or fill it in; in a feature `missing: keep` lets it through"
 

@@ -125,7 +125,7 @@ CASES = [
     packed("a bomb", "f.xz", lzma.compress(bytes(2**27)), "bytes unpack to more than"),
     # CSV
     table("duplicate column names", b"a,a,y\n1,2,0\n", "", "two columns are called 'a'"),
-    table("a column without a name", b"a,,y\n1,2,0\n", "", "column 2 has no name"),
+    table("no column with a name", b",,\n1,2,0\n", "", "column 1 has no name"),
     table("no such label", CSV, "", "unknown column in `label` 'z'", label="z"),
     table("too few cells", CSV + b"5,6\n", ", line 4", "2 cells, but there are 3 columns"),
     table("too many cells", CSV + b"5,6,1,9\n", ", line 4", "4 cells, but there are 3 columns"),

@@ -100,7 +100,7 @@ def test_it_reads_back_what_was_written(tmp_path_factory, rows):
         ("a,y\n1,0\n1,\n", {}, "line 3, column 'y': the value is missing"),
         ("a,k,y\n1,p,0\n1,,1\n", {"categorical": ["k"]}, "line 3, column 'k': the value is missing"),
         ("a,a,y\n1,2,0\n", {}, "two columns are called 'a'"),
-        ("a,,y\n1,2,0\n", {}, "column 2 has no name"),
+        (",,\n1,2,0\n", {}, "column 1 has no name"),
         ("a,y\n1,0\n", {"label": "Y"}, "unknown column in `label` 'Y'. Allowed: a, y"),
         ("a,y\n1,0\n", {"label": 2}, "`label` is column 2, but there are 2 columns"),
         ("a,y\n1,0\n", {"categorical": ["k"]}, "unknown column in `categorical` 'k'"),

@@ -4,6 +4,7 @@ import datetime as dt
 import json
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -51,7 +52,8 @@ def column_of(values: list[str], name: str = "c"):
 def test_what_a_column_holds(name: str, values: list[str], kind: str, said: str) -> None:
     found = column_of(values, name)
     assert (found.kind, said in found.comment) == (kind, True), found
-    assert found.missing == sum(value == "" for value in values)
+    absent = ("", "NA") if kind == "number" else ("",)
+    assert found.missing == sum(value in absent for value in values)
 
 
 @pytest.mark.parametrize(
@@ -154,3 +156,70 @@ def test_a_large_file_is_described_by_its_first_rows(tmp_path: Path, monkeypatch
     found = json.loads(run("init", "f.csv", "--label", "y", "--json")[0])
     assert (found["rows"], found["all_rows"]) == (249, False)
     assert "the first 249 rows of f.csv" in (tmp_path / "f.yaml").read_text()
+
+
+TOKENS = ("NA", "NULL", "null", "N/A", "#N/A", "None", "<NA>", "nan", "NaN", "n/a", "-1.#IND")
+
+
+@pytest.mark.parametrize("token", TOKENS)
+def test_what_init_writes_trains_whatever_says_that_a_number_is_missing(tmp_path: Path, token: str) -> None:
+    r = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"age": r.integers(20, 60, 200), "hours": r.normal(size=200).round(2), "dept": r.choice(["a", "b"], 200)}
+    )
+    frame["left"] = np.where(frame["age"] + 5 * r.normal(size=200) > 45, "yes", "no")
+    frame.loc[::7, "hours"] = np.nan
+    frame.to_csv(tmp_path / "hr.csv", index=False, na_rep=token)
+    run("init", tmp_path / "hr.csv", "--label", "left", "--output", tmp_path / "hr.yaml")
+    assert "missing: keep  # rows without: hours 29" in (tmp_path / "hr.yaml").read_text()
+    found = json.loads(
+        run("train", tmp_path / "hr.yaml", "--output", tmp_path / "runs", "--json", "--set", "model.tol=0.1")[0]
+    )
+    assert found["n_features"] == 4
+    plain = frame.drop(columns="left").head(20)
+    plain.to_csv(tmp_path / "new.csv", index=False, na_rep=token)
+    run("score", f"{found['run']}/model", tmp_path / "new.csv", tmp_path / "scores")
+    assert len(pd.read_parquet(tmp_path / "scores")) == 20
+
+
+FIRST_LINES = [
+    ("6,148,72,1", "1,85,66,0", False),  # all numbers
+    ("A11,6,4,A43,4,1", "A12,48,2,A46,2,2", False),  # a repeated value
+    ("red,6.5,1", "blue,2,0\nred,3,1", False),  # a value of the column
+    ("colour,size,label", "blue,2,0\nred,3,1", True),
+    ("year,2019,2020", "1,4,5\n2,7,8", True),  # numbers as names
+]
+
+
+@pytest.mark.parametrize(("first", "rest", "has_names"), FIRST_LINES)
+def test_a_first_line_of_values_is_told_from_one_of_names(
+    tmp_path: Path, first: str, rest: str, has_names: bool
+) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_text("\n".join([first, *([rest] * 9)]) + "\n")
+    label = "-1"
+    found = json.loads(run("init", file, f"--label={label}", "--output", tmp_path / "rows.yaml", "--json")[0])
+    text = (tmp_path / "rows.yaml").read_text()
+    assert ("header: false" in text) is not has_names
+    assert ("The first line holds values and no names" in text) is not has_names
+    assert found["rows"] == (9 * len(rest.splitlines()) + (not has_names))
+
+
+def test_an_index_that_pandas_wrote_has_a_name_and_is_dropped(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"age": np.arange(60) % 17, "left": np.where(np.arange(60) % 3, "no", "yes")})
+    frame.to_csv(tmp_path / "rows.csv")
+    found = json.loads(
+        run("init", tmp_path / "rows.csv", "--label", "left", "--output", tmp_path / "r.yaml", "--json")[0]
+    )
+    assert found["columns"] == {"index": "drop", "age": "number"}
+
+
+def test_errors_of_a_missing_header_say_what_helps(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("6,148,72,6\n1,85,66,0\n8,183,64,1\n")
+    for given_settings in (["label=outcome"], ["label=outcome", "header=true"]):
+        args = [part for setting in given_settings for part in ("--set", setting)]
+        said = run("data", "preview", tmp_path / "rows.csv", *args, code=2)[1]
+        assert "if the file has no header, say `header: false`" in said
+    (tmp_path / "words.csv").write_text("age,age\n1,2\n")
+    said = run("data", "preview", tmp_path / "words.csv", "--set", "label=age", code=2)[1]
+    assert "header: false" not in said
