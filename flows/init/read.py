@@ -90,7 +90,8 @@ def head_of(url: str) -> tuple[bytes, bool]:
 
 def _has_no_header(data: bytes, where: str, source: Source) -> bool:
     """Return whether the first line of a file is one of values."""
-    separator, rows, start = separator_of(source), [], 0
+    separator, start = separator_of(source), 0
+    rows: list[list[str]] = []
     while len(rows) <= ROWS_BELOW and start < len(data):
         _, cells, read = first_row(data[start:], where, separator)
         rows.append(cells)
