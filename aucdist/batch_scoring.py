@@ -26,6 +26,7 @@ from aucdist.data.storage import files
 from aucdist.data.storage.arrow_files import absolute, opened
 from aucdist.errors import InputError
 from aucdist.model import ABOUT, WEIGHTS, LinearModel, load_model
+from aucdist.store.history import resolve
 
 IN_PROGRESS, DONE = "_scoring.json", "_scores.json"
 COLUMNS = {"row_id": pa.int64(), "score": pa.float64(), "prediction": pa.int8()}
@@ -82,7 +83,7 @@ def begin(
     Parameters
     ----------
     model : str
-        The folder of the model: a path or an fsspec URL.
+        The folder of the model: a path or an fsspec URL; or a model store, or ``store@3``.
     source : Source
         The rows. They need no label; columns that the model does not have are not read.
     output : str
@@ -96,7 +97,7 @@ def begin(
         If there is no such model or data set, if its features are not those of the model, or if `output` cannot be written to
         or has other files.
     """
-    model, output = absolute(model), absolute(output)
+    model, output = resolve(absolute(model), ABOUT), absolute(output)
     loaded = load_model(model)
     source = to_score(source, loaded)
     digests = [hashlib.sha256(files.read_bytes(below(model, file))).hexdigest() for file in (WEIGHTS, ABOUT)]

@@ -17,6 +17,7 @@ from aucdist.data.storage.files import read_bytes, shown, write_bytes
 from aucdist.errors import InputError
 from aucdist.kernels.rows import project
 from aucdist.objectives.probability_maps import ProbabilityMap, map_from_json
+from aucdist.store.history import resolve
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -200,7 +201,7 @@ def load_model(url: str) -> LinearModel:
     Parameters
     ----------
     url : str
-        The folder, a path or an fsspec URL.
+        The folder, a path or an fsspec URL; or a model store, whose current version is meant, or ``store@3``.
 
     Raises
     ------
@@ -223,6 +224,7 @@ def load_model(url: str) -> LinearModel:
     >>> model.decision_function(np.array([[1.0, 1.0], [3.0, 1.0]])).tolist()
     [-0.5, 1.5]
     """
+    url = resolve(url, ABOUT)
     where, about = shown(url), f"{shown(url)}/{ABOUT}"
     try:
         data, weights = read_bytes(f"{url}/{ABOUT}"), read_bytes(f"{url}/{WEIGHTS}")
