@@ -25,7 +25,8 @@ from aucdist.data.sources.source import Source, parse_source
 from aucdist.data.storage import files
 from aucdist.data.storage.arrow_files import absolute, opened
 from aucdist.errors import InputError
-from aucdist.model import LinearModel, files_of_model, load_model
+from aucdist.model import ABOUT, LinearModel, files_of_model, is_card, load_model
+from aucdist.store.history import resolve
 
 IN_PROGRESS, DONE = "_scoring.json", "_scores.json"
 COLUMNS = {"row_id": pa.int64(), "score": pa.float64(), "prediction": pa.int8()}
@@ -82,7 +83,7 @@ def begin(
     Parameters
     ----------
     model : str
-        The folder of the model, or the file of a scorecard: a path or an fsspec URL.
+        The folder of the model, the file of a scorecard, or a model store, or ``store@3``: a path or an fsspec URL.
     source : Source
         The rows. They need no label; columns that the model does not have are not read.
     output : str
@@ -97,6 +98,7 @@ def begin(
         or has other files.
     """
     model, output = absolute(model), absolute(output)
+    model = model if is_card(model) else resolve(model, ABOUT)
     loaded = load_model(model)
     source = to_score(source, loaded)
     digests = [hashlib.sha256(files.read_bytes(file)).hexdigest() for file in files_of_model(model)]

@@ -18,6 +18,7 @@ from aucdist.errors import InputError
 from aucdist.kernels.rows import project
 from aucdist.objectives.probability_maps import ProbabilityMap, map_from_json
 from aucdist.scorecard import Scorecard, parse_card
+from aucdist.store.history import resolve
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -221,7 +222,8 @@ def load_model(url: str) -> LinearModel:
     Parameters
     ----------
     url : str
-        The folder, or the ``.json`` file of a scorecard: a path or an fsspec URL.
+        The folder, the ``.json`` file of a scorecard, or a model store, whose current version is meant, or ``store@3``: a path or
+        an fsspec URL.
 
     Raises
     ------
@@ -246,6 +248,7 @@ def load_model(url: str) -> LinearModel:
     """
     if is_card(url):
         return card_model(parse_card(read_bytes(url), shown(url)))
+    url = resolve(url, ABOUT)
     where, about = shown(url), f"{shown(url)}/{ABOUT}"
     try:
         data, weights = read_bytes(f"{url}/{ABOUT}"), read_bytes(f"{url}/{WEIGHTS}")

@@ -14,7 +14,10 @@ from flows.data import command as data
 from flows.explain import command as explain
 from flows.export import command as export
 from flows.init import command as init
+from flows.models import command as models
+from flows.promote import command as promote
 from flows.reproduce import command as reproduce
+from flows.rollback import command as rollback
 from flows.score import command as score
 from flows.shard import command as shard
 from flows.simulate import command as simulate
@@ -26,6 +29,9 @@ COMMANDS: tuple[Command, ...] = (
     train.COMMAND,
     cv.COMMAND,
     compare.COMMAND,
+    promote.COMMAND,
+    rollback.COMMAND,
+    models.COMMAND,
     reproduce.COMMAND,
     bench.COMMAND,
     shard.COMMAND,

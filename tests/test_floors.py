@@ -20,6 +20,9 @@ USE_CASES = {
         "train",
         "cv",
         "compare",
+        "promote",
+        "rollback",
+        "models",
         "init",
         "score",
         "explain",
@@ -39,6 +42,7 @@ FLOORS = [
     {"aucdist.engine"},
     {"aucdist.solvers", "aucdist.sampling", "aucdist.selection", "aucdist.maps"},
     {"aucdist.estimators"},
+    {"aucdist.store"},
     {"aucdist.search", "aucdist.scorecard", "aucdist.model", "aucdist.export", "aucdist.batch_scoring", "aucdist"},
     {"flows", "flows.json_values", "flows.versions"},
     {"flows.config", "flows.progress"},
@@ -55,6 +59,7 @@ FLOORS = [
 BETWEEN_USE_CASES = {
     ("cv", "train"),  # a search ends with a training run of the chosen setting
     ("simulate", "shard"),  # both describe the shards that they wrote
+    ("promote", "compare"),  # the paired tests of two runs
     ("bench", "cv"),
     ("bench", "train"),
     ("bench", "reproduce"),  # its drawings

@@ -24,6 +24,7 @@ from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.measures import MEASURES
 from aucdist.metrics.partial import check_max_fpr, partial_auc_interval, partial_delong_test
 from aucdist.report.comparison import Comparison, render_comparison_page
+from aucdist.store.history import resolve
 from flows.compare.labels import settings_of, unique_names
 from flows.json_values import jsonable
 from flows.run_folder.folder import METRICS, run_folder, timestamped
@@ -56,7 +57,7 @@ def compare(urls: Sequence[str], output: str, max_fpr: float | None = None) -> d
     Parameters
     ----------
     urls : sequence of str
-        Run folders, paths or URLs; at least two. Other folders are skipped.
+        Run folders, paths or URLs, or versions in model stores; at least two. Other folders are skipped.
     output : str
         The folder or URL below which the folder is made.
     max_fpr : float, optional
@@ -76,9 +77,9 @@ def compare(urls: Sequence[str], output: str, max_fpr: float | None = None) -> d
     if max_fpr is not None:
         check_max_fpr(max_fpr)
     urls = [url.rstrip("/") for url in urls]
-    skipped = [shown(url) for url in urls if not exists(f"{url}/{METRICS}")]
-    runs = _with_unique_names([_read(url) for url in urls if shown(url) not in skipped])
-    _refuse_incomparable(runs, skipped)
+    skipped = [shown(url) for url in urls if not exists(f"{resolve(url, METRICS)}/{METRICS}")]
+    runs = _with_unique_names([read_run(resolve(url, METRICS)) for url in urls if shown(url) not in skipped])
+    comparable(runs, skipped)
     with run_folder(output, timestamped("compare")) as folder:
         result = {"run": folder.url, **_compared(runs, max_fpr), "skipped": skipped}
         page = render_comparison_page(Comparison(result, [(run.name, run.counts) for run in runs]))
@@ -175,7 +176,8 @@ def _chosen(search: dict[str, Any]) -> list[float]:
     return [] if None in values else values
 
 
-def _read(url: str) -> Run:
+def read_run(url: str) -> Run:
+    """Return the content of a run folder, or of a version in a model store."""
     try:
         about = json.loads(read_bytes(f"{url}/{METRICS}"))
     except ValueError as e:  # an InputError is one
@@ -203,7 +205,8 @@ def _with_unique_names(runs: list[Run]) -> list[Run]:
     return [Run(**{**vars(run), "name": name}) for run, name in zip(runs, names, strict=True)]
 
 
-def _refuse_incomparable(runs: Sequence[Run], skipped: Sequence[str]) -> None:
+def comparable(runs: Sequence[Run], skipped: Sequence[str] = ()) -> None:
+    """Refuse runs that cannot be compared: fewer than two, one twice, or different test rows."""
     if len(runs) < 2:
         more = f"; not the folder of a run, for want of {METRICS}: {', '.join(skipped)}" if skipped else ""
         raise InputError(f"at least two runs are needed to compare, and {len(runs)} were found{more}")

@@ -15,6 +15,7 @@ from aucdist.data.storage.files import exists, explained, open_fs, shown
 from aucdist.data.storage.retries import patient, retried
 from aucdist.errors import InputError, RunError
 from aucdist.model import ABOUT, is_card
+from aucdist.store.history import resolve
 from flows.config.model import ModelConfig
 from flows.run_folder.leftovers import PARTIAL, in_use
 
@@ -23,10 +24,13 @@ METRICS = "metrics.json"
 
 
 def model_folder(url: str) -> str:
-    """Return the folder of a model, given it or the run folder that it is in; the file of a scorecard is its own."""
-    url = url.rstrip("/")
+    """Return the folder of a model, given it, the run folder that it is in, or a model store with or without ``@3``.
+
+    The file of a scorecard is its own.
+    """
     if is_card(url):
         return url
+    url = resolve(url.rstrip("/"), ABOUT)
     return url if exists(f"{url}/{ABOUT}") else f"{url}/model"
 
 

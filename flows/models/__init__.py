@@ -1,0 +1,1 @@
+"""Use case: list the versions of a model."""

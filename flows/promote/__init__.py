@@ -1,0 +1,1 @@
+"""Use case: make the model of a run the one in use."""

@@ -1,0 +1,1 @@
+"""Use case: go back to an earlier version of a model."""
