@@ -1,0 +1,155 @@
+"""The model store, on a folder and on S3: one writer wins, readers see whole versions, only old versions are removed."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+
+import boto3
+import numpy as np
+import pytest
+from support.s3_servers import MOCK, mock_server, new_bucket, new_connections, point_to
+
+from aucdist.data.dataset import Schema
+from aucdist.data.preprocess import Preprocessor
+from aucdist.data.storage import files
+from aucdist.errors import InputError
+from aucdist.model import ABOUT, WEIGHTS, load_model, save_model
+from aucdist.store.history import HISTORY, read_store, split_version
+from aucdist.store.versions import keep, present, promote, rollback
+
+
+@pytest.fixture(params=["folder", "s3"])
+def url(request, tmp_path, monkeypatch):
+    if request.param == "folder":
+        yield str(tmp_path / "models" / "churn")
+        return
+    bucket = f"models-{uuid.uuid4().hex[:12]}"
+    with mock_server() as endpoint, new_connections():
+        point_to(monkeypatch, endpoint, *MOCK)
+        with new_bucket(boto3.session.Session().client("s3"), bucket) as client:
+            yield f"s3://{bucket}/models/churn"
+            client.close()
+
+
+def model(folder, value):
+    """Return the files of a model with one weight."""
+    place = str(folder / f"model-{value}")
+    schema = Schema(("age",), "clicked", ("yes",), ("no",), {})
+    preprocessor = Preprocessor((), "none", None, None)
+    save_model(place, coef=np.array([float(value)]), intercept=0.0, schema=schema, preprocessor=preprocessor, about={})
+    return {name: files.read_bytes(f"{place}/{name}") for name in (ABOUT, WEIGHTS)}
+
+
+def add(url, content):
+    return promote(read_store(url), content, ABOUT, {})
+
+
+def test_promote_and_roll_back(url, tmp_path):
+    for value in (1, 2, 3):
+        change = add(url, model(tmp_path, value))
+        assert (change.version, change.replaced) == (value, value - 1 or None)
+        assert load_model(url).coef.tolist() == [value]
+    assert [load_model(f"{url}@{n}").coef[0] for n in (1, 2, 3)] == [1, 2, 3]
+    assert rollback(read_store(url), ABOUT).version == 2
+    assert load_model(url).coef.tolist() == [2]
+    assert rollback(read_store(url), ABOUT).version == 1
+    with pytest.raises(InputError, match="replaced none"):
+        rollback(read_store(url), ABOUT)
+    assert rollback(read_store(url), ABOUT, 3).version == 3
+    with pytest.raises(InputError, match="current one already"):
+        rollback(read_store(url), ABOUT, 3)
+    assert add(url, model(tmp_path, 4)).version == 4
+    assert len(read_store(url).changes) == 7
+    with pytest.raises(InputError, match="has no version 9: it has 1 to 4"):
+        load_model(f"{url}@9")
+
+
+def test_one_of_two_promotions_wins(url, tmp_path):
+    add(url, model(tmp_path, 1))
+    read = read_store(url)
+    promote(read, model(tmp_path, 2), ABOUT, {})
+    with pytest.raises(InputError, match="changed by somebody else at the same moment, and this promote was not made"):
+        promote(read, model(tmp_path, 3), ABOUT, {})
+    stale = read_store(url)
+    rollback(stale, ABOUT, 1)
+    add(url, model(tmp_path, 4))
+    with pytest.raises(InputError, match="this promote was not made"):
+        promote(stale, model(tmp_path, 5), ABOUT, {})
+    assert load_model(url).coef.tolist() == [4]
+    assert len([name for name in files.names_in(url) if name.startswith("version-")]) == 3
+
+
+def test_the_same_model_promoted_twice_stays_whole(url, tmp_path):
+    read = read_store(url)
+    promote(read, model(tmp_path, 1), ABOUT, {"run": "a"})
+    with pytest.raises(InputError, match="somebody else"):
+        promote(read, model(tmp_path, 1), ABOUT, {"run": "b"})
+    assert load_model(url).coef.tolist() == [1]
+
+
+def test_old_versions_are_removed_and_only_those(url, tmp_path):
+    for value in (1, 2, 3, 4):
+        add(url, model(tmp_path, value))
+    files.write_bytes(f"{url}/version-00001-mine/notes.txt", b"not a version")
+    rollback(read_store(url), ABOUT, 3)
+    assert keep(read_store(url), ABOUT, 3) == [1]
+    assert keep(read_store(url), ABOUT, 1) == [2]
+    assert present(read_store(url), ABOUT) == [3, 4]
+    assert load_model(url).coef.tolist() == [3]
+    assert files.exists(f"{url}/version-00001-mine/notes.txt")
+    with pytest.raises(InputError, match="version 1 of .* was removed"):
+        load_model(f"{url}@1")
+    with pytest.raises(InputError, match="version 2 .* was removed"):
+        rollback(read_store(url), ABOUT)
+
+
+def test_a_damaged_history_is_refused(url, tmp_path):
+    for value in (1, 2):
+        add(url, model(tmp_path, value))
+    files.write_bytes(f"{url}/{HISTORY}/00000002.json", b'{"kind": "promote"}')
+    with pytest.raises(InputError, match="damaged"):
+        load_model(url)
+    files.remove(f"{url}/{HISTORY}/00000001.json")
+    with pytest.raises(InputError, match="a change is missing before 00000002"):
+        read_store(url)
+
+
+def test_a_folder_that_is_no_store(tmp_path):
+    with pytest.raises(InputError, match="no model can be read"):
+        load_model(str(tmp_path / "nothing@3"))
+    assert split_version("s3://b/m@12/") == ("s3://b/m", 12)
+    assert split_version("user@example") == ("user@example", None)
+
+
+PROMOTER = """
+import sys
+from pathlib import Path
+from aucdist.data.storage import files
+from aucdist.model import ABOUT, WEIGHTS
+from aucdist.store.history import read_store
+from aucdist.store.versions import promote, keep
+print("ready", flush=True)
+for i in range(10_000):
+    source = f"{sys.argv[2]}/model-{i % 2 + 1}"
+    content = {name: files.read_bytes(f"{source}/{name}") for name in (ABOUT, WEIGHTS)}
+    promote(read_store(sys.argv[1]), content, ABOUT, {})
+    keep(read_store(sys.argv[1]), ABOUT, 2)
+"""
+
+
+def test_a_kill_leaves_one_whole_current_version(tmp_path):
+    url, random = str(tmp_path / "store"), np.random.default_rng(0)
+    for value in (1, 2):
+        content = model(tmp_path, value)
+    add(url, content)
+    for _ in range(8):
+        command = [sys.executable, "-c", PROMOTER, url, str(tmp_path)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, env=os.environ) as process:
+            assert process.stdout.readline() == b"ready\n"
+            time.sleep(random.uniform(0.0, 0.15))
+            process.send_signal(signal.SIGKILL)
+        assert load_model(url).coef[0] in (1, 2)
+    assert len(read_store(url).changes) > 8
