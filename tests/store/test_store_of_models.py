@@ -100,9 +100,9 @@ def test_old_versions_are_removed_and_only_those(url, tmp_path):
     assert present(read_store(url), ABOUT) == [3, 4]
     assert load_model(url).coef.tolist() == [3]
     assert files.exists(f"{url}/version-00001-mine/notes.txt")
-    with pytest.raises(InputError, match="version 1 of .* was removed"):
+    with pytest.raises(InputError, match=r"version 1 of .* was removed"):
         load_model(f"{url}@1")
-    with pytest.raises(InputError, match="version 2 .* was removed"):
+    with pytest.raises(InputError, match=r"version 2 .* was removed"):
         rollback(read_store(url), ABOUT)
 
 
