@@ -142,8 +142,11 @@ def fits(rows, seed):
     pairs = [PairwiseHingeClassifier(**more), InCells(**more), InManyCells(**more)]
     pairs += [PairwiseHingeClassifier(solver="oam-inf", **more)]
     if alone:
-        pairs += [PairwiseHingeClassifier(solver=s, epochs=20, **drawn) for s in ("sdcd", "sdcd-perm", "msgd")]
-        pairs += [PairwiseHingeClassifier(solver="sdcd", epochs=8, average=True, **drawn)]
+        pairs += [
+            PairwiseHingeClassifier().set_params(solver=s, solver__epochs=20, **drawn)
+            for s in ("sdcd", "sdcd-perm", "msgd")
+        ]
+        pairs += [PairwiseHingeClassifier().set_params(solver="sdcd", solver__epochs=8, solver__average=True, **drawn)]
     yield of_pairs(rows, hinge), pairs
     yield (
         of_pairs(rows, hinge, l1=True),
@@ -196,7 +199,7 @@ def fits(rows, seed):
         "sampler": None,
         "scale": None,
         "tol": rows.tol,
-        "n_outer": 20,
+        "solver__n_outer": 20,
         "random_state": seed % 1000,
     }
     yield of_margin_mean(rows, 1.0, lam2), [MarginMeanClassifier(solver=s, **options) for s in ("svrg", "zovr")]

@@ -147,8 +147,8 @@ def fitted(name):
         for choice in choices:
             yield kind(max_passes=3, **choice).fit(X, Y)
         for solver, row in kind.solvers.items():
-            if row.learn is not None:
-                model = kind(solver=solver, **({"n_pairs": 100.0} if "n_pairs" in row.options else {}))
+            if row.online:
+                model = kind(solver={"name": solver, "n_pairs": 100.0} if "n_pairs" in row().get_params() else solver)
                 yield model.partial_fit(X, Y, classes=[-1, 1])
 
 

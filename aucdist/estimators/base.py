@@ -1,8 +1,10 @@
 """What estimators share: a `BlockClassifier` is fitted on blocks of rows by the loop."""
 
+import functools
+import inspect
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -13,12 +15,12 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from aucdist.engine.blocks import Blocks
-from aucdist.errors import InputError, unknown
+from aucdist.errors import InputError
 from aucdist.estimators.conditioning import diagnosis
 from aucdist.estimators.display import HistoryDisplay
 from aucdist.estimators.monotone import AUTO, directions, directions_of_line, weight_signs
-from aucdist.estimators.parameters import Constraints, at_least_0, check_constraints, count
 from aucdist.estimators.scores import mapped_rows
+from aucdist.estimators.solver_parameter import PREFIX, as_plain, check_names, moved, solver_of
 from aucdist.estimators.validation import (
     accepted_rows,
     allows_missing,
@@ -33,6 +35,7 @@ from aucdist.maps.base import FittedMap
 from aucdist.maps.state import expander_of
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.objectives.probability_maps import ProbabilityMap
+from aucdist.parameters import Constraints, at_least_0, check_constraints, count
 from aucdist.solvers.base import REACHED, Callback, Solution, Solver, Status, as_table
 
 REASONS = {
@@ -48,17 +51,19 @@ class RankingWarning(UserWarning):
 
 
 class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
-    """A binary classifier that is fitted on blocks of rows by one of a table of solvers.
+    """A binary classifier that is fitted on blocks of rows by one of several solvers.
 
     A subclass has the parameters `solver`, `tol`, `max_passes` and `random_state`, and defines `_solve`, `_set_fitted` and
-    `_scores`. Parameters that only some solvers take default to None, and are refused where they do not apply.
+    `_scores`. Parameters of the objective that only some solvers take default to None, and are refused where they do not apply;
+    those of an algorithm belong to its `Solver`.
     """
 
-    solvers: ClassVar[dict[str, Solver]]
+    solvers: ClassVar[dict[str, type[Solver]]]
+    """By the names that configurations call them."""
     of_pairs: ClassVar[bool] = False
     """Whether the objective is a mean over pairs, or else over rows."""
     _parameter_constraints: ClassVar[Constraints] = {"tol": at_least_0(), "max_passes": count(), "verbose": Verbosity()}
-    solver: str
+    solver: Any
     tol: float
     max_passes: int
     random_state: int | np.random.RandomState | None
@@ -71,6 +76,79 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
     probability_: ProbabilityMap
     feature_map_: FittedMap
     monotone_: np.ndarray
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Refuse a parameter that belongs to a solver; the error names the new form."""
+        _refuse_moved(cls, kwargs)
+        return super().__new__(cls)
+
+    @property
+    def resolved_solver(self) -> Solver:
+        """The solver as an object with all its parameters.
+
+        Raises
+        ------
+        InputError
+            If `solver` stands for none that minimises this objective.
+        """
+        return solver_of(self.solver, self.solvers)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Also those of the solver, as ``solver__epochs``, and of a transformer that is given as `features`.
+
+        Returns
+        -------
+        dict
+        """
+        params: dict[str, Any] = super().get_params(deep)
+        if deep and not isinstance(self.solver, Solver):
+            try:
+                own = self.resolved_solver.get_params()
+            except InputError:  # which `fit` reports
+                own = {}
+            params |= {PREFIX + name: value for name, value in own.items()}
+        return params
+
+    def plain_params(self) -> dict[str, Any]:
+        """Return the parameters as a configuration has them: the solver as a name, or as a mapping of its name and parameters.
+
+        Returns
+        -------
+        dict
+        """
+        params = self.get_params(deep=False)
+        return {**params, "solver": as_plain(params["solver"])}
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, ``solver__epochs`` among them; a solver that is given by its name becomes an object for these.
+
+        Parameters
+        ----------
+        **params
+            By their names. Where `solver` is among them it is set first.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError
+            For a parameter that the solver lacks, or one that belongs to solvers and lacks its ``solver__``.
+        """
+        if "solver" in params:
+            self.solver = params.pop("solver")
+        if own := [name.removeprefix(PREFIX) for name in params if name.startswith(PREFIX)]:
+            self.solver = self.resolved_solver
+            check_names(own, self.solver, self.solvers)
+        _refuse_moved(type(self), params)
+        super().set_params(**params)
+        return self
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, callback: Callback | None = None) -> Self:
         """Fit the model.
@@ -155,7 +233,7 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
     @property
     def ignores_zero_weight(self) -> bool:
         """Whether a fit takes a row of weight 0 for absent, to the last bit."""
-        return self.solvers[self.solver].ignores_zero_weight
+        return self.resolved_solver.ignores_zero_weight
 
     def decision_function(self, X: Any) -> Any:
         """Return scores: positive means the positive class. Their order is what was optimised.
@@ -280,31 +358,27 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
         InputError
             Naming the parameter, its value and what is allowed.
         """
-        if self.solver not in self.solvers:
-            raise unknown("solver", self.solver, self.solvers)
-        for name in sorted({option for solver in self.solvers.values() for option in solver.options}):
-            takers = [key for key, solver in self.solvers.items() if name in solver.options]
-            if getattr(self, name) is not None and self.solver not in takers:
-                raise InputError(f"{name} applies to solver {', '.join(takers)}; with {self.solver!r} it must be None")
+        own = self.resolved_solver
+        for name in sorted({option for solver in self.solvers.values() for option in solver.takes}):
+            takers = [key for key, solver in self.solvers.items() if name in solver.takes]
+            if getattr(self, name) is not None and name not in own.takes:
+                raise InputError(f"{name} applies to solver {', '.join(takers)}; with {own.name!r} it must be None")
         check_constraints(self, self._parameter_constraints)
+        own.check_parameters()
         expander_of(self.features)
-        own = self.solvers[self.solver]
         if self.monotone is not None and not own.signs:
             able = [name for name, solver in self.solvers.items() if solver.signs]
             other = f"those that do: {', '.join(able)}" if able else "no solver of this estimator does"
-            raise InputError(f"solver {self.solver!r} takes no directions of features (monotone); {other}")
+            raise InputError(f"solver {own.name!r} takes no directions of features (monotone); {other}")
         if own.penalties and (penalty := self.penalty) not in own.penalties:
             able = [name for name, solver in self.solvers.items() if penalty in solver.penalties]
-            raise InputError(
-                f"solver {self.solver!r} has no penalty {penalty!r}; those that have it: {', '.join(able)}"
-            )
-        if own.check is not None:
-            own.check(self)
+            raise InputError(f"solver {own.name!r} has no penalty {penalty!r}; those that have it: {', '.join(able)}")
+        own.check_for(self)
 
     def _solver_options(self, seed: int | None = None) -> dict[str, Any]:
-        """Return the keywords of the solver; a random one gets this seed, or one drawn from `random_state`."""
-        solver = self.solvers[self.solver]
-        options = {name: getattr(self, name) for name in solver.options if getattr(self, name) is not None}
+        """Return the keywords of the solver's rounds; a random one gets this seed, or one drawn from `random_state`."""
+        solver = self.resolved_solver
+        options = {name: getattr(self, name) for name in solver.takes if getattr(self, name) is not None}
         if len(solver.penalties) > 1:
             options["penalty"] = self.penalty
         if solver.random:
@@ -326,11 +400,12 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
                 f"all rows are of one class ({blocks.n_pos} positive, {blocks.n_neg} negative, or weighing nothing): "
                 "both are needed"
             )
-        if blocks.has_weights and not self.solvers[self.solver].sample_weight:
+        solver = self.resolved_solver
+        if blocks.has_weights and not solver.sample_weight:
             blocks = without_equal_weights(blocks)
-        if blocks.has_weights and not self.solvers[self.solver].sample_weight:
+        if blocks.has_weights and not solver.sample_weight:
             able = [name for name, solver in self.solvers.items() if solver.sample_weight]
-            raise InputError(f"solver {self.solver!r} takes no sample weights; those that do: {', '.join(able)}")
+            raise InputError(f"solver {solver.name!r} takes no sample weights; those that do: {', '.join(able)}")
         return self._mapped(blocks)
 
     def _mapped(self, blocks: Blocks) -> Blocks:
@@ -342,11 +417,11 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
             self.feature_map_ = expander.fit_blocks(blocks)
         self._find_directions(blocks)
         mapped = mapped_rows(self, blocks)
-        if mapped.has_codes and not self.solvers[self.solver].takes_codes:
+        if mapped.has_codes and not (own := self.resolved_solver).takes_codes:
             able = [name for name, solver in self.solvers.items() if solver.takes_codes]
             other = f"those that do: {', '.join(able)}" if able else "no solver of this estimator does"
             raise InputError(
-                f"solver {self.solver!r} takes no codes, which is what features={self.features!r} makes of the rows; {other}. "
+                f"solver {own.name!r} takes no codes, which is what features={self.features!r} makes of the rows; {other}. "
                 "Or put the map before the estimator: make_pipeline(BinExpander(), ...) in scikit-learn"
             )
         return mapped
@@ -420,3 +495,15 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
             f"(primal {c.primal:.6g}, dual {c.dual:.6g}), above tol={self.tol:g}; {proved}"
             + ("" if fault is None else f". {fault}")
         )
+
+
+@functools.cache
+def _parameters(estimator: type[BlockClassifier]) -> frozenset[str]:
+    return frozenset(inspect.signature(estimator).parameters)
+
+
+def _refuse_moved(estimator: type[BlockClassifier], given: Iterable[str]) -> None:
+    """Raise the error that names the new form for a parameter that belongs to a solver."""
+    for name in set(given) - _parameters(estimator):
+        if (error := moved(name, estimator.solvers)) is not None:
+            raise error

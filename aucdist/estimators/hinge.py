@@ -10,26 +10,15 @@ from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError, unknown
 from aucdist.estimators.conditioning import Shift, with_rounded_intercept
 from aucdist.estimators.linear import LinearClassifier
-from aucdist.estimators.parameters import Constraints, OneOf, Switch, above_0
 from aucdist.objectives.hinge import EQUAL, PENALTIES, ClassWeight
-from aucdist.solvers.base import Callback, Round, Solution, Solver, solve
-from aucdist.solvers.hinge.columns import hinge_scd
-from aucdist.solvers.hinge.dual import HingeStart, hinge_cdcd, hinge_sdcd
-from aucdist.solvers.hinge.pegasos import hinge_pegasos
-from aucdist.solvers.hinge.subgradient import hinge_comid, hinge_psa, hinge_rda
+from aucdist.parameters import Constraints, OneOf, Switch, above_0
+from aucdist.solvers.base import Callback, Round, Solution, Solver, by_name, solve
+from aucdist.solvers.hinge import CDCD, COMID, PSA, RDA, SCD, SDCD, Pegasos
+from aucdist.solvers.hinge.dual import HingeStart
 from aucdist.solvers.pairs.sampling import ResumableRound
 
 ONE_OVER_N = "1/n"
-ONE_OVER_LAM = "1/lam"
 BALANCED = "balanced"
-L1_OR_L2 = ("l1", "l2")
-
-
-def _check_radius(model: Any) -> None:
-    if model.radius is None:
-        raise InputError(
-            "solver psa needs radius, the largest sum of absolute weights: such as that of another solver's coef_"
-        )
 
 
 class HingeClassifier(LinearClassifier):
@@ -44,16 +33,15 @@ class HingeClassifier(LinearClassifier):
     penalty : {"l1", "l2"}, default="l2"
     lam : float or "1/n", default=1e-3
         Weight of the penalty; "1/n" is one over the number of rows, the paper's choice. The C of liblinear is 1 / (2 lam n).
-    solver : {"sdcd", "cdcd", "scd", "comid", "rda", "psa", "pegasos"}, default="sdcd"
+    solver : str, dict or Solver, default="sdcd"
         All but ``psa`` go with ``penalty="l2"``; with ``penalty="l1"`` go ``scd``, ``comid``, ``rda`` and ``psa``.
 
-        ``sdcd``, ``cdcd``: dual coordinate descent, in a random order or in that of the rows, see `aucdist.solvers.hinge.dual`;
-        they close the gap, and the first is the one to use. ``scd``: the paper's Non-smooth SCD, steps along single features, see
-        `aucdist.solvers.hinge.columns`. ``comid``, ``rda``, ``psa``: steps along the subgradient of all rows, the last with
-        projections onto an L1 ball, see `aucdist.solvers.hinge.subgradient`. ``pegasos``: steps along single rows, see
-        `aucdist.solvers.hinge.pegasos`. All but the first two come near the minimum, within a hundredth of it in ten to several
-        hundred rounds, and have a bound that lags far behind, so that they usually end with `max_passes` and a
-        ConvergenceWarning.
+        ``sdcd``, ``cdcd``: dual coordinate descent, in a random order or in that of the rows; they close the gap, and the first
+        is the one to use. ``scd``: the paper's Non-smooth SCD, steps along single features. ``comid``, ``rda``, ``psa``: steps
+        along the subgradient of all rows, the last with projections onto an L1 ball. ``pegasos``: steps along single rows. All
+        but the first two come near the minimum, within a hundredth of it in ten to several hundred rounds, and have a bound that
+        lags far behind, so that they usually end with `max_passes` and a ConvergenceWarning. A name takes the solver's defaults;
+        parameters go with it, as in ``{"name": "psa", "radius": 3.0}`` or ``PSA(radius=3.0)``: see `aucdist.solvers.hinge`.
     tol : float, default=1e-3
         The fit ends when the relative gap, ``(primal - dual) / primal``, is at most this.
     max_passes : int, default=1000
@@ -67,15 +55,6 @@ class HingeClassifier(LinearClassifier):
         Without a penalty; but ``sdcd`` and ``cdcd`` penalise the intercept as the weight of a column of ones.
     class_weight : dict, "balanced" or None, default=None
         What the weights of each class's rows are multiplied with; "balanced" is n_samples / (2 rows of the class).
-    eta : float, "1/lam" or None, default=None
-        ``scd``, ``comid``, ``rda``, ``psa``: the length of the first step. None depends on the features' mean squares; "1/lam" is
-        what is published for L2.
-    average : bool or None, default=None
-        ``scd``, ``comid``, ``rda``, ``psa``, ``pegasos``: whether the average of the weights counts, those of round t counting t
-        times, instead of the best weights; None for no.
-    radius : float or None, default=None
-        ``psa`` needs it: the largest sum of absolute weights, without the intercept. Where it is that of the minimum, ``psa``
-        finds the minimum.
     features : str, dict, map or None, default=None
         A feature map that is fitted to the training rows, whose basis functions the weights are of: ``"bins"``, ``"nystroem"``,
         ``"leaves"``, a dict such as ``{"map": "bins", "pairs": 20}``, or a transformer of `aucdist.maps`. Edges, landmarks and
@@ -118,24 +97,11 @@ class HingeClassifier(LinearClassifier):
     True
     """
 
-    solvers: ClassVar[dict[str, Solver]] = {
-        "sdcd": Solver(hinge_sdcd, random=True, penalties=("l2",), resumes=True, penalises_intercept=True),
-        "cdcd": Solver(hinge_cdcd, penalties=("l2",), resumes=True, penalises_intercept=True),
-        "scd": Solver(hinge_scd, ("eta", "average"), random=True, penalties=L1_OR_L2),
-        "comid": Solver(hinge_comid, ("eta", "average"), penalties=L1_OR_L2, takes_codes=True),
-        "rda": Solver(hinge_rda, ("eta", "average"), penalties=L1_OR_L2, takes_codes=True),
-        "psa": Solver(
-            hinge_psa, ("eta", "average", "radius"), penalties=("l1",), check=_check_radius, takes_codes=True
-        ),
-        "pegasos": Solver(hinge_pegasos, ("average",), random=True, penalties=("l2",)),
-    }
+    solvers: ClassVar[dict[str, type[Solver]]] = by_name(SDCD, CDCD, SCD, COMID, RDA, PSA, Pegasos)
     _parameter_constraints: ClassVar[Constraints] = {
         **LinearClassifier._parameter_constraints,
         "lam": above_0((ONE_OVER_N,)),
         "penalty": OneOf(PENALTIES),
-        "eta": above_0((ONE_OVER_LAM,), optional=True),
-        "radius": above_0(optional=True),
-        "average": Switch(optional=True),
         "fit_intercept": Switch(),
     }
     resume_: HingeStart
@@ -145,16 +111,13 @@ class HingeClassifier(LinearClassifier):
         *,
         penalty: str = "l2",
         lam: float | str = 1e-3,
-        solver: str = "sdcd",
+        solver: Any = "sdcd",
         tol: float = 1e-3,
         max_passes: int = 1000,
         random_state: int | np.random.RandomState | None = None,
         warm_start: bool = False,
         fit_intercept: bool = True,
         class_weight: Mapping[Any, float] | str | None = None,
-        eta: float | str | None = None,
-        average: bool | None = None,
-        radius: float | None = None,
         features: Any = None,
         verbose: int = 0,
     ):
@@ -166,9 +129,6 @@ class HingeClassifier(LinearClassifier):
         self.penalty = penalty
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
-        self.eta = eta
-        self.average = average
-        self.radius = radius
 
     def _solve_from(self, blocks: Blocks, start: Any, callback: Callback | None) -> Solution:
         lam = 1.0 / blocks.n_samples if self.lam == ONE_OVER_N else self.lam
@@ -176,10 +136,8 @@ class HingeClassifier(LinearClassifier):
             "intercept": bool(self.fit_intercept),
             "class_weight": self._weights_of_classes(blocks),
         }
-        if self.eta == ONE_OVER_LAM:
-            options["eta"] = 1.0 / lam
         zeros: list[float] = []
-        rounds = self.solvers[self.solver].rounds(blocks, lam, start, **options)
+        rounds = self.resolved_solver.rounds(blocks, lam, start, **options)
         rounds = _noting_zeros(rounds, blocks.n_features, zeros)
         solution = solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=callback)
         for record, zero in zip(solution.records, zeros, strict=False):  # a round that diverged has no record
@@ -189,7 +147,7 @@ class HingeClassifier(LinearClassifier):
     @property
     def _ignores_shift(self) -> bool:
         """With an intercept that is not penalised; that of dual coordinate descent is."""
-        return bool(self.fit_intercept) and not self.solvers[self.solver].penalises_intercept
+        return bool(self.fit_intercept) and not self.resolved_solver.penalises_intercept
 
     def _shifted_start(self, start: Any, shift: Shift) -> Any:
         return shift.with_intercept(start)
@@ -211,7 +169,7 @@ class HingeClassifier(LinearClassifier):
         weights = super()._initial_weights(n_features)
         if weights is None:
             return None
-        if self.solvers[self.solver].resumes:
+        if self.resolved_solver.resumes:
             return getattr(self, "resume_", weights)
         return np.append(weights, self.intercept_) if self.fit_intercept else weights
 

@@ -11,11 +11,11 @@ from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.conditioning import Shift, shifted
-from aucdist.estimators.parameters import Constraints, above_0
 from aucdist.estimators.scores import auc_of_rows, scores_of
 from aucdist.estimators.validation import accepted_rows, without_index
 from aucdist.maps.explain import explanation, shapes_of
 from aucdist.maps.shapes import Additive
+from aucdist.parameters import Constraints, above_0
 from aucdist.solvers.base import Callback, Solution, solve
 
 
@@ -33,7 +33,7 @@ class LinearClassifier(BlockClassifier):
         self,
         *,
         lam: float = 1e-3,
-        solver: str,
+        solver: Any,
         tol: float = 1e-3,
         max_passes: int = 1000,
         random_state: int | np.random.RandomState | None = None,
@@ -67,7 +67,7 @@ class LinearClassifier(BlockClassifier):
 
     def _solve_from(self, blocks: Blocks, start: Any, callback: Callback | None) -> Solution:
         """Run the solver from these weights until the loop ends it."""
-        rounds = self.solvers[self.solver].rounds(blocks, self.lam, start, **self._solver_options())
+        rounds = self.resolved_solver.rounds(blocks, self.lam, start, **self._solver_options())
         return solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=callback)
 
     def _shifted_start(self, start: Any, shift: Shift) -> Any:

@@ -16,15 +16,15 @@ from aucdist.errors import InputError
 from aucdist.estimators.conditioning import Shift, with_rounded_intercept
 from aucdist.estimators.linear import LinearClassifier
 from aucdist.estimators.monotone import Directions
-from aucdist.estimators.parameters import Constraints, Number, OneOf, Switch, count, share
 from aucdist.estimators.scores import probabilities_of, separates
 from aucdist.objectives.links import LINKS, LOSSES, Link, LinkLoss, check_shape
 from aucdist.objectives.probability_maps import LinkMap
-from aucdist.solvers.base import Callback, Solution, Solver, solve
+from aucdist.parameters import Constraints, Number, OneOf, Switch, count, share
+from aucdist.solvers.base import Callback, Solution, Solver, by_name, solve
+from aucdist.solvers.links import Gradient, Lipschitz, Newton
 from aucdist.solvers.links.gev_shape import Shape, map_shape
 from aucdist.solvers.links.gev_shape_bayes import BayesShape, bayes_shape
 from aucdist.solvers.links.problem import LinkRound
-from aucdist.solvers.links.solvers import gradient, lipschitz, newton
 
 SHAPES = ("map", "bayes")
 MOST_XI = 0.99
@@ -34,14 +34,6 @@ MOST_SHAPE_ROUNDS = 200
 
 class SeparationWarning(UserWarning):
     """The training rows are separated: the data set no limit to the weights, so `lam` alone decides how sure the model is."""
-
-
-def _check_curvature(model: "LinkClassifier") -> None:
-    if model._loss_at(0.0).largest_curvature is None:
-        raise InputError(
-            f"solver {model.solver!r} needs a loss whose curvature has a bound, and the likelihood of {model.link} has none: "
-            "take solver='newton' or 'gradient', or loss='calibrated'"
-        )
 
 
 class LinkClassifier(LinearClassifier):
@@ -59,11 +51,11 @@ class LinkClassifier(LinearClassifier):
     loss : {"calibrated", "likelihood"}, default="calibrated"
         ``calibrated``: convex for every link, see `aucdist.objectives.links`. ``likelihood``: minus the log-likelihood; it is
         convex but for ``gev`` with xi > 0, where the fit ends at a stationary point. For ``logit`` the two are one.
-    solver : {"newton", "lipschitz", "gradient"}, default="newton"
+    solver : str, dict or Solver, default="newton"
         ``newton``: Newton's method, a dozen rounds; the one to use. ``lipschitz``: the paper's, steps by one fixed matrix; its
-        rounds are cheaper, but many where positives are rare. It is not for
-        the likelihood of ``gev`` and ``cloglog``, whose curvature has no bound.
-        ``gradient``: steepest descent with a bisection. See `aucdist.solvers.links.solvers`.
+        rounds are cheaper, but many where positives are rare. It is not for the likelihood of ``gev`` and ``cloglog``, whose
+        curvature has no bound. ``gradient``: steepest descent with a bisection. ``{"name": "lipschitz", "momentum": False}`` or
+        ``Lipschitz(momentum=False)`` takes the steps as published: see `aucdist.solvers.links`.
     xi : float, "map", "bayes" or None, default=None
         ``gev``: the shape, at least -1, and below 1 with the calibrated loss. ``"map"``: the mode of its posterior,
         `aucdist.solvers.links.gev_shape`; None is the same. ``"bayes"``: empirical Bayes by Metropolis-Hastings chains,
@@ -86,8 +78,6 @@ class LinkClassifier(LinearClassifier):
     prior : float or None, default=None
         The share of positives among the rows to come, where it is not that among the training rows, as after undersampling. The
         odds of `predict_proba` are multiplied by what that takes.
-    momentum : bool or None, default=None
-        ``lipschitz``: False takes the steps as published, which need three to five times as many rounds. None is True.
     shape_rounds : int or None, default=None
         ``"map"``: rounds at most, None for until it settles. ``"bayes"``: rounds of EM, None for 10.
     shape_samples : int or None, default=None
@@ -144,11 +134,7 @@ class LinkClassifier(LinearClassifier):
     True
     """
 
-    solvers: ClassVar[dict[str, Solver]] = {
-        "newton": Solver(newton, takes_codes=True, signs=True),
-        "lipschitz": Solver(lipschitz, ("momentum",), check=_check_curvature, takes_codes=True),
-        "gradient": Solver(gradient, takes_codes=True),
-    }
+    solvers: ClassVar[dict[str, type[Solver]]] = by_name(Newton, Lipschitz, Gradient)
     _parameter_constraints: ClassVar[Constraints] = {
         **LinearClassifier._parameter_constraints,
         "prior": share(optional=True),
@@ -159,7 +145,6 @@ class LinkClassifier(LinearClassifier):
         "shape_samples": count(40, optional=True),
         "fit_intercept": Switch(),
         "penalise_intercept": Switch(),
-        "momentum": Switch(optional=True),
         "monotone": Directions(),
     }
     probability_: LinkMap
@@ -169,7 +154,7 @@ class LinkClassifier(LinearClassifier):
         *,
         link: str = "gev",
         loss: str = "calibrated",
-        solver: str = "newton",
+        solver: Any = "newton",
         xi: float | str | None = None,
         lam: float = 1e-3,
         fit_intercept: bool = True,
@@ -179,7 +164,6 @@ class LinkClassifier(LinearClassifier):
         random_state: int | np.random.RandomState | None = None,
         warm_start: bool = False,
         prior: float | None = None,
-        momentum: bool | None = None,
         shape_rounds: int | None = None,
         shape_samples: int | None = None,
         features: Any = None,
@@ -198,7 +182,6 @@ class LinkClassifier(LinearClassifier):
         self.fit_intercept = fit_intercept
         self.penalise_intercept = penalise_intercept
         self.prior = prior
-        self.momentum = momentum
         self.shape_rounds = shape_rounds
         self.shape_samples = shape_samples
 
@@ -236,7 +219,7 @@ class LinkClassifier(LinearClassifier):
             raise InputError(f"xi applies to link gev; with {self.link!r} it must be None")
         if isinstance(self.xi, numbers.Real):
             check_shape(float(self.xi))
-            self._loss_at(float(self.xi))  # which refuses a shape that the loss cannot have
+            self.loss_at(float(self.xi))  # which refuses a shape that the loss cannot have
         method = self._shape_method()
         if self.shape_rounds is not None and method is None:
             raise InputError("shape_rounds applies to xi 'map' and 'bayes'; elsewhere it must be None")
@@ -265,15 +248,25 @@ class LinkClassifier(LinearClassifier):
         shape = self._find_shape(blocks)
         if start is None and shape is not None:
             start = shape.theta
-        self._loss = self._loss_at(float(self.xi or 0.0) if shape is None else shape.xi)  # xi is a number then
+        self._loss = self.loss_at(float(self.xi or 0.0) if shape is None else shape.xi)  # xi is a number then
         options = self._solver_options() | self._intercept_options() | {"loss": self._loss}
         if not self._loss.convex:
             options["gradient_tol"] = self.tol
-        rounds = self.solvers[self.solver].rounds(blocks, self.lam, start, **options)
+        rounds = self.resolved_solver.rounds(blocks, self.lam, start, **options)
         return solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=callback)
 
-    def _loss_at(self, xi: float) -> LinkLoss:
-        """Return the loss of the link with this shape."""
+    def loss_at(self, xi: float) -> LinkLoss:
+        """Return the loss of the link with this shape.
+
+        Parameters
+        ----------
+        xi : float
+            The shape of the GEV link; no other link looks at it.
+
+        Returns
+        -------
+        LinkLoss
+        """
         return LinkLoss(Link(self.link, xi), self.loss)
 
     def _shape_method(self) -> str | None:

@@ -26,15 +26,14 @@ from aucdist.estimators.kernel_rows import (
     rows_of,
     standard_scaling,
 )
-from aucdist.estimators.parameters import Constraints, OneOf, above_0, at_least_0, count
 from aucdist.estimators.scores import count_scores, scores_of
 from aucdist.metrics.auc import auc, best_threshold
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.objectives.margin_mean import median_distance
+from aucdist.parameters import Constraints, OneOf, above_0, at_least_0, count
 from aucdist.sampling.distance import DistanceUnderSampler, Hyperplane
-from aucdist.solvers.base import Callback, Solution, Solver, solve
-from aucdist.solvers.margin_mean.svrg import svrg
-from aucdist.solvers.margin_mean.zovr import zo_sgd, zovr
+from aucdist.solvers.base import Callback, Solution, Solver, by_name, solve
+from aucdist.solvers.margin_mean import SVRG, ZOSGD, ZOVR
 
 KERNELS = ("linear", "rbf")
 GRAM_BYTES = 2**30
@@ -57,10 +56,11 @@ class MarginMeanClassifier(BlockClassifier):
     kernel : {"linear", "rbf"}, default="linear"
         ``rbf`` is exp(-\\|x - x'\\|^2 / sigma^2). Its Gram matrix lies in blocks where the rows lie, or is found anew, some rows
         at a time, whenever it is needed: see `gram_bytes`.
-    solver : {"svrg", "zovr", "zo-sgd"}, default="svrg"
-        ``svrg``: variance-reduced steps along gradients, `aucdist.solvers.margin_mean.svrg`; the only one that usually reaches
-        `tol`. ``zovr`` is the paper's: variance-reduced steps by values of the loss; ``zo-sgd``: plain ones, see
-        `aucdist.solvers.margin_mean.zovr`.
+    solver : str, dict or Solver, default="svrg"
+        ``svrg``: variance-reduced steps along gradients; the only one that usually reaches `tol`. ``zovr`` is the paper's:
+        variance-reduced steps by values of the loss; ``zo-sgd``: plain ones. Each ends after `n_outer` rounds, with a
+        ConvergenceWarning. A name takes the solver's defaults; parameters go with it, as in ``{"name": "zovr", "n_outer": 50}``
+        or ``ZOVR(n_outer=50)``: see `aucdist.solvers.margin_mean`.
     sampler : "auto", None or object, default="auto"
         What picks the rows of the fit, after scaling. ``"auto"`` is a `DistanceUnderSampler` of the default parameters, unless
         the fit then ranks all training rows worse than the sampler's hyperplane does, by an AUC of 0.02 or more: then all rows
@@ -72,15 +72,6 @@ class MarginMeanClassifier(BlockClassifier):
         The fit ends when the relative gap, ``(primal - dual) / primal``, is at most this.
     max_passes : int, default=10000
         The fit ends after so many passes over the rows of the fit, one being X w and X'c, with a ConvergenceWarning.
-    n_outer : int, default=100
-        It ends after so many rounds, with a ConvergenceWarning: the paper's T.
-    n_inner : int or None, default=None
-        Steps in each round; None for as many as there are rows, in each block for as many as it has.
-    mu : float or None, default=None
-        ``zovr``, ``zo-sgd``: how far from the weights the loss is looked at; None is the paper's 0.1.
-    n_directions : int or None, default=None
-        ``zovr``, ``zo-sgd``: directions in each round, over which estimates are averaged; the paper's is 1, None is 30 or the
-        number of weights if that is less.
     sigma : float, "median" or None, default=None
         ``rbf``: the kernel's width; None and ``"median"`` take the median distance between rows of the fit.
     gram_bytes : int or None, default=None
@@ -141,21 +132,13 @@ class MarginMeanClassifier(BlockClassifier):
     True
     """
 
-    solvers: ClassVar[dict[str, Solver]] = {
-        "zovr": Solver(zovr, ("mu", "n_directions"), random=True),
-        "zo-sgd": Solver(zo_sgd, ("mu", "n_directions"), random=True),
-        "svrg": Solver(svrg, random=True),
-    }
+    solvers: ClassVar[dict[str, type[Solver]]] = by_name(SVRG, ZOVR, ZOSGD)
     _parameter_constraints: ClassVar[Constraints] = {
         "kernel": OneOf(KERNELS),
         "scale": OneOf(("standard",), optional=True),
         "lam1": at_least_0(),
         "lam2": above_0(),
         **BlockClassifier._parameter_constraints,
-        "n_outer": count(),
-        "n_inner": count(optional=True),
-        "mu": above_0(optional=True),
-        "n_directions": count(optional=True),
         "sigma": above_0(("median",), optional=True),
         "gram_bytes": count(optional=True),
     }
@@ -164,16 +147,12 @@ class MarginMeanClassifier(BlockClassifier):
         self,
         *,
         kernel: str = "linear",
-        solver: str = "svrg",
+        solver: Any = "svrg",
         sampler: Any = "auto",
         lam1: float = 1.0,
         lam2: float = 10.0,
         tol: float = 1e-3,
         max_passes: int = 10_000,
-        n_outer: int = 100,
-        n_inner: int | None = None,
-        mu: float | None = None,
-        n_directions: int | None = None,
         sigma: float | str | None = None,
         gram_bytes: int | None = None,
         scale: str | None = "standard",
@@ -188,10 +167,6 @@ class MarginMeanClassifier(BlockClassifier):
         self.lam2 = lam2
         self.tol = tol
         self.max_passes = max_passes
-        self.n_outer = n_outer
-        self.n_inner = n_inner
-        self.mu = mu
-        self.n_directions = n_directions
         self.sigma = sigma
         self.gram_bytes = gram_bytes
         self.scale = scale
@@ -279,10 +254,8 @@ class MarginMeanClassifier(BlockClassifier):
         if self.kernel == "rbf":
             sample = self._in_feature_space(sample, seeds[0])
         self._scaling = scaling
-        rounds = self.solvers[self.solver].rounds(
-            sample, self.lam1, self.lam2, gram=self.kernel == "rbf", n_outer=self.n_outer, n_inner=self.n_inner,
-            **self._solver_options(seeds[1]),
-        )  # fmt: skip
+        options = self._solver_options(seeds[1])
+        rounds = self.resolved_solver.rounds(sample, self.lam1, self.lam2, gram=self.kernel == "rbf", **options)
         return solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=callback)
 
     def _sample(self, blocks: Blocks, scaling: Preprocessor, seed: int) -> tuple[Blocks, Hyperplane | None]:

@@ -8,24 +8,20 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
 from aucdist.data.block import Block
-from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import InputError
 from aucdist.estimators.ranking import RankingClassifier
-from aucdist.estimators.scores import scores_of
 from aucdist.estimators.validation import ACCEPTED_ROWS, labelled_block, two_classes, without_index
-from aucdist.metrics.auc import best_threshold
-from aucdist.metrics.counts import ScoreCounts
-from aucdist.solvers.pairs.oam import BUFFER_SIZE, OamState, oam_start, oam_update
-from aucdist.solvers.pairs.sampling import ResumableRound
-from aucdist.solvers.pairs.sgd import Progress, msgd
 
 
 class OnlineClassifier(RankingClassifier):
-    """A linear classifier some of whose solvers can be fed batch by batch: those that declare how they `learn`."""
+    """A linear classifier some of whose solvers can be fed batch by batch: those that can `learn`."""
 
     @property
     def _is_online(self) -> bool:
-        return self.solver in self.solvers and self.solvers[self.solver].learn is not None
+        try:
+            return self.resolved_solver.online
+        except InputError:  # which `fit` reports
+            return False
 
     @available_if(lambda model: model._is_online)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -64,9 +60,10 @@ class OnlineClassifier(RankingClassifier):
         stream = getattr(self, "stream_", None)
         if stream is None or not np.array_equal(stream.w, self.coef_[0]):  # none yet, or a `fit` came between
             stream = self.coef_[0] if hasattr(self, "coef_") else np.zeros(block.n_features)
-        learn = self.solvers[self.solver].learn
-        assert learn is not None  # or the method would not be there
-        self.stream_, self.threshold_ = learn(self, stream, block)
+        solver = self.resolved_solver
+        seed = int(check_random_state(self.random_state).randint(2**31)) if solver.random else 0
+        self.stream_, threshold = solver.learn(stream, block, self.lam, seed)
+        self.threshold_ = getattr(self, "threshold_", 0.0) if threshold is None else threshold
         self.coef_ = self.stream_.w[np.newaxis, :]
         self.intercept_ = np.array([-self.threshold_])
         for stale in ("certificate_", "_records", "n_passes_"):  # of a `fit` before
@@ -84,86 +81,3 @@ class OnlineClassifier(RankingClassifier):
             raise InputError(f"label {y[strange][0].item()!r} is not one of the classes {known}")
         self.classes_ = known
         return labelled_block(X, y, known, sample_weight)
-
-
-def learn_pairs_in_order(model: Any, stream: Any, block: Block) -> tuple[OamState, float]:
-    """Let the rows of a batch meet the buffered rows of the other class, in their order: ``oam-inf``, ``oam-seq``, ``oam-gra``.
-
-    Batch after batch gives the same weights, to the last bit, as one `fit` of all rows with the same `n_pairs`. Without
-    `n_pairs` the number of pairs of all rows so far sets the size of the steps, those of the batch included. The threshold is
-    set on the buffered rows, a uniform sample of each class seen so far.
-
-    Parameters
-    ----------
-    model : PairwiseHingeClassifier
-    stream : OamState, or ndarray of shape (n_features,), float64
-        What the last call returned, or weights.
-    block : Block
-    """
-    if not isinstance(stream, OamState):
-        stream = oam_start(stream if isinstance(stream, np.ndarray) else stream.w, block_seed(_seed(model), 0, 0))
-    n_pairs = model.n_pairs
-    if n_pairs is None:
-        # Rows of one class have no pairs, and take no steps of whatever size.
-        n_pairs = float(np.prod(stream.weight_with(block))) or 1.0
-    buffered = "buffer_size" in model.solvers[model.solver].options
-    capacity = (model.buffer_size or BUFFER_SIZE) if buffered else None
-    stream, _ = oam_update(stream, block, model.solver, 1.0 / (model.lam * n_pairs), capacity)
-    return stream, 0.0 if stream.buffer is None else _threshold(stream.buffer, stream.w)
-
-
-def learn_random_pairs(model: Any, stream: Any, block: Block) -> tuple[Progress, float]:
-    """Take steps along pairs drawn within a batch, as many as `steps` or `epochs` say of it: ``msgd``.
-
-    The size of the steps goes on from batch to batch; rows of different batches are never paired. A batch of one class changes
-    nothing. The threshold is set on the batch.
-
-    Parameters
-    ----------
-    model : PairwiseHingeClassifier
-    stream : Progress, or ndarray of shape (n_features,), float64
-        What the last call returned, or weights, which must be 0.
-    block : Block
-    """
-    if not isinstance(stream, Progress):
-        w = stream if isinstance(stream, np.ndarray) else stream.w
-        if w.any():
-            raise InputError(
-                "msgd cannot go on from weights alone, for its steps depend on how many there were: call partial_fit "
-                "on a model that is not fitted"
-            )
-        stream = Progress(w, 0)
-    if (block.y > 0).all() or (block.y < 0).all():
-        return stream, getattr(model, "threshold_", 0.0)
-    options = {name: getattr(model, name) for name in ("steps", "epochs")}
-    seed = block_seed(_seed(model), int(stream.steps), 0)
-    progress = stream
-    for state in msgd(LocalBlocks([block]), model.lam, stream if stream.steps > 0 else None, seed=seed, **options):
-        assert isinstance(state, ResumableRound)
-        progress = state.resume()
-    return progress, _threshold(block, progress.w)
-
-
-def finite(stream: Any, eta: float | None) -> Any:
-    """Return what is remembered after a batch, unless its weights are not finite.
-
-    Raises
-    ------
-    InputError
-        If the steps have diverged.
-    """
-    if not np.isfinite(stream.w).all():
-        raise InputError(f"the steps diverged in this batch, so coef_ stays what it was; eta={eta} is too long")
-    return stream
-
-
-def _seed(model: Any) -> int:
-    random = model.solvers[model.solver].random
-    return int(check_random_state(model.random_state).randint(2**31)) if random else 0
-
-
-def _threshold(block: Block, w: np.ndarray) -> float:
-    """Return the threshold with the largest G-mean on these rows, or 0 where they are of one class."""
-    if not ((block.y > 0).any() and (block.y < 0).any()):
-        return 0.0
-    return float(best_threshold(ScoreCounts.from_scores(block.y, scores_of(block.X, w), block.weight)))

@@ -7,43 +7,17 @@ import numpy as np
 
 from aucdist.engine.blocks import Blocks
 from aucdist.estimators.monotone import Directions
-from aucdist.estimators.online import OnlineClassifier, learn_pairs_in_order, learn_random_pairs
-from aucdist.estimators.parameters import Constraints, OneOf, above_0, count
-from aucdist.estimators.top_share import TOP_CONSTRAINTS, TOP_OPTIONS, check_share, collapse_warnings
+from aucdist.estimators.online import OnlineClassifier
+from aucdist.estimators.top_share import TOP_CONSTRAINTS, check_share, collapse_warnings
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.solvers.base import Round, Solution, Solver
-from aucdist.solvers.pairs.all_pairs import EXACT, all_pairs, all_pairs_l1, pairs_of
-from aucdist.solvers.pairs.cutting_planes import AllPairs
-from aucdist.solvers.pairs.dual import DualStart, check_combination, sdcd, sdcd_perm
-from aucdist.solvers.pairs.oam import OamState, oam_gra, oam_inf, oam_seq
-from aucdist.solvers.pairs.sampling import ResumableRound, check_options
-from aucdist.solvers.pairs.sgd import Progress, msgd
-from aucdist.solvers.pairs.top import TopShare
-from aucdist.solvers.pairs.top_pairs import TopPairs, TopPairsL1, top_pairs, top_pairs_l1
-
-DUAL_OPTIONS = ("steps", "epochs", "average", "combine", "minority_bytes")
-
-
-TOP_PENALTIES: dict[str, type[TopPairs]] = {"l2": TopPairs, "l1": TopPairsL1}
-
-
-def _all_pairs(
-    blocks: Blocks, lam: float, start: np.ndarray | None, penalty: str = "l2", max_fpr: float | None = None,
-    max_false_positives: int | None = None, signs: np.ndarray | None = None,
-) -> Iterator[Round]:  # fmt: skip
-    if max_fpr is None and max_false_positives is None:
-        return (all_pairs if penalty == "l2" else all_pairs_l1)(blocks, lam, start, signs=signs)
-    solver = top_pairs if penalty == "l2" else top_pairs_l1
-    return solver(blocks, lam, start, share=TopShare(max_fpr, max_false_positives), signs=signs)
-
-
-def _all_pairs_path(
-    blocks: Blocks, penalty: str = "l2", max_fpr: float | None = None, max_false_positives: int | None = None,
-    signs: np.ndarray | None = None,
-) -> AllPairs:  # fmt: skip
-    if max_fpr is None and max_false_positives is None:
-        return pairs_of(blocks, None, penalty, signs)
-    return TOP_PENALTIES[penalty](blocks, None, share=TopShare(max_fpr, max_false_positives), signs=signs)
+from aucdist.parameters import Constraints, OneOf
+from aucdist.solvers.base import Solution, Solver, by_name
+from aucdist.solvers.pairs import MSGD, SDCD, AllPairs, OAMGra, OAMInf, OAMSeq, SDCDPerm
+from aucdist.solvers.pairs.all_pairs import EXACT
+from aucdist.solvers.pairs.dual import DualStart
+from aucdist.solvers.pairs.oam import OamState
+from aucdist.solvers.pairs.sampling import ResumableRound
+from aucdist.solvers.pairs.sgd import Progress
 
 
 class PairwiseHingeClassifier(OnlineClassifier):
@@ -57,13 +31,11 @@ class PairwiseHingeClassifier(OnlineClassifier):
     ----------
     lam : float, default=1e-3
         Weight of the penalty. Standardised features: 1e-4 to 1e-2 are worth trying.
-    solver : {"all-pairs", "sdcd", "sdcd-perm", "msgd", "oam-inf", "oam-seq", "oam-gra"}, default="all-pairs"
-        ``all-pairs``: cutting planes over all pairs, see `aucdist.solvers.pairs.all_pairs`; deterministic, and the one
-        to use. The others are published algorithms that take one pair at a time. ``sdcd``, ``sdcd-perm``: dual
-        coordinate descent on pairs drawn at random, or on all of them in a random order, see
-        `aucdist.solvers.pairs.dual`. ``msgd``: modified stochastic gradient descent, see `aucdist.solvers.pairs.sgd`.
-        ``oam-inf``, ``oam-seq``, ``oam-gra``: online, in the order of the rows, see `aucdist.solvers.pairs.oam`. The
-        last four have no bound that closes in, and end after their steps.
+    solver : str, dict or Solver, default="all-pairs"
+        ``all-pairs``: cutting planes over all pairs; deterministic, and the one to use. The others are published algorithms that
+        take one pair at a time: ``sdcd``, ``sdcd-perm``, ``msgd``, ``oam-inf``, ``oam-seq``, ``oam-gra``. The last four have no
+        bound that closes in, and end after their steps. A name takes the solver's defaults; parameters go with it, as in
+        ``{"name": "sdcd", "epochs": 10}`` or ``SDCD(epochs=10)``: see `aucdist.solvers.pairs`.
     tol : float, default=1e-3
         The fit ends when the relative gap, ``(primal - dual) / primal``, is at most this.
     max_passes : int, default=1000
@@ -85,23 +57,6 @@ class PairwiseHingeClassifier(OnlineClassifier):
     max_false_positives : int or None, default=None
         ``all-pairs``: the same with a number of negatives in place of a share; with sample weights their total weight. 1 is
         the top push.
-    steps : int, "all" or None, default=None
-        ``sdcd``, ``sdcd-perm``, ``msgd``: pairs to draw, the papers' T; ``"all"`` is n_pos * n_neg. With neither `steps` nor
-        `epochs` the first two go on until `tol` or `max_passes` is reached, ``msgd`` for 10 epochs.
-    epochs : int or None, default=None
-        The same in units of n_samples pairs. For ``oam-*``: passes over the rows, None for 1.
-    average : bool or None, default=None
-        ``sdcd``, ``sdcd-perm``: return the average of the weights over the later steps, as in lemma 1.
-    combine : {"add", "average"} or None, default=None
-        ``sdcd``, ``sdcd-perm``: how the changes of several blocks become one; None for "add".
-    minority_bytes : int or None, default=None
-        ``sdcd``, ``sdcd-perm``, ``msgd``: the rows of the smaller class are sent to every block; where there are several and the
-        rows take more than this, they go round in parts. None for 256 MiB.
-    buffer_size : int or None, default=None
-        ``oam-seq``, ``oam-gra``: rows buffered per class; None for 100.
-    n_pairs : float or None, default=None
-        ``oam-*``: the number of pairs that sets the size of the steps, which are at most 1 / (lam n_pairs). None takes the
-        pairs of the data, and in `partial_fit` those of all rows so far, so that the steps shrink as rows arrive.
     calibration : {"gev", "logit", "isotonic"} or None, default=None
         Gives the model `predict_proba`, by a map from scores to probabilities that is fitted to scores of rows held out, see
         `aucdist.estimators.calibration`; that takes five fits more. ``gev``, ``logit``: a link with slope and offset, the first
@@ -169,28 +124,12 @@ class PairwiseHingeClassifier(OnlineClassifier):
     """
 
     of_pairs = True
-    solvers: ClassVar[dict[str, Solver]] = {
-        "all-pairs": Solver(
-            _all_pairs, ("penalty", *TOP_OPTIONS), ignores_zero_weight=True, path=_all_pairs_path, takes_codes=True,
-            signs=True,
-        ),
-        "sdcd": Solver(sdcd, DUAL_OPTIONS, random=True, sample_weight=False, resumes=True),
-        "sdcd-perm": Solver(sdcd_perm, DUAL_OPTIONS, random=True, sample_weight=False, resumes=True),
-        "msgd": Solver(
-            msgd, ("steps", "epochs", "minority_bytes"), random=True, sample_weight=False, resumes=True,
-            learn=learn_random_pairs,
-        ),
-        "oam-inf": Solver(oam_inf, ("epochs", "n_pairs"), learn=learn_pairs_in_order),
-        "oam-seq": Solver(oam_seq, ("buffer_size", "epochs", "n_pairs"), random=True, learn=learn_pairs_in_order),
-        "oam-gra": Solver(oam_gra, ("buffer_size", "epochs", "n_pairs"), random=True, learn=learn_pairs_in_order),
-    }  # fmt: skip
+    solvers: ClassVar[dict[str, type[Solver]]] = by_name(AllPairs, SDCD, SDCDPerm, MSGD, OAMInf, OAMSeq, OAMGra)
     _parameter_constraints: ClassVar[Constraints] = {
         **OnlineClassifier._parameter_constraints,
         "penalty": OneOf(EXACT, optional=True),
         "monotone": Directions(),
         **TOP_CONSTRAINTS,
-        "buffer_size": count(optional=True),
-        "n_pairs": above_0(optional=True),
     }
     resume_: DualStart
     stream_: OamState | Progress
@@ -199,7 +138,7 @@ class PairwiseHingeClassifier(OnlineClassifier):
         self,
         *,
         lam: float = 1e-3,
-        solver: str = "all-pairs",
+        solver: Any = "all-pairs",
         tol: float = 1e-3,
         max_passes: int = 1000,
         random_state: int | np.random.RandomState | None = None,
@@ -207,13 +146,6 @@ class PairwiseHingeClassifier(OnlineClassifier):
         penalty: str | None = None,
         max_fpr: float | None = None,
         max_false_positives: int | None = None,
-        steps: int | str | None = None,
-        epochs: int | None = None,
-        average: bool | None = None,
-        combine: str | None = None,
-        minority_bytes: int | None = None,
-        buffer_size: int | None = None,
-        n_pairs: float | None = None,
         calibration: str | None = None,
         prior: float | None = None,
         features: Any = None,
@@ -231,13 +163,6 @@ class PairwiseHingeClassifier(OnlineClassifier):
         self.penalty = penalty
         self.max_fpr = max_fpr
         self.max_false_positives = max_false_positives
-        self.steps = steps
-        self.epochs = epochs
-        self.average = average
-        self.combine = combine
-        self.minority_bytes = minority_bytes
-        self.buffer_size = buffer_size
-        self.n_pairs = n_pairs
 
     def _set_fitted(self, solution: Solution, blocks: Blocks) -> ScoreCounts | None:
         if hasattr(self, "resume_"):
@@ -255,7 +180,7 @@ class PairwiseHingeClassifier(OnlineClassifier):
 
     def _initial_weights(self, n_features: int) -> Any:
         weights = super()._initial_weights(n_features)
-        if weights is None or not self.solvers[self.solver].resumes:
+        if weights is None or not self.resolved_solver.resumes:
             return weights
         if not self._is_online:
             return getattr(self, "resume_", weights)
@@ -272,7 +197,3 @@ class PairwiseHingeClassifier(OnlineClassifier):
         """
         super().check_parameters()
         check_share(self)
-        check_options(self.steps, self.epochs, self.minority_bytes)
-        check_combination(
-            False if self.average is None else self.average, "add" if self.combine is None else self.combine
-        )

@@ -1,29 +1,17 @@
 """The pairwise ramp: the AUC itself, smoothed, over all positive-negative pairs."""
 
-from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
 
 from aucdist.engine.blocks import Blocks
-from aucdist.estimators.parameters import Constraints
 from aucdist.estimators.ranking import RankingClassifier
-from aucdist.estimators.top_share import TOP_CONSTRAINTS, TOP_OPTIONS, check_share
+from aucdist.estimators.top_share import TOP_CONSTRAINTS, check_share
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.solvers.base import Solution, Solver
-from aucdist.solvers.pairs.ramp import pair_ramp
+from aucdist.parameters import Constraints
+from aucdist.solvers.base import Solution, Solver, by_name
+from aucdist.solvers.pairs import RampLBFGS
 from aucdist.solvers.pairs.smooth import MajorantRound
-from aucdist.solvers.pairs.top import TopShare
-from aucdist.solvers.pairs.top_ramp import top_ramp
-
-
-def _ramp(
-    blocks: Blocks, lam: float, start: np.ndarray | None, *, tol: float, max_fpr: float | None = None,
-    max_false_positives: int | None = None,
-) -> Iterator[MajorantRound]:  # fmt: skip
-    if max_fpr is None and max_false_positives is None:
-        return pair_ramp(blocks, lam, start, tol=tol)
-    return top_ramp(blocks, lam, start, share=TopShare(max_fpr, max_false_positives), tol=tol)
 
 
 class PairwiseRampClassifier(RankingClassifier):
@@ -110,16 +98,14 @@ class PairwiseRampClassifier(RankingClassifier):
     """
 
     of_pairs = True
-    solvers: ClassVar[dict[str, Solver]] = {
-        "lbfgs": Solver(_ramp, TOP_OPTIONS, takes_tol=True, ignores_zero_weight=True, takes_codes=True)
-    }
+    solvers: ClassVar[dict[str, type[Solver]]] = by_name(RampLBFGS)
     _parameter_constraints: ClassVar[Constraints] = {**RankingClassifier._parameter_constraints, **TOP_CONSTRAINTS}
 
     def __init__(
         self,
         *,
         lam: float = 1e-3,
-        solver: str = "lbfgs",
+        solver: Any = "lbfgs",
         tol: float = 1e-3,
         max_passes: int = 1000,
         random_state: int | np.random.RandomState | None = None,

@@ -6,33 +6,14 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import clone
 
-from aucdist.data.block import Block
 from aucdist.errors import InputError
 from aucdist.estimators.conditioning import shifted
 from aucdist.estimators.monotone import Directions
-from aucdist.estimators.online import OnlineClassifier, finite
-from aucdist.estimators.parameters import Constraints, OneOf, above_0, count
-from aucdist.objectives.pairwise_square import FACTORS
-from aucdist.solvers.base import Solver
-from aucdist.solvers.square import opauc, tpauc
-from aucdist.solvers.square.exact import exact, exact_path
-from aucdist.solvers.square.svrg import svrg
-
-
-def _learn_with_means(model: Any, stream: Any, block: Block) -> tuple[tpauc.TwoPassState, float]:
-    """Learn from a batch by `aucdist.solvers.square.tpauc`."""
-    stream = stream if isinstance(stream, tpauc.TwoPassState) else tpauc.tpauc_start(getattr(stream, "w", stream))
-    factor = FACTORS[0] if model.factor is None else model.factor
-    stream = tpauc.tpauc_update(stream, block, model.lam, eta=model.eta, factor=factor, class_means=model.class_means)
-    return finite(stream, model.eta), stream.threshold
-
-
-def _learn_with_covariances(model: Any, stream: Any, block: Block) -> tuple[opauc.OnePassState, float]:
-    """Learn from a batch by `aucdist.solvers.square.opauc`."""
-    if not isinstance(stream, opauc.OnePassState):
-        stream = opauc.opauc_start(getattr(stream, "w", stream), model.rank, model._solver_options()["seed"])
-    stream = opauc.opauc_update(stream, block, model.lam, eta=model.eta)
-    return finite(stream, model.eta), stream.threshold
+from aucdist.estimators.online import OnlineClassifier
+from aucdist.parameters import Constraints
+from aucdist.solvers.base import Solver, by_name
+from aucdist.solvers.square import OPAUC, SVRG, TPAUC, Exact
+from aucdist.solvers.square.exact import exact_path
 
 
 class PairwiseSquareClassifier(OnlineClassifier):
@@ -46,12 +27,12 @@ class PairwiseSquareClassifier(OnlineClassifier):
     ----------
     lam : float, default=1e-3
         Weight of the penalty. Standardised features: 1e-4 to 1 are worth trying.
-    solver : {"exact", "svrg", "tpauc", "opauc"}, default="exact"
-        ``exact``: the minimum itself, see `aucdist.solvers.square.exact`; up to 1000 features by one reduction, beyond by
-        conjugate gradients; deterministic. ``svrg``: variance-reduced stochastic gradients, `aucdist.solvers.square.svrg`.
-        ``tpauc``: two passes, `aucdist.solvers.square.tpauc`. ``opauc``: one pass, `aucdist.solvers.square.opauc`. The
-        last two take a fixed number of steps, and so may end above `tol`, with a ConvergenceWarning; they have
-        `partial_fit`.
+    solver : str, dict or Solver, default="exact"
+        ``exact``: the minimum itself; up to 1000 features by one reduction, beyond by conjugate gradients; deterministic.
+        ``svrg``: variance-reduced stochastic gradients. ``tpauc``: two passes. ``opauc``: one pass. The last two take a fixed
+        number of steps, and so may end above `tol`, with a ConvergenceWarning; they have `partial_fit`. A name takes the
+        solver's defaults; parameters go with it, as in ``{"name": "tpauc", "epochs": 5}`` or ``TPAUC(epochs=5)``: see
+        `aucdist.solvers.square`.
     tol : float, default=1e-3
         The fit ends when the relative gap, ``(primal - dual) / primal``, is at most this.
     max_passes : int, default=1000
@@ -60,19 +41,6 @@ class PairwiseSquareClassifier(OnlineClassifier):
         Of the rows drawn by ``svrg``, their order with ``tpauc`` and ``opauc``, and the sketch of ``opauc``.
     warm_start : bool, default=False
         Start from the last fit's weights. The closed form of ``exact`` needs no start.
-    eta : float or None, default=None
-        ``tpauc``, ``opauc``: the steps' length. None takes the longest that is sure not to diverge, which is short; trying
-        2^-10 to 2^2 on features scaled to [-1, 1] is what the papers do.
-    epochs : int or None, default=None
-        ``tpauc``, ``opauc``: how many times each row is taken; None is 1.
-    factor : {"corrected", "print"} or None, default=None
-        ``tpauc``: None and ``"corrected"`` give the rows' own terms the factor that makes their mean the objective; ``"print"``
-        gives them the one printed, for comparison.
-    class_means : array-like of shape (2, n_features) or None, default=None
-        ``tpauc``: the class means to step with, the negative class first. None takes them in a first pass, and in `partial_fit`
-        those of the rows so far.
-    rank : int, "full" or None, default=None
-        ``opauc``: the rank to which covariances are sketched, or whole ones; None is whole up to 1000 features, and 50 beyond.
     calibration : {"gev", "logit", "isotonic"} or None, default=None
         Gives the model `predict_proba`, by a map from scores to probabilities that is fitted to scores of rows held out, see
         `aucdist.estimators.calibration`; that takes five fits more. ``gev``, ``logit``: a link with slope and offset, the first
@@ -132,20 +100,9 @@ class PairwiseSquareClassifier(OnlineClassifier):
     """
 
     of_pairs = True
-    solvers: ClassVar[dict[str, Solver]] = {
-        "exact": Solver(exact, takes_codes=True, signs=True),
-        "svrg": Solver(svrg, random=True),
-        "tpauc": Solver(
-            tpauc.tpauc, ("eta", "epochs", "factor", "class_means"), random=True, learn=_learn_with_means
-        ),
-        "opauc": Solver(opauc.opauc, ("eta", "epochs", "rank"), random=True, learn=_learn_with_covariances),
-    }  # fmt: skip
+    solvers: ClassVar[dict[str, type[Solver]]] = by_name(Exact, SVRG, TPAUC, OPAUC)
     _parameter_constraints: ClassVar[Constraints] = {
         **OnlineClassifier._parameter_constraints,
-        "eta": above_0(optional=True),
-        "epochs": count(optional=True),
-        "factor": OneOf(FACTORS, optional=True),
-        "rank": count(words=("full",), optional=True),
         "monotone": Directions(),
     }
 
@@ -153,16 +110,11 @@ class PairwiseSquareClassifier(OnlineClassifier):
         self,
         *,
         lam: float = 1e-3,
-        solver: str = "exact",
+        solver: Any = "exact",
         tol: float = 1e-3,
         max_passes: int = 1000,
         random_state: int | np.random.RandomState | None = None,
         warm_start: bool = False,
-        eta: float | None = None,
-        epochs: int | None = None,
-        factor: str | None = None,
-        class_means: Any = None,
-        rank: int | str | None = None,
         calibration: str | None = None,
         prior: float | None = None,
         features: Any = None,
@@ -177,11 +129,6 @@ class PairwiseSquareClassifier(OnlineClassifier):
         self.verbose = verbose
         self.calibration = calibration
         self.prior = prior
-        self.eta = eta
-        self.epochs = epochs
-        self.factor = factor
-        self.class_means = class_means
-        self.rank = rank
 
     def path(self, X: Any, y: Any = None, *, lams: Sequence[float], sample_weight: Any = None) -> np.ndarray:
         """Return the minimum's weights for several lam, at the cost of about one: all come from the same moments.
@@ -205,8 +152,9 @@ class PairwiseSquareClassifier(OnlineClassifier):
         InputError
             A ValueError: for another solver than ``exact``, a lam outside its range, or data that cannot be used.
         """
-        if self.solvers[self.solver].rounds is not exact:
-            raise InputError(f"path applies to solver exact, not to {self.solver!r}")
+        solver = self.resolved_solver
+        if not isinstance(solver, Exact):
+            raise InputError(f"path applies to solver exact, not to {solver.name!r}")
         if self.features is not None:
             raise InputError("path returns weights alone, without their feature map: transform X by the map first")
         if self.monotone is not None:

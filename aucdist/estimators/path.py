@@ -46,11 +46,11 @@ def lam_path(
     >>> [model.certificate_.relative_gap <= 1e-3 for model in models]
     [True, True]
     """
-    path = estimator.solvers[estimator.solver].path if estimator.solver in estimator.solvers else None
-    if path is None:
-        able = [repr(name) for name, solver in estimator.solvers.items() if solver.path is not None]
+    solver = estimator.resolved_solver
+    if not solver.has_path:
+        able = [repr(name) for name, other in estimator.solvers.items() if other.has_path]
         needed = f"needs solver {' or '.join(able)}" if able else f"does not apply to {type(estimator).__name__}"
-        raise InputError(f"lam_path {needed}, not {estimator.solver!r}")
+        raise InputError(f"lam_path {needed}, not {solver.name!r}")
     models = [clone(estimator).set_params(lam=lam) for lam in lams]
     if not models:
         raise InputError("lams is empty")
@@ -60,7 +60,7 @@ def lam_path(
     blocks = first._validated_blocks(X, y, sample_weight)
     of_the_data = {name: value for name, value in vars(first).items() if name.endswith("_")}
     fitted, _ = first._shifted(blocks)
-    problem = path(fitted, **first._solver_options())
+    problem = solver.path(fitted, **first._solver_options())
     for model in sorted(models, key=lambda model: -model.lam):
         vars(model).update(of_the_data | {"_fitted_ranges": fitted.ranges})
         rounds = problem.rounds(model.lam)

@@ -4,9 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from aucdist.errors import InputError
-from aucdist.estimators.parameters import Constraints, Number, count
-
-TOP_OPTIONS = ("max_fpr", "max_false_positives")
+from aucdist.parameters import Constraints, Number, count
 
 TOP_CONSTRAINTS: Constraints = {
     "max_fpr": Number("above 0 and at most 1", lambda v: 0 < v <= 1, optional=True),

@@ -1,28 +1,12 @@
 """Bipartite ranking by losses of single rows, weighted by class."""
 
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
-from aucdist.data.block import Block
-from aucdist.estimators.online import OnlineClassifier, finite
-from aucdist.estimators.parameters import Constraints, above_0, count
-from aucdist.solvers.base import Solver
-from aucdist.solvers.square.univariate import (
-    UnivariateState,
-    uni_exp,
-    uni_squ,
-    univariate_lbfgs,
-    univariate_update,
-)
-
-
-def _learn(model: Any, stream: Any, block: Block, *, loss: str) -> tuple[UnivariateState, float]:
-    """Learn from a batch by `aucdist.solvers.square.univariate`."""
-    stream = stream if isinstance(stream, UnivariateState) else UnivariateState(getattr(stream, "w", stream))
-    stream = univariate_update(stream, block, model.lam, loss, eta=model.eta)
-    return finite(stream, model.eta), stream.threshold
+from aucdist.estimators.online import OnlineClassifier
+from aucdist.solvers.base import Solver, by_name
+from aucdist.solvers.square import UniExp, UniSqu, UnivariateLBFGS
 
 
 class UnivariateRankingClassifier(OnlineClassifier):
@@ -36,10 +20,11 @@ class UnivariateRankingClassifier(OnlineClassifier):
     ----------
     lam : float, default=1e-3
         Weight of the penalty.
-    solver : {"lbfgs", "uni-exp", "uni-squ"}, default="lbfgs"
+    solver : str, dict or Solver, default="lbfgs"
         ``lbfgs`` minimises the exponential loss until the gap is at most `tol`. ``uni-exp`` and ``uni-squ`` are the online
-        gradient descent of the paper for the exponential and for the square loss, see `aucdist.solvers.square.univariate`. They
-        take a fixed number of steps, usually end above `tol`, with a ConvergenceWarning, and can learn by `partial_fit`.
+        gradient descent of the paper for the exponential and for the square loss. They take a fixed number of steps, usually end
+        above `tol`, with a ConvergenceWarning, and can learn by `partial_fit`. A name takes the solver's defaults; parameters go
+        with it, as in ``{"name": "uni-exp", "epochs": 5}`` or ``UniExp(epochs=5)``: see `aucdist.solvers.square`.
     tol : float, default=1e-3
         The fit ends when the relative gap, ``(primal - dual) / primal``, is at most this.
     max_passes : int, default=1000
@@ -48,11 +33,6 @@ class UnivariateRankingClassifier(OnlineClassifier):
         Of the order of the rows, for ``uni-exp`` and ``uni-squ``.
     warm_start : bool, default=False
         Start from the last fit's weights.
-    eta : float or None, default=None
-        ``uni-exp``, ``uni-squ``: the steps' length. None takes one that depends on the longest row, and is short; trying 2^-10 to
-        2^2 on features scaled to [-1, 1] is usual.
-    epochs : int or None, default=None
-        ``uni-exp``, ``uni-squ``: how many times each row is taken; None is 1.
     calibration : {"gev", "logit", "isotonic"} or None, default=None
         Gives the model `predict_proba`, by a map from scores to probabilities that is fitted to scores of rows held out, see
         `aucdist.estimators.calibration`; that takes five fits more. ``gev``, ``logit``: a link with slope and offset, the first
@@ -105,28 +85,17 @@ class UnivariateRankingClassifier(OnlineClassifier):
     True
     """
 
-    solvers: ClassVar[dict[str, Solver]] = {
-        "lbfgs": Solver(univariate_lbfgs, takes_codes=True),
-        "uni-exp": Solver(uni_exp, ("eta", "epochs"), random=True, learn=partial(_learn, loss="exponential")),
-        "uni-squ": Solver(uni_squ, ("eta", "epochs"), random=True, learn=partial(_learn, loss="square")),
-    }
-    _parameter_constraints: ClassVar[Constraints] = {
-        **OnlineClassifier._parameter_constraints,
-        "eta": above_0(optional=True),
-        "epochs": count(optional=True),
-    }
+    solvers: ClassVar[dict[str, type[Solver]]] = by_name(UnivariateLBFGS, UniExp, UniSqu)
 
     def __init__(
         self,
         *,
         lam: float = 1e-3,
-        solver: str = "lbfgs",
+        solver: Any = "lbfgs",
         tol: float = 1e-3,
         max_passes: int = 1000,
         random_state: int | np.random.RandomState | None = None,
         warm_start: bool = False,
-        eta: float | None = None,
-        epochs: int | None = None,
         calibration: str | None = None,
         prior: float | None = None,
         features: Any = None,
@@ -139,5 +108,3 @@ class UnivariateRankingClassifier(OnlineClassifier):
         self.verbose = verbose
         self.calibration = calibration
         self.prior = prior
-        self.eta = eta
-        self.epochs = epochs

@@ -46,7 +46,7 @@ def candidates(
         If no map is left.
     """
     found: list[dict[str, Any] | None] = [] if missing else [None]
-    binned = estimator.solvers[estimator.solver].takes_codes and n_features <= MOST_COLUMNS
+    binned = estimator.resolved_solver.takes_codes and n_features <= MOST_COLUMNS
     if binned:
         found.append({"map": "bins"})
     if not missing and n_features <= MOST_KERNEL_COLUMNS and n_pos + n_neg <= MOST_KERNEL_ROWS:
@@ -58,8 +58,8 @@ def candidates(
         found.append({"map": LAST})
     if not found:
         raise InputError(
-            f"features: auto has no map for missing values and solver {estimator.solver!r}, which takes no codes: fill them in "
-            "(`impute: median`), or take a solver that takes codes"
+            f"features: auto has no map for missing values and solver {estimator.resolved_solver.name!r}, which takes no "
+            "codes: fill them in (`impute: median`), or take a solver that takes codes"
         )
     return found
 
@@ -73,7 +73,7 @@ def left_out(estimator: BlockClassifier, *, n_pos: int, n_neg: int, n_features: 
 
 def _suits_leaves(estimator: BlockClassifier, n_pos: int, n_neg: int, n_features: int) -> bool:
     grown = min(n_pos, MOST_ROWS) + min(n_neg, MOST_ROWS)
-    takes_codes = estimator.solvers[estimator.solver].takes_codes
+    takes_codes = estimator.resolved_solver.takes_codes
     return takes_codes and min(n_pos, n_neg) >= ENOUGH and grown * n_features <= MOST_VALUES
 
 

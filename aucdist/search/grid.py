@@ -8,6 +8,7 @@ from sklearn.base import clone
 
 from aucdist.errors import InputError, unknown
 from aucdist.estimators.base import BlockClassifier
+from aucdist.estimators.solver_parameter import PREFIX, moved, solver_of
 
 Point = dict[str, Any]
 
@@ -31,7 +32,10 @@ def points_of(estimator: BlockClassifier, grid: Mapping[str, Sequence[Any]]) -> 
         raise InputError("the grid is empty: name a parameter and its values, such as lam: [1e-4, 1e-3, 1e-2]")
     allowed = estimator.get_params()
     for name, values in grid.items():
-        if name not in allowed:
+        # Whether the solver has its parameter is known at a point, which may name another solver.
+        if name not in allowed and not name.startswith(PREFIX):
+            if (error := moved(name, estimator.solvers)) is not None:
+                raise error
             raise unknown(f"parameter of {type(estimator).__name__} in the grid", name, allowed)
         if len(values) == 0:
             raise InputError(f"the grid has no values for {name}")
@@ -58,7 +62,7 @@ def paths_of(estimator: BlockClassifier, points: Sequence[Point]) -> list[list[i
     """
     paths: dict[str, list[int]] = {}
     for i, point in enumerate(points):
-        solver = estimator.solvers[point.get("solver", estimator.solver)]
-        key = {name: value for name, value in point.items() if name != "lam" or solver.path is None}
+        solver = solver_of(point.get("solver", estimator.solver), estimator.solvers)
+        key = {name: value for name, value in point.items() if name != "lam" or not solver.has_path}
         paths.setdefault(repr(sorted(key.items())), []).append(i)
     return list(paths.values())

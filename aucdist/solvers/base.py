@@ -2,15 +2,19 @@
 
 import math
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import pandas as pd
+from sklearn.base import BaseEstimator
 
 from aucdist.data.block import Block
+from aucdist.engine.blocks import Blocks
+from aucdist.parameters import Constraints, check_constraints
 
 
 class Status(StrEnum):
@@ -153,20 +157,25 @@ class LamPath(Protocol):
         """Solve for lam, from what was found for those before."""
 
 
-@dataclass(frozen=True)
-class Solver:
-    """A row of an estimator's table of solvers: the function, and what it is able to do.
+class Solver(BaseEstimator, ABC):
+    """An algorithm and its own parameters, which an estimator takes as its `solver`.
+
+    A subclass is all that there is to write for a new solver: what it is able to do, as the class attributes below; its
+    parameters, as keywords of ``__init__`` with a row each in `_parameter_constraints`; and `rounds`.
 
     Attributes
     ----------
-    rounds : callable
-        ``rounds(blocks, lam, start, **options)``, a generator of `Round`; `start` is None or weights to start from.
-    options : tuple of str
-        The estimator's parameters that only this solver and some others take; None stands for the solver's default.
+    name : str
+        What configurations and tables call it.
+    objective : str
+        What it minimises: an estimator takes solvers of its own objective.
+    takes : tuple of str
+        Parameters of the estimator that only some of its solvers take, None standing for what all of them minimise. They are
+        keywords of `rounds`.
     random : bool
-        It draws at random, and takes the keyword ``seed``.
+        It draws at random: `rounds` takes the keyword ``seed``.
     takes_tol : bool
-        It takes the keyword ``tol``, because it decides itself when there is no slope left.
+        It decides itself when there is no slope left: `rounds` takes the keyword ``tol``.
     sample_weight : bool
         It can weigh rows.
     ignores_zero_weight : bool
@@ -174,37 +183,100 @@ class Solver:
     takes_codes : bool
         It sees rows through the row kernels only, so that they may be codes of a feature map.
     penalties : tuple of str
-        Those it can minimise with, of the values of the estimator's parameter ``penalty``; where there are several it takes the
-        keyword ``penalty``.
+        Those it can minimise with, of the values of the estimator's parameter ``penalty``; where there are several `rounds` takes
+        the keyword ``penalty``.
     resumes : bool
         Its `start` is what the last round's ``resume()`` returned: weights alone are not enough to go on from.
     signs : bool
-        It takes the keyword ``signs``, of the weights: see `aucdist.solvers.cone`.
+        `rounds` takes the keyword ``signs``, of the weights: see `aucdist.solvers.cone`.
     penalises_intercept : bool
         It fits the intercept as the weight of a column of ones.
-    path : callable or None
-        ``path(blocks, **options)`` returns a `LamPath`: fits for several lam one after the other are faster than each alone.
-    learn : callable or None
-        ``learn(estimator, stream, block)`` returns what is remembered after a batch of rows, with its weights as ``.w``, and
-        the threshold of the scores. `stream` is what the last call returned, or weights. For `partial_fit`.
-    check : callable or None
-        ``check(estimator)`` raises an InputError for a combination of parameters that this solver cannot work with.
+    has_path : bool
+        It has `path`.
+    online : bool
+        It has `learn`.
     """
 
-    rounds: Callable[..., Iterator[Round]]
-    options: tuple[str, ...] = ()
-    random: bool = False
-    takes_tol: bool = False
-    sample_weight: bool = True
-    ignores_zero_weight: bool = False
-    takes_codes: bool = False
-    penalties: tuple[str, ...] = ()
-    resumes: bool = False
-    signs: bool = False
-    penalises_intercept: bool = False
-    path: Callable[..., LamPath] | None = None
-    learn: Callable[[Any, Any, Block], tuple[Any, float]] | None = None
-    check: Callable[[Any], None] | None = None
+    name: ClassVar[str]
+    objective: ClassVar[str]
+    takes: ClassVar[tuple[str, ...]] = ()
+    random: ClassVar[bool] = False
+    takes_tol: ClassVar[bool] = False
+    sample_weight: ClassVar[bool] = True
+    ignores_zero_weight: ClassVar[bool] = False
+    takes_codes: ClassVar[bool] = False
+    penalties: ClassVar[tuple[str, ...]] = ()
+    resumes: ClassVar[bool] = False
+    signs: ClassVar[bool] = False
+    penalises_intercept: ClassVar[bool] = False
+    has_path: ClassVar[bool] = False
+    online: ClassVar[bool] = False
+    _parameter_constraints: ClassVar[Constraints] = {}
+
+    @abstractmethod
+    def rounds(self, blocks: Blocks, *args: Any, **kwargs: Any) -> Iterator[Round]:
+        """Minimise the objective, round after round, until the loop asks for no more.
+
+        Parameters
+        ----------
+        blocks : Blocks
+        *args
+            `lam`, and what to start from: None, weights, or what a round's ``resume()`` returned.
+        **kwargs
+            What the estimator's parameters say of the objective, and what the class attributes ask for.
+        """
+
+    def path(self, blocks: Blocks, *args: Any, **kwargs: Any) -> LamPath:
+        """Return the problem for several lam one after the other, which is faster than each alone."""
+        raise NotImplementedError
+
+    def learn(self, stream: Any, block: Block, lam: float, seed: int) -> tuple[Any, float | None]:
+        """Return what is remembered after a batch of rows, with its weights as ``.w``, and the threshold of the scores.
+
+        Parameters
+        ----------
+        stream : object, or ndarray of shape (n_features,), float64
+            What the last call returned, or weights.
+        block : Block
+        lam : float
+        seed : int
+
+        Returns
+        -------
+        stream : object
+        threshold : float or None
+            None leaves it as it was.
+        """
+        raise NotImplementedError
+
+    def check_parameters(self) -> None:
+        """Check the solver's own parameters.
+
+        Raises
+        ------
+        InputError
+            Naming the parameter, its value and what is allowed.
+        """
+        check_constraints(self, self._parameter_constraints)
+
+    def check_for(self, estimator: Any) -> None:
+        """Check what the estimator asks of this solver, beyond what the class attributes say.
+
+        Raises
+        ------
+        InputError
+            For a combination that the solver cannot work with.
+        """
+
+    def as_plain(self) -> str | dict[str, Any]:
+        """Return what a configuration says of the solver: its name, or a mapping of its name and its parameters."""
+        own = self.get_params()
+        return {"name": self.name, **own} if own else self.name
+
+
+def by_name(*solvers: type[Solver]) -> dict[str, type[Solver]]:
+    """Return the solvers of an estimator by their names."""
+    return {solver.name: solver for solver in solvers}
 
 
 def solve(rounds: Iterator[Round], *, tol: float, max_passes: int, callback: Callback | None = None) -> Solution:

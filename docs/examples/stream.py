@@ -20,7 +20,7 @@ def batch(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 X_test, y_test = batch(4000)
-model = PairwiseSquareClassifier(solver="opauc", eta=2**-4, lam=1e-3, random_state=0)
+model = PairwiseSquareClassifier(solver={"name": "opauc", "eta": 2**-4}, lam=1e-3, random_state=0)
 areas = []
 for number in range(1, 6):
     model.partial_fit(*batch(400), classes=[False, True])

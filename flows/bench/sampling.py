@@ -55,7 +55,7 @@ def _compare_fits(kernel: str, block: Block) -> Row:
         "svm": MarginMeanClassifier(kernel=kernel, solver="zo-sgd", sampler=None, lam1=0.0),
     }
     for model in models.values():
-        model.set_params(n_outer=ROUNDS, tol=0.0, random_state=0)
+        model.set_params(solver__n_outer=ROUNDS, tol=0.0, random_state=0)
     times = [
         [_cpu_seconds(partial(model.fit, block.X, block.y)) for model in models.values()] for _ in range(TIMES[kernel])
     ]

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
@@ -85,7 +86,7 @@ def chosen_by_folds(
         folds = Folds(train.row_id, train.y, max(2, min(n_folds, n_pos, n_neg)), seed=1)
         table, _ = try_settings(estimator, points, blocks, folds, QUIET)
         best = table[choose(table, find_measure("auc"), rule)].parameters
-        model = type(estimator)(**{**estimator.get_params(), **best}).fit(blocks)
+        model = clone(estimator).set_params(**best).fit(blocks)
         chosen = " ".join(
             f"{key} {value:g}" if isinstance(value, float) else f"{key} {value}" for key, value in best.items()
         )

@@ -18,7 +18,11 @@ class ModelConfig(BaseModel):
     model_config = ConfigDict(extra="allow")  # parameters of one estimator alone; checked against it below
 
     estimator: str = Field(default="PairwiseHingeClassifier", description="What is minimised")
-    solver: str | None = Field(default=None, description="How it is minimised")
+    solver: str | dict[str, Any] | None = Field(
+        default=None,
+        description="How it is minimised: a name, or a mapping with `name` and the solver's parameters, such as {name: sdcd, "
+        "epochs: 10}",
+    )
     lam: float | None = Field(default=None, description="Regularisation strength: the weight of the penalty")
     tol: float | None = Field(default=None, description="Stop when the certified relative gap is at most this")
     max_passes: int | None = Field(default=None, description="Stop after this many passes over the data")
@@ -43,7 +47,7 @@ class ModelConfig(BaseModel):
     def resolved(self) -> dict[str, Any]:
         """All parameters, with the values that the estimator has by default; those that folds choose are left to them."""
         chosen = {"features": AUTO} | ({"lam": None} if self.lam is None else {}) if self.chooses_features else {}
-        given: dict[str, Any] = self.built.get_params()
+        given: dict[str, Any] = self.built.plain_params()
         return given | {name: value for name, value in chosen.items() if name in given}
 
     def with_parameters(self, parameters: Mapping[str, Any]) -> "ModelConfig":
@@ -54,11 +58,15 @@ class ModelConfig(BaseModel):
     def built(self) -> Any:
         """An unfitted estimator with these parameters."""
         from aucdist.estimators import ESTIMATORS  # here, because it loads scikit-learn and Numba
+        from aucdist.estimators.solver_parameter import moved
         from aucdist.maps.state import MAPS
 
         if self.estimator not in ESTIMATORS:
             raise unknown("estimator", self.estimator, ESTIMATORS)
         estimator = ESTIMATORS[self.estimator]()
+        if self.solver is not None:
+            estimator.set_params(solver=self.solver)
+            _ = estimator.resolved_solver  # whose parameters are allowed, too
         allowed = estimator.get_params()
         extra = self.model_extra or {}  # null may be a value of such a parameter, as in `sampler: null`
         given = {k: v for k, v in self.model_dump(exclude={"estimator"}).items() if v is not None or k in extra}
@@ -68,6 +76,8 @@ class ModelConfig(BaseModel):
             del given["features"]
         for key in given:
             if key not in allowed:
+                if (error := moved(key, estimator.solvers)) is not None:
+                    raise error
                 raise unknown(f"parameter of {self.estimator}", key, allowed)
         estimator.set_params(**given)
         estimator.check_parameters()  # the ranges too, before the data is read

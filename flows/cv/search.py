@@ -171,7 +171,7 @@ class JobRunner:
         self._rows, self._train, self._placement = rows, train, placement
         self._workers, self._observer = workers, observer
         self._progress = SearchProgress(observer, config.measure)
-        parameters = config.model.built.get_params()
+        parameters = config.model.built.plain_params()
         if "monotone" in parameters:  # the rows of a job have no names
             parameters["monotone"] = by_position(parameters["monotone"], rows.rows.schema.feature_names)
         self._settings = JobSettings(
@@ -233,6 +233,6 @@ def _common_to_all(config: CvConfig, rows: SearchRows, n_blocks: int) -> dict[st
     """Return what determines the results of all jobs alike, in types of JSON."""
     data = config.data.model_dump(mode="json", exclude={"name", "source"})
     folds = config.folds.model_dump(mode="json", exclude={"repeats"})  # more repeats leave the cached ones valid
-    model = {"estimator": type(config.model.built).__name__, **config.model.built.get_params()}
+    model = {"estimator": type(config.model.built).__name__, **config.model.built.plain_params()}
     common = {"fingerprint": rows.rows.fingerprint, "data": data, "folds": folds, "blocks": n_blocks, "model": model}
     return common | {"metric": config.measure, "nested": config.nested}

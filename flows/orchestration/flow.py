@@ -71,7 +71,8 @@ def training_run_name() -> str:
     config: Any = this_run.parameters["config"]
     model, auto = config.model.built, config.model.chooses_features
     lam = config.model.lam if auto else getattr(model, "lam", None)
-    return f"{config.name}-{model.solver}" + ("" if lam is None else f"-lam{short(lam)}") + ("-auto" if auto else "")
+    penalty = "" if lam is None else f"-lam{short(lam)}"
+    return f"{config.name}-{model.resolved_solver.name}{penalty}{'-auto' if auto else ''}"
 
 
 def data_run_name() -> str:

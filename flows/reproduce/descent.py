@@ -106,8 +106,7 @@ class Descent(Kind):
                 own = {"estimator": system.model.estimator, "points": system.all_points(), "sweeps": self.sweeps}
                 if system.relative_radius:
                     own["reference"] = reference
-                solver = ESTIMATORS[system.model.estimator].solvers[system.model.solver or ""]
-                for seed in range(self.seeds if solver.random else 1):
+                for seed in range(self.seeds if system.model.built.resolved_solver.random else 1):
                     yield TaskKey(name, key, seed), common | own | {"seed": seed}
 
     def _reference_task(self) -> Task:
@@ -240,7 +239,7 @@ def _reached(runs: list[Result], best: float, kind: Descent, system: str) -> Rea
     at_goal = np.flatnonzero(excess.mean(axis=0) <= kind.goal)
     by_run = [_seconds_to(run, best * (1.0 + kind.goal)) for run in runs]
     seconds = None if None in by_run else float(np.median([s for s in by_run if s is not None]))
-    eta = kind.systems[system].all_points()[runs[0]["chosen"]].get("eta")
+    eta = kind.systems[system].all_points()[runs[0]["chosen"]].get("solver__eta")
     return Reached(
         int(at_goal[0]) + 1 if len(at_goal) else None, seconds, float(excess[:, -1].mean()),
         float(np.mean([run["zeros"][-1] for run in runs])), eta if isinstance(eta, int | float) else None,
@@ -341,7 +340,7 @@ def _fit_reference(reference_task: str) -> Result:
     if "programme" in task:
         w, primal, dual = minimise_l1_hinge(train, lam)
     else:
-        model = ESTIMATORS[task["estimator"]](**task["points"][0] | {"lam": lam}, random_state=0)
+        model = ESTIMATORS[task["estimator"]](random_state=0).set_params(**task["points"][0] | {"lam": lam})
         model.fit(LocalBlocks([train]))
         w, primal, dual = model.coef_[0], model.certificate_.primal, model.certificate_.dual
     found = {"primal": primal, "dual": dual, "length": float(np.abs(w).sum())}
@@ -359,9 +358,10 @@ def _choose_point(first_task: str) -> int:
 
 def _learning_curve(task: Task, i: int) -> Result:
     point, train = task["points"][i] | {"lam": task["lam"], "tol": 0.0}, _training_rows(task)
+    model = ESTIMATORS[task["estimator"]](random_state=task["seed"]).set_params(**point)
     if "reference" in task:
-        point["radius"] *= _fit_reference(json.dumps(task["reference"]))["length"]
-    model = ESTIMATORS[task["estimator"]](**point, random_state=task["seed"])
+        length = _fit_reference(json.dumps(task["reference"]))["length"]
+        model.set_params(solver__radius=model.resolved_solver.radius * length)
     few_rows = train.take(np.append(np.flatnonzero(train.y > 0)[:9], np.flatnonzero(train.y < 0)[:9]))
     model.set_params(max_passes=4).fit(LocalBlocks([few_rows]))  # compiles the kernels
     # No solver takes more than two passes a round.

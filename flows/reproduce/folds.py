@@ -142,7 +142,7 @@ def _read(source: str) -> Dataset:
 def fit_on_fold(task: Task, point: Params, train: Block) -> Any:
     """Return the task's estimator with the parameters `point`, fitted with the seed of the fold."""
     seed = block_seed(task["protocol"]["seed"], task["repeat"], task["fold"]) % 2**31
-    return ESTIMATORS[task["estimator"]](**point, random_state=seed).fit(LocalBlocks([train]))
+    return ESTIMATORS[task["estimator"]](random_state=seed).set_params(**point).fit(LocalBlocks([train]))
 
 
 def auc_on(model: Any, rows: Block) -> float:

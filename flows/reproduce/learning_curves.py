@@ -52,7 +52,7 @@ class LearningCurves(Kind):
     def _check_systems(self) -> "LearningCurves":
         for system in self.systems.values():
             # With the first rows alone, `n_pairs` states how many pairs all rows make.
-            system.grid_points({"lam": [1.0], system.steps or "n_pairs": [self.every]})
+            system.grid_points({"lam": [1.0], system.steps or "solver__n_pairs": [self.every]})
         return self
 
     def tasks(self, versions: Mapping[str, Version]) -> Iterator[tuple[TaskKey, Task]]:
@@ -108,7 +108,7 @@ def _learning_curve(task: Task, train: Block, test: Block) -> Result:
     for limit in steps:
         if task["steps"] is None:
             rows = _first_rows(train, limit)
-            model = fit_on_fold(task, point | {"n_pairs": blocks.n_pos * blocks.n_neg}, rows)
+            model = fit_on_fold(task, point | {"solver__n_pairs": blocks.n_pos * blocks.n_neg}, rows)
         else:
             model = fit_on_fold(task, point | {task["steps"]: limit}, train)
         areas.append(auc_on(model, test))

@@ -65,7 +65,7 @@ class Shapes(Kind):
     def run_task(task: Task) -> Result:
         """Return the estimate on each set, and the trace of the first one."""
         parameters = dict(task["model"])
-        estimator = ESTIMATORS[parameters.pop("estimator")](**parameters)
+        estimator = ESTIMATORS[parameters.pop("estimator")]().set_params(**parameters)
         estimates, traces = [], []
         for seed in task["seeds"]:
             with warnings.catch_warnings():

@@ -56,7 +56,7 @@ def fit_on_split(task: Task, parameters: dict[str, Any], train: Block) -> Any:
     """Return an estimator fitted with the protocol's penalty, without the warning of a fit that stops at its step limit."""
     parameters = dict(parameters)
     estimator_class: Any = ESTIMATORS[parameters.pop("estimator")]
-    estimator = estimator_class(**parameters, lam=task["protocol"]["penalty"] / train.n_samples)
+    estimator = estimator_class().set_params(**parameters, lam=task["protocol"]["penalty"] / train.n_samples)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return estimator.fit(LocalBlocks([train]))

@@ -58,7 +58,7 @@ def run_name(name: str, model: ModelConfig) -> str:
     built, tail = model.built, "-auto" if model.chooses_features else ""
     if hasattr(built, "lam") and not (model.chooses_features and model.lam is None):
         tail = f"-lam{built.lam:g}{tail}"
-    return timestamped(f"{name}-{built.solver}{tail}")
+    return timestamped(f"{name}-{built.resolved_solver.name}{tail}")
 
 
 def timestamped(name: str) -> str:

@@ -58,7 +58,7 @@ def _save_model(fitted: FittedRun, result: dict[str, Any], folder: Path) -> None
         reading=rows.source.rules(),
         about={
             "estimator": result["estimator"],
-            "parameters": jsonable(estimator.get_params()),
+            "parameters": jsonable(estimator.plain_params()),
             "threshold": jsonable(estimator.threshold_),
             "certificate": result["certificate"],
             "data": {"name": rows.name, "fingerprint": rows.fingerprint},

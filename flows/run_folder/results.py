@@ -75,7 +75,7 @@ def result_of(fitted: FittedRun, run: str) -> dict[str, Any]:
         {
             "run": run,
             "estimator": type(estimator).__name__,
-            "solver": estimator.solver,
+            "solver": estimator.resolved_solver.name,
             "n_samples": train.n_samples,
             "n_features": train.n_features,
             "n_pos": train.n_pos,

@@ -108,7 +108,7 @@ def open_checkpoints(
         "blocks": f"{train.n_blocks} {_digest([(i.n_samples, i.n_pos, i.weight_pos) for i in train.infos])}",
         "estimator": model.estimator,
         "parameters": {
-            key: repr(v) for key, v in model.built.get_params().items() if v is not None and key != "verbose"
+            key: repr(v) for key, v in model.built.plain_params().items() if v is not None and key != "verbose"
         },
     }
     url = f"{_folder(config)}/{config.checkpoint.id or f'{config.name}-{_digest(identity)}'}"

@@ -61,10 +61,10 @@ class TrainConfig(Strict):
     @model_validator(mode="after")
     def _can_be_repeated(self) -> "TrainConfig":
         model = self.model.built
-        if self.checkpoint is not None and model.solvers[model.solver].random and model.random_state is None:
+        if self.checkpoint is not None and model.resolved_solver.random and model.random_state is None:
             raise InputError(
-                f"checkpoint: solver {model.solver!r} draws random numbers, and a fit that resumes has to draw the same ones: "
-                "give model.random_state"
+                f"checkpoint: solver {model.resolved_solver.name!r} draws random numbers, and a fit that resumes has to draw "
+                "the same ones: give model.random_state"
             )
         return self
 

@@ -36,14 +36,14 @@ def load(index):
 
 
 def model(name, solver, more=None):
-    options = {"MarginMeanClassifier": {"n_outer": 6}, "LinkClassifier": {"xi": -0.2}}.get(name, {})
+    options = {"MarginMeanClassifier": {"solver__n_outer": 6}, "LinkClassifier": {"xi": -0.2}}.get(name, {})
     kind = ESTIMATORS[name]
     if solver == "psa":
-        options = {"penalty": "l1", "radius": 3.0}
-    if "epochs" in ESTIMATORS[name].solvers[solver].options:
-        options = {**options, "epochs": 6}
+        options = {"penalty": "l1", "solver__radius": 3.0}
+    if "epochs" in ESTIMATORS[name].solvers[solver]().get_params():
+        options = {**options, "solver__epochs": 6}
     lam = {} if "lam" not in kind().get_params() else {"lam": 0.01}
-    return kind(solver=solver, tol=0.0, random_state=3, **lam, **options, **(more or {}))
+    return kind().set_params(solver=solver, tol=0.0, random_state=3, **lam, **options, **(more or {}))
 
 
 def fit(estimator, blocks, journal=None, rounds=2, lost_after=None):

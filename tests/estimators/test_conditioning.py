@@ -45,7 +45,7 @@ def classifiers():
     return [
         PairwiseHingeClassifier(),
         PairwiseHingeClassifier(penalty="l1", lam=1e-2),
-        PairwiseHingeClassifier(solver="sdcd", random_state=0, epochs=20),
+        PairwiseHingeClassifier().set_params(solver="sdcd", random_state=0, solver__epochs=20),
         PairwiseSquareClassifier(),
         PairwiseSquareClassifier(solver="svrg", random_state=0, max_passes=40),
         PairwiseRampClassifier(),

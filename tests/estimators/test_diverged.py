@@ -11,10 +11,10 @@ from aucdist.solvers.base import Round, solve
 @pytest.mark.parametrize(
     "model",
     [
-        PairwiseSquareClassifier(solver="tpauc", eta=1e3),
-        PairwiseSquareClassifier(solver="opauc", eta=1e3),
-        UnivariateRankingClassifier(solver="uni-squ", eta=1e3),
-        UnivariateRankingClassifier(solver="uni-exp", eta=1e3),
+        PairwiseSquareClassifier().set_params(solver="tpauc", solver__eta=1e3),
+        PairwiseSquareClassifier().set_params(solver="opauc", solver__eta=1e3),
+        UnivariateRankingClassifier().set_params(solver="uni-squ", solver__eta=1e3),
+        UnivariateRankingClassifier().set_params(solver="uni-exp", solver__eta=1e3),
     ],
     ids=lambda model: model.solver,
 )

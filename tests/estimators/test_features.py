@@ -35,8 +35,8 @@ def rows(n=300, seed=0):
 def model(name, solver, **more):
     options = {"LinkClassifier": {"link": "logit"}}.get(name, {})
     if solver == "psa":
-        options = {"penalty": "l1", "radius": 3.0}
-    return ESTIMATORS[name](solver=solver, **options, **more)
+        options = {"penalty": "l1", "solver__radius": 3.0}
+    return ESTIMATORS[name]().set_params(solver=solver, **options, **more)
 
 
 def fit(estimator, X, y=None, **how):
@@ -282,6 +282,8 @@ def test_a_wrong_map_is_refused_before_the_data_are_read(features):
 def test_batches_and_paths_of_weights_are_refused():
     X, y = rows()
     with pytest.raises(InputError, match="partial_fit"):
-        PairwiseHingeClassifier(solver="oam-inf", features="nystroem", n_pairs=10).partial_fit(X, y, classes=[-1, 1])
+        PairwiseHingeClassifier().set_params(solver="oam-inf", features="nystroem", solver__n_pairs=10).partial_fit(
+            X, y, classes=[-1, 1]
+        )
     with pytest.raises(InputError, match="path returns weights alone"):
         PairwiseSquareClassifier(features="bins").path(X, y, lams=[1.0])

@@ -26,8 +26,8 @@ PAIRS = [
 def classifier(penalty, solver, **parameters):
     """Return a classifier that has what its solver needs."""
     if solver == "psa":
-        parameters.setdefault("radius", 2.0)
-    return HingeClassifier(penalty=penalty, solver=solver, **parameters)
+        parameters.setdefault("solver__radius", 2.0)
+    return HingeClassifier().set_params(penalty=penalty, solver=solver, **parameters)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -117,7 +117,10 @@ def test_one_over_n(data):
 
 
 def test_one_over_lam(data):
-    models = (HingeClassifier(solver="comid", lam=0.02, eta=eta, max_passes=20) for eta in ("1/lam", 50.0, None))
+    models = (
+        HingeClassifier().set_params(solver="comid", lam=0.02, solver__eta=eta, max_passes=20)
+        for eta in ("1/lam", 50.0, None)
+    )
     one, other, usual = (fitted(model, *data).coef_ for model in models)
     np.testing.assert_array_equal(one, other)
     assert (one != usual).any()
@@ -196,12 +199,12 @@ def test_warm_start_from_weights(data):
             "solver 'psa' has no penalty 'l2'; those that have it: sdcd, cdcd, scd, comid, rda, pegasos",
         ),
         ({"penalty": "l1", "solver": "psa"}, "psa needs radius"),
-        ({"penalty": "l1", "solver": "psa", "radius": 0.0}, "radius is 0.0"),
-        ({"radius": 1.0}, "radius applies to solver psa"),
-        ({"eta": 1.0}, "eta applies to solver scd, comid, rda, psa"),
-        ({"solver": "scd", "eta": np.inf}, "eta is inf"),
-        ({"average": True}, "average applies to solver scd, comid, rda, psa, pegasos"),
-        ({"solver": "scd", "average": 1}, "average is 1"),
+        ({"penalty": "l1", "solver": "psa", "solver__radius": 0.0}, "radius is 0.0"),
+        ({"solver__radius": 1.0}, "radius applies to solver psa"),
+        ({"solver__eta": 1.0}, "eta applies to solver scd, comid, rda, psa"),
+        ({"solver": "scd", "solver__eta": np.inf}, "eta is inf"),
+        ({"solver__average": True}, "average applies to solver scd, comid, rda, psa, pegasos"),
+        ({"solver": "scd", "solver__average": 1}, "average is 1"),
         ({"fit_intercept": "yes"}, "fit_intercept is 'yes'"),
         ({"lam": "1/m"}, "lam is '1/m'; a number above 0 and finite or '1/n' is needed"),
         ({"lam": 0.0}, "lam is 0.0"),
@@ -212,7 +215,7 @@ def test_warm_start_from_weights(data):
 )
 def test_bad_parameters(data, parameters, message):
     with pytest.raises(InputError, match=message):
-        HingeClassifier(**parameters).fit(*data)
+        HingeClassifier().set_params(**parameters).fit(*data)
 
 
 def test_lam_above_lam_max(data):

@@ -254,8 +254,8 @@ def test_breast_cancer_like_logistic_regression():
         ({"solver": "lipschitz", "link": "cloglog", "loss": "likelihood"}, "the likelihood of cloglog has none"),
         ({"lam": 0.0}, "lam is 0.0"),
         ({"prior": 1.0}, "prior is 1.0"),
-        ({"momentum": 1, "solver": "lipschitz"}, "momentum is 1; True, False or None"),
-        ({"momentum": True, "solver": "newton"}, "momentum applies to solver lipschitz"),
+        ({"solver__momentum": 1, "solver": "lipschitz"}, "momentum is 1; True or False"),
+        ({"solver__momentum": True, "solver": "newton"}, "momentum applies to solver lipschitz"),
         ({"fit_intercept": None}, "fit_intercept is None"),
         ({"fit_intercept": False, "penalise_intercept": True}, "no intercept to penalise"),
         ({"shape_rounds": 5, "xi": 0.1}, "shape_rounds applies to xi 'map' and 'bayes'"),
@@ -266,7 +266,7 @@ def test_breast_cancer_like_logistic_regression():
 )
 def test_bad_parameters(parameters, message):
     with pytest.raises(InputError, match=message):
-        LinkClassifier(**parameters).fit(*drawn(50))
+        LinkClassifier().set_params(**parameters).fit(*drawn(50))
 
 
 def test_labels_all_equal():
@@ -294,7 +294,7 @@ def load(index):
 def test_same_bits_on_workers(client, parameters):
     here = LocalBlocks([load(i) for i in range(N_BLOCKS)])
     there = DaskBlocks.load(client, load, N_BLOCKS)
-    one, other = (LinkClassifier(lam=1e-2, **parameters).fit(blocks) for blocks in (here, there))
+    one, other = (LinkClassifier().set_params(lam=1e-2, **parameters).fit(blocks) for blocks in (here, there))
     assert one.coef_.tobytes() == other.coef_.tobytes()
     assert one.certificate_ == other.certificate_
     assert getattr(one, "xi_", None) == getattr(other, "xi_", None)

@@ -37,10 +37,10 @@ CHANCE = dict.fromkeys(
 @pytest.mark.filterwarnings("ignore")
 @parametrize_with_checks(
     [
-        MarginMeanClassifier(solver="zovr", n_outer=20),
+        MarginMeanClassifier().set_params(solver="zovr", solver__n_outer=20),
         MarginMeanClassifier(),
-        MarginMeanClassifier(solver="zo-sgd", sampler=None, n_outer=20),
-        MarginMeanClassifier(kernel="rbf", solver="svrg", n_outer=20),
+        MarginMeanClassifier().set_params(solver="zo-sgd", sampler=None, solver__n_outer=20),
+        MarginMeanClassifier().set_params(kernel="rbf", solver="svrg", solver__n_outer=20),
     ],
     expected_failed_checks=lambda model: CHANCE,
 )
@@ -59,7 +59,11 @@ def problem(n=400, share=0.15, d=4, seed=0):
 def fit(X, y=None, sample_weight=None, **parameters):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return MarginMeanClassifier(**{"random_state": 0, "n_outer": 30} | parameters).fit(X, y, sample_weight)
+        return (
+            MarginMeanClassifier()
+            .set_params(**{"random_state": 0, "solver__n_outer": 30} | parameters)
+            .fit(X, y, sample_weight)
+        )
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -91,7 +95,7 @@ def test_it_learns(solver, kernel):
     assert 60 < model.sample_counts_[0] < 340
     again = fit(X, y, solver=solver, kernel=kernel, lam1=1.0)
     np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
-    assert model.set_params(random_state=1, n_outer=30).fit(X, y).sample_counts_ != again.sample_counts_
+    assert model.set_params(random_state=1, solver__n_outer=30).fit(X, y).sample_counts_ != again.sample_counts_
 
 
 def test_the_gaussian_machine_is_the_sum_it_says(monkeypatch):
@@ -123,7 +127,7 @@ def test_a_gram_matrix_beyond_its_bound_gives_the_same_numbers(solver, form, n_b
     """17 rows at a time with one block, 5 with each of three; a row takes 3200 bytes."""
     X, y = problem()
     blocks = LocalBlocks(partition(Block.of(form(X), y), n_blocks))
-    parameters = {"kernel": "rbf", "solver": solver, "sampler": None, "n_outer": 4}
+    parameters = {"kernel": "rbf", "solver": solver, "sampler": None, "solver__n_outer": 4}
     kept = fit(blocks, **parameters)
     found = fit(blocks, **parameters, gram_bytes=17 * 3200)
     np.testing.assert_allclose(found.dual_coef_, kept.dual_coef_, rtol=1e-12, atol=1e-12)
@@ -147,7 +151,9 @@ def test_the_gaussian_objective_is_a_support_vector_machines():
     """With lam1 = 0; and its coefficients are near those of a dual point, y alpha n / lam2 from [0, 1]."""
     X, y = problem(120, 0.3)
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
-    model = fit(X, y, kernel="rbf", solver="svrg", sampler=None, lam1=0.0, lam2=20.0, sigma=2.0, n_outer=300, tol=1e-6)
+    model = fit(
+        X, y, kernel="rbf", solver="svrg", sampler=None, lam1=0.0, lam2=20.0, sigma=2.0, solver__n_outer=300, tol=1e-6
+    )
     gram = rbf_kernel(Z, gamma=0.25)
     alpha = model.dual_coef_[0]
     primal = 0.5 * alpha @ gram @ alpha + 20.0 * np.maximum(0, 1 - y * (gram @ alpha)).mean()
@@ -184,8 +190,8 @@ def test_any_sampler(kernel):
 def test_forms_of_rows(form, kernel):
     X, y = problem()
     X = X - X.mean(axis=0)  # sparse rows are not centred
-    plain = fit(X, y, solver="svrg", kernel=kernel, sampler=None, n_outer=5)
-    other = fit(form(X), y, solver="svrg", kernel=kernel, sampler=None, n_outer=5)
+    plain = fit(X, y, solver="svrg", kernel=kernel, sampler=None, solver__n_outer=5)
+    other = fit(form(X), y, solver="svrg", kernel=kernel, sampler=None, solver__n_outer=5)
     near = 1e-2 if form is not pd.DataFrame else 1e-12
     np.testing.assert_allclose(
         other.decision_function(form(X)) + other.margin_threshold_,
@@ -197,7 +203,7 @@ def test_forms_of_rows(form, kernel):
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_blocks_and_dask_collections(kernel):
     X, y = problem()
-    parameters = {"solver": "svrg", "kernel": kernel, "n_outer": 100}
+    parameters = {"solver": "svrg", "kernel": kernel, "solver__n_outer": 100}
     plain = fit(X, y, **parameters)
     blocks = fit(LocalBlocks(partition(Block.of(X, y), 3)), **parameters)
     chunks = fit(da.from_array(X, chunks=(150, 4)), da.from_array(y, chunks=150), **parameters)
@@ -220,7 +226,9 @@ def test_same_bits_on_workers(client):
     sampler = DistanceUnderSampler(method="u2", ratio=3, svm=LogisticRegression().fit(*problem()), random_state=0)
     there = DaskBlocks.load(client, load, 3)
     for parameters in ({}, {"kernel": "rbf"}, {"kernel": "rbf", "gram_bytes": 20_000}):
-        one, other = (fit(blocks, sampler=sampler, solver="svrg", n_outer=4, **parameters) for blocks in (here, there))
+        one, other = (
+            fit(blocks, sampler=sampler, solver="svrg", solver__n_outer=4, **parameters) for blocks in (here, there)
+        )
         assert one.certificate_ == other.certificate_
         assert (one.sample_counts_, one.threshold_) == (other.sample_counts_, other.threshold_)
         name = "dual_coef_" if parameters else "coef_"
@@ -234,7 +242,9 @@ class Lost(Exception):
 @pytest.mark.parametrize("gram_bytes", [None, 40_000])
 def test_a_gaussian_fit_goes_on_from_a_checkpoint(gram_bytes, tmp_path):
     """To the same bits; linear ones are in the tests of checkpoints."""
-    whole = fit(LocalBlocks([load(i) for i in range(3)]), kernel="rbf", n_outer=8, tol=0.0, gram_bytes=gram_bytes)
+    whole = fit(
+        LocalBlocks([load(i) for i in range(3)]), kernel="rbf", solver__n_outer=8, tol=0.0, gram_bytes=gram_bytes
+    )
 
     def goes_on(lost_after):
         journal = Journal(str(tmp_path), {}, LocalBlocks([load(i) for i in range(3)]), lambda text: None)
@@ -244,7 +254,9 @@ def test_a_gaussian_fit_goes_on_from_a_checkpoint(gram_bytes, tmp_path):
             if record["round"] == lost_after:
                 raise Lost
 
-        model = MarginMeanClassifier(kernel="rbf", random_state=0, n_outer=8, tol=0.0, gram_bytes=gram_bytes)
+        model = MarginMeanClassifier().set_params(
+            kernel="rbf", random_state=0, solver__n_outer=8, tol=0.0, gram_bytes=gram_bytes
+        )
         return journal.rounds, model.fit(journal.blocks, callback=callback)
 
     with pytest.raises(Lost):
@@ -282,7 +294,7 @@ def test_a_refit_forgets_the_other_kernel():
 
 def test_the_callback_hears_every_round():
     seen = []
-    MarginMeanClassifier(solver="svrg", sampler=None, n_outer=3, tol=1.0, random_state=0).fit(
+    MarginMeanClassifier().set_params(solver="svrg", sampler=None, solver__n_outer=3, tol=1.0, random_state=0).fit(
         *problem(100), callback=seen.append
     )
     assert seen[0]["round"] == 1
@@ -292,7 +304,7 @@ def test_a_fit_that_is_not_done_says_so():
     with pytest.warns(ConvergenceWarning, match="max_passes was reached"):
         MarginMeanClassifier(tol=1e-9, sampler=None, max_passes=5).fit(*problem(100))
     with pytest.warns(ConvergenceWarning, match="took all its steps"):
-        MarginMeanClassifier(solver="zovr", n_outer=1, tol=1e-9, sampler=None).fit(*problem(100))
+        MarginMeanClassifier().set_params(solver="zovr", solver__n_outer=1, tol=1e-9, sampler=None).fit(*problem(100))
 
 
 class Keeps:
@@ -314,12 +326,12 @@ class Keeps:
         ({"sampler": DistanceUnderSampler(n_bins=1)}, "n_bins is 1"),
         ({"lam1": -1}, "lam1 is -1"),
         ({"lam2": 0}, "lam2 is 0"),
-        ({"solver": "zovr", "mu": 0.0}, "mu is 0.0"),
-        ({"solver": "zovr", "n_directions": 0}, "n_directions is 0"),
-        ({"n_inner": 1.5}, "n_inner is 1.5"),
-        ({"n_outer": 0}, "n_outer is 0"),
+        ({"solver": "zovr", "solver__mu": 0.0}, "mu is 0.0"),
+        ({"solver": "zovr", "solver__n_directions": 0}, "n_directions is 0"),
+        ({"solver__n_inner": 1.5}, "n_inner is 1.5"),
+        ({"solver__n_outer": 0}, "n_outer is 0"),
         ({"max_passes": 0}, "max_passes is 0"),
-        ({"solver": "svrg", "mu": 0.1}, "mu applies to solver zovr, zo-sgd"),
+        ({"solver": "svrg", "solver__mu": 0.1}, "mu applies to solver zovr, zo-sgd"),
         ({"sigma": 1.0}, "sigma applies to kernel rbf"),
         ({"gram_bytes": 100}, "gram_bytes applies to kernel rbf"),
         ({"kernel": "rbf", "sigma": 0.0}, "sigma is 0.0"),

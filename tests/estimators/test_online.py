@@ -24,8 +24,8 @@ def data():
 
 
 def model_of(solver, **options):
-    small = {} if solver == "oam-inf" else {"buffer_size": 10}
-    return PairwiseHingeClassifier(lam=1e-2, solver=solver, random_state=3, **small, **options)
+    small = {} if solver == "oam-inf" else {"solver__buffer_size": 10}
+    return PairwiseHingeClassifier().set_params(lam=1e-2, solver=solver, random_state=3, **small, **options)
 
 
 @every_solver
@@ -36,7 +36,7 @@ def test_batches_are_one_fit_to_the_last_bit(solver, form, weighted, data):
     weight = np.random.default_rng(1).uniform(0.5, 2, 300) if weighted else np.ones(300)
     n_pairs = weight[y == "rare"].sum() * weight[y == "common"].sum()
     whole = model_of(solver).fit(form(X), y, sample_weight=weight)
-    fed = model_of(solver, n_pairs=n_pairs)
+    fed = model_of(solver, solver__n_pairs=n_pairs)
     for part in np.split(np.arange(300), [1, 2, 50, 51, 200]):
         fed.partial_fit(form(X[part]), y[part], classes=["common", "rare"], sample_weight=weight[part])
     # The k of `fit` is this very product, so not even the last bit may differ.
@@ -54,7 +54,7 @@ def test_without_n_pairs_the_pairs_so_far_set_the_steps(solver, weighted, data):
     for part in np.split(np.arange(300), [1, 60, 200]):
         so_far = slice(0, part[-1] + 1)
         pairs = np.prod([weight[so_far][y[so_far] == name].sum() for name in ("rare", "common")])
-        given.set_params(n_pairs=max(float(pairs), 1.0))
+        given.set_params(solver__n_pairs=max(float(pairs), 1.0))
         for model in (free, given):
             model.partial_fit(X[part], y[part], classes=["common", "rare"], sample_weight=weight[part])
         np.testing.assert_allclose(free.coef_, given.coef_, rtol=1e-9)
@@ -64,7 +64,7 @@ def test_without_n_pairs_the_pairs_so_far_set_the_steps(solver, weighted, data):
 @every_solver
 def test_the_threshold_is_of_the_buffered_rows(solver, data):
     X, y = data
-    fed = model_of(solver, n_pairs=1000).partial_fit(X, y, classes=["common", "rare"])
+    fed = model_of(solver, solver__n_pairs=1000).partial_fit(X, y, classes=["common", "rare"])
     buffer = fed.stream_.buffer
     assert buffer.n_samples == (300 if solver == "oam-inf" else 20)
     scores = buffer.X @ fed.coef_[0]
@@ -78,7 +78,9 @@ def test_the_threshold_is_of_the_buffered_rows(solver, data):
 
 def test_one_class_teaches_nothing_yet(data):
     X, y = data
-    fed = model_of("oam-seq", n_pairs=1000).partial_fit(X[y == "rare"], y[y == "rare"], classes=["common", "rare"])
+    fed = model_of("oam-seq", solver__n_pairs=1000).partial_fit(
+        X[y == "rare"], y[y == "rare"], classes=["common", "rare"]
+    )
     assert fed.coef_.tolist() == [[0.0] * 4]
     assert fed.predict(X[:2]).tolist() == ["common"] * 2
     assert abs(fed.partial_fit(X, y).coef_).max() > 0
@@ -86,7 +88,7 @@ def test_one_class_teaches_nothing_yet(data):
 
 def test_after_fit_it_goes_on_from_its_weights(data):
     X, y = data
-    model = model_of("oam-seq", n_pairs=1000).fit(X, y)
+    model = model_of("oam-seq", solver__n_pairs=1000).fit(X, y)
     fitted = model.coef_.copy()
     model.partial_fit(X[:1], y[:1])  # one row meets nobody
     assert model.coef_.tolist() == fitted.tolist()
@@ -104,10 +106,14 @@ def test_only_online_solvers_have_it(data):
 @pytest.mark.parametrize(
     ("options", "classes", "said"),
     [
-        ({"n_pairs": 10}, None, "needs `classes`"),
-        ({"n_pairs": 10}, ["common", "rare", "other"], "Only binary"),
-        ({"n_pairs": 10}, ["common", "scarce"], "'rare' is not one of the classes"),
-        ({"n_pairs": 10, "buffer_size": 5}, ["common", "rare"], "buffer_size applies to solver oam-seq, oam-gra"),
+        ({"solver__n_pairs": 10}, None, "needs `classes`"),
+        ({"solver__n_pairs": 10}, ["common", "rare", "other"], "Only binary"),
+        ({"solver__n_pairs": 10}, ["common", "scarce"], "'rare' is not one of the classes"),
+        (
+            {"solver__n_pairs": 10, "solver__buffer_size": 5},
+            ["common", "rare"],
+            "buffer_size applies to solver oam-seq, oam-gra",
+        ),
     ],
 )
 def test_bad_input(options, classes, said, data):
@@ -118,7 +124,7 @@ def test_bad_input(options, classes, said, data):
 
 def test_later_batches_must_fit_the_first(data):
     X, y = data
-    model = model_of("oam-inf", n_pairs=1000).partial_fit(X, y, classes=["common", "rare"])
+    model = model_of("oam-inf", solver__n_pairs=1000).partial_fit(X, y, classes=["common", "rare"])
     with pytest.raises(ValueError, match="3 features"):
         model.partial_fit(X[:, :3], y)
     with pytest.raises(InputError, match="the first call had"):
@@ -127,7 +133,7 @@ def test_later_batches_must_fit_the_first(data):
 
 def test_msgd_goes_on_with_the_size_of_its_steps(data):
     X, y = data
-    model = PairwiseHingeClassifier(lam=1e-2, solver="msgd", random_state=3, epochs=2)
+    model = PairwiseHingeClassifier().set_params(lam=1e-2, solver="msgd", random_state=3, solver__epochs=2)
     model.partial_fit(X[:100], y[:100], classes=["common", "rare"])
     assert model.stream_.steps == 200
     first = model.coef_.copy()
@@ -141,7 +147,7 @@ def test_msgd_goes_on_with_the_size_of_its_steps(data):
 
 def test_msgd_from_nothing_is_its_fit(data):
     X, y = data
-    model = PairwiseHingeClassifier(lam=1e-2, solver="msgd", random_state=3, steps="all")
+    model = PairwiseHingeClassifier().set_params(lam=1e-2, solver="msgd", random_state=3, solver__steps="all")
     fed = clone(model).partial_fit(X, y, classes=["common", "rare"])
     assert roc_auc_score(y == "rare", fed.decision_function(X)) == pytest.approx(
         roc_auc_score(y == "rare", model.fit(X, y).decision_function(X)), abs=0.01
@@ -153,12 +159,12 @@ def test_msgd_from_nothing_is_its_fit(data):
 
 def test_msgd_does_not_go_on_from_weights_alone(data):
     X, y = data
-    model = model_of("oam-inf", n_pairs=1000).fit(X, y)
+    model = model_of("oam-inf", solver__n_pairs=1000).fit(X, y)
     with pytest.raises(InputError, match="cannot go on from weights alone"):
-        model.set_params(solver="msgd", n_pairs=None).partial_fit(X, y)
+        model.set_params(solver="msgd").partial_fit(X, y)
 
 
 @every_solver
 @pytest.mark.parametrize("check", [check_estimators_partial_fit_n_features, check_estimator_sparse_array])
 def test_scikit_learn_contract(solver, check):
-    check("PairwiseHingeClassifier", model_of(solver, n_pairs=1000))
+    check("PairwiseHingeClassifier", model_of(solver, solver__n_pairs=1000))

@@ -17,7 +17,7 @@ unconverged = pytest.mark.filterwarnings("ignore::sklearn.exceptions.Convergence
 
 @pytest.mark.filterwarnings("ignore")
 @parametrize_with_checks(
-    [PairwiseHingeClassifier(solver=solver, epochs=4) for solver in SOLVERS],
+    [PairwiseHingeClassifier().set_params(solver=solver, solver__epochs=4) for solver in SOLVERS],
     expected_failed_checks=lambda model: {
         name: "the published algorithms have no weights, other than equal ones"
         for name in (
@@ -36,12 +36,16 @@ def test_scikit_learn_contract(estimator, check):
 def test_equal_weights_are_none(solver, data):
     X, y = data
     plain, weighted = (
-        PairwiseHingeClassifier(solver=solver, epochs=4, random_state=0).fit(X, y, sample_weight=weight)
+        PairwiseHingeClassifier()
+        .set_params(solver=solver, solver__epochs=4, random_state=0)
+        .fit(X, y, sample_weight=weight)
         for weight in (None, np.full(len(y), 3.0))
     )
     assert plain.coef_.tobytes() == weighted.coef_.tobytes()
     with pytest.raises(InputError, match=f"solver '{solver}' takes no sample weights"):
-        PairwiseHingeClassifier(solver=solver, epochs=4).fit(X, y, sample_weight=np.where(y > 0, 3.0, 1.0))
+        PairwiseHingeClassifier().set_params(solver=solver, solver__epochs=4).fit(
+            X, y, sample_weight=np.where(y > 0, 3.0, 1.0)
+        )
 
 
 @pytest.fixture
@@ -51,13 +55,15 @@ def data():
     return r.normal(size=(120, 4)) + 0.8 * (y[:, None] > 0), y
 
 
-@pytest.mark.parametrize("options", [{}, {"average": True}, {"combine": "average"}])
+@pytest.mark.parametrize("options", [{}, {"solver__average": True}, {"solver__combine": "average"}])
 @pytest.mark.parametrize("solver", ["sdcd", "sdcd-perm"])
 @pytest.mark.parametrize("n_blocks", [1, 3])
 def test_dual_descent_converges(data, solver, n_blocks, options):
     X, y = data
     blocks = LocalBlocks(partition(Block.of(X, y), n_blocks))
-    model = PairwiseHingeClassifier(lam=0.1, solver=solver, tol=1e-2, random_state=0, **options).fit(blocks)
+    model = (
+        PairwiseHingeClassifier().set_params(lam=0.1, solver=solver, tol=1e-2, random_state=0, **options).fit(blocks)
+    )
     c = model.certificate_
     assert c.status == "converged"
     assert c.primal == pytest.approx(pairwise_objective(model.coef_[0], X, y, 0.1), rel=1e-10)
@@ -72,8 +78,15 @@ def test_steps_say_how_long(data, solver):
     X, y = data
     k = (y > 0).sum() * (y < 0).sum()
     models = [
-        PairwiseHingeClassifier(lam=1e-3, solver=solver, tol=0, max_passes=10**6, random_state=3, **length).fit(X, y)
-        for length in ({"steps": "all"}, {"steps": int(k)}, {"epochs": 5}, {"steps": 600})
+        PairwiseHingeClassifier(
+            lam=1e-3, solver={"name": solver, **length}, tol=0, max_passes=10**6, random_state=3
+        ).fit(X, y)
+        for length in (
+            {"steps": "all"},
+            {"steps": int(k)},
+            {"epochs": 5},
+            {"steps": 600},
+        )
     ]
     assert models[0].coef_.tolist() == models[1].coef_.tolist()
     assert models[2].coef_.tolist() == models[3].coef_.tolist()
@@ -86,9 +99,9 @@ def test_steps_say_how_long(data, solver):
 def test_warm_start_goes_on(data, solver):
     X, y = data
     options = {"lam": 1e-2, "solver": solver, "tol": 0, "random_state": 3}
-    whole = PairwiseHingeClassifier(**options, epochs=8).fit(X, y)
-    parts = PairwiseHingeClassifier(**options, epochs=5, warm_start=True).fit(X, y)
-    parts.set_params(epochs=3).fit(X, y)
+    whole = PairwiseHingeClassifier().set_params(**options, solver__epochs=8).fit(X, y)
+    parts = PairwiseHingeClassifier().set_params(**options, solver__epochs=5, warm_start=True).fit(X, y)
+    parts.set_params(solver__epochs=3).fit(X, y)
     np.testing.assert_allclose(parts.coef_, whole.coef_, rtol=1e-10)
     assert (parts.stream_ if solver == "msgd" else parts.resume_).steps == 8 * 120
     parts.set_params(warm_start=False).fit(X, y)
@@ -99,11 +112,15 @@ def test_warm_start_goes_on(data, solver):
 def test_warm_start_along_lam_keeps_the_duals(data):
     X, y = data
     model = PairwiseHingeClassifier(lam=1e-1, solver="sdcd", tol=1e-3, random_state=0, warm_start=True).fit(X, y)
-    model.set_params(lam=1e-2, epochs=1, solver="sdcd-perm").fit(X, y)
+    model.set_params(lam=1e-2, solver__epochs=1, solver="sdcd-perm").fit(X, y)
     a = model.resume_.duals.toarray()
     w = (a.sum(axis=1) @ X[y > 0] - a.sum(axis=0) @ X[y < 0]) / (1e-2 * a.size)
     np.testing.assert_allclose(model.coef_[0], w, rtol=1e-9)
-    cold = PairwiseHingeClassifier(lam=1e-2, solver="sdcd-perm", tol=1e-3, random_state=0, epochs=1).fit(X, y)
+    cold = (
+        PairwiseHingeClassifier()
+        .set_params(lam=1e-2, solver="sdcd-perm", tol=1e-3, random_state=0, solver__epochs=1)
+        .fit(X, y)
+    )
     assert model.certificate_.dual > cold.certificate_.dual
     with pytest.raises(InputError, match="the dual variables to start from are of"):
         model.fit(X[:-30], y[:-30])
@@ -120,7 +137,7 @@ def test_weights_of_another_solver_are_no_start(data, solver):
 @unconverged
 def test_partial_fit_draws_pairs_from_each_batch(data):
     X, y = data
-    model = PairwiseHingeClassifier(lam=1e-2, solver="msgd", epochs=3, random_state=0)
+    model = PairwiseHingeClassifier().set_params(lam=1e-2, solver="msgd", solver__epochs=3, random_state=0)
     for part in np.split(np.arange(120), 3):
         model.partial_fit(X[part], y[part], classes=[-1, 1])
     assert model.stream_.steps == 3 * 120
@@ -132,33 +149,36 @@ def test_partial_fit_draws_pairs_from_each_batch(data):
 
 def test_the_end_of_the_steps_warns(data):
     with pytest.warns(ConvergenceWarning, match="relative gap"):
-        PairwiseHingeClassifier(solver="sdcd", epochs=1, random_state=0).fit(*data)
+        PairwiseHingeClassifier().set_params(solver="sdcd", solver__epochs=1, random_state=0).fit(*data)
 
 
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"steps": 10}, "steps applies to solver sdcd, sdcd-perm, msgd; with 'all-pairs' it must be None"),
-        ({"average": False}, "average applies to solver sdcd, sdcd-perm; with 'all-pairs'"),
-        ({"solver": "msgd", "combine": "add"}, "combine applies to solver sdcd, sdcd-perm; with 'msgd'"),
-        ({"solver": "oam-inf", "minority_bytes": 1}, "minority_bytes applies to"),
-        ({"solver": "sdcd", "steps": 10, "epochs": 2}, "give one of them"),
-        ({"solver": "sdcd", "steps": -1}, "steps is -1"),
-        ({"solver": "msgd", "steps": "most"}, "steps is 'most'"),
-        ({"solver": "msgd", "steps": 2**63}, r"below 2\*\*63"),
-        ({"solver": "oam-seq", "epochs": 0}, "epochs is 0"),
-        ({"solver": "oam-seq", "buffer_size": 0}, "buffer_size is 0"),
-        ({"solver": "oam-gra", "n_pairs": -2.0}, "n_pairs is -2.0"),
-        ({"solver": "sdcd", "combine": "Average"}, "unknown combine 'Average'. Did you mean 'average'"),
-        ({"solver": "sdcd", "average": 1}, "average is 1"),
+        ({"solver__steps": 10}, "steps applies to solver sdcd, sdcd-perm, msgd; 'all-pairs' has no parameters"),
+        ({"solver__average": False}, "average applies to solver sdcd, sdcd-perm; 'all-pairs' has no parameters"),
+        (
+            {"solver": "msgd", "solver__combine": "add"},
+            "combine applies to solver sdcd, sdcd-perm; 'msgd' has epochs, minority_bytes, steps",
+        ),
+        ({"solver": "oam-inf", "solver__minority_bytes": 1}, "minority_bytes applies to"),
+        ({"solver": "sdcd", "solver__steps": 10, "solver__epochs": 2}, "give one of them"),
+        ({"solver": "sdcd", "solver__steps": -1}, "steps is -1"),
+        ({"solver": "msgd", "solver__steps": "most"}, "steps is 'most'"),
+        ({"solver": "msgd", "solver__steps": 2**63}, r"below 2\*\*63"),
+        ({"solver": "oam-seq", "solver__epochs": 0}, "epochs is 0"),
+        ({"solver": "oam-seq", "solver__buffer_size": 0}, "buffer_size is 0"),
+        ({"solver": "oam-gra", "solver__n_pairs": -2.0}, "n_pairs is -2.0"),
+        ({"solver": "sdcd", "solver__combine": "Average"}, "unknown combine 'Average'. Did you mean 'average'"),
+        ({"solver": "sdcd", "solver__average": 1}, "average is 1"),
         ({"solver": "sdcd", "lam": 0}, "lam is 0"),
     ],
 )
 def test_bad_parameters(data, parameters, message):
     with pytest.raises(InputError, match=message):
-        PairwiseHingeClassifier(**parameters).check_parameters()
+        PairwiseHingeClassifier().set_params(**parameters).check_parameters()
     with pytest.raises(InputError, match=message):
-        PairwiseHingeClassifier(**parameters).fit(*data)
+        PairwiseHingeClassifier().set_params(**parameters).fit(*data)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

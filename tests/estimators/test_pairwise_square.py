@@ -43,7 +43,7 @@ def fit(solver, X, y, **parameters):
     with warnings.catch_warnings():
         if solver in ("tpauc", "opauc"):
             warnings.simplefilter("ignore", ConvergenceWarning)
-        return PairwiseSquareClassifier(solver=solver, random_state=0, **parameters).fit(X, y)
+        return PairwiseSquareClassifier().set_params(solver=solver, random_state=0, **parameters).fit(X, y)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -79,7 +79,7 @@ def test_online_solvers_say_that_they_ended_above_tol(data):
 def test_random_state_decides(data, solver):
     models = [
         PairwiseSquareClassifier(solver=solver, random_state=seed, tol=0.3).set_params(
-            **({} if solver == "svrg" else {"eta": 0.01})
+            **({} if solver == "svrg" else {"solver__eta": 0.01})
         )
         for seed in (1, 1, 2)
     ]
@@ -115,7 +115,7 @@ def test_path_is_a_fit_for_each_lam(data):
 )
 def test_path_refuses(data, parameters, lams, message):
     with pytest.raises(InputError, match=message):
-        PairwiseSquareClassifier(**parameters).path(*data, lams=lams)
+        PairwiseSquareClassifier().set_params(**parameters).path(*data, lams=lams)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -154,27 +154,27 @@ def test_warm_start_goes_on(data):
     ("parameters", "message"),
     [
         ({"solver": "exat"}, "Did you mean 'exact'"),
-        ({"eta": 0.1}, "eta applies to solver tpauc, opauc; with 'exact'"),
-        ({"solver": "svrg", "epochs": 2}, "epochs applies to"),
-        ({"solver": "opauc", "factor": "print"}, "factor applies to solver tpauc"),
-        ({"solver": "tpauc", "rank": 5}, "rank applies to solver opauc"),
-        ({"solver": "tpauc", "factor": "printed"}, "unknown factor 'printed'. Did you mean 'print'"),
-        ({"solver": "tpauc", "eta": 0.0}, "eta is 0.0"),
-        ({"solver": "tpauc", "eta": np.nan}, "eta is nan"),
-        ({"solver": "opauc", "epochs": 0}, "epochs is 0"),
-        ({"solver": "opauc", "epochs": 1.5}, "an integer"),
-        ({"solver": "opauc", "rank": 0}, "rank is 0"),
-        ({"solver": "opauc", "rank": "whole"}, "rank is 'whole'; an integer at least 1, 'full' or None"),
+        ({"solver__eta": 0.1}, "eta applies to solver tpauc, opauc; 'exact' has no parameters"),
+        ({"solver": "svrg", "solver__epochs": 2}, "epochs applies to"),
+        ({"solver": "opauc", "solver__factor": "print"}, "factor applies to solver tpauc"),
+        ({"solver": "tpauc", "solver__rank": 5}, "rank applies to solver opauc"),
+        ({"solver": "tpauc", "solver__factor": "printed"}, "unknown factor 'printed'. Did you mean 'print'"),
+        ({"solver": "tpauc", "solver__eta": 0.0}, "eta is 0.0"),
+        ({"solver": "tpauc", "solver__eta": np.nan}, "eta is nan"),
+        ({"solver": "opauc", "solver__epochs": 0}, "epochs is 0"),
+        ({"solver": "opauc", "solver__epochs": 1.5}, "an integer"),
+        ({"solver": "opauc", "solver__rank": 0}, "rank is 0"),
+        ({"solver": "opauc", "solver__rank": "whole"}, "rank is 'whole'; an integer at least 1, 'full' or None"),
     ],
 )
 def test_bad_parameters(data, parameters, message):
     with pytest.raises(InputError, match=message):
-        PairwiseSquareClassifier(**parameters).fit(*data)
+        PairwiseSquareClassifier().set_params(**parameters).fit(*data)
 
 
 def test_whole_statistics_of_many_features_name_what_works():
     X, y = np.zeros((4, 1001)), [1, -1, 1, -1]
-    model = PairwiseSquareClassifier(solver="opauc", rank="full")
+    model = PairwiseSquareClassifier().set_params(solver="opauc", solver__rank="full")
     with pytest.raises(InputError, match=r"1001 x 1001.*solver='tpauc' or 'exact'"):
         model.fit(X, y)
     with pytest.raises(InputError, match=r"1001 x 1001.*solver='tpauc' or 'exact'"):
@@ -187,7 +187,7 @@ def test_whole_statistics_of_many_features_name_what_works():
 def test_partial_fit_learns_as_batches_come(data, solver):
     X, y = data
     named = np.where(y > 0, "yes", "no")
-    model = PairwiseSquareClassifier(solver=solver, lam=1e-2, eta=0.01)
+    model = PairwiseSquareClassifier().set_params(solver=solver, lam=1e-2, solver__eta=0.01)
     for first in range(0, 400, 23):
         here = slice(first, first + 23)
         form = sp.csr_matrix if first % 2 else np.asarray
@@ -200,7 +200,7 @@ def test_partial_fit_learns_as_batches_come(data, solver):
 
 def test_partial_fit_goes_on_from_fit_and_fit_forgets_batches(data):
     X, y = data
-    model = fit("tpauc", X, y, lam=1e-2, eta=1e-6)
+    model = fit("tpauc", X, y, lam=1e-2, solver__eta=1e-6)
     before = model.coef_.copy()
     model.partial_fit(X[:50], y[:50])
     assert 0 < np.abs(model.coef_ - before).max() < 1e-2
@@ -216,7 +216,9 @@ def test_partial_fit_takes_weights_and_known_means(data):
     X, y = data
     means = np.stack([X[y < 0].mean(axis=0), X[y > 0].mean(axis=0)])
     weight = (np.arange(400) % 3 > 0) * 1.0
-    known, running = (PairwiseSquareClassifier(solver="tpauc", class_means=m) for m in (means.tolist(), None))
+    known, running = (
+        PairwiseSquareClassifier().set_params(solver="tpauc", solver__class_means=m) for m in (means.tolist(), None)
+    )
     known.partial_fit(X, y, classes=[-1, 1], sample_weight=weight)
     kept = clone(known).partial_fit(X[weight > 0], y[weight > 0], classes=[-1, 1])
     np.testing.assert_allclose(known.coef_, kept.coef_, rtol=1e-12)
@@ -227,12 +229,12 @@ def test_partial_fit_takes_weights_and_known_means(data):
 def test_fit_steps_with_known_means(data):
     X, y = data
     means = np.stack([X[y < 0].mean(axis=0), X[y > 0].mean(axis=0)])
-    plain, same, other = (fit("tpauc", X, y, class_means=m) for m in (None, means, 2 * means))
+    plain, same, other = (fit("tpauc", X, y, solver__class_means=m) for m in (None, means, 2 * means))
     np.testing.assert_allclose(same.coef_, plain.coef_, rtol=1e-9)
     assert np.abs(other.coef_ - plain.coef_).max() > 1e-6
     assert other.certificate_.primal == pytest.approx(square_value(other.coef_[0], X, y, 1e-3, np.ones(400)), rel=1e-10)
     with pytest.raises(InputError, match="class_means has shape"):
-        fit("tpauc", X, y, class_means=means[0])
+        fit("tpauc", X, y, solver__class_means=means[0])
 
 
 @pytest.mark.parametrize(
@@ -240,14 +242,14 @@ def test_fit_steps_with_known_means(data):
     [
         ({}, None, "the first call of partial_fit needs `classes`"),
         ({}, [0, 1], "label -1 is not one of the classes"),
-        ({"class_means": np.zeros((2, 4))}, [-1, 1], r"class_means has shape \(2, 4\); two rows of 5"),
-        ({"class_means": np.full((2, 5), np.nan)}, [-1, 1], "finite"),
-        ({"solver": "opauc", "class_means": np.zeros((2, 5))}, [-1, 1], "class_means applies to solver tpauc"),
+        ({"solver__class_means": np.zeros((2, 4))}, [-1, 1], r"class_means has shape \(2, 4\); two rows of 5"),
+        ({"solver__class_means": np.full((2, 5), np.nan)}, [-1, 1], "finite"),
+        ({"solver": "opauc", "solver__class_means": np.zeros((2, 5))}, [-1, 1], "class_means applies to solver tpauc"),
     ],
 )
 def test_partial_fit_refuses(data, parameters, classes, message):
     with pytest.raises(InputError, match=message):
-        PairwiseSquareClassifier(**{"solver": "tpauc"} | parameters).partial_fit(*data, classes=classes)
+        PairwiseSquareClassifier().set_params(**{"solver": "tpauc"} | parameters).partial_fit(*data, classes=classes)
 
 
 def test_partial_fit_keeps_its_weights_when_steps_diverge(data):
@@ -255,10 +257,10 @@ def test_partial_fit_keeps_its_weights_when_steps_diverge(data):
     model = PairwiseSquareClassifier(solver="tpauc").partial_fit(X, y, classes=[-1, 1])
     before = model.coef_.copy()
     with pytest.raises(InputError, match=r"diverged.*eta=1000.0 is too long"):
-        model.set_params(eta=1e3).partial_fit(X, y)
+        model.set_params(solver__eta=1e3).partial_fit(X, y)
     np.testing.assert_array_equal(model.coef_, before)
     with pytest.raises(InputError, match="classes are"):
-        model.set_params(eta=None).partial_fit(X, y, classes=[0, 1])
+        model.set_params(solver__eta=None).partial_fit(X, y, classes=[0, 1])
 
 
 def test_only_solvers_that_take_a_row_once_have_partial_fit():
@@ -284,5 +286,5 @@ def test_a9a(data_dir):
     assert svrg.n_passes_ <= 20
     svrg = fit("svrg", X, y, lam=1e-2, tol=5e-9, max_passes=100)
     np.testing.assert_allclose(svrg.coef_, exact.coef_, atol=1e-5)
-    tpauc = fit("tpauc", X, y, lam=2.0**-10, eta=2.0**-10)
+    tpauc = fit("tpauc", X, y, lam=2.0**-10, solver__eta=2.0**-10)
     assert roc_auc_score(y_test, tpauc.decision_function(X_test)) > 0.895

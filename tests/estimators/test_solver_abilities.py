@@ -19,9 +19,11 @@ X, Y = small(n_pos=22, n_neg=26)  # fewer positives, and a few passes of Pegasos
 
 def model(name, solver, **parameters):
     kind = ESTIMATORS[name]
-    own = {"LinkClassifier": {"xi": -0.2}, "MarginMeanClassifier": {"sampler": None, "n_outer": 3}}.get(name, {})
-    own |= {"psa": {"penalty": "l1", "radius": 2.0}, "pegasos": {"lam": 0.1}}.get(solver, {})
-    return kind(**{"solver": solver, "tol": 1e-4, "max_passes": 6, "random_state": 0} | own | parameters)
+    own = {"LinkClassifier": {"xi": -0.2}, "MarginMeanClassifier": {"sampler": None, "solver__n_outer": 3}}.get(
+        name, {}
+    )
+    own |= {"psa": {"penalty": "l1", "solver__radius": 2.0}, "pegasos": {"lam": 0.1}}.get(solver, {})
+    return kind().set_params(**{"solver": solver, "tol": 1e-4, "max_passes": 6, "random_state": 0} | own | parameters)
 
 
 def weights_of(estimator, *data, **options):
@@ -46,8 +48,8 @@ def test_sample_weights_count_or_are_refused(name, solver):
 def test_rows_of_weight_zero_leave_no_trace(name, solver):
     inside = np.arange(len(Y)) % 4 != 1
     weight = np.random.default_rng(0).random(len(Y))
-    parameters = [{}, {"penalty": "l1"}] if "penalty" in ESTIMATORS[name].solvers[solver].options else [{}]
-    if "max_fpr" in ESTIMATORS[name].solvers[solver].options:
+    parameters = [{}, {"penalty": "l1"}] if "l1" in ESTIMATORS[name].solvers[solver].penalties else [{}]
+    if "max_fpr" in ESTIMATORS[name].solvers[solver].takes:
         parameters += [more | {"max_fpr": 0.3} for more in parameters]
     for more in parameters:
         masked, copied = (
@@ -81,7 +83,7 @@ def test_a_path_is_one_task_and_others_are_one_each(name, solver):
     if "lam" not in estimator.get_params():
         pytest.skip("there is no lam to go along")
     points = [{"lam": 1e-1}, {"lam": 1e-2}]
-    if ESTIMATORS[name].solvers[solver].path is None:
+    if not ESTIMATORS[name].solvers[solver].has_path:
         assert paths_of(estimator, points) == [[0], [1]]
         with pytest.raises(InputError, match=r"lam_path (needs solver 'all-pairs'|does not apply)"):
             lam_path(estimator, X, Y, lams=[1e-1])
@@ -95,10 +97,10 @@ def test_a_path_is_one_task_and_others_are_one_each(name, solver):
 @pytest.mark.parametrize(("name", "solver"), CASES)
 def test_solvers_that_learn_batch_by_batch_have_partial_fit(name, solver):
     estimator = model(name, solver)
-    assert hasattr(estimator, "partial_fit") == (ESTIMATORS[name].solvers[solver].learn is not None)
+    assert hasattr(estimator, "partial_fit") == (ESTIMATORS[name].solvers[solver].online)
     if hasattr(estimator, "partial_fit"):
-        if "n_pairs" in estimator.solvers[solver].options:
-            estimator.set_params(n_pairs=400.0)
+        if "n_pairs" in estimator.resolved_solver.get_params():
+            estimator.set_params(solver__n_pairs=400.0)
         for half in (slice(0, 24), slice(24, 48)):
             estimator.partial_fit(X[half], Y[half], classes=[-1, 1])
         assert estimator.coef_.any()

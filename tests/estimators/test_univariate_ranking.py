@@ -39,7 +39,11 @@ def data():
 def test_fitted_attributes(data, solver):
     X, y = data
     with pytest.warns(ConvergenceWarning):
-        model = UnivariateRankingClassifier(lam=1e-2, solver=solver, eta=1e-3, epochs=20).fit(X, y)
+        model = (
+            UnivariateRankingClassifier()
+            .set_params(lam=1e-2, solver=solver, solver__eta=1e-3, solver__epochs=20)
+            .fit(X, y)
+        )
     c = model.certificate_
     w = model.coef_[0]
     biases = np.linspace(-6.0, 1.0, 2001)
@@ -90,14 +94,16 @@ def test_the_default_has_no_partial_fit():
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_many_epochs_converge(data, solver):
-    model = UnivariateRankingClassifier(lam=0.5, solver=solver, tol=2e-2, eta=2e-4, epochs=900, random_state=0)
+    model = UnivariateRankingClassifier().set_params(
+        lam=0.5, solver=solver, tol=2e-2, solver__eta=2e-4, solver__epochs=900, random_state=0
+    )
     assert model.fit(*data).certificate_.status == "converged"
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_partial_fit_learns_as_batches_come(data, solver):
     X, y = data
-    model = UnivariateRankingClassifier(solver=solver, lam=1e-2, eta=0.002)
+    model = UnivariateRankingClassifier().set_params(solver=solver, lam=1e-2, solver__eta=0.002)
     for _ in range(15):
         for first in range(0, 400, 50):
             model.partial_fit(X[first : first + 50], y[first : first + 50], classes=[-1, 1])
@@ -105,18 +111,18 @@ def test_partial_fit_learns_as_batches_come(data, solver):
     recalls = [(model.predict(X)[y == label] == label).mean() for label in (-1, 1)]
     assert min(recalls) > 0.6
     with pytest.raises(InputError, match="diverged"):
-        model.set_params(eta=1e3).partial_fit(X, y)
+        model.set_params(solver__eta=1e3).partial_fit(X, y)
 
 
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
         ({"solver": "uni"}, "unknown solver 'uni'"),
-        ({"solver": "uni-exp", "eta": -1.0}, "eta is -1.0"),
-        ({"solver": "uni-squ", "epochs": True}, "epochs is True"),
-        ({"epochs": 3}, "epochs applies to solver uni-exp, uni-squ"),
+        ({"solver": "uni-exp", "solver__eta": -1.0}, "eta is -1.0"),
+        ({"solver": "uni-squ", "solver__epochs": True}, "epochs is True"),
+        ({"solver__epochs": 3}, "epochs applies to solver uni-exp, uni-squ"),
     ],
 )
 def test_bad_parameters(data, parameters, message):
     with pytest.raises(InputError, match=message):
-        UnivariateRankingClassifier(**parameters).fit(*data)
+        UnivariateRankingClassifier().set_params(**parameters).fit(*data)

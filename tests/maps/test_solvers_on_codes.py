@@ -15,7 +15,7 @@ from aucdist.solvers import sample
 from aucdist.solvers.hinge.subgradient import hinge_comid, hinge_psa, hinge_rda
 from aucdist.solvers.links import problem, solvers
 from aucdist.solvers.pairs.all_pairs import all_pairs
-from aucdist.solvers.pairs.all_pairs_l1 import AllPairsL1
+from aucdist.solvers.pairs.all_pairs_l1 import CuttingPlanesL1
 from aucdist.solvers.pairs.ramp import pair_ramp
 from aucdist.solvers.square import exact as square
 
@@ -23,7 +23,7 @@ LOGIT, CLOGLOG = LinkLoss(Link("logit"), "likelihood"), LinkLoss(Link("cloglog")
 
 
 def all_pairs_l1(blocks, lam):
-    return AllPairsL1(blocks, None).rounds(lam)
+    return CuttingPlanesL1(blocks, None).rounds(lam)
 
 
 SOLVERS = {

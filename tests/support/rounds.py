@@ -1,7 +1,9 @@
 """What tests take from the rounds of a solver."""
 
-from collections.abc import Iterable
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
+
+from aucdist.solvers.base import Solver
 
 T = TypeVar("T")
 
@@ -10,3 +12,13 @@ def last(rounds: Iterable[T]) -> T:
     """Return the last round of a solver that ends by itself."""
     *_, newest = rounds
     return newest
+
+
+def rounds_of(solver: type[Solver]) -> Callable[..., Iterator[Any]]:
+    """Return ``f(blocks, lam, start, **options)``, the options being parameters of the solver or of its rounds."""
+
+    def rounds(*args: Any, **options: Any) -> Iterator[Any]:
+        own = {name: options.pop(name) for name in solver().get_params() if name in options}
+        return solver(**own).rounds(*args, **options)
+
+    return rounds

@@ -31,7 +31,7 @@ def paper(**changes: Any) -> dict[str, Any]:
         "title": "Figure 10: learning curves",
         "systems": {
             "rows": {"model": {"solver": "oam-inf"}},
-            "steps": {"model": {"solver": "msgd"}, "steps": "steps"},
+            "steps": {"model": {"solver": "msgd"}, "steps": "solver__steps"},
         },
         "datasets": {"eight": {"name": "digits", "lam": 0.1}},
         "protocol": {"folds": 2, "repeats": 1},

@@ -25,6 +25,7 @@ features.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +36,7 @@ from aucdist.kernels.hinge_primal import column_steps
 from aucdist.kernels.rows import accumulate, project
 from aucdist.objectives.hinge import EQUAL, ClassWeight, DualPoint
 from aucdist.solvers.base import Round
-from aucdist.solvers.hinge.primal_state import PrimalState, mean_hinge, row_shares
+from aucdist.solvers.hinge.primal_state import PrimalSolver, PrimalState, mean_hinge, row_shares
 from aucdist.solvers.rounding import EPS
 
 FACTOR = 4.0
@@ -218,3 +219,14 @@ def _dual_point(sums: list[np.ndarray], labels: np.ndarray, active: np.ndarray, 
     for b, own in enumerate(sums):
         whole[:, b::n_blocks] = own
     return DualPoint(np.array([active[labels < 0].sum(), active[labels > 0].sum()]), whole)
+
+
+class SCD(PrimalSolver):
+    """Non-smooth stochastic coordinate descent, along single features. See `hinge_scd`; parameters as of `PrimalSolver`."""
+
+    name = "scd"
+    random = True
+
+    def rounds(self, blocks: Blocks, lam: float, start: np.ndarray | None = None, **problem: Any) -> Iterator[Round]:
+        """Yield the best weights so far; the other parameters are those of `hinge_scd`."""
+        return hinge_scd(blocks, lam, start, eta=self.first_step(lam), average=self.average, **problem)

@@ -25,6 +25,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +35,7 @@ from aucdist.errors import InputError
 from aucdist.kernels.hinge_dual import DUAL, LABEL, N_COLUMNS, SQUARE, UPPER, dual_sweeps, find_slopes, square_rows
 from aucdist.kernels.rows import accumulate
 from aucdist.objectives.hinge import EQUAL, ClassWeight, shares_of
-from aucdist.solvers.base import Round
+from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.pairs.sampling import ResumableRound
 from aucdist.solvers.rounding import EPS, Rounding, higher
 
@@ -252,3 +253,32 @@ def _checked(start: HingeStart | None, blocks: Blocks) -> HingeStart | None:
     if not all((np.isfinite(duals) & (duals >= 0.0)).all() for duals in start.duals):
         raise InputError("the dual variables to start from are not all finite and at least 0")
     return start
+
+
+class SDCD(Solver):
+    """Dual coordinate descent in random order with shrinking; it closes the gap, and is the one to use. See `hinge_sdcd`."""
+
+    name = "sdcd"
+    objective = "hinge"
+    random = True
+    penalties = ("l2",)
+    resumes = True
+    penalises_intercept = True
+
+    def rounds(self, blocks: Blocks, lam: float, start: HingeStart | None = None, **problem: Any) -> Iterator[Round]:
+        """Yield the newest weights and the best dual value so far; the other parameters are those of `hinge_sdcd`."""
+        return hinge_sdcd(blocks, lam, start, **problem)
+
+
+class CDCD(Solver):
+    """Dual coordinate descent over all rows in their order; it closes the gap. See `hinge_cdcd`."""
+
+    name = "cdcd"
+    objective = "hinge"
+    penalties = ("l2",)
+    resumes = True
+    penalises_intercept = True
+
+    def rounds(self, blocks: Blocks, lam: float, start: HingeStart | None = None, **problem: Any) -> Iterator[Round]:
+        """Yield the newest weights and the best dual value so far; the other parameters are those of `hinge_cdcd`."""
+        return hinge_cdcd(blocks, lam, start, **problem)

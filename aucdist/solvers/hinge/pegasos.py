@@ -11,6 +11,7 @@ the same weights, and the resulting weights are averaged in proportion to the bl
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,7 +20,8 @@ from aucdist.engine.blocks import Blocks, Summary, block_seed
 from aucdist.kernels.hinge_dual import square_rows
 from aucdist.kernels.hinge_primal import pegasos_steps
 from aucdist.objectives.hinge import EQUAL, ClassWeight
-from aucdist.solvers.base import Round
+from aucdist.parameters import Constraints, Switch
+from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.hinge.primal_state import PrimalState, row_shares
 
 
@@ -102,3 +104,26 @@ def pegasos_round(
             np.sqrt(0.5 / settings.lam), w,
         )  # fmt: skip
     return None, {"w": n / settings.n_rows * w}
+
+
+class Pegasos(Solver):
+    """Steps along single rows. See `hinge_pegasos`.
+
+    Parameters
+    ----------
+    average : bool, default=False
+        Return the average of the weights at the ends of the rounds, in which round t counts t times.
+    """
+
+    name = "pegasos"
+    objective = "hinge"
+    random = True
+    penalties = ("l2",)
+    _parameter_constraints: ClassVar[Constraints] = {"average": Switch()}
+
+    def __init__(self, *, average: bool = False):
+        self.average = average
+
+    def rounds(self, blocks: Blocks, lam: float, start: np.ndarray | None = None, **problem: Any) -> Iterator[Round]:
+        """Yield the best weights so far; the other parameters are those of `hinge_pegasos`."""
+        return hinge_pegasos(blocks, lam, start, average=self.average, **problem)

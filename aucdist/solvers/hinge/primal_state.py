@@ -7,6 +7,7 @@ bound. It rises slowly, and with an L1 penalty very slowly.
 """
 
 import math
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,8 +18,11 @@ from aucdist.errors import InputError, unknown
 from aucdist.kernels.codes import BinRows
 from aucdist.kernels.rows import CsrRows, accumulate, project
 from aucdist.objectives.hinge import PENALTIES, ClassWeight, DualPoint, penalty_of, shares_of
-from aucdist.solvers.base import Round
+from aucdist.parameters import Constraints, Switch, above_0
+from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.rounding import EPS, SLACK, Rounding, higher
+
+ONE_OVER_LAM = "1/lam"
 
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
@@ -215,3 +219,33 @@ class PrimalState:
     def step(self, eta: float, t: int) -> float:
         """Return the length of step t = 1, 2, ...: ``eta / sqrt(t)`` for L1, and for L2 ``1 / (lam (t - 1) + 1 / eta)``."""
         return eta / math.sqrt(t) if self.penalty == "l1" else 1.0 / (self.lam * (t - 1) + 1.0 / eta)
+
+
+class PrimalSolver(Solver):
+    """A solver that moves the weights themselves, along steps of falling length.
+
+    It comes near the minimum, within a hundredth of it in ten to several hundred rounds, and has a bound that lags far behind, so
+    that a fit usually ends with `max_passes` and a ConvergenceWarning.
+
+    Parameters
+    ----------
+    eta : float, "1/lam" or None, default=None
+        The length of the first step; "1/lam" is the published one for L2. None takes `PrimalState.usual_eta`.
+    average : bool, default=False
+        Return the average of the weights, in which round t counts t times.
+    """
+
+    objective = "hinge"
+    penalties: ClassVar[tuple[str, ...]] = ("l1", "l2")
+    _parameter_constraints: ClassVar[Constraints] = {
+        "eta": above_0((ONE_OVER_LAM,), optional=True),
+        "average": Switch(),
+    }
+
+    def __init__(self, *, eta: float | str | None = None, average: bool = False):
+        self.eta = eta
+        self.average = average
+
+    def first_step(self, lam: float) -> float | None:
+        """Return the length of the first step, or None for the usual one."""
+        return 1.0 / lam if isinstance(self.eta, str) else self.eta

@@ -23,14 +23,17 @@ subgradients times 2 / sqrt(t).
 import math
 from collections.abc import Callable, Iterator
 from itertools import count
+from typing import Any, ClassVar
 
 import numpy as np
 
 from aucdist.engine.blocks import Blocks
+from aucdist.errors import InputError
 from aucdist.kernels.hinge_primal import ball_width
 from aucdist.objectives.hinge import EQUAL, ClassWeight
+from aucdist.parameters import Constraints, above_0
 from aucdist.solvers.base import Round
-from aucdist.solvers.hinge.primal_state import PrimalState
+from aucdist.solvers.hinge.primal_state import PrimalSolver, PrimalState
 
 FACTOR = 1.0
 """Factor for `PrimalState.usual_eta`, where all weights move at once."""
@@ -175,3 +178,64 @@ def onto_ball(w: np.ndarray, radius: float) -> np.ndarray:
     """Return the projection of w onto the L1 ball of this radius."""
     sizes = np.abs(w)
     return soften(w, ball_width(sizes, radius, 0)) if sizes.sum() > radius else w
+
+
+class COMID(PrimalSolver):
+    """Steps along the subgradient of all rows. See `hinge_comid`; the parameters are those of `PrimalSolver`."""
+
+    name = "comid"
+    takes_codes = True
+
+    def rounds(self, blocks: Blocks, lam: float, start: np.ndarray | None = None, **problem: Any) -> Iterator[Round]:
+        """Yield the best weights so far; the other parameters are those of `hinge_comid`."""
+        return hinge_comid(blocks, lam, start, eta=self.first_step(lam), average=self.average, **problem)
+
+
+class RDA(PrimalSolver):
+    """Steps along the mean of all subgradients so far. See `hinge_rda`; the parameters are those of `PrimalSolver`."""
+
+    name = "rda"
+    takes_codes = True
+
+    def rounds(self, blocks: Blocks, lam: float, start: np.ndarray | None = None, **problem: Any) -> Iterator[Round]:
+        """Yield the best weights so far; the other parameters are those of `hinge_rda`."""
+        return hinge_rda(blocks, lam, start, eta=self.first_step(lam), average=self.average, **problem)
+
+
+class PSA(PrimalSolver):
+    """Steps along the subgradient of all rows, projected onto an L1 ball. See `hinge_psa`.
+
+    Parameters
+    ----------
+    radius : float
+        The largest sum of absolute weights, such as that of another solver's ``coef_``. It has to be given.
+    eta, average
+        As of `PrimalSolver`.
+    """
+
+    name = "psa"
+    penalties = ("l1",)
+    takes_codes = True
+    _parameter_constraints: ClassVar[Constraints] = {
+        "radius": above_0(optional=True),
+        **PrimalSolver._parameter_constraints,
+    }
+
+    def __init__(self, *, radius: float | None = None, eta: float | str | None = None, average: bool = False):
+        super().__init__(eta=eta, average=average)
+        self.radius = radius
+
+    def check_parameters(self) -> None:
+        """Check the solver's own parameters; the radius has to be given."""
+        super().check_parameters()
+        if self.radius is None:
+            raise InputError(
+                "solver psa needs radius, the largest sum of absolute weights: such as that of another solver's coef_"
+            )
+
+    def rounds(self, blocks: Blocks, lam: float, start: np.ndarray | None = None, **problem: Any) -> Iterator[Round]:
+        """Yield the best weights so far; the other parameters are those of `hinge_psa`."""
+        assert self.radius is not None  # or it is refused
+        return hinge_psa(
+            blocks, lam, start, radius=self.radius, eta=self.first_step(lam), average=self.average, **problem
+        )

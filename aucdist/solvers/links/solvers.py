@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,7 +14,9 @@ from aucdist.kernels.codes import BinRows
 from aucdist.kernels.link_rows import slopes_along_move
 from aucdist.kernels.rows import accumulate, project
 from aucdist.objectives.links import LinkLoss
+from aucdist.parameters import Constraints, Switch
 from aucdist.solvers import sample
+from aucdist.solvers.base import Solver
 from aucdist.solvers.links.problem import (
     MOST_FEATURES,
     LinkProblem,
@@ -75,12 +78,7 @@ def lipschitz(
     InputError
         If the curvature of the loss has no bound.
     """
-    curvature = loss.largest_curvature
-    if curvature is None:
-        raise InputError(
-            f"solver='lipschitz' needs a loss of bounded curvature, which the likelihood of {loss.link.name} is not: "
-            "take loss='calibrated', or solver='newton' or 'gradient'"
-        )
+    curvature = check_curvature(loss)
     problem = LinkProblem(blocks.without_memory(), loss, lam, fit_intercept, penalise_intercept)
     step = _fixed_step(problem, curvature)
     before = problem.origin() if start is None else start.astype(np.float64)
@@ -100,6 +98,22 @@ def lipschitz(
         older, age = age, 0.5 + np.sqrt(0.25 + age * age)
         here = after + (older - 1.0) / age * (after - before) if momentum else after
         before = after
+
+
+def check_curvature(loss: LinkLoss) -> float:
+    """Return the bound on the curvature of a loss.
+
+    Raises
+    ------
+    InputError
+        If it has none.
+    """
+    if loss.largest_curvature is None:
+        raise InputError(
+            f"solver 'lipschitz' needs a loss whose curvature has a bound, and the likelihood of {loss.link.name} has none: "
+            "take solver='newton' or 'gradient', or loss='calibrated'"
+        )
+    return loss.largest_curvature
 
 
 def newton(
@@ -384,3 +398,60 @@ def loss_slopes(block: int, memory: ScoresAlong, steps: np.ndarray, loss: LinkLo
     out = np.zeros(len(steps))
     slopes_along_move(memory.scores, memory.moves, memory.y, memory.weight, loss.terms, steps, out)
     return memory, {"slopes": out}
+
+
+class Newton(Solver):
+    """Newton's method, with the Hessian or by conjugate gradients; deterministic, and the one to use. See `newton`."""
+
+    name = "newton"
+    objective = "link"
+    takes_codes = True
+    signs = True
+
+    def rounds(
+        self, blocks: Blocks, lam: float, start: np.ndarray | None = None, **problem: Any
+    ) -> Iterator[LinkRound]:
+        """Yield the weights after each step; the other parameters are those of `newton`."""
+        return newton(blocks, lam, start, **problem)
+
+
+class Lipschitz(Solver):
+    """Steps by the inverse of one upper bound on all Hessians, algorithm 1 of Fu & Liu (2018). See `lipschitz`.
+
+    Parameters
+    ----------
+    momentum : bool, default=True
+        Add Nesterov momentum, which takes a third to a fifth of the rounds; without it this is the published algorithm.
+    """
+
+    name = "lipschitz"
+    objective = "link"
+    takes_codes = True
+    _parameter_constraints: ClassVar[Constraints] = {"momentum": Switch()}
+
+    def __init__(self, *, momentum: bool = True):
+        self.momentum = momentum
+
+    def check_for(self, estimator: Any) -> None:
+        """Check that the curvature of the loss has a bound."""
+        check_curvature(estimator.loss_at(0.0))
+
+    def rounds(
+        self, blocks: Blocks, lam: float, start: np.ndarray | None = None, **problem: Any
+    ) -> Iterator[LinkRound]:
+        """Yield the weights after each step; the other parameters are those of `lipschitz`."""
+        return lipschitz(blocks, lam, start, momentum=self.momentum, **problem)
+
+
+class Gradient(Solver):
+    """Steepest descent; a bisection finds the minimum along the gradient. See `gradient`."""
+
+    name = "gradient"
+    objective = "link"
+    takes_codes = True
+
+    def rounds(
+        self, blocks: Blocks, lam: float, start: np.ndarray | None = None, **problem: Any
+    ) -> Iterator[LinkRound]:
+        """Yield the weights after each step; the other parameters are those of `gradient`."""
+        return gradient(blocks, lam, start, **problem)

@@ -7,7 +7,7 @@ alpha, and |w|^2 is alpha' G alpha. A `KernelBlock` computes such rows when they
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,7 +17,8 @@ from aucdist.kernels.rows import accumulate, project
 from aucdist.kernels.zeroth_order import HINGE, losses_at
 from aucdist.objectives.kernel_block import KernelBlock
 from aucdist.objectives.margin_mean import class_factors
-from aucdist.solvers.base import Round
+from aucdist.parameters import Constraints, count
+from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.pairs.bundle import maximise
 from aucdist.solvers.rounding import EPS, SLACK, Rounding, higher
 
@@ -293,3 +294,23 @@ class MarginMeanProblem:
 
     def _joined(self, parts: Any) -> np.ndarray:
         return np.concatenate(parts) if self.gram else parts
+
+
+class MarginSolver(Solver):
+    """A solver of the margin mean, which takes a fixed number of rounds.
+
+    Parameters
+    ----------
+    n_outer : int, default=100
+        Rounds: the paper's T.
+    n_inner : int or None, default=None
+        Steps in each round; None for as many as there are rows, in each block for as many as it has.
+    """
+
+    objective = "margin mean"
+    random = True
+    _parameter_constraints: ClassVar[Constraints] = {"n_outer": count(), "n_inner": count(optional=True)}
+
+    def __init__(self, *, n_outer: int = 100, n_inner: int | None = None):
+        self.n_outer = n_outer
+        self.n_inner = n_inner

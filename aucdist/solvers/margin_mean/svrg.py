@@ -19,7 +19,13 @@ from aucdist.kernels.margin_svrg import draw_integers, svrg_steps
 from aucdist.kernels.rows import DenseRows, Rows
 from aucdist.objectives.kernel_block import KernelBlock
 from aucdist.solvers.base import Round
-from aucdist.solvers.margin_mean.problem import MarginMeanProblem, MarginMemory, products, score_and_evaluate
+from aucdist.solvers.margin_mean.problem import (
+    MarginMeanProblem,
+    MarginMemory,
+    MarginSolver,
+    products,
+    score_and_evaluate,
+)
 
 
 def svrg_round(
@@ -83,3 +89,13 @@ def svrg(
         problem.w = problem.w + blocks.reduce(svrg_round, slope, lam2, n_inner, (seed, number))["move"]
         summary = blocks.reduce(score_and_evaluate, problem.w, *problem.evaluation())
         yield problem.round(summary, 1.0 + number * (1.5 + 0.5 * steps / n))
+
+
+class SVRG(MarginSolver):
+    """Variance-reduced steps along gradients; the only one that usually reaches `tol`. See `svrg`."""
+
+    name = "svrg"
+
+    def rounds(self, blocks: Blocks, lam1: float, lam2: float, *, seed: int, gram: bool = False) -> Iterator[Round]:
+        """Yield the start, which is 0, then the weights after each round."""
+        return svrg(blocks, lam1, lam2, seed=seed, gram=gram, n_outer=self.n_outer, n_inner=self.n_inner)

@@ -21,7 +21,7 @@ is one reduction, and each block takes steps over its own rows. The results are 
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -30,8 +30,15 @@ from aucdist.engine.blocks import Blocks, Summary, block_seed, without_rows
 from aucdist.kernels.zeroth_order import slopes_along, steps_along, unit_vectors
 from aucdist.objectives.kernel_block import KernelBlock
 from aucdist.objectives.margin_mean import LOSSES
+from aucdist.parameters import Constraints, above_0, count
 from aucdist.solvers.base import Round
-from aucdist.solvers.margin_mean.problem import MarginMeanProblem, MarginMemory, evaluate_margins, score_and_evaluate
+from aucdist.solvers.margin_mean.problem import (
+    MarginMeanProblem,
+    MarginMemory,
+    MarginSolver,
+    evaluate_margins,
+    score_and_evaluate,
+)
 
 MU = 0.1
 """The default mu, as in the paper."""
@@ -192,3 +199,46 @@ def random_directions(shape: tuple[int, int], seed: int) -> np.ndarray:
     directions = np.empty(shape)
     unit_vectors(seed, directions)
     return directions
+
+
+class ZOVR(MarginSolver):
+    """The paper's variance-reduced steps by values of the loss. See `zovr`.
+
+    Parameters
+    ----------
+    mu : float, default=0.1
+        How far from the weights the loss is looked at.
+    n_directions : int or None, default=None
+        Directions in each round, over which estimates are averaged; the paper's is 1, None is 30 or the number of weights if
+        that is less.
+    n_outer, n_inner
+        As of `MarginSolver`.
+    """
+
+    name = "zovr"
+    _parameter_constraints: ClassVar[Constraints] = {
+        **MarginSolver._parameter_constraints,
+        "mu": above_0(),
+        "n_directions": count(optional=True),
+    }
+
+    def __init__(
+        self, *, mu: float = MU, n_directions: int | None = None, n_outer: int = 100, n_inner: int | None = None
+    ):
+        super().__init__(n_outer=n_outer, n_inner=n_inner)
+        self.mu = mu
+        self.n_directions = n_directions
+
+    def rounds(self, blocks: Blocks, lam1: float, lam2: float, *, seed: int, gram: bool = False) -> Iterator[Round]:
+        """Yield the start, which is 0, then the weights after each round."""
+        return zovr(blocks, lam1, lam2, seed=seed, gram=gram, **self.get_params())
+
+
+class ZOSGD(ZOVR):
+    """Plain steps by values of the loss; the parameters are those of `ZOVR`. See `zo_sgd`."""
+
+    name = "zo-sgd"
+
+    def rounds(self, blocks: Blocks, lam1: float, lam2: float, *, seed: int, gram: bool = False) -> Iterator[Round]:
+        """Yield the start, which is 0, then the weights after each round."""
+        return zo_sgd(blocks, lam1, lam2, seed=seed, gram=gram, **self.get_params())

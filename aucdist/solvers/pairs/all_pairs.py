@@ -15,9 +15,9 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, LocalBlocks
 from aucdist.solvers import sample
 from aucdist.solvers.base import Round
-from aucdist.solvers.pairs.all_pairs_l1 import AllPairsL1
+from aucdist.solvers.pairs.all_pairs_l1 import CuttingPlanesL1
 from aucdist.solvers.pairs.cell_pairs import MOST_ANCHORS, CellPairs, CellPairsL1
-from aucdist.solvers.pairs.cutting_planes import AllPairs
+from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
 
 NEAR = 0.03
 """The relative gap to which a sample is solved: its optimum is about as far from that of all rows."""
@@ -25,13 +25,13 @@ NEAR = 0.03
 LEAST_NOISE = 0.01
 """If lam is below this share of `sample.noise`, the weights fit the noise of the sample, and zero is the better start."""
 
-EXACT: dict[str, type[AllPairs]] = {"l2": AllPairs, "l1": AllPairsL1}
+EXACT: dict[str, type[CuttingPlanes]] = {"l2": CuttingPlanes, "l1": CuttingPlanesL1}
 IN_CELLS: dict[str, type[CellPairs]] = {"l2": CellPairs, "l1": CellPairsL1}
 
 
 def pairs_of(
     blocks: Blocks, start: np.ndarray | None, penalty: str = "l2", signs: np.ndarray | None = None
-) -> AllPairs:
+) -> CuttingPlanes:
     """Return the cutting planes for these blocks, whose `rounds` solve for one lam after another.
 
     Parameters

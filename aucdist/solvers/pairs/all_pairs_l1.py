@@ -16,7 +16,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from aucdist.solvers.base import Round
-from aucdist.solvers.pairs.cutting_planes import AllPairs
+from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
 from aucdist.solvers.rounding import EPS, higher
 
 PREDICTED = 0.5
@@ -29,8 +29,8 @@ MOST_NULL_STEPS = 4
 """After so many rounds with hardly a decrease, the points come closer."""
 
 
-class AllPairsL1(AllPairs):
-    """`AllPairs` with an L1 penalty; the parameters are the same."""
+class CuttingPlanesL1(CuttingPlanes):
+    """`CuttingPlanes` with an L1 penalty; the parameters are the same."""
 
     def penalty(self, w: np.ndarray) -> float:
         """Return the penalty of the weights."""

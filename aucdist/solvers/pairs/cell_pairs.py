@@ -1,9 +1,9 @@
 """Cutting planes over all pairs where both classes are large: the anchors lie in cells of scores.
 
-`AllPairs` sends the sorted scores of the smaller class, the anchors, to all blocks. Where these are more than `MOST_ANCHORS`, the
-blocks keep them, and send how many of them are in each of K cells instead: then nothing that travels in a round, and nothing that
-the client holds of it, grows with the rows. `aucdist.kernels.anchor_cells` says why the bounds stay true: the dual value is
-exact, and the primal value is an **upper bound** of the objective, above it by `Round.slack` at most.
+`CuttingPlanes` sends the sorted scores of the smaller class, the anchors, to all blocks. Where these are more than
+`MOST_ANCHORS`, the blocks keep them, and send how many of them are in each of K cells instead: then nothing that travels in a
+round, and nothing that the client holds of it, grows with the rows. `aucdist.kernels.anchor_cells` says why the bounds stay
+true: the dual value is exact, and the primal value is an **upper bound** of the objective, above it by `Round.slack` at most.
 
 The edges of the cells lie where they are needed: the slack of a cell is about u W (h - l) / 4, u being the weight of the rows
 whose threshold lies in it, so that the sum over K cells is least where the edges are as dense as ``(u W)^(1/3)``. What u and W
@@ -23,8 +23,8 @@ from aucdist.kernels.anchor_cells import cut_cells, fill_cells
 from aucdist.kernels.pairs import guide
 from aucdist.kernels.rows import accumulate, accumulate_each, project
 from aucdist.solvers.base import Round
-from aucdist.solvers.pairs.all_pairs_l1 import AllPairsL1
-from aucdist.solvers.pairs.cutting_planes import MAX_GROUPS, AllPairs, AllPairsMemory
+from aucdist.solvers.pairs.all_pairs_l1 import CuttingPlanesL1
+from aucdist.solvers.pairs.cutting_planes import MAX_GROUPS, AllPairsMemory, CuttingPlanes
 from aucdist.solvers.pairs.problem import sort_by_class
 from aucdist.solvers.rounding import EPS
 
@@ -224,8 +224,8 @@ def refined_edges(edges: np.ndarray, cells: CellSums, near: np.ndarray, n: int) 
     return np.interp((np.arange(n) + 0.5) / n, ends, np.append(low, high[-1]))
 
 
-class CellPairs(AllPairs):
-    """`AllPairs` for many anchors; the parameters are the same, but for the loss, which is the hinge.
+class CellPairs(CuttingPlanes):
+    """`CuttingPlanes` for many anchors; the parameters are the same, but for the loss, which is the hinge.
 
     Attributes
     ----------
@@ -268,7 +268,7 @@ class CellPairs(AllPairs):
             yield replace(state, slack=self.slack, passes=state.passes + self._taken_again - before)
 
     def take_cuts(self, step: float, scores: np.ndarray, w: np.ndarray) -> float:
-        """Give the bundle one point per group, and keep w if it is the best so far; see `AllPairs.take_cuts`."""
+        """Give the bundle one point per group, and keep w if it is the best so far; see `CuttingPlanes.take_cuts`."""
         edges = self._edges or Edges.of(np.concatenate((spread(scores, CELLS // 2), evenly(scores, CELLS // 2))))
         error = self._error_on_the_way(step, w)
         for trial in range(MOST_TRIES):
@@ -292,7 +292,7 @@ class CellPairs(AllPairs):
         return value
 
 
-class CellPairsL1(CellPairs, AllPairsL1):
+class CellPairsL1(CellPairs, CuttingPlanesL1):
     """`CellPairs` with an L1 penalty; the parameters are the same."""
 
 

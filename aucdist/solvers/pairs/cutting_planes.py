@@ -131,7 +131,7 @@ def number_of_groups(n_anchors: int, n_others: int, n_features: int) -> int:
     return max(1, min(MAX_GROUPS, n_others // max(2 * n_anchors, 4000), 2**17 // (n_anchors + n_features)))
 
 
-class AllPairs(PairProblem):
+class CuttingPlanes(PairProblem):
     """The best point and the cuts so far: `rounds` for one lam after another start from them.
 
     Parameters

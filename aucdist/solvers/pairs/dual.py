@@ -28,27 +28,30 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from aucdist.data.block import Block, n_rows
 from aucdist.engine.blocks import Blocks, Summary
-from aucdist.errors import InputError, unknown
+from aucdist.errors import InputError
 from aucdist.kernels.pair_epochs import ENTRY, draw_any, draw_in_order, dual_steps
 from aucdist.kernels.rows import accumulate
-from aucdist.solvers.base import Round
+from aucdist.parameters import Constraints, OneOf, Switch
+from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.pairs.dual_table import Table
 from aucdist.solvers.pairs.objective import dual_error, objective_error, pairwise_objective, rounding_of_pairs
 from aucdist.solvers.pairs.sampling import (
     COMBINATIONS,
     MINORITY_BYTES,
+    SAMPLING_CONSTRAINTS,
     Combination,
     Pairing,
     ResumableRound,
     SamplingMemory,
     check_sampling,
+    check_steps,
     pair_key,
     round_sizes,
 )
@@ -206,83 +209,99 @@ class DualStart:
     steps: int = 0
 
 
-def sdcd(
-    blocks: Blocks,
-    lam: float,
-    start: DualStart | None = None,
-    *,
-    seed: int,
-    steps: int | str | None = None,
-    epochs: int | None = None,
-    average: bool = False,
-    combine: str = "add",
-    minority_bytes: int = MINORITY_BYTES,
-    shuffled: bool = False,
-) -> Iterator[Round]:
-    """Solve by dual coordinate descent on single pairs: AUC-SDCD, algorithm 1.
+class SDCD(Solver):
+    """Dual coordinate descent on single pairs that are drawn at random: AUC-SDCD, algorithm 1.
 
     Parameters
     ----------
-    blocks : Blocks
-        Both classes must be there.
-    lam : float
-    start : DualStart, optional
-        What `resume` of a round returned, for the same lam or another. Weights are refused: they have no dual variables.
-    seed : int
-    steps : int or "all", optional
+    steps : int, "all" or None, default=None
         Pairs to draw in all: T. ``"all"`` is n_pos * n_neg, the paper's choice.
-    epochs : int, optional
-        The same in units of n_samples pairs. With neither it continues until the loop ends it.
-    average : bool
+    epochs : int or None, default=None
+        The same in units of n_samples pairs. With neither the fit goes on until `tol` or `max_passes` is reached.
+    average : bool, default=False
         Return the average of w over the steps, as in lemma 1, and the dual value of the average. It begins with the last
         round whose number is a power of two: T_0 is the step before.
-    combine : {"add", "average"}
-        How the changes of the blocks are combined.
-    minority_bytes : int
-        If the rows of the smaller class take more bytes, and there are several blocks, they are sent in parts.
-    shuffled : bool
-        False: pairs are drawn independently of each other. True: `sdcd_perm`.
+    combine : {"add", "average"}, default="add"
+        How the changes of several blocks become one.
+    minority_bytes : int, default=268435456
+        The rows of the smaller class are sent to every block; where there are several blocks and the rows take more than
+        this, they are sent in parts.
 
-    Yields
-    ------
-    ResumableRound
-        After each round (an epoch, or all the steps) the weights, their exact objective over all pairs, and the best dual
-        value so far. An epoch reads two rows a step, which makes two passes; looking at the objective makes half of one.
-
-    Raises
-    ------
-    InputError
-        Before the first round, for options or data that cannot be used.
+    Notes
+    -----
+    A round is an epoch, or all the steps. An epoch reads two rows a step, which makes two passes; looking at the objective makes
+    half of one. With ``warm_start`` a fit starts from the dual variables of the last one, for the same lam or another.
     """
-    check_combination(average, combine)
-    start = _checked_start(start, blocks, lam)
-    check_sampling(blocks, steps, epochs, minority_bytes, 0 if start is None else start.steps)
-    rounds = round_sizes(blocks, steps, epochs)
-    return _sdcd_rounds(blocks, lam, start, seed, rounds, average, combine, minority_bytes, shuffled)
+
+    name = "sdcd"
+    objective = "pairwise hinge"
+    random = True
+    sample_weight = False
+    resumes = True
+    shuffled: ClassVar[bool] = False
+    """Whether pairs are taken in a random order, or else drawn independently of each other."""
+    _parameter_constraints: ClassVar[Constraints] = {
+        **SAMPLING_CONSTRAINTS,
+        "average": Switch(),
+        "combine": OneOf(COMBINATIONS),
+    }
+
+    def __init__(
+        self,
+        *,
+        steps: int | str | None = None,
+        epochs: int | None = None,
+        average: bool = False,
+        combine: str = "add",
+        minority_bytes: int = MINORITY_BYTES,
+    ):
+        self.steps = steps
+        self.epochs = epochs
+        self.average = average
+        self.combine = combine
+        self.minority_bytes = minority_bytes
+
+    def rounds(self, blocks: Blocks, lam: float, start: DualStart | None = None, *, seed: int) -> Iterator[Round]:
+        """Yield after each round the weights, their exact objective over all pairs, and the best dual value so far.
+
+        Parameters
+        ----------
+        blocks : Blocks
+            Both classes must be there.
+        lam : float
+        start : DualStart, optional
+            What ``resume`` of a round returned, for the same lam or another. Weights are refused: they have no dual variables.
+        seed : int
+
+        Raises
+        ------
+        InputError
+            Before the first round, for parameters or data that cannot be used.
+        """
+        self.check_parameters()
+        start = _checked_start(start, blocks, lam)
+        check_sampling(blocks, self.steps, self.epochs, 0 if start is None else start.steps)
+        sizes = round_sizes(blocks, self.steps, self.epochs)
+        return _sdcd_rounds(
+            blocks, lam, start, seed, sizes, self.average, self.combine, self.minority_bytes, self.shuffled
+        )
+
+    def check_parameters(self) -> None:
+        """Check the solver's own parameters, of which only one may set the number of pairs."""
+        super().check_parameters()
+        check_steps(self.steps, self.epochs)
 
 
-def check_combination(average: bool, combine: str) -> None:
-    """Check options.
-
-    Raises
-    ------
-    InputError
-        Naming what is allowed.
-    """
-    if combine not in COMBINATIONS:
-        raise unknown("combine", combine, COMBINATIONS)
-    if not isinstance(average, bool | np.bool_):
-        raise InputError(f"average is {average!r}; True or False is needed")
-
-
-def sdcd_perm(blocks: Blocks, lam: float, start: DualStart | None = None, **options: Any) -> Iterator[Round]:
-    """Solve by dual coordinate descent on all pairs in a random order, then in another, and so on: AUC-SDCDperm, algorithm 2.
+class SDCDPerm(SDCD):
+    """Dual coordinate descent on all pairs in a random order, then in another, and so on: AUC-SDCDperm, algorithm 2.
 
     The order of n_pos * n_neg pairs is computed, not stored (`aucdist.kernels.random.permuted`). One sweep of the paper is
-    ``steps="all"``. With several blocks, or parts of the minority, each has an order of its own pairs. Parameters and rounds as
-    in `sdcd`.
+    ``steps="all"``. With several blocks, or parts of the minority, each has an order of its own pairs. The parameters are those
+    of `SDCD`.
     """
-    return sdcd(blocks, lam, start, shuffled=True, **options)
+
+    name = "sdcd-perm"
+    shuffled = True
 
 
 def _sdcd_rounds(

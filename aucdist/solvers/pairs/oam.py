@@ -26,13 +26,16 @@ from the last weights with empty buffers.
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from aucdist.data.block import Block, stacked
 from aucdist.engine.blocks import Blocks, Summary, block_seed
 from aucdist.kernels.oam import learn_at_once, learn_in_turn
-from aucdist.solvers.base import Round
+from aucdist.parameters import Constraints, above_0, count
+from aucdist.solvers.base import Round, Solver
+from aucdist.solvers.online import threshold_of
 from aucdist.solvers.pairs.objective import dual_error, objective_error, pairwise_objective, rounding_of_pairs
 
 BUFFER_SIZE = 100
@@ -116,74 +119,98 @@ def oam_update(
     return OamState(w, buffer, seen, state.weight_with(block), draws), UpdateCost(*cost)
 
 
-def oam_inf(
-    blocks: Blocks, lam: float, start: np.ndarray | None = None, *, epochs: int = 1, n_pairs: float | None = None
-) -> Iterator[Round]:
-    """Pair each row with every earlier row of the other class, one step after the other.
+class OAMInf(Solver):
+    """Pairs each row with every earlier row of the other class, one step after the other, in the order of the rows.
 
-    After one epoch over one block from zero its dual variables are feasible, and their value is the lower bound. In every other
-    case the bound is 0.
+    There is no bound that closes in: the fit ends after its epochs. After one epoch over one block from zero the dual variables
+    are feasible, and their value is the lower bound; in every other case the bound is 0.
 
     Parameters
     ----------
-    blocks : Blocks
-    lam : float
-    start : ndarray of shape (n_features,), optional
-    epochs : int
+    epochs : int, default=1
         Passes over the rows.
-    n_pairs : float, optional
-        k in ``C = 1 / (lam k)``; by default what the pairs of `blocks` weigh.
-
-    Yields
-    ------
-    Round
-        After each epoch the weights and their exact objective.
+    n_pairs : float or None, default=None
+        k in ``C = 1 / (lam k)``, the longest step. None takes what the pairs of the data weigh, and in ``partial_fit`` those of
+        all rows so far, so that the steps shrink as rows arrive.
     """
-    dual = start is None and n_pairs is None and blocks.n_blocks == 1
-    return _oam_rounds(blocks, lam, start, "oam-inf", None, 0, epochs, n_pairs, has_dual=dual)
+
+    name = "oam-inf"
+    objective = "pairwise hinge"
+    online = True
+    _parameter_constraints: ClassVar[Constraints] = {"epochs": count(), "n_pairs": above_0(optional=True)}
+
+    def __init__(self, *, epochs: int = 1, n_pairs: float | None = None):
+        self.epochs = epochs
+        self.n_pairs = n_pairs
+
+    @property
+    def capacity(self) -> int | None:
+        """Rows in the buffer of each class; None is unlimited."""
+        return None
+
+    def rounds(self, blocks: Blocks, lam: float, start: Any = None, *, seed: int = 0) -> Iterator[Round]:
+        """Yield after each epoch the weights and their exact objective.
+
+        Parameters
+        ----------
+        blocks : Blocks
+        lam : float
+        start : ndarray of shape (n_features,), optional
+        seed : int
+            Of the reservoirs, where there are some.
+        """
+        self.check_parameters()
+        has_dual = self.capacity is None and start is None and self.n_pairs is None and blocks.n_blocks == 1
+        return _oam_rounds(
+            blocks, lam, start, self.name, self.capacity, seed, self.epochs, self.n_pairs, has_dual=has_dual
+        )
+
+    def learn(self, stream: Any, block: Block, lam: float, seed: int) -> tuple[OamState, float]:
+        """Let the rows of a batch meet the buffered rows of the other class, in their order.
+
+        Batch after batch gives the same weights, to the last bit, as one `fit` of all rows with the same `n_pairs`. Without
+        `n_pairs` the number of pairs of all rows so far sets the size of the steps, those of the batch included. The threshold
+        is set on the buffered rows, a uniform sample of each class seen so far. Parameters and returns as of `Solver.learn`.
+        """
+        if not isinstance(stream, OamState):
+            stream = oam_start(stream if isinstance(stream, np.ndarray) else stream.w, block_seed(seed, 0, 0))
+        n_pairs = self.n_pairs
+        if n_pairs is None:
+            # Rows of one class have no pairs, and take no steps of whatever size.
+            n_pairs = float(np.prod(stream.weight_with(block))) or 1.0
+        stream, _ = oam_update(stream, block, self.name, 1.0 / (lam * n_pairs), self.capacity)
+        return stream, 0.0 if stream.buffer is None else threshold_of(stream.buffer, stream.w)
 
 
-def oam_seq(
-    blocks: Blocks,
-    lam: float,
-    start: np.ndarray | None = None,
-    *,
-    seed: int,
-    buffer_size: int = BUFFER_SIZE,
-    epochs: int = 1,
-    n_pairs: float | None = None,
-) -> Iterator[Round]:
-    """Pair each row with the buffered rows of the other class, one step after the other. There is no dual: the bound is 0.
+class OAMSeq(OAMInf):
+    """Pairs each row with the buffered rows of the other class, one step after the other. There is no dual: the bound is 0.
 
     Parameters
     ----------
-    blocks, lam, start, epochs, n_pairs
-        As in `oam_inf`.
-    seed : int
-        Of the reservoirs.
-    buffer_size : int
-        Rows in the buffer of each class.
-
-    Yields
-    ------
-    Round
-        After each epoch the weights and their exact objective.
+    buffer_size : int, default=100
+        Rows in the buffer of each class, a reservoir of those seen so far.
+    epochs, n_pairs
+        As of `OAMInf`.
     """
-    return _oam_rounds(blocks, lam, start, "oam-seq", buffer_size, seed, epochs, n_pairs)
+
+    name = "oam-seq"
+    random = True
+    _parameter_constraints: ClassVar[Constraints] = {**OAMInf._parameter_constraints, "buffer_size": count()}
+
+    def __init__(self, *, buffer_size: int = BUFFER_SIZE, epochs: int = 1, n_pairs: float | None = None):
+        super().__init__(epochs=epochs, n_pairs=n_pairs)
+        self.buffer_size = buffer_size
+
+    @property
+    def capacity(self) -> int | None:
+        """Rows in the buffer of each class."""
+        return self.buffer_size
 
 
-def oam_gra(
-    blocks: Blocks,
-    lam: float,
-    start: np.ndarray | None = None,
-    *,
-    seed: int,
-    buffer_size: int = BUFFER_SIZE,
-    epochs: int = 1,
-    n_pairs: float | None = None,
-) -> Iterator[Round]:
-    """Pair each row with the buffered rows of the other class in one gradient step; parameters and rounds as in `oam_seq`."""
-    return _oam_rounds(blocks, lam, start, "oam-gra", buffer_size, seed, epochs, n_pairs)
+class OAMGra(OAMSeq):
+    """Pairs each row with the buffered rows of the other class in one gradient step; the parameters are those of `OAMSeq`."""
+
+    name = "oam-gra"
 
 
 def _oam_rounds(

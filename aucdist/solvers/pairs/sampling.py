@@ -6,7 +6,6 @@ minority are collected once and sent to all blocks. If there are several blocks 
 """
 
 import itertools
-import numbers
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,6 +18,7 @@ from aucdist.engine.blocks import Blocks, Step, Summary, block_seed
 from aucdist.errors import InputError
 from aucdist.kernels.pair_rows import PairRows
 from aucdist.kernels.rows import CsrRows, DenseRows, Rows
+from aucdist.parameters import Constraints, Number
 from aucdist.solvers.base import Round
 
 MINORITY_BYTES = 2**28
@@ -31,6 +31,17 @@ CHUNK = 2**14
 """Pairs drawn at a time: as many as stay in a core's second-level cache."""
 
 LIMIT = 2**63
+
+
+def _count(words: tuple[str, ...] = (), *, optional: bool) -> Number:
+    return Number("above 0 and below 2**63", lambda v: 1 <= v < LIMIT, whole=True, words=words, optional=optional)
+
+
+SAMPLING_CONSTRAINTS: Constraints = {
+    "steps": _count((ALL,), optional=True),
+    "epochs": _count(optional=True),
+    "minority_bytes": _count(optional=False),
+}
 
 
 @dataclass(frozen=True)
@@ -222,17 +233,14 @@ def pair_key(block: Block, seed: int, part: int) -> int:
     return block_seed(seed, part, block.index)
 
 
-def check_sampling(
-    blocks: Blocks, steps: int | str | None, epochs: int | None, minority_bytes: int, before: int
-) -> None:
-    """Check that a solver of single pairs can use the data and the options.
+def check_sampling(blocks: Blocks, steps: int | str | None, epochs: int | None, before: int) -> None:
+    """Check that a solver of single pairs can use the data and the number of pairs.
 
     Raises
     ------
     InputError
-        As `check_options`; and if rows have weights, or pairs or steps, those before included, would be 2**63 or more.
+        If rows have weights, or pairs or steps, those before included, would be 2**63 or more.
     """
-    check_options(steps, epochs, minority_bytes)
     if blocks.has_weights:
         raise InputError("solvers of single pairs take no sample weights")
     n_pairs = blocks.n_pos * blocks.n_neg
@@ -241,26 +249,10 @@ def check_sampling(
         raise InputError(f"{n_pairs} pairs and {before + wanted} steps: both are numbered below 2**63")
 
 
-def check_options(steps: int | str | None, epochs: int | None, minority_bytes: int | None) -> None:
-    """Check options, without the data.
-
-    Raises
-    ------
-    InputError
-        If both `steps` and `epochs` are given, or anything is not a number above 0 (or, for `steps`, ``"all"``).
-    """
+def check_steps(steps: int | str | None, epochs: int | None) -> None:
+    """Raise an InputError if both `steps` and `epochs` are given."""
     if steps is not None and epochs is not None:
         raise InputError("steps and epochs both set the number of pairs: give one of them")
-    if steps != ALL:
-        _check_count("steps", steps, f"or {ALL!r}, ")
-    _check_count("epochs", epochs)
-    _check_count("minority_bytes", minority_bytes)
-
-
-def _check_count(name: str, value: object, also: str = "") -> None:
-    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    if value is not None and not (whole and 1 <= value < LIMIT):  # type: ignore[operator]
-        raise InputError(f"{name} is {value!r}; an integer above 0 and below 2**63, {also}is needed")
 
 
 def round_sizes(blocks: Blocks, steps: int | str | None, epochs: int | None) -> Iterator[int]:

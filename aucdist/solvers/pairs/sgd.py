@@ -17,22 +17,26 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from aucdist.data.block import Block
-from aucdist.engine.blocks import Blocks, Summary
+from aucdist.engine.blocks import Blocks, LocalBlocks, Summary, block_seed
 from aucdist.errors import InputError
 from aucdist.kernels.pair_epochs import draw_any, gradient_steps
-from aucdist.solvers.base import Round
+from aucdist.solvers.base import Round, Solver
+from aucdist.solvers.online import threshold_of
 from aucdist.solvers.pairs.objective import objective_error, pairwise_objective, rounding_of_pairs
 from aucdist.solvers.pairs.sampling import (
     MINORITY_BYTES,
+    SAMPLING_CONSTRAINTS,
     Combination,
     Pairing,
     ResumableRound,
     SamplingMemory,
     check_sampling,
+    check_steps,
     pair_key,
     round_sizes,
 )
@@ -67,54 +71,96 @@ def descend_pairs(
     return memory.after(part, n_steps, None), {"total": combination.moved(np.zeros_like(total), total, local)}
 
 
-def msgd(
-    blocks: Blocks,
-    lam: float,
-    start: Progress | None = None,
-    *,
-    seed: int,
-    steps: int | str | None = None,
-    epochs: int | None = None,
-    minority_bytes: int = MINORITY_BYTES,
-) -> Iterator[Round]:
-    """Solve by modified stochastic gradient descent on pairs drawn independently of each other: AUC-MSGD, algorithm 3.
+class MSGD(Solver):
+    """Modified stochastic gradient descent on pairs that are drawn independently of each other: AUC-MSGD, algorithm 3.
+
+    There is no bound that closes in: the fit ends after its steps.
 
     Parameters
     ----------
-    blocks : Blocks
-        Both classes must be there.
-    lam : float
-    start : Progress, optional
-        What `resume` of a round returned. Weights alone are refused: the first step multiplies them by 1 - 1/1.
-    seed : int
-    steps : int or "all", optional
+    steps : int, "all" or None, default=None
         Pairs to draw in all: T. ``"all"`` is n_pos * n_neg, the paper's choice.
-    epochs : int, optional
+    epochs : int or None, default=None
         The same in units of n_samples pairs. With neither 10 epochs, since there is no gap to stop by.
-    minority_bytes : int
-        If the rows of the smaller class take more bytes, and there are several blocks, they are sent in parts.
-
-    Yields
-    ------
-    Round
-        After each round the weights and their exact objective over all pairs. There is no dual: the bound is 0.
-
-    Raises
-    ------
-    InputError
-        Before the first round, for options or data that cannot be used.
+    minority_bytes : int, default=268435456
+        The rows of the smaller class are sent to every block; where there are several blocks and the rows take more than
+        this, they are sent in parts.
     """
-    if start is not None and not isinstance(start, Progress):
-        raise InputError(
-            "msgd goes on from weights and the number of steps that led to them, and its first step forgets weights alone: "
-            "give a Progress, or set warm_start=False"
-        )
-    if start is not None and start.w.shape != (blocks.n_features,):
-        raise InputError(f"the weights to start from are of {len(start.w)} features, the data of {blocks.n_features}")
-    if steps is None and epochs is None:
-        epochs = EPOCHS
-    check_sampling(blocks, steps, epochs, minority_bytes, 0 if start is None else start.steps)
-    return _msgd_rounds(blocks, lam, start, seed, round_sizes(blocks, steps, epochs), minority_bytes)
+
+    name = "msgd"
+    objective = "pairwise hinge"
+    random = True
+    sample_weight = False
+    resumes = True
+    online = True
+    _parameter_constraints = SAMPLING_CONSTRAINTS
+
+    def __init__(
+        self, *, steps: int | str | None = None, epochs: int | None = None, minority_bytes: int = MINORITY_BYTES
+    ):
+        self.steps = steps
+        self.epochs = epochs
+        self.minority_bytes = minority_bytes
+
+    def rounds(self, blocks: Blocks, lam: float, start: Progress | None = None, *, seed: int) -> Iterator[Round]:
+        """Yield after each round the weights and their exact objective over all pairs. There is no dual: the bound is 0.
+
+        Parameters
+        ----------
+        blocks : Blocks
+            Both classes must be there.
+        lam : float
+        start : Progress, optional
+            What ``resume`` of a round returned. Weights alone are refused: the first step multiplies them by 1 - 1/1.
+        seed : int
+
+        Raises
+        ------
+        InputError
+            Before the first round, for parameters or data that cannot be used.
+        """
+        self.check_parameters()
+        if start is not None and not isinstance(start, Progress):
+            raise InputError(
+                "msgd goes on from weights and the number of steps that led to them, and its first step forgets weights "
+                "alone: give a Progress, or set warm_start=False"
+            )
+        if start is not None and start.w.shape != (blocks.n_features,):
+            raise InputError(
+                f"the weights to start from are of {len(start.w)} features, the data of {blocks.n_features}"
+            )
+        epochs = EPOCHS if self.steps is None and self.epochs is None else self.epochs
+        check_sampling(blocks, self.steps, epochs, 0 if start is None else start.steps)
+        return _msgd_rounds(blocks, lam, start, seed, round_sizes(blocks, self.steps, epochs), self.minority_bytes)
+
+    def check_parameters(self) -> None:
+        """Check the solver's own parameters, of which only one may set the number of pairs."""
+        super().check_parameters()
+        check_steps(self.steps, self.epochs)
+
+    def learn(self, stream: Any, block: Block, lam: float, seed: int) -> tuple[Progress, float | None]:
+        """Take steps along pairs drawn within a batch, as many as `steps` or `epochs` say of it.
+
+        The size of the steps goes on from batch to batch; rows of different batches are never paired. A batch of one class
+        changes nothing. The threshold is set on the batch. Parameters and returns as of `Solver.learn`; weights to start
+        from must be 0.
+        """
+        if not isinstance(stream, Progress):
+            w = stream if isinstance(stream, np.ndarray) else stream.w
+            if w.any():
+                raise InputError(
+                    "msgd cannot go on from weights alone, for its steps depend on how many there were: call partial_fit "
+                    "on a model that is not fitted"
+                )
+            stream = Progress(w, 0)
+        if (block.y > 0).all() or (block.y < 0).all():
+            return stream, None
+        progress = stream
+        seed = block_seed(seed, int(stream.steps), 0)
+        for state in self.rounds(LocalBlocks([block]), lam, stream if stream.steps > 0 else None, seed=seed):
+            assert isinstance(state, ResumableRound)
+            progress = state.resume()
+        return progress, threshold_of(block, progress.w)
 
 
 def _msgd_rounds(

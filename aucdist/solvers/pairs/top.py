@@ -56,6 +56,15 @@ class TopShare:
         return float(self.max_false_positives)
 
 
+SHARE = ("max_fpr", "max_false_positives")
+"""The parameters of an estimator that say which negatives count."""
+
+
+def share_of(max_fpr: float | None, max_false_positives: int | None) -> TopShare | None:
+    """Return which negatives count, or None for all of them."""
+    return None if max_fpr is None and max_false_positives is None else TopShare(max_fpr, max_false_positives)
+
+
 @dataclass(frozen=True)
 class Threshold:
     """Where the highest-scoring rows end.

@@ -26,11 +26,11 @@ from aucdist.kernels.top import top_at_step
 from aucdist.solvers import sample
 from aucdist.solvers.base import Round
 from aucdist.solvers.pairs.all_pairs import LEAST_NOISE, NEAR
-from aucdist.solvers.pairs.all_pairs_l1 import AllPairsL1
+from aucdist.solvers.pairs.all_pairs_l1 import CuttingPlanesL1
 from aucdist.solvers.pairs.anchors import Anchors
 from aucdist.solvers.pairs.bundle import Bundle
 from aucdist.solvers.pairs.coupled_bundle import ROUNDED, CoupledBundle
-from aucdist.solvers.pairs.cutting_planes import STEPS, AllPairs, AllPairsMemory, number_of_groups
+from aucdist.solvers.pairs.cutting_planes import STEPS, AllPairsMemory, CuttingPlanes, number_of_groups
 from aucdist.solvers.pairs.hinge import HINGE
 from aucdist.solvers.pairs.loss import CutPairLoss
 from aucdist.solvers.pairs.top import (
@@ -140,8 +140,8 @@ def part_error(blocks: Blocks, rounding: Rounding, wanted: float) -> float:
     return (rounding.over_rows if blocks.has_weights else EPS) * blocks.weight_neg / wanted
 
 
-class TopPairs(AllPairs):
-    """`AllPairs` for the highest-scoring negatives.
+class TopPairs(CuttingPlanes):
+    """`CuttingPlanes` for the highest-scoring negatives.
 
     Parameters
     ----------
@@ -246,7 +246,7 @@ class TopPairs(AllPairs):
         return slopes
 
 
-class TopPairsL1(TopPairs, AllPairsL1):
+class TopPairsL1(TopPairs, CuttingPlanesL1):
     """`TopPairs` with an L1 penalty; the parameters are the same."""
 
     def groups_of(self, blocks: Blocks) -> int:

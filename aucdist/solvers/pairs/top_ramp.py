@@ -24,15 +24,15 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary, without_rows
 from aucdist.solvers import sample
-from aucdist.solvers.base import Round, solve
+from aucdist.solvers.base import Round, Solver, solve
 from aucdist.solvers.lbfgs import Point
 from aucdist.solvers.pairs.all_pairs import all_pairs
 from aucdist.solvers.pairs.anchors import Anchors, sorted_anchors
 from aucdist.solvers.pairs.loss import PairLoss
 from aucdist.solvers.pairs.problem import PairMemory, add_up_gradient, sweep_pairs
-from aucdist.solvers.pairs.ramp import RAMP
+from aucdist.solvers.pairs.ramp import RAMP, pair_ramp
 from aucdist.solvers.pairs.smooth import NEAR, MajorantRound, SmoothPairProblem, descend
-from aucdist.solvers.pairs.top import Threshold, TopShare, threshold_in_blocks, threshold_of
+from aucdist.solvers.pairs.top import SHARE, Threshold, TopShare, share_of, threshold_in_blocks, threshold_of
 from aucdist.solvers.pairs.top_pairs import part_error, top_pairs
 
 START_GAP, START_PASSES = 0.01, 200
@@ -160,3 +160,30 @@ def hinge_minima(blocks: Blocks, lam: float, share: TopShare) -> tuple[list[np.n
         found.append(solution.w)
         passes += solution.passes
     return [w for w in found if w.any()] or found[:1], passes
+
+
+class RampLBFGS(Solver):
+    """L-BFGS to a stationary point, over all pairs (`pair_ramp`) or over those of the highest-scoring negatives (`top_ramp`)."""
+
+    name = "lbfgs"
+    objective = "pairwise ramp"
+    takes = SHARE
+    takes_tol = True
+    ignores_zero_weight = True
+    takes_codes = True
+
+    def rounds(
+        self,
+        blocks: Blocks,
+        lam: float,
+        start: np.ndarray | None = None,
+        *,
+        tol: float = 0.0,
+        max_fpr: float | None = None,
+        max_false_positives: int | None = None,
+    ) -> Iterator[MajorantRound]:
+        """Yield the weights, each better than the last; see `pair_lbfgs` for `tol`, and `TopShare` for the other two."""
+        share = share_of(max_fpr, max_false_positives)
+        if share is None:
+            return pair_ramp(blocks, lam, start, tol=tol)
+        return top_ramp(blocks, lam, start, share=share, tol=tol)

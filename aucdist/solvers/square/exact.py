@@ -7,7 +7,7 @@ import numpy as np
 from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
 from aucdist.objectives.pairwise_square import PairwiseSquare, gradient, lower_bound, value
-from aucdist.solvers.base import Round
+from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.cone import minimise_quadratic, project
 from aucdist.solvers.rounding import EPS, Rounding
 from aucdist.solvers.square.descent import SubspaceDescent, errors_of_square, moments_of, moments_of_both_classes
@@ -107,3 +107,18 @@ def exact_path(blocks: Blocks, lams: Sequence[float]) -> Iterator[Round]:
         of_primal, of_dual = errors_of_square(rounding, w, lam, primal, slope, moments, full=True)
         bound = lower_bound(primal, slope, lam)
         yield Round(w, primal, bound, 1, primal_error=of_primal, dual_error=of_dual)
+
+
+class Exact(Solver):
+    """The minimum itself: by one reduction up to 1000 features, beyond by conjugate gradients; deterministic. See `exact`."""
+
+    name = "exact"
+    objective = "pairwise square"
+    takes_codes = True
+    signs = True
+
+    def rounds(
+        self, blocks: Blocks, lam: float, start: np.ndarray | None = None, *, signs: np.ndarray | None = None
+    ) -> Iterator[Round]:
+        """Yield the minimum, or the weights after each step of conjugate gradients."""
+        return exact(blocks, lam, start, signs=signs)

@@ -13,6 +13,7 @@ numbers of rows.
 import copy
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,7 +23,9 @@ from aucdist.errors import InputError
 from aucdist.kernels.opauc import opauc_full, opauc_sketched
 from aucdist.kernels.square_epochs import shuffle
 from aucdist.objectives.pairwise_square import VALUE_AT_ZERO
-from aucdist.solvers.base import Round
+from aucdist.parameters import Constraints, above_0, count
+from aucdist.solvers.base import Round, Solver
+from aucdist.solvers.online import finite
 from aucdist.solvers.rounding import Rounding
 from aucdist.solvers.square.descent import certified_round, moments_of
 from aucdist.solvers.square.exact import MOST_FEATURES
@@ -109,45 +112,6 @@ def check_rank(rank: int | str | None, n_features: int) -> None:
         )
 
 
-def opauc(
-    blocks: Blocks, lam: float, start: np.ndarray | None = None, *,
-    seed: int, eta: float | None = None, epochs: int = 1, rank: int | str | None = None,
-) -> Iterator[Round]:  # fmt: skip
-    """Minimise the pairwise square by OPAUC: one gradient step per row and epoch.
-
-    Parameters
-    ----------
-    blocks : Blocks
-    lam : float
-    start : ndarray of shape (n_features,), optional
-        Zero by default.
-    seed : int
-        Seed of the order of the rows and of the sketch.
-    eta : float, optional
-        Length of the steps; `longest_step` by default.
-    epochs : int
-        How often each row takes a step.
-    rank : int, "full" or None
-        As in `empty_statistics`.
-
-    Yields
-    ------
-    Round
-        The start, then the weights after each epoch, with their exact objective and its lower bound. Only the passes of the
-        algorithm are counted; evaluating the objective takes additional passes.
-    """
-    check_rank(rank, blocks.n_features)
-    moments, rounding = moments_of(blocks), Rounding.of(blocks)
-    w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)
-    yield Round(w, VALUE_AT_ZERO, 0.0, 0) if start is None else certified_round(blocks, moments, w, lam, rounding, 0)
-    own = blocks.without_memory()
-    if eta is None:
-        eta = longest_step(max(own.reduce(longest_row)["longest"]), lam)
-    for number in range(1, epochs + 1):
-        w = own.reduce(opauc_epoch, w, eta, lam, rank, (seed, number), blocks.n_samples)["w"]
-        yield certified_round(blocks, moments, w, lam, rounding, number)
-
-
 def longest_step(longest: float, lam: float) -> float:
     """Return a step length that is certain not to diverge, for rows of squared length up to `longest`.
 
@@ -221,10 +185,73 @@ def opauc_update(state: OnePassState, block: Block, lam: float, *, eta: float | 
     block : Block
         The batch.
     lam, eta
-        As in `opauc`; the default eta comes from all rows so far.
+        As of `OPAUC`; the default eta comes from all rows so far.
     """
     longest = max(state.longest, *longest_row(block, None)[1]["longest"])
     eta = longest_step(longest, lam) if eta is None else eta
     w = state.w.copy()
     state.statistics.step(block, np.arange(block.n_samples), w, eta, lam)
     return replace(state, w=w, longest=longest)
+
+
+class OPAUC(Solver):
+    """One pass: one gradient step per row and epoch, from the means and covariances so far. See `aucdist.solvers.square.opauc`.
+
+    Parameters
+    ----------
+    eta : float or None, default=None
+        The steps' length. None takes the longest that is sure not to diverge, which is short; trying 2^-10 to 2^2 on features
+        scaled to [-1, 1] is what the paper does.
+    epochs : int, default=1
+        How many times each row is taken.
+    rank : int, "full" or None, default=None
+        The rank to which covariances are sketched, or whole ones; None is whole up to 1000 features, and 50 beyond.
+    """
+
+    name = "opauc"
+    objective = "pairwise square"
+    random = True
+    online = True
+    _parameter_constraints: ClassVar[Constraints] = {
+        "eta": above_0(optional=True),
+        "epochs": count(),
+        "rank": count(words=("full",), optional=True),
+    }
+
+    def __init__(self, *, eta: float | None = None, epochs: int = 1, rank: int | str | None = None):
+        self.eta = eta
+        self.epochs = epochs
+        self.rank = rank
+
+    def rounds(self, blocks: Blocks, lam: float, start: np.ndarray | None = None, *, seed: int) -> Iterator[Round]:
+        """Yield the start, then the weights after each epoch, with their exact objective and its lower bound.
+
+        Only the passes of the algorithm are counted; evaluating the objective takes additional passes.
+
+        Parameters
+        ----------
+        blocks : Blocks
+        lam : float
+        start : ndarray of shape (n_features,), optional
+            Zero by default.
+        seed : int
+            Seed of the order of the rows and of the sketch.
+        """
+        check_rank(self.rank, blocks.n_features)
+        moments, rounding = moments_of(blocks), Rounding.of(blocks)
+        w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)
+        yield (
+            Round(w, VALUE_AT_ZERO, 0.0, 0) if start is None else certified_round(blocks, moments, w, lam, rounding, 0)
+        )
+        own = blocks.without_memory()
+        eta = longest_step(max(own.reduce(longest_row)["longest"]), lam) if self.eta is None else self.eta
+        for number in range(1, self.epochs + 1):
+            w = own.reduce(opauc_epoch, w, eta, lam, self.rank, (seed, number), blocks.n_samples)["w"]
+            yield certified_round(blocks, moments, w, lam, rounding, number)
+
+    def learn(self, stream: Any, block: Block, lam: float, seed: int) -> tuple[OnePassState, float]:
+        """Take a step for each row of a batch; parameters and returns as of `Solver.learn`."""
+        if not isinstance(stream, OnePassState):
+            stream = opauc_start(getattr(stream, "w", stream), self.rank, seed)
+        stream = opauc_update(stream, block, lam, eta=self.eta)
+        return finite(stream, self.eta), stream.threshold

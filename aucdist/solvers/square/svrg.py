@@ -24,7 +24,7 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary, block_seed
 from aucdist.kernels.square_epochs import alias_table, draw_rows, square_epoch
 from aucdist.objectives.pairwise_square import class_moments
-from aucdist.solvers.base import Round
+from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.square.descent import SquareDescentMemory, SubspaceDescent, moments_of
 from aucdist.solvers.square.rows import products_with, squared_distances
 
@@ -136,3 +136,15 @@ def svrg_epoch(
             n // 2, u,
         )  # fmt: skip
     return memory, {"reached": u * sampling.curvature}
+
+
+class SVRG(Solver):
+    """Stochastic variance-reduced gradients, an epoch of n_samples steps per round. See `svrg`."""
+
+    name = "svrg"
+    objective = "pairwise square"
+    random = True
+
+    def rounds(self, blocks: Blocks, lam: float, start: np.ndarray | None = None, *, seed: int) -> Iterator[Round]:
+        """Yield the weights after each epoch."""
+        return svrg(blocks, lam, start, seed=seed)

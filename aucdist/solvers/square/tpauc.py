@@ -10,7 +10,7 @@ own rows from the same weights, and the resulting weights are averaged in propor
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,8 +18,10 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary, block_seed
 from aucdist.errors import InputError
 from aucdist.kernels.square_epochs import shuffle, square_epoch
-from aucdist.objectives.pairwise_square import VALUE_AT_ZERO, ClassMoments, class_moments, row_factors
-from aucdist.solvers.base import Round
+from aucdist.objectives.pairwise_square import FACTORS, VALUE_AT_ZERO, ClassMoments, class_moments, row_factors
+from aucdist.parameters import Constraints, OneOf, above_0, count
+from aucdist.solvers.base import Round, Solver
+from aucdist.solvers.online import finite
 from aucdist.solvers.rounding import Rounding
 from aucdist.solvers.square.descent import certified_round, moments_of
 from aucdist.solvers.square.rows import products_with, squared_distances
@@ -95,53 +97,6 @@ def checked_means(means: Any, n_features: int) -> np.ndarray | None:
     return found
 
 
-def tpauc(
-    blocks: Blocks, lam: float, start: np.ndarray | None = None, *,
-    seed: int, eta: float | None = None, epochs: int = 1, factor: str = "corrected", class_means: np.ndarray | None = None,
-) -> Iterator[Round]:  # fmt: skip
-    """Minimise the pairwise square by TPAUC: one pass for the class means, then one gradient step per row and epoch.
-
-    Parameters
-    ----------
-    blocks : Blocks
-    lam : float
-    start : ndarray of shape (n_features,), optional
-        Zero by default.
-    seed : int
-        Seed of the order of the rows.
-    eta : float, optional
-        Length of the steps; `longest_step` by default.
-    epochs : int
-        How often each row takes a step.
-    factor : {"corrected", "print"}
-    class_means : ndarray of shape (2, n_features), optional
-        The class means that the steps use, negative class first; by default those of the rows.
-
-    Yields
-    ------
-    Round
-        The start, then the weights after each epoch, with their exact objective and its lower bound. Only the passes of the
-        algorithm are counted, the first for the means; evaluating the objective takes additional passes.
-
-    Raises
-    ------
-    InputError
-        As in `checked_means`.
-    """
-    given = checked_means(class_means, blocks.n_features)
-    moments, rounding = moments_of(blocks), Rounding.of(blocks)
-    w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)
-    yield Round(w, VALUE_AT_ZERO, 0.0, 1) if start is None else certified_round(blocks, moments, w, lam, rounding, 1)
-    means = np.stack([moments.neg.mean, moments.pos.mean]) if given is None else given
-    weights = (moments.neg.weight, moments.pos.weight)
-    own = blocks.without_memory()
-    highest = max(own.reduce(prepare_steps, means, weights, blocks.n_samples, factor)["highest"])
-    eta = longest_step(means, highest, lam) if eta is None else eta
-    for number in range(1, epochs + 1):
-        w = own.reduce(tpauc_epoch, w, eta, lam, (seed, number), blocks.n_samples)["w"]
-        yield certified_round(blocks, moments, w, lam, rounding, 1 + number)
-
-
 def prepare_steps(
     block: Block, memory: None, means: np.ndarray, weights: tuple[float, float], n_samples: int, factor: str
 ) -> tuple[TwoPassSteps, Summary]:
@@ -207,7 +162,7 @@ def tpauc_update(
     block : Block
         The batch. Its rows enter the moments and the class sizes before the first step.
     lam, eta, factor
-        As in `tpauc`; the default eta comes from all rows so far.
+        As of `TPAUC`; the default eta comes from all rows so far.
     class_means : ndarray of shape (2, n_features), optional
         The class means if they are known, negative class first; by default those of the rows so far.
 
@@ -227,3 +182,80 @@ def tpauc_update(
     eta = longest_step(means, highest, lam) if eta is None else eta
     w = steps.run(block, np.arange(block.n_samples), state.w, eta, lam)
     return replace(state, w=w, highest=highest)
+
+
+class TPAUC(Solver):
+    """Two passes: one for the class means, then one gradient step per row and epoch. See `aucdist.solvers.square.tpauc`.
+
+    Parameters
+    ----------
+    eta : float or None, default=None
+        The steps' length. None takes the longest that is sure not to diverge, which is short; trying 2^-10 to 2^2 on features
+        scaled to [-1, 1] is what the paper does.
+    epochs : int, default=1
+        How many times each row is taken.
+    factor : {"corrected", "print"}, default="corrected"
+        ``"corrected"`` gives the rows' own terms the factor that makes their mean the objective; ``"print"`` gives them the one
+        printed, for comparison.
+    class_means : array-like of shape (2, n_features) or None, default=None
+        The class means to step with, the negative class first. None takes them in a first pass, and in ``partial_fit`` those of
+        the rows so far.
+    """
+
+    name = "tpauc"
+    objective = "pairwise square"
+    random = True
+    online = True
+    _parameter_constraints: ClassVar[Constraints] = {
+        "eta": above_0(optional=True),
+        "epochs": count(),
+        "factor": OneOf(FACTORS),
+    }
+
+    def __init__(
+        self, *, eta: float | None = None, epochs: int = 1, factor: str = "corrected", class_means: Any = None
+    ):
+        self.eta = eta
+        self.epochs = epochs
+        self.factor = factor
+        self.class_means = class_means
+
+    def rounds(self, blocks: Blocks, lam: float, start: np.ndarray | None = None, *, seed: int) -> Iterator[Round]:
+        """Yield the start, then the weights after each epoch, with their exact objective and its lower bound.
+
+        Only the passes of the algorithm are counted, the first for the means; evaluating the objective takes additional passes.
+
+        Parameters
+        ----------
+        blocks : Blocks
+        lam : float
+        start : ndarray of shape (n_features,), optional
+            Zero by default.
+        seed : int
+            Seed of the order of the rows.
+
+        Raises
+        ------
+        InputError
+            As in `checked_means`.
+        """
+        given = checked_means(self.class_means, blocks.n_features)
+        moments, rounding = moments_of(blocks), Rounding.of(blocks)
+        w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)
+        yield (
+            Round(w, VALUE_AT_ZERO, 0.0, 1) if start is None else certified_round(blocks, moments, w, lam, rounding, 1)
+        )
+        means = np.stack([moments.neg.mean, moments.pos.mean]) if given is None else given
+        weights = (moments.neg.weight, moments.pos.weight)
+        own = blocks.without_memory()
+        highest = max(own.reduce(prepare_steps, means, weights, blocks.n_samples, self.factor)["highest"])
+        eta = longest_step(means, highest, lam) if self.eta is None else self.eta
+        for number in range(1, self.epochs + 1):
+            w = own.reduce(tpauc_epoch, w, eta, lam, (seed, number), blocks.n_samples)["w"]
+            yield certified_round(blocks, moments, w, lam, rounding, 1 + number)
+
+    def learn(self, stream: Any, block: Block, lam: float, seed: int) -> tuple[TwoPassState, float]:
+        """Take a step for each row of a batch; parameters and returns as of `Solver.learn`."""
+        stream = stream if isinstance(stream, TwoPassState) else tpauc_start(getattr(stream, "w", stream))
+        stream = tpauc_update(stream, block, lam, eta=self.eta, factor=self.factor, class_means=self.class_means)
+        return finite(stream, self.eta), stream.threshold

@@ -18,6 +18,7 @@ rows from the same weights, and the resulting weights are averaged, each block c
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -27,8 +28,10 @@ from aucdist.kernels.rows import accumulate, project
 from aucdist.kernels.square_epochs import shuffle
 from aucdist.kernels.univariate import univariate_epoch
 from aucdist.objectives.pairwise_square import VALUE_AT_ZERO, PairwiseSquare, lower_bound, row_factors
-from aucdist.solvers.base import Round
+from aucdist.parameters import Constraints, above_0, count
+from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.lbfgs import Point, descend
+from aucdist.solvers.online import finite
 from aucdist.solvers.rounding import Rounding, higher
 from aucdist.solvers.square.descent import moments_of, within_class_covariance
 from aucdist.solvers.square.rows import squared_lengths
@@ -66,37 +69,71 @@ def univariate_lbfgs(blocks: Blocks, lam: float, start: np.ndarray | None = None
         yield replace(found, dual=bound[0], dual_error=bound[1])
 
 
-def uni_exp(
-    blocks: Blocks, lam: float, start: np.ndarray | None = None, *, seed: int, eta: float | None = None, epochs: int = 1
-) -> Iterator[Round]:
-    """Take one step per row and epoch along the exponential loss.
+class UniExp(Solver):
+    """Online gradient descent along the exponential loss: one step per row and epoch.
+
+    It takes a fixed number of steps, and usually ends above `tol`.
 
     Parameters
     ----------
-    blocks : Blocks
-    lam : float
-    start : ndarray of shape (n_features,), optional
-        Zero by default.
-    seed : int
-        Of the order of the rows.
-    eta : float, optional
-        The step length; by default `safe_step`.
-    epochs : int
-
-    Yields
-    ------
-    Round
-        The start, then the weights after each epoch, with their exact objective and its bound. Only the passes of the algorithm
-        count, not those that evaluate the objective.
+    eta : float or None, default=None
+        The steps' length. None takes one that depends on the longest row, and is short; trying 2^-10 to 2^2 on features scaled
+        to [-1, 1] is usual.
+    epochs : int, default=1
+        How many times each row is taken.
     """
-    return _online_rounds(blocks, lam, start, "exponential", seed, eta, epochs)
+
+    name = "uni-exp"
+    objective = "univariate"
+    random = True
+    online = True
+    loss: ClassVar[str] = "exponential"
+    _parameter_constraints: ClassVar[Constraints] = {"eta": above_0(optional=True), "epochs": count()}
+
+    def __init__(self, *, eta: float | None = None, epochs: int = 1):
+        self.eta = eta
+        self.epochs = epochs
+
+    def rounds(self, blocks: Blocks, lam: float, start: np.ndarray | None = None, *, seed: int) -> Iterator[Round]:
+        """Yield the start, then the weights after each epoch, with their exact objective and its bound.
+
+        Only the passes of the algorithm count, not those that evaluate the objective.
+
+        Parameters
+        ----------
+        blocks : Blocks
+        lam : float
+        start : ndarray of shape (n_features,), optional
+            Zero by default.
+        seed : int
+            Of the order of the rows.
+        """
+        return _online_rounds(blocks, lam, start, self.loss, seed, self.eta, self.epochs)
+
+    def learn(self, stream: Any, block: Block, lam: float, seed: int) -> tuple["UnivariateState", float]:
+        """Take a step for each row of a batch; parameters and returns as of `Solver.learn`."""
+        stream = stream if isinstance(stream, UnivariateState) else UnivariateState(getattr(stream, "w", stream))
+        stream = univariate_update(stream, block, lam, self.loss, eta=self.eta)
+        return finite(stream, self.eta), stream.threshold
 
 
-def uni_squ(
-    blocks: Blocks, lam: float, start: np.ndarray | None = None, *, seed: int, eta: float | None = None, epochs: int = 1
-) -> Iterator[Round]:
-    """Take one step per row and epoch along the square loss; parameters and rounds as in `uni_exp`."""
-    return _online_rounds(blocks, lam, start, "square", seed, eta, epochs)
+class UniSqu(UniExp):
+    """Online gradient descent along the square loss; the parameters are those of `UniExp`."""
+
+    name = "uni-squ"
+    loss = "square"
+
+
+class UnivariateLBFGS(Solver):
+    """L-BFGS on the exponential loss until the gap is at most `tol`: see `univariate_lbfgs`."""
+
+    name = "lbfgs"
+    objective = "univariate"
+    takes_codes = True
+
+    def rounds(self, blocks: Blocks, lam: float, start: np.ndarray | None = None) -> Iterator[Round]:
+        """Yield the weights, each better than the last."""
+        return univariate_lbfgs(blocks, lam, start)
 
 
 def _online_rounds(
@@ -260,7 +297,7 @@ def univariate_update(
     block : Block
         The batch. Its rows are added to the class sizes first, so that these are of all rows so far.
     lam, eta
-        As in `uni_exp`; the default eta is of all rows so far.
+        As of `UniExp`; the default eta is of all rows so far.
     loss : {"exponential", "square"}
     """
     weight, positive = block.weights(), block.y > 0

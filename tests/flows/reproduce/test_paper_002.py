@@ -27,7 +27,7 @@ def test_groups_of_classes_are_drawn_from_their_seeds(paper, table, names):
 
 def test_grid_is_the_papers(paper):
     for table in paper.experiments.values():
-        assert table.grid == {name: [2.0**k for k in range(-10, 3)] for name in ("eta", "lam")}
+        assert table.grid == {name: [2.0**k for k in range(-10, 3)] for name in ("solver__eta", "lam")}
         assert (table.protocol.folds, table.protocol.repeats) == (5, 5)
 
 

@@ -39,8 +39,8 @@ def descent(**changes: Any) -> dict[str, Any]:
         "kind": "descent",
         "title": "Figure 11: descent",
         "systems": {
-            "scd": model("scd") | {"grid": {"eta": [1e-3, 1.0, 1e3]}},
-            "psa": model("psa", radius=0.5, eta=1.0) | {"relative_radius": True},
+            "scd": model("scd") | {"grid": {"solver__eta": [1e-3, 1.0, 1e3]}},
+            "psa": model("psa", solver__radius=0.5, solver__eta=1.0) | {"relative_radius": True},
         },
         "datasets": {"eight": {"name": "digits", "scale": "maxabs"}, "absent": {"name": "astro-physics"}},
         "reference": "linear programme",
@@ -66,7 +66,7 @@ def test_a_task_is_a_fit(tmp_path: Path) -> None:
 
     def fitted(solver: str, passes: int, **parameters: Any) -> HingeClassifier:
         how = {"penalty": "l1", "solver": solver, "lam": "1/n", "max_passes": passes, "fit_intercept": False}
-        return HingeClassifier(**how, **parameters).fit(X, block.y)
+        return HingeClassifier().set_params(**how, **parameters).fit(X, block.y)
 
     reference = Descent.run_task(tasks[TaskKey("eight", REFERENCE)])
     lowest, _ = l1_minimum(X, block.y, 1 / 1797)
@@ -75,14 +75,17 @@ def test_a_task_is_a_fit(tmp_path: Path) -> None:
     assert 0.0 < reference["length"] < lowest * 1797  # there are several minima
     assert reference["shape"] == [1797, 64]
     found = Descent.run_task(tasks[TaskKey("eight", "scd", 1)])
-    ends = [fitted("scd", 24, eta=eta, random_state=0).history_["primal"].iloc[:12].min() for eta in (1e-3, 1.0, 1e3)]
+    ends = [
+        fitted("scd", 24, solver__eta=eta, random_state=0).history_["primal"].iloc[:12].min()
+        for eta in (1e-3, 1.0, 1e3)
+    ]
     assert found["chosen"] == np.argmin(ends)
-    meant = fitted("scd", 24, eta=[1e-3, 1.0, 1e3][found["chosen"]], random_state=1).history_.iloc[:12]
+    meant = fitted("scd", 24, solver__eta=[1e-3, 1.0, 1e3][found["chosen"]], random_state=1).history_.iloc[:12]
     np.testing.assert_allclose(found["objective"], np.minimum.accumulate(meant["primal"]))
     np.testing.assert_allclose(found["zeros"], meant["zeros"])
     assert len(found["seconds"]) == 12
     projected = Descent.run_task(tasks[TaskKey("eight", "psa", 0)])
-    meant = fitted("psa", 24, eta=1.0, radius=0.5 * reference["length"]).history_.iloc[:12]
+    meant = fitted("psa", 24, solver__eta=1.0, solver__radius=0.5 * reference["length"]).history_.iloc[:12]
     np.testing.assert_allclose(projected["objective"], np.minimum.accumulate(meant["primal"]))
 
 
@@ -197,7 +200,7 @@ def test_the_goal_is_counted_from_the_best_known(kind: Descent) -> None:
     ("changes", "words"),
     [
         ({"claims": [{"text": "x", "faster": "sdca", "than": ["psa"]}]}, "unknown system of a claim 'sdca'"),
-        ({"systems": {"scd": model("scd") | {"grid": {"radius": [1.0]}}}}, "radius applies to solver psa"),
+        ({"systems": {"scd": model("scd") | {"grid": {"solver__radius": [1.0]}}}}, "radius applies to solver psa"),
         ({"lam": "1/m"}, "lam"),
     ],
 )

@@ -30,7 +30,7 @@ LAM1 = [0.1, 1.0]
 
 
 def small(**changes: Any) -> dict[str, Any]:
-    model = {"estimator": "MarginMeanClassifier", "solver": "svrg", "n_outer": 3}
+    model = {"estimator": "MarginMeanClassifier", "solver": "svrg", "solver__n_outer": 3}
     experiment = {
         "kind": "g-mean",
         "title": "digits",
@@ -51,8 +51,8 @@ def small(**changes: Any) -> dict[str, Any]:
 def fitted(block, train, lam1, fold):
     """Return the fit of a fold, computed step by step."""
     sampler = DistanceUnderSampler(random_state=block_seed(0, 0, 100 + fold) % 2**31)
-    model = MarginMeanClassifier(
-        solver="svrg", n_outer=3, lam1=lam1, sampler=sampler, random_state=block_seed(0, 0, fold) % 2**31
+    model = MarginMeanClassifier().set_params(
+        solver="svrg", solver__n_outer=3, lam1=lam1, sampler=sampler, random_state=block_seed(0, 0, fold) % 2**31
     )
     return model.fit(LocalBlocks([block.take(train)]))  # the sample depends on the rows' ids
 

@@ -37,11 +37,17 @@ def test_each_point_is_a_fit_with_fewer_steps(tmp_path: Path) -> None:
         if system == "rows":
             pairs = np.cumsum(train.y > 0) * np.cumsum(train.y < 0)
             part = train.take(np.arange(np.flatnonzero(pairs <= 150)[-1] + 1))
-            model = PairwiseHingeClassifier(lam=0.1, solver="oam-inf", n_pairs=n_pos * n_neg).fit(LocalBlocks([part]))
+            model = (
+                PairwiseHingeClassifier()
+                .set_params(lam=0.1, solver="oam-inf", solver__n_pairs=n_pos * n_neg)
+                .fit(LocalBlocks([part]))
+            )
         else:
             seed = block_seed(0, 0, 1) % 2**31
-            model = PairwiseHingeClassifier(lam=0.1, solver="msgd", steps=150, random_state=seed).fit(
-                LocalBlocks([train])
+            model = (
+                PairwiseHingeClassifier()
+                .set_params(lam=0.1, solver="msgd", solver__steps=150, random_state=seed)
+                .fit(LocalBlocks([train]))
             )
         assert found["objective"][2] == pytest.approx(pairwise_objective(LocalBlocks([train]), model.coef_[0], 0.1))
 

@@ -9,7 +9,7 @@ from support.small_sets import blocks_of, small
 
 from aucdist.solvers.base import Status, solve
 from aucdist.solvers.pairs.all_pairs import all_pairs
-from aucdist.solvers.pairs.cutting_planes import AllPairs, number_of_groups
+from aucdist.solvers.pairs.cutting_planes import CuttingPlanes, number_of_groups
 
 pytestmark = pytest.mark.nojit
 
@@ -121,7 +121,7 @@ def test_path_reuses_the_cuts_and_stays_certified():
     X, y = small(n_pos=15, n_neg=80, d=6)
     lams = [1.0, 1e-1, 1e-2, 1e-3]
     blocks = blocks_of(X, y, 2)
-    state = AllPairs(blocks, None)
+    state = CuttingPlanes(blocks, None)
     warm = [solve(state.rounds(lam), tol=1e-5, max_passes=400) for lam in lams]
     cold = [solve(all_pairs(blocks, lam), tol=1e-5, max_passes=400) for lam in lams]
     for lam, one, other in zip(lams, warm, cold, strict=True):

@@ -14,9 +14,9 @@ from aucdist.solvers.base import Status, solve
 from aucdist.solvers.pairs import all_pairs as choice
 from aucdist.solvers.pairs import cell_pairs
 from aucdist.solvers.pairs.all_pairs import all_pairs, pairs_of
-from aucdist.solvers.pairs.all_pairs_l1 import AllPairsL1
+from aucdist.solvers.pairs.all_pairs_l1 import CuttingPlanesL1
 from aucdist.solvers.pairs.cell_pairs import CellPairs, CellPairsL1
-from aucdist.solvers.pairs.cutting_planes import AllPairs
+from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
 from flows.bench.scale_model import CountingBlocks
 
 pytestmark = pytest.mark.nojit
@@ -76,7 +76,7 @@ def test_l1():
     X, y = small(n_pos=12, n_neg=50)
     exact, cells = (
         solve(kind(blocks_of(X, y, 2), None).rounds(0.05), tol=1e-5, max_passes=300)
-        for kind in (AllPairsL1, CellPairsL1)
+        for kind in (CuttingPlanesL1, CellPairsL1)
     )
     assert cells.certificate.status is Status.CONVERGED
     assert cells.certificate.primal == pytest.approx(exact.certificate.primal, rel=2e-5)
@@ -86,7 +86,7 @@ def test_l1():
 @pytest.mark.parametrize("penalty", ["l2", "l1"])
 def test_the_smaller_class_decides(penalty, monkeypatch):
     X, y = small(n_pos=12, n_neg=50)
-    exact, cells = {"l2": (AllPairs, CellPairs), "l1": (AllPairsL1, CellPairsL1)}[penalty]
+    exact, cells = {"l2": (CuttingPlanes, CellPairs), "l1": (CuttingPlanesL1, CellPairsL1)}[penalty]
     for most, kind in ((12, exact), (11, cells)):
         monkeypatch.setattr(choice, "MOST_ANCHORS", most)
         assert type(pairs_of(blocks_of(X, y), None, penalty)) is kind
@@ -96,7 +96,7 @@ def test_separated_balanced_classes_do_not_stall(monkeypatch):
     # They did where cells without rows in doubt lost their edges: then they were merged, and the rows in doubt again.
     monkeypatch.setattr(cell_pairs, "CELLS", 64)
     blocks = LocalBlocks([simulate(2_000, 5, 0.5, seed=0, shift=5.0)])
-    exact = solve(AllPairs(blocks, None).rounds(1e-3), tol=1e-3, max_passes=200)
+    exact = solve(CuttingPlanes(blocks, None).rounds(1e-3), tol=1e-3, max_passes=200)
     cells = solve(CellPairs(blocks, None).rounds(1e-3), tol=1e-3, max_passes=3 * exact.passes)
     assert cells.certificate.status is Status.CONVERGED
     assert 0.0 < cells.certificate.slack < 1e-3 * cells.certificate.primal

@@ -10,7 +10,7 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.kernels.pairs import guide, n_active
 from aucdist.solvers.pairs.bundle import Bundle
-from aucdist.solvers.pairs.cutting_planes import STEPS, AllPairs
+from aucdist.solvers.pairs.cutting_planes import STEPS, CuttingPlanes
 from aucdist.solvers.pairs.top import TopShare
 from aucdist.solvers.pairs.top_pairs import TopPairs
 
@@ -51,7 +51,7 @@ def test_a_cell_that_begins_too_late_is_corrected():
 def started(weight=None, lam=1e-2):
     X, y = small(n_pos=8, n_neg=20)
     blocks = blocks_of(X, y) if weight is None else LocalBlocks([Block.of(X, y, weight=weight)])
-    state = AllPairs(blocks, None)
+    state = CuttingPlanes(blocks, None)
     rounds = state.rounds(lam)
     next(rounds), next(rounds)
     return X, y, state

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from support.oracle import pairwise_objective
-from support.rounds import last
+from support.rounds import last, rounds_of
 from support.small_sets import blocks_of
 
 from aucdist.data.block import Block, partition
@@ -11,8 +11,9 @@ from aucdist.engine.dask import DaskBlocks
 from aucdist.kernels.random import below
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import all_pairs
-from aucdist.solvers.pairs.oam import oam_gra, oam_inf, oam_seq, oam_start, oam_update
+from aucdist.solvers.pairs.oam import OAMGra, OAMInf, OAMSeq, oam_start, oam_update
 
+oam_inf, oam_seq, oam_gra = rounds_of(OAMInf), rounds_of(OAMSeq), rounds_of(OAMGra)
 SOLVERS = {
     "oam-inf": lambda blocks, lam, **options: oam_inf(blocks, lam, **options),
     "oam-seq": lambda blocks, lam, **options: oam_seq(blocks, lam, **{"seed": 7, "buffer_size": 4} | options),

@@ -4,18 +4,20 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from support.rounds import rounds_of
 
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs import top
-from aucdist.solvers.pairs.dual import sdcd, sdcd_perm
-from aucdist.solvers.pairs.sgd import msgd
+from aucdist.solvers.pairs.dual import SDCD, SDCDPerm
+from aucdist.solvers.pairs.sgd import MSGD
 from aucdist.solvers.pairs.top import TopShare
 from aucdist.solvers.pairs.top_pairs import top_pairs
 
 N_BLOCKS = 3
+sdcd, sdcd_perm, msgd = rounds_of(SDCD), rounds_of(SDCDPerm), rounds_of(MSGD)
 
 
 def parts(sparse):

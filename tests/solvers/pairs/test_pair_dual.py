@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 from support.optima import optimum
 from support.oracle import pairwise_objective
-from support.rounds import last
+from support.rounds import last, rounds_of
 from support.small_sets import blocks_of, small
 
 from aucdist.data.block import Block
@@ -16,12 +16,13 @@ from aucdist.kernels.pair_epochs import draw_any, draw_in_order, dual_steps
 from aucdist.kernels.pair_rows import PairRows
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import all_pairs
-from aucdist.solvers.pairs.dual import DualStart, sdcd, sdcd_perm
+from aucdist.solvers.pairs.dual import SDCD, DualStart, SDCDPerm
 from aucdist.solvers.pairs.dual_table import Table
 from aucdist.solvers.pairs.sampling import Pairing
 
 pytestmark = pytest.mark.nojit
 
+sdcd, sdcd_perm = rounds_of(SDCD), rounds_of(SDCDPerm)
 SOLVERS = [sdcd, sdcd_perm]
 
 

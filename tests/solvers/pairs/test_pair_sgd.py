@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from support.oracle import pairwise_objective
-from support.rounds import last
+from support.rounds import last, rounds_of
 from support.small_sets import blocks_of, small
 
 from aucdist.data.block import Block, partition
@@ -12,9 +12,11 @@ from aucdist.kernels.pair_epochs import draw_any, gradient_steps
 from aucdist.kernels.pair_rows import PairRows
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import all_pairs
-from aucdist.solvers.pairs.sgd import EPOCHS, Progress, msgd
+from aucdist.solvers.pairs.sgd import EPOCHS, MSGD, Progress
 
 pytestmark = pytest.mark.nojit
+
+msgd = rounds_of(MSGD)
 
 
 def drawn_pairs(n, seed, n_minority, which):

@@ -8,7 +8,7 @@ from support.small_sets import blocks_of
 from aucdist.kernels.top import LINE_BITS, keys
 from aucdist.solvers.base import Status, solve
 from aucdist.solvers.pairs import top
-from aucdist.solvers.pairs.cutting_planes import STEPS, AllPairs
+from aucdist.solvers.pairs.cutting_planes import STEPS, CuttingPlanes
 from aucdist.solvers.pairs.top import TopShare, top_on_line
 from aucdist.solvers.pairs.top_pairs import TopPairs
 
@@ -134,6 +134,6 @@ def test_the_way_back_from_far_off_is_saved_where_the_minimum_is_near_zero(monke
 def test_more_cuts_than_of_all_pairs():
     X, y = np.random.default_rng(0).normal(size=(10_000, 2)), np.repeat([1, -1], [2_500, 7_500])
     blocks = blocks_of(X, y, 2)
-    assert AllPairs(blocks, None).n_groups == 1
+    assert CuttingPlanes(blocks, None).n_groups == 1
     assert TopPairs(blocks, None, share=TopShare(0.1)).n_groups == 4
     assert TopPairs(blocks_of(X, -y, 2), None, share=TopShare(0.1)).n_groups == 1

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 from support import square_twins as twin
+from support.rounds import rounds_of
 from support.square_twins import FORMS, class_means, problem, square_gradient, square_minimiser, square_value
 
 from aucdist.data.block import Block, partition
@@ -13,10 +14,10 @@ from aucdist.kernels.square_epochs import shuffle
 from aucdist.solvers.square import opauc as op
 from aucdist.solvers.square import tpauc as tp
 from aucdist.solvers.square import univariate as uni
-from aucdist.solvers.square.univariate import uni_exp, uni_squ
 
 pytestmark = pytest.mark.nojit
 SEED, ETA, LAM = 7, 0.03, 0.2
+tpauc, opauc, uni_exp, uni_squ = (rounds_of(solver) for solver in (tp.TPAUC, op.OPAUC, uni.UniExp, uni.UniSqu))
 
 
 def one_block(X, y, weight=None, form=np.asarray):
@@ -33,7 +34,7 @@ def drawn_order(n, epoch=1, index=0):
 @pytest.mark.parametrize("factor", ["corrected", "print"])
 def test_tpauc_is_the_published_algorithm(form, factor):
     X, y, weight = problem(d=6, weighted=True)
-    start, end = tp.tpauc(one_block(X, y, weight, FORMS[form]), LAM, seed=SEED, eta=ETA, factor=factor)
+    start, end = tpauc(one_block(X, y, weight, FORMS[form]), LAM, seed=SEED, eta=ETA, factor=factor)
     expected = twin.tpauc_steps(X, y, weight, drawn_order(32), ETA, LAM, None if factor == "corrected" else "print")
     np.testing.assert_allclose(end.w, expected, rtol=1e-11)
     assert (start.passes, end.passes) == (1, 2)
@@ -45,19 +46,19 @@ def test_tpauc_is_the_published_algorithm(form, factor):
 
 def test_tpauc_goes_on_from_a_start_and_epoch_after_epoch():
     X, y, _ = problem()
-    first, second = list(tp.tpauc(one_block(X, y), LAM, seed=SEED, eta=ETA, epochs=2))[1:]
+    first, second = list(tpauc(one_block(X, y), LAM, seed=SEED, eta=ETA, epochs=2))[1:]
     assert (first.passes, second.passes) == (2, 3)
-    start = next(tp.tpauc(one_block(X, y), LAM, first.w, seed=SEED))
+    start = next(tpauc(one_block(X, y), LAM, first.w, seed=SEED))
     assert start.primal == pytest.approx(first.primal, rel=1e-12)
     np.testing.assert_array_equal(start.w, first.w)
-    again = list(tp.tpauc(one_block(X, y), LAM, first.w, seed=SEED, eta=ETA))[1]
+    again = list(tpauc(one_block(X, y), LAM, first.w, seed=SEED, eta=ETA))[1]
     assert np.abs(again.w - second.w).max() > 1e-6  # another epoch, another order
 
 
 def test_tpauc_averages_blocks_by_their_rows():
     X, y, _ = problem(d=3)
     blocks = [Block.of(X[:20], y[:20], index=0), Block.of(X[20:], y[20:], index=1)]
-    *_, end = tp.tpauc(LocalBlocks(blocks), LAM, seed=SEED, eta=ETA)
+    *_, end = tpauc(LocalBlocks(blocks), LAM, seed=SEED, eta=ETA)
     means, mass = class_means(X, y, np.ones(32))
     c, expected = means[1] - means[0], np.zeros(3)
     for block in blocks:
@@ -75,7 +76,7 @@ def test_default_steps_never_diverge(scale):
     X, y, weight = problem(3, 60, d=6)
     X[0] *= 30.0
     blocks = one_block(scale * X, y, weight)
-    for rounds in (tp.tpauc(blocks, 1e-6, seed=0, epochs=40), op.opauc(blocks, 1e-6, seed=0, epochs=40)):
+    for rounds in (tpauc(blocks, 1e-6, seed=0, epochs=40), opauc(blocks, 1e-6, seed=0, epochs=40)):
         values = [state.primal for state in rounds]
         assert values[-1] < 1.0
         assert max(values) < 1.1
@@ -86,8 +87,8 @@ def test_default_steps_never_diverge(scale):
 def test_many_epochs_of_tpauc_go_near_the_minimum():
     X, y, weight = problem(60, 200, 4)
     best = square_value(square_minimiser(X, y, LAM, weight), X, y, LAM, weight)
-    *_, corrected = tp.tpauc(one_block(X, y), LAM, seed=0, eta=1e-3, epochs=60)
-    *_, printed = tp.tpauc(one_block(X, y), LAM, seed=0, eta=1e-3, epochs=60, factor="print")
+    *_, corrected = tpauc(one_block(X, y), LAM, seed=0, eta=1e-3, epochs=60)
+    *_, printed = tpauc(one_block(X, y), LAM, seed=0, eta=1e-3, epochs=60, factor="print")
     assert best < corrected.primal < 1.01 * best
     assert printed.primal > 1.1 * best
 
@@ -136,7 +137,7 @@ def test_batches_of_one_class_move_nothing():
 @pytest.mark.parametrize("rank", ["full", 3])
 def test_opauc_is_the_published_algorithm(form, rank):
     X, y, weight = problem(d=6, weighted=True)
-    start, end = op.opauc(one_block(X, y, weight, FORMS[form]), LAM, seed=SEED, eta=ETA, rank=rank)
+    start, end = opauc(one_block(X, y, weight, FORMS[form]), LAM, seed=SEED, eta=ETA, rank=rank)
     sketch = {} if rank == "full" else {"rank": rank, "seed": block_seed(SEED, 0, 0)}
     expected = twin.opauc_steps(X, y, weight, drawn_order(32), ETA, LAM, **sketch)
     np.testing.assert_allclose(end.w, expected, rtol=1e-11)
@@ -162,7 +163,7 @@ def test_opauc_sketches_where_whole_statistics_do_not_fit(monkeypatch):
     assert op.empty_statistics(5, 2, 0).totals.shape == (2, 3)
     X, y, _ = problem(d=6)
     with pytest.raises(InputError, match=r"6 x 6.*up to 5 features.*solver='tpauc' or 'exact'"):
-        next(op.opauc(one_block(X, y), LAM, seed=0, rank="full"))
+        next(opauc(one_block(X, y), LAM, seed=0, rank="full"))
 
 
 LOSSES = {"uni-exp": (uni_exp, True), "uni-squ": (uni_squ, False)}
@@ -237,7 +238,7 @@ def test_univariate_by_batches_counts_all_rows_so_far(loss):
 @pytest.mark.parametrize("solver", ["tpauc", "opauc", "uni-squ"])
 def test_steps_that_are_too_long_end_in_a_value_that_is_not_finite(solver):
     X, y, _ = problem(60, 400)
-    rounds = {"tpauc": tp.tpauc, "opauc": op.opauc, "uni-squ": uni_squ}[solver]
+    rounds = {"tpauc": tpauc, "opauc": opauc, "uni-squ": uni_squ}[solver]
     with np.errstate(all="ignore"):  # of the kernels, where they are plain Python
         start, end = rounds(one_block(X, y), LAM, seed=0, eta=1e3)
     assert start.primal == 1.0

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from support.rounds import rounds_of
 from support.small_sets import blocks_of
 from support.square_twins import problem, square_gradient, square_minimiser, square_value
 
@@ -15,12 +16,13 @@ from aucdist.errors import InputError
 from aucdist.solvers.base import Status, solve
 from aucdist.solvers.square.descent import SubspaceDescent, moments_of
 from aucdist.solvers.square.exact import exact, exact_path
-from aucdist.solvers.square.opauc import opauc
+from aucdist.solvers.square.opauc import OPAUC
 from aucdist.solvers.square.svrg import svrg
-from aucdist.solvers.square.tpauc import tpauc
-from aucdist.solvers.square.univariate import uni_exp, uni_squ, univariate_lbfgs
+from aucdist.solvers.square.tpauc import TPAUC
+from aucdist.solvers.square.univariate import UniExp, UniSqu, univariate_lbfgs
 
 N_BLOCKS = 5
+tpauc, opauc, uni_exp, uni_squ = (rounds_of(solver) for solver in (TPAUC, OPAUC, UniExp, UniSqu))
 
 
 @pytest.fixture

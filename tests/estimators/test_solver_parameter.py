@@ -1,0 +1,153 @@
+"""The parameter `solver`: a name, a mapping or an object, and what scikit-learn expects of its parameters."""
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from support.small_sets import blocks_of, small
+
+from aucdist.errors import InputError
+from aucdist.estimators import ESTIMATORS, PairwiseHingeClassifier, PairwiseRampClassifier
+from aucdist.search.grid import points_of
+from aucdist.solvers.base import Round, Solver
+from aucdist.solvers.pairs import SDCD, AllPairs, RampLBFGS, SDCDPerm
+from aucdist.solvers.pairs.ramp import RAMP
+from aucdist.solvers.pairs.smooth import SmoothPairProblem
+from aucdist.solvers.square import Exact
+
+SOLVERS = [(name, solver) for name, kind in ESTIMATORS.items() for solver in kind.solvers]
+
+
+class PlainDescent(Solver):
+    name = "plain"
+    objective = "pairwise ramp"
+
+    def __init__(self, *, step=1.0):
+        self.step = step
+
+    def rounds(self, blocks, lam, start=None):
+        problem, step = SmoothPairProblem(blocks, RAMP, lam), self.step
+        point = problem.evaluate(np.zeros(blocks.n_features))
+        for number in range(1, 40):
+            yield Round(point.w, point.value, 0.0, number)
+            after = problem.evaluate(point.w - step * point.gradient)
+            step = 2.0 * step if after.value < point.value else 0.25 * step
+            point = after if after.value < point.value else point
+
+
+def fitted(model):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return model.fit(blocks_of(*small()))
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_the_solvers_of_an_estimator_minimise_one_objective_and_have_their_names(name):
+    solvers = ESTIMATORS[name].solvers
+    assert len({solver.objective for solver in solvers.values()}) == 1
+    assert all(solver.name == key and solver().as_plain() for key, solver in solvers.items())
+    assert ESTIMATORS[name]().solver in solvers
+
+
+@pytest.mark.parametrize(("name", "solver"), SOLVERS)
+def test_parameters_are_seen_set_cloned_and_written(name, solver):
+    kind = ESTIMATORS[name]
+    model = kind(solver=solver)
+    own = kind.solvers[solver]().get_params()
+    seen = {key: value for key, value in model.get_params().items() if key.startswith("solver__")}
+    assert seen == {f"solver__{key}": value for key, value in own.items()}
+    assert model.get_params(deep=False)["solver"] == solver
+    assert model.plain_params()["solver"] == solver
+    for key in own:
+        changed = clone(model).set_params(**{f"solver__{key}": 77})
+        assert changed.get_params()[f"solver__{key}"] == 77
+        assert model.solver == solver, "the clone is another object"
+        assert clone(changed).get_params()[f"solver__{key}"] == 77
+        plain = changed.plain_params()["solver"]
+        assert plain == {"name": solver, **own, key: 77}
+        assert kind(solver=plain).resolved_solver.get_params() == changed.solver.get_params()
+
+
+def test_a_name_a_mapping_and_an_object_give_the_same_bits():
+    forms = ({"name": "sdcd", "epochs": 4}, SDCD(epochs=4))
+    models = [PairwiseHingeClassifier(solver=form, random_state=3) for form in forms]
+    models.append(PairwiseHingeClassifier(solver="sdcd", random_state=3).set_params(solver__epochs=4))
+    models.append(PairwiseHingeClassifier(random_state=3).set_params(solver__epochs=4, solver="sdcd"))
+    assert len({fitted(model).coef_.tobytes() for model in models}) == 1
+    assert forms[0] == {"name": "sdcd", "epochs": 4}, "a fit changes no parameter"
+
+
+def test_a_solver_of_ones_own_is_fitted_cloned_and_searched():
+    own = fitted(PairwiseRampClassifier(solver=PlainDescent(step=0.3), lam=0.1))
+    best = fitted(PairwiseRampClassifier(lam=0.1, tol=1e-8))
+    assert own.certificate_.primal == pytest.approx(best.certificate_.primal, rel=1e-2)
+    assert clone(own).set_params(solver__step=2.0).solver.step == 2.0
+    assert own.solver.step == 0.3
+    X, y = small(30, 30)
+    search = GridSearchCV(own, {"solver__step": [1e-9, 1.0]}, scoring="roc_auc", cv=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        search.fit(X, y)
+    assert search.best_estimator_.solver.step == search.best_params_["solver__step"]
+    assert len(search.cv_results_["rank_test_score"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("solver", "message"),
+    [
+        ("sdca", r"unknown solver 'sdca'. Did you mean 'sdcd'"),
+        ({"epochs": 3}, "has no name; it needs one of all-pairs, sdcd"),
+        ({"name": "sdca"}, "unknown solver 'sdca'"),
+        ({"name": "sdcd", "epoch": 3}, "unknown parameter of solver sdcd 'epoch'. Did you mean 'epochs'"),
+        ({"name": "msgd", "average": True}, "average applies to solver sdcd, sdcd-perm; 'msgd' has epochs"),
+        ({"name": "all-pairs", "epochs": 3}, "epochs applies to .*; 'all-pairs' has no parameters"),
+        ({"name": "sdcd", "epochs": 0}, "epochs is 0"),
+        (SDCD(epochs=0), "epochs is 0"),
+        (RampLBFGS(), "minimises the pairwise ramp; this estimator minimises the pairwise hinge, by AllPairs, SDCD"),
+        (Exact(), "minimises the pairwise square"),
+        (AllPairs, "unknown solver <class"),
+        (None, "unknown solver None"),
+    ],
+)
+def test_wrong_solvers_are_refused(solver, message):
+    with pytest.raises(InputError, match=message):
+        PairwiseHingeClassifier(solver=solver).fit(*small())
+
+
+def test_a_wrong_solver_can_still_be_printed_and_cloned():
+    model = PairwiseHingeClassifier(solver="sdca")
+    assert "sdca" in repr(model)
+    assert clone(model).get_params()["solver"] == "sdca"
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda: PairwiseHingeClassifier(epochs=3),
+        lambda: PairwiseHingeClassifier(solver="sdcd", epochs=3),
+        lambda: PairwiseHingeClassifier().set_params(epochs=3),
+        lambda: points_of(PairwiseHingeClassifier(), {"epochs": [3]}),
+    ],
+)
+def test_a_parameter_that_moved_says_where_to(use):
+    message = (
+        "epochs is a parameter of solver sdcd, sdcd-perm, msgd, .*: write solver={'name': 'sdcd', 'epochs': ...}, SDCD("
+    )
+    with pytest.raises(InputError, match=re.sub(r"([{(])", r"\\\1", message)):
+        use()
+
+
+def test_points_of_a_grid_name_solvers_and_their_parameters():
+    model = PairwiseHingeClassifier(lam=0.1)
+    points = points_of(model, {"solver": ["sdcd", "sdcd-perm"], "solver__epochs": [2, 3]})
+    assert [fitted(clone(model).set_params(**p)).history_["round"].iloc[-1] for p in points] == [2, 3, 2, 3]
+    with pytest.raises(InputError, match="epochs applies to solver sdcd"):
+        points_of(model, {"solver__epochs": [2]})
+
+
+def test_a_subclass_is_a_solver_with_the_same_parameters():
+    assert SDCDPerm(epochs=2).as_plain()["name"] == "sdcd-perm"
+    assert SDCDPerm().get_params() == SDCD().get_params()
