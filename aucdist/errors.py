@@ -5,6 +5,8 @@ from collections.abc import Iterable
 
 MOST_NAMES = 12
 """So many allowed names are listed at most."""
+MOST_SHOWN = 200
+"""So many characters of a name are shown at most."""
 
 
 class InputError(ValueError):
@@ -35,7 +37,8 @@ def unknown(kind: str, name: object, allowed: Iterable[object]) -> InputError:
     allowed : iterable
         The allowed names.
     """
-    names = [str(a) for a in allowed]
+    names = [shortened(str(a)) for a in allowed]
+    name = shortened(name) if isinstance(name, str) else name
     near = difflib.get_close_matches(str(name), names, n=MOST_NAMES, cutoff=0.5)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     if len(names) > MOST_NAMES:
@@ -43,3 +46,8 @@ def unknown(kind: str, name: object, allowed: Iterable[object]) -> InputError:
         shown = near if len(near) > 1 else names[:MOST_NAMES]
         names = [*shown, f"and {len(names) - len(shown)} more"]
     return InputError(f"unknown {kind} {name!r}.{hint} Allowed: {', '.join(names)}")
+
+
+def shortened(text: str, most: int = MOST_SHOWN) -> str:
+    """Return a text, or its beginning and its length where it is longer than a screen should show."""
+    return text if len(text) <= most else f"{text[:most]}... ({len(text):,} characters)"

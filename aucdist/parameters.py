@@ -17,6 +17,8 @@ class Constraint(Protocol):
         """Raise an InputError that names the parameter, its value and what is allowed, unless the value is allowed."""
 
 
+LARGEST_INTEGER = 2**63
+"""Compiled kernels and NumPy take integers below this one."""
 Constraints = Mapping[str, Constraint]
 """By the name of the parameter."""
 
@@ -50,6 +52,11 @@ class Number:
         if (value is None and self.optional) or (isinstance(value, str) and value in self.words):
             return
         kind = numbers.Integral if self.whole else numbers.Real
+        if isinstance(value, numbers.Integral) and abs(int(value)) >= LARGEST_INTEGER:
+            raise InputError(
+                f"{name} is an integer of {int(value).bit_length()} bits, and at most 63 are possible"
+                + ("" if self.whole else f": write it as a float, such as {name}=1e20")
+            )
         if isinstance(value, kind) and not isinstance(value, bool) and self.holds(value):
             return
         allowed = [f"{'an integer' if self.whole else 'a number'} {self.wanted}", *map(repr, self.words)]
@@ -112,6 +119,19 @@ def share(*, optional: bool = False) -> Number:
 def count(least: int = 1, words: tuple[str, ...] = (), *, optional: bool = False) -> Number:
     """Return the constraint of an integer of at least `least`."""
     return Number(f"at least {least}", lambda v: v >= least, whole=True, words=words, optional=optional)
+
+
+class Seed:
+    """None, an integer that NumPy takes as a seed, or a generator."""
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise an InputError unless the value is allowed."""
+        whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+        if value is None or isinstance(value, np.random.RandomState) or (whole and 0 <= value < 2**32):
+            return
+        raise InputError(
+            f"{name} is {value!r}; an integer of at least 0 and below 2**32, a RandomState or None is needed"
+        )
 
 
 def check_constraints(estimator: Any, constraints: Constraints) -> None:

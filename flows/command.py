@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from flows.progress.console import RunObserver
 
 OK, FAILED, WRONG_INPUT, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143
+MOST_CHARACTERS = 4000
+"""So much of an error is printed: what was given may be long."""
 
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line of stdout.")]
@@ -169,9 +171,10 @@ def _masked(text: str) -> str:
 
 def _print_error(event: str, text: str, code: int) -> None:
     """Write on stderr how a command failed, in the format of the log."""
+    from aucdist.errors import shortened
     from flows.progress.json_log import LOG_FORMAT, json_line
 
-    text = _masked(text)
+    text = shortened(_masked(text), MOST_CHARACTERS)
     if os.environ.get(LOG_FORMAT) == "json":
         typer.echo(json_line(event, {"text": text, "exit": code}), err=True)
     else:

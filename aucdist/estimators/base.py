@@ -23,6 +23,7 @@ from aucdist.estimators.scores import mapped_rows
 from aucdist.estimators.solver_parameter import PREFIX, as_plain, check_names, moved, solver_of
 from aucdist.estimators.validation import (
     accepted_rows,
+    all_or_nothing,
     allows_missing,
     is_dask,
     training_blocks,
@@ -35,7 +36,7 @@ from aucdist.maps.base import FittedMap
 from aucdist.maps.state import expander_of
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.objectives.probability_maps import ProbabilityMap
-from aucdist.parameters import Constraints, at_least_0, check_constraints, count
+from aucdist.parameters import Constraints, Seed, at_least_0, check_constraints, count
 from aucdist.solvers.base import REACHED, Callback, Solution, Solver, Status, as_table
 
 REASONS = {
@@ -62,7 +63,9 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
     """By the names that configurations call them."""
     of_pairs: ClassVar[bool] = False
     """Whether the objective is a mean over pairs, or else over rows."""
-    _parameter_constraints: ClassVar[Constraints] = {"tol": at_least_0(), "max_passes": count(), "verbose": Verbosity()}
+    _parameter_constraints: ClassVar[Constraints] = {
+        "tol": at_least_0(), "max_passes": count(), "verbose": Verbosity(), "random_state": Seed(),
+    }  # fmt: skip
     solver: Any
     tol: float
     max_passes: int
@@ -182,7 +185,8 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
         RankingWarning
             If the scores rank the training rows worse than chance.
         """
-        self._fit(self._validated_blocks(X, y, sample_weight), callback)
+        with all_or_nothing(self):
+            self._fit(self._validated_blocks(X, y, sample_weight), callback)
         return self
 
     def fit_blocks(self, blocks: Blocks, callback: Callback | None = None) -> ScoreCounts | None:
@@ -199,8 +203,9 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
         ScoreCounts or None
             How many rows of each class have each score without the intercept, where the fit needed to know.
         """
-        fitted = self._validated_blocks(blocks, None, None)
-        counts = self._fit(fitted, callback)
+        with all_or_nothing(self):
+            fitted = self._validated_blocks(blocks, None, None)
+            counts = self._fit(fitted, callback)
         return counts if fitted.has_weights == blocks.has_weights else None  # equal weights may have been left out
 
     def _fit(self, blocks: Blocks, callback: Callback | None) -> ScoreCounts | None:

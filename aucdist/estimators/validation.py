@@ -1,5 +1,7 @@
 """Training rows in every form that `fit` accepts, checked and turned into blocks."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -33,12 +35,78 @@ def accepted_rows(estimator: Any) -> dict[str, Any]:
 
 
 def without_index(X: Any) -> Any:
-    """Return rows; a pyarrow table made from a DataFrame without the columns that hold its index, which are no features."""
+    """Return rows; a pyarrow table made from a DataFrame without the columns that hold its index, which are no features.
+
+    Raises
+    ------
+    InputError
+        If X is a table with two columns of one name, or with columns that hold no numbers.
+    """
+    if hasattr(X, "__dataframe__") or hasattr(X, "column_names"):
+        refuse_columns(X)
     if type(X).__module__.partition(".")[0] != "pyarrow" or not hasattr(X, "column_names"):
         return X
     from aucdist.data.formats.parquet import PANDAS_INDEX
 
     return X.drop_columns([name for name in X.column_names if PANDAS_INDEX.fullmatch(name)])
+
+
+def refuse_columns(table: Any) -> None:
+    """Do nothing if the columns of a table differ in their names and hold numbers or truth values.
+
+    Parameters
+    ----------
+    table : DataFrame of pandas or polars, or Table of pyarrow
+
+    Raises
+    ------
+    InputError
+        Naming the first column that does not, and what to do.
+    """
+    import narwhals as nw
+    from narwhals.exceptions import DuplicateError
+
+    try:
+        schema = nw.from_native(table, eager_only=True).schema
+    except DuplicateError:
+        names = list(table.columns) if hasattr(table, "iloc") else list(table.column_names)
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise InputError(f"two columns are called {twice!r}: names of features must differ") from None
+    except TypeError:  # a table that narwhals does not know
+        return
+    for name, kind in schema.items():
+        if isinstance(kind, nw.Categorical | nw.Enum | nw.Date | nw.Datetime | nw.Duration):
+            raise InputError(
+                f"column {name!r} holds {kind}, and features are numbers: make_column_transformer((OneHotEncoder(), "
+                f"[{name!r}]), remainder='passthrough') before the estimator turns categories into numbers; from files "
+                "`aucdist train` does so by itself"
+            )
+
+
+@contextmanager
+def all_or_nothing(estimator: Any) -> Iterator[None]:
+    """Leave an estimator as it was where its fit does not end: no attribute of one fit beside those of another.
+
+    Raises
+    ------
+    InputError
+        If the fit ended in an overflow or in a system of equations without a solution, which features or a `lam` beyond all
+        measure cause.
+    """
+    before = dict(vars(estimator))
+    try:
+        yield
+    except Warning:  # of a fit that has ended, under a filter that makes errors of warnings
+        raise
+    except BaseException as e:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        if isinstance(e, ArithmeticError | np.linalg.LinAlgError):
+            raise InputError(
+                f"the fit left the range of float64 ({type(e).__name__}: {e}): scale the features (StandardScaler; "
+                "`scale: standard` in a configuration), leave out columns of values like 1e200, or take a larger lam"
+            ) from e
+        raise
 
 
 def is_dask(thing: Any) -> bool:

@@ -1,6 +1,8 @@
 """The base of all configuration models."""
 
-from pydantic import BaseModel, ConfigDict
+from typing import Any, get_args
+
+from pydantic import BaseModel, ConfigDict, model_validator
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._+-]*$"
 """Names of runs and checkpoints, which become parts of paths."""
@@ -10,3 +12,30 @@ class Strict(BaseModel):
     """A model that refuses keys it does not know."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_number_is_true(cls, given: Any) -> Any:
+        refuse_truth_values(cls, given)
+        return given
+
+
+def refuse_truth_values(model: type[BaseModel], given: Any) -> None:
+    """Do nothing if no key of a model that takes numbers has true or false, which pydantic would read as 1 and 0.
+
+    Raises
+    ------
+    ValueError
+        If one has; pydantic makes an error of the configuration of it.
+    """
+    for key, value in given.items() if isinstance(given, dict) else ():
+        if isinstance(value, bool) and key in model.model_fields:
+            kinds = _kinds(model.model_fields[key].annotation)
+            if kinds & {int, float} and not kinds & {bool, str, Any}:
+                raise ValueError(f"`{key}` is {str(value).lower()}, but a number is needed")
+
+
+def _kinds(annotation: Any) -> set[Any]:
+    """Return the types that a union or a list is made of."""
+    parts = get_args(annotation)
+    return {annotation} if not parts else {kind for part in parts for kind in _kinds(part)}

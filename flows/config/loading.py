@@ -66,7 +66,7 @@ def parse_yaml(text: str, where: str) -> Any:
         raise InputError(f"{where}{position}: not valid YAML: {problem}") from None
     except RecursionError:
         raise InputError(f"{where}: not valid YAML: more than {MOST_DEEP} values in each other") from None
-    except (ValueError, AttributeError, TypeError, OverflowError) as e:  # of a tag, as in `!!int x`
+    except (ValueError, AttributeError, TypeError, LookupError, OverflowError) as e:  # of a tag, as in `!!int x`
         raise InputError(f"{where}: not valid YAML: {type(e).__name__}: {str(e)[:MOST_SHOWN]}") from None
 
 

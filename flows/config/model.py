@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from aucdist.errors import InputError, unknown
+from flows.config.base import refuse_truth_values
 
 AUTO = "auto"
 """In place of a feature map: folds choose one."""
@@ -32,6 +33,12 @@ class ModelConfig(BaseModel):
         description="Feature map: `bins`, `nystroem`, `leaves`, or a mapping with `map` and its parameters, such as {map: bins, "
         "bins: 64, basis: cumulative, linear: keep, pairs: 0}; `auto` chooses one, and lam unless it is given, by folds",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_number_is_true(cls, given: Any) -> Any:
+        refuse_truth_values(cls, given)
+        return given
 
     @model_validator(mode="after")
     def _estimator_takes_them(self) -> "ModelConfig":

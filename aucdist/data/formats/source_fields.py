@@ -136,6 +136,15 @@ class SourceFields(BaseModel):
     licence: str | None = None
     note: str | None = None
 
+    @field_validator("where")
+    @classmethod
+    def _operands(cls, where: list[Condition] | None) -> list[Condition] | None:
+        for column, operator, operand in where or ():
+            if (operator in ("in", "not in")) != isinstance(operand, list) or operand == []:
+                wanted = "a list of values" if operator in ("in", "not in") else "one value"
+                raise ValueError(f"[{column}, {operator}, {str(operand)[:80]}]: {wanted} is needed after {operator!r}")
+        return where
+
     @field_validator("classes", mode="before")
     @classmethod
     def _one_spelling(cls, classes: Any) -> Any:

@@ -15,17 +15,19 @@ import pyarrow as pa
 from aucdist.data.storage import files
 from aucdist.errors import InputError
 
-OPENERS: dict[str, Callable[[bytes], Any]] = {
-    ".gz": lambda data: gzip.GzipFile(fileobj=io.BytesIO(data)),
-    ".bz2": lambda data: bz2.BZ2File(io.BytesIO(data)),
-    ".xz": lambda data: lzma.LZMAFile(io.BytesIO(data)),  # noqa: SIM115
-    ".zst": lambda data: pa.CompressedInputStream(pa.BufferReader(data), "zstd"),
+OPENERS: dict[str, Callable[[io.BytesIO], Any]] = {
+    ".gz": lambda raw: gzip.GzipFile(fileobj=raw),
+    ".bz2": bz2.BZ2File,
+    ".xz": lzma.LZMAFile,
+    ".zst": lambda raw: pa.CompressedInputStream(raw, "zstd"),
 }
 BOM = b"\xef\xbb\xbf"
 CHUNK = 2**22
 # Tables of numbers shrink to a tenth. What grows more than this was made to fill the memory, or is not worth reading.
 MOST_GROWTH = 500
 ALWAYS_ALLOWED = 2**26
+SURELY_ALLOWED = 2**30
+"""From here on the part that has been unpacked is judged, too: a large bomb fills the memory before its end."""
 
 
 def is_packed(url: str) -> bool:
@@ -57,12 +59,21 @@ def unpacked(data: bytes, url: str) -> bytes:
 def _expanded(data: bytes, url: str) -> bytes:
     limit = max(ALWAYS_ALLOWED, MOST_GROWTH * len(data))
     pieces, size = [], 0
-    with OPENERS[Path(urlsplit(url).path).suffix](data) as file:
-        while piece := file.read(CHUNK):
-            pieces.append(piece)
-            size += len(piece)
-            if size > limit:
-                raise InputError(
-                    f"{files.shown(url)}: {len(data)} bytes unpack to more than {limit}; if it is no trap, unpack it by hand"
-                )
-    return b"".join(pieces)
+    raw = io.BytesIO(data)
+    try:
+        with OPENERS[Path(urlsplit(url).path).suffix](raw) as file:
+            while piece := file.read(CHUNK):
+                pieces.append(piece)
+                size += len(piece)
+                allowed = min(limit, max(SURELY_ALLOWED, MOST_GROWTH * raw.tell()))
+                if size > allowed:
+                    raise InputError(
+                        f"{files.shown(url)}: {raw.tell()} bytes unpack to more than {allowed}; if it is no trap, unpack it by "
+                        "hand"
+                    )
+        return b"".join(pieces)
+    except MemoryError:
+        raise InputError(
+            f"{files.shown(url)}: {len(data)} bytes unpack to more than {size}, which do not fit into the memory; unpack it by "
+            "hand, so that it can be read in parts"
+        ) from None

@@ -1,0 +1,99 @@
+"""Values, parameters and interruptions that a fit must answer with one sentence, and without a trace on the estimator."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from aucdist.errors import InputError
+from aucdist.estimators import ESTIMATORS, PairwiseHingeClassifier, PairwiseSquareClassifier
+
+RANDOM = np.random.default_rng(0)
+X = RANDOM.normal(size=(60, 3))
+Y = (X[:, 0] + RANDOM.normal(size=60) > 0).astype(int)
+OUT_OF_RANGE = "the fit left the range of float64 .* scale the features"
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("size", [1e200, 1e308])
+@pytest.mark.parametrize(("name", "solver"), [(name, s) for name, cls in ESTIMATORS.items() for s in cls.solvers])
+def test_a_feature_beyond_all_measure(name: str, solver: str, size: float) -> None:
+    rows = X.copy()
+    rows[:, 1] *= size / 5
+    try:
+        fitted = ESTIMATORS[name](solver=solver, max_passes=20).fit(rows, Y)
+    except InputError:
+        return
+    assert np.isfinite(fitted.coef_).all()
+
+
+@pytest.mark.parametrize(
+    ("model", "rows"),
+    [
+        (PairwiseHingeClassifier(), X * [1.0, 1e200, 1.0]),
+        (PairwiseHingeClassifier(lam=1e-308), X),
+        (PairwiseSquareClassifier(solver="svrg"), X * [1.0, 1e200, 1.0]),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")
+def test_overflows_have_a_sentence(model: PairwiseHingeClassifier, rows: np.ndarray) -> None:
+    with pytest.raises(InputError, match=OUT_OF_RANGE):
+        model.fit(rows, Y)
+    with pytest.raises(NotFittedError):
+        model.predict(rows)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "said"),
+    [
+        ("lam", 10**20, "write it as a float, such as lam=1e20"),
+        ("lam", 10**400, "lam is an integer of 1329 bits, and at most 63 are possible"),
+        ("max_passes", 10**30, "max_passes is an integer of 100 bits, and at most 63 are possible"),
+        ("random_state", -1, "random_state is -1; an integer of at least 0"),
+        ("random_state", True, "random_state is True"),
+        ("random_state", "zero", "random_state is 'zero'"),
+    ],
+)
+def test_parameters_out_of_range(parameter: str, value: object, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        PairwiseHingeClassifier(**{parameter: value}).fit(X, Y)
+
+
+def test_integers_are_regularisation_strengths_too() -> None:
+    found, same = (PairwiseHingeClassifier(lam=lam).fit(X, Y).coef_ for lam in (10**11, 1e11))
+    assert (found == same).all()
+
+
+class Interrupted(PairwiseHingeClassifier):
+    """Is interrupted when it has read its data."""
+
+    def _solve(self, *args: object) -> None:  # type: ignore[override]
+        raise KeyboardInterrupt
+
+
+def test_an_interrupted_fit_leaves_the_one_before() -> None:
+    model = PairwiseHingeClassifier().fit(pd.DataFrame(X, columns=list("abc")), Y)
+    before = {
+        name: np.asarray(value, dtype=object).tolist() for name, value in vars(model).items() if name != "_records"
+    }
+    model.__class__ = Interrupted
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X[:, :2], np.where(Y, "yes", "no"))
+    after = {
+        name: np.asarray(value, dtype=object).tolist() for name, value in vars(model).items() if name != "_records"
+    }
+    assert after == before
+    assert (model.n_features_in_, model.coef_.shape, model.classes_.tolist()) == (3, (1, 3), [0, 1])
+
+
+TABLES = {
+    "pandas": lambda: pd.DataFrame(X[:, [0, 0, 1]], columns=list("aab")),
+    "pyarrow": lambda: pa.table([pa.array(X[:, j]) for j in (0, 0, 1)], names=list("aab")),
+}
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_two_columns_of_one_name(kind: str) -> None:
+    with pytest.raises(InputError, match="two columns are called 'a'"):
+        PairwiseHingeClassifier().fit(TABLES[kind](), Y)
