@@ -80,8 +80,10 @@ def _to_json(value: Any, arrays: list[np.ndarray]) -> Any:
     kind = type(value)
     if not kind.__module__.startswith(OURS) or not _is_record(kind):
         raise TypeError(f"{kind.__module__}.{kind.__qualname__} cannot be serialized")
-    fields = [_to_json(getattr(value, name), arrays) for name in _fields(kind)]
-    return ["record", kind.__module__, kind.__qualname__, *fields]
+    values = [getattr(value, name) for name in _fields(kind)]
+    while values and values[-1] is None and _optional(kind, len(values) - 1):
+        values.pop()  # so that versions without this field read what does not use it
+    return ["record", kind.__module__, kind.__qualname__, *(_to_json(v, arrays) for v in values)]
 
 
 def _from_json(value: Any, arrays: dict[str, np.ndarray]) -> Any:
@@ -113,11 +115,19 @@ def _record(module: str, name: str, fields: list[Any]) -> Any:
     kind = getattr(importlib.import_module(module), name)
     if not isinstance(kind, type) or kind.__module__ != module or not _is_record(kind):
         raise ValueError(f"{module}.{name} is no record")
-    return kind(**dict(zip(_fields(kind), fields, strict=True)))
+    names = _fields(kind)
+    if len(fields) > len(names) or not all(_optional(kind, place) for place in range(len(fields), len(names))):
+        raise ValueError(f"{module}.{name} has {len(names)} fields, and {len(fields)} are given")
+    return kind(**dict(zip(names, fields, strict=False)))
 
 
 def _is_record(kind: type) -> bool:
     return dataclasses.is_dataclass(kind) or (issubclass(kind, tuple) and hasattr(kind, "_fields"))
+
+
+def _optional(kind: Any, place: int) -> bool:
+    """Return whether a field of a dataclass is None where it is not given."""
+    return dataclasses.is_dataclass(kind) and dataclasses.fields(kind)[place].default is None
 
 
 def _fields(kind: Any) -> list[str]:

@@ -370,7 +370,9 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
                 raise InputError(f"{name} applies to solver {', '.join(takers)}; with {own.name!r} it must be None")
         check_constraints(self, self._parameter_constraints)
         own.check_parameters()
-        expander_of(self.features)
+        expander = expander_of(self.features)
+        if self.monotone is not None and expander is not None:
+            expander.check_directions()
         if self.monotone is not None and not own.signs:
             able = [name for name, solver in self.solvers.items() if solver.signs]
             other = f"those that do: {', '.join(able)}" if able else "no solver of this estimator does"
@@ -416,11 +418,11 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
     def _mapped(self, blocks: Blocks) -> Blocks:
         """Fit the feature map, if there is to be one, and return the rows as the solver gets them."""
         expander = expander_of(self.features)
+        self._find_directions(blocks)
         if expander is None:
             self.__dict__.pop("feature_map_", None)
         elif not (getattr(self, "warm_start", False) and hasattr(self, "feature_map_")):
-            self.feature_map_ = expander.fit_blocks(blocks)
-        self._find_directions(blocks)
+            self.feature_map_ = expander.fit_blocks(blocks, getattr(self, "monotone_", None))
         mapped = mapped_rows(self, blocks)
         if mapped.has_codes and not (own := self.resolved_solver).takes_codes:
             able = [name for name, solver in self.solvers.items() if solver.takes_codes]

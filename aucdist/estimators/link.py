@@ -88,8 +88,8 @@ class LinkClassifier(LinearClassifier):
         trees are given to the certificate, not part of what it proves.
     monotone : mapping, "auto" or None, default=None
         ``newton``: features in which the score must rise or fall, such as ``{"age": "increasing", 3: "decreasing"}``, by name or
-        position; ``"auto"`` gives each feature the direction of a straight line. With no feature map, and with ``"bins"``. The
-        shape ``xi`` is looked for without it.
+        position; ``"auto"`` gives each feature the direction of a straight line, if five folds of the rows agree on it. With no
+        feature map, and with ``"bins"`` or ``"leaves"``. The shape ``xi`` is looked for without it.
     verbose : int, default=0
         1: `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and the last; 2: for every round.
 

@@ -19,6 +19,8 @@ DIRECTIONS = {"increasing": 1, "decreasing": -1}
 AUTO = "auto"
 LAM_OF_LINE = 0.1
 """At least so strong is the penalty of the straight line that `AUTO` takes its directions from."""
+FOLDS_OF_LINE = 5
+"""So many lines have to agree on a direction, each fitted without a fold of the rows."""
 
 
 class Directions:
@@ -96,9 +98,11 @@ def by_position(monotone: Any, names: Sequence[str]) -> Any:
 
 
 def directions_of_line(estimator: Any, blocks: Blocks) -> np.ndarray:
-    """Return the signs of the weights of a straight line fitted to a sample of the rows, int8 of shape (n_features,).
+    """Return the directions of a straight line fitted to a sample of the rows, int8 of shape (n_features,).
 
-    The features are scaled to variance 1, and missing values are the mean. A feature whose weight is 0 has no direction.
+    The sample is divided into folds of the training rows, and a line is fitted to the rows outside each. A feature whose weights
+    have different signs in two of them, or are 0, has no direction. The features are scaled to variance 1, and missing values are
+    the mean.
 
     Parameters
     ----------
@@ -108,15 +112,31 @@ def directions_of_line(estimator: Any, blocks: Blocks) -> np.ndarray:
         Before any feature map; the sample is all rows where a class has at most `aucdist.maps.edges.MOST_ROWS` of them.
     """
     drawn = draw_rows(blocks)
+    drawn = drawn.with_X(_scaled(drawn.X))
     changed = {"monotone": None, "features": None, "verbose": 0, "warm_start": False, "penalty": None}
     changed |= {name: None for name in ("calibration", "prior", "max_fpr", "max_false_positives")}
     own = estimator.get_params()
     line = clone(estimator).set_params(**{name: value for name, value in changed.items() if name in own})
     line.set_params(lam=max(estimator.lam, LAM_OF_LINE), tol=max(estimator.tol, 1e-2))
+    found = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a line that ranks badly, or does not come to an end
-        line.fit(LocalBlocks([replace(drawn.with_X(_scaled(drawn.X)), index=0)]))
-    return np.sign(line.coef_[0]).astype(np.int8)
+        for inside in _outside_each_fold(drawn.y):
+            line.fit(LocalBlocks([replace(drawn.take(inside), index=0)]))
+            found.append(np.sign(line.coef_[0]))
+    return np.where((np.array(found) == found[0]).all(axis=0), found[0], 0.0).astype(np.int8)
+
+
+def _outside_each_fold(y: np.ndarray) -> list[np.ndarray]:
+    """Return the positions of the rows outside each fold; all rows, once, where a class has fewer rows than there are folds."""
+    order = np.random.default_rng(0).permutation(len(y))
+    sides = [order[y[order] > 0], order[y[order] <= 0]]
+    if min(map(len, sides)) < FOLDS_OF_LINE:
+        return [np.arange(len(y))]
+    fold = np.empty(len(y), dtype=np.int64)
+    for side in sides:
+        fold[side] = np.arange(len(side)) % FOLDS_OF_LINE
+    return [np.flatnonzero(fold != k) for k in range(FOLDS_OF_LINE)]
 
 
 def _scaled(X: Any) -> Any:

@@ -70,9 +70,9 @@ class PairwiseHingeClassifier(OnlineClassifier):
         trees are given to the certificate, not part of what it proves.
     monotone : mapping, "auto" or None, default=None
         ``all-pairs``: features in which the score must rise or fall, such as ``{"age": "increasing", 3: "decreasing"}``, by name
-        or position; ``"auto"`` gives each feature the direction of a straight line. With no feature map, and with ``"bins"``,
-        whose shapes then rise or fall (missing values keep a cell of any height). The minimum and its certificate are those of
-        the constrained problem.
+        or position; ``"auto"`` gives each feature the direction of a straight line, if five folds of the rows agree on it. With
+        no feature map, with ``"bins"``, whose shapes then rise or fall (missing values keep a cell of any height), and with
+        ``"leaves"``. The minimum and its certificate are those of the constrained problem.
     verbose : int, default=0
         1: `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and the last; 2: for every round.
 

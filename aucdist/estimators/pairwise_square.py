@@ -54,8 +54,8 @@ class PairwiseSquareClassifier(OnlineClassifier):
         trees are given to the certificate, not part of what it proves.
     monotone : mapping, "auto" or None, default=None
         ``exact``, up to 1000 weights: features in which the score must rise or fall, such as ``{"age": "increasing", 3:
-        "decreasing"}``, by name or position; ``"auto"`` gives each feature the direction of a straight line. With no feature map,
-        and with ``"bins"``.
+        "decreasing"}``, by name or position; ``"auto"`` gives each feature the direction of a straight line, if five folds of the
+        rows agree on it. With no feature map, and with ``"bins"`` or ``"leaves"``.
     verbose : int, default=0
         1: `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and the last; 2: for every round.
 

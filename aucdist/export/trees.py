@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from aucdist.errors import InputError
+from aucdist.kernels.codes import expand
 
 if TYPE_CHECKING:
     from aucdist.maps.forest import Forest
@@ -61,7 +62,7 @@ def forest(fitted: "LeafMap", w: np.ndarray, in_units: Callable[[np.ndarray, int
     ----------
     fitted : LeafMap
     w : ndarray of shape (n_leaves,), float64
-        The weights of all leaves.
+        The weights of all leaves, and of steps between leaves.
     in_units : callable
         From an array of edges and a feature to the edges in the units of the feature's column.
 
@@ -70,7 +71,8 @@ def forest(fitted: "LeafMap", w: np.ndarray, in_units: Callable[[np.ndarray, int
     InputError
         If a split takes zeros for missing values.
     """
-    table, starts = fitted.code_basis.values * w, np.cumsum([0, *(fitted.n_leaves[k] for k in fitted.used)])
+    table = expand(fitted.code_basis, np.ascontiguousarray(w, dtype=np.float64))
+    starts = np.cumsum([0, *(fitted.n_leaves[k] for k in fitted.used)])
     return tuple(
         _node(fitted.forest, root, table[starts[k] : starts[k + 1]], in_units)
         for k, root in enumerate(fitted.forest.starts[:-1].tolist())

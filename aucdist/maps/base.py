@@ -34,6 +34,14 @@ def check_positive(name: str, value: Any, most: float = np.inf) -> None:
         raise InputError(f"{name} is {value!r}; a number above 0 {bound} is needed")
 
 
+def mixes_features(name: str) -> str:
+    """Format the error for a map that has no signs of weights for directions of features."""
+    return (
+        f"{name} mixes all features, so that no signs of weights make a score rise in one of them: monotone goes with no map, or "
+        "with features='bins' or 'leaves'"
+    )
+
+
 LINEAR = ("keep", "drop")
 """Whether the features themselves are columns too."""
 
@@ -84,10 +92,7 @@ class FittedMap(ABC):
         InputError
             If there are no such signs.
         """
-        raise InputError(
-            f"{type(self).__name__} mixes all features, so that no signs of weights make a score rise in one of them: "
-            "monotone goes with no map, or with features='bins'"
-        )
+        raise InputError(mixes_features(type(self).__name__))
 
     def check_width(self, block: Block) -> None:
         """Raise an InputError if the block has another number of features than the training rows."""
@@ -138,8 +143,15 @@ class Expander(TransformerMixin, BaseEstimator):
     map_: FittedMap
 
     @abstractmethod
-    def fit_blocks(self, blocks: Blocks) -> FittedMap:
+    def fit_blocks(self, blocks: Blocks, directions: np.ndarray | None = None) -> FittedMap:
         """Return the map fitted to blocks of rows; rows of weight 0 are ignored.
+
+        Parameters
+        ----------
+        blocks : Blocks
+        directions : ndarray of shape (n_features,), int8, optional
+            +1, -1 or 0 of each feature, where scores are to rise or fall in some; a map whose basis functions depend on them
+            makes others then.
 
         Raises
         ------
@@ -150,6 +162,10 @@ class Expander(TransformerMixin, BaseEstimator):
     @abstractmethod
     def check_parameters(self) -> None:
         """Raise an InputError for a parameter outside its range."""
+
+    def check_directions(self) -> None:
+        """Raise an InputError if no signs of weights make scores rise in one feature, see `FittedMap.signs`."""
+        raise InputError(mixes_features(type(self).__name__))
 
     def supervised(self) -> bool:
         """Return whether these parameters make the map depend on the classes."""

@@ -8,7 +8,9 @@ weight may go, and one `lam` is to suit all of them:
 * A **step** at each of the B - 1 edges between B bins has the value ``strength / sqrt(B - 1)`` above the edge. Weights that are
   independent with variance 1 then make shapes whose values at both ends differ with the variance strength^2, however many bins
   there are. A smaller strength makes the shapes straighter: the model goes to a linear one as it goes to 0.
-* A **cell** of a one-hot code, and the missing values of a feature, have the value ``strength``, and **hats** too.
+* A **cell** of a one-hot code, and the missing values of a feature, have the value ``strength``, and **hats** too. Where a
+  feature has a direction its hats become **ramps**: the sums of all hats from one knot on, up to ``strength / sqrt(knots - 1)``.
+  They span the same shapes but for a constant, and a shape rises if no weight of a ramp is negative.
 * A **pair** of features has a step for each corner of its grid, 1 above both edges, times ``strength / sqrt(number of corners)``.
 
 With few rows of a class a larger `lam` does better, and not another strength: over nine KEEL sets of 17 to 58 positives the mean
@@ -69,7 +71,14 @@ def joined(parts: list[Part]) -> CodeBasis:
 
 
 def feature_part(
-    edges: np.ndarray, centres: np.ndarray, missing: bool, basis: str, strength: float, *, linear: bool
+    edges: np.ndarray,
+    centres: np.ndarray,
+    missing: bool,
+    basis: str,
+    strength: float,
+    *,
+    linear: bool,
+    ramps: bool = False,
 ) -> Part:
     """Return the basis functions of one feature.
 
@@ -85,6 +94,8 @@ def feature_part(
     strength : float
     linear : bool
         Whether the linear column is kept. A feature of two bins has that column alone, or else one step.
+    ramps : bool, default=False
+        Whether hats are summed up to ramps.
     """
     n_bins, first = len(centres), int(missing)
     columns, names = [], []
@@ -95,7 +106,7 @@ def feature_part(
         columns.append(np.eye(1, n_bins + 1)[0] * strength)
         names.append(" missing")
     if n_bins > 2 or (not linear and n_bins == 2) or (basis == "one-hot" and missing):
-        more, labels = _shape(edges, centres, first, basis, strength)
+        more, labels = _shape(edges, centres, first, basis, strength, ramps)
         columns += more
         names += labels
     values = np.column_stack(columns) if columns else np.zeros((n_bins + first, 0))
@@ -107,9 +118,9 @@ def feature_part(
 
 
 def _shape(
-    edges: np.ndarray, centres: np.ndarray, first: int, basis: str, strength: float
+    edges: np.ndarray, centres: np.ndarray, first: int, basis: str, strength: float, ramps: bool
 ) -> tuple[list[np.ndarray], list[str]]:
-    """Return the values of steps, cells or hats in each cell, and their names."""
+    """Return the values of steps, cells, hats or ramps in each cell, and their names."""
     n_bins = len(centres)
     if basis == "cumulative":
         steps = np.zeros((n_bins + first, n_bins - 1))
@@ -121,6 +132,12 @@ def _shape(
         names = [f" in ({a}, {b}]" for a, b in zip(low, high, strict=True)]
         return list(np.eye(n_bins + first) * strength), [" missing"] * first + names
     at = np.unique(np.round(np.linspace(0, n_bins - 1, min(KNOTS, n_bins))).astype(int))
+    if ramps:
+        rising = np.zeros((n_bins + first, len(at) - 1))
+        for p in range(1, len(at)):
+            ramp = np.interp(centres, centres[at], np.where(np.arange(len(at)) < p, 0.0, 1.0))
+            rising[first:, p - 1] = np.maximum.accumulate(np.minimum(ramp, 1.0))  # interpolation rounds
+        return list(rising.T * (strength / np.sqrt(len(at) - 1))), [f" up to knot {k}" for k in range(1, len(at))]
     hats = np.zeros((n_bins + first, len(at)))
     for p in range(len(at)):
         hats[first:, p] = np.interp(centres, centres[at], np.eye(len(at))[p])

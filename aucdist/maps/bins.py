@@ -41,6 +41,8 @@ class BinMap(FittedMap):
     strength, pair_strength : float
     pairs : ndarray of shape (n_pairs, 2), int64
         Features.
+    ramps : ndarray of shape (n_features_in,), bool, or None
+        The features whose hats are summed up, since they have a direction; None if there are none.
     """
 
     n_features_in: int
@@ -51,6 +53,7 @@ class BinMap(FittedMap):
     strength: float
     pair_strength: float
     pairs: np.ndarray
+    ramps: np.ndarray | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Travel without what is made of the fields again."""
@@ -69,7 +72,7 @@ class BinMap(FittedMap):
         own = [
             feature_part(
                 self.bins[j].edges, LINEAR_SCALE * standardised(self.bins[j]), bool(self.missing[j]), self.basis, self.strength,
-                linear=self.linear == "keep",
+                linear=self.linear == "keep", ramps=self.ramps is not None and bool(self.ramps[j]),
             )
             for j in self.used
         ]  # fmt: skip
@@ -123,26 +126,34 @@ class BinMap(FittedMap):
     def signs(self, directions: np.ndarray) -> np.ndarray:
         """Return the signs of weights that make the shapes of features rise or fall, int8 of shape (n_features_out,).
 
-        Steps and the linear column of a feature have its sign, its missing values any. A pair has a step for each corner of its
-        grid, so that weights of one sign make the whole grid rise, or fall, in both features, whatever the value of the other;
-        of two features with opposite directions the weights are 0.
+        Steps, ramps and the linear column of a feature have its sign, its missing values any. A pair has a step for each corner
+        of its grid, so that weights of one sign make the whole grid rise, or fall, in both features, whatever the value of the
+        other; steps between missing values and the others have any sign. Where both want opposite signs the weights are 0.
 
         Raises
         ------
         InputError
-            For another basis than ``cumulative``.
+            For one-hot cells, and for hats that were not summed up to ramps when the map was fitted.
         """
-        if self.basis != "cumulative":
+        check_basis(self.basis)
+        plain = directions != 0 if self.ramps is None else (directions != 0) & ~self.ramps
+        if self.basis == "hat" and plain[self.used].any():
             raise InputError(
-                f"monotone needs steps, so `basis: cumulative`: in {self.basis!r} no signs of weights make a shape rise"
+                f"the hats of feature {np.flatnonzero(plain)[0]} (from 0) were fitted without a direction: fit the map again"
             )
         found = []
         for j, part in zip(self.used, self.parts, strict=False):
             found += [FREE if name == " missing" else int(directions[j]) for name in part.names]
-        for (a, b), part in zip(self.pairs, self.parts[len(self.used) :], strict=True):
-            own, other = int(directions[a]), int(directions[b])
-            found += [ZERO if own * other < 0 else own or other] * part.jumps.shape[1]
-        return np.array(found, dtype=np.int8)
+        return np.concatenate(
+            [np.array(found, dtype=np.int8), *(self._corner_signs(a, b, directions) for a, b in self.pairs)]
+        )
+
+    def _corner_signs(self, a: int, b: int, directions: np.ndarray) -> np.ndarray:
+        """Return the signs of the corners of a pair, in the order of `pair_part`."""
+        row, column = np.meshgrid(np.arange(1, self.grid_size(a)), np.arange(1, self.grid_size(b)), indexing="ij")
+        of_a = np.where(row > self.missing[a], directions[a], 0)
+        of_b = np.where(column > self.missing[b], directions[b], 0)
+        return np.where(of_a * of_b < 0, ZERO, np.where(of_a != 0, of_a, of_b)).astype(np.int8).ravel()
 
     def check(self) -> None:
         """Raise an InputError if the parts do not fit together; the kernels do not look at what codes say."""
@@ -161,6 +172,8 @@ class BinMap(FittedMap):
             raise InputError("the pairs are not pairs of features")
         if not np.isin(self.pairs, self.used).all():
             raise InputError("a pair has a feature that is not there, or has one value")
+        if self.ramps is not None and (self.ramps.dtype != bool or self.ramps.shape != (d,) or self.basis != "hat"):
+            raise InputError("the ramps are not those of all features, or the basis has no hats")
 
     def names(self, features: Sequence[str]) -> list[str]:
         """Return a name for each basis function."""
@@ -168,6 +181,14 @@ class BinMap(FittedMap):
         for (a, b), part in zip(self.pairs, self.parts[len(self.used) :], strict=True):
             names += [f"{features[a]} & {features[b]}{tail}" for tail in part.names]
         return names
+
+
+def check_basis(basis: str) -> None:
+    """Raise an InputError if no signs of weights make shapes of this basis rise."""
+    if basis == "one-hot":
+        raise InputError(
+            "monotone needs `basis: cumulative` or `hat`: the cells of 'one-hot' rise by the order of their weights, not by signs"
+        )
 
 
 class _Columns:
@@ -214,7 +235,8 @@ class BinExpander(Expander):
         Bins of a feature, at most 255; fewer where it has fewer values. A feature of two values stays one column.
     basis : {"cumulative", "one-hot", "hat"}, default="cumulative"
         ``cumulative``: a step at each edge, so that the penalty is on jumps and neighbouring bins get like values.
-        ``one-hot``: an indicator of each bin. ``hat``: piecewise linear between at most 16 knots, evaluated at the bins' means.
+        ``one-hot``: an indicator of each bin. ``hat``: piecewise linear between at most 16 knots, evaluated at the bins' means;
+        of features with a direction the sums of hats from each knot on.
     linear : {"keep", "drop"}, default="keep"
         Whether the feature itself, standardised and as the mean of its bin, is a column too.
     pairs : int, default=0
@@ -279,7 +301,11 @@ class BinExpander(Expander):
         check_positive("strength", self.strength)
         check_positive("pair_strength", self.pair_strength)
 
-    def fit_blocks(self, blocks: Blocks) -> BinMap:
+    def check_directions(self) -> None:
+        """Raise an InputError for the basis ``one-hot``."""
+        check_basis(self.basis)
+
+    def fit_blocks(self, blocks: Blocks, directions: np.ndarray | None = None) -> BinMap:
         """Return the map fitted to blocks of rows; two reductions, and a rough fit where pairs are chosen."""
         self.check_parameters()
         if blocks.n_features > MOST_COLUMNS:
@@ -293,8 +319,7 @@ class BinExpander(Expander):
         nothing = np.zeros((0, 2), dtype=np.int64)
         fitted = BinMap(
             blocks.n_features, found, missing_columns(blocks), self.basis, self.linear, float(self.strength),
-            float(self.pair_strength),
-            nothing,
+            float(self.pair_strength), nothing, None if directions is None or self.basis != "hat" else directions != 0,
         )  # fmt: skip
         if self.pairs == 0:
             return fitted

@@ -80,6 +80,21 @@ def leaf_counts(text: str) -> tuple[int, ...]:
     return tuple(_integer(tree, "num_leaves") for tree in _trees(text))
 
 
+def leaf_values(text: str, used: Sequence[int]) -> tuple[np.ndarray, ...]:
+    """Return LightGBM's own values of the leaves of some trees.
+
+    Raises
+    ------
+    InputError
+        If the text is none of LightGBM's, or a value is not finite.
+    """
+    trees = _trees(text)
+    found = tuple(_numbers(trees[k], "leaf_value", _integer(trees[k], "num_leaves"), np.float64) for k in used)
+    if not all(np.isfinite(values).all() for values in found):
+        raise InputError("a leaf of a tree has a value that is not finite")
+    return found
+
+
 def read_forest(text: str, used: Sequence[int], n_features: int) -> Forest:
     """Return some trees of a model.
 
@@ -159,5 +174,5 @@ def _numbers(tree: dict[str, str], key: str, n: int, dtype: type) -> np.ndarray:
     except (KeyError, ValueError, OverflowError):
         raise InputError(f"a tree has no numbers for {key}") from None
     if len(found) != n:
-        raise InputError(f"a tree with {n + 1} leaves has {len(found)} numbers for {key}")
+        raise InputError(f"a tree has {len(found)} numbers for {key}, and {n} are needed")
     return found

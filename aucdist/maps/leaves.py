@@ -17,13 +17,16 @@ from aucdist.kernels.codes import BinRows, CodeBasis
 from aucdist.maps.base import Expander, FittedMap, check_integer, check_positive
 from aucdist.maps.basis import Part, joined
 from aucdist.maps.edges import draw_rows
-from aucdist.maps.forest import Forest, leaf_counts, read_forest
+from aucdist.maps.forest import Forest, leaf_counts, leaf_values, read_forest
+from aucdist.maps.rising_leaves import has_direction, ranks_of, step_signs
+from aucdist.solvers.cone import FREE
 
 MOST_ROWS = 2**18
 """The trees are grown on at most about so many rows of each class, which come to the client."""
 MOST_LEAVES = 255
 SPREAD = 10.0
-"""A leaf's indicator has the value ``sqrt(SPREAD / trees)``."""
+"""A leaf's indicator has the value ``sqrt(SPREAD / trees)``, and a step between n leaves that times ``1 / sqrt(n - 1)``, as
+between bins. On 6000 made rows with two directions twice the variance was worse by .004 in AUC at lam 1e-1, by .005 at 1e-2."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,19 +42,63 @@ class LeafMap(FittedMap):
         Of each tree.
     used : tuple of int
         The trees that have more than one leaf.
+    directions : ndarray of shape (n_features_in,), int8, or None
+        +1, -1 or 0 of each feature that the trees were grown with; None if there are none. A tree with a split in a feature with
+        a direction has steps between its leaves, in the order of LightGBM's values, in place of an indicator of each.
     """
 
     n_features_in: int
     model: str
     n_leaves: tuple[int, ...]
     used: tuple[int, ...]
+    directions: np.ndarray | None = None
 
     @cached_property
     def code_basis(self) -> CodeBasis:
-        """An indicator of each leaf, as the kernels take it."""
-        value = np.sqrt(SPREAD / max(len(self.used), 1))
-        sizes = [self.n_leaves[tree] for tree in self.used]
-        return joined([Part(value * np.eye(n), 0, tuple(f" leaf {k}" for k in range(n))) for n in sizes])
+        """An indicator of each leaf, or steps between leaves, as the kernels take them."""
+        return joined(self.parts)
+
+    @cached_property
+    def parts(self) -> list[Part]:
+        """The basis functions of each tree."""
+        value, found = np.sqrt(SPREAD / max(len(self.used), 1)), []
+        for tree, ranks in zip(self.used, self.ranks, strict=True):
+            n = self.n_leaves[tree]
+            if ranks is None:
+                found.append(Part(value * np.eye(n), 0, tuple(f" leaf {k}" for k in range(n))))
+            else:
+                steps = np.where(ranks[:, None] > np.arange(n - 1), value / np.sqrt(n - 1), 0.0)
+                found.append(Part(steps, 0, tuple(f" above {k + 1} leaves" for k in range(n - 1))))
+        return found
+
+    @cached_property
+    def ranks(self) -> list[np.ndarray | None]:
+        """The places of the leaves in the order of LightGBM's values, of each tree that has steps."""
+        if self.directions is None:
+            return [None] * len(self.used)
+        return [
+            ranks_of(values) if has_direction(self.forest, k, self.directions) else None
+            for k, values in enumerate(leaf_values(self.model, self.used))
+        ]
+
+    def signs(self, directions: np.ndarray) -> np.ndarray:
+        """Return the signs of weights that make scores rise or fall in features, int8 of shape (n_features_out,).
+
+        Steps between leaves are not negative, and 0 where one would break a direction: see `aucdist.maps.rising_leaves`. The
+        leaves of trees without a split in such a feature have any sign.
+
+        Raises
+        ------
+        InputError
+            For other directions than the trees were grown with.
+        """
+        if self.directions is None or not np.array_equal(directions, self.directions):
+            raise InputError("the trees were grown with other directions of features: fit the map again")
+        found = [np.zeros(0, dtype=np.int8)]
+        for k, ranks in enumerate(self.ranks):
+            free = np.full(self.n_leaves[self.used[k]], FREE, dtype=np.int8)
+            found.append(free if ranks is None else step_signs(self.forest, k, ranks, self.directions))
+        return np.concatenate(found)
 
     @cached_property
     def forest(self) -> Forest:
@@ -60,11 +107,12 @@ class LeafMap(FittedMap):
 
     def __getstate__(self) -> dict[str, object]:
         """Travel without what is made of the fields."""
-        return {name: value for name, value in self.__dict__.items() if name not in ("forest", "code_basis")}
+        made = ("forest", "code_basis", "parts", "ranks")
+        return {name: value for name, value in self.__dict__.items() if name not in made}
 
     @property
     def n_features_out(self) -> int:
-        """Number of leaves."""
+        """Number of leaves, and of steps between them."""
         return int(self.code_basis.n_features)
 
     def encode(self, block: Block) -> Block:
@@ -80,10 +128,15 @@ class LeafMap(FittedMap):
         if not all(0 <= k < len(sizes) for k in self.used):
             raise InputError("the trees in use are not those of the model")
         read_forest(self.model, self.used, self.n_features_in)
+        if (found := self.directions) is None:
+            return
+        if found.dtype != np.int8 or found.shape != (self.n_features_in,) or not np.isin(found, (-1, 0, 1)).all():
+            raise InputError("the directions are not those of all features")
+        leaf_values(self.model, self.used)
 
     def names(self, features: Sequence[str]) -> list[str]:
-        """Return a name for each leaf."""
-        return [f"tree {tree} leaf {k}" for tree in self.used for k in range(self.n_leaves[tree])]
+        """Return a name for each leaf, or step between leaves."""
+        return [f"tree {tree}{tail}" for tree, part in zip(self.used, self.parts, strict=True) for tail in part.names]
 
 
 class LeafExpander(Expander):
@@ -145,7 +198,10 @@ class LeafExpander(Expander):
             check_integer(name, getattr(self, name), least, most)
         check_positive("learning_rate", self.learning_rate, 1.0)
 
-    def fit_blocks(self, blocks: Blocks) -> LeafMap:
+    def check_directions(self) -> None:
+        """Accept directions: LightGBM grows trees that keep them, and weights of steps between leaves do, too."""
+
+    def fit_blocks(self, blocks: Blocks, directions: np.ndarray | None = None) -> LeafMap:
         """Return the map fitted to blocks of rows: to all of them, or to a sample that is drawn by row id."""
         self.check_parameters()
         lightgbm = load_optional("lightgbm")
@@ -155,7 +211,9 @@ class LeafExpander(Expander):
             "min_data_in_leaf": int(self.min_rows), "seed": int(self.random_state), "deterministic": True,
             "force_row_wise": True, "num_threads": 1, "verbosity": -1,
         }  # fmt: skip
+        if directions is not None:
+            options |= {"monotone_constraints": directions.tolist(), "monotone_constraints_method": "basic"}
         data = lightgbm.Dataset(drawn.X, (drawn.y > 0).astype(np.float64), weight=drawn.weights())
         text = lightgbm.train(options, data, int(self.trees)).model_to_string()
         counts = leaf_counts(text)
-        return LeafMap(blocks.n_features, text, counts, tuple(k for k, n in enumerate(counts) if n > 1))
+        return LeafMap(blocks.n_features, text, counts, tuple(k for k, n in enumerate(counts) if n > 1), directions)

@@ -166,8 +166,8 @@ class NystroemMap(Expander):
         else:
             check_positive("sigma", self.sigma)
 
-    def fit_blocks(self, blocks: Blocks) -> NystroemFeatures:
-        """Return the map fitted to blocks of rows; two reductions."""
+    def fit_blocks(self, blocks: Blocks, directions: np.ndarray | None = None) -> NystroemFeatures:
+        """Return the map fitted to blocks of rows; two reductions. It has no signs for directions."""
         self.check_parameters()
         with np.errstate(over="ignore", invalid="ignore"):
             found: Moments = blocks.without_memory().reduce(_moments)["moments"]

@@ -1,6 +1,7 @@
 """Values become bytes and come back, to the last bit; nothing else comes back."""
 
 import ast
+import dataclasses
 import io
 import json
 import pickle
@@ -15,9 +16,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from aucdist.data.block import Block
+from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.serialize import deserialize, serialize
 from aucdist.errors import InputError
 from aucdist.kernels.rows import CsrRows
+from aucdist.maps import BinExpander
 from aucdist.solvers.base import Certificate, Status
 
 PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
@@ -71,6 +74,19 @@ def test_our_own_records_come_back():
     assert isinstance(back[0].rows, CsrRows)
     assert (back[0].X != block.X).nnz == 0
     assert back[1] == Certificate(1.0, 0.5, 0.5, "converged")
+
+
+def test_a_field_that_is_none_may_be_left_out():
+    block = Block.of(np.eye(2), np.array([1, -1]))
+    fitted = BinExpander(bins=2).fit_blocks(LocalBlocks([block]))
+    assert fitted.ramps is None
+    record = json.loads(np.load(io.BytesIO(serialize(fitted)))["tree"].tobytes())
+    assert len(record) == 3 + len(dataclasses.fields(fitted)) - 1  # as versions without the field wrote it
+    assert deserialize(serialize(fitted)).ramps is None
+    ramps = np.array([True, False])
+    np.testing.assert_array_equal(deserialize(serialize(dataclasses.replace(fitted, ramps=ramps))).ramps, ramps)
+    with pytest.raises(InputError, match="and 2 are given"):
+        deserialize(made(["record", "aucdist.maps.bins", "BinMap", 1, 2]))
 
 
 @pytest.mark.parametrize("kind", [sp.csr_matrix, sp.csr_array])
