@@ -135,13 +135,34 @@ def to_score(source: Source, model: LinearModel) -> Source:
     InputError
         If the features of the model have names that rows of this format cannot have, or if keys do not go together.
     """
+    read = _as_trained(source, model)
+    return read.model_copy(
+        update={"classes": None, "features": None} | source.format_of().for_scoring(read, model.schema)
+    )
+
+
+def to_test(source: Source, model: LinearModel) -> Source:
+    """Return the source as `to_score` does, but with its label: by default the column that the training rows had it in.
+
+    Raises
+    ------
+    InputError
+        As `to_score`.
+    """
+    read, of = _as_trained(source, model), source.format_of()
+    label = read.label if read.label is not None or not of.needs_label else model.schema.label
+    changes = {"classes": None, "features": None} | of.for_scoring(read, model.schema) | {"label": label}
+    return read.model_copy(update={key: value for key, value in changes.items() if key in of.fields or value is None})
+
+
+def _as_trained(source: Source, model: LinearModel) -> Source:
+    """Return the source with the rules by which the training rows were read, but for the keys that it gives itself."""
     of = source.format_of()
     given = source.model_dump(include=source.model_fields_set)
     rules = {key: value for key, value in model.reading.items() if key in of.fields and key not in given}
     if given.get("header"):
         rules.pop("columns", None)  # those of files without a header
-    read = parse_source(rules | given, f"{files.shown(str(source.source))}, read as the model says", labelled=False)
-    return read.model_copy(update={"classes": None, "features": None} | of.for_scoring(read, model.schema))
+    return parse_source(rules | given, f"{files.shown(str(source.source))}, read as the model says", labelled=False)
 
 
 def _same_files(reader: BlockReader, source: Source, manifest: str | None) -> BlockReader | None:

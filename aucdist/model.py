@@ -30,6 +30,8 @@ FORMAT = 2
 """The newest that is read. Models without a feature map are written as format 1, which older versions read."""
 Odds = Annotated[float, Field(gt=0.0)]
 WEIGHTS, ABOUT, FEATURES = "weights.npy", "model.json", "features.npz"
+PROFILE, DIGESTS = "profile.json", "digests.npy"
+"""Of the training rows, where a run made the model: scores do not need them, `aucdist watch` and `aucdist promote` do."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,18 +87,31 @@ class LinearModel:
             If X has another number of features, or if a score is not finite.
         """
         with np.errstate(over="ignore", invalid="ignore"):
-            block = self._encoded(X)
-            # By the kernel that scored the rows of the run, so that both have the same bits.
-            scores = np.empty(block.n_samples)
-            project((block if self.feature_map is None else self.feature_map.encode(block)).rows, self.coef, scores)
-            scores += self.intercept
-        if not np.isfinite(scores).all():
-            row = int(np.argmin(np.isfinite(scores)))
-            raise InputError(f"the score of row {row} (from 0) is not finite: a value of it is missing, or too large")
+            scores = self.scores(self.encoded(X))
+        refuse_infinite(scores)
         return scores
 
-    def _encoded(self, X: Any) -> Block:
-        """Return rows with encoded features, before the feature map."""
+    def scores(self, block: Block) -> np.ndarray:
+        """Return the scores of rows that `encoded` returned, float64 of shape (n_samples,); not finite where X is not."""
+        # By the kernel that scored the rows of the run, so that both have the same bits.
+        scores = np.empty(block.n_samples)
+        project((block if self.feature_map is None else self.feature_map.encode(block)).rows, self.coef, scores)
+        scores += self.intercept
+        return scores
+
+    def encoded(self, X: Any) -> Block:
+        """Return rows with encoded features, before the feature map; their labels are all 1.
+
+        Parameters
+        ----------
+        X : ndarray or scipy sparse of shape (n_samples, n_features)
+            As for `decision_function`.
+
+        Raises
+        ------
+        InputError
+            If X has another number of features.
+        """
         rows = as_rows(X)
         block = Block.of(X, np.ones(n_rows(rows), dtype=np.int8))
         n_features = len(self.coef) if self.feature_map is None else self.feature_map.n_features_in
@@ -126,7 +141,7 @@ class LinearModel:
         """
         from aucdist.maps.explain import explanation  # loads scikit-learn and pandas
 
-        return explanation(self._encoded(X), self.schema.feature_names, self.coef, self.intercept, self.feature_map)
+        return explanation(self.encoded(X), self.schema.feature_names, self.coef, self.intercept, self.feature_map)
 
     def reasons(self, X: Any) -> "Reasons":
         """Return which columns raise the score of each row most, of a model of bins.
@@ -144,7 +159,7 @@ class LinearModel:
         from aucdist.maps.reasons import reasons  # loads scikit-learn
 
         names, categories = self.schema.feature_names, self.schema.categories
-        return reasons(self._encoded(X), names, categories, self.coef, self.feature_map)
+        return reasons(self.encoded(X), names, categories, self.coef, self.feature_map)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return -1 or +1 for each row, int8 of shape (n_samples,); parameters and errors as `decision_function`."""
@@ -169,6 +184,13 @@ class LinearModel:
                 "(`model: {calibration: logit}` or `model: {estimator: LinkClassifier}` in a YAML file)"
             )
         return self.probability(self.decision_function(X))
+
+
+def refuse_infinite(scores: np.ndarray) -> None:
+    """Raise an InputError if a score is not finite."""
+    if not np.isfinite(scores).all():
+        row = int(np.argmin(np.isfinite(scores)))
+        raise InputError(f"the score of row {row} (from 0) is not finite: a value of it is missing, or too large")
 
 
 def save_model(

@@ -42,6 +42,7 @@ FLOORS = [
     {"aucdist.engine"},
     {"aucdist.solvers", "aucdist.sampling", "aucdist.selection", "aucdist.maps"},
     {"aucdist.estimators"},
+    {"aucdist.drift"},
     {"aucdist.store"},
     {"aucdist.search", "aucdist.scorecard", "aucdist.model", "aucdist.export", "aucdist.batch_scoring", "aucdist"},
     {"flows", "flows.json_values", "flows.versions"},

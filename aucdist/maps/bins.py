@@ -105,7 +105,7 @@ class BinMap(FittedMap):
     def codes(self, block: Block) -> np.ndarray:
         """Return the codes of the rows, uint8 of shape (n_samples, n_codes)."""
         out = np.empty((block.n_samples, len(self.used) + len(self.pairs)), dtype=np.uint8)
-        values = _Columns(block)
+        values = Columns(block)
         cells: dict[int, np.ndarray] = {}
         for k, j in enumerate(self.used):
             column = np.empty(block.n_samples, dtype=np.uint8)
@@ -191,7 +191,7 @@ def check_basis(basis: str) -> None:
         )
 
 
-class _Columns:
+class Columns:
     """The columns of a block, one at a time."""
 
     def __init__(self, block: Block):

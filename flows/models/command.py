@@ -24,17 +24,29 @@ def models(
 
 
 def history_lines(result: dict[str, Any]) -> list[str]:
-    """Return the history as lines of text, the first change first."""
+    """Return the history as lines of text, the first change first, with the runs that were not promoted."""
     lines = []
     for change in result["changes"]:
         number = change["version"]
         replaced = "" if change["replaced"] is None else f", replaced version {change['replaced']}"
         origin = f", {change['run']}" if change["run"] else ""
         test = change["decision"]
-        why = f", AUC {test['value']:+.5f} ({test['low']:+.5f} to {test['high']:+.5f})" if test else ""
+        why = f", {_test(test)}" if test else ""
         removed = "" if number in result["present"] else " (removed)"
         lines.append(f"{change['time']}  {change['kind']:8}  version {number}{removed}{replaced}{origin}{why}")
-    return [*lines, f"in use: version {result['current']}"]
+    for test in result["declined"]:
+        lines.append(f"{test['time']}  declined  {test['run']} against version {test['version']}, {_test(test)}")
+    return [*sorted(lines, key=lambda line: line.partition(" ")[0]), f"in use: version {result['current']}"]
+
+
+def _test(test: dict[str, Any]) -> str:
+    """Return the test that decided, in few words."""
+    name = "AUC" if test.get("measure", "auc") == "auc" else f"partial AUC up to {test['max_fpr']:g}"
+    margin = f" by {test['margin']:g}" if test["margin"] else ""
+    condition = f", {test['condition']}{margin}" if "condition" in test else ""
+    return (
+        f"{name} {test['value']:+.5f} ({test['low']:+.5f} to {test['high']:+.5f}) on {test['rows']:,} rows{condition}"
+    )
 
 
 COMMAND = Command("models", models, page="in-service")

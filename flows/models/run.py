@@ -5,6 +5,7 @@ from typing import Any
 from aucdist.data.storage.files import shown
 from aucdist.errors import InputError
 from aucdist.model import ABOUT
+from aucdist.store.decisions import read_decisions
 from aucdist.store.history import read_store
 from aucdist.store.versions import present
 
@@ -27,6 +28,8 @@ def history(url: str) -> dict[str, Any]:
         }
         for change in store.changes
     ]  # fmt: skip
+    declined = [decision for decision in read_decisions(store) if not decision.get("holds")]
     return {
-        "store": shown(store.url), "current": store.current.version, "present": present(store, ABOUT), "changes": changes
+        "store": shown(store.url), "current": store.current.version, "present": present(store, ABOUT), "changes": changes,
+        "declined": declined,
     }  # fmt: skip

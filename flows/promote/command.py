@@ -4,7 +4,8 @@ from typing import Annotated, Any
 
 import typer
 
-from flows.command import AsJson, Command, Debug, print_json, report_errors
+from aucdist.errors import InputError
+from flows.command import AsJson, Command, Debug, SourceSettings, print_json, report_errors
 
 
 def promote(
@@ -14,8 +15,15 @@ def promote(
         str, typer.Option("--if", metavar="better|not-worse|always", help="When to replace the version in use.")
     ] = "always",
     margin: Annotated[
-        float, typer.Option(help="The difference of AUC that counts: better by more, or not worse by as much.")
+        float, typer.Option(help="The difference that counts: better by more, or not worse by as much.")
     ] = 0.0,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DATA", help="Labelled rows for the test, which neither model has seen. [default: the run's]"
+        ),
+    ] = None,
+    settings: SourceSettings = None,
     keep: Annotated[
         int | None, typer.Option(metavar="N", help="Remove old versions until N are left. [default: remove none]")
     ] = None,
@@ -24,13 +32,17 @@ def promote(
 ) -> None:
     """Make the model of a run the one in use: a new version in a model store.
 
-    With --if, the run and the version in use are compared on the test rows, which must be the same for both, by DeLong's paired
-    test of the AUC. The exit code is 0 whether or not the condition holds.
+    With --if, the run and the version in use score the same rows, the run's test rows or those of --data. DeLong's paired test
+    compares their AUC, or the partial AUC that the run was trained for. The exit code is 0 whether or not the condition holds.
     """
     with report_errors(debug):
+        from flows.config.sources import source_from_name
         from flows.promote.run import promote_run
 
-        result = promote_run(run, store, condition, margin, keep)
+        if data is None and settings:
+            raise InputError("--set changes the source of --data, and there is none")
+        rows = None if data is None else source_from_name(data, settings or (), labelled=False)
+        result = promote_run(run, store, condition, margin, keep, rows)
         if as_json:
             print_json(result)
         else:
@@ -41,10 +53,18 @@ def promotion_lines(result: dict[str, Any]) -> list[str]:
     """Return what was decided and done, as lines of text."""
     lines = []
     if (test := result["decision"]) is not None:
-        lines.append(
-            f"AUC of the run minus that in use: {test['value']:+.5f}, {test['level']:.0%} interval "
-            f"{test['low']:+.5f} to {test['high']:+.5f}, on {test['rows']:,} rows"
+        name = (
+            "AUC" if test["measure"] == "auc" else f"partial AUC (up to a false positive rate of {test['max_fpr']:g})"
         )
+        lines.append(
+            f"{name} of the run minus that in use: {test['value']:+.5f}, {test['level']:.0%} interval "
+            f"{test['low']:+.5f} to {test['high']:+.5f}, on {test['rows']:,} rows ({test['of']})"
+        )
+        if (loss := test["calibration"]) is not None:
+            lines.append(
+                f"Brier loss in use minus that of the run: {loss['value']:+.5f} ({loss['low']:+.5f} to {loss['high']:+.5f})"
+            )
+        lines.append(f"drawn in {result['picture']}")
     if result["promoted"]:
         after = "" if result["replaced"] is None else f"; it replaces version {result['replaced']}"
         lines.append(f"{result['store']}: version {result['version']} is in use{after}")
@@ -56,7 +76,10 @@ def promotion_lines(result: dict[str, Any]) -> list[str]:
 
 
 def _missed(result: dict[str, Any]) -> str:
-    margin = result["decision"]["margin"]
+    decision, margin = result["decision"], result["decision"]["margin"]
+    bound = margin if result["condition"] == "better" else -margin
+    if decision["low"] > bound:
+        return "as well calibrated: its Brier loss is higher"
     beyond = f" by more than {margin:g}" if margin else ""
     return f"shown to be better{beyond}" if result["condition"] == "better" else f"shown to be no worse{beyond}"
 

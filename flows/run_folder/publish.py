@@ -4,9 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from aucdist.data.storage.files import shown
+from aucdist.data.storage.files import shown, write_bytes
+from aucdist.drift.profile import Profile, score_bins
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.model import save_model
+from aucdist.model import DIGESTS, PROFILE, save_model
 from aucdist.report.additive import AdditiveModel
 from aucdist.report.html import Report, render_run_page
 from aucdist.report.text import seconds_text
@@ -32,6 +33,7 @@ def publish(fitted: FittedRun, result: dict[str, Any], folder: RunFolder, comman
     """
     config = to_yaml(fitted.config)
     _save_model(fitted, result, folder.draft / "model")
+    _save_profile(fitted, folder.draft / "model")
     fitted.estimator.history_.to_parquet(folder.draft / "history.parquet", index=False)
     if fitted.rows.test is not None:
         write_scores(fitted.evaluation.scores, folder.draft / SCORES)
@@ -65,6 +67,16 @@ def _save_model(fitted: FittedRun, result: dict[str, Any], folder: Path) -> None
             "versions": versions(),
         },
     )
+
+
+def _save_profile(fitted: FittedRun, folder: Path) -> None:
+    """Write what the model keeps of its training rows, beside it."""
+    seen, evaluation, train = fitted.seen, fitted.evaluation, fitted.rows.train
+    counts, rows = (evaluation.train, "training") if evaluation.test is None else (evaluation.test, "test")
+    score = score_bins(counts, rows, fitted.estimator.decision_intercept)
+    profile = Profile(train.n_samples, train.n_features, seen.columns, score, seen.test_checked, seen.test_known)
+    write_bytes(str(folder / PROFILE), profile.to_bytes())
+    write_bytes(str(folder / DIGESTS), seen.digests.to_bytes())
 
 
 def report_of(fitted: FittedRun, result: dict[str, Any], config: str, command: str = "aucdist train") -> Report:

@@ -3,6 +3,8 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from aucdist.drift.digests import RowDigests
+from aucdist.drift.profile import Column
 from aucdist.metrics.auc import Interval, auc, auc_error, average_precision, confusion, g_mean, precision, recall
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.top import operating_point
@@ -34,6 +36,26 @@ class Evaluation:
 
 
 @dataclass(frozen=True, eq=False)
+class RowsSeen:
+    """What a model keeps of its training rows.
+
+    Attributes
+    ----------
+    columns : tuple of Column
+        How many rows lie in each bin.
+    digests : RowDigests
+        By which a row is known again.
+    test_checked, test_known : int
+        Test rows that could be looked up among the digests, and how many were there.
+    """
+
+    columns: tuple[Column, ...]
+    digests: RowDigests
+    test_checked: int
+    test_known: int
+
+
+@dataclass(frozen=True, eq=False)
 class FittedRun:
     """A fitted estimator, the rows it was fitted to, and its evaluation.
 
@@ -45,6 +67,7 @@ class FittedRun:
     evaluation : Evaluation
     seconds : dict of str to float
         Wall time of each stage.
+    seen : RowsSeen
     search : dict or None
         Where folds chose the parameters, what was tried, as ``aucdist cv --json`` prints it.
     """
@@ -54,6 +77,7 @@ class FittedRun:
     estimator: Any
     evaluation: Evaluation
     seconds: dict[str, float]
+    seen: RowsSeen
     search: dict[str, Any] | None = None
 
 

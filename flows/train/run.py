@@ -18,7 +18,7 @@ from flows.run_folder.results import FittedRun, result_of
 from flows.train.checkpoints import CheckpointStore, open_checkpoints, retry_lost_cluster
 from flows.train.config import TrainConfig
 from flows.train.feature_choice import choose_features
-from flows.train.stages import evaluate, fit, set_operating_point
+from flows.train.stages import evaluate, fit, profile, set_operating_point
 
 
 def train(config: TrainConfig, observer: RunObserver, run_stage: StageRunner = call_stage) -> dict[str, Any]:
@@ -84,6 +84,7 @@ def _train_on_cluster(
         checkpoints = open_checkpoints(config, model, rows.fingerprint, blocks.train, observer)
         estimator, counts = stages("fit", fit, model, blocks.train, observer, checkpoints)
         evaluation = stages("evaluate", evaluate, estimator, counts, blocks, observer)
+        seen = stages("profile", profile, estimator, rows, blocks)
     if config.operating_point is not None:
         set_operating_point(estimator, evaluation.train, config.operating_point.wanted)
-    return FittedRun(config, rows, estimator, evaluation, stages.seconds, search), checkpoints
+    return FittedRun(config, rows, estimator, evaluation, stages.seconds, seen, search), checkpoints

@@ -3,6 +3,8 @@
 from contextlib import nullcontext
 from typing import Any
 
+from aucdist.drift.digests import count_known, fit_digests
+from aucdist.drift.profile import fit_columns
 from aucdist.engine.blocks import Blocks
 from aucdist.estimators.scores import count_scores, mapped_rows
 from aucdist.metrics.auc import auc_interval
@@ -11,8 +13,8 @@ from aucdist.metrics.top import threshold_at
 from flows.config.model import ModelConfig
 from flows.progress.console import RunObserver
 from flows.progress.warned import warnings_to
-from flows.rows.base import TrainTestBlocks
-from flows.run_folder.results import Evaluation
+from flows.rows.base import TrainTestBlocks, TrainTestRows
+from flows.run_folder.results import Evaluation, RowsSeen
 from flows.run_folder.scores import count_and_tabulate
 from flows.train.checkpoints import CheckpointStore
 
@@ -53,3 +55,11 @@ def evaluate(estimator: Any, train: ScoreCounts | None, blocks: TrainTestBlocks,
     test, tables = count_and_tabulate(blocks.test, estimator)
     with warnings_to(observer):
         return Evaluation(train, test, auc_interval(test), tables)
+
+
+def profile(estimator: Any, rows: TrainTestRows, blocks: TrainTestBlocks) -> RowsSeen:
+    """Count the training rows in bins of their columns, and keep digests of them: what `aucdist watch` compares new rows with."""
+    columns = fit_columns(blocks.train, rows.schema, rows.preprocessor, estimator.coef_[0])
+    digests = fit_digests(blocks.train)
+    checked, known = (0, 0) if blocks.test is None else count_known(blocks.test, digests)
+    return RowsSeen(columns, digests, checked, known)

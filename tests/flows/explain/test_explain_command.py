@@ -97,7 +97,7 @@ def test_a_feature_may_be_named_as_the_constant_is(folder: Path) -> None:
     X = pd.read_csv(folder / "rows.csv")[["age", "income", "constant"]].to_numpy()
     table = model.explain(X)
     np.testing.assert_allclose(table.to_numpy().sum(axis=1), model.decision_function(X), atol=1e-9)
-    linear = explanation(model._encoded(X[:2]), ("a", "constant", "b"), np.ones(3), 0.5, None)
+    linear = explanation(model.encoded(X[:2]), ("a", "constant", "b"), np.ones(3), 0.5, None)
     np.testing.assert_allclose(linear.to_numpy().sum(axis=1), X[:2].sum(axis=1) + 0.5)
 
 

@@ -12,6 +12,7 @@ import s3fs
 from support.command_line import run
 from support.s3_servers import MOCK, mock_server, new_connections
 
+from aucdist.metrics.partial import partial_delong_test
 from aucdist.model import load_model
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "pages" / "how-to" / "in-service.md"
@@ -47,6 +48,10 @@ def test_from_the_first_night_to_a_rollback(runs: list[str], tmp_path: Path) -> 
     assert promoted(equal, store, "--if", "not-worse", "--margin", 0.01)["version"] == 3
     said = run("models", store)[0]
     assert "in use: version 3" in said
+    assert said.count("declined") == 2
+    assert "AUC +" in said
+    assert "not-worse by 0.01" in said
+    assert Path(better["picture"]).read_text(encoding="utf-8").startswith("<svg")
     assert said.count("promote") == 3
     assert "version 2 is in use again; it replaces version 3" in run("rollback", store)[0]
     found = json.loads(run("models", store, "--json")[0])
@@ -106,8 +111,14 @@ def test_a_bucket_is_a_store(runs: list[str], monkeypatch: pytest.MonkeyPatch) -
         (("{bad}", "{store}", "--keep", "0"), "at least 1 version is kept"),
         (
             ("{other}", "{store}", "--if", "better"),
-            "different test rows|other test rows|not the same test rows|test rows",
+            r"was trained on \d+ of the 719 test rows of .*: the same data was split in another way",
         ),
+        (
+            ("{bad}", "{store}", "--if", "better", "--data", "digits"),
+            r"was trained on 1,078 of the 1,797 rows of digits",
+        ),
+        (("{bad}", "{store}", "--data", "digits"), "--data has no effect with --if always"),
+        (("{bad}", "{store}", "--set", "label=y"), "there is none"),
         (("{tmp}/nosuch", "{store}"), "no model can be read"),
     ],
 )
@@ -129,3 +140,65 @@ def test_the_commands_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         words = [str(next(iter(tmp_path.glob(word)), word)) if "*" in word else word for word in shlex.split(command)]
         run(*words)
     assert json.loads(run("models", "models/digits", "--json")[0])["current"] in (1, 2)
+
+
+@pytest.fixture(scope="module")
+def sets(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three weeks of one population, as Parquet files; the second week has the rows of the first one, too."""
+    folder, rng = tmp_path_factory.mktemp("weeks"), np.random.default_rng(0)
+    weeks = []
+    for _ in range(3):
+        X = rng.normal(size=(1500, 4))
+        y = rng.random(1500) < 1 / (1 + np.exp(3.0 - 1.5 * X[:, 0] - X[:, 1]))
+        weeks.append(pd.DataFrame(X, columns=list("abcd")).assign(y=y.astype(int)))
+    weeks[0].to_parquet(folder / "first.parquet")
+    pd.concat(weeks[:2], ignore_index=True).to_parquet(folder / "both.parquet")
+    weeks[2].to_parquet(folder / "third.parquet")
+    return folder
+
+
+def trained_on(file: Path, folder: Path, *settings: str, seed: int = 0) -> str:
+    source = f"data={{source: {{source: {file}, format: parquet, label: y, positive: 1}}, test: {{fraction: 0.3, seed: {seed}}}}}"
+    args = [part for setting in (source, "cluster=none", "model.tol=0.05", *settings) for part in ("--set", setting)]
+    return str(json.loads(run("train", "digits", "--output", folder, "--json", *args)[0])["run"])
+
+
+def test_other_data_is_compared_on_rows_that_the_version_in_use_has_not_seen(sets: Path, tmp_path: Path) -> None:
+    store, top = tmp_path / "store", "model={max_fpr: 0.1, calibration: logit, lam: 0.01}"
+    first = trained_on(sets / "first.parquet", tmp_path / "runs", "model.lam=1", "model.calibration=logit")
+    both = trained_on(sets / "both.parquet", tmp_path / "runs", top, seed=1)  # with the same seed the test rows stay
+    third = trained_on(sets / "third.parquet", tmp_path / "runs")
+    promoted(first, store)
+    refused = run("promote", both, store, "--if", "better", code=2)[1]
+    assert re.search(r"the version in use was trained on \d+ of the 900 rows of the test rows of", refused)
+    found = promoted(third, store, "--if", "not-worse", "--margin", 0.2)["decision"]
+    assert (found["rows"], found["of"], found["measure"]) == (450, "the test rows of the run", "auc")
+    decided = promoted(both, tmp_path / "store2", "--if", "better")  # the first version needs no test
+    assert decided["decision"] is None
+    again = tmp_path / "store3"
+    promoted(first, again)
+    data = sets / "third.parquet"
+    decision = promoted(both, again, "--if", "not-worse", "--margin", 0.4, "--data", data)["decision"]
+    assert (decision["measure"], decision["max_fpr"], decision["rows"]) == ("partial_auc", 0.1, 1500)
+    assert decision["holds"]
+    new, old = (load_model(f"{one}/model") for one in (both, first))
+    rows = pd.read_parquet(data)
+    y, X = np.where(rows["y"] == 1, 1, -1), rows[list("abcd")].to_numpy()
+    expected = partial_delong_test(y, new.decision_function(X), old.decision_function(X), 0.1, standardized=True)
+    assert (decision["value"], decision["low"]) == pytest.approx((expected.value, expected.low))
+    loss = [((model.predict_proba(X)[:, 1] - (y == 1)) ** 2).mean() for model in (new, old)]
+    assert decision["calibration"]["of_each"] == pytest.approx(loss)
+    assert decision["calibration"]["value"] == pytest.approx(loss[1] - loss[0])
+
+
+def test_a_run_that_is_worse_calibrated_is_not_promoted(sets: Path, tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    first = trained_on(sets / "first.parquet", tmp_path / "runs", "model.calibration=logit")
+    worse = trained_on(sets / "third.parquet", tmp_path / "runs", "model={calibration: logit, prior: 0.9, lam: 0.001}")
+    promoted(first, store)
+    found = promoted(worse, store, "--if", "not-worse", "--margin", 0.05)
+    assert not found["promoted"]
+    assert found["decision"]["calibration"]["high"] < -0.05
+    assert "not as well calibrated: its Brier loss is higher" in run(
+        "promote", worse, store, "--if", "not-worse", "--margin", 0.05
+    )[0]  # fmt: skip

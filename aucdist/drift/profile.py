@@ -1,0 +1,240 @@
+"""The profile of the rows that a model was fitted to: how many lie in each bin of each feature, and of the score."""
+
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+from pydantic_core import to_json
+
+from aucdist.data.block import Block
+from aucdist.data.checked import CHECKED, Count, parse_checked, to_jsonable
+from aucdist.data.dataset import Schema
+from aucdist.data.preprocess import Preprocessor
+from aucdist.data.ranges import ColumnRanges
+from aucdist.engine.blocks import Blocks, Summary
+from aucdist.errors import InputError
+from aucdist.kernels.codes import encode_column
+from aucdist.maps.bins import Columns
+from aucdist.maps.edges import bins_of, column_of, draw_rows
+from aucdist.metrics.counts import ScoreCounts
+
+N_BINS = 20
+MOST_COLUMNS = 512
+"""Of wider data, those columns are watched that move the score most: by their weight times their range."""
+RARE = 20
+"""A cell of fewer training rows is one that the model hardly knows."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """The bins of a column.
+
+    Attributes
+    ----------
+    name : str
+    kind : str
+        ``numbers``: cell 0 is for missing values, and cell k for those with k - 1 edges below them. ``categories``: cell 0 is for
+        rows with none of the categories, and cell k for the k-th.
+    at : tuple of int
+        The columns of X that it stands for: one of numbers, or the 0/1 columns of its categories.
+    edges : tuple of float
+        Of numbers, in the encoding of the training rows, ascending; of categories the values above which each of them is there.
+    categories : tuple of str
+    low, high : float
+        The range of the numbers, in the encoding of the training rows; 0 for categories.
+    counts : tuple of int
+        Rows of each cell.
+    """
+
+    __pydantic_config__: ClassVar = CHECKED
+
+    name: str
+    kind: Literal["numbers", "categories"]
+    at: Annotated[tuple[Count, ...], Field(min_length=1)]
+    edges: tuple[float, ...]
+    categories: tuple[str, ...]
+    low: float
+    high: float
+    counts: tuple[Count, ...] = ()
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells."""
+        return len(self.edges) + (2 if self.kind == "numbers" else 1)
+
+    def cells(self, columns: Columns, n: int) -> np.ndarray:
+        """Return the cell of each row."""
+        if self.kind == "numbers":
+            out = np.empty(n, dtype=np.uint8)
+            encode_column(columns.column(self.at[0]), np.array(self.edges, dtype=np.float64), 1, out)
+            return out
+        found = np.zeros(n, dtype=np.int64)
+        for k, (j, cut) in enumerate(zip(self.at, self.edges, strict=True)):
+            found[columns.column(j) > cut] = k + 1
+        return found
+
+
+@dataclass(frozen=True)
+class ScoreBins:
+    """The bins of the score.
+
+    Attributes
+    ----------
+    rows : str
+        Whose scores these are: ``test``, or ``training`` where the run had no test rows.
+    edges : tuple of float
+    counts : tuple of int
+        Rows in each bin, which is one more than there are edges.
+    """
+
+    __pydantic_config__: ClassVar = CHECKED
+
+    rows: Literal["test", "training"]
+    edges: tuple[float, ...]
+    counts: tuple[Count, ...]
+
+    def cells(self, scores: np.ndarray) -> np.ndarray:
+        """Return the bin of each score."""
+        return np.searchsorted(self.edges, scores, side="left")
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What a model knows of the rows it was fitted to.
+
+    Attributes
+    ----------
+    rows : int
+        Training rows.
+    n_features : int
+        Columns of X.
+    columns : tuple of Column
+    score : ScoreBins
+    test_checked, test_known : int
+        Test rows that could be looked up among the digests of the training rows, and how many were there: rows that occur twice.
+    """
+
+    __pydantic_config__: ClassVar = CHECKED
+
+    rows: Count
+    n_features: Count
+    columns: tuple[Column, ...]
+    score: ScoreBins
+    test_checked: Count = 0
+    test_known: Count = 0
+    format: Literal[1] = field(default=1)
+
+    def to_bytes(self) -> bytes:
+        """Return the profile as JSON."""
+        return bytes(to_json(to_jsonable(self, Profile), indent=1)) + b"\n"
+
+    @classmethod
+    def from_bytes(cls, data: bytes, where: str) -> "Profile":
+        """Return the profile in JSON.
+
+        Raises
+        ------
+        InputError
+            If it is damaged.
+        """
+        found = parse_checked(data, cls, where)
+        for column in found.columns:
+            ascending = column.kind == "categories" or all(np.diff(column.edges) > 0)
+            fits = column.n_cells == len(column.counts) and max(column.at) < found.n_features
+            if not (ascending and fits and len(column.edges) <= MOST_CELLS):
+                raise InputError(f"{where} is damaged: the cells of {column.name!r} do not fit together")
+        if len(found.score.counts) != len(found.score.edges) + 1 or not all(np.diff(found.score.edges) > 0):
+            raise InputError(f"{where} is damaged: the bins of the score do not fit together")
+        return found
+
+
+MOST_CELLS = 2**16
+
+
+def fit_columns(blocks: Blocks, schema: Schema, preprocessor: Preprocessor, coef: np.ndarray) -> tuple[Column, ...]:
+    """Return the columns of training rows, counted; two reductions: edges from a sample of the rows, then all rows.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        The training rows, encoded.
+    schema : Schema
+    preprocessor : Preprocessor
+        What encoded them.
+    coef : ndarray
+        The weights, which say what is watched where there are more than `MOST_COLUMNS` columns.
+    """
+    columns = _watched(schema, preprocessor, draw_rows(blocks), coef)
+    found = blocks.without_memory().reduce(_count_step, tuple(columns))
+    ranges: ColumnRanges = found["ranges"]
+    counted, place = [], 0
+    for column in columns:
+        end = place + column.n_cells
+        low, high = (0.0, 0.0) if column.kind == "categories" else _range(ranges, column.at[0])
+        counts = tuple(int(n) for n in found["cells"][place:end])
+        counted.append(replace(column, counts=counts, low=low, high=high))
+        place = end
+    return tuple(counted)
+
+
+def score_bins(scores: ScoreCounts, rows: Any, intercept: float = 0.0) -> ScoreBins:
+    """Return bins of about equal numbers of rows, of the scores plus the intercept."""
+    mass = scores.pos + scores.neg
+    there = mass > 0
+    values, mass = scores.middles()[there] + intercept, mass[there]
+    edges = bins_of(values, mass, N_BINS).edges
+    counts = np.bincount(np.searchsorted(edges, values, "left"), mass, minlength=len(edges) + 1)
+    return ScoreBins(rows, tuple(edges.tolist()), tuple(round(n) for n in counts))
+
+
+def _range(ranges: ColumnRanges, j: int) -> tuple[float, float]:
+    low, high = float(ranges.low[j]), float(ranges.high[j])
+    return (low, high) if low <= high else (0.0, 0.0)  # all of its values are missing
+
+
+def _watched(schema: Schema, preprocessor: Preprocessor, drawn: Block, coef: np.ndarray) -> list[Column]:
+    """Return the columns that are watched, without counts."""
+    place = {name: j for j, name in enumerate(schema.feature_names)}
+    columns, of_categories = [], set()
+    cuts = _cuts(preprocessor, len(place)) if schema.categories else np.zeros(0)
+    for name, values in schema.categories.items():
+        known = [(value, place[f"{name}={value}"]) for value in values if f"{name}={value}" in place]
+        if known:
+            at = tuple(j for _, j in known)
+            of_categories |= set(at)
+            edges = tuple(float(cuts[j]) for j in at)
+            columns.append(Column(name, "categories", at, edges, tuple(value for value, _ in known), 0.0, 0.0))
+    numbers = [j for j in range(len(place)) if j not in of_categories]
+    room = max(MOST_COLUMNS - len(columns), 0)
+    if len(numbers) > room:
+        numbers = _largest(numbers, room, drawn, coef)
+    weight = drawn.weights()
+    for j in numbers:
+        edges = tuple(bins_of(column_of(drawn, j), weight, N_BINS).edges.tolist())
+        columns.append(Column(schema.feature_names[j], "numbers", (j,), edges, (), 0.0, 0.0))
+    return sorted(columns, key=lambda column: column.at[0])
+
+
+def _cuts(preprocessor: Preprocessor, n_features: int) -> np.ndarray:
+    """Return the encoded values between those of 0 and of 1."""
+    if preprocessor.scale == "unit-row":
+        return np.zeros(n_features)
+    half = Block.of(np.full((1, n_features), 0.5), np.ones(1, dtype=np.int8))
+    return np.asarray(preprocessor.transform(half).X[0])
+
+
+def _largest(numbers: list[int], most: int, drawn: Block, coef: np.ndarray) -> list[int]:
+    """Return the features that move the score most; the first ones where a feature map has mixed them."""
+    if len(coef) != drawn.n_features:
+        return numbers[:most]
+    ranges = ColumnRanges.of(drawn)
+    reach = np.abs(coef) * np.where(ranges.constant, 0.0, ranges.largest)
+    order = np.array(numbers)[np.argsort(-reach[numbers], kind="stable")]
+    return sorted(order[:most].tolist())
+
+
+def _count_step(block: Block, memory: Any, columns: tuple[Column, ...]) -> tuple[Any, Summary]:
+    values = Columns(block)
+    counts = [np.bincount(c.cells(values, block.n_samples), minlength=c.n_cells) for c in columns]
+    return memory, {"cells": np.concatenate([*counts, np.zeros(0, dtype=np.int64)]), "ranges": ColumnRanges.of(block)}

@@ -1,0 +1,145 @@
+"""Labelled rows under a model: their scores, and how many of them the model was trained on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from aucdist.batch_scoring import to_test
+from aucdist.data.shards.block_reader import open_reader
+from aucdist.data.sources.source import Source
+from aucdist.data.storage.files import exists, read_bytes, shown
+from aucdist.drift.digests import RowDigests, digests_of
+from aucdist.drift.profile import Profile
+from aucdist.drift.statistics import more_than
+from aucdist.errors import InputError
+from aucdist.model import DIGESTS, PROFILE, LinearModel, load_model, refuse_infinite
+
+SURELY = 0.001
+"""The p-value below which rows that a model knows are more than those which occur twice by chance."""
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutRows:
+    """Labelled rows under a model, in the order of their ids.
+
+    Attributes
+    ----------
+    row_id : ndarray of int64
+    y : ndarray of int8
+    scores : ndarray of float64
+    checked, known : int
+        Rows that could be looked up among the digests of the training rows, and how many of them were there.
+    """
+
+    row_id: np.ndarray
+    y: np.ndarray
+    scores: np.ndarray
+    checked: int
+    known: int
+
+
+def score_labelled(
+    model: LinearModel, source: Source, seen: RowDigests, wanted: np.ndarray | None = None, *, name: str = ""
+) -> HeldOutRows:
+    """Score labelled rows, part by part.
+
+    Parameters
+    ----------
+    model : LinearModel
+    source : Source
+        They are read as the training rows were; the label by default is the column that those had it in.
+    seen : RowDigests
+        Of the training rows.
+    wanted : ndarray of int64, optional
+        The ids of the rows, ascending; by default all.
+    name : str
+        What to call the data set in errors.
+
+    Raises
+    ------
+    InputError
+        If the rows cannot be read as the model's, or a label is none of its classes.
+    """
+    reader = open_reader(to_test(source, model), schema=model.schema, name=name)
+    parts, checked, known = [], 0, 0
+    for index in range(reader.n_blocks):
+        block = reader.read(index)
+        if wanted is not None:
+            block = block.take(np.flatnonzero(np.isin(block.row_id, wanted)))
+        rows = model.encoded(block.X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = model.scores(rows)
+        refuse_infinite(scores)
+        found = seen.look_up(digests_of(rows))
+        checked, known = checked + found[0], known + found[1]
+        parts.append((block.row_id, block.y, scores))
+    row_id, y, scores = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.argsort(row_id, kind="stable")
+    return HeldOutRows(row_id[order], y[order], scores[order], checked, known)
+
+
+def read_seen(folder: str) -> tuple[Profile, RowDigests] | None:
+    """Return what a model keeps of its training rows; None for a model of an older version, which keeps nothing.
+
+    Raises
+    ------
+    InputError
+        If it is damaged.
+    """
+    if not exists(f"{folder}/{PROFILE}"):
+        return None
+    profile = Profile.from_bytes(read_bytes(f"{folder}/{PROFILE}"), f"{shown(folder)}/{PROFILE}")
+    where = f"{folder}/{DIGESTS}"
+    return profile, RowDigests.from_bytes(read_bytes(where), shown(where))
+
+
+def refuse_trained_on(rows: HeldOutRows, profile: Profile, what: str, data: str) -> None:
+    """Raise an InputError if rows of a model's training are among the rows, beyond those which occur twice by chance.
+
+    How many occur twice the test rows of the model's own run say, which were not in its training. Where the run had none, no
+    row may be known.
+
+    Parameters
+    ----------
+    rows : HeldOutRows
+    profile : Profile
+        Of the model.
+    what, data : str
+        Name the model and the rows in the error.
+    """
+    if not rows.known:
+        return
+    by_chance = profile.test_checked and (
+        more_than(rows.known, rows.checked, profile.test_known, profile.test_checked) >= SURELY
+    )
+    if by_chance:
+        return
+    n = len(rows.y)
+    number = f"{rows.known:,}" if rows.checked == n else f"about {round(rows.known / rows.checked * n):,}"
+    raise InputError(
+        f"{what} was trained on {number} of the {n:,} rows of {data}: a test on these rows would favour it. Name rows that "
+        "neither model has seen by --data, or give --if always"
+    )
+
+
+def load_with_seen(folder: str) -> tuple[LinearModel, tuple[Profile, RowDigests]]:
+    """Return a model, and what it keeps of its training rows.
+
+    Raises
+    ------
+    InputError
+        If there is no such model, it is damaged, or it keeps nothing: an older version of aucdist made it.
+    """
+    model, seen = load_model(folder), read_seen(folder)
+    if seen is None:
+        raise InputError(
+            f"{shown(folder)} has no {PROFILE}: an older version of aucdist made the model, and nothing is known of its training "
+            "rows. Train it again"
+        )
+    return model, seen
+
+
+def same_classes(models: Sequence[LinearModel]) -> bool:
+    """Tell whether the same classes are positive for all models, so that one label says the same to them."""
+    return len({(tuple(sorted(m.schema.positive)), tuple(sorted(m.schema.negative))) for m in models}) == 1

@@ -1,0 +1,180 @@
+"""Whether a model is better than the one in use: a paired test on rows that neither was trained on."""
+
+import json
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from aucdist.data.sources.source import Source
+from aucdist.data.storage.files import exists, read_bytes, shown
+from aucdist.errors import InputError
+from aucdist.held_out import HeldOutRows, load_with_seen, refuse_trained_on, same_classes, score_labelled
+from aucdist.metrics.compare import Difference, delong_test
+from aucdist.metrics.partial import partial_delong_test
+from aucdist.model import LinearModel, load_model
+from flows.compare.run import Run, read_run
+from flows.config.data import DataConfig, source_of
+from flows.config.loading import parse_yaml
+from flows.json_values import jsonable
+from flows.run_folder.folder import METRICS, model_folder
+from flows.run_folder.scores import SCORES
+
+LEVEL = 0.95
+"""Of the intervals. The two ends leave an equal model a chance of 2.5 % to be promoted by `better`."""
+IN_USE = "the version in use"
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """The scores of the same rows by two models.
+
+    Attributes
+    ----------
+    rows : str
+        What they are, in words.
+    y, new, old : ndarray of shape (n_samples,)
+        Labels, the run's scores, and those of the version in use.
+    """
+
+    rows: str
+    y: np.ndarray
+    new: np.ndarray
+    old: np.ndarray
+
+
+def decide(
+    run: str, in_use: str, condition: str, margin: float, data: tuple[str, Source] | None = None
+) -> dict[str, Any]:
+    """Test the model of a run against the version in use.
+
+    Parameters
+    ----------
+    run, in_use : str
+        The run folder, and the folder of the version.
+    condition : {"better", "not-worse"}
+    margin : float
+    data : tuple of str and Source, optional
+        Name and source of the rows; by default the run's test rows.
+
+    Returns
+    -------
+    dict
+        The difference, run minus version in use, with its interval; ``holds``; in types of JSON.
+
+    Raises
+    ------
+    InputError
+        If the rows cannot be read, or a model was trained on some of them.
+    """
+    new, old = load_model(model_folder(run)), load_model(in_use)
+    if not same_classes([new, old]):
+        raise InputError(
+            f"{shown(run)} and {IN_USE} have other classes, so that their scores say different things: give --if always"
+        )
+    pair = _on_test_rows(run, in_use) if data is None else _on_data(run, in_use, *data)
+    max_fpr = trained_max_fpr(new, run)
+    found = _difference(pair, max_fpr)
+    bound = margin if condition == "better" else -margin
+    calibration = _calibration(pair, new, old)
+    worse = calibration is not None and calibration["high"] < -margin
+    measure = {"measure": "auc"} if max_fpr is None else {"measure": "partial_auc", "max_fpr": max_fpr}
+    n_pos = int((pair.y == 1).sum())
+    decision: dict[str, Any] = jsonable(
+        asdict(found)
+        | measure
+        | {"condition": condition, "margin": margin, "rows": len(pair.y), "n_pos": n_pos, "of": pair.rows}
+        | {"calibration": calibration, "holds": found.low > bound and not worse}
+    )
+    return decision
+
+
+def trained_max_fpr(model: LinearModel, run: str) -> float | None:
+    """Return the false positive rate up to which a model was trained; None for one that was trained over all pairs."""
+    parameters = model.about.get("parameters")
+    if not isinstance(parameters, dict):
+        return None
+    share, number = (parameters.get(name) for name in ("max_fpr", "max_false_positives"))
+    if isinstance(number, int) and exists(f"{run}/{METRICS}"):
+        share = number / json.loads(read_bytes(f"{run}/{METRICS}"))["n_neg"]
+    return float(share) if isinstance(share, int | float) and 0 < share < 1 else None
+
+
+def _difference(pair: Pair, max_fpr: float | None) -> Difference:
+    if max_fpr is None:
+        return delong_test(pair.y, pair.new, pair.old, LEVEL)
+    return partial_delong_test(pair.y, pair.new, pair.old, max_fpr, LEVEL, standardized=True)
+
+
+def _calibration(pair: Pair, new: LinearModel, old: LinearModel) -> dict[str, Any] | None:
+    """Return the difference of the Brier losses, version in use minus run, with its interval; None without probabilities."""
+    if new.probability is None or old.probability is None:
+        return None
+    positive = pair.y == 1
+    losses = [
+        (model.probability(scores)[:, 1] - positive) ** 2  # type: ignore[misc]  # both have a map
+        for model, scores in ((new, pair.new), (old, pair.old))
+    ]
+    better = losses[1] - losses[0]
+    reach = 1.959963984540054 * float(better.std(ddof=1)) / math.sqrt(len(better))
+    value = float(better.mean())
+    of_each = [float(loss.mean()) for loss in losses]
+    return {"measure": "brier_loss", "value": value, "low": value - reach, "high": value + reach, "of_each": of_each}
+
+
+def _on_test_rows(run: str, in_use: str) -> Pair:
+    """Return the scores of the run's test rows."""
+    new = read_run(run)
+    if exists(f"{in_use}/{SCORES}"):
+        old = read_run(in_use)
+        same_data = new.about["data"]["fingerprint"] == old.about["data"]["fingerprint"]
+        if same_data and np.array_equal(new.row_id, old.row_id) and np.array_equal(new.y, old.y):
+            return Pair("the test rows of both runs", new.y, with_intercept(new, run), with_intercept(old, in_use))
+        if same_data and (in_training := int(np.count_nonzero(~np.isin(new.row_id, old.row_id)))):
+            raise InputError(
+                f"{IN_USE} was trained on {in_training:,} of the {len(new.y):,} test rows of {shown(run)}: the same data was "
+                "split in another way. Give both the same `data.test`, name rows that neither model has seen by --data, or give "
+                "--if always"
+            )
+    data = _data_of(run)
+    assert data.test is not None  # there are test scores
+    of_all = data.test.fraction is not None
+    source = source_of(data) if of_all else source_of(data.test)
+    held_out = _by_version(in_use, source, f"the test rows of {shown(run)}", new.row_id if of_all else None)
+    if not (np.array_equal(held_out.row_id, new.row_id) and np.array_equal(held_out.y, new.y)):
+        raise InputError(
+            f"the test rows of {shown(run)} cannot be read again as they were: its data has changed since. Name rows by --data"
+        )
+    return Pair("the test rows of the run", new.y, with_intercept(new, run), held_out.scores)
+
+
+def _by_version(in_use: str, source: Source, data: str, wanted: np.ndarray | None = None) -> HeldOutRows:
+    model, (profile, seen) = load_with_seen(in_use)
+    rows = score_labelled(model, source, seen, wanted, name=data)
+    refuse_trained_on(rows, profile, IN_USE, data)
+    return rows
+
+
+def _on_data(run: str, in_use: str, name: str, source: Source) -> Pair:
+    """Return the scores of the rows of a data set that is named."""
+    old = _by_version(in_use, source, name)
+    folder = model_folder(run)
+    model, (profile, seen) = load_with_seen(folder)
+    new = score_labelled(model, source, seen, name=name)
+    refuse_trained_on(new, profile, shown(run), name)
+    return Pair(name, new.y, new.scores, old.scores)
+
+
+def with_intercept(run: Run, url: str) -> np.ndarray:
+    """Return the kept scores of a run as its model gives them."""
+    return np.asarray(run.scores + load_model(model_folder(url)).intercept)
+
+
+def _data_of(run: str) -> DataConfig:
+    """Return the data of a run, as its configuration says."""
+    where = f"{run}/config.yaml"
+    content = parse_yaml(read_bytes(where).decode(), shown(where))
+    if not isinstance(content, dict) or "data" not in content:
+        raise InputError(f"{shown(where)} does not say which data the run was trained on: name rows by --data")
+    return DataConfig.model_validate(content["data"])
