@@ -36,7 +36,7 @@ USE_CASES = {
     )
 }
 FLOORS = [
-    {"aucdist.errors", "aucdist.extras"},
+    {"aucdist.errors", "aucdist.extras", "aucdist.parameters"},
     {"aucdist.kernels", "aucdist.metrics"},
     {"aucdist.objectives", "aucdist.data", "aucdist.report"},
     {"aucdist.engine"},
@@ -44,7 +44,15 @@ FLOORS = [
     {"aucdist.estimators"},
     {"aucdist.drift"},
     {"aucdist.store"},
-    {"aucdist.search", "aucdist.scorecard", "aucdist.model", "aucdist.export", "aucdist.batch_scoring", "aucdist"},
+    {
+        "aucdist.search",
+        "aucdist.scorecard",
+        "aucdist.model",
+        "aucdist.export",
+        "aucdist.batch_scoring",
+        "aucdist.held_out",
+        "aucdist",
+    },
     {"flows", "flows.json_values", "flows.versions"},
     {"flows.config", "flows.progress"},
     {"flows.compute"},
