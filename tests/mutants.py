@@ -32,7 +32,7 @@ PARTS = {
         "tests/engine/test_mapped.py",
         "tests/engine/test_columns.py",
     ],
-    "engine/scratch": ["tests/engine/test_scratch.py", "tests/engine/test_stream.py"],
+    "data/storage/scratch": ["tests/data/storage/test_scratch.py", "tests/engine/test_stream.py"],
     "engine/checkpoint": ["tests/engine/test_checkpoint.py"],
     "engine/serialize": ["tests/engine/test_serialize.py"],
     "engine/calls": ["tests/engine/test_lost_workers.py"],

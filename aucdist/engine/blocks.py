@@ -15,8 +15,8 @@ import pyarrow as pa
 from aucdist.data.block import Block
 from aucdist.data.ranges import ColumnRanges
 from aucdist.data.storage.retries import patient
+from aucdist.data.storage.scratch import Stored
 from aucdist.engine.merge import Summary
-from aucdist.engine.scratch import Copy, scratch
 from aucdist.engine.steps import Step, in_threads, number_of_threads, reads_rows_itself, run_step, without_rows
 from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows
@@ -26,8 +26,8 @@ __all__ = [
     "reads_rows_itself", "without_rows",
 ]  # fmt: skip
 
-Loader = Callable[[int], Block]
-
+Loader = Callable[[Any], Block]
+"""``loader(item)`` reads a block; the item is its number, or what has been kept of it (`aucdist.data.storage.scratch.Stored`)."""
 
 MOST_RANGES = 10_000
 """The ranges of so many columns at most are kept with what the client knows of a stored block: 160 kB."""
@@ -73,54 +73,55 @@ class BlockInfo:
         return cls(n, block.n_features, n_pos, of_pos, of_neg, True, coded)
 
 
-class StoredBlock:
+class StoredBlock(Stored[Block]):
     """A block that is not kept in memory: each time a step needs it, it is read, or mapped where the local disk has a copy.
 
     Parameters
     ----------
     loader : callable
-        ``loader(index) -> Block``, picklable, and always the same block.
+        ``loader(item) -> Block``, picklable, and always the same block.
     index : int
     info : BlockInfo
         What the first reading found.
+    item : object, optional
+        What the loader gets; by default the index.
     """
 
-    def __init__(self, loader: Loader, index: int, info: BlockInfo):
-        self.loader, self.index, self.info = loader, index, info
-        self._copy: Copy | None = None
-
-    def __getstate__(self) -> tuple[Loader, int, BlockInfo]:
-        return self.loader, self.index, self.info
-
-    def __setstate__(self, state: tuple[Loader, int, BlockInfo]) -> None:
-        self.loader, self.index, self.info = state
-        self._copy = None
+    def __init__(self, loader: Loader, index: int, info: BlockInfo, item: Any = None):
+        super().__init__(functools.partial(_read_block, loader), index if item is None else item)
+        self.index, self.info = index, info
 
     @classmethod
-    def first_read(cls, loader: Loader, index: int) -> "StoredBlock":
+    def first_read(cls, loader: Loader, index: int, item: Any = None) -> "StoredBlock":
         """Read the block once: what is wrong with it shows before the work begins."""
-        block = load(loader, index)
+        stored = cls(loader, index, _UNKNOWN, item)
+        block = stored.read()
         ranges = ColumnRanges.of(block) if block.n_features <= MOST_RANGES else None
-        copy = scratch().copy(block)
-        info = replace(BlockInfo.of(block), lasting=False, ranges=ranges, copied=copy is not None)
-        stored = cls(loader, index, info)
-        stored._copy = copy
+        stored.info = replace(BlockInfo.of(block), lasting=False, ranges=ranges, copied=stored.copied)
+        if stored.copied and isinstance(stored.item, Stored):
+            stored.item = stored.item.without_copy()  # which then goes with the rows that it was read from
         return stored
 
-    def read(self) -> Block:
-        """Read the block."""
-        if self._copy is not None:
-            return self._copy.block()
-        block = load(self.loader, self.index)
-        pa.default_memory_pool().release_unused()  # it would keep three times what decompressing a block took
-        self._copy = scratch().copy(block)
-        return block
+
+_UNKNOWN = BlockInfo(0, 0, 0, 0.0, 0.0, False)
+"""Of a block that has not been read."""
 
 
-def load(loader: Loader, index: int) -> Block:
+def _read_block(loader: Loader, item: Any) -> Block:
+    block = load(loader, item)
+    pa.default_memory_pool().release_unused()  # it would keep three times what decompressing a block took
+    return block
+
+
+def load(loader: Loader, item: Any) -> Block:
     """Load a block, waiting for a store that is out for a while: a fit depends on it."""
     with patient():
-        return loader(index)
+        return loader(item)
+
+
+def load_or_store(loader: Loader, index: int, item: Any, stream: bool) -> Block | StoredBlock:
+    """Load a block, or with `stream` read it once and keep what is needed to read it again."""
+    return StoredBlock.first_read(loader, index, item) if stream else load(loader, item)
 
 
 def info_of(block: Block | StoredBlock) -> BlockInfo:
@@ -319,22 +320,33 @@ class LocalBlocks(Blocks):
         return cls([rows.between(*part, index=index) for index, part in parts], n_jobs=n_jobs)
 
     @classmethod
-    def load(cls, loader: Loader, n_blocks: int, *, stream: bool = False, n_jobs: int | None = None) -> "LocalBlocks":
+    def load(
+        cls,
+        loader: Loader,
+        n_blocks: int,
+        *,
+        stream: bool = False,
+        n_jobs: int | None = None,
+        items: Sequence[Any] | None = None,
+    ) -> "LocalBlocks":
         """Load all blocks, or with `stream` read them for each step anew; the numbers are the same.
 
         Parameters
         ----------
         loader : callable
-            ``loader(index) -> Block``; with `n_jobs` called by several threads.
+            ``loader(item) -> Block``; with `n_jobs` called by several threads.
         n_blocks : int
         stream : bool, default=False
         n_jobs : int or None, default=None
             As in the class's description.
+        items : sequence, optional
+            What the loader gets for each block; by default its index.
         """
         blocks: list[Any] = [None] * n_blocks
+        of_blocks = range(n_blocks) if items is None else items
 
         def load_block(index: int) -> None:
-            blocks[index] = (StoredBlock.first_read if stream else load)(loader, index)
+            blocks[index] = load_or_store(loader, index, of_blocks[index], stream)
 
         in_threads(load_block, n_blocks, number_of_threads(n_jobs))
         return cls(blocks, n_jobs=n_jobs)

@@ -16,9 +16,9 @@ from distributed.client import FutureCancelledError
 from distributed.system import MEMORY_LIMIT
 
 from aucdist.data.block import Block
+from aucdist.data.storage import scratch
 from aucdist.data.storage.retries import patient
-from aucdist.engine import scratch
-from aucdist.engine.blocks import BlockInfo, Blocks, Loader, LocalBlocks, Step, StoredBlock, Summary, load
+from aucdist.engine.blocks import BlockInfo, Blocks, Loader, LocalBlocks, Step, Summary, load_or_store
 from aucdist.engine.calls import Call, Held, Parts, died_again
 from aucdist.engine.parts import Part
 from aucdist.engine.steps import in_threads, run_step
@@ -51,7 +51,9 @@ class DaskBlocks(Blocks):
         self._held: Held | None = None
 
     @classmethod
-    def load(cls, client: Client, loader: Loader, n_blocks: int, *, stream: bool = False) -> "DaskBlocks":
+    def load(
+        cls, client: Client, loader: Loader, n_blocks: int, *, stream: bool = False, items: Sequence[Any] | None = None
+    ) -> "DaskBlocks":
         """Load the blocks on the workers, adjacent ones on the same, or with `stream` read them there for each step anew.
 
         The numbers are the same either way.
@@ -60,18 +62,25 @@ class DaskBlocks(Blocks):
         ----------
         client : distributed.Client
         loader : callable
-            ``loader(index) -> Block``, picklable; it runs again where a worker was lost, and must return the same block.
+            ``loader(item) -> Block``, picklable; it runs again where a worker was lost, and must return the same block.
         n_blocks : int
             A property of the data, never of the cluster: the answer's last bits depend on it.
         stream : bool, default=False
             Reading takes memory for some four blocks on each thread: one in work, and the next while it is made.
+        items : sequence, optional
+            What the loader gets for each block, by default its number; those that `place_items` returned are where they are
+            needed.
         """
         # Not bound to workers by address: when all of them were lost at once, Dask would wait for the old addresses for ever,
         # even with allow_other_workers. It deals tasks of equal cost out evenly by itself.
-        n_parts = max(1, min(len(client.nthreads()), n_blocks))
-        bounds = [n_blocks * i // n_parts for i in range(n_parts + 1)]
-        numbers = [list(range(*ends)) for ends in itertools.pairwise(bounds)]
-        return cls(client, [client.submit(_load_part, loader, some, stream, pure=False) for some in numbers])
+        of_blocks: Sequence[Any] = range(n_blocks) if items is None else items
+        return cls(
+            client,
+            [
+                client.submit(_load_part, loader, list(some), stream, [of_blocks[i] for i in some], pure=False)
+                for some in _neighbours(client, n_blocks)
+            ],
+        )
 
     @classmethod
     def of_futures(cls, client: Client, blocks: Sequence[Future]) -> "DaskBlocks":
@@ -124,12 +133,52 @@ class DaskBlocks(Blocks):
         )
 
 
-def _load_part(loader: Loader, numbers: list[int], stream: bool) -> Part:
+def place_items(client: Client, items: Sequence[Any]) -> list[Future]:
+    """Put small objects on the workers, adjacent ones on the same, and return futures: tasks that take them go there.
+
+    What an object keeps is then used again by the next task. Where a worker is lost, Dask places its objects anew.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    items : sequence
+    """
+    some = _neighbours(client, len(items))
+    # Dask deals out tasks that depend on fewer than five others as if they depended on none.
+    marks = client.map(_mark, range(max(5, MARKS_PER_WORKER * len(some))), pure=False)
+    with client.as_current():  # which need not be Dask's default client
+        wait(marks)
+    holders = client.who_has(marks)
+    by_worker = {min(holders[mark.key], default=""): mark for mark in marks}
+    homes = [mark for _, mark in sorted(by_worker.items())]
+    return [client.submit(_keep, items[i], homes[k % len(homes)], pure=False) for k, of in enumerate(some) for i in of]
+
+
+MARKS_PER_WORKER = 4
+"""So many tasks of no work are dealt out until each worker surely has one."""
+
+
+def _mark(number: int) -> int:
+    return number
+
+
+def _keep(item: Any, home: int) -> Any:
+    scratch.use_folder(Path(get_worker().local_directory))
+    return item
+
+
+def _neighbours(client: Client, n: int) -> list[range]:
+    """Deal out the numbers from 0 up to `n` in as many runs as there are workers."""
+    n_parts = max(1, min(len(client.nthreads()), n))
+    return [range(n * i // n_parts, n * (i + 1) // n_parts) for i in range(n_parts)]
+
+
+def _load_part(loader: Loader, numbers: list[int], stream: bool, items: list[Any]) -> Part:
     blocks: list[Any] = [None] * len(numbers)
     scratch.use_folder(Path(get_worker().local_directory))
 
     def load_block(i: int) -> None:
-        blocks[i] = (StoredBlock.first_read if stream else load)(loader, numbers[i])
+        blocks[i] = load_or_store(loader, numbers[i], items[i], stream)
 
     in_threads(load_block, len(numbers), get_worker().state.nthreads)
     return Part(numbers, blocks)

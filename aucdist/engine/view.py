@@ -11,8 +11,8 @@ from typing import Any, Literal, Self
 
 from aucdist.data.block import Block
 from aucdist.data.ranges import ColumnRanges
+from aucdist.data.storage.scratch import Copy, scratch
 from aucdist.engine.blocks import BlockInfo, Blocks, Step, StoredBlock, Summary, reads_rows_itself
-from aucdist.engine.scratch import Copy, scratch
 
 Change = Callable[[Block], Block]
 """Makes a block of a block: picklable and pure. It travels once, and runs again where a worker was lost. It may have
@@ -52,7 +52,7 @@ class MadeBlock:
     def block(self, source: Any) -> Block:
         """Return it, given the block that a step gets, which need not have been read."""
         if self._copy is not None:
-            return self._copy.block()
+            return self._copy.read()
         return self.keep(self.change(_block_of(self.base, source)))
 
     def keep(self, made: Block) -> Block:

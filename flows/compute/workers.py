@@ -44,6 +44,14 @@ class Workers:
 
         return parallel_map
 
+    def hold(self, items: Sequence[Any]) -> Sequence[Any]:
+        """Put small objects on the workers, and return what `parallel_map` takes in place of each; here they stay."""
+        if self.client is None:
+            return list(items)
+        from aucdist.engine.dask import place_items
+
+        return place_items(self.client, items)
+
 
 def _results(client: Any, function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
     if client is None:

@@ -94,7 +94,7 @@ def fit_on_masks(
 
 
 def fit_on_worker(
-    job: Job, sides: Sides, settings: JobSettings, search: str, loader: Loader, n_blocks: int
+    job: Job, sides: Sides, settings: JobSettings, search: str, loader: Loader, items: Sequence[Any]
 ) -> list[Result]:
     """Do a job on copies of its rows, on a worker. The first job of a search reads all rows; they stay for the others.
 
@@ -105,21 +105,22 @@ def fit_on_worker(
     search : str
         A name that no other search has.
     loader : callable
-        ``loader(index) -> Block``
-    n_blocks : int
+        ``loader(item) -> Block``
+    items : sequence
+        What it gets for each block.
     """
     with warnings.catch_warnings():
         for category in (ConvergenceWarning, RankingWarning):  # the results say it
             warnings.simplefilter("ignore", category)
-        return attempt(_fit_on_worker, job, sides, settings, search, loader, n_blocks)
+        return attempt(_fit_on_worker, job, sides, settings, search, loader, items)
 
 
 def _fit_on_worker(
-    job: Job, sides: Sides, settings: JobSettings, search: str, loader: Loader, n_blocks: int
+    job: Job, sides: Sides, settings: JobSettings, search: str, loader: Loader, items: Sequence[Any]
 ) -> list[Result]:
     if search not in _BLOCKS:
         _BLOCKS.clear()
-        _BLOCKS[search] = [loader(index) for index in range(n_blocks)]
+        _BLOCKS[search] = [loader(item) for item in items]
     return fit_on_copies(job, sides, settings, _BLOCKS[search])
 
 

@@ -1,6 +1,7 @@
 """The rows of a search: opened, without the columns of groups and time, and divided into folds."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -159,16 +160,16 @@ def select_rows(block: Block, side: np.ndarray) -> Block:
 
 @dataclass(frozen=True, eq=False)
 class SideLoader:
-    """Reads the rows of blocks that are on one side of a fold: ``loader(index) -> Block``."""
+    """Reads the rows of blocks that are on one side of a fold: ``loader(item) -> Block``."""
 
     loader: Loader
     side: np.ndarray
 
-    def __call__(self, index: int) -> Block:
+    def __call__(self, item: Any) -> Block:
         """Read a block and select its rows."""
-        return select_rows(self.loader(index), self.side)
+        return select_rows(self.loader(item), self.side)
 
 
 def fit_encoding(encoding: Encoding, rows: LazyRows, side: np.ndarray, parallel_map: ParallelMap) -> Preprocessor:
     """Return what an encoding learns from the rows on one side of a fold; they are read once more."""
-    return encoding.fit(range(rows.n_blocks), load=SideLoader(rows.loader, side), each=parallel_map)
+    return encoding.fit(rows.items, load=SideLoader(rows.loader, side), each=parallel_map)

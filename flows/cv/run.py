@@ -65,6 +65,7 @@ def cross_validate(config: CvConfig, observer: RunObserver, run_stage: StageRunn
             rows = stages("encode", search_rows.encode, workers, observer)
             blocks = stages("partition", rows.partition, config.cache, workers, observer)
             observer.about(rows.size())
+            rows = rows.without_copies()
             estimator, counts = stages("fit", fit, model, blocks.train, observer)
             evaluation = stages("evaluate", evaluate, estimator, counts, blocks, observer)
             seen = stages("profile", profile, estimator, rows, blocks)

@@ -217,7 +217,7 @@ class JobRunner:
         if workers.client is None:
             here = list(rows.blocks())
             return lambda jobs: run_here(jobs, self._sides, fit_on_copies, settings, here)
-        args = (settings, uuid.uuid4().hex, rows.loader, rows.n_blocks)
+        args = (settings, uuid.uuid4().hex, rows.loader, rows.items)
         return lambda jobs: run_on_workers(jobs, self._sides, fit_on_worker, *args, client=workers.client)
 
     def _sides(self, job: Job) -> Sides:

@@ -56,6 +56,9 @@ class Rows(Protocol):
     def transform(self, preprocessor: Preprocessor) -> "Rows":
         """Return the same rows with encoded features."""
 
+    def without_copies(self) -> "Rows":
+        """Return the same rows without the copies of what was parsed: whoever needs the rows again reads the files."""
+
     def for_workers(self, schema: Schema, workers: Workers, folder: str) -> LazyRows:
         """Return the same rows as blocks that all workers can read, from `folder` of their scratch space if need be."""
 
@@ -109,6 +112,11 @@ class TrainTestRows:
         if self.test is None:
             return TrainTestBlocks(train, None)
         return TrainTestBlocks(train, self.test.partition("test", self.schema, cache, workers, observer))
+
+    def without_copies(self) -> "TrainTestRows":
+        """Return the rows without the copies of what was parsed, which the blocks that were made of them do not need."""
+        test = None if self.test is None else self.test.without_copies()
+        return replace(self, train=self.train.without_copies(), test=test)
 
     def size(self) -> dict[str, int]:
         """Return the number of training rows and of features, and the bytes that they take in memory."""

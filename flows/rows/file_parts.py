@@ -1,13 +1,14 @@
 """Files that the workers read themselves, part by part: no row goes through this process, and nothing is written before."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from aucdist.data.block import Block
 from aucdist.data.formats.parts import split_source
-from aucdist.data.shards.block_reader import BlockReader, ParallelMap, default_parts, open_reader
+from aucdist.data.shards.block_reader import BlockReader, ParallelMap, default_parts, open_parts
 from aucdist.data.sources.source import Source
 from aucdist.data.storage.files import shown
+from aucdist.engine.blocks import Loader
 from aucdist.errors import InputError
 from flows.compute.stages import StageRunner
 from flows.compute.workers import Workers
@@ -42,21 +43,20 @@ class FilePartSource:
     def prepare(self, workers: Workers, observer: RunObserver, run_stage: StageRunner) -> TrainTestRows:
         """Return the training rows and test rows; see `flows.rows.base.RowSource`."""
         parallel_map = workers.parallel_map(observer)
-        rows, train = run_stage("survey", self.survey, parallel_map, workers.scratch, retry=True)
+        rows, train = run_stage("survey", self.survey, workers, parallel_map, retry=True)
         found: TrainTestRows = run_stage(
             "split and scale", split_and_encode, rows, train, self.config, self.encode, parallel_map
         )
         return found
 
-    def survey(self, parallel_map: ParallelMap, scratch: str) -> tuple[TrainTestRows, LazyRows]:
-        """Read every part once, where it will be used, to number the rows and to find classes, features and categories.
+    def survey(self, workers: Workers, parallel_map: ParallelMap) -> tuple[TrainTestRows, LazyRows]:
+        """Parse every part once, where it will be used, to number the rows and to find classes, features and categories.
 
         Parameters
         ----------
+        workers : Workers
         parallel_map : ParallelMap
-            Reads the parts.
-        scratch : str
-            A folder that every worker can read; empty where this process reads the parts.
+            Parses the parts there.
 
         Returns
         -------
@@ -65,13 +65,15 @@ class FilePartSource:
         train : LazyRows
             Its training rows.
         """
-        reader = open_reader(self.source, each=parallel_map, n_parts=self.n_blocks, name=self.name)
-        train, test, config = _lazy_rows(reader, scratch), None, self.config.test
+        reader, items = open_parts(
+            self.source, each=parallel_map, hold=workers.hold, n_parts=self.n_blocks, name=self.name
+        )
+        train, test, config = _lazy_rows(reader, items, workers.scratch), None, self.config.test
         if config is not None and config.fraction is None:
-            test_reader = open_reader(
-                source_of(config), each=parallel_map, schema=reader.schema, name=config.name or ""
+            test_reader, items = open_parts(
+                source_of(config), each=parallel_map, hold=workers.hold, schema=reader.schema, name=config.name or ""
             )
-            test = _lazy_rows(test_reader, scratch)
+            test = _lazy_rows(test_reader, items, workers.scratch)
         return TrainTestRows(self.name, self.source, reader.schema, reader.fingerprint, train, test), train
 
 
@@ -92,10 +94,10 @@ def open_file_parts(config: DataConfig, n_blocks: int | None = None, *, encode: 
     return FilePartSource(config.name or shown(str(source.source)), source, n_parts, config, encode)
 
 
-def _lazy_rows(reader: BlockReader, scratch: str) -> LazyRows:
-    loader: Callable[[int], Block] = reader.saved(scratch) if scratch else reader.read
+def _lazy_rows(reader: BlockReader, items: Sequence[Any], scratch: str) -> LazyRows:
+    loader: Loader = reader.saved(scratch) if scratch else reader.read
     share = max(reader.rows) / reader.n_samples
     return LazyRows(
-        loader, reader.n_blocks, reader.n_samples, reader.form.n_features, reader.n_pos, reader.memory,
+        loader, items, reader.n_samples, reader.form.n_features, reader.n_pos, reader.memory,
         int(share * reader.memory),
     )  # fmt: skip

@@ -83,6 +83,10 @@ class InMemoryRows:
         """Return the same rows with encoded features."""
         return replace(self, block=preprocessor.transform(self.block))
 
+    def without_copies(self) -> "InMemoryRows":
+        """Return these rows: there are none."""
+        return self
+
     def for_workers(self, schema: Schema, workers: Workers, folder: str) -> LazyRows:
         """Return the same rows as blocks: written as shards for the workers of a client, else blocks of this process."""
         blocks = partition(self.block, self.n_blocks)
@@ -90,7 +94,7 @@ class InMemoryRows:
             write_shards(blocks, schema, f"{workers.scratch}/{folder}")
             return sharded_rows(read_manifest(f"{workers.scratch}/{folder}"))
         return LazyRows(
-            blocks.__getitem__, len(blocks), self.n_samples, self.n_features, self.n_pos, self.n_bytes,
+            blocks.__getitem__, range(len(blocks)), self.n_samples, self.n_features, self.n_pos, self.n_bytes,
             math.ceil(self.n_bytes / len(blocks)),
         )  # fmt: skip
 

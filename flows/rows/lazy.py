@@ -1,8 +1,9 @@
 """Rows that no process holds: they are read block by block where they are needed."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -27,34 +28,45 @@ class LazyRows:
     Attributes
     ----------
     loader : callable
-        ``loader(index) -> Block``; it is sent to the workers.
-    n_blocks, n_samples, n_features, n_pos : int
+        ``loader(item) -> Block``; it is sent to the workers.
+    items : sequence
+        What the loader takes for each block: its number, or what is kept of it there.
+    n_samples, n_features, n_pos : int
     n_bytes, largest_block : int
         Bytes that all blocks take in memory, and the largest of them.
     """
 
     loader: Loader
-    n_blocks: int
+    items: Sequence[Any]
     n_samples: int
     n_features: int
     n_pos: int
     n_bytes: int
     largest_block: int
 
+    @property
+    def n_blocks(self) -> int:
+        """Number of blocks."""
+        return len(self.items)
+
     def blocks(self) -> Iterator[Block]:
         """Yield the blocks, read in this process."""
-        for index in range(self.n_blocks):
-            yield load(self.loader, index)
+        for item in self.items:
+            yield load(self.loader, item)
+
+    def without_copies(self) -> "LazyRows":
+        """Return the same rows, which are read from where they are stored: the copies of what was parsed go."""
+        return replace(self, items=range(self.n_blocks))
 
     def row_ids_and_labels(self, parallel_map: ParallelMap) -> tuple[np.ndarray, np.ndarray]:
         """Return id and label of every row, block by block; the rows are read once."""
-        parts = parallel_map(partial(_row_ids_and_labels, self.loader), range(self.n_blocks))
+        parts = parallel_map(partial(_row_ids_and_labels, self.loader), self.items)
         row_id, y = (np.concatenate(column) for column in zip(*parts, strict=True))
         return row_id, y
 
     def fit(self, encoding: Encoding, parallel_map: ParallelMap) -> Preprocessor:
         """Return what an encoding learns from the rows, by reading them on the workers."""
-        return encoding.fit(range(self.n_blocks), load=self.loader, each=parallel_map)
+        return encoding.fit(self.items, load=self.loader, each=parallel_map)
 
     def transform(self, preprocessor: Preprocessor) -> "LazyRows":
         """Return the same rows with features that are encoded each time they are read."""
@@ -86,33 +98,33 @@ class LazyRows:
         """Load the blocks on the workers, or with `stream` have them read for each step."""
         if workers.client is None:
             n_jobs = threads_that_fit(workers.n_jobs, self.largest_block) if stream else workers.n_jobs
-            return LocalBlocks.load(self.loader, self.n_blocks, stream=stream, n_jobs=n_jobs)
+            return LocalBlocks.load(self.loader, self.n_blocks, stream=stream, n_jobs=n_jobs, items=self.items)
         from aucdist.engine.dask import DaskBlocks
 
-        return DaskBlocks.load(workers.client, self.loader, self.n_blocks, stream=stream)
+        return DaskBlocks.load(workers.client, self.loader, self.n_blocks, stream=stream, items=self.items)
 
 
 @dataclass(frozen=True, eq=False)
 class EncodedLoader:
-    """Reads blocks and encodes their features: ``loader(index) -> Block``."""
+    """Reads blocks and encodes their features: ``loader(item) -> Block``."""
 
     loader: Loader
     preprocessor: Preprocessor
 
-    def __call__(self, index: int) -> Block:
+    def __call__(self, item: Any) -> Block:
         """Read and encode a block."""
-        return self.preprocessor.transform(self.loader(index))
+        return self.preprocessor.transform(self.loader(item))
 
 
 def sharded_rows(manifest: Manifest) -> LazyRows:
     """Return the rows of a sharded data set; each shard is a block."""
     sizes = [shard.memory for shard in manifest.shards]
     return LazyRows(
-        partial(read_shard, manifest.url), len(sizes), manifest.n_samples, manifest.n_features, manifest.n_pos,
+        partial(read_shard, manifest.url), range(len(sizes)), manifest.n_samples, manifest.n_features, manifest.n_pos,
         sum(sizes), max(sizes),
     )  # fmt: skip
 
 
-def _row_ids_and_labels(loader: Loader, index: int) -> tuple[np.ndarray, np.ndarray]:
-    block = loader(index)
+def _row_ids_and_labels(loader: Loader, item: Any) -> tuple[np.ndarray, np.ndarray]:
+    block = loader(item)
     return block.row_id, block.y

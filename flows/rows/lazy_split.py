@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -41,7 +42,7 @@ def split_and_encode(
 
 @dataclass(frozen=True)
 class SplitLoader:
-    """Reads the training rows, or the test rows, of blocks: ``loader(index) -> Block``.
+    """Reads the training rows, or the test rows, of blocks: ``loader(item) -> Block``.
 
     Attributes
     ----------
@@ -58,12 +59,12 @@ class SplitLoader:
     limits: tuple[int, int]
     test: bool
 
-    def __call__(self, index: int) -> Block:
+    def __call__(self, item: Any) -> Block:
         """Read a block and return its rows of this side of the split."""
-        block = self.loader(index)
+        block = self.loader(item)
         limits = np.array(self.limits, dtype=np.uint64)[(block.y == 1).astype(np.intp)]
         is_test = scrambled(block.row_id, self.seed) <= limits
-        return block.take(np.flatnonzero(is_test == self.test), index=index)
+        return block.take(np.flatnonzero(is_test == self.test), index=block.index)
 
 
 def split_lazy_rows(
@@ -95,10 +96,9 @@ def split_lazy_rows(
             name = ("negative", "positive")[label]
             raise InputError(f"{n} {name} rows; a split into training and test rows needs at least two")
         n_test[label] = min(max(round(test_fraction * n), 1), n - 1)
-    blocks = range(rows.n_blocks)
-    below = np.cumsum(sum(parallel_map(partial(_histogram, rows.loader, seed), blocks)), axis=1)
+    below = np.cumsum(sum(parallel_map(partial(_histogram, rows.loader, seed), rows.items)), axis=1)
     bins = [int(np.searchsorted(below[k], n_test[k])) for k in (0, 1)]  # which have the last test row of each class
-    parts = list(parallel_map(partial(_numbers_in_bins, rows.loader, seed, bins), blocks))
+    parts = list(parallel_map(partial(_numbers_in_bins, rows.loader, seed, bins), rows.items))
     limits = []
     for k in (0, 1):
         before = int(below[k][bins[k] - 1]) if bins[k] else 0
@@ -118,16 +118,16 @@ def split_lazy_rows(
     )  # fmt: skip
 
 
-def _histogram(loader: Loader, seed: int, index: int) -> np.ndarray:
+def _histogram(loader: Loader, seed: int, item: Any) -> np.ndarray:
     """Return how many rows of each class have a random number in each bin; int64 of shape (2, N_BINS)."""
-    block = loader(index)
+    block = loader(item)
     bins = _bins(scrambled(block.row_id, seed))
     return np.stack([np.bincount(bins[block.y == label], minlength=N_BINS) for label in (-1, 1)])
 
 
-def _numbers_in_bins(loader: Loader, seed: int, wanted: list[int], index: int) -> list[np.ndarray]:
+def _numbers_in_bins(loader: Loader, seed: int, wanted: list[int], item: Any) -> list[np.ndarray]:
     """Return the random numbers of the rows in the wanted bin of each class."""
-    block = loader(index)
+    block = loader(item)
     numbers = scrambled(block.row_id, seed)
     bins = _bins(numbers)
     return [numbers[(block.y == label) & (bins == cell)] for label, cell in zip((-1, 1), wanted, strict=True)]

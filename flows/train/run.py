@@ -81,6 +81,7 @@ def _train_on_cluster(
                 "choose features", choose_features, model, blocks.train, rows.train, missing, workers, observer
             )
             model, search = choice.model, choice.search
+        rows = rows.without_copies()
         checkpoints = open_checkpoints(config, model, rows.fingerprint, blocks.train, observer)
         estimator, counts = stages("fit", fit, model, blocks.train, observer, checkpoints)
         evaluation = stages("evaluate", evaluate, estimator, counts, blocks, observer)

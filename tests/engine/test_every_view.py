@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from aucdist.data.block import Block, partition
-from aucdist.engine import columns, scratch
+from aucdist.data.storage import scratch
+from aucdist.engine import columns
 from aucdist.engine.blocks import Blocks, LocalBlocks, reads_rows_itself, without_rows
 from aucdist.engine.dask import DaskBlocks
 from aucdist.engine.view import ViewBlocks

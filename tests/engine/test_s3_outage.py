@@ -16,7 +16,7 @@ from aucdist.data.block import partition
 from aucdist.data.dataset import Schema
 from aucdist.data.shards.shard import read_shard, write_shards
 from aucdist.data.shards.simulate import simulate
-from aucdist.engine import scratch
+from aucdist.data.storage import scratch
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.solvers.base import solve

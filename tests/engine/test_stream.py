@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from aucdist.data.block import Block, partition
-from aucdist.engine import scratch
+from aucdist.data.storage import scratch
 from aucdist.engine.blocks import LocalBlocks, StoredBlock, without_rows
 from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.engine.steps import run_step

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from aucdist.data.block import Block, partition
-from aucdist.engine import scratch
+from aucdist.data.storage import scratch
 from aucdist.engine.blocks import LocalBlocks, StoredBlock, without_rows
 from aucdist.engine.dask import DaskBlocks
 from aucdist.engine.view import MadeBlock, ViewBlocks

@@ -18,13 +18,14 @@ from typing import Generic
 
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
-from aucdist.data.formats.encode import encode
+from aucdist.data.formats.encode import Parsed, encode
 from aucdist.data.formats.part import FilePart
 from aucdist.data.formats.registry import FORMATS
 from aucdist.data.formats.source_fields import AnySource, SourceFields
 from aucdist.data.formats.survey import Survey, check_expectations, schema_of, survey_of, with_layout_and_dtype
 from aucdist.data.labels import choose_positive
 from aucdist.data.storage import files
+from aucdist.data.storage.scratch import Stored
 from aucdist.errors import InputError
 
 
@@ -69,22 +70,42 @@ def split_source(source: SourceFields, n: int) -> list[FilePart]:
     return FORMATS[source.format].split(source, n)
 
 
-def survey_part(source: SourceFields, part: FilePart, schema: Schema | None = None) -> Survey:
-    """Read a part and return what must be known of it.
+class StoredPart(Stored[tuple[Parsed, int]]):
+    """A part that is parsed once, and then mapped where the local disk has room for a copy of what was parsed.
 
     Parameters
     ----------
     source : SourceFields
+    index : int
+        The number of the part.
     part : FilePart
     schema : Schema, optional
         That of the training data, for rows that are to be encoded like them.
-
-    Raises
-    ------
-    InputError
-        If the part cannot be read or is malformed.
     """
-    parsed, lines = FORMATS[source.format].read_part(source, part, schema)
+
+    def __init__(self, source: SourceFields, index: int, part: FilePart, schema: Schema | None = None):
+        super().__init__(functools.partial(_parse_part, source, schema), part)
+        self.index = index
+
+    def survey(self) -> Survey:
+        """Return what must be known of the part.
+
+        Raises
+        ------
+        InputError
+            If the part cannot be read or is malformed.
+        """
+        parsed, lines = self.read()
+        return survey_of(parsed, files.shown(self.item.url), lines)
+
+
+def _parse_part(source: SourceFields, schema: Schema | None, part: FilePart) -> tuple[Parsed, int]:
+    return FORMATS[source.format].read_part(source, part, schema)
+
+
+def survey_part(source: SourceFields, part: FilePart, schema: Schema | None = None) -> Survey:
+    """Parse a part and return what must be known of it; parameters and errors as `StoredPart`."""
+    parsed, lines = _parse_part(source, schema, part)
     return survey_of(parsed, files.shown(part.url), lines)
 
 
@@ -142,13 +163,15 @@ def plan_parts(
     return Plan(complete, tuple(numbered), schema, total)
 
 
-def read_part(source: SourceFields, part: FilePart, schema: Schema) -> Block:
+def read_part(source: SourceFields, part: FilePart, schema: Schema, stored: StoredPart | None = None) -> Block:
     """Read a part of a plan as a block.
 
     Parameters
     ----------
     source, part, schema
         Of one `Plan`.
+    stored : StoredPart, optional
+        The same part, which need not be parsed again.
 
     Returns
     -------
@@ -162,5 +185,5 @@ def read_part(source: SourceFields, part: FilePart, schema: Schema) -> Block:
     """
     if part.row is None or source.dtype is None or source.layout == "auto":
         raise InputError(f"{files.shown(part.url)}: its rows are not numbered; take the parts and the source of a plan")
-    parsed, _ = FORMATS[source.format].read_part(source, part, schema)
+    parsed, _ = _parse_part(source, schema, part) if stored is None else stored.read()
     return encode(parsed, files.shown(part.url), source, schema, part.row)

@@ -1,7 +1,7 @@
 """Any data set as blocks that are read one at a time, by the process that works on them.
 
-Sharded data sets know their blocks. Other files are split into parts, and read once before to number the rows and to learn the
-classes, features and categories.
+Sharded data sets know their blocks. Other files are split into parts, and parsed once before to number the rows and to learn the
+classes, features and categories. `open_parts` keeps what was parsed on the local disk of whoever parsed it.
 """
 
 import functools
@@ -18,7 +18,7 @@ from aucdist.data.block import Block
 from aucdist.data.checked import CHECKED, Count, Sha256, parse_any, parse_checked, to_jsonable
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.part import FilePart
-from aucdist.data.formats.parts import Plan, plan_parts, read_part, split_source, survey_part
+from aucdist.data.formats.parts import StoredPart, plan_parts, read_part, split_source, survey_part
 from aucdist.data.formats.survey import Survey, refuse_identifiers
 from aucdist.data.shards.block_file import Form
 from aucdist.data.shards.manifest import Manifest, below, read_manifest, read_schema
@@ -33,6 +33,10 @@ PART_BYTES = 64 * 2**20
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+
+Hold = Callable[[Sequence[Any]], Sequence[Any]]
+"""Puts small objects where they will be used, and returns what a `ParallelMap` takes in place of each."""
 
 
 class ParallelMap(Protocol):
@@ -103,17 +107,18 @@ class BlockReader:
         """Number of positive rows."""
         return sum(self.positives)
 
-    def read(self, index: int) -> Block:
-        """Read a block.
+    def read(self, item: int | StoredPart) -> Block:
+        """Read a block, given its number or what was kept of its part.
 
         Raises
         ------
         InputError
             If what is there is damaged, or has changed.
         """
+        index, stored = (item.index, item) if isinstance(item, StoredPart) else (item, None)
         if self.manifest:
             return read_shard(self.manifest, index)
-        return replace(read_part(self.source, self.parts[index], self.schema), index=index)
+        return replace(read_part(self.source, self.parts[index], self.schema, stored), index=index)
 
     def to_json(self) -> Any:
         """Return the reader in types of JSON."""
@@ -149,7 +154,7 @@ def parse_reader(content: Any, where: str) -> BlockReader:
 
 @dataclass(frozen=True)
 class SavedReader:
-    """Reads the blocks of a reader: ``saved(index) -> Block``. On a worker it reads the file first."""
+    """Reads the blocks of a reader: ``saved(item) -> Block``. On a worker it reads the file first."""
 
     url: str
     secret_urls: tuple[str, ...] = ()
@@ -161,9 +166,9 @@ class SavedReader:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
 
-    def __call__(self, index: int) -> Block:
+    def __call__(self, item: int | StoredPart) -> Block:
         """Read a block; see `BlockReader.read`."""
-        return (self.reader or _reader_at(self.url, self.secret_urls)).read(index)
+        return (self.reader or _reader_at(self.url, self.secret_urls)).read(item)
 
 
 @functools.lru_cache(maxsize=4)  # the file is named after its content
@@ -203,48 +208,99 @@ def open_reader(
     InputError
         As `aucdist.data.formats.readers.read`; or if the features or classes of shards are not those of the schema.
     """
+    reader, _ = _opened(source, each, None, n_parts, schema, labelled, name)
+    return reader
+
+
+def open_parts(
+    source: Source,
+    *,
+    each: ParallelMap = map,
+    hold: Hold = list,
+    n_parts: int | None = None,
+    schema: Schema | None = None,
+    labelled: bool = True,
+    name: str = "",
+) -> tuple[BlockReader, Sequence[Any]]:
+    """Find out how to read a data set block by block, and keep what was parsed for it on the local disk.
+
+    Parameters
+    ----------
+    hold : callable
+        Puts the parts where `each` parses them and where they will be read; by default they are of this process.
+    source, each, n_parts, schema, labelled, name
+        As for `open_reader`.
+
+    Returns
+    -------
+    reader : BlockReader
+    items : sequence
+        What stands for each block: ``reader.read(item)`` parses nothing for as long as its copy is there.
+    """
+    return _opened(source, each, hold, n_parts, schema, labelled, name)
+
+
+def _opened(
+    source: Source,
+    each: ParallelMap,
+    hold: Hold | None,
+    n_parts: int | None,
+    schema: Schema | None,
+    labelled: bool,
+    name: str,
+) -> tuple[BlockReader, Sequence[Any]]:
     if source.format_of().is_sharded:
-        return _of_shards(source, schema, labelled, name)
+        reader = _of_shards(source, schema, labelled, name)
+        return reader, range(reader.n_blocks)
     fingerprint = fingerprint_of(source)
     parts = split_source(source, n_parts or default_parts(source))
-    source, surveys = survey_all(source, parts, each, schema)
+    source, items, surveys = _survey_all(source, parts, each, hold, schema)
     plan = plan_parts(source, parts, surveys, schema=schema, labelled=labelled, name=name)
     form = Form(plan.source.layout, str(plan.source.dtype), len(plan.schema.feature_names), False)
-    return BlockReader(
-        plan.source, plan.schema, form, tuple(s.rows for s in surveys), _positives(plan, surveys, each),
-        _memory(form, plan.survey), plan.survey.classes, fingerprint, plan.parts, missing=plan.survey.missing,
-        unknown=plan.survey.unknown,
+    reader = BlockReader(
+        plan.source, plan.schema, form, tuple(s.rows for s in surveys), (), _memory(form, plan.survey),
+        plan.survey.classes, fingerprint, plan.parts, missing=plan.survey.missing, unknown=plan.survey.unknown,
     )  # fmt: skip
+    return replace(reader, positives=_positives(reader, surveys, items, each)), items
 
 
-def survey_all(
-    source: Source, parts: Sequence[FilePart], each: ParallelMap, schema: Schema | None
-) -> tuple[Source, list[Survey]]:
-    """Return the surveys of all parts, and the source with its categorical columns decided."""
-    surveys = list(each(functools.partial(_survey, source, schema), parts))
+def _survey_all(
+    source: Source, parts: Sequence[FilePart], each: ParallelMap, hold: Hold | None, schema: Schema | None
+) -> tuple[Source, Sequence[Any], list[Survey]]:
+    """Return the source with its categorical columns decided, what stands for each part, and the surveys."""
+
+    def survey(source: Source) -> tuple[Sequence[Any], list[Survey]]:
+        if hold is None:
+            return range(len(parts)), list(each(functools.partial(_survey, source, schema), parts))
+        items = hold([StoredPart(source, index, part, schema) for index, part in enumerate(parts)])
+        return items, list(each(StoredPart.survey, items))
+
+    items, surveys = survey(source)
     texts = {name for one in surveys for name in one.categories}
     if source.categorical == "auto" and any(set(one.categories) != texts for one in surveys):
         total = {name: {v for one in surveys for v in one.categories.get(name, ())} for name in sorted(texts)}
         refuse_identifiers(source, surveys[0].where, total, sum(one.rows for one in surveys))  # while it is a guess
         # A column that looks like numbers in one part holds texts in another: now all know.
         source = source.model_copy(update={"categorical": sorted(texts)})
-        surveys = list(each(functools.partial(_survey, source, schema), parts))
-    return source, surveys
+        items, surveys = survey(source)
+    return source, items, surveys
 
 
 def _survey(source: Source, schema: Schema | None, part: FilePart) -> Survey:
     return survey_part(source, part, schema)
 
 
-def _positives(plan: Plan[Source], surveys: Sequence[Survey], each: ParallelMap) -> tuple[int, ...]:
-    positive = plan.schema.positive
-    if plan.source.labels == "topics" and len(positive) > 1:  # a row of two of them is still one row
-        return tuple(each(functools.partial(_count_positives, plan.source, plan.schema), plan.parts))
+def _positives(
+    reader: BlockReader, surveys: Sequence[Survey], items: Sequence[Any], each: ParallelMap
+) -> tuple[int, ...]:
+    positive = reader.schema.positive
+    if reader.source.labels == "topics" and len(positive) > 1:  # a row of two of them is still one row
+        return tuple(each(functools.partial(_count_positives, reader), items))
     return tuple(sum(one.classes.get(name, 0) for name in positive) for one in surveys)
 
 
-def _count_positives(source: Source, schema: Schema, part: FilePart) -> int:
-    return n_pos(read_part(source, part, schema))
+def _count_positives(reader: BlockReader, item: int | StoredPart) -> int:
+    return n_pos(reader.read(item))
 
 
 def default_parts(source: Source) -> int:

@@ -9,11 +9,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from aucdist.data.formats import parts
 from aucdist.data.formats.readers import read
 from aucdist.data.shards.block_file import Form, nbytes
-from aucdist.data.shards.block_reader import open_reader, parse_reader
+from aucdist.data.shards.block_reader import open_parts, open_reader, parse_reader
 from aucdist.data.shards.shard import write_shards
 from aucdist.data.sources.source import Source
+from aucdist.data.storage import scratch
 from aucdist.errors import InputError
 
 SVM = "\n".join(f"{1 if i % 3 == 0 else -1} {i % 5 + 1}:{i + 1} {i % 7 + 6}:0.5" for i in range(40)) + "\n"
@@ -65,6 +67,7 @@ def source(tmp_path):
     return source
 
 
+PARSE_PART = parts._parse_part
 NAMES = ["svmlight", "packed.gz", "csv", "late text", "topics", "parquet", "embedded"]
 
 
@@ -106,6 +109,28 @@ def test_what_was_saved_reads_the_same_blocks(tmp_path, source, name):
         a, b = saved(i), opening.read(i)
         assert np.array_equal(dense(a), dense(b))
         assert (a.row_id.tolist(), a.y.tolist(), a.index) == (b.row_id.tolist(), b.y.tolist(), b.index)
+
+
+@pytest.mark.parametrize("limit", [None, 0])
+@pytest.mark.parametrize("name", [*NAMES, "shards"])
+def test_what_was_kept_of_the_survey_reads_the_same_blocks(tmp_path, monkeypatch, source, name, limit):
+    monkeypatch.setattr(scratch, "_is_memory", lambda folder: False)
+    monkeypatch.setattr(scratch, "_scratch", scratch.Scratch(tmp_path, limit))
+    given = source(name)
+    reader, items = open_parts(given, n_parts=3)
+    assert reader == open_reader(given, n_parts=3)
+    monkeypatch.setattr(parts, "_parse_part", None if limit is None else parts._parse_part)
+    for i, item in enumerate(items):
+        sent = item if limit is None else pickle.loads(pickle.dumps(item))  # what travels leaves its copy behind
+        again = [reader.read(sent) for _ in range(2)]
+        with monkeypatch.context() as patch:
+            patch.setattr(parts, "_parse_part", PARSE_PART)
+            expected = reader.read(i)
+        for block in again:
+            assert block.rows.values.dtype == expected.rows.values.dtype
+            assert np.array_equal(dense(block), dense(expected))
+            assert np.array_equal(block.y, expected.y)
+            assert (block.row_id.tolist(), block.index) == (expected.row_id.tolist(), i)
 
 
 def test_a_fingerprint_tells_files_and_options_apart(source, tmp_path):

@@ -1,5 +1,6 @@
 """Training on files that the workers read themselves: rows, split and certificate of the run that reads them first."""
 
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +9,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from aucdist.data.block import Block
+from aucdist.data.formats import parts
 from aucdist.data.shards.simulate import simulate
+from aucdist.data.storage import scratch
+from aucdist.engine.dask import local_client
 from aucdist.errors import InputError
 from aucdist.model import load_model
+from flows.compute.stages import call_stage
+from flows.compute.workers import Workers
+from flows.config.data import DataConfig
 from flows.progress.console import LineObserver
+from flows.rows.file_parts import open_file_parts
 from flows.run_folder.scores import read_scores
 from flows.train.config import TrainConfig
 from flows.train.run import train
@@ -80,6 +89,88 @@ def test_workers_read_their_own_parts(source: dict[str, Any], tmp_path: Path) ->
     there = run(source, tmp_path, data=data, blocks=5, cluster={"kind": "local", "workers": 2})
     assert here["certificate"] == there["certificate"]
     assert read_scores(here["run"]).equals(read_scores(there["run"]))
+
+
+SCALED = {"direct": True, "test": {"fraction": 0.3, "seed": 2}, "impute": "median", "scale": "standard"}
+
+
+PARSED: list[str] = []
+
+
+def note_parsed() -> None:
+    """Have this process note each part that it parses."""
+    parse_part = parts._parse_part
+
+    def noted(source: Any, schema: Any, part: Any) -> Any:
+        PARSED.append(f"{part.url}:{part.start}")
+        return parse_part(source, schema, part)
+
+    parts._parse_part = noted
+    PARSED.clear()
+
+
+def parsed_here() -> list[str]:
+    return PARSED
+
+
+def bytes_of(block: Block, memory: None) -> tuple[None, Any]:
+    return None, {"rows": [(block.row_id.tolist(), block.y.tolist(), block.X.tobytes())]}
+
+
+@pytest.mark.parametrize("limit", [None, 0])
+@pytest.mark.parametrize("more", [{}, {"cache": "stream"}, {"model": {"lam": 0.01, "tol": 0.1, "features": "auto"}}])
+def test_each_part_is_parsed_once(
+    source: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: dict[str, Any], limit: int | None
+) -> None:
+    """It was up to eight times; without room for copies it still is."""
+    monkeypatch.setattr(parts, "_parse_part", parts._parse_part)  # to be put back
+    monkeypatch.setattr(scratch, "_is_memory", lambda folder: False)
+    monkeypatch.setattr(scratch, "_scratch", scratch.Scratch(tmp_path, limit))
+    note_parsed()
+    run(source | {"missing": "keep"}, tmp_path, data=SCALED, blocks=5, **more)
+    assert len(set(PARSED)) >= 5
+    assert len(PARSED) == len(set(PARSED)) if limit is None else len(PARSED) >= 7 * len(set(PARSED))
+
+
+@pytest.mark.parametrize("source", ["csv"], indirect=True)
+def test_copies_of_what_was_parsed_go_once_there_are_blocks(
+    source: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scratch, "_is_memory", lambda folder: False)
+    monkeypatch.setattr(scratch, "_scratch", scratch.Scratch(tmp_path))
+    config = DataConfig(source=source | {"missing": "keep"}, positive="yes", **SCALED)
+    rows = open_file_parts(config, 5).prepare(Workers(), observer := LineObserver(lambda text: None), call_stage)
+    parsed = scratch.scratch().used
+    blocks = rows.partition("stream", Workers(), observer)
+    assert scratch.scratch().used > parsed > 0
+    rows = rows.without_copies()
+    del blocks
+    gc.collect()
+    assert scratch.scratch().used == 0
+    assert rows.train.n_blocks == 5
+
+
+@pytest.mark.parametrize("source", ["csv"], indirect=True)
+def test_each_worker_parses_its_own_parts_once(source: dict[str, Any], tmp_path: Path) -> None:
+    """And what becomes of them has the same bits on workers and here, kept or streamed."""
+    config = DataConfig(source=source | {"missing": "keep"}, positive="yes", **SCALED)
+    observer, found = LineObserver(lambda text: None), []
+    with local_client(workers=2) as client:
+        workers = Workers(client, str(tmp_path))
+        client.run(note_parsed)
+        rows = open_file_parts(config, 6).prepare(workers, observer, call_stage)
+        for cache in ("memory", "stream"):
+            blocks = rows.partition(cache, workers, observer)
+            found.append([some.reduce(bytes_of)["rows"] for some in (blocks.train, blocks.test)])
+        rows.train.row_ids_and_labels(workers.parallel_map())
+        parsed = client.run(parsed_here)
+        assert sorted(len(some) for some in parsed.values()) == [3, 3]
+        assert len({part for some in parsed.values() for part in some}) == 6
+    here = open_file_parts(config, 6).prepare(Workers(), observer, call_stage)
+    for cache in ("memory", "stream"):
+        blocks = here.without_copies().partition(cache, Workers(), observer)
+        found.append([some.reduce(bytes_of)["rows"] for some in (blocks.train, blocks.test)])
+    assert all(one == found[0] for one in found)
 
 
 @pytest.mark.parametrize(

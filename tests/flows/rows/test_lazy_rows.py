@@ -12,7 +12,7 @@ from aucdist.data.shards.manifest import read_manifest
 from aucdist.data.shards.shard import write_shards
 from aucdist.data.shards.simulate import simulate
 from aucdist.data.split import split
-from aucdist.engine import scratch
+from aucdist.data.storage import scratch
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS

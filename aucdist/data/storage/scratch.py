@@ -1,4 +1,4 @@
-"""Copies of stored blocks on the local disk, as raw arrays that are mapped: from the second time on, blocks need no decoding.
+"""Copies on the local disk of what was decoded, as raw arrays that are mapped: from the second time on, nothing is decoded.
 
 Decoding a shard and checking it takes ten times as long as reading it. So a process writes what the first reading made into a
 file without a name, which the system removes when the process ends, however it ends. A block is mapped while a step works on it,
@@ -10,6 +10,7 @@ room for others: a fit reads its blocks in turn, so each would go just before it
 the next ones take its room: the folds of a search leave many, one after the other.
 """
 
+import copy
 import mmap
 import os
 import pickle
@@ -18,11 +19,14 @@ import tempfile
 import threading
 import weakref
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Generic, Self, TypeVar
 
-from aucdist.data.block import Block
 from aucdist.errors import InputError
+
+Kept = TypeVar("Kept")
 
 LIMIT = "AUCDIST_SCRATCH_BYTES"
 SHARE_THAT_STAYS_FREE = 0.2
@@ -87,23 +91,21 @@ class _Mapping(mmap.mmap):
 
 @dataclass(frozen=True, eq=False)
 class Copy:
-    """A block in a file.
+    """An object in a file: a block, or the rows of a file.
 
     Attributes
     ----------
     place : Place
-    structure : bytes
-        The block without its arrays, made by this process, which alone reads it.
-    arrays : tuple of (int, int)
-        Where each array begins in its place, and its bytes.
+    pieces : tuple of (int, int)
+        Where each piece begins in its place, and its bytes: first the object without its arrays, written by this process, which
+        alone reads it; then the arrays.
     """
 
     place: Place
-    structure: bytes
-    arrays: tuple[tuple[int, int], ...]
+    pieces: tuple[tuple[int, int], ...]
 
-    def block(self) -> Block:
-        """Return the block, whose arrays are mapped for as long as they are used."""
+    def read(self) -> Any:
+        """Return the object, whose arrays are mapped for as long as they are used."""
         # Private and writable, so that kernels meet the type of array that they were compiled for; nothing writes.
         mapped = _Mapping(
             self.place.file.descriptor, self.place.size, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE,
@@ -111,12 +113,50 @@ class Copy:
         )  # fmt: skip
         mapped.place = self.place
         view = memoryview(mapped)
-        block: Block = pickle.loads(self.structure, buffers=[view[at : at + size] for at, size in self.arrays])
-        return block
+        structure, *arrays = (view[at : at + size] for at, size in self.pieces)
+        return pickle.loads(structure, buffers=arrays)
+
+
+class Stored(Generic[Kept]):
+    """An object that is not kept in memory: it is made when it is asked for, and mapped once the local disk has a copy.
+
+    Parameters
+    ----------
+    make : callable
+        ``make(item)``: picklable, and the same each time. Where this object is sent it runs again.
+    item : object
+    """
+
+    def __init__(self, make: Callable[[Any], Kept], item: Any):
+        self.make, self.item = make, item
+        self._copy: Copy | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_copy": None}
+
+    @property
+    def copied(self) -> bool:
+        """Whether the local disk has a copy."""
+        return self._copy is not None
+
+    def read(self) -> Kept:
+        """Return the object, and copy it unless there is a copy, or no room for one."""
+        if self._copy is not None:
+            found: Kept = self._copy.read()
+            return found
+        made = self.make(self.item)
+        self._copy = scratch().copy(made)
+        return made
+
+    def without_copy(self) -> Self:
+        """Return this object as others get it: with nothing on the disk."""
+        other = copy.copy(self)
+        other._copy = None
+        return other
 
 
 class Scratch:
-    """Copies of blocks on the local disk.
+    """Copies on the local disk.
 
     Parameters
     ----------
@@ -136,25 +176,25 @@ class Scratch:
         """Bytes of the files that hold copies."""
         return sum(file.end for file in self._files)
 
-    def copy(self, block: Block) -> Copy | None:
-        """Write a copy of a block, or return None where there is no room for it."""
+    def copy(self, made: Any) -> Copy | None:
+        """Write a copy of an object, or return None where there is no room for it."""
         buffers: list[pickle.PickleBuffer] = []
-        structure = pickle.dumps(block, protocol=5, buffer_callback=buffers.append)
-        raw, arrays, size = [buffer.raw() for buffer in buffers], [], 0
+        structure = pickle.dumps(made, protocol=5, buffer_callback=buffers.append)
+        raw, pieces, size = [memoryview(structure), *(buffer.raw() for buffer in buffers)], [], 0
         for one in raw:
-            arrays.append((size, one.nbytes))
+            pieces.append((size, one.nbytes))
             size += -(-one.nbytes // ALIGNMENT) * ALIGNMENT
-        if size == 0 or not self._works:
+        if not self._works or not any(one.nbytes for one in raw[1:]):
             return None
         try:
             if (place := self._reserve(size)) is None:
                 return None
-            for (at, _), one in zip(arrays, raw, strict=True):
+            for (at, _), one in zip(pieces, raw, strict=True):
                 _write(place.file.descriptor, one, place.start + at)
         except OSError:  # the disk is full, or the folder is gone: the fit goes on without
             self._works = False
             return None
-        return Copy(place, structure, tuple(arrays))
+        return Copy(place, tuple(pieces))
 
     def _reserve(self, size: int) -> Place | None:
         """Return a place of so many bytes at least; None where a limit is reached."""

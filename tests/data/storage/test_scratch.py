@@ -14,7 +14,7 @@ import pytest
 import scipy.sparse as sp
 
 from aucdist.data.block import Block
-from aucdist.engine import scratch
+from aucdist.data.storage import scratch
 from aucdist.engine.blocks import StoredBlock
 from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.errors import InputError
@@ -42,7 +42,7 @@ def sparse():
 @pytest.mark.parametrize("make", [dense, sparse])
 def test_a_copy_is_the_block(copies, make):
     block = make()
-    found = copies.copy(block).block()
+    found = copies.copy(block).read()
     assert type(found.rows) is type(block.rows)
     for one, other in zip([*found.rows, found.y, found.row_id], [*block.rows, block.y, block.row_id], strict=True):
         np.testing.assert_array_equal(one, other)
@@ -51,7 +51,7 @@ def test_a_copy_is_the_block(copies, make):
     assert found.rows.values.flags.aligned
     assert found.rows.values.flags.writeable  # as kernels expect it
     found.rows.values[:] = 0.0  # private
-    np.testing.assert_array_equal(copies.copy(block).block().rows.values, block.rows.values)
+    np.testing.assert_array_equal(copies.copy(block).read().rows.values, block.rows.values)
 
 
 def test_a_stored_block_is_read_once_and_again_where_it_was_sent(copies):
@@ -109,36 +109,36 @@ def test_the_next_copies_take_the_room_of_those_that_are_gone(copies):
         kept += [copies.copy(dense(index=i)) for i in range(3)]
         kept.append(copies.copy(dense(n=200, index=3)))
         for i, copy in enumerate(kept):
-            np.testing.assert_array_equal(copy.block().X, dense(n=200 if i == 3 else 500, index=i).X)
+            np.testing.assert_array_equal(copy.read().X, dense(n=200 if i == 3 else 500, index=i).X)
     kept.clear()
     gc.collect()
     kept.append(copies.copy(dense(n=1500)))  # gaps side by side are one
     assert copies.used == used
-    np.testing.assert_array_equal(first.block().X, dense(index=9).X)
+    np.testing.assert_array_equal(first.read().X, dense(index=9).X)
 
 
 def test_what_is_mapped_keeps_its_room(copies):
     first, second = copies.copy(dense(index=1)), copies.copy(dense(index=2))
-    rows = first.block().X  # an array alone holds the place
+    rows = first.read().X  # an array alone holds the place
     del first
     gc.collect()
     third = copies.copy(dense(index=3))
     np.testing.assert_array_equal(rows, dense(index=1).X)
-    np.testing.assert_array_equal(second.block().X, dense(index=2).X)
+    np.testing.assert_array_equal(second.read().X, dense(index=2).X)
     assert copies.used > 2 * third.place.size
     del rows
     gc.collect()
     used, fourth = copies.used, copies.copy(dense(index=4))
     assert copies.used == used
     for i, copy in enumerate((second, third, fourth), start=2):
-        np.testing.assert_array_equal(copy.block().X, dense(index=i).X)
+        np.testing.assert_array_equal(copy.read().X, dense(index=i).X)
 
 
 def test_threads_share_the_room(copies):
     def write_and_read(number):
         for k in range(40):
             copy = copies.copy(dense(index=number))
-            np.testing.assert_array_equal(copy.block().X, dense(index=number).X)
+            np.testing.assert_array_equal(copy.read().X, dense(index=number).X)
             if k % 3 == number % 3:
                 del copy
         return True
