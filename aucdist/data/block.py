@@ -32,6 +32,11 @@ class Block:
         Sample weights; None means one each.
     index : int
         The block's place in its data set. Summaries merge in this order, and seeds are drawn from it.
+    group : ndarray of shape (n_samples,), int64, or None
+        Rows with the same number are of one group, such as a user's or a query's, in whatever blocks they lie. Where there are
+        groups a pair is two rows of one group (`aucdist.solvers.pairs.groups`).
+    grade : ndarray of shape (n_samples,), float64, or None
+        The relevance of each row, where it has more than two values; `y` is then +1 above the lowest of all.
     """
 
     rows: Rows
@@ -39,6 +44,8 @@ class Block:
     row_id: np.ndarray
     weight: np.ndarray | None = None
     index: int = 0
+    group: np.ndarray | None = None
+    grade: np.ndarray | None = None
 
     @classmethod
     def of(
@@ -49,6 +56,8 @@ class Block:
         row_id: np.ndarray | None = None,
         weight: np.ndarray | None = None,
         index: int = 0,
+        group: np.ndarray | None = None,
+        grade: np.ndarray | None = None,
     ) -> "Block":
         """Make a block from a matrix and labels, copying only what has the wrong form.
 
@@ -58,7 +67,7 @@ class Block:
             float32 stays float32; every other type becomes float64.
         y : array of shape (n_samples,)
             Labels, -1 or +1.
-        row_id, weight, index
+        row_id, weight, index, group, grade
             As the attributes; ``row_id`` defaults to 0, 1, 2, ...
 
         Raises
@@ -76,12 +85,14 @@ class Block:
             raise InputError("labels inside a block are -1 or +1")
         ids = np.arange(n, dtype=np.int64) if row_id is None else np.asarray(row_id, dtype=np.int64)
         w = None if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
-        for name, given in (("row ids", ids), ("weights", w)):
+        groups = None if group is None else np.ascontiguousarray(group, dtype=np.int64)
+        grades = None if grade is None else np.ascontiguousarray(grade, dtype=np.float64)
+        for name, given in (("row ids", ids), ("weights", w), ("groups", groups), ("grades", grades)):
             if given is not None and given.shape != (n,):
                 raise InputError(f"{n} rows, but {name} of shape {given.shape}")
         if w is not None:
             _check_weights(w)
-        return cls(rows, y.astype(np.int8), ids, w, index)
+        return cls(rows, y.astype(np.int8), ids, w, index, groups, grades)
 
     @property
     def n_samples(self) -> int:
@@ -120,16 +131,16 @@ class Block:
     def take(self, which: np.ndarray, *, index: int = 0) -> "Block":
         """Return the block of the rows `which` (positions or a mask), in that order."""
         which = np.flatnonzero(which) if which.dtype == bool else which
-        weight = None if self.weight is None else self.weight[which]
-        rows = rows_at(self.rows, which)
-        return replace(self, rows=rows, y=self.y[which], row_id=self.row_id[which], weight=weight, index=index)
+        return replace(self, rows=rows_at(self.rows, which), index=index, **self._labels(which))
 
     def between(self, start: int, stop: int, *, index: int = 0) -> "Block":
         """Return the block of the rows from position `start` up to `stop`, without copying their features."""
-        at = slice(start, stop)
-        weight = None if self.weight is None else self.weight[at]
-        rows = rows_between(self.rows, start, stop)
-        return replace(self, rows=rows, y=self.y[at], row_id=self.row_id[at], weight=weight, index=index)
+        return replace(self, rows=rows_between(self.rows, start, stop), index=index, **self._labels(slice(start, stop)))
+
+    def _labels(self, at: Any) -> dict[str, Any]:
+        """Return all that belongs to some rows except their features."""
+        named = {name: getattr(self, name) for name in ("y", "row_id", "weight", "group", "grade")}
+        return {name: None if values is None else values[at] for name, values in named.items()}
 
     def with_X(self, X: Any) -> "Block":
         """Return the same rows with other features."""
@@ -207,11 +218,14 @@ def stacked(blocks: Sequence[Block]) -> Block:
     if len(blocks) == 1:
         return blocks[0]
     weighted = any(block.weight is not None for block in blocks)
+    grouped, graded = (all(getattr(block, name) is not None for block in blocks) for name in ("group", "grade"))
     return Block(
         _stacked_rows([block.rows for block in blocks]),
         np.concatenate([block.y for block in blocks]),
         np.concatenate([block.row_id for block in blocks]),
         np.concatenate([block.weights() for block in blocks]) if weighted else None,
+        group=np.concatenate([block.group for block in blocks if block.group is not None]) if grouped else None,
+        grade=np.concatenate([block.grade for block in blocks if block.grade is not None]) if graded else None,
     )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from aucdist.data.block import Block
+from aucdist.data.group_numbers import group_numbers
 from aucdist.data.ranges import ColumnRanges
 from aucdist.data.storage.retries import patient
 from aucdist.data.storage.scratch import Stored
@@ -49,6 +50,8 @@ class BlockInfo:
         Of a stored block's columns, so that they need not be read again for it.
     copied : bool
         Whether a stored block has a copy on the local disk, which is mapped for each step: else it is read and decoded.
+    has_groups, has_grades : bool
+        Whether rows have a group, and a grade.
     """
 
     n_samples: int
@@ -61,16 +64,21 @@ class BlockInfo:
     lasting: bool = True
     ranges: ColumnRanges | None = None
     copied: bool = False
+    has_groups: bool = False
+    has_grades: bool = False
 
     @classmethod
     def of(cls, block: Block) -> "BlockInfo":
         """Describe a block."""
         positive, weight = block.y > 0, block.weight
-        n, n_pos, coded = block.n_samples, int(np.count_nonzero(positive)), isinstance(block.rows, BinRows)
-        if weight is None:
-            return cls(n, block.n_features, n_pos, float(n_pos), float(n - n_pos), False, coded)
-        of_pos, of_neg = float(weight[positive].sum()), float(weight[~positive].sum())
-        return cls(n, block.n_features, n_pos, of_pos, of_neg, True, coded)
+        n, n_pos = block.n_samples, int(np.count_nonzero(positive))
+        of_pos, of_neg = float(n_pos), float(n - n_pos)
+        if weight is not None:
+            of_pos, of_neg = float(weight[positive].sum()), float(weight[~positive].sum())
+        return cls(
+            n, block.n_features, n_pos, of_pos, of_neg, weight is not None, isinstance(block.rows, BinRows),
+            has_groups=block.group is not None, has_grades=block.grade is not None,
+        )  # fmt: skip
 
 
 class StoredBlock(Stored[Block]):
@@ -194,6 +202,16 @@ class Blocks(ABC):
         return any(i.has_weights for i in self.infos)
 
     @property
+    def has_groups(self) -> bool:
+        """Whether rows have a group, so that pairs are within groups."""
+        return any(i.has_groups for i in self.infos)
+
+    @property
+    def has_grades(self) -> bool:
+        """Whether rows have a grade, so that a pair is two rows with different grades."""
+        return any(i.has_grades for i in self.infos)
+
+    @property
     def has_codes(self) -> bool:
         """Whether the rows are codes of a feature map, and not numbers."""
         return self.infos[0].coded
@@ -285,7 +303,14 @@ class LocalBlocks(Blocks):
 
     @classmethod
     def of(
-        cls, X: Any, y: Any, sample_weight: Any = None, *, n_blocks: int, n_jobs: int | None = None
+        cls,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        groups: Any = None,
+        n_blocks: int,
+        n_jobs: int | None = None,
     ) -> "LocalBlocks":
         """Cut rows in memory into blocks of neighbours, as nearly equal in size as may be, without copying the features.
 
@@ -296,6 +321,8 @@ class LocalBlocks(Blocks):
         y : array of shape (n_samples,)
             Labels, -1 or +1.
         sample_weight : array of shape (n_samples,), optional
+        groups : array of shape (n_samples,), optional
+            Numbers or texts: a pair is then two rows with the same one.
         n_blocks : int
             From 1 to n_samples. It is a part of the problem, as the rows are: another number changes the last bits of a fit.
         n_jobs : int or None, default=None
@@ -306,7 +333,7 @@ class LocalBlocks(Blocks):
         InputError
             For too few or too many blocks, and as `Block.of`.
         """
-        rows = Block.of(X, y, weight=sample_weight)
+        rows = Block.of(X, y, weight=sample_weight, group=group_numbers(groups))
         if (
             isinstance(n_blocks, bool)
             or not isinstance(n_blocks, numbers.Integral)

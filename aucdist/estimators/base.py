@@ -19,6 +19,7 @@ from aucdist.errors import InputError
 from aucdist.estimators.conditioning import diagnosis
 from aucdist.estimators.display import HistoryDisplay
 from aucdist.estimators.monotone import AUTO, directions, directions_of_line, weight_signs
+from aucdist.estimators.pair_groups import check_groups
 from aucdist.estimators.scores import mapped_rows
 from aucdist.estimators.solver_parameter import PREFIX, as_plain, check_names, moved, solver_of
 from aucdist.estimators.validation import (
@@ -153,7 +154,14 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
         super().set_params(**params)
         return self
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, callback: Callback | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        callback: Callback | None = None,
+        groups: Any = None,
+    ) -> Self:
         """Fit the model.
 
         Parameters
@@ -168,6 +176,9 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
         callback : callable, optional
             Called after each round with a dict: round, passes, seconds, primal, dual, relative_gap. ``callback=print`` shows
             them while the fit runs. The seconds of the first fit on a machine include the compiling of kernels.
+        groups : array-like of shape (n_samples,), optional
+            Numbers or texts, such as users or queries: a pair is then two rows of one group. For estimators and solvers of pairs
+            within groups. With metadata routing: ``set_fit_request(groups=True)``.
 
         Returns
         -------
@@ -186,7 +197,7 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
             If the scores rank the training rows worse than chance.
         """
         with all_or_nothing(self):
-            self._fit(self._validated_blocks(X, y, sample_weight), callback)
+            self._fit(self._validated_blocks(X, y, sample_weight, groups), callback)
         return self
 
     def fit_blocks(self, blocks: Blocks, callback: Callback | None = None) -> ScoreCounts | None:
@@ -396,10 +407,11 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
             options["signs"] = weight_signs(self.monotone_, getattr(self, "feature_map_", None))
         return options
 
-    def _validated_blocks(self, X: Any, y: Any, sample_weight: Any) -> Blocks:
+    def _validated_blocks(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Blocks:
         """Check parameters and data, set what describes the data, and return the rows as blocks."""
         self.check_parameters()
-        blocks = training_blocks(self, X, y, sample_weight)
+        blocks = training_blocks(self, X, y, sample_weight, groups)
+        check_groups(self, blocks)
         if not isinstance(X, Blocks) and hasattr(self, "feature_names_in_"):
             blocks.feature_names = tuple(map(str, self.feature_names_in_))
         if min(blocks.weight_pos, blocks.weight_neg) <= 0:
@@ -478,6 +490,8 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
                 "the directions in `monotone` leave no weights but 0: each feature would have to fall where it may only rise, or "
                 "the other way round; all scores are equal"
             )
+        if blocks.has_groups or blocks.has_grades:  # two rows of different groups may be in any order
+            return
         area = self._training_auc(blocks)
         if area < 0.5:
             yield RankingWarning(

@@ -21,7 +21,7 @@ from aucdist.estimators.scores import count_scores, mapped_rows
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.probability import hull_probabilities
 from aucdist.objectives.probability_maps import IsotonicMap, LinkMap, ProbabilityMap
-from aucdist.selection.folds import fold_numbers
+from aucdist.selection.folds import fold_numbers, group_numbers
 
 CALIBRATIONS = ("gev", "logit", "isotonic")
 
@@ -132,10 +132,15 @@ def _folds(blocks: Blocks, calibration: str) -> np.ndarray:
             f"and there is {fewest} of one"
         )
     folds = np.full(int(row_id.max()) + 1, -1, dtype=np.int8)
-    folds[row_id] = fold_numbers(row_id, y, min(N_FOLDS, fewest), SEED)
+    if blocks.has_groups:
+        groups = np.concatenate(rows["group"])
+        folds[row_id] = group_numbers(row_id, y, groups, min(N_FOLDS, fewest, len(np.unique(groups))), SEED)
+    else:
+        folds[row_id] = fold_numbers(row_id, y, min(N_FOLDS, fewest), SEED)
     return folds
 
 
 def _ids_and_labels(block: Block, memory: None) -> tuple[None, Summary]:
     there = block.weights() > 0
-    return None, {"row_id": [block.row_id[there]], "y": [block.y[there]]}
+    groups = {} if block.group is None else {"group": [block.group[there]]}
+    return None, {"row_id": [block.row_id[there]], "y": [block.y[there]], **groups}

@@ -8,6 +8,7 @@ import numpy as np
 from aucdist.engine.blocks import Blocks
 from aucdist.estimators.monotone import Directions
 from aucdist.estimators.online import OnlineClassifier
+from aucdist.estimators.pair_groups import GROUP_CONSTRAINTS
 from aucdist.estimators.top_share import TOP_CONSTRAINTS, check_share, collapse_warnings
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.parameters import Constraints, OneOf
@@ -57,6 +58,12 @@ class PairwiseHingeClassifier(OnlineClassifier):
     max_false_positives : int or None, default=None
         ``all-pairs``: the same with a number of negatives in place of a share; with sample weights their total weight. 1 is
         the top push.
+    group_weight : {"pairs", "groups"} or None, default=None
+        ``all-pairs``. With `groups` in `fit`: the mean goes over all pairs ("pairs", the default), or each group counts the
+        same, however many pairs it has ("groups").
+    grade_weight : {"difference", "one"} or None, default=None
+        ``all-pairs``. The labels are grades, the larger the more relevant, and a pair is any two rows (of one group) with
+        different ones. It weighs their difference, or one. See `aucdist.solvers.pairs.groups`.
     calibration : {"gev", "logit", "isotonic"} or None, default=None
         Gives the model `predict_proba`, by a map from scores to probabilities that is fitted to scores of rows held out, see
         `aucdist.estimators.calibration`; that takes five fits more. ``gev``, ``logit``: a link with slope and offset, the first
@@ -83,7 +90,7 @@ class PairwiseHingeClassifier(OnlineClassifier):
         Minus the threshold: the pairs leave it open, so it is set where G-mean on the training rows is largest.
     threshold_ : float
     classes_ : ndarray of shape (2,)
-        The second is the positive one.
+        The second is the positive one. With `grade_weight` -1 and 1: the lowest grade, and those above it.
     certificate_ : Certificate
         ``primal, dual, relative_gap, status``.
     history_ : DataFrame
@@ -130,6 +137,7 @@ class PairwiseHingeClassifier(OnlineClassifier):
         "penalty": OneOf(EXACT, optional=True),
         "monotone": Directions(),
         **TOP_CONSTRAINTS,
+        **GROUP_CONSTRAINTS,
     }
     resume_: DualStart
     stream_: OamState | Progress
@@ -146,6 +154,8 @@ class PairwiseHingeClassifier(OnlineClassifier):
         penalty: str | None = None,
         max_fpr: float | None = None,
         max_false_positives: int | None = None,
+        group_weight: str | None = None,
+        grade_weight: str | None = None,
         calibration: str | None = None,
         prior: float | None = None,
         features: Any = None,
@@ -163,6 +173,8 @@ class PairwiseHingeClassifier(OnlineClassifier):
         self.penalty = penalty
         self.max_fpr = max_fpr
         self.max_false_positives = max_false_positives
+        self.group_weight = group_weight
+        self.grade_weight = grade_weight
 
     def _set_fitted(self, solution: Solution, blocks: Blocks) -> ScoreCounts | None:
         if hasattr(self, "resume_"):

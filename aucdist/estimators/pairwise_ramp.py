@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from aucdist.engine.blocks import Blocks
+from aucdist.estimators.pair_groups import GROUP_CONSTRAINTS
 from aucdist.estimators.ranking import RankingClassifier
 from aucdist.estimators.top_share import TOP_CONSTRAINTS, check_share
 from aucdist.metrics.counts import ScoreCounts
@@ -43,6 +44,12 @@ class PairwiseRampClassifier(RankingClassifier):
         starts from certified minima of the pairwise hinge, which count as passes. `warm_start` replaces them.
     max_false_positives : int or None, default=None
         The same with a number of negatives in place of a share; with sample weights their total weight.
+    group_weight : {"pairs", "groups"} or None, default=None
+        With `groups` in `fit`: the mean goes over all pairs ("pairs", the default), or each group counts the
+        same, however many pairs it has ("groups").
+    grade_weight : {"difference", "one"} or None, default=None
+        The labels are grades, the larger the more relevant, and a pair is any two rows (of one group) with
+        different ones. It weighs their difference, or one. See `aucdist.solvers.pairs.groups`.
     calibration : {"gev", "logit", "isotonic"} or None, default=None
         Gives the model `predict_proba`, by a map from scores to probabilities that is fitted to scores of rows held out, see
         `aucdist.estimators.calibration`; that takes five fits more. ``gev``, ``logit``: a link with slope and offset, the first
@@ -65,7 +72,7 @@ class PairwiseRampClassifier(RankingClassifier):
     threshold_ : float
         Where G-mean on the training rows is largest.
     classes_ : ndarray of shape (2,)
-        The second is the positive one.
+        The second is the positive one. With `grade_weight` -1 and 1: the lowest grade, and those above it.
     certificate_ : Certificate
         ``primal, dual, relative_gap, status``: no more than 0 is known as `dual`, and the gap is 1. The status is
         ``stationary`` where `tol` was reached.
@@ -99,7 +106,11 @@ class PairwiseRampClassifier(RankingClassifier):
 
     of_pairs = True
     solvers: ClassVar[dict[str, type[Solver]]] = by_name(RampLBFGS)
-    _parameter_constraints: ClassVar[Constraints] = {**RankingClassifier._parameter_constraints, **TOP_CONSTRAINTS}
+    _parameter_constraints: ClassVar[Constraints] = {
+        **RankingClassifier._parameter_constraints,
+        **TOP_CONSTRAINTS,
+        **GROUP_CONSTRAINTS,
+    }
 
     def __init__(
         self,
@@ -112,6 +123,8 @@ class PairwiseRampClassifier(RankingClassifier):
         warm_start: bool = False,
         max_fpr: float | None = None,
         max_false_positives: int | None = None,
+        group_weight: str | None = None,
+        grade_weight: str | None = None,
         calibration: str | None = None,
         prior: float | None = None,
         features: Any = None,
@@ -122,6 +135,8 @@ class PairwiseRampClassifier(RankingClassifier):
         )
         self.max_fpr = max_fpr
         self.max_false_positives = max_false_positives
+        self.group_weight = group_weight
+        self.grade_weight = grade_weight
         self.features = features
         self.verbose = verbose
         self.calibration = calibration

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_consistent_length, validate_data
 
 from aucdist.data.block import Block
+from aucdist.data.group_numbers import group_numbers
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
 from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError
+from aucdist.estimators.pair_groups import grades_of
 from aucdist.maps.state import expander_of
 
 ACCEPTED_ROWS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
@@ -141,13 +143,13 @@ def two_classes(y: np.ndarray) -> np.ndarray:
     return classes
 
 
-def training_blocks(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) -> Blocks:
+def training_blocks(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Blocks:
     """Return the rows as blocks, and set the estimator's `classes_`, `n_features_in_` and `feature_names_in_`.
 
     Parameters
     ----------
     estimator : BaseEstimator
-    X, y, sample_weight
+    X, y, sample_weight, groups
         As of `fit`; see `aucdist.estimators.base.BlockClassifier`.
 
     Raises
@@ -156,20 +158,38 @@ def training_blocks(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any
         For rows, labels or weights that cannot be used.
     """
     if isinstance(X, Blocks):
-        if y is not None or sample_weight is not None:
-            raise InputError("Blocks bring their own labels and weights: y and sample_weight must be None")
+        if not (y is None and sample_weight is None and groups is None):
+            raise InputError(
+                "Blocks bring their own labels, weights and groups: y, sample_weight and groups must be None"
+            )
         estimator.classes_, estimator.n_features_in_ = np.array([-1, 1]), X.n_features
         return X
     if is_dask(X):
+        if groups is not None or getattr(estimator, "grade_weight", None) is not None:
+            raise InputError("dask collections take no groups or grades: make Blocks of them, or arrays")
         return _dask_blocks(estimator, X, y, sample_weight)
     X, y = validate_data(estimator, without_index(X), y, **accepted_rows(estimator))
+    group, grade = group_numbers(groups), grades_of(estimator, y)
+    if group is not None:
+        check_consistent_length(X, group)
+    if grade is not None:
+        estimator.classes_ = np.array([-1, 1])
+        y = np.where(grade > grade.min(), 1, -1)
+        return LocalBlocks([labelled_block(X, y, estimator.classes_, sample_weight, group, grade)])
     if y.dtype.kind not in "biu":  # whole numbers are classes, and the check would take longer than a small fit
         check_classification_targets(y)
     estimator.classes_ = two_classes(y)
-    return LocalBlocks([labelled_block(X, y, estimator.classes_, sample_weight)])
+    return LocalBlocks([labelled_block(X, y, estimator.classes_, sample_weight, group)])
 
 
-def labelled_block(X: Any, y: np.ndarray, classes: np.ndarray, sample_weight: Any) -> Block:
+def labelled_block(
+    X: Any,
+    y: np.ndarray,
+    classes: np.ndarray,
+    sample_weight: Any,
+    group: np.ndarray | None = None,
+    grade: np.ndarray | None = None,
+) -> Block:
     """Return validated rows as a block, without those of weight 0.
 
     Parameters
@@ -179,13 +199,16 @@ def labelled_block(X: Any, y: np.ndarray, classes: np.ndarray, sample_weight: An
     classes : ndarray of shape (2,)
         The second is the positive one.
     sample_weight : array-like of shape (n_samples,) or None
+    group, grade : ndarray of shape (n_samples,), optional
+        As of `Block`.
     """
     labels = np.where(y == classes[1], 1, -1)
     if sample_weight is None:
-        return Block.of(X, labels)
+        return Block.of(X, labels, group=group, grade=grade)
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     counts = weight > 0
-    return Block.of(X[counts], labels[counts], weight=weight[counts])
+    groups, grades = (None if values is None else values[counts] for values in (group, grade))
+    return Block.of(X[counts], labels[counts], weight=weight[counts], group=groups, grade=grades)
 
 
 def _dask_blocks(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) -> Blocks:

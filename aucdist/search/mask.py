@@ -47,7 +47,7 @@ class Mask:
         return BlockInfo(
             int(there.sum()), block.n_features, int(positive.sum()), float(weight[positive].sum()),
             float(weight[there & (block.y < 0)].sum()), bool((weight[there] != 1).any()),
-            coded=isinstance(block.rows, BinRows),
+            coded=isinstance(block.rows, BinRows), has_groups=block.group is not None, has_grades=block.grade is not None,
         )  # fmt: skip
 
 

@@ -191,6 +191,8 @@ class Solver(BaseEstimator, ABC):
         `rounds` takes the keyword ``signs``, of the weights: see `aucdist.solvers.cone`.
     penalises_intercept : bool
         It fits the intercept as the weight of a column of ones.
+    groups : bool
+        It minimises over the pairs within groups, and of rows with grades: see `aucdist.solvers.pairs.groups`.
     has_path : bool
         It has `path`.
     online : bool
@@ -209,6 +211,7 @@ class Solver(BaseEstimator, ABC):
     resumes: ClassVar[bool] = False
     signs: ClassVar[bool] = False
     penalises_intercept: ClassVar[bool] = False
+    groups: ClassVar[bool] = False
     has_path: ClassVar[bool] = False
     online: ClassVar[bool] = False
     _parameter_constraints: ClassVar[Constraints] = {}

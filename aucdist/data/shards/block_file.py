@@ -67,7 +67,7 @@ class Form:
 
 def nbytes(block: Block) -> int:
     """Return the memory that a block takes."""
-    arrays = (*block.rows, block.y, block.row_id, block.weight)
+    arrays = (*block.rows, block.y, block.row_id, block.weight, block.group, block.grade)
     return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
 
 

@@ -18,6 +18,7 @@ from aucdist.solvers.base import Round
 from aucdist.solvers.pairs.all_pairs_l1 import CuttingPlanesL1
 from aucdist.solvers.pairs.cell_pairs import MOST_ANCHORS, CellPairs, CellPairsL1
 from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
+from aucdist.solvers.pairs.groups import PairGroups
 
 NEAR = 0.03
 """The relative gap to which a sample is solved: its optimum is about as far from that of all rows."""
@@ -30,7 +31,11 @@ IN_CELLS: dict[str, type[CellPairs]] = {"l2": CellPairs, "l1": CellPairsL1}
 
 
 def pairs_of(
-    blocks: Blocks, start: np.ndarray | None, penalty: str = "l2", signs: np.ndarray | None = None
+    blocks: Blocks,
+    start: np.ndarray | None,
+    penalty: str = "l2",
+    signs: np.ndarray | None = None,
+    groups: PairGroups | None = None,
 ) -> CuttingPlanes:
     """Return the cutting planes for these blocks, whose `rounds` solve for one lam after another.
 
@@ -43,13 +48,22 @@ def pairs_of(
     penalty : {"l2", "l1"}, default="l2"
     signs : ndarray of shape (n_features,), int8, optional
         Of the weights, see `aucdist.solvers.cone`.
+    groups : PairGroups, optional
+        Where pairs are within groups, of anchors with exact scores, however many.
     """
+    if groups is not None:
+        return EXACT[penalty](blocks, start, signs=signs, groups=groups)
     many = min(blocks.n_pos, blocks.n_neg) > MOST_ANCHORS
     return (IN_CELLS if many else EXACT)[penalty](blocks, start, signs=signs)
 
 
 def all_pairs(
-    blocks: Blocks, lam: float, start: np.ndarray | None = None, *, signs: np.ndarray | None = None
+    blocks: Blocks,
+    lam: float,
+    start: np.ndarray | None = None,
+    *,
+    signs: np.ndarray | None = None,
+    groups: PairGroups | None = None,
 ) -> Iterator[Round]:
     """Solve with an L2 penalty.
 
@@ -62,6 +76,8 @@ def all_pairs(
         By default the solution over a sample; zero for small data and for a small lam.
     signs : ndarray of shape (n_features,), int8, optional
         Of the weights, see `aucdist.solvers.cone`.
+    groups : PairGroups, optional
+        Where pairs are within groups. The start is then zero by default.
 
     Yields
     ------
@@ -69,10 +85,10 @@ def all_pairs(
         The best weights so far, their objective, the best bound so far.
     """
     passes = 0
-    if start is None:
+    if start is None and groups is None:
         last, passes = sample.solve_on_sample(blocks, lambda drawn: _on_sample(drawn, lam, signs), NEAR)
         start = None if last is None else last.w
-    for state in pairs_of(blocks, start, signs=signs).rounds(lam):
+    for state in pairs_of(blocks, start, signs=signs, groups=groups).rounds(lam):
         yield replace(state, passes=passes + state.passes)
 
 
@@ -81,7 +97,12 @@ def _on_sample(drawn: Block, lam: float, signs: np.ndarray | None) -> Iterator[R
 
 
 def all_pairs_l1(
-    blocks: Blocks, lam: float, start: np.ndarray | None = None, *, signs: np.ndarray | None = None
+    blocks: Blocks,
+    lam: float,
+    start: np.ndarray | None = None,
+    *,
+    signs: np.ndarray | None = None,
+    groups: PairGroups | None = None,
 ) -> Iterator[Round]:
     """Solve with an L1 penalty, by proximal cutting planes from zero; parameters and rounds are those of `all_pairs`."""
-    return pairs_of(blocks, start, "l1", signs).rounds(lam)
+    return pairs_of(blocks, start, "l1", signs, groups).rounds(lam)

@@ -15,6 +15,9 @@ from aucdist.kernels.pairs import guide
 MAX_CELLS = 2**16
 """The largest size of the table that guides a search: as much as stays in a core's second-level cache."""
 
+Runs = tuple[np.ndarray, np.ndarray]
+"""Where the rows of each group begin and end, int64 of shape (n_runs + 1,), and the groups' numbers, int32 of shape (n_runs,)."""
+
 
 @dataclass(frozen=True, eq=False)
 class Anchors:
@@ -43,6 +46,15 @@ class Anchors:
     def search(self) -> tuple[np.ndarray, ...]:
         """Return the arguments of a search among the anchors, in the order of the kernels."""
         return self.scores, self.table, self.low[()], self.scale[()]
+
+    @property
+    def n_places(self) -> int:
+        """How many places there are between anchors, before and behind them: the entries of a running sum or a tally."""
+        return len(self.below[0])
+
+    def facing(self, runs: Runs) -> "Anchors":
+        """Return the anchors as rows search them that are of these groups; here there are no groups."""
+        return self
 
 
 def sorted_anchors(

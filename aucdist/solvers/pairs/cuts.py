@@ -8,6 +8,7 @@ from aucdist.engine.blocks import Blocks
 from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.pairs.all_pairs import all_pairs, all_pairs_l1, pairs_of
 from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
+from aucdist.solvers.pairs.groups import pair_groups, refuse_share
 from aucdist.solvers.pairs.top import SHARE, TopShare, share_of
 from aucdist.solvers.pairs.top_pairs import TopPairs, TopPairsL1, top_pairs, top_pairs_l1
 
@@ -23,7 +24,8 @@ class AllPairs(Solver):
 
     name = "all-pairs"
     objective = "pairwise hinge"
-    takes = ("penalty", *SHARE)
+    takes = ("penalty", *SHARE, "group_weight", "grade_weight")
+    groups = True
     ignores_zero_weight = True
     takes_codes = True
     signs = True
@@ -39,6 +41,8 @@ class AllPairs(Solver):
         max_fpr: float | None = None,
         max_false_positives: int | None = None,
         signs: np.ndarray | None = None,
+        group_weight: str | None = None,
+        grade_weight: str | None = None,
     ) -> Iterator[Round]:
         """Yield the best weights so far, their exact objective, the best bound so far.
 
@@ -54,10 +58,13 @@ class AllPairs(Solver):
             See `aucdist.solvers.pairs.top.TopShare`.
         signs : ndarray of shape (n_features,), int8, optional
             Of the weights, see `aucdist.solvers.cone`.
+        group_weight, grade_weight : str, optional
+            See `aucdist.solvers.pairs.groups.pair_groups`.
         """
-        share = share_of(max_fpr, max_false_positives)
+        share, groups = share_of(max_fpr, max_false_positives), pair_groups(blocks, group_weight, grade_weight)
         if share is None:
-            return (all_pairs if penalty == "l2" else all_pairs_l1)(blocks, lam, start, signs=signs)
+            return (all_pairs if penalty == "l2" else all_pairs_l1)(blocks, lam, start, signs=signs, groups=groups)
+        refuse_share(groups)
         return (top_pairs if penalty == "l2" else top_pairs_l1)(blocks, lam, start, share=share, signs=signs)
 
     def path(
@@ -68,9 +75,13 @@ class AllPairs(Solver):
         max_fpr: float | None = None,
         max_false_positives: int | None = None,
         signs: np.ndarray | None = None,
+        group_weight: str | None = None,
+        grade_weight: str | None = None,
     ) -> CuttingPlanes:
         """Return the cutting planes, which solve for one lam after another; parameters as of `rounds`."""
         share: TopShare | None = share_of(max_fpr, max_false_positives)
+        groups = pair_groups(blocks, group_weight, grade_weight)
         if share is None:
-            return pairs_of(blocks, None, penalty, signs)
+            return pairs_of(blocks, None, penalty, signs, groups)
+        refuse_share(groups)
         return TOP_PENALTIES[penalty](blocks, None, share=share, signs=signs)

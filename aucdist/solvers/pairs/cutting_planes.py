@@ -18,11 +18,14 @@ import numpy as np
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary, without_rows
+from aucdist.kernels.pair_groups import slopes_along_in_groups
 from aucdist.kernels.rows import accumulate, accumulate_each
 from aucdist.solvers.base import Round
 from aucdist.solvers.cone import project
-from aucdist.solvers.pairs.anchors import Anchors, anchors_along, sorted_anchors
+from aucdist.solvers.pairs.anchors import Anchors, anchors_along
 from aucdist.solvers.pairs.bundle import Bundle
+from aucdist.solvers.pairs.grouped_anchors import AnchorGroups
+from aucdist.solvers.pairs.groups import PairGroups
 from aucdist.solvers.pairs.hinge import HINGE
 from aucdist.solvers.pairs.loss import CutPairLoss
 from aucdist.solvers.pairs.objective import rounding_of_pairs
@@ -46,6 +49,9 @@ PATIENCE = 100
 
 MAX_GROUPS = 24
 
+ANCHORS_ON_LINE, FEW_GROUPS = 50_000, 200
+"""Within groups the line search uses all groups where anchors are at most so many; else some, but not fewer than so many."""
+
 
 @dataclass(frozen=True, eq=False)
 class AllPairsMemory(PairMemory):
@@ -65,10 +71,10 @@ class AllPairsMemory(PairMemory):
 
 
 def sort_at_start(
-    block: Block, memory: None, w: np.ndarray, sign: int, n_groups: int
+    block: Block, memory: None, w: np.ndarray, sign: int, n_groups: int, pair_groups: PairGroups | None = None
 ) -> tuple[AllPairsMemory, Summary]:
     """Sort the rows by class and score them at the start, which is the best point so far."""
-    scored, summary = sort_and_score(block, memory, w, sign, n_groups)
+    scored, summary = sort_and_score(block, memory, w, sign, n_groups, pair_groups)
     return AllPairsMemory(**vars(scored), best=scored.scores, trial=scored.scores), summary
 
 
@@ -87,6 +93,24 @@ def slopes_on_line(
     return memory, {"slopes": slopes, "weight": memory.weights[::stride].sum()}
 
 
+@without_rows
+def slopes_in_groups(
+    block: int,
+    memory: AllPairsMemory,
+    loss: CutPairLoss,
+    steps: np.ndarray,
+    stride: int,
+    anchors: tuple[np.ndarray, ...],
+) -> tuple[AllPairsMemory, Summary]:
+    """Do what `slopes_on_line` does over the pairs within groups; the weight is that of the pairs used."""
+    slopes, weight = np.zeros(len(steps)), 0.0
+    for part, runs in enumerate(memory.runs):
+        mine = slice(memory.ends[part], memory.ends[part + 1])
+        ends = memory.best[mine], memory.scores[mine], memory.weights[mine]
+        weight += slopes_along_in_groups(*ends, *runs, steps, stride, *anchors, slopes)
+    return memory, {"slopes": slopes, "weight": weight}
+
+
 def cut_groups(
     block: Block, memory: AllPairsMemory, loss: CutPairLoss, step: float, anchors: Anchors
 ) -> tuple[AllPairsMemory, Summary]:
@@ -96,12 +120,13 @@ def cut_groups(
     scores += memory.best
     n_groups = len(memory.ends) - 1
     coefs = np.empty(len(scores))
-    tally = np.array([loss.new_tally(len(anchors.scores)) for _ in range(n_groups)])
+    tally = np.array([loss.new_tally(anchors.n_places) for _ in range(n_groups)])
     heights, total = np.zeros(n_groups), 0.0
     gradients = np.zeros((n_groups, block.n_features))
     for g in range(n_groups):
         mine = slice(memory.ends[g], memory.ends[g + 1])
-        heights[g], of_group = loss.cut(scores[mine], memory.weights[mine], anchors, coefs[mine], tally[g])
+        facing = memory.facing(anchors, g)
+        heights[g], of_group = loss.cut(scores[mine], memory.weights[mine], facing, coefs[mine], tally[g])
         total += of_group
         accumulate(block.rows, memory.others[mine], coefs[mine], gradients[g])
     summary = {"loss": total, "heights": heights, "tally": tally, "gradients": gradients}
@@ -131,6 +156,12 @@ def number_of_groups(n_anchors: int, n_others: int, n_features: int) -> int:
     return max(1, min(MAX_GROUPS, n_others // max(2 * n_anchors, 4000), 2**17 // (n_anchors + n_features)))
 
 
+def number_of_parts(groups: PairGroups, n_features: int) -> int:
+    """Return how many cuts to take per round over the pairs within groups; see `number_of_groups`."""
+    few, many = sorted((groups.n_pos, groups.n_neg))
+    return number_of_groups(few + groups.n_groups, many, n_features)
+
+
 class CuttingPlanes(PairProblem):
     """The best point and the cuts so far: `rounds` for one lam after another start from them.
 
@@ -143,21 +174,29 @@ class CuttingPlanes(PairProblem):
     loss : CutPairLoss, default=HINGE
     signs : ndarray of shape (n_features,), int8, optional
         Of the weights, see `aucdist.solvers.cone`: the minimum, the bound and all points are those of this cone.
+    groups : PairGroups, optional
+        Where pairs are within groups.
     """
 
     loss: CutPairLoss
 
     def __init__(
-        self, blocks: Blocks, start: np.ndarray | None, loss: CutPairLoss = HINGE, *, signs: np.ndarray | None = None
+        self,
+        blocks: Blocks,
+        start: np.ndarray | None,
+        loss: CutPairLoss = HINGE,
+        *,
+        signs: np.ndarray | None = None,
+        groups: PairGroups | None = None,
     ):
         self.signs = signs
-        self.rounding = rounding_of_pairs(blocks)
-        self.n_groups = self.groups_of(blocks)
+        self.rounding = rounding_of_pairs(blocks, groups)
+        self.n_groups = self.groups_of(blocks) if groups is None else number_of_parts(groups, blocks.n_features)
         self.bundle = self.new_bundle(blocks.n_features)
         self.best_loss, self.gap = np.inf, 1.0
         self.w = np.zeros(blocks.n_features) if start is None else project(start.astype(np.float64), signs)
         self.best_error = self.target_error = self.rounding.score(self.w)
-        super().__init__(blocks, loss)
+        super().__init__(blocks, loss, groups)
 
     def groups_of(self, blocks: Blocks) -> int:
         """Return how many cuts to take per round."""
@@ -166,7 +205,7 @@ class CuttingPlanes(PairProblem):
 
     def sort_rows(self) -> Summary:
         """Sort the rows by class and group, and score them at the start."""
-        summary = self.blocks.reduce(sort_at_start, self.w, self.sign, self.n_groups)
+        summary = self.blocks.reduce(sort_at_start, self.w, self.sign, self.n_groups, self.groups)
         self.best_scores = np.concatenate(summary["scores"])
         return summary
 
@@ -251,20 +290,41 @@ class CuttingPlanes(PairProblem):
         """Return the step that about minimises the objective along the way."""
         wanted = max(FEW_ROWS, ROWS_BY_GAP / max(self.gap, 1e-12))
         stride = max(1, int(self.active_rows // max(wanted, SHARE_OF_ROWS * self.blocks.n_samples)))
-        # The anchors are sent for each step, however many rows there are; a fifth as many of them are as precise as the rows.
-        some = max(1, int(len(self.weights) // max(FEW_ROWS, wanted / 5)))
-        start = self.best_scores[::some]
-        change = at_target[::some] - start
-        points = start + STEPS[:, np.newaxis] * change
-        weights = np.stack([self.counting_weights(scores, self.weights[::some]) for scores in points])
-        slopes = self.slopes_at_steps(stride, anchors_along(points, weights, change)) / weights.sum(axis=1)
-        slopes += self.lam * (self.w @ way + STEPS * (way @ way))
+        slopes = self._slopes_of_loss(at_target, wanted, stride) + self.lam * (self.w @ way + STEPS * (way @ way))
         if slopes[0] >= 0:
             return float(STEPS[0])
         if slopes[-1] <= 0:
             return float(STEPS[-1])
         k = int(np.argmax(slopes > 0))
         return float(STEPS[k - 1] + (STEPS[k] - STEPS[k - 1]) * slopes[k - 1] / (slopes[k - 1] - slopes[k]))
+
+    def _slopes_of_loss(self, at_target: np.ndarray, wanted: float, stride: int) -> np.ndarray:
+        """Return the derivative of the loss at `STEPS`, from about `wanted` rows."""
+        if self.groups is not None:
+            return self._slopes_in_groups(at_target, stride)
+        # The anchors are sent for each step, however many rows there are; a fifth as many of them are as precise as the rows.
+        some = max(1, int(len(self.weights) // max(FEW_ROWS, wanted / 5)))
+        start = self.best_scores[::some]
+        change = at_target[::some] - start
+        points = start + STEPS[:, np.newaxis] * change
+        weights = np.stack([self.counting_weights(scores, self.weights[::some]) for scores in points])
+        return self.slopes_at_steps(stride, anchors_along(points, weights, change)) / weights.sum(axis=1)
+
+    def _slopes_in_groups(self, at_target: np.ndarray, stride: int) -> np.ndarray:
+        """Return the derivative of the loss at `STEPS`, from the pairs of some rows, in some groups where anchors are many."""
+        assert self.groups is not None
+        assert self.anchor_groups is not None
+        every = max(1, min(len(self.weights) // ANCHORS_ON_LINE, self.groups.n_groups // FEW_GROUPS))
+        codes = self.anchor_groups.codes
+        some = np.flatnonzero(codes % every == 0)
+        change = (at_target - self.best_scores)[some]
+        points = self.best_scores[some] + STEPS[:, np.newaxis] * change
+        anchors = AnchorGroups(codes[some], self.groups.n_groups).along(points, self.weights[some], change)
+        found = self.blocks.reduce(slopes_in_groups, self.loss, STEPS, max(1, stride // every), anchors)
+        if not found["weight"]:  # of so few rows that none of them was used
+            found = self.blocks.reduce(slopes_in_groups, self.loss, STEPS, 1, anchors)
+        slopes: np.ndarray = found["slopes"] / found["weight"]
+        return slopes
 
     def take_cuts(self, step: float, scores: np.ndarray, w: np.ndarray) -> float:
         """Give the bundle one point per group, the tangent's height and gradient, and keep w if it is the best so far.
@@ -283,7 +343,7 @@ class CuttingPlanes(PairProblem):
             The objective at w.
         """
         weights = self.counting_weights(scores, self.weights)
-        anchors, order = sorted_anchors(scores, weights, self.loss.n_sums)
+        anchors, order = self.sort_anchors(scores, weights)
         error = self._error_on_the_way(step, w)
         taken = self.cut_at(step, anchors)
         value, keep = self.keep_if_best(float(taken["loss"] / self.mass), w, scores, error)

@@ -4,8 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from aucdist.kernels.pair_groups import anchor_slopes_in_groups, cut_in_groups, hinge_sum_in_groups
 from aucdist.kernels.pairs import cut, hinge_sum, slopes_along
 from aucdist.solvers.pairs.anchors import Anchors
+from aucdist.solvers.pairs.grouped_anchors import GroupedAnchors
 from aucdist.solvers.pairs.loss import CutPairLoss
 
 
@@ -19,9 +21,13 @@ class PairHinge(CutPairLoss):
 
     n_sums = 2
 
-    def new_tally(self, n_anchors: int) -> np.ndarray:
+    def new_tally(self, n_places: int) -> np.ndarray:
         """Return an empty histogram."""
-        return np.zeros(n_anchors + 1)
+        return np.zeros(n_places)
+
+    def in_groups(self) -> "PairHinge":
+        """Return the hinge of the pairs within groups."""
+        return HINGE_IN_GROUPS
 
     def cut(
         self, scores: np.ndarray, weights: np.ndarray, anchors: Anchors, coefs: np.ndarray, tally: np.ndarray
@@ -49,4 +55,29 @@ class PairHinge(CutPairLoss):
         slopes_along(start, end, weights, steps, stride, *anchors, slopes)
 
 
+@dataclass(frozen=True)
+class PairHingeInGroups(PairHinge):
+    """The hinge of the pairs within groups; the anchors are `GroupedAnchors`."""
+
+    def cut(
+        self, scores: np.ndarray, weights: np.ndarray, anchors: Anchors, coefs: np.ndarray, tally: np.ndarray
+    ) -> tuple[float, float]:
+        """Return the weight of the active pairs, and the weighted sum of their hinges."""
+        active, hinge = cut_in_groups(scores, weights, *anchors.search(), *anchors.below, coefs, tally)
+        return active, hinge
+
+    def anchor_slopes(self, tally: np.ndarray, anchors: Anchors, weights: np.ndarray, order: np.ndarray) -> np.ndarray:
+        """Return minus the weight of each anchor's active pairs; tallies of several groups of cuts give as many rows."""
+        assert isinstance(anchors, GroupedAnchors)
+        slopes = np.empty((*tally.shape[:-1], len(weights)))
+        rows = slopes.reshape(-1, len(weights))
+        anchor_slopes_in_groups(tally.reshape(-1, tally.shape[-1]), anchors.starts, weights[order], order, rows)
+        return slopes
+
+    def total(self, scores: np.ndarray, weights: np.ndarray, anchors: Anchors) -> float:
+        """Return the weighted sum of the hinges."""
+        return hinge_sum_in_groups(scores, weights, *anchors.search(), *anchors.below)
+
+
 HINGE = PairHinge()
+HINGE_IN_GROUPS = PairHingeInGroups()

@@ -40,8 +40,18 @@ class PairLoss(ABC):
     centred: ClassVar[bool] = False
 
     @abstractmethod
-    def new_tally(self, n_anchors: int) -> np.ndarray:
-        """Return zeros for `sweep` to add to: the sums that `anchor_slopes` takes. The tallies of all blocks are added."""
+    def new_tally(self, n_places: int) -> np.ndarray:
+        """Return zeros for `sweep` to add to: the sums that `anchor_slopes` takes. The tallies of all blocks are added.
+
+        Parameters
+        ----------
+        n_places : int
+            See `Anchors.n_places`.
+        """
+
+    def in_groups(self) -> "PairLoss":
+        """Return the same loss over the pairs within groups: its anchors are `GroupedAnchors`."""
+        raise NotImplementedError
 
     @abstractmethod
     def sweep(
@@ -77,7 +87,7 @@ class PairLoss(ABC):
 
     def total(self, scores: np.ndarray, weights: np.ndarray, anchors: Anchors) -> float:
         """Return the weighted sum of the loss alone; parameters as of `sweep`."""
-        return self.sweep(scores, weights, anchors, np.empty(len(scores)), self.new_tally(len(anchors.scores)))
+        return self.sweep(scores, weights, anchors, np.empty(len(scores)), self.new_tally(anchors.n_places))
 
 
 @dataclass(frozen=True)

@@ -3,15 +3,17 @@
 import numpy as np
 
 from aucdist.engine.blocks import Blocks
-from aucdist.solvers.pairs.anchors import sorted_anchors
+from aucdist.solvers.pairs.groups import PairGroups
 from aucdist.solvers.pairs.hinge import HINGE
 from aucdist.solvers.pairs.loss import PairLoss
-from aucdist.solvers.pairs.problem import sort_and_score, sum_pairs
+from aucdist.solvers.pairs.problem import PairProblem, sum_pairs
 from aucdist.solvers.rounding import EPS, Rounding
 
 
-def pairwise_objective(blocks: Blocks, w: np.ndarray, lam: float, loss: PairLoss = HINGE) -> float:
-    """Return ``lam/2 |w|^2`` plus the mean loss over all pairs, exactly, in O(n log n) and two reductions.
+def pairwise_objective(
+    blocks: Blocks, w: np.ndarray, lam: float, loss: PairLoss = HINGE, groups: PairGroups | None = None
+) -> float:
+    """Return ``lam/2 |w|^2`` plus the mean loss over all pairs, exactly, in O(n log n) and three reductions.
 
     Parameters
     ----------
@@ -21,13 +23,13 @@ def pairwise_objective(blocks: Blocks, w: np.ndarray, lam: float, loss: PairLoss
     lam : float
     loss : PairLoss, default=HINGE
         Of the margin ``w.(x_i - x_j)``, i positive and j negative.
+    groups : PairGroups, optional
+        Where pairs are within groups.
     """
-    blank, sign = blocks.without_memory(), 1 if blocks.n_pos <= blocks.n_neg else -1
-    scored = blank.reduce(sort_and_score, w, sign, 1)
-    scores, weights = np.concatenate(scored["scores"]), np.concatenate(scored["weights"])
-    anchors, _ = sorted_anchors(scores, weights, loss.n_sums, centred=loss.centred)
-    total = blank.reduce(sum_pairs, loss, anchors)["loss"]
-    return float(total / (blocks.weight_pos * blocks.weight_neg) + 0.5 * lam * (w @ w))
+    problem = PairProblem(blocks, loss, groups)
+    anchors, _ = problem.sort_anchors(problem.score(w), problem.weights)
+    total = problem.blocks.reduce(sum_pairs, problem.loss, anchors)["loss"]
+    return float(total / problem.mass + 0.5 * lam * (w @ w))
 
 
 def objective_error(rounding: Rounding, w: np.ndarray, value: float) -> float:
@@ -35,9 +37,12 @@ def objective_error(rounding: Rounding, w: np.ndarray, value: float) -> float:
     return rounding.pair_hinge(w, value) + rounding.penalty(w, value)
 
 
-def rounding_of_pairs(blocks: Blocks) -> Rounding:
+def rounding_of_pairs(blocks: Blocks, groups: PairGroups | None = None) -> Rounding:
     """Return what bounds on rounding need to know where rows of the smaller class come as running sums."""
-    return Rounding.of(blocks, running=2 * min(blocks.n_pos, blocks.n_neg))
+    if groups is None:
+        return Rounding.of(blocks, running=2 * min(blocks.n_pos, blocks.n_neg))
+    again = (groups.n_thresholds - 1) * max(info.n_samples for info in blocks.infos)  # rows in several groups
+    return Rounding.of(blocks, running=2 * min(groups.n_pos, groups.n_neg) + again + groups.n_groups)
 
 
 def dual_error(rounding: Rounding, w: np.ndarray, active: float, lam: float, steps: int) -> float:

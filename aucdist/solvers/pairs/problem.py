@@ -4,7 +4,7 @@ The rows of the smaller class are called anchors (`aucdist.solvers.pairs.anchors
 sent to all blocks; no row leaves its block.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,9 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary, without_rows
 from aucdist.kernels.rows import accumulate, project
-from aucdist.solvers.pairs.anchors import Anchors, sorted_anchors
+from aucdist.solvers.pairs.anchors import Anchors, Runs, sorted_anchors
+from aucdist.solvers.pairs.grouped_anchors import AnchorGroups, runs_of
+from aucdist.solvers.pairs.groups import PairGroups
 from aucdist.solvers.pairs.loss import PairLoss
 
 
@@ -31,6 +33,9 @@ class PairMemory:
         At the point that was scored last; mirrored if the negatives are the smaller class.
     coefs : ndarray of shape (n_others,), float64
         The derivative of the loss by the scores, from `sweep_pairs` to `add_up_gradient`.
+    runs : tuple of Runs
+        Where pairs are within groups (`aucdist.solvers.pairs.groups`): which of `others` are whose, for each part between
+        `ends`. Rows with grades are in `anchors` and `others` as often as they are in a group.
     """
 
     anchors: np.ndarray
@@ -39,12 +44,19 @@ class PairMemory:
     ends: np.ndarray
     scores: np.ndarray
     coefs: np.ndarray
+    runs: tuple[Runs, ...] = field(default=(), kw_only=True)
+
+    def facing(self, anchors: Anchors, part: int = 0) -> Anchors:
+        """Return the anchors as the rows of `others` between two `ends` search them."""
+        return anchors.facing(self.runs[part]) if self.runs else anchors
 
 
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
 
-def sort_by_class(block: Block, memory: None, sign: int, n_groups: int) -> tuple[PairMemory, Summary]:
+def sort_by_class(
+    block: Block, memory: None, sign: int, n_groups: int, pair_groups: PairGroups | None = None
+) -> tuple[PairMemory, Summary]:
     """Find the rows of each class, divide those of the larger one into groups, and return the weights of the anchors.
 
     Parameters
@@ -55,7 +67,11 @@ def sort_by_class(block: Block, memory: None, sign: int, n_groups: int) -> tuple
         The label of the smaller class.
     n_groups : int
         The group of a row depends on its id, so that it does not depend on how the rows lie in blocks.
+    pair_groups : PairGroups, optional
+        Of the rows that make pairs, where not all of both classes do.
     """
+    if pair_groups is not None:
+        return _sort_in_groups(block, sign, n_groups, pair_groups)
     weight = block.weights()
     there = weight > 0  # rows outside a fold are in the block with weight 0
     anchors, others = (np.flatnonzero(there & (block.y == label)) for label in (sign, -sign))
@@ -66,6 +82,19 @@ def sort_by_class(block: Block, memory: None, sign: int, n_groups: int) -> tuple
     return PairMemory(anchors, others, weight[others], ends, np.zeros(0), np.zeros(0)), {"weights": [weight[anchors]]}
 
 
+def _sort_in_groups(block: Block, sign: int, n_parts: int, groups: PairGroups) -> tuple[PairMemory, Summary]:
+    (anchors, codes), (others, of_others) = (groups.rows_of(block, label) for label in (sign, -sign))
+    part = block.row_id[others] % n_parts
+    if n_parts > 1:
+        order = np.argsort(part, kind="stable")
+        others, of_others = others[order], of_others[order]
+    ends = np.concatenate(([0], np.cumsum(np.bincount(part, minlength=n_parts))))
+    runs = tuple(runs_of(of_others[ends[k] : ends[k + 1]]) for k in range(n_parts))
+    weight = block.weights()
+    memory = PairMemory(anchors, others, weight[others], ends, np.zeros(0), np.zeros(0), runs=runs)
+    return memory, {"weights": [weight[anchors]], "codes": [codes]}
+
+
 def score_rows(block: Block, memory: Any, w: np.ndarray, sign: int) -> tuple[Any, Summary]:
     """Score the rows at w, store the scores of the larger class, and return those of the anchors."""
     scores = np.empty(block.n_samples)
@@ -73,9 +102,11 @@ def score_rows(block: Block, memory: Any, w: np.ndarray, sign: int) -> tuple[Any
     return replace(memory, scores=scores[memory.others]), {"scores": [scores[memory.anchors]]}
 
 
-def sort_and_score(block: Block, memory: None, w: np.ndarray, sign: int, n_groups: int) -> tuple[PairMemory, Summary]:
+def sort_and_score(
+    block: Block, memory: None, w: np.ndarray, sign: int, n_groups: int, pair_groups: PairGroups | None = None
+) -> tuple[PairMemory, Summary]:
     """Do `sort_by_class` and `score_rows` in one step."""
-    sorted_, weights = sort_by_class(block, memory, sign, n_groups)
+    sorted_, weights = sort_by_class(block, memory, sign, n_groups, pair_groups)
     scored, scores = score_rows(block, sorted_, w, sign)
     return scored, weights | scores
 
@@ -83,15 +114,15 @@ def sort_and_score(block: Block, memory: None, w: np.ndarray, sign: int, n_group
 @without_rows
 def sweep_pairs(block: int, memory: PairMemory, loss: PairLoss, anchors: Anchors) -> tuple[PairMemory, Summary]:
     """Sum the loss over the pairs of the block's rows with all anchors."""
-    coefs, tally = np.empty(len(memory.scores)), loss.new_tally(len(anchors.scores))
-    total = loss.sweep(memory.scores, memory.weights, anchors, coefs, tally)
+    coefs, tally = np.empty(len(memory.scores)), loss.new_tally(anchors.n_places)
+    total = loss.sweep(memory.scores, memory.weights, memory.facing(anchors), coefs, tally)
     return replace(memory, coefs=coefs), {"loss": total, "tally": tally}
 
 
 @without_rows
 def sum_pairs(block: int, memory: PairMemory, loss: PairLoss, anchors: Anchors) -> tuple[PairMemory, Summary]:
     """Sum the loss over the pairs of the block's rows with all anchors, without slopes."""
-    return memory, {"loss": loss.total(memory.scores, memory.weights, anchors)}
+    return memory, {"loss": loss.total(memory.scores, memory.weights, memory.facing(anchors))}
 
 
 def add_up_gradient(
@@ -115,6 +146,8 @@ class PairProblem:
     blocks : Blocks
         Both classes must be present. Their memory is not changed.
     loss : PairLoss
+    groups : PairGroups, optional
+        Where pairs are within groups, or of rows with grades.
 
     Attributes
     ----------
@@ -123,22 +156,34 @@ class PairProblem:
     mass : float
         The total weight of all pairs.
     weights : ndarray of shape (n_anchors,), float64
-        Of the anchors, block after block.
+        Of the anchors, block after block; times the factor of their group.
+    anchor_groups : AnchorGroups or None
     offsets : ndarray of shape (n_blocks + 1,), int64
         Where each block's anchors begin and end among all.
     """
 
-    def __init__(self, blocks: Blocks, loss: PairLoss):
-        self.blocks, self.loss = blocks.without_memory(), loss
-        self.sign = 1 if blocks.n_pos <= blocks.n_neg else -1
-        self.mass = blocks.weight_pos * blocks.weight_neg
-        weights = self.sort_rows()["weights"]
-        self.offsets = np.cumsum([0] + [len(part) for part in weights])
-        self.weights = np.concatenate(weights)
+    def __init__(self, blocks: Blocks, loss: PairLoss, groups: PairGroups | None = None):
+        self.blocks, self.groups = blocks.without_memory(), groups
+        self.loss = loss if groups is None else loss.in_groups()
+        self.sign = (1 if blocks.n_pos <= blocks.n_neg else -1) if groups is None else groups.sign
+        self.mass = blocks.weight_pos * blocks.weight_neg if groups is None else groups.mass
+        found = self.sort_rows()
+        self.offsets = np.cumsum([0] + [len(part) for part in found["weights"]])
+        self.weights, self.anchor_groups = np.concatenate(found["weights"]), None
+        if groups is not None:
+            codes = np.concatenate(found["codes"])
+            self.weights, self.anchor_groups = self.weights * groups.factor[codes], AnchorGroups(codes, groups.n_groups)
 
     def sort_rows(self) -> Summary:
         """Let the blocks sort their rows by class, and return the anchors' weights: one reduction."""
-        return self.blocks.reduce(sort_by_class, self.sign, 1)
+        return self.blocks.reduce(sort_by_class, self.sign, 1, self.groups)
+
+    def sort_anchors(self, scores: np.ndarray, weights: np.ndarray) -> tuple[Anchors, np.ndarray]:
+        """Return the anchors at a point, and the order that sorts them; see `sorted_anchors`."""
+        n_sums, centred = self.loss.n_sums, self.loss.centred
+        if self.anchor_groups is not None:
+            return self.anchor_groups.sorted(scores, weights, n_sums, centred=centred)
+        return sorted_anchors(scores, weights, n_sums, centred=centred)
 
     def score(self, w: np.ndarray) -> np.ndarray:
         """Score all rows at w, and return the anchors' scores; one reduction."""
@@ -146,7 +191,7 @@ class PairProblem:
 
     def value_and_gradient(self, w: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the mean loss at w, float64 of shape (n_features,), and its gradient; three reductions."""
-        anchors, order = sorted_anchors(self.score(w), self.weights, self.loss.n_sums, centred=self.loss.centred)
+        anchors, order = self.sort_anchors(self.score(w), self.weights)
         swept = self.blocks.reduce(sweep_pairs, self.loss, anchors)
         coefs = self.loss.anchor_slopes(swept["tally"], anchors, self.weights, order)
         gradient = self.blocks.reduce(add_up_gradient, coefs, self.offsets)["gradient"]

@@ -17,8 +17,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from aucdist.engine.blocks import Blocks
+from aucdist.kernels.pair_groups import ramp_in_groups, ramp_slopes_in_groups
 from aucdist.kernels.ramp import anchor_slopes, ramp_sum
 from aucdist.solvers.pairs.anchors import Anchors
+from aucdist.solvers.pairs.grouped_anchors import GroupedAnchors
+from aucdist.solvers.pairs.groups import PairGroups
 from aucdist.solvers.pairs.loss import PairLoss
 from aucdist.solvers.pairs.smooth import MajorantRound, pair_lbfgs
 
@@ -31,9 +34,13 @@ class PairRamp(PairLoss):
     n_sums = 3
     centred = True
 
-    def new_tally(self, n_anchors: int) -> np.ndarray:
+    def new_tally(self, n_places: int) -> np.ndarray:
         """Return zeros: for each place among the anchors a count, a slope and a moment."""
-        return np.zeros((n_anchors + 1, 3))
+        return np.zeros((n_places, 3))
+
+    def in_groups(self) -> "PairRamp":
+        """Return the ramp of the pairs within groups."""
+        return RAMP_IN_GROUPS
 
     def sweep(
         self, scores: np.ndarray, weights: np.ndarray, anchors: Anchors, coefs: np.ndarray, tally: np.ndarray
@@ -48,11 +55,30 @@ class PairRamp(PairLoss):
         return slopes
 
 
+@dataclass(frozen=True)
+class PairRampInGroups(PairRamp):
+    """The ramp of the pairs within groups; the anchors are `GroupedAnchors`."""
+
+    def sweep(
+        self, scores: np.ndarray, weights: np.ndarray, anchors: Anchors, coefs: np.ndarray, tally: np.ndarray
+    ) -> float:
+        """Return the weighted sum of the ramps."""
+        return ramp_in_groups(scores - anchors.centre, weights, *anchors.search(), *anchors.below, coefs, tally)
+
+    def anchor_slopes(self, tally: np.ndarray, anchors: Anchors, weights: np.ndarray, order: np.ndarray) -> np.ndarray:
+        """Return the derivative of the sum by each anchor's score."""
+        assert isinstance(anchors, GroupedAnchors)
+        slopes = np.empty(len(weights))
+        ramp_slopes_in_groups(tally, anchors.scores, anchors.starts, weights[order], order, slopes)
+        return slopes
+
+
 RAMP = PairRamp()
+RAMP_IN_GROUPS = PairRampInGroups()
 
 
 def pair_ramp(
-    blocks: Blocks, lam: float, start: np.ndarray | None = None, *, tol: float = 0.0
+    blocks: Blocks, lam: float, start: np.ndarray | None = None, *, tol: float = 0.0, groups: PairGroups | None = None
 ) -> Iterator[MajorantRound]:
     """Minimise by L-BFGS until a stationary point; parameters and rounds as in `pair_lbfgs`."""
-    return pair_lbfgs(blocks, lam, start, loss=RAMP, tol=tol)
+    return pair_lbfgs(blocks, lam, start, loss=RAMP, tol=tol, groups=groups)

@@ -22,6 +22,7 @@ from aucdist.engine.blocks import Blocks, LocalBlocks
 from aucdist.solvers import lbfgs, sample
 from aucdist.solvers.base import Round
 from aucdist.solvers.lbfgs import Point
+from aucdist.solvers.pairs.groups import PairGroups
 from aucdist.solvers.pairs.loss import PairLoss
 from aucdist.solvers.pairs.objective import rounding_of_pairs
 from aucdist.solvers.pairs.problem import PairProblem
@@ -53,11 +54,12 @@ class SmoothPairProblem(PairProblem):
         Both classes must be there.
     loss : PairLoss
     lam : float
+    groups : PairGroups, optional
     """
 
-    def __init__(self, blocks: Blocks, loss: PairLoss, lam: float):
-        super().__init__(blocks, loss)
-        self.rounding, self.lam = rounding_of_pairs(blocks), lam
+    def __init__(self, blocks: Blocks, loss: PairLoss, lam: float, groups: PairGroups | None = None):
+        super().__init__(blocks, loss, groups)
+        self.rounding, self.lam = rounding_of_pairs(blocks, groups), lam
 
     def evaluate(self, w: np.ndarray) -> Point:
         """Return value and gradient of the objective at w."""
@@ -82,7 +84,13 @@ class SmoothPairProblem(PairProblem):
 
 
 def pair_lbfgs(
-    blocks: Blocks, lam: float, start: np.ndarray | None = None, *, loss: PairLoss, tol: float = 0.0
+    blocks: Blocks,
+    lam: float,
+    start: np.ndarray | None = None,
+    *,
+    loss: PairLoss,
+    tol: float = 0.0,
+    groups: PairGroups | None = None,
 ) -> Iterator[MajorantRound]:
     """Minimise by L-BFGS. Use it for losses without corners; the pairwise hinge has corners, and `all_pairs`.
 
@@ -97,6 +105,8 @@ def pair_lbfgs(
     tol : float
         For a loss that is not convex: end if no convex majorant that touches the objective at the weights is lower anywhere by
         more than this share.
+    groups : PairGroups, optional
+        Where pairs are within groups. The fit then starts from zero.
 
     Yields
     ------
@@ -109,10 +119,10 @@ def pair_lbfgs(
         return pair_lbfgs(LocalBlocks([drawn]), lam, loss=loss, tol=NEAR)
 
     passes = 1
-    if start is None:
+    if start is None and groups is None:
         last, more = sample.solve_on_sample(blocks, on_sample, NEAR if loss.convex else 0.0)
         start, passes = (None if last is None else last.w), passes + more
-    problem = SmoothPairProblem(blocks, loss, lam)
+    problem = SmoothPairProblem(blocks, loss, lam, groups)
     first = problem.evaluate(np.zeros(blocks.n_features) if start is None else start.astype(np.float64))
     yield from descend(problem, first, tol=tol, passes=passes)
 

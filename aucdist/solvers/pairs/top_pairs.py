@@ -53,7 +53,7 @@ def cut_top(
     """Take a cut over the rows above the threshold; its gradient so far holds the larger class's part only."""
     scores = scores_at(memory, step)
     n_groups = len(memory.ends) - 1
-    tally = np.array([loss.new_tally(len(anchors.scores)) for _ in range(n_groups)])
+    tally = np.array([loss.new_tally(anchors.n_places) for _ in range(n_groups)])
     heights, counted, total, n_rows = np.zeros(n_groups), np.zeros(n_groups), 0.0, 0
     gradients = np.zeros((n_groups, block.n_features))
     for g in range(n_groups):

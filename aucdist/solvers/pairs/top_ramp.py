@@ -28,6 +28,7 @@ from aucdist.solvers.base import Round, Solver, solve
 from aucdist.solvers.lbfgs import Point
 from aucdist.solvers.pairs.all_pairs import all_pairs
 from aucdist.solvers.pairs.anchors import Anchors, sorted_anchors
+from aucdist.solvers.pairs.groups import pair_groups, refuse_share
 from aucdist.solvers.pairs.loss import PairLoss
 from aucdist.solvers.pairs.problem import PairMemory, add_up_gradient, sweep_pairs
 from aucdist.solvers.pairs.ramp import RAMP, pair_ramp
@@ -50,7 +51,7 @@ def sweep_top(
     top = np.flatnonzero(memory.scores >= threshold.score)
     scores = memory.scores[top]
     weights, found = memory.weights[top] * threshold.parts(scores), np.empty(len(top))
-    tally, coefs = loss.new_tally(len(anchors.scores)), np.zeros(len(memory.scores))
+    tally, coefs = loss.new_tally(anchors.n_places), np.zeros(len(memory.scores))
     total = loss.sweep(scores, weights, anchors, found, tally)
     coefs[top] = found
     return replace(memory, coefs=coefs), {"loss": total, "tally": tally}
@@ -167,7 +168,8 @@ class RampLBFGS(Solver):
 
     name = "lbfgs"
     objective = "pairwise ramp"
-    takes = SHARE
+    takes = (*SHARE, "group_weight", "grade_weight")
+    groups = True
     takes_tol = True
     ignores_zero_weight = True
     takes_codes = True
@@ -181,9 +183,12 @@ class RampLBFGS(Solver):
         tol: float = 0.0,
         max_fpr: float | None = None,
         max_false_positives: int | None = None,
+        group_weight: str | None = None,
+        grade_weight: str | None = None,
     ) -> Iterator[MajorantRound]:
-        """Yield the weights, each better than the last; see `pair_lbfgs` for `tol`, and `TopShare` for the other two."""
-        share = share_of(max_fpr, max_false_positives)
+        """Yield the weights, each better than the last; see `pair_lbfgs`, `TopShare` and `pair_groups` for the keywords."""
+        share, groups = share_of(max_fpr, max_false_positives), pair_groups(blocks, group_weight, grade_weight)
         if share is None:
-            return pair_ramp(blocks, lam, start, tol=tol)
+            return pair_ramp(blocks, lam, start, tol=tol, groups=groups)
+        refuse_share(groups)
         return top_ramp(blocks, lam, start, share=share, tol=tol)

@@ -1,0 +1,64 @@
+"""Estimators whose pairs are within groups, or of rows with grades: parameters, labels, and what is refused where."""
+
+from typing import Any
+
+import numpy as np
+
+from aucdist.engine.blocks import Blocks
+from aucdist.errors import InputError
+from aucdist.parameters import Constraints, OneOf
+from aucdist.solvers.pairs.groups import GRADE_WEIGHTS, GROUP_WEIGHTS
+
+GROUP_CONSTRAINTS: Constraints = {
+    "group_weight": OneOf(GROUP_WEIGHTS, optional=True),
+    "grade_weight": OneOf(GRADE_WEIGHTS, optional=True),
+}
+
+
+def grades_of(estimator: Any, y: np.ndarray) -> np.ndarray | None:
+    """Return the labels as grades, float64 of shape (n_samples,), where the estimator's `grade_weight` says that they are.
+
+    Parameters
+    ----------
+    estimator : BlockClassifier
+    y : ndarray of shape (n_samples,)
+
+    Raises
+    ------
+    InputError
+        If they are not finite numbers, or all the same.
+    """
+    if getattr(estimator, "grade_weight", None) is None:
+        return None
+    if y.dtype.kind not in "biuf":
+        raise InputError("grade_weight takes the labels for grades, which are numbers: the larger, the more relevant")
+    grades = y.astype(np.float64)
+    if not np.isfinite(grades).all():
+        raise InputError(f"the grade of row {int(np.argmin(np.isfinite(grades)))} (from 0) is not a finite number")
+    if grades.min() == grades.max():
+        raise InputError(f"all rows have the grade {grades[0]:g}: at least two different ones are needed")
+    return grades
+
+
+def check_groups(estimator: Any, blocks: Blocks) -> None:
+    """Check that the estimator's solver takes groups or grades, if rows have them, and that its parameters mean something.
+
+    Raises
+    ------
+    InputError
+        Naming the estimators and solvers that take groups.
+    """
+    solver = estimator.resolved_solver
+    called = "groups" if blocks.has_groups else "grades"
+    if (blocks.has_groups or blocks.has_grades) and not solver.groups:
+        able = [name for name, one in estimator.solvers.items() if one.groups]
+        if able:
+            raise InputError(f"solver {solver.name!r} takes no {called}; those that do: {', '.join(able)}")
+        raise InputError(
+            f"{type(estimator).__name__} takes no {called}. Pairs within groups are what PairwiseHingeClassifier (solver "
+            "all-pairs), PairwiseRampClassifier and PairwiseSquareClassifier (solver exact) are fitted to"
+        )
+    if getattr(estimator, "group_weight", None) is not None and not blocks.has_groups:
+        raise InputError("group_weight says what a group counts, but rows have no groups: fit(X, y, groups=...)")
+    if getattr(estimator, "grade_weight", None) is not None and not blocks.has_grades:
+        raise InputError("grade_weight says what a pair of grades counts, but rows have no grades")

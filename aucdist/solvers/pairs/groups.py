@@ -1,0 +1,213 @@
+"""Which rows make a pair where rows have groups, or grades: what solvers of pairs need to know of both.
+
+**Groups.** A pair is a positive and a negative row of one group. Its groups are numbered; a group without both classes has no
+pair and gets no number.
+
+**Grades.** With grades v_0 < v_1 < ... a pair is any two rows of a group with different grades. Its weight is their difference,
+or one. Both are sums of two-class problems, one for each grade v_t above the lowest: for the difference, rows from v_t on are
+positive and all lower ones negative, and a pair of this problem weighs v_t - v_(t-1); for one, rows of exactly v_t are positive,
+all lower ones negative, and others absent. So each group is divided into one for each v_t, a row is in several of them, and
+everything else is as with two classes: as in Joachims, "Training linear SVMs in linear time" (KDD 2006), a sum over pairs of r
+grades costs r - 1 sums over sorted scores. A row is scored once.
+
+**Weights of groups.** ``pairs``: the mean goes over all pairs, so that a group counts as much as it has pairs. ``groups``: each
+group with pairs counts the same, as if its pairs weighed 1 / (their number).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from aucdist.data.block import Block
+from aucdist.engine.blocks import Blocks, Summary
+from aucdist.errors import InputError
+
+GROUP_WEIGHTS = ("pairs", "groups")
+GRADE_WEIGHTS = ("difference", "one")
+
+MOST_GRADES = 64
+"""The pairs of more grades would be as many sums over the rows; such labels are measurements."""
+
+
+@dataclass(frozen=True, eq=False)
+class PairGroups:
+    """What is a pair, in the form that is sent to the blocks.
+
+    Attributes
+    ----------
+    keys : ndarray of shape (n_keys,), int64
+        The groups that have pairs, ascending; a single 0 where rows have no group.
+    number : ndarray of shape (n_keys, n_thresholds), int32
+        The number of each group divided by grades; -1 where it has no pair. There is one threshold for two classes.
+    factor : ndarray of shape (n_groups,), float64
+        What the weights of a pair's rows are multiplied by.
+    levels : ndarray of shape (n_thresholds + 1,), float64
+        The grades, ascending; empty for two classes.
+    exact : bool
+        Whether only rows of exactly a grade are positive at its threshold: for pairs of weight one.
+    grouped : bool
+        Whether rows have groups.
+    mass : float
+        The total weight of all pairs.
+    n_pos, n_neg : int
+        How many rows are positive and negative, each counted as often as it is in a group that has pairs.
+    n_without_pairs : int
+        How many groups of rows have none.
+    """
+
+    keys: np.ndarray
+    number: np.ndarray
+    factor: np.ndarray
+    levels: np.ndarray
+    exact: bool
+    grouped: bool
+    mass: float
+    n_pos: int
+    n_neg: int
+    n_without_pairs: int
+
+    @property
+    def n_groups(self) -> int:
+        """The number of groups, divided by grades, that have pairs."""
+        return len(self.factor)
+
+    @property
+    def sign(self) -> int:
+        """The label of the smaller class, the anchors."""
+        return 1 if self.n_pos <= self.n_neg else -1
+
+    @property
+    def n_thresholds(self) -> int:
+        """How many groups a row may be in."""
+        return self.number.shape[1]
+
+    def rows_of(self, block: Block, label: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows of one class that are in pairs, each as often as it is in a group: by number of the group.
+
+        Parameters
+        ----------
+        block : Block
+        label : int
+            -1 or +1.
+
+        Returns
+        -------
+        positions : ndarray of int64
+        codes : ndarray of int32
+            Ascending: the number of the group.
+        """
+        there = np.flatnonzero(block.weights() > 0)  # rows outside a fold are in the block with weight 0
+        key = np.zeros(len(there), dtype=np.int64)
+        if self.grouped:
+            assert block.group is not None
+            groups = block.group[there]
+            key = np.minimum(np.searchsorted(self.keys, groups), len(self.keys) - 1)
+            known = self.keys[key] == groups
+            there, key = there[known], key[known]
+        positions, codes = [], []
+        for t in range(self.n_thresholds):
+            mine = side(block, self.levels, self.exact, t)[there] == label
+            code = self.number[key[mine], t]
+            positions.append(there[mine][code >= 0])
+            codes.append(code[code >= 0])
+        all_codes, all_positions = np.concatenate(codes), np.concatenate(positions)
+        order = np.argsort(all_codes, kind="stable")
+        return all_positions[order], all_codes[order]
+
+
+def side(block: Block, levels: np.ndarray, exact: bool, t: int) -> np.ndarray:
+    """Return each row's label at a threshold, int8 of shape (n_samples,): +1, -1, or 0 where it is in no pair there."""
+    if block.grade is None:
+        return block.y
+    level = np.searchsorted(levels, block.grade)
+    positive = level == t + 1 if exact else level > t
+    return np.where(positive, 1, np.where(level <= t, -1, 0)).astype(np.int8)
+
+
+# ---- steps: run on the blocks -----------------------------------------------------------------------------------------
+
+
+def find_levels(block: Block, memory: object) -> tuple[object, Summary]:
+    """Return the grades of the rows that count."""
+    assert block.grade is not None
+    return memory, {"levels": [np.unique(block.grade[block.weights() > 0])]}
+
+
+def weigh_groups(block: Block, memory: object, levels: np.ndarray, exact: bool) -> tuple[object, Summary]:
+    """Return the groups of the block's rows, and what either class weighs and counts at each threshold in each of them."""
+    weight = block.weights()
+    there = weight > 0
+    groups = np.zeros(block.n_samples, dtype=np.int64) if block.group is None else block.group
+    keys, at = np.unique(groups[there], return_inverse=True)
+    sums = np.zeros((len(keys), max(1, len(levels) - 1), 4))
+    for t in range(sums.shape[1]):
+        label = side(block, levels, exact, t)[there]
+        for c, of_class in enumerate((1, -1)):
+            mine = label == of_class
+            sums[:, t, c] = np.bincount(at[mine], weight[there][mine], minlength=len(keys))
+            sums[:, t, 2 + c] = np.bincount(at[mine], minlength=len(keys))
+    return memory, {"keys": [keys], "sums": [sums]}
+
+
+# ---- the client's side ------------------------------------------------------------------------------------------------
+
+
+def pair_groups(blocks: Blocks, group_weight: str | None = None, grade_weight: str | None = None) -> PairGroups | None:
+    """Return what is a pair, by one reduction, with grades by two; None where all rows of both classes make pairs.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        Their memory is not changed.
+    group_weight : {"pairs", "groups"} or None
+        None stands for ``pairs``.
+    grade_weight : {"difference", "one"} or None
+        None stands for ``difference``.
+
+    Raises
+    ------
+    InputError
+        If no group has a pair, or there are more than `MOST_GRADES` grades.
+    """
+    if not (blocks.has_groups or blocks.has_grades):
+        return None
+    blank, levels, exact = blocks.without_memory(), np.zeros(0), grade_weight == "one"
+    if blocks.has_grades:
+        levels = np.unique(np.concatenate(blank.reduce(find_levels)["levels"]))
+        if len(levels) > MOST_GRADES:
+            raise InputError(
+                f"{len(levels)} different grades; at most {MOST_GRADES} are possible: divide them into steps"
+            )
+    found = blank.reduce(weigh_groups, levels, exact)
+    keys, at = np.unique(np.concatenate(found["keys"]), return_inverse=True)
+    sums = np.zeros((len(keys), *found["sums"][0].shape[1:]))
+    np.add.at(sums, at, np.concatenate(found["sums"]))
+    pairs = sums[:, :, 0] * sums[:, :, 1]
+    step = np.diff(levels) if len(levels) and not exact else np.ones(pairs.shape[1])
+    pairs_of_group = (pairs * step).sum(axis=1)
+    if not (pairs_of_group > 0).any():
+        raise InputError(
+            f"none of the {len(keys)} groups has rows of two classes, so that there is no pair: another column is needed for "
+            "groups, or none"
+        )
+    number = np.full(pairs.shape, -1, dtype=np.int32)
+    number[pairs > 0] = np.arange(np.count_nonzero(pairs > 0))
+    there = pairs_of_group > 0
+    factor = np.broadcast_to(step, pairs.shape)
+    if group_weight == "groups":
+        factor = factor / np.where(there, pairs_of_group, 1.0)[:, np.newaxis]
+    mass = float(there.sum()) if group_weight == "groups" else float(pairs_of_group.sum())
+    n_pos, n_neg = (int(sums[:, :, c][pairs > 0].sum()) for c in (2, 3))
+    return PairGroups(
+        keys[there], number[there], np.ascontiguousarray(factor[pairs > 0]), levels, exact, blocks.has_groups, mass,
+        n_pos, n_neg, int(len(keys) - there.sum()),
+    )  # fmt: skip
+
+
+def refuse_share(groups: PairGroups | None) -> None:
+    """Raise an InputError where rows have groups or grades: the highest-scoring negatives are those of all rows."""
+    if groups is not None:
+        raise InputError(
+            "max_fpr and max_false_positives count the highest-scoring negatives of all rows: with groups or grades they must "
+            "be None"
+        )

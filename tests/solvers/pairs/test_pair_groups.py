@@ -1,0 +1,227 @@
+"""Pairs within groups and of rows with grades, beside every pair counted by itself."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.grouped_pairs import best_hinge, best_hinge_l1, hinge, mean_loss, pairs_of, ramp
+from support.rounds import rounds_of
+
+from aucdist.data.block import Block, stacked
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.engine.dask import DaskBlocks
+from aucdist.errors import InputError
+from aucdist.solvers.base import solve
+from aucdist.solvers.pairs import AllPairs, RampLBFGS
+from aucdist.solvers.pairs.groups import pair_groups
+from aucdist.solvers.pairs.objective import pairwise_objective
+from aucdist.solvers.pairs.problem import PairProblem
+from aucdist.solvers.pairs.ramp import RAMP
+
+all_pairs, pair_ramp = rounds_of(AllPairs), rounds_of(RampLBFGS)
+
+
+class Problem:
+    """A small problem: some have weights, ties, groups of one class, rows of weight 0, several blocks, grades."""
+
+    def __init__(self, seed):
+        r = np.random.default_rng(seed)
+        n, d = int(r.integers(6, 26)), int(r.integers(1, 5))
+        self.X = np.round(r.normal(size=(n, d)) * 10.0 ** r.integers(-1, 2), int(r.integers(0, 3)))
+        self.group = r.integers(0, r.integers(1, 7), n) * 5 - 7
+        self.grade = r.choice([0.0, 1.0, 2.0, 5.0], n) if seed % 2 else None
+        self.y = np.where(r.random(n) < 0.4, 1, -1) if self.grade is None else np.where(self.grade > 0, 1, -1)
+        self.weighted = seed % 3 == 0
+        self.weight = r.choice([0.0, 0.5, 1.0, 3.0], n) if self.weighted else np.ones(n)
+        self.lam = float(10.0 ** r.integers(-3, 1))
+        self.n_blocks = int(r.choice([1, 2, 5]))
+        self.options = {"group_weight": r.choice(["pairs", "groups"]), "grade_weight": r.choice(["difference", "one"])}
+        self.pairs = None
+        values = self.y if self.grade is None else self.grade
+        options = self.options if self.grade is not None else self.options | {"grade_weight": "one"}
+        if len(pairs_of(values, self.group, self.weight)[0]):
+            self.pairs = pairs_of(values, self.group, self.weight, **options)
+
+    def blocks(self, n_blocks=None):
+        n_blocks = n_blocks or self.n_blocks
+        weight = self.weight if self.weighted else None
+        block = Block.of(self.X, self.y, weight=weight, group=self.group, grade=self.grade)
+        ends = [len(self.y) * k // n_blocks for k in range(n_blocks + 1)]
+        return LocalBlocks([block.between(*ends[k : k + 2], index=k) for k in range(n_blocks)])
+
+
+def some_problems(seeds):
+    found = [Problem(seed) for seed in seeds]
+    return [problem for problem in found if problem.pairs is not None]
+
+
+@pytest.mark.parametrize("first", [0, 100, 200])
+def test_hinge_over_all_pairs_by_themselves(first):
+    problems = some_problems(range(first, first + 110))
+    assert len(problems) >= 100
+    away = []
+    for p in problems:
+        found = solve(all_pairs(p.blocks(), p.lam, **p.options), tol=1e-6, max_passes=2000)
+        c = found.certificate
+        primal = 0.5 * p.lam * found.w @ found.w + mean_loss(hinge, found.w, p.X, p.pairs)
+        assert c.primal == pytest.approx(primal, abs=c.rounding + 1e-15, rel=1e-12)
+        best = best_hinge(p.X, p.pairs, p.lam)
+        assert c.dual - c.rounding <= best
+        assert c.status == "converged"
+        assert c.primal <= best * (1 + 2e-6)
+        away.append((best - c.primal) / best)
+    assert np.quantile(away, 0.75) < 1e-5  # where liblinear comes to its end, both agree
+
+
+def test_l1_beside_a_linear_programme():
+    for p in some_problems(range(60)):
+        c = solve(all_pairs(p.blocks(), p.lam, penalty="l1", **p.options), tol=1e-5, max_passes=1000).certificate
+        best = best_hinge_l1(p.X, p.pairs, p.lam)
+        assert c.dual - c.rounding <= best * (1 + 1e-9)
+        assert best * (1 - 1e-9) <= c.primal
+        if c.status == "converged":
+            assert c.primal <= best * (1 + 2e-5)
+
+
+def test_l1_and_signs_have_true_bounds():
+    r = np.random.default_rng(1)
+    for p in some_problems(range(40)):
+        signs = r.integers(-1, 2, p.X.shape[1]).astype(np.int8)
+        l1 = solve(all_pairs(p.blocks(), p.lam, penalty="l1", **p.options), tol=1e-4, max_passes=300)
+        cone = solve(all_pairs(p.blocks(), p.lam, signs=signs, **p.options), tol=1e-4, max_passes=300)
+        for found, penalty in ((l1, lambda w: np.abs(w).sum()), (cone, lambda w: 0.5 * w @ w)):
+            c = found.certificate
+            points = [found.w, np.zeros(len(found.w)), *(found.w * r.uniform(0, 2, len(found.w)) for _ in range(30))]
+            values = [p.lam * penalty(w) + mean_loss(hinge, w, p.X, p.pairs) for w in points]
+            assert values[0] == pytest.approx(c.primal, abs=c.rounding + 1e-15, rel=1e-12)
+            assert c.dual - c.rounding <= min(values)
+        assert ((cone.w == 0) | (np.sign(cone.w) == signs) | (signs == 0)).all()
+
+
+def test_ramp_value_and_slope():
+    r = np.random.default_rng(2)
+    for p in some_problems(range(60)):
+        X = p.X / max(1.0, np.abs(p.X).max())
+        p.X = X
+        blocks = p.blocks()
+        problem = PairProblem(blocks, RAMP, pair_groups(blocks, **p.options))
+        w = r.normal(size=X.shape[1])
+        value, slope = problem.value_and_gradient(w)
+        assert value == pytest.approx(mean_loss(ramp, w, X, p.pairs), rel=1e-10, abs=1e-12)
+        for j in range(len(w)):
+            step = 1e-6 * (np.arange(len(w)) == j)
+            up, down = (mean_loss(ramp, w + s * step, X, p.pairs) for s in (1, -1))
+            assert slope[j] == pytest.approx((up - down) / 2e-6, abs=2e-5)
+
+
+def test_ramp_comes_to_a_stationary_point():
+    for p in some_problems(range(12)):
+        found = solve(pair_ramp(p.blocks(), p.lam, tol=1e-4, **p.options), tol=1e-4, max_passes=500)
+        assert found.certificate.status in ("stationary", "finished")
+        value = 0.5 * p.lam * found.w @ found.w + mean_loss(ramp, found.w, p.X, p.pairs)
+        assert found.certificate.primal == pytest.approx(value, rel=1e-9, abs=found.certificate.rounding)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1000, 10**6), st.integers(1, 6))
+def test_blocks_do_not_change_the_value(seed, n_blocks):
+    p = Problem(seed)
+    if p.pairs is None:
+        return
+    w, values = np.random.default_rng(seed).normal(size=p.X.shape[1]), []
+    for blocks in (p.blocks(1), p.blocks(n_blocks)):
+        values.append(pairwise_objective(blocks, w, p.lam, groups=pair_groups(blocks, **p.options)))
+    assert values[0] == pytest.approx(values[1], rel=1e-12)
+
+
+def test_one_group_is_all_pairs():
+    r = np.random.default_rng(3)
+    X, y = r.normal(size=(300, 4)), np.where(r.random(300) < 0.2, 1, -1)
+    plain = solve(all_pairs(LocalBlocks.of(X, y, n_blocks=3), 1e-3), tol=1e-6, max_passes=1000)
+    grouped = solve(
+        all_pairs(LocalBlocks.of(X, y, groups=np.full(300, 9), n_blocks=3), 1e-3), tol=1e-6, max_passes=1000
+    )
+    assert plain.certificate.primal == pytest.approx(grouped.certificate.primal, rel=1e-6)
+    np.testing.assert_allclose(plain.w, grouped.w, rtol=1e-3)
+
+
+def test_an_offset_of_each_group_is_not_seen():
+    """What is added to all rows of a group changes no pair within it."""
+    r = np.random.default_rng(4)
+    group = r.integers(0, 30, 400)
+    X, y = r.integers(-8, 9, (400, 3)).astype(float), np.where(r.random(400) < 0.3, 1, -1)
+    moved = X + r.integers(-50, 50, (30, 3))[group]
+    one, other = (
+        solve(all_pairs(LocalBlocks.of(Z, y, groups=group, n_blocks=2), 1e-2), tol=1e-6, max_passes=500)
+        for Z in (X, moved)
+    )
+    np.testing.assert_allclose(one.w, other.w, rtol=1e-3)
+
+
+def test_groups_of_one_class_count_nothing():
+    r = np.random.default_rng(5)
+    X, y, group = r.normal(size=(90, 3)), np.where(r.random(90) < 0.5, 1, -1), np.repeat([1, 2, 3], 30)
+    y[group == 2] = 1
+    found = pair_groups(LocalBlocks.of(X, y, groups=group, n_blocks=4))
+    assert (found.n_groups, found.n_without_pairs, found.keys.tolist()) == (2, 1, [1, 3])
+    left = group != 2
+    all_rows, some_rows = (
+        solve(all_pairs(LocalBlocks.of(X[at], y[at], groups=group[at], n_blocks=1), 1e-2), tol=1e-9, max_passes=50)
+        for at in (np.ones(90, dtype=bool), left)
+    )
+    np.testing.assert_allclose(all_rows.w, some_rows.w, rtol=1e-9)
+
+
+def test_no_pair_at_all():
+    with pytest.raises(InputError, match="none of the 2 groups has rows of two classes"):
+        all_pairs(LocalBlocks.of(np.eye(4), [1, 1, -1, -1], groups=["a", "a", "b", "b"], n_blocks=1), 1.0)
+
+
+def test_grades_that_are_measurements():
+    block = Block.of(np.eye(100), np.where(np.arange(100) > 0, 1, -1), grade=np.arange(100.0))
+    with pytest.raises(InputError, match="100 different grades"):
+        all_pairs(LocalBlocks([block]), 1.0)
+
+
+def test_a_top_share_with_groups_is_refused():
+    blocks = LocalBlocks.of(np.eye(4), [1, -1, 1, -1], groups=[0, 0, 1, 1], n_blocks=1)
+    for rounds in (all_pairs, pair_ramp):
+        with pytest.raises(InputError, match="max_fpr"):
+            rounds(blocks, 1.0, max_fpr=0.1)
+
+
+def many_rows():
+    r = np.random.default_rng(6)
+    y = np.where(r.random(6000) < 0.2, 1, -1)
+    X = r.normal(size=(6000, 5)) + 0.4 * (y[:, None] > 0)
+    block = Block.of(X, y, group=r.integers(0, 500, 6000))
+    return [block.between(1500 * k, 1500 * (k + 1), index=k) for k in range(4)]
+
+
+def load(index):
+    return many_rows()[index]
+
+
+@pytest.mark.parametrize("solver", [all_pairs, pair_ramp])
+def test_same_bits_on_workers_and_threads(client, solver):
+    several = [LocalBlocks(many_rows()), LocalBlocks(many_rows(), n_jobs=3), DaskBlocks.load(client, load, 4)]
+    found = [solve(solver(blocks, 1e-3), tol=1e-4, max_passes=300) for blocks in several]
+    assert len({(one.w.tobytes(), one.certificate.primal, one.certificate.dual) for one in found}) == 1
+
+
+def test_several_cuts_a_round_and_some_groups_on_the_line(monkeypatch):
+    """Many rows to an anchor: several cuts. Few anchors are allowed on the line, so that only some groups are used there."""
+    monkeypatch.setattr("aucdist.solvers.pairs.cutting_planes.ANCHORS_ON_LINE", 50)
+    r = np.random.default_rng(7)
+    y = np.where(r.random(60_000) < 0.01, 1, -1)
+    X, group = r.normal(size=(60_000, 4)) + 0.7 * (y[:, None] > 0), r.integers(0, 800, 60_000)
+    blocks = LocalBlocks.of(X, y, groups=group, n_blocks=3)
+    found = solve(all_pairs(blocks, 1e-3), tol=1e-3, max_passes=60)
+    assert found.certificate.status == "converged"
+    value = pairwise_objective(blocks, found.w, 1e-3, groups=pair_groups(blocks))
+    assert found.certificate.primal == pytest.approx(value, rel=1e-12)
+
+
+def test_rows_stacked_keep_their_groups():
+    parts = many_rows()
+    assert np.array_equal(stacked(parts).group, np.concatenate([part.group for part in parts]))
