@@ -30,6 +30,7 @@ def search_section(search: Search) -> dict[str, Any]:
     dict
         ``verdict``, ``paragraphs``, ``figure`` (SVG or None), ``heat`` (or None), ``table``.
     """
+    search = _joined(search)
     varied = _varied_parameters(search)
     return {
         "verdict": search_verdict(search),
@@ -38,6 +39,22 @@ def search_section(search: Search) -> dict[str, Any]:
         "heat": _heat_map(search, *varied) if len(varied) == 2 else None,
         "table": _settings_table(search),
     }
+
+
+def _joined(search: Search) -> Search:
+    """Return the search with the directions of features as a part of their map, where both vary: as one parameter."""
+    if not {"features", "monotone"} <= set(_varied_parameters(search)):
+        return search
+
+    def joined(parameters: dict[str, Any]) -> dict[str, Any]:
+        others, features = {k: v for k, v in parameters.items() if k != "monotone"}, parameters["features"]
+        if parameters["monotone"] is None:
+            return others
+        own = features if isinstance(features, dict) else {"map": str(features or "no map")}
+        return others | {"features": {**own, "monotone": parameters["monotone"]}}
+
+    table = [row | {"parameters": joined(row["parameters"])} for row in search["table"]]
+    return search | {"table": table, "best": joined(search["best"])}
 
 
 def _varied_parameters(search: Search) -> list[str]:

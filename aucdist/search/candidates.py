@@ -5,6 +5,7 @@ from typing import Any
 
 from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
+from aucdist.estimators.monotone import AUTO
 from aucdist.extras import load_optional
 from aucdist.maps.bins import MOST_COLUMNS
 from aucdist.maps.leaves import MOST_ROWS
@@ -28,7 +29,9 @@ def candidates(
 ) -> list[dict[str, Any] | None]:
     """Return the feature maps to try, the simplest first.
 
-    They are None, which is none, bins, landmarks of two widths, bins with pairs, and leaves if LightGBM can be loaded here.
+    They are None, which is none, bins whose shapes rise or fall as a straight line does (`monotone`, which `points_of` takes out
+    of the map), bins, landmarks of two widths, bins with pairs, and leaves if LightGBM can be loaded here. For an estimator with
+    directions of its own there are no bins with others, and no landmarks.
 
     Parameters
     ----------
@@ -47,9 +50,16 @@ def candidates(
     """
     found: list[dict[str, Any] | None] = [] if missing else [None]
     binned = estimator.resolved_solver.takes_codes and n_features <= MOST_COLUMNS
+    if binned and estimator.resolved_solver.signs and estimator.monotone is None:
+        found.append({"map": "bins", "monotone": AUTO})
     if binned:
         found.append({"map": "bins"})
-    if not missing and n_features <= MOST_KERNEL_COLUMNS and n_pos + n_neg <= MOST_KERNEL_ROWS:
+    if (
+        not missing
+        and estimator.monotone is None
+        and n_features <= MOST_KERNEL_COLUMNS
+        and n_pos + n_neg <= MOST_KERNEL_ROWS
+    ):
         found += [{"map": "nystroem", "landmarks": LANDMARKS, "sigma": sigma} for sigma in ("median", "half-median")]
     if binned and min(n_pos, n_neg) >= ENOUGH:
         most = n_features * (n_features - 1) // 2
@@ -86,11 +96,15 @@ def _why_not() -> str | None:
     return None
 
 
-def complexity(features: Any) -> tuple[int, int, int]:
+def complexity(features: Any, monotone: Any = None) -> tuple[float, int, int]:
     """Return a key that orders feature maps, as a configuration names them, from the simplest on.
 
-    None comes first, then bins, landmarks, landmarks of half the width, bins with pairs by the number of pairs, and leaves.
+    None comes first, then bins, landmarks, landmarks of half the width, bins with pairs by the number of pairs, and leaves; the
+    same map with directions comes just before it without.
     """
+    if monotone is not None:
+        first, second, third = complexity(features)
+        return (first - 0.5, second, third)
     if features is None:
         return (0, 0, 0)
     given = {"map": features} if isinstance(features, str) else features

@@ -112,7 +112,7 @@ def choose(rows: Sequence[Row], measure: Measure, rule: Rule) -> int:
     near = [i for i in means if means[i] >= means[best] - errors[best]]
     if rule == "one-se":
         return max(near, key=lambda i: (lam[i], means[i], -i))
-    maps = [complexity(row.parameters.get("features")) for row in rows]
+    maps = [complexity(row.parameters.get("features"), row.parameters.get("monotone")) for row in rows]
     simplest = min(maps[i] for i in near)
     return max((i for i in near if maps[i] == simplest), key=lambda i: (means[i], lam[i], -i))
 

@@ -16,6 +16,8 @@ Point = dict[str, Any]
 def points_of(estimator: BlockClassifier, grid: Mapping[str, Sequence[Any]]) -> list[Point]:
     """Return all combinations of the grid's values, each accepted by the estimator.
 
+    A feature map may name directions, as in ``{"map": "bins", "monotone": "auto"}``: these are the estimator's `monotone` then.
+
     Parameters
     ----------
     estimator : BlockClassifier
@@ -42,9 +44,24 @@ def points_of(estimator: BlockClassifier, grid: Mapping[str, Sequence[Any]]) -> 
         if len(set(map(repr, values))) < len(values):
             raise InputError(f"the grid has a value of {name} twice")
     points = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
+    if "monotone" in allowed and any("monotone" in _map_of(point) for point in points):
+        points = [_with_directions(point, estimator.monotone) for point in points]
     for point in points:
         clone(estimator).set_params(**point).check_parameters()
     return points
+
+
+def _map_of(point: Point) -> Mapping[str, Any]:
+    features = point.get("features")
+    return features if isinstance(features, Mapping) else {}
+
+
+def _with_directions(point: Point, otherwise: Any) -> Point:
+    """Return a point whose directions are a parameter of their own; the others get those of the grid, or the estimator's."""
+    features = dict(_map_of(point))
+    if "monotone" not in features:
+        return {"monotone": otherwise} | point
+    return point | {"monotone": features.pop("monotone"), "features": features}
 
 
 def paths_of(estimator: BlockClassifier, points: Sequence[Point]) -> list[list[int]]:

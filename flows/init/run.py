@@ -12,6 +12,7 @@ from aucdist.data.storage import files
 from aucdist.data.storage.arrow_files import local_path
 from aucdist.errors import InputError
 from flows.init.columns import Column, columns_of
+from flows.init.directions import direction_of, rows_of_class
 from flows.init.no_columns import look_at
 from flows.init.read import FirstRows, first_rows
 from flows.init.text import quoted, rows_yaml_text, yaml_text
@@ -59,7 +60,10 @@ def init(name: str, source: Source, output: Path) -> dict[str, Any]:
     if rows.source.format == "csv" and not rows.source.header and "header" not in source.model_fields_set:
         head.append("The first line holds values and no names: columns are called x1, x2, ...")
     keys = _file_keys(rows.source, output) | {"label": quoted(rows.label)}
-    text = yaml_text(_config_name(name), keys, columns, list(classes.items()), positive, head)
+    positives = rows_of_class(rows.classes, positive)
+    found = {c.name: direction_of(rows.texts[c.name], positives) for c in columns if c.kind == "number"}
+    directions = {column: direction for column, direction in found.items() if direction is not None}
+    text = yaml_text(_config_name(name), keys, columns, list(classes.items()), positive, head, directions)
     files.write_bytes(str(output.absolute()), text.encode())
     kinds = {column.name: column.kind for column in columns}
     return {"config": str(output), "rows": n, "all_rows": rows.whole, "positive": positive, "columns": kinds}

@@ -30,7 +30,7 @@ def comment(text: str) -> str:
 
 def yaml_text(
     name: str, source: dict[str, str], columns: Sequence[Column], classes: Sequence[tuple[str, int]], positive: str,
-    head: Sequence[str],
+    head: Sequence[str], directions: Mapping[str, str],
 ) -> str:  # fmt: skip
     """Return a configuration for training.
 
@@ -46,6 +46,8 @@ def yaml_text(
     positive : str
     head : sequence of str
         Comments at the top.
+    directions : mapping of str to str
+        Of the numbers that seem to have one.
     """
     of = {kind: [c for c in columns if c.kind == kind] for kind in ("drop", "dates", "categorical", "hashed", "number")}
     lines = [*map(comment, head), f"name: {quoted(name)}", "data:", "  source:"]
@@ -70,9 +72,15 @@ def yaml_text(
     layout = "maxabs" if of["hashed"] else "standard"  # hashed columns make sparse rows, which are not centred
     lines += [
         f"  scale: {layout}", "  test: {fraction: 0.2, seed: 0}",
-        "model: {estimator: PairwiseHingeClassifier, lam: 1e-3, tol: 1e-3}", "cluster: {kind: none}",
+        "model: {estimator: PairwiseHingeClassifier, lam: 1e-3, tol: 1e-3}",
     ]  # fmt: skip
-    return "\n".join(lines) + "\n"
+    if directions:
+        listed = ", ".join(f"{quoted(column)}: {direction}" for column, direction in directions.items())
+        lines += [
+            "# In place of the line above: shapes that rise or fall, as each number alone seems to; keep what you can defend.",
+            f"# model: {{features: bins, lam: 1e-2, monotone: {{{listed}}}}}",
+        ]
+    return "\n".join([*lines, "cluster: {kind: none}"]) + "\n"
 
 
 def rows_yaml_text(

@@ -127,3 +127,16 @@ def test_a_long_table_shows_the_best():
     assert found["n_left_out"] == 30
     assert found["rows"][0]["cells"] == ["89"]
     assert math.isclose(float(found["rows"][-1]["mean"]), 0.30)
+
+
+def test_directions_are_a_part_of_the_map_in_the_heat_map():
+    maps = [(None, None), ({"map": "bins"}, "auto"), ({"map": "bins"}, None)]
+    table = [
+        row({"features": features, "monotone": monotone, "lam": lam}, [0.8, 0.9])
+        for features, monotone in maps
+        for lam in (1.0, 0.1)
+    ]
+    section = search_section(search(table, best=2))
+    assert [head for head, _ in section["heat"]["rows"]] == ["none", "bins with monotone auto", "bins"]
+    assert set(section["table"]["parameters"]) == {"features", "lam"}
+    assert section["heat"]["rows"][1][1][0]["chosen"]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from aucdist import PairwiseHingeClassifier
+from aucdist import PairwiseHingeClassifier, PairwiseRampClassifier
 from aucdist.errors import InputError, RunError
 from aucdist.metrics.measures import MEASURES
 from aucdist.search.choice import Row, choose, interval
@@ -47,6 +47,20 @@ def test_points_are_all_combinations():
 def test_a_grid_that_cannot_be_tried_is_refused(grid, said):
     with pytest.raises(InputError, match=said):
         points_of(PairwiseHingeClassifier(), grid)
+
+
+def test_directions_of_a_map_in_the_grid_are_a_parameter():
+    grid = {"features": [None, {"map": "bins", "monotone": "auto"}, "bins"], "lam": [1.0]}
+    assert points_of(PairwiseHingeClassifier(), grid) == [
+        {"features": None, "lam": 1.0, "monotone": None},
+        {"features": {"map": "bins"}, "lam": 1.0, "monotone": "auto"},
+        {"features": "bins", "lam": 1.0, "monotone": None},
+    ]
+    assert points_of(PairwiseHingeClassifier(), {"features": ["bins"]}) == [{"features": "bins"}]
+    with pytest.raises(InputError, match="mixes all features"):
+        points_of(PairwiseHingeClassifier(), {"features": [{"map": "nystroem", "monotone": "auto"}]})
+    with pytest.raises(InputError, match="unknown parameter of the feature map 'bins' 'monotone'"):
+        points_of(PairwiseRampClassifier(), {"features": [{"map": "bins", "monotone": "auto"}]})
 
 
 def test_paths_run_along_lam_where_the_solver_gains_by_it():

@@ -16,6 +16,7 @@ from support.command_line import run
 
 from aucdist.data.formats.tables import MISSING_CATEGORY
 from flows.init.columns import columns_of
+from flows.init.directions import direction_of
 from flows.init.text import comment, quoted
 
 N = 2400
@@ -223,3 +224,31 @@ def test_errors_of_a_missing_header_say_what_helps(tmp_path: Path) -> None:
     (tmp_path / "words.csv").write_text("age,age\n1,2\n")
     said = run("data", "preview", tmp_path / "words.csv", "--set", "label=age", code=2)[1]
     assert "header: false" not in said
+
+
+def test_a_comment_names_the_directions_that_numbers_seem_to_have(tmp_path: Path) -> None:
+    r = np.random.default_rng(0)
+    y = r.random(600) < 0.2
+    debt, age = y + r.normal(size=600), -1.0 * y + r.normal(size=600)
+    table = pd.DataFrame({"debt: all": debt, "age": age, "noise": r.normal(size=600), "bad": np.where(y, "yes", "no")})
+    table.loc[::7, "age"] = np.nan
+    table.to_csv(tmp_path / "loans.csv", index=False)
+    run("init", tmp_path / "loans.csv", "--label", "bad", "--output", tmp_path / "loans.yaml")
+    text = (tmp_path / "loans.yaml").read_text()
+    (line,) = [line for line in text.splitlines() if line.startswith("# model: ")]
+    model = yaml.safe_load(line.removeprefix("# "))["model"]
+    assert model["monotone"] == {"debt: all": "increasing", "age": "decreasing"}
+    assert "monotone" not in yaml.safe_load(text)["model"]
+
+
+def test_no_direction_without_evidence() -> None:
+    r = np.random.default_rng(0)
+    positive = np.arange(300) < 60
+    noise = pd.Categorical([f"{value:.3f}" for value in r.normal(size=300)])
+    assert direction_of(noise, positive) is None
+    rising = pd.Categorical([str(value) for value in np.where(positive, 2, 1)])
+    assert direction_of(rising, positive) == "increasing"
+    assert direction_of(rising, ~positive) == "decreasing"
+    assert direction_of(rising, np.arange(300) < 9) is None  # too few
+    assert direction_of(pd.Categorical(["1"] * 300), positive) is None
+    assert direction_of(pd.Categorical([MISSING_CATEGORY] * 300), positive) is None

@@ -106,22 +106,28 @@ def test_what_a_map_does_not_have_is_refused_by_name(folder: Path, tmp_path: Pat
 
 # ---- auto ---------------------------------------------------------------------------------------------------------------
 
+RISING = {"map": "bins", "monotone": "auto"}
 LANDMARKS = [{"map": "nystroem", "landmarks": 512, "sigma": sigma} for sigma in ("median", "half-median")]
 
 
 def test_candidates_depend_on_positives_columns_and_what_the_solver_takes() -> None:
     model = ModelConfig().built
     few = candidates(model, n_pos=50, n_neg=900, n_features=9)
-    assert few == [None, {"map": "bins"}, *LANDMARKS]
+    assert few == [None, RISING, {"map": "bins"}, *LANDMARKS]
     many = candidates(model, n_pos=5000, n_neg=10**6, n_features=4)
-    assert many == [None, {"map": "bins"}, {"map": "bins", "pairs": 6}, {"map": "leaves"}]
+    assert many == [None, RISING, {"map": "bins"}, {"map": "bins", "pairs": 6}, {"map": "leaves"}]
     assert [one and one.get("pairs") for one in candidates(model, n_pos=400, n_neg=400, n_features=50)][-3:] == [
         10,
         40,
         None,
     ]
-    assert candidates(model, n_pos=50, n_neg=900, n_features=9, missing=True) == [{"map": "bins"}]
-    assert candidates(model, n_pos=500, n_neg=900, n_features=1, missing=True) == [{"map": "bins"}, {"map": "leaves"}]
+    assert candidates(model, n_pos=50, n_neg=900, n_features=9, missing=True) == [RISING, {"map": "bins"}]
+    found = candidates(model, n_pos=500, n_neg=900, n_features=1, missing=True)
+    assert found == [RISING, {"map": "bins"}, {"map": "leaves"}]
+    directed = ModelConfig(monotone={0: "increasing"}).built
+    assert candidates(directed, n_pos=50, n_neg=900, n_features=9) == [None, {"map": "bins"}]
+    ramp = ModelConfig(estimator="PairwiseRampClassifier").built
+    assert candidates(ramp, n_pos=50, n_neg=900, n_features=9) == [None, {"map": "bins"}, *LANDMARKS]
     assert {"map": "leaves"} in candidates(model, n_pos=10**9, n_neg=10**9, n_features=256)
     assert {"map": "leaves"} not in candidates(model, n_pos=10**9, n_neg=10**9, n_features=257)
     assert {"map": "leaves"} not in candidates(model, n_pos=399, n_neg=900, n_features=9)
@@ -132,7 +138,7 @@ def test_candidates_depend_on_positives_columns_and_what_the_solver_takes() -> N
         candidates(no_codes, n_pos=50, n_neg=900, n_features=9, missing=True)
     order = [None, "bins", *LANDMARKS, {"map": "bins", "pairs": 10}, {"map": "bins", "pairs": 40}, "leaves"]
     assert sorted(reversed(order), key=complexity) == order
-    assert complexity(NystroemMap()) > complexity("bins")
+    assert complexity(NystroemMap()) > complexity("bins") > complexity({"map": "bins"}, "auto") > complexity(None)
 
 
 def test_without_lightgbm_no_leaves_are_tried_and_a_sentence_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,8 +201,10 @@ def test_auto_takes_bins_where_no_line_parts_the_classes(folder: Path, tmp_path:
     result = train(folder, tmp_path / "here", *settings)
     metrics = json.loads((Path(result["run"]) / "metrics.json").read_text())
     table = metrics["search"]["table"]
-    assert [row["parameters"]["features"] for row in table[::5]] == [None, {"map": "bins"}, *LANDMARKS]
-    assert len(table) == 20
+    maps = [row["parameters"]["features"] for row in table[::5]]
+    assert maps == [None, {"map": "bins"}, {"map": "bins"}, *LANDMARKS]
+    assert [row["parameters"]["monotone"] for row in table[::5]] == [None, "auto", None, None, None]
+    assert len(table) == 25
     best = metrics["search"]["best"]
     assert best["features"] is not None
     by_map = {json.dumps(row["parameters"]["features"]): row["mean"] for row in table}
@@ -217,7 +225,9 @@ def test_a_lam_that_is_given_is_kept_and_threads_do_not_change_a_bit(folder: Pat
     result = train(folder, tmp_path, "model.features=auto")
     assert bits(train(folder, tmp_path, "model.features=auto", "cluster={kind: none, n_jobs: 2}")) == bits(result)
     search = json.loads((Path(result["run"]) / "metrics.json").read_text())["search"]
-    assert [row["parameters"] for row in search["table"]] == [{"features": {"map": "bins"}, "lam": 0.01}]
+    assert [row["parameters"] for row in search["table"]] == [
+        {"features": {"map": "bins"}, "monotone": monotone, "lam": 0.01} for monotone in ("auto", None)
+    ]
 
 
 def test_cv_tries_the_same_maps_in_its_grid_and_masks_give_the_same_table(folder: Path, tmp_path: Path) -> None:
@@ -231,7 +241,9 @@ def test_cv_tries_the_same_maps_in_its_grid_and_masks_give_the_same_table(folder
 
     copies, masked = search("tasks"), search("masks")
     assert copies["rule"] == "simplest"
-    assert [row["parameters"]["features"] for row in copies["table"]] == [None, {"map": "bins"}, *LANDMARKS]
+    maps = [row["parameters"]["features"] for row in copies["table"]]
+    assert maps == [None, {"map": "bins"}, {"map": "bins"}, *LANDMARKS]
+    assert [row["parameters"]["monotone"] for row in copies["table"]] == [None, "auto", None, None, None]
     for a, b in zip(copies["table"], masked["table"], strict=True):
         assert a["folds"] == b["folds"]
     assert copies["best"]["features"] is not None
