@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import import_graph
-from griffe import Class, DocstringSectionKind, Extension, Function, GriffeLoader, Object
+from griffe import Class, DocstringSectionKind, Extension, Function, GriffeLoader, Module, Object, visit
 from mkdocs.structure.files import File, Files
 from pygments.formatters import HtmlFormatter
 
@@ -103,3 +103,14 @@ class Plain(Extension):
                         described.value = own.default
                         if str(described.annotation) in of_signature:
                             described.annotation = own.annotation
+
+    def on_package(self, *, pkg: Module, loader: GriffeLoader, **kwargs: Any) -> None:
+        """Put the measures that are made from others, which the code alone does not show, in their place."""
+        metrics = pkg["metrics"]
+        code = output_of(HERE / "metrics.py")
+        made = visit(
+            "metrics", filepath=metrics.filepath, code=code, parent=pkg, docstring_parser=loader.docstring_parser
+        )
+        for name, function in made.functions.items():
+            self.on_object(obj=function, loader=loader)
+            metrics.set_member(name, function)

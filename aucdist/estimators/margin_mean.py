@@ -27,8 +27,9 @@ from aucdist.estimators.kernel_rows import (
     standard_scaling,
 )
 from aucdist.estimators.scores import count_scores, scores_of
-from aucdist.metrics.auc import auc, best_threshold
 from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.decisions import best_threshold
+from aucdist.metrics.ranking import auc
 from aucdist.objectives.margin_mean import median_distance
 from aucdist.parameters import Constraints, OneOf, above_0, at_least_0, count
 from aucdist.sampling.distance import DistanceUnderSampler, Hyperplane

@@ -10,8 +10,9 @@ from aucdist.errors import InputError
 from aucdist.estimators.calibration import CALIBRATIONS, calibrated
 from aucdist.estimators.linear import LinearClassifier
 from aucdist.estimators.scores import count_scores, probabilities_of
-from aucdist.metrics.auc import auc, best_threshold
 from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.decisions import best_threshold
+from aucdist.metrics.ranking import auc
 from aucdist.objectives.probability_maps import ProbabilityMap
 from aucdist.parameters import Constraints, OneOf, share
 from aucdist.solvers.base import Solution

@@ -9,8 +9,8 @@ from aucdist.engine.blocks import Blocks, Summary
 from aucdist.estimators.validation import is_dask
 from aucdist.kernels.rows import project
 from aucdist.maps.base import FittedMap, encoded
-from aucdist.metrics.auc import auc
 from aucdist.metrics.counts import BoundedCounts, ScoreCounts
+from aucdist.metrics.ranking import auc
 from aucdist.objectives.probability_maps import ProbabilityMap
 
 FEW = 4096

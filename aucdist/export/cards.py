@@ -9,8 +9,8 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.errors import InputError
 from aucdist.export.portable import Steps, portable
-from aucdist.metrics.auc import auc
 from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.ranking import auc
 from aucdist.model import LinearModel, card_model
 from aucdist.objectives.probability_maps import LinkMap, ProbabilityMap, map_from_json
 from aucdist.scorecard import CardFeature, Scorecard

@@ -1,44 +1,55 @@
-"""Measures of rankings and of probabilities, on labels and scores. The modules below compute them from mergeable counts."""
+"""Measures of rankings, of decisions and of probabilities, on labels and scores; each is written once, on mergeable counts.
 
-from aucdist.metrics.auc import Interval, IntervalWarning
+Examples
+--------
+>>> from aucdist.metrics import recall_at_fpr, recall_at_fpr_interval
+>>> y, scores = [0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9]
+>>> recall_at_fpr(y, scores, max_fpr=0.1), recall_at_fpr(y, scores, max_fpr=0.1, sample_weight=[1, 1, 1, 1, 2, 1])
+(0.5, 0.3333333333333333)
+"""
+
+from aucdist.metrics import compare, decisions, probability, ranking, top
 from aucdist.metrics.compare import Difference
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.metrics.functions import (
-    average_precision_score,
-    confusion_counts,
-    g_mean_score,
-    roc_auc_difference,
-    roc_auc_interval,
-    roc_auc_score,
-)
-from aucdist.metrics.partial import Estimate
+from aucdist.metrics.decisions import OperatingPoint, confusion_counts, g_mean_score
+from aucdist.metrics.intervals import Estimate, IntervalWarning
+from aucdist.metrics.lifted import on_labels, on_two_models, with_bootstrap
 from aucdist.metrics.probability import Reliability
-from aucdist.metrics.probability_functions import (
-    brier_score_loss,
-    calibration_loss,
-    expected_calibration_error,
-    log_loss,
-    refinement_loss,
-    reliability_curve,
+from aucdist.metrics.ranking import Interval
+
+roc_auc_score = on_labels(top.auc_up_to, "roc_auc_score", one_class=True)
+roc_auc_interval = on_labels(ranking.auc_interval, "roc_auc_interval")
+roc_auc_difference = on_two_models(compare.delong_test, "roc_auc_difference")
+partial_roc_auc_score = on_labels(top.partial_auc, "partial_roc_auc_score")
+partial_roc_auc_interval = on_labels(top.partial_auc_interval, "partial_roc_auc_interval")
+partial_roc_auc_difference = on_two_models(compare.partial_delong_test, "partial_roc_auc_difference")
+average_precision_score = on_labels(ranking.average_precision, "average_precision_score")
+
+threshold_at = on_labels(decisions.threshold_at, "threshold_at")
+operating_point = on_labels(decisions.operating_point, "operating_point")
+recall_at_fpr = on_labels(top.recall_at_fpr, "recall_at_fpr")
+recall_at_fpr_interval = on_labels(
+    with_bootstrap(top.recall_at_fpr, "max_fpr=0.05", "0.633 from 0.500 to 0.783"), "recall_at_fpr_interval"
 )
-from aucdist.metrics.top import OperatingPoint
-from aucdist.metrics.top_functions import (
-    fpr_at_recall,
-    operating_point,
-    partial_roc_auc_difference,
-    partial_roc_auc_score,
-    precision_at_k,
-    recall_at_fpr,
-    recall_at_k,
-    threshold_at,
+fpr_at_recall = on_labels(top.fpr_at_recall, "fpr_at_recall")
+fpr_at_recall_interval = on_labels(
+    with_bootstrap(top.fpr_at_recall, "min_recall=0.8", "0.095 from 0.052 to 0.240"), "fpr_at_recall_interval"
 )
-from aucdist.metrics.top_intervals import (
-    fpr_at_recall_interval,
-    partial_roc_auc_interval,
-    precision_at_k_interval,
-    recall_at_fpr_interval,
-    recall_at_k_interval,
+recall_at_k = on_labels(top.recall_at_k, "recall_at_k")
+recall_at_k_interval = on_labels(
+    with_bootstrap(top.recall_at_k, "k=50", "0.550 from 0.450 to 0.650"), "recall_at_k_interval"
 )
+precision_at_k = on_labels(top.precision_at_k, "precision_at_k")
+precision_at_k_interval = on_labels(
+    with_bootstrap(top.precision_at_k, "k=50", "0.660 from 0.540 to 0.780"), "precision_at_k_interval"
+)
+
+brier_score_loss = on_labels(probability.brier, "brier_score_loss", "y_proba")
+log_loss = on_labels(probability.log_loss, "log_loss", "y_proba")
+calibration_loss = on_labels(probability.calibration_loss, "calibration_loss", "y_proba")
+refinement_loss = on_labels(probability.refinement_loss, "refinement_loss")
+reliability_curve = on_labels(probability.reliability, "reliability_curve", "y_proba")
+expected_calibration_error = on_labels(probability.expected_calibration_error, "expected_calibration_error", "y_proba")
 
 __all__ = [
     "Difference",

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from aucdist.errors import InputError
-from aucdist.metrics.auc import _two_sided_z
 from aucdist.metrics.counts import ScoreCounts, as_column, refuse
+from aucdist.metrics.intervals import check_level, check_resamples, counts_at, two_sided_z
+from aucdist.metrics.top import partial_auc, placements_up_to
 
 
 @dataclass(frozen=True)
@@ -124,73 +125,39 @@ def delong_test(y: np.ndarray, first: np.ndarray, second: np.ndarray, level: flo
     ------
     InputError
         As `placements`, if a class has fewer than two rows, or for a level out of its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucdist.metrics import roc_auc_difference
+    >>> y = np.repeat([0, 1], [600, 200])
+    >>> noise = np.random.default_rng(0).normal(size=(3, 800))
+    >>> difference = roc_auc_difference(y, noise[0] + y, noise[1] + y / 2)
+    >>> difference.value > 0, difference.p_value < 0.05
+    (True, True)
     """
-    _refuse_level(level)
+    check_level(level)
     areas, covariance = delong_covariance(y, [first, second])
     value = float(areas[0] - areas[1])
     variance = float(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
     if variance <= 1e-14 * float(covariance[0, 0] + covariance[1, 1]) or variance == 0:
         fewest = int(min((np.asarray(y) == 1).sum(), (np.asarray(y) == -1).sum()))
         return _bounded(value, fewest, level)
-    error = math.sqrt(variance)
-    reach = _two_sided_z(level) * error
+    return _normal(value, math.sqrt(variance), level)
+
+
+def _normal(value: float, error: float, level: float, most: float = 1.0, scale: float = 1.0) -> Difference:
+    """Return a difference of at most `most` with a normal interval and test; `scale` stretches it at the end."""
+    reach = two_sided_z(level) * error
     p_value = math.erfc(abs(value) / error / math.sqrt(2))
-    return Difference(value, max(value - reach, -1.0), min(value + reach, 1.0), p_value, level, "delong")
+    low, high = max(value - reach, -most), min(value + reach, most)
+    return Difference(value * scale, low * scale, high * scale, p_value, level, "delong")
 
 
 def _bounded(value: float, fewest: int, level: float) -> Difference:
     reach = 1 - (1 - level) ** (1 / fewest)
     p_value = 1.0 if value == 0 else min(1.0, 2 * 0.5**fewest)
     return Difference(value, max(value - reach, -1.0), min(value + reach, 1.0), p_value, level, "exact-bound")
-
-
-def bootstrap_interval(
-    counts: ScoreCounts,
-    measure: Callable[[ScoreCounts], float],
-    level: float = 0.95,
-    *,
-    n_resamples: int = 1000,
-    seed: int = 0,
-) -> tuple[float, float]:
-    """Return a stratified percentile bootstrap interval of a measure; each class is resampled separately.
-
-    If every resample gives the same value, as with a perfect ranking, the interval is the bound of `auc_interval`, because the
-    measures are shares. So its width is never zero.
-
-    Parameters
-    ----------
-    counts : ScoreCounts
-        Counts without weights.
-    measure : callable
-        Takes counts and returns a number, from 0 to 1.
-    level : float
-        At least 0.5 and below 1.
-    n_resamples : int
-        At least 100.
-    seed : int
-        Not negative.
-
-    Raises
-    ------
-    InputError
-        If a class has no rows, there are weights, or a parameter is out of its range.
-    """
-    _refuse_level(level)
-    _refuse_resamples(n_resamples)
-    if counts.weighted:
-        raise InputError("no interval for weighted rows: weights do not say how many independent rows there are")
-    random = np.random.default_rng(seed)
-    kinds = [np.repeat(np.arange(len(counts.values)), n.astype(np.int64)) for n in (counts.pos, counts.neg)]
-    found = np.empty(n_resamples)
-    for i in range(n_resamples):
-        drawn = [kind[random.integers(len(kind), size=len(kind))] for kind in kinds]
-        found[i] = measure(_counts_at(counts, *drawn))
-    low, high = (float(v) for v in np.quantile(found, ((1 - level) / 2, (1 + level) / 2)))
-    if low < high:
-        return low, high
-    q = (1 - level) ** (1 / min(counts.rows_pos, counts.rows_neg))
-    value = float(measure(counts))
-    return q * value, 1 - q * (1 - value)
 
 
 def paired_bootstrap(
@@ -224,8 +191,8 @@ def paired_bootstrap(
     InputError
         As `bootstrap_interval`.
     """
-    _refuse_level(level)
-    _refuse_resamples(n_resamples)
+    check_level(level)
+    check_resamples(n_resamples)
     whole = [ScoreCounts.from_scores(y, scores) for scores in (first, second)]
     at = [np.searchsorted(counts.values, scores) for counts, scores in zip(whole, (first, second), strict=True)]
     value = measure(whole[0]) - measure(whole[1])
@@ -234,7 +201,7 @@ def paired_bootstrap(
     found = np.empty(n_resamples)
     for i in range(n_resamples):
         drawn = [rows[random.integers(len(rows), size=len(rows))] for rows in classes]
-        one, other = (measure(_counts_at(c, p[drawn[0]], p[drawn[1]])) for c, p in zip(whole, at, strict=True))
+        one, other = (measure(counts_at(c, p[drawn[0]], p[drawn[1]])) for c, p in zip(whole, at, strict=True))
         found[i] = one - other
     low, high = (float(v) for v in np.quantile(found, ((1 - level) / 2, (1 + level) / 2)))
     if low == high:
@@ -270,7 +237,7 @@ def corrected_t_test(differences: Sequence[float], test_over_train: float, level
     InputError
         If there are fewer than two differences, one is not finite, or a parameter is out of its range.
     """
-    _refuse_level(level)
+    check_level(level)
     found = as_column("differences", differences)
     if len(found) < 2:
         raise InputError(f"{len(found)} differences; at least two folds are needed")
@@ -314,18 +281,65 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return [float(p) for p in out]
 
 
-def _counts_at(counts: ScoreCounts, of_pos: np.ndarray, of_neg: np.ndarray) -> ScoreCounts:
-    """Return the counts of rows whose scores have these positions in the values."""
-    pos, neg = (np.bincount(at, minlength=len(counts.values)).astype(np.float64) for at in (of_pos, of_neg))
-    seen = pos + neg > 0
-    return ScoreCounts(counts.values[seen], pos[seen], neg[seen], len(of_pos), len(of_neg))
+def partial_delong_test(
+    y: np.ndarray,
+    first: np.ndarray,
+    second: np.ndarray,
+    max_fpr: float,
+    level: float = 0.95,
+    *,
+    standardized: bool = True,
+) -> Difference:
+    """Test whether two models have the same partial AUC, on the same rows.
 
+    The variance of the difference is that of `partial_auc_interval`, with the difference of the two models' placements of each
+    row.
 
-def _refuse_level(level: float) -> None:
-    if not 0.5 <= level < 1:
-        raise InputError(f"level is {level}; it must be at least 0.5 and below 1")
+    Parameters
+    ----------
+    y : array of shape (n_samples,)
+        Labels, -1 or +1.
+    first, second : array of shape (n_samples,)
+        Scores of the two models.
+    max_fpr : float
+        Above 0 and at most 1.
+    level : float
+        At least 0.5 and below 1.
+    standardized : bool
+        Whether to map the area as `partial_roc_auc_score` does.
 
+    Returns
+    -------
+    Difference
+        First minus second. Its method is ``exact-bound`` if no variance can be estimated, as for two perfect rankings.
 
-def _refuse_resamples(n_resamples: int) -> None:
-    if n_resamples < 100:
-        raise InputError(f"n_resamples is {n_resamples}; at least 100 are needed for the ends of an interval")
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucdist.metrics import partial_roc_auc_difference
+    >>> y = np.repeat([0, 1], [6000, 200])
+    >>> noise = np.random.default_rng(0).normal(size=(2, 6200))
+    >>> difference = partial_roc_auc_difference(y, noise[0] + 2 * y, noise[1] + y, max_fpr=0.05)
+    >>> difference.value > 0, difference.p_value < 0.05
+    (True, True)
+    """
+    check_level(level)
+    y, areas, placements = np.asarray(y), [], []
+    for scores in (first, second):
+        counts = ScoreCounts.from_scores(y, scores)
+        areas.append(partial_auc(counts, max_fpr, standardized=False))
+        at = np.searchsorted(counts.values, np.asarray(scores, dtype=np.float64))
+        of_pos, of_neg = placements_up_to(counts, max_fpr)
+        placements.append((of_pos[at][y == 1], of_neg[at][y == -1]))
+    if min(counts.rows_pos, counts.rows_neg) < 2:
+        raise InputError("the test needs two rows of each class")
+    value = areas[0] - areas[1]
+    moved = [one - other for one, other in zip(*placements, strict=True)]
+    variance = sum(float(column.var(ddof=1)) / len(column) for column in moved)
+    scale = 0.5 / (max_fpr - 0.5 * max_fpr**2) if standardized and max_fpr < 1 else 1.0
+    if math.sqrt(variance) <= 1e-14 * max_fpr:
+        pairs = max(1, min(counts.rows_pos, int(max_fpr * counts.rows_neg)))
+        bound = _bounded(value / max_fpr, pairs, level)
+        low, high = bound.low * max_fpr * scale, bound.high * max_fpr * scale
+        return Difference(value * scale, low, high, bound.p_value, level, bound.method)
+    return _normal(value, math.sqrt(variance), level, max_fpr, scale)

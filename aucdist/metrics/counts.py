@@ -41,7 +41,7 @@ class ScoreCounts:
     Examples
     --------
     >>> from aucdist.metrics import ScoreCounts
-    >>> from aucdist.metrics.auc import auc
+    >>> from aucdist.metrics.ranking import auc
     >>> here = ScoreCounts.from_scores([-1, 1], [0.1, 0.5])
     >>> there = ScoreCounts.from_scores([-1, -1, 1], [0.6, 0.2, 0.9])
     >>> round(auc(here + there), 4)  # of all five rows

@@ -1,4 +1,7 @@
-"""The precision-recall curve and its band, as functions of counts."""
+"""The ROC curve and the precision-recall curve with their bands, as functions of counts.
+
+An `InputError` is raised if a class has no rows, a parameter is out of its range, or a band of weighted rows is wanted.
+"""
 
 import math
 from typing import NamedTuple
@@ -6,8 +9,55 @@ from typing import NamedTuple
 import numpy as np
 
 from aucdist.errors import InputError
-from aucdist.metrics.auc import _two_sided_z, _wilson
 from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.intervals import check_level, refuse_weights, two_sided_z, wilson
+from aucdist.metrics.ranking import exact_columns
+
+
+class RocCurve(NamedTuple):
+    """The ROC curve, from (0, 0) to (1, 1).
+
+    Attributes
+    ----------
+    fpr, tpr : ndarray of shape (n_values + 1,), float64
+        Share of the negatives and of the positives with a score of at least the threshold.
+    thresholds : ndarray of shape (n_values + 1,), float64
+        Infinity, then the distinct scores, descending.
+    """
+
+    fpr: np.ndarray
+    tpr: np.ndarray
+    thresholds: np.ndarray
+
+
+def roc_curve(counts: ScoreCounts) -> RocCurve:
+    """Return the ROC curve, one point per distinct score after the first point (0, 0)."""
+    pos, neg = (np.concatenate(([0], np.cumsum(column[::-1]))).astype(np.float64) for column in exact_columns(counts))
+    return RocCurve(neg / neg[-1], pos / pos[-1], np.concatenate(([np.inf], counts.values[::-1])))
+
+
+def roc_band(counts: ScoreCounts, level: float = 0.95) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return a confidence rectangle for every point of `roc_curve`.
+
+    Both rates are shares of independent rows, so each has Wilson's interval at the square root of the level (Wilson, JASA 22,
+    1927, 209-212). The confidence holds for each point separately, not for the whole curve.
+
+    Parameters
+    ----------
+    counts : ScoreCounts
+        Counts without weights.
+    level : float
+        Above 0 and below 1.
+
+    Returns
+    -------
+    fpr_low, fpr_high, tpr_low, tpr_high : ndarray of shape (n_values + 1,), float64
+    """
+    check_level(level, 0.0)
+    refuse_weights(counts)
+    fpr, tpr, _ = roc_curve(counts)
+    z = two_sided_z(math.sqrt(level))
+    return (*wilson(fpr, counts.rows_neg, z), *wilson(tpr, counts.rows_pos, z))
 
 
 class PrCurve(NamedTuple):
@@ -36,13 +86,7 @@ class PrBand(NamedTuple):
 
 
 def pr_curve(counts: ScoreCounts) -> PrCurve:
-    """Return the precision-recall curve, one point per distinct score.
-
-    Raises
-    ------
-    InputError
-        If there are no positive rows.
-    """
+    """Return the precision-recall curve, one point per distinct score."""
     found, alarms = _found(counts)
     return PrCurve(found / found[-1], found / alarms, counts.values[::-1])
 
@@ -60,19 +104,13 @@ def pr_band(counts: ScoreCounts, level: float = 0.95) -> PrBand:
         Counts without weights.
     level : float
         Above 0 and below 1.
-
-    Raises
-    ------
-    InputError
-        If there are no positive rows, there are weights, or the level is out of its range.
     """
-    if not 0 < level < 1:
-        raise InputError(f"level is {level}; it must be above 0 and below 1")
+    check_level(level, 0.0)
     if counts.weighted:
         raise InputError("no band for weighted rows: weights do not say how many independent rows there are")
     found, alarms = _found(counts)
-    z = _two_sided_z(math.sqrt(level))
-    return PrBand(*_wilson(found / found[-1], found[-1], z), *_wilson(found / alarms, alarms, z))
+    z = two_sided_z(math.sqrt(level))
+    return PrBand(*wilson(found / found[-1], found[-1], z), *wilson(found / alarms, alarms, z))
 
 
 def _found(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray]:

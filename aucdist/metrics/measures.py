@@ -6,11 +6,11 @@ from functools import partial
 from typing import Literal
 
 from aucdist.errors import InputError, unknown
-from aucdist.metrics.auc import auc, average_precision, balanced_accuracy, confusion, g_mean
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.metrics.partial import check_max_fpr, partial_auc
+from aucdist.metrics.decisions import balanced_accuracy, confusion, g_mean
 from aucdist.metrics.probability import brier, calibration_loss, log_loss
-from aucdist.metrics.top import recall_at_fpr
+from aucdist.metrics.ranking import auc, average_precision
+from aucdist.metrics.top import check_max_fpr, partial_auc, recall_at_fpr
 
 
 @dataclass(frozen=True)

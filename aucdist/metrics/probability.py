@@ -1,6 +1,9 @@
 """Measures of probabilities, as functions of counts whose scores are probabilities of the positive class.
 
 Counts merge by adding, so the measures do not depend on the partition of the data.
+
+An `InputError` is raised if there are no rows, a score is not a probability where one is needed, or a parameter is out of its
+range.
 """
 
 from dataclasses import dataclass
@@ -8,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from aucdist.errors import InputError
-from aucdist.metrics.auc import _two_sided_z, _wilson
 from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.intervals import check_level, two_sided_z, wilson
 
 SMALLEST = 1e-15
 """Probabilities are clipped to [SMALLEST, 1 - SMALLEST] for the log loss, so that it is always finite."""
@@ -18,10 +21,11 @@ SMALLEST = 1e-15
 def brier(counts: ScoreCounts) -> float:
     """Return the Brier score, the mean squared difference between probabilities and labels 0 and 1 (Brier, 1950).
 
-    Raises
-    ------
-    InputError
-        If there are no rows, or a score is not a probability.
+    Examples
+    --------
+    >>> from aucdist.metrics import brier_score_loss
+    >>> round(brier_score_loss([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9]), 4)
+    0.1333
     """
     p, weight = _probabilities(counts)
     return float(counts.pos @ (1.0 - p) ** 2 + counts.neg @ p**2) / float(weight.sum())
@@ -30,10 +34,11 @@ def brier(counts: ScoreCounts) -> float:
 def log_loss(counts: ScoreCounts) -> float:
     """Return the log loss, the mean of minus the logarithm of the true class's probability; it is finite, see `SMALLEST`.
 
-    Raises
-    ------
-    InputError
-        If there are no rows, or a score is not a probability.
+    Examples
+    --------
+    >>> from aucdist.metrics import log_loss
+    >>> round(log_loss([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9]), 4)
+    0.4176
     """
     p, weight = _probabilities(counts)
     p = np.clip(p, SMALLEST, 1.0 - SMALLEST)
@@ -44,11 +49,6 @@ def hull_probabilities(counts: ScoreCounts) -> np.ndarray:
     """Return for each score the share of positives in its segment of the ROC curve's convex hull, of shape (n_values,).
 
     The hull's segments are the pools of the isotonic regression of the labels on the scores (Fawcett & Niculescu-Mizil, 2007).
-
-    Raises
-    ------
-    InputError
-        If there are no rows.
     """
     from scipy.optimize import isotonic_regression  # here, because only pages with probabilities need this import
 
@@ -64,10 +64,11 @@ def calibration_loss(counts: ScoreCounts) -> float:
     constant along each segment of the hull, the Brier score is the sum of this and `refinement_loss`; otherwise it may differ
     slightly from the sum.
 
-    Raises
-    ------
-    InputError
-        If there are no rows, or a score is not a probability.
+    Examples
+    --------
+    >>> from aucdist.metrics import calibration_loss
+    >>> round(calibration_loss([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9]), 4)
+    0.0333
     """
     p, weight = _probabilities(counts)
     return float(weight @ (p - hull_probabilities(counts)) ** 2) / float(weight.sum())
@@ -78,10 +79,11 @@ def refinement_loss(counts: ScoreCounts) -> float:
 
     Only the order of the scores matters; they need not be probabilities.
 
-    Raises
-    ------
-    InputError
-        If there are no rows.
+    Examples
+    --------
+    >>> from aucdist.metrics import refinement_loss
+    >>> round(refinement_loss([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9]), 4)
+    0.0833
     """
     p, weight = hull_probabilities(counts), _weight(counts)
     return float(weight @ (p * (1.0 - p))) / float(weight.sum())
@@ -129,16 +131,17 @@ def reliability(
     level : float
         Confidence of each interval separately, above 0 and below 1.
 
-    Raises
-    ------
-    InputError
-        If there are no rows, a score is not a probability, or a parameter is out of its range.
+    Examples
+    --------
+    >>> from aucdist.metrics import reliability_curve
+    >>> curve = reliability_curve([0, 0, 1, 0, 1, 1], [0.1, 0.2, 0.3, 0.6, 0.7, 0.8], n_bins=2)
+    >>> curve.predicted.round(2).tolist(), curve.observed.round(2).tolist()
+    ([0.2, 0.7], [0.33, 0.67])
     """
     p, weight = _probabilities(counts)
     if binning not in BINNINGS:
         raise InputError(f"binning is {binning!r}. Allowed: {', '.join(BINNINGS)}")
-    if not 0.0 < level < 1.0:
-        raise InputError(f"level is {level}; it must be above 0 and below 1")
+    check_level(level, 0.0)
     if n_bins < 1:
         raise InputError(f"n_bins is {n_bins}; at least 1 is needed")
     # The midpoint of equal probabilities decides, so that no bin edge separates them.
@@ -151,7 +154,7 @@ def reliability(
     observed = np.bincount(bins, counts.pos, n_bins)[there] / total
     low = high = np.full(len(total), np.nan)
     if not counts.weighted:
-        low, high = _wilson(observed, total, _two_sided_z(level))
+        low, high = wilson(observed, total, two_sided_z(level))
         low, high = np.minimum(low, observed), np.maximum(high, observed)  # rounding can exclude shares of 0 and 1
     return Reliability(predicted, observed, low, high, total, level)
 
@@ -159,8 +162,20 @@ def reliability(
 def expected_calibration_error(counts: ScoreCounts, n_bins: int = 10, *, binning: str = "quantile") -> float:
     """Return the expected calibration error: the mean absolute difference of predicted and observed probability over bins.
 
-    Parameters and errors are those of `reliability`. The result depends on the bins, and is above 0 even for a perfect model.
-    Compare only values for the same bins and numbers of rows.
+    The result depends on the bins, and is above 0 even for a perfect model. Compare only values for the same bins and numbers
+    of rows.
+
+    Parameters
+    ----------
+    counts : ScoreCounts
+    n_bins, binning
+        As for `reliability`.
+
+    Examples
+    --------
+    >>> from aucdist.metrics import expected_calibration_error
+    >>> round(expected_calibration_error([0, 0, 1, 0, 1, 1], [0.1, 0.2, 0.3, 0.6, 0.7, 0.8], n_bins=2), 4)
+    0.0833
     """
     found = reliability(counts, n_bins, binning=binning)
     return float(found.weight @ np.abs(found.predicted - found.observed)) / float(found.weight.sum())

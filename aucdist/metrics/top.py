@@ -1,81 +1,252 @@
-"""Measures of the top of a ranking, and the thresholds for them, as functions of counts.
+"""Measures of the top of a ranking, as functions of counts.
 
-A threshold predicts the positive class for ``score > threshold``, so rows with equal scores are predicted alike. Measures at a
-number of rows k take exactly k rows, and count ties at the boundary in part, as if they were broken at random.
+Between two distinct scores the ROC curve is a straight line, as if ties were broken at random. So the partial AUC up to beta is
+the share of pairs of a positive and one of the beta * n_neg highest-scoring negatives that are ranked correctly, times beta,
+where ties at the boundary count in part. Measures at a number of rows k take exactly k rows, and count ties at the boundary in
+the same way. Measures at a threshold take all rows with equal scores or none.
+
+An `InputError` is raised if a class has no rows, a parameter is out of its range, or an interval of weighted rows is wanted.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import math
+import warnings
 
 import numpy as np
 
 from aucdist.errors import InputError
-from aucdist.metrics.auc import _exact, _refuse_weights, confusion, precision, recall
-from aucdist.metrics.compare import _refuse_level, bootstrap_interval
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.metrics.partial import Estimate
+from aucdist.metrics.decisions import flagged_at, n_flagged
+from aucdist.metrics.intervals import Estimate, IntervalWarning, check_level, logit_interval, refuse_weights
+from aucdist.metrics.ranking import auc, exact_columns
+
+# Simulated intervals of 95 % covered at least 92 % of the time with as many positives, and as many negatives up to max_fpr.
+ENOUGH_POSITIVES = 50
+ENOUGH_NEGATIVES = 20
 
 
-@dataclass(frozen=True)
-class OperatingPoint:
-    """The performance of a fixed threshold, each measure with its exact binomial interval.
-
-    Attributes
-    ----------
-    threshold : float
-    recall, fpr, precision, alerts : Estimate
-        Share of the positives found, of the negatives flagged, of positives among the flagged rows, and of all rows flagged.
-        The last two hold for rows with the same share of positives.
-    """
-
-    threshold: float
-    recall: Estimate
-    fpr: Estimate
-    precision: Estimate
-    alerts: Estimate
-
-
-def threshold_at(
-    counts: ScoreCounts,
-    *,
-    fpr: float | None = None,
-    alerts: float | None = None,
-    precision: float | None = None,
-    recall: float | None = None,
-) -> float:
-    """Return the threshold that meets one requirement and finds as many positives (for `recall`: flags as few rows) as possible.
-
-    The threshold is the midpoint of two neighbouring scores, or the highest score if no row may be flagged, or just below the
-    lowest score if all rows must be flagged.
+def auc_up_to(counts: ScoreCounts, *, max_fpr: float | None = None) -> float:
+    """Return the area under the ROC curve, exact with ties; scikit-learn's ``roc_auc_score`` for two classes.
 
     Parameters
     ----------
     counts : ScoreCounts
-    fpr : float, optional
-        At most this share of the negatives is flagged; from 0 to 1.
-    alerts : float, optional
-        At most this share of all rows is flagged; from 0 to 1.
-    precision : float, optional
-        At least this share of the flagged rows is positive; above 0 and at most 1.
-    recall : float, optional
-        At least this share of the positives is flagged; above 0 and at most 1.
+    max_fpr : float, optional
+        Above 0 and at most 1. The standardized partial area up to this false positive rate is returned, see `partial_auc`.
+
+    Returns
+    -------
+    float
+        nan if there is one class only.
 
     Raises
     ------
     InputError
-        If not exactly one requirement is given, it is out of its range, a class has no rows, or no threshold has this precision.
+        If there are more than two labels, or `max_fpr` is out of its range.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        If there is one class only.
+
+    Examples
+    --------
+    >>> from aucdist.metrics import roc_auc_score
+    >>> roc_auc_score(["no", "no", "no", "no", "yes", "yes"], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9])
+    0.875
     """
-    given = {
-        name: value
-        for name, value in (("fpr", fpr), ("alerts", alerts), ("precision", precision), ("recall", recall))
-        if value is not None
-    }
-    if len(given) != 1:
-        raise InputError(
-            f"threshold_at takes one of fpr, alerts, precision and recall; {', '.join(given) or 'none'} is given"
+    if max_fpr is not None:
+        check_max_fpr(max_fpr)
+    if counts.rows_pos == 0 or counts.rows_neg == 0:
+        from sklearn.exceptions import UndefinedMetricWarning  # scikit-learn takes most of a second to load
+
+        text = "Only one class is present in y_true. ROC AUC score is not defined in that case."
+        warnings.warn(text, UndefinedMetricWarning, stacklevel=4)
+        return float("nan")
+    return auc(counts) if max_fpr is None else partial_auc(counts, max_fpr)
+
+
+def partial_auc(counts: ScoreCounts, max_fpr: float, *, standardized: bool = True) -> float:
+    """Return the area under the ROC curve from a false positive rate of 0 to `max_fpr`.
+
+    Parameters
+    ----------
+    counts : ScoreCounts
+    max_fpr : float
+        Above 0 and at most 1.
+    standardized : bool
+        Whether to map the area linearly so that 1/2 is a random and 1 a perfect ranking (McClish, Medical Decision Making 9,
+        1989, 190-195). Otherwise the area is at most `max_fpr`.
+
+    Examples
+    --------
+    >>> from aucdist.metrics import partial_roc_auc_score
+    >>> round(partial_roc_auc_score([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9], max_fpr=0.5), 4)
+    0.8333
+    """
+    check_max_fpr(max_fpr)
+    if max_fpr == 1:
+        return auc(counts)
+    pos, neg = (column[::-1] for column in exact_columns(counts))
+    total = float if counts.weighted else int
+    n_pos, n_neg = total(pos.sum()), total(neg.sum())
+    found, false = np.cumsum(pos), np.cumsum(neg)
+    # Whole groups of equal scores are summed exactly. The group in which max_fpr lies contributes a trapezoid.
+    k = int(np.searchsorted(false.astype(np.float64) / n_neg, max_fpr, side="right"))
+    area = total((neg[:k] * (2 * found[:k] - pos[:k])).sum()) / (2 * n_pos * n_neg)
+    if k < len(false):
+        before = float(found[k] - pos[k]) / n_pos
+        width = max_fpr - float(false[k] - neg[k]) / n_neg
+        slope = (float(pos[k]) / n_pos) / (float(neg[k]) / n_neg)
+        area += width * (before + 0.5 * slope * width)
+    area = min(area, max_fpr)
+    return _standardized(area, max_fpr) if standardized else area
+
+
+def partial_auc_interval(
+    counts: ScoreCounts, max_fpr: float, level: float = 0.95, *, standardized: bool = True
+) -> Estimate:
+    """Return the partial AUC with a confidence interval.
+
+    The variance is DeLong's, the sum of the variances of the two classes' placements over their numbers of rows. For the
+    partial AUC up to beta, the placement of a positive whose score has the false positive rate u is ``max(0, beta - u)``, and
+    that of a negative whose score has the true positive rate v is ``min(v, ROC(beta))``. These are the influence functions of
+    the partial AUC; they account for the estimation of the score at beta. At beta = 1 they are DeLong's. The interval is
+    symmetric on the logit scale of the area over beta, as in `aucdist.metrics.ranking.auc_interval`.
+
+    If no variance can be estimated, the interval is a bound for any number of rows (``exact-bound``), see `_bound`.
+
+    Parameters
+    ----------
+    counts : ScoreCounts
+        Counts without weights.
+    max_fpr : float
+        Above 0 and at most 1.
+    level : float
+        At least 0.5 and below 1.
+    standardized : bool
+        Whether to map the area as `partial_roc_auc_score` does.
+
+    Warns
+    -----
+    IntervalWarning
+        If there are fewer than 50 positives, or fewer than 20 negatives up to `max_fpr`. The interval then covers less often
+        than its level says.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucdist.metrics import partial_roc_auc_interval
+    >>> y = np.repeat([0, 1], [6000, 200])
+    >>> found = partial_roc_auc_interval(y, np.random.default_rng(0).normal(size=6200) + 2 * y, max_fpr=0.05)
+    >>> f"{found.value:.3f} from {found.low:.3f} to {found.high:.3f}"
+    '0.725 from 0.693 to 0.758'
+    """
+    check_level(level)
+    refuse_weights(counts)
+    share = partial_auc(counts, max_fpr, standardized=False) / max_fpr
+    in_range = max_fpr * counts.rows_neg
+    if counts.rows_pos < ENOUGH_POSITIVES or in_range < ENOUGH_NEGATIVES:
+        warnings.warn(
+            f"the interval of the partial AUC may cover less often than it says: there are {counts.rows_pos} positives and "
+            f"{in_range:.3g} negatives up to max_fpr; {ENOUGH_POSITIVES} and {ENOUGH_NEGATIVES} are enough",
+            IntervalWarning,
+            stacklevel=2,
         )
-    ((name, value),) = given.items()
-    return counts.threshold(len(counts.values) - _n_flagged(counts, name, value))
+    of_pos, of_neg = placements_up_to(counts, max_fpr)
+    variance = sum(
+        _variance(placement, column) / column.sum()
+        for placement, column in ((of_pos, counts.pos), (of_neg, counts.neg))
+    )
+    error = math.sqrt(variance) / max_fpr
+    if error <= 1e-14 or share in (0.0, 1.0):
+        low, high, method = *_bound(share, counts.rows_pos, counts.rows_neg, max_fpr, level), "exact-bound"
+    else:
+        low, high = logit_interval(share, error, level)
+        method = "delong-logit"
+    area, low, high = (part * max_fpr for part in (share, low, high))
+    if standardized:
+        area, low, high = (_standardized(part, max_fpr) for part in (area, low, high))
+    return Estimate(area, low, high, level, method)
+
+
+def placements_up_to(counts: ScoreCounts, max_fpr: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the placements of a positive and of a negative row at each score, as `partial_auc_interval` defines them.
+
+    Rows with equal scores get the mean over the straight line that they form in the ROC curve.
+
+    Returns
+    -------
+    of_pos, of_neg : ndarray of shape (n_values,), float64
+        In the order of ``counts.values``. The mean of `of_pos` over the positives is the partial AUC.
+    """
+    pos, neg = counts.pos[::-1], counts.neg[::-1]
+    tpr, fpr = (np.concatenate(([0.0], np.cumsum(column) / column.sum())) for column in (pos, neg))
+    k = int(np.searchsorted(fpr, max_fpr, side="right"))
+    at_max = 1.0
+    if k < len(fpr):
+        at_max = tpr[k - 1] + (tpr[k] - tpr[k - 1]) * (max_fpr - fpr[k - 1]) / (fpr[k] - fpr[k - 1])
+    # Means of max(0, max_fpr - u) and of min(v, at_max) over the intervals of u and v that the rows of one score cover.
+    rest = np.maximum(max_fpr - fpr, 0.0)
+    width = np.diff(fpr)
+    of_pos = np.where(width > 0, (rest[:-1] ** 2 - rest[1:] ** 2) / np.where(width > 0, 2 * width, 1.0), rest[:-1])
+    low = np.minimum(tpr, at_max)
+    area = 0.5 * low**2 + at_max * (tpr - low)
+    height = np.diff(tpr)
+    of_neg = np.where(height > 0, np.diff(area) / np.where(height > 0, height, 1.0), low[:-1])
+    return of_pos[::-1], of_neg[::-1]
+
+
+def check_max_fpr(max_fpr: float) -> None:
+    """Raise an InputError unless `max_fpr` is above 0 and at most 1."""
+    if not 0 < max_fpr <= 1:
+        raise InputError(f"max_fpr is {max_fpr}; it must be above 0 and at most 1")
+
+
+def _standardized(area: float, max_fpr: float) -> float:
+    least = 0.5 * max_fpr**2
+    return 0.5 * (1 + (area - least) / (max_fpr - least))
+
+
+def _variance(values: np.ndarray, counts: np.ndarray) -> float:
+    """Return the sample variance of values that occur so often; 0 for a single row."""
+    n = float(counts.sum())
+    mean = float(counts @ values) / n
+    return float(counts @ (values - mean) ** 2) / (n - 1) if n > 1 else 0.0
+
+
+def _bound(share: float, n_pos: int, n_neg: int, max_fpr: float, level: float) -> tuple[float, float]:
+    """Return an interval of the area over `max_fpr` that holds its level for any number of rows.
+
+    If the area is perfect, the lower end is the smallest area for which a perfect sample still has the probability 1 - level.
+    The sample is perfect if all positives are above the highest negative, whose false positive rate u is the smallest of n_neg
+    uniform numbers, so the probability is the mean of ``ROC(u) ** n_pos``. Among all ROC curves of a given area, curves that
+    are constant up to some rate b and 1 beyond it maximise this mean. The other perfect case, an area of 0, is treated in the
+    same way. In all other cases the interval is Markov's, with q = 1 - level: from q times the area to 1 - q (1 - area).
+    """
+    q = 1 - level
+    if share not in (0.0, 1.0):
+        return q * share, 1 - q * (1 - share)
+    from scipy.special import betainc
+
+    def largest_probability(area: float) -> float:
+        # Of a perfect sample, over the rates b at which the curve changes from one height to another.
+        if share == 1.0:
+            b = np.linspace((1 - area) * max_fpr, max_fpr, 201)
+            height = np.maximum(0.0, 1 - (1 - area) * max_fpr / np.maximum(b, 1e-300)) if area < 1 else np.ones_like(b)
+            beyond = (1 - b) ** n_neg
+            return float((height**n_pos * (1 - beyond) + beyond).max())
+        # No positive is above the k-th highest negative, whose false positive rate is a Beta(k, n_neg + 1 - k) variable.
+        k = math.ceil(max_fpr * n_neg)
+        b = np.linspace(0.0, (1 - area) * max_fpr, 201)
+        height = np.minimum(1.0, area * max_fpr / np.maximum(max_fpr - b, 1e-300))
+        before = betainc(k, n_neg + 1 - k, b)
+        return float((before + (1 - before) * (1 - height) ** n_pos).max())
+
+    inside, outside = share, 1.0 - share
+    for _ in range(60):
+        middle = 0.5 * (inside + outside)
+        inside, outside = (middle, outside) if largest_probability(middle) > q else (inside, middle)
+    return (outside, 1.0) if share == 1.0 else (0.0, outside)
 
 
 def recall_at_fpr(counts: ScoreCounts, max_fpr: float) -> float:
@@ -87,13 +258,14 @@ def recall_at_fpr(counts: ScoreCounts, max_fpr: float) -> float:
     max_fpr : float
         From 0 to 1.
 
-    Raises
-    ------
-    InputError
-        If a class has no rows, or `max_fpr` is out of its range.
+    Examples
+    --------
+    >>> from aucdist.metrics import recall_at_fpr
+    >>> recall_at_fpr([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9], max_fpr=0.1)
+    0.5
     """
-    found, _ = _cumulated(counts)
-    return float(found[_n_flagged(counts, "fpr", max_fpr)] / found[-1])
+    found, _ = flagged_at(counts)
+    return float(found[n_flagged(counts, "fpr", max_fpr)] / found[-1])
 
 
 def fpr_at_recall(counts: ScoreCounts, min_recall: float) -> float:
@@ -105,13 +277,14 @@ def fpr_at_recall(counts: ScoreCounts, min_recall: float) -> float:
     min_recall : float
         Above 0 and at most 1.
 
-    Raises
-    ------
-    InputError
-        If a class has no rows, or `min_recall` is out of its range.
+    Examples
+    --------
+    >>> from aucdist.metrics import fpr_at_recall
+    >>> fpr_at_recall([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9], min_recall=0.9)
+    0.25
     """
-    _, false = _cumulated(counts)
-    return float(false[_n_flagged(counts, "recall", min_recall)] / false[-1])
+    _, false = flagged_at(counts)
+    return float(false[n_flagged(counts, "recall", min_recall)] / false[-1])
 
 
 def recall_at_k(counts: ScoreCounts, k: float) -> float:
@@ -123,109 +296,36 @@ def recall_at_k(counts: ScoreCounts, k: float) -> float:
     k : float
         Number of rows, or their weight if there are weights; above 0 and at most that of all rows.
 
-    Raises
-    ------
-    InputError
-        If a class has no rows, or k is out of its range.
+    Examples
+    --------
+    >>> from aucdist.metrics import recall_at_k
+    >>> recall_at_k([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9], k=1)
+    0.5
     """
-    found, _ = _cumulated(counts)
+    found, _ = flagged_at(counts)
     return _found_in_top(counts, k) / float(found[-1])
 
 
 def precision_at_k(counts: ScoreCounts, k: float) -> float:
-    """Return the share of positives among the k highest-scoring rows; parameters and errors are those of `recall_at_k`."""
-    return _found_in_top(counts, k) / k
-
-
-def measure_interval(
-    counts: ScoreCounts,
-    measure: Callable[[ScoreCounts], float],
-    level: float = 0.95,
-    *,
-    n_resamples: int = 1000,
-    seed: int = 0,
-) -> Estimate:
-    """Return a measure with its stratified percentile bootstrap interval; see `aucdist.metrics.compare.bootstrap_interval`."""
-    low, high = bootstrap_interval(counts, measure, level, n_resamples=n_resamples, seed=seed)
-    return Estimate(measure(counts), low, high, level, "bootstrap")
-
-
-def operating_point(counts: ScoreCounts, threshold: float, level: float = 0.95) -> OperatingPoint:
-    """Return the performance of a threshold that was chosen on other rows.
-
-    Given the threshold, all measures are shares of independent rows, so the intervals are those of Clopper and Pearson
-    (Biometrika 26, 1934, 404-413). They cover at least as often as `level` says. If the threshold was chosen on the same rows,
-    they cover less.
+    """Return the share of positives among the k highest-scoring rows.
 
     Parameters
     ----------
     counts : ScoreCounts
-        Counts without weights.
-    threshold : float
-    level : float
-        At least 0.5 and below 1.
+    k : float
+        Number of rows, or their weight if there are weights; above 0 and at most that of all rows.
 
-    Raises
-    ------
-    InputError
-        If a class has no rows, there are weights, or a parameter is out of its range.
+    Examples
+    --------
+    >>> from aucdist.metrics import precision_at_k
+    >>> precision_at_k([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9], k=2)
+    0.5
     """
-    _refuse_level(level)
-    _refuse_weights(counts)
-    _exact(counts)
-    table = confusion(counts, threshold)
-    flagged = table["tp"] + table["fp"]
-    rows = counts.rows_pos + counts.rows_neg
-    return OperatingPoint(
-        threshold,
-        recall=_share_estimate(recall(table), table["tp"], counts.rows_pos, level),
-        fpr=_share_estimate(table["fp"] / counts.rows_neg, table["fp"], counts.rows_neg, level),
-        precision=_share_estimate(precision(table), table["tp"], flagged, level),
-        alerts=_share_estimate(flagged / rows, flagged, rows, level),
-    )
-
-
-def clopper_pearson(successes: float, n: float, level: float = 0.95) -> tuple[float, float]:
-    """Return the exact binomial interval of a share, which is [0, 1] for n = 0."""
-    from scipy.special import betaincinv  # here, because importing it takes time that most measures need not spend
-
-    tail = 0.5 * (1 - level)
-    low = float(betaincinv(successes, n - successes + 1, tail)) if successes > 0 else 0.0
-    high = float(betaincinv(successes + 1, n - successes, 1 - tail)) if successes < n else 1.0
-    return low, high
-
-
-def _share_estimate(value: float, successes: float, n: float, level: float) -> Estimate:
-    return Estimate(float(value), *clopper_pearson(successes, n, level), level, "clopper-pearson")
-
-
-def _cumulated(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray]:
-    """Return the weight of the flagged positives and negatives if the 0, 1, 2, ... highest scores are flagged."""
-    pos, neg = _exact(counts)
-    found, false = (np.concatenate(([0], np.cumsum(column[::-1]))).astype(np.float64) for column in (pos, neg))
-    return found, false
-
-
-def _n_flagged(counts: ScoreCounts, name: str, value: float) -> int:
-    """Return how many of the highest distinct scores are flagged to meet a requirement of `threshold_at`."""
-    none_allowed = name in ("fpr", "alerts")
-    if not (0 <= value <= 1 and (none_allowed or value > 0)):
-        raise InputError(f"{name} is {value}; it must be {'at least 0' if none_allowed else 'above 0'} and at most 1")
-    found, false = _cumulated(counts)
-    if name == "recall":
-        return int(np.searchsorted(found / found[-1], value, side="left"))
-    if name == "precision":
-        shares = found[1:] / (found[1:] + false[1:])
-        good = np.flatnonzero(shares >= value)
-        if len(good) == 0:
-            raise InputError(f"precision is {value}; the highest precision of any threshold is {shares.max():.4g}")
-        return int(good[-1]) + 1
-    rates = false / false[-1] if name == "fpr" else (found + false) / (found[-1] + false[-1])
-    return int(np.searchsorted(rates, value, side="right")) - 1
+    return _found_in_top(counts, k) / k
 
 
 def _found_in_top(counts: ScoreCounts, k: float) -> float:
-    found, false = _cumulated(counts)
+    found, false = flagged_at(counts)
     flagged = found + false
     if not 0 < k <= flagged[-1]:
         raise InputError(f"k is {k}; it must be above 0 and at most {flagged[-1]:g}, the number or weight of all rows")

@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 
 from aucdist.extras import load_optional
-from aucdist.metrics import auc as measures
+from aucdist.metrics import decisions, ranking
 from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.intervals import IntervalWarning
 from aucdist.report import plots
 from aucdist.report.additive import AdditiveModel, additive_section
 from aucdist.report.search import search_section
@@ -159,17 +160,17 @@ def render_template(template: Path, **values: Any) -> str:
     return page.encode("utf-8", "replace").decode("utf-8")
 
 
-def _interval(counts: ScoreCounts) -> tuple[measures.Interval | None, list[str]]:
+def _interval(counts: ScoreCounts) -> tuple[ranking.Interval | None, list[str]]:
     """Return the interval of the AUC, and the warnings of its computation."""
     if counts.weighted:
         return None, []
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", measures.IntervalWarning)
-        interval = measures.auc_interval(counts)
+        warnings.simplefilter("always", IntervalWarning)
+        interval = ranking.auc_interval(counts)
     return interval, [_capitalise(str(w.message)) for w in caught]
 
 
-def _warnings(report: Report, interval: measures.Interval | None, more: list[str]) -> list[str]:
+def _warnings(report: Report, interval: ranking.Interval | None, more: list[str]) -> list[str]:
     certificate = report.run["certificate"]
     found = []
     if certificate["status"] == "stationary":
@@ -198,13 +199,13 @@ def _warnings(report: Report, interval: measures.Interval | None, more: list[str
     return found + more
 
 
-def _verdict(report: Report, shown: ScoreCounts, which: str, interval: measures.Interval | None) -> list[str]:
+def _verdict(report: Report, shown: ScoreCounts, which: str, interval: ranking.Interval | None) -> list[str]:
     """Return the main results as sentences."""
-    area = measures.auc(shown)
+    area = ranking.auc(shown)
     ends = [] if interval is None else [interval.low, interval.high]
     texts = [auc_text(v, area, *ends) for v in (area, *ends)]
     between = f", 95 % interval {texts[1]} to {texts[2]}" if ends else ""
-    if (error := measures.auc_error(shown)) > 0:
+    if (error := ranking.auc_error(shown)) > 0:
         between += f", counted in {len(shown.values):,} cells of scores, which is exact to {rounded_up_text(error)}"
     found = [
         f"Of a positive and a negative {which} row, the positive one scores higher {_frequency_text(area)}: "
@@ -234,9 +235,9 @@ def _population_text(report: Report) -> str:
     return f"over all {count_text(pos * neg)} pairs" if report.of_pairs else f"over all {count_text(pos + neg)} rows"
 
 
-def _tiles(report: Report, shown: ScoreCounts, interval: measures.Interval | None) -> list[tuple[str, str, str]]:
+def _tiles(report: Report, shown: ScoreCounts, interval: ranking.Interval | None) -> list[tuple[str, str, str]]:
     """Return the headline numbers: label, value, and the text below it."""
-    certificate, table = report.run["certificate"], measures.confusion(shown, report.threshold)
+    certificate, table = report.run["certificate"], decisions.confusion(shown, report.threshold)
     which = "Training" if report.test is None else "Test"
     spread = "no interval for weighted rows"
     if interval is not None:
@@ -244,15 +245,16 @@ def _tiles(report: Report, shown: ScoreCounts, interval: measures.Interval | Non
         spread = f"95 % interval {low} to {high}"
     excess = proved_excess(certificate)
     bound = "no bound" if excess is None else f"≤ {rounded_up_text(100 * excess)} %" if excess > 0 else "0 %"
-    rates = f"finds {percent_text(measures.recall(table))} of the positives; precision {percent_text(measures.precision(table))}"
+    found, precise = percent_text(decisions.recall(table)), percent_text(decisions.precision(table))
+    rates = f"finds {found} of the positives; precision {precise}"
     prevalence = shown.n_pos / (shown.n_pos + shown.n_neg)
     return [
-        (f"{which} AUC", auc_text(measures.auc(shown)), f"{spread}; train {auc_text(measures.auc(report.train))}"),
+        (f"{which} AUC", auc_text(ranking.auc(shown)), f"{spread}; train {auc_text(ranking.auc(report.train))}"),
         ("Above the optimum", bound, f"proved {_population_text(report)}"),
-        ("G-mean", f"{measures.g_mean(table):.4f}", rates),
+        ("G-mean", f"{decisions.g_mean(table):.4f}", rates),
         (
             "Average precision",
-            f"{measures.average_precision(shown):.4f}",
+            f"{ranking.average_precision(shown):.4f}",
             f"random order has {prevalence:.2g}",
         ),
         (
@@ -267,7 +269,7 @@ def _figures(report: Report, shown: ScoreCounts, which: str) -> dict[str, Any]:
     """Return the SVG of each figure for which there is data."""
     from markupsafe import Markup
 
-    area, history = auc_text(measures.auc(shown)), plots.thin_history(report.history)
+    area, history = auc_text(ranking.auc(shown)), plots.thin_history(report.history)
     curve = f"The {which} curve has an AUC of {area}; chance has 0.5."
     split = (
         f"{count_text(shown.rows_pos)} positive and {count_text(shown.rows_neg)} negative {which} rows; "
@@ -296,7 +298,7 @@ def _figures(report: Report, shown: ScoreCounts, which: str) -> dict[str, Any]:
 def _precision_text(shown: ScoreCounts, which: str) -> str:
     share = shown.n_pos / (shown.n_pos + shown.n_neg)
     return (
-        f"The {which} curve has an average precision of {measures.average_precision(shown):.4f}; "
+        f"The {which} curve has an average precision of {ranking.average_precision(shown):.4f}; "
         f"random order has {share:.2g}."
     )
 
@@ -337,14 +339,14 @@ def _decisions(report: Report) -> list[dict[str, Any]]:
     for name, counts in (("test", report.test), ("training", report.train)):
         if counts is None:
             continue
-        table = measures.confusion(counts, report.threshold)
+        table = decisions.confusion(counts, report.threshold)
         cells = {key: f"{value:,}" if isinstance(value, int) else number_text(value, 6) for key, value in table.items()}
         rates = {
-            "recall": measures.recall(table),
-            "specificity": measures.specificity(table),
-            "precision": measures.precision(table),
-            "balanced accuracy": measures.balanced_accuracy(table),
-            "G-mean": measures.g_mean(table),
+            "recall": decisions.recall(table),
+            "specificity": decisions.specificity(table),
+            "precision": decisions.precision(table),
+            "balanced accuracy": decisions.balanced_accuracy(table),
+            "G-mean": decisions.g_mean(table),
         }
         rows.append({"name": name, **cells, "rates": [(key, percent_text(value)) for key, value in rates.items()]})
     return rows

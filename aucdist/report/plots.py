@@ -13,9 +13,8 @@ import numpy as np
 import pandas as pd
 
 from aucdist.extras import load_optional
-from aucdist.metrics.auc import roc_band, roc_curve
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.metrics.curves import pr_band, pr_curve
+from aucdist.metrics.curves import pr_band, pr_curve, roc_band, roc_curve
 from aucdist.report.text import number_text
 
 # Placeholders, which the CSS variables of the page replace, so that one SVG serves light, dark and print.

@@ -132,7 +132,7 @@ def interval(
         Held-out rows per training row.
     fewest : int
         Rows of the smaller class. Where all values are equal there is no spread to estimate, and a share gets the bound of
-        `aucdist.metrics.auc.auc_interval` for such a case.
+        `aucdist.metrics.ranking.auc_interval` for such a case.
     level : float
 
     Returns

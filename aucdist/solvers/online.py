@@ -7,8 +7,8 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.errors import InputError
 from aucdist.kernels.rows import project
-from aucdist.metrics.auc import best_threshold
 from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.decisions import best_threshold
 
 
 def threshold_of(block: Block, w: np.ndarray) -> float:

@@ -16,8 +16,8 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.estimators import PairwiseHingeClassifier
-from aucdist.metrics.auc import auc, auc_interval, delong_variance
 from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.ranking import auc, auc_interval, delong_variance
 from aucdist.search.schedule import Job
 from aucdist.search.splits import Fold, Folds
 from flows.bench.common import Row, read_train_and_test, seconds_of

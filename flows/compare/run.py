@@ -11,18 +11,19 @@ import numpy as np
 
 from aucdist.data.storage.files import exists, read_bytes, shown
 from aucdist.errors import InputError
-from aucdist.metrics.auc import auc_interval
 from aucdist.metrics.compare import (
     Difference,
-    bootstrap_interval,
     corrected_t_test,
     delong_test,
     holm,
     paired_bootstrap,
+    partial_delong_test,
 )
 from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.intervals import bootstrap_interval
 from aucdist.metrics.measures import MEASURES
-from aucdist.metrics.partial import check_max_fpr, partial_auc_interval, partial_delong_test
+from aucdist.metrics.ranking import auc_interval
+from aucdist.metrics.top import check_max_fpr, partial_auc_interval
 from aucdist.report.comparison import Comparison, render_comparison_page
 from aucdist.store.history import resolve
 from flows.compare.labels import settings_of, unique_names
@@ -126,8 +127,8 @@ def _row(run: Run, max_fpr: float | None) -> dict[str, Any]:
             found["partial_auc"] = {"value": top.value, "interval": [top.low, top.high]}
     for name in BY_BOOTSTRAP:
         measure = run.measure(name)
-        ends = bootstrap_interval(run.counts, measure, n_resamples=RESAMPLES)
-        found[name] = {"value": measure(run.counts), "interval": list(ends)}
+        estimate = bootstrap_interval(run.counts, measure, n_resamples=RESAMPLES)
+        found[name] = {"value": estimate.value, "interval": [estimate.low, estimate.high]}
     return {
         "name": run.name,
         "run": shown(run.url),

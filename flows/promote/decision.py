@@ -11,8 +11,7 @@ from aucdist.data.sources.source import Source
 from aucdist.data.storage.files import exists, read_bytes, shown
 from aucdist.errors import InputError
 from aucdist.held_out import HeldOutRows, load_with_seen, refuse_trained_on, same_classes, score_labelled
-from aucdist.metrics.compare import Difference, delong_test
-from aucdist.metrics.partial import partial_delong_test
+from aucdist.metrics.compare import Difference, delong_test, partial_delong_test
 from aucdist.model import LinearModel, load_model
 from flows.compare.run import Run, read_run
 from flows.config.data import DataConfig, source_of

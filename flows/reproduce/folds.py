@@ -16,8 +16,8 @@ from aucdist.data.sources.source import Source
 from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import RunError, unknown
 from aucdist.estimators import ESTIMATORS
-from aucdist.metrics.auc import auc
 from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.ranking import auc
 from aucdist.selection.folds import arrival, fold_numbers
 from flows.config.base import Strict
 from flows.config.model import ModelConfig

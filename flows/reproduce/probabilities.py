@@ -11,9 +11,9 @@ from pydantic import Field, model_validator
 from scipy.stats import wilcoxon
 
 from aucdist.errors import InputError, unknown
-from aucdist.metrics.auc import auc
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.probability import brier, calibration_loss
+from aucdist.metrics.ranking import auc
 from flows.config.base import Strict
 from flows.config.model import ModelConfig
 from flows.reproduce.datasets import NOT_RUN, DataSet, Version

@@ -5,9 +5,9 @@ from typing import Any
 
 from aucdist.drift.digests import RowDigests
 from aucdist.drift.profile import Column
-from aucdist.metrics.auc import Interval, auc, auc_error, average_precision, confusion, g_mean, precision, recall
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.metrics.top import operating_point
+from aucdist.metrics.decisions import confusion, g_mean, operating_point, precision, recall
+from aucdist.metrics.ranking import Interval, auc, auc_error, average_precision
 from flows.json_values import jsonable
 from flows.rows.base import TrainTestRows
 from flows.versions import versions

@@ -7,9 +7,9 @@ from aucdist.drift.digests import count_known, fit_digests
 from aucdist.drift.profile import fit_columns
 from aucdist.engine.blocks import Blocks
 from aucdist.estimators.scores import count_scores, mapped_rows
-from aucdist.metrics.auc import auc_interval
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.metrics.top import threshold_at
+from aucdist.metrics.decisions import threshold_at
+from aucdist.metrics.ranking import auc_interval
 from flows.config.model import ModelConfig
 from flows.progress.console import RunObserver
 from flows.progress.warned import warnings_to

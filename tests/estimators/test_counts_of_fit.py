@@ -9,8 +9,9 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.estimators.scores import count_scores
 from aucdist.metrics import counts as counts_module
-from aucdist.metrics.auc import auc, auc_error, confusion
 from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.decisions import confusion
+from aucdist.metrics.ranking import auc, auc_error
 
 N = 600
 

@@ -9,10 +9,7 @@ from statsmodels.stats.multitest import multipletests
 
 from aucdist.errors import InputError
 from aucdist.metrics import ScoreCounts, roc_auc_difference, roc_auc_score
-from aucdist.metrics.auc import auc as auc_of
-from aucdist.metrics.auc import average_precision, delong_variance
 from aucdist.metrics.compare import (
-    bootstrap_interval,
     corrected_t_test,
     delong_covariance,
     delong_test,
@@ -21,6 +18,9 @@ from aucdist.metrics.compare import (
     placements,
     t_quantile,
 )
+from aucdist.metrics.intervals import bootstrap_interval
+from aucdist.metrics.ranking import auc as auc_of
+from aucdist.metrics.ranking import average_precision, delong_variance
 
 pytestmark = pytest.mark.nojit
 
@@ -111,16 +111,18 @@ def test_delong_test_holds_its_level():
 def test_bootstrap_interval_of_the_auc_is_about_delongs():
     y, scores, _ = sample(150, 300, ties=False)
     counts = ScoreCounts.from_scores(y, scores)
-    low, high = bootstrap_interval(counts, auc_of, n_resamples=400, seed=1)
+    found = bootstrap_interval(counts, auc_of, n_resamples=400, seed=1)
+    low, high = found.low, found.high
     spread = 1.96 * np.sqrt(delong_variance(counts))
     assert low == pytest.approx(roc_auc_score(y, scores) - spread, abs=0.012)
     assert high == pytest.approx(roc_auc_score(y, scores) + spread, abs=0.012)
-    assert bootstrap_interval(counts, auc_of, n_resamples=400, seed=1) == (low, high)
+    assert bootstrap_interval(counts, auc_of, n_resamples=400, seed=1) == found
 
 
 def test_bootstrap_of_a_perfect_ranking_is_not_a_point():
     counts = ScoreCounts.from_scores(np.repeat([1, -1], [9, 30]), np.repeat([1.0, 0.0], [9, 30]))
-    assert bootstrap_interval(counts, average_precision, n_resamples=100) == (pytest.approx(0.05 ** (1 / 9)), 1.0)
+    found = bootstrap_interval(counts, average_precision, n_resamples=100)
+    assert (found.low, found.high) == (pytest.approx(0.05 ** (1 / 9)), 1.0)
 
 
 def resampled(y, scores, n_resamples, seed):

@@ -32,7 +32,9 @@ def test_the_larger_of_any_two_labels_is_positive(labels, form):
 
 
 def test_weights_mean_what_they_mean_in_scikit_learn():
-    assert roc_auc_score(Y, SCORES, WEIGHT) == pytest.approx(sk.roc_auc_score(Y, SCORES, sample_weight=WEIGHT))
+    assert roc_auc_score(Y, SCORES, sample_weight=WEIGHT) == pytest.approx(
+        sk.roc_auc_score(Y, SCORES, sample_weight=WEIGHT)
+    )
     assert average_precision_score(Y, SCORES, sample_weight=WEIGHT) == pytest.approx(
         sk.average_precision_score(Y, SCORES, sample_weight=WEIGHT)
     )

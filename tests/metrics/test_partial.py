@@ -2,6 +2,7 @@
 
 import warnings
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,18 +14,14 @@ from scipy.stats import beta, norm
 
 from aucdist.errors import InputError
 from aucdist.metrics import IntervalWarning, partial_roc_auc_difference, partial_roc_auc_interval, partial_roc_auc_score
-from aucdist.metrics.auc import auc, auc_interval, delong_variance
-from aucdist.metrics.compare import delong_test
+from aucdist.metrics.compare import delong_test, partial_delong_test
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.metrics.partial import (
-    _bound,
-    _variance,
-    partial_auc,
-    partial_auc_interval,
-    partial_delong_test,
-    placements_up_to,
-)
+from aucdist.metrics.ranking import auc, auc_interval, delong_variance
+from aucdist.metrics.top import _bound, _variance, partial_auc, partial_auc_interval, placements_up_to
 
+area, area_interval, area_test = (
+    partial(function, standardized=False) for function in (partial_auc, partial_auc_interval, partial_delong_test)
+)
 SCORES = st.integers(-3, 3).map(float)
 ROWS = st.lists(st.tuples(SCORES, st.integers(1, 5)), min_size=1, max_size=12)
 RATES = st.fractions(Fraction(1, 50), 1).filter(lambda rate: rate.denominator < 1000)
@@ -61,10 +58,10 @@ def sample(seed, n_pos, n_neg, shift, ties=False):
 @given(ROWS, ROWS, RATES)
 def test_area_is_that_of_all_pairs(pos, neg, rate):
     expected = float(slow_area(pos, neg, rate))
-    assert partial_auc(count(pos, neg), float(rate)) == pytest.approx(expected, rel=1e-12, abs=1e-15)
+    assert area(count(pos, neg), float(rate)) == pytest.approx(expected, rel=1e-12, abs=1e-15)
     plain = [(score, 1) for score, _ in pos], [(score, 1) for score, _ in neg]
     expected = float(slow_area(*plain, rate))
-    assert partial_auc(count(*plain, weights=False), float(rate)) == pytest.approx(expected, rel=1e-12, abs=1e-15)
+    assert area(count(*plain, weights=False), float(rate)) == pytest.approx(expected, rel=1e-12, abs=1e-15)
 
 
 @pytest.mark.parametrize("rate", [1e-3, 0.05, 0.3, 0.999, 1.0])
@@ -80,9 +77,9 @@ def test_standardized_area_is_that_of_scikit_learn(rate):
 def test_counts_of_parts_give_the_bits_of_the_whole():
     y, scores = sample(2, 60, 900, 1.0, ties=True)
     parts = [ScoreCounts.from_scores(y[k::7], scores[k::7]) for k in range(7)]
-    whole = partial_auc(ScoreCounts.from_scores(y, scores), 0.03)
-    assert partial_auc(sum(parts[1:], parts[0]), 0.03) == whole
-    assert partial_auc(sum(parts[::-1][1:], parts[-1]), 0.03) == whole
+    whole = area(ScoreCounts.from_scores(y, scores), 0.03)
+    assert area(sum(parts[1:], parts[0]), 0.03) == whole
+    assert area(sum(parts[::-1][1:], parts[-1]), 0.03) == whole
 
 
 def test_sums_over_many_rows_are_exact():
@@ -90,7 +87,7 @@ def test_sums_over_many_rows_are_exact():
     n = 10**9
     values, pos, neg = np.array([1.0, 2.0, 3.0]), np.array([1.0, 0.0, n - 1.0]), np.array([n / 2, n / 2, 0.0])
     counts = ScoreCounts(values, pos, neg, n, n)
-    assert partial_auc(counts, 0.5) == float(Fraction((n - 1) * (n // 2), n * n))
+    assert area(counts, 0.5) == float(Fraction((n - 1) * (n // 2), n * n))
 
 
 @pytest.mark.parametrize("ties", [False, True])
@@ -109,23 +106,23 @@ def test_placements_are_the_derivatives_by_the_rows_weights(rate, ties):
             for sign in (1, -1):
                 weight = ones.copy()
                 weight[i] += sign * step
-                areas.append(partial_auc(ScoreCounts.from_scores(y, scores, weight), rate))
+                areas.append(area(ScoreCounts.from_scores(y, scores, weight), rate))
             assert (areas[0] - areas[1]) / (2 * step) * len(rows) == pytest.approx(influence, abs=1e-6)
 
 
 def test_up_to_a_rate_of_1_it_is_delongs():
     y, scores = sample(4, 70, 300, 1.0, ties=True)
     counts = ScoreCounts.from_scores(y, scores)
-    assert partial_auc(counts, 1.0) == auc(counts)
+    assert area(counts, 1.0) == auc(counts)
     of_pos, of_neg = placements_up_to(counts, 1.0)
     variance = _variance(of_pos, counts.pos) / 70 + _variance(of_neg, counts.neg) / 300
     assert variance == pytest.approx(delong_variance(counts), rel=1e-12)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IntervalWarning)
-        found, other = partial_auc_interval(counts, 1.0), auc_interval(counts)
+        found, other = area_interval(counts, 1.0), auc_interval(counts)
     assert (found.low, found.high) == pytest.approx((other.low, other.high), rel=1e-12)
     second = scores + np.random.default_rng(0).normal(size=len(y))
-    one, two = partial_delong_test(y, scores, second, 1.0), delong_test(y, scores, second)
+    one, two = area_test(y, scores, second, 1.0), delong_test(y, scores, second)
     assert (one.low, one.high, one.p_value) == pytest.approx((two.low, two.high, two.p_value), rel=1e-9)
 
 
@@ -153,19 +150,19 @@ def test_standardizing_maps_value_and_bounds():
 def test_without_a_variance_there_is_a_bound():
     y = np.repeat([1, -1], [60, 1000])
     perfect = ScoreCounts.from_scores(y, y.astype(float))
-    found = partial_auc_interval(perfect, 0.1)
+    found = area_interval(perfect, 0.1)
     assert (found.value, found.high, found.method) == (0.1, 0.1, "exact-bound")
     assert 0.9 * 0.1 < found.low < 0.1
     reverse = ScoreCounts.from_scores(y, -y.astype(float))
-    found = partial_auc_interval(reverse, 0.1)
+    found = area_interval(reverse, 0.1)
     assert (found.value, found.low, found.method) == (0.0, 0.0, "exact-bound")
     # The curve that jumps from 0 to 1 just where the 100th highest negative is unlikely to lie below.
     assert found.high == pytest.approx(0.1 - beta.ppf(0.05, 100, 901), rel=1e-9)
-    tied = partial_auc_interval(ScoreCounts.from_scores(y, np.zeros(len(y))), 0.1)
+    tied = area_interval(ScoreCounts.from_scores(y, np.zeros(len(y))), 0.1)
     assert (tied.value, tied.method) == (pytest.approx(0.005), "exact-bound")
     # Markov's: as shares of 0.1, from 0.05 times the value to 1 - 0.05 times what it lacks.
     assert (tied.low, tied.high) == (pytest.approx(0.1 * 0.05 * 0.05), pytest.approx(0.1 * (1 - 0.05 * 0.95)))
-    same = partial_delong_test(y, y.astype(float), 2.0 * y, 0.1)
+    same = area_test(y, y.astype(float), 2.0 * y, 0.1)
     assert (same.value, same.p_value, same.method) == (0.0, 1.0, "exact-bound")
     assert same.low < 0.0 < same.high
 
@@ -202,15 +199,15 @@ def test_input_is_checked():
     counts = ScoreCounts.from_scores(y, scores)
     for wrong in (0.0, -0.1, 1.1, float("nan")):
         with pytest.raises(InputError, match=r"max_fpr is .* above 0 and at most 1"):
-            partial_auc(counts, wrong)
+            area(counts, wrong)
     with pytest.raises(InputError, match="level"):
-        partial_auc_interval(counts, 0.1, 0.2)
+        area_interval(counts, 0.1, 0.2)
     with pytest.raises(InputError, match="weighted"):
-        partial_auc_interval(ScoreCounts.from_scores(y, scores, np.full(len(y), 2.0)), 0.1)
+        area_interval(ScoreCounts.from_scores(y, scores, np.full(len(y), 2.0)), 0.1)
     with pytest.raises(InputError, match="two rows"):
-        partial_delong_test(np.array([1, -1, -1]), np.arange(3.0), np.arange(3.0), 0.5)
+        area_test(np.array([1, -1, -1]), np.arange(3.0), np.arange(3.0), 0.5)
     with pytest.warns(IntervalWarning, match=r"60 positives and 3 negatives up to max_fpr"):
-        partial_auc_interval(counts, 0.01)
+        area_interval(counts, 0.01)
 
 
 def true_area(shift, rate):
@@ -226,7 +223,7 @@ def test_intervals_cover(n_pos, n_neg, rate, shift):
     """Of 1500 samples 95 %, within five standard errors below; the measured shares are 94.7 to 96.6 %."""
     meant, covered = true_area(shift, rate), 0
     for seed in range(1500):
-        found = partial_auc_interval(ScoreCounts.from_scores(*sample(seed, n_pos, n_neg, shift)), rate)
+        found = area_interval(ScoreCounts.from_scores(*sample(seed, n_pos, n_neg, shift)), rate)
         covered += found.low <= meant <= found.high
     assert covered / 1500 > 0.95 - 5 * np.sqrt(0.95 * 0.05 / 1500)
 
@@ -240,7 +237,7 @@ def test_paired_test_keeps_its_level():
         y = np.repeat([1, -1], [100, 1500])
         common, *own = random.normal(size=(3, len(y)))
         first, second = (0.7 * common + 0.7 * noise + 1.5 * (y > 0) for noise in own)
-        found = partial_delong_test(y, first, second, 0.05)
+        found = area_test(y, first, second, 0.05)
         told_apart += found.p_value < 0.05
         covered += found.low <= 0.0 <= found.high
     assert 0.02 < told_apart / 1000 < 0.085

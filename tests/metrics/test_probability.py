@@ -31,10 +31,12 @@ def unpacked(rows):
 @given(ROWS)
 def test_brier_and_log_loss_are_scikit_learns(rows):
     y, p, weight = unpacked(rows)
-    assert metrics.brier_score_loss(y, p, weight) == pytest.approx(peer.brier_score_loss(y, p, sample_weight=weight))
+    assert metrics.brier_score_loss(y, p, sample_weight=weight) == pytest.approx(
+        peer.brier_score_loss(y, p, sample_weight=weight)
+    )
     kept = np.clip(p, 1e-15, 1 - 1e-15)
     exact = -np.average(np.where(y == 1, np.log(kept), np.log1p(-kept)), weights=weight)
-    assert metrics.log_loss(y, p, weight) == pytest.approx(exact, rel=1e-12)
+    assert metrics.log_loss(y, p, sample_weight=weight) == pytest.approx(exact, rel=1e-12)
     if p.min() > 0 and p.max() < 1:
         assert exact == pytest.approx(peer.log_loss(y, p, sample_weight=weight))
 
@@ -55,9 +57,12 @@ def test_hull_by_pooling_and_by_isotonic_regression(rows):
     fit = IsotonicRegression().fit(p, y, sample_weight=weight).predict(p)
     calibration = np.average((p - fit) ** 2, weights=weight)
     refinement = np.average((fit - y) ** 2, weights=weight)
-    assert metrics.calibration_loss(y, p, weight) == pytest.approx(calibration, abs=1e-12)
-    assert metrics.refinement_loss(y, p, weight) == pytest.approx(refinement, abs=1e-12)
-    assert metrics.refinement_loss(y, p, weight) <= metrics.brier_score_loss(y, p, weight) + 1e-12
+    assert metrics.calibration_loss(y, p, sample_weight=weight) == pytest.approx(calibration, abs=1e-12)
+    assert metrics.refinement_loss(y, p, sample_weight=weight) == pytest.approx(refinement, abs=1e-12)
+    assert (
+        metrics.refinement_loss(y, p, sample_weight=weight)
+        <= metrics.brier_score_loss(y, p, sample_weight=weight) + 1e-12
+    )
 
 
 def test_the_two_losses_make_up_the_brier_score_where_probabilities_are_constant_on_segments():

@@ -11,7 +11,7 @@ from scipy.stats import binom, norm
 
 from aucdist import metrics
 from aucdist.errors import InputError
-from aucdist.metrics import top
+from aucdist.metrics import decisions
 from aucdist.metrics.counts import ScoreCounts
 
 ROW = st.tuples(st.sampled_from([1, -1]), st.integers(-3, 3).map(float), st.integers(1, 4))
@@ -52,14 +52,14 @@ def test_threshold_meets_its_requirement_and_finds_the_most(rows, name, value):
     good = [found for found in all_tables(rows) if allowed(name, value, *found)]
     if value == 0.0 and name in ("precision", "recall"):
         with pytest.raises(InputError, match=f"{name} is 0.0; it must be above 0"):
-            top.threshold_at(counts, **{name: value})
+            decisions.threshold_at(counts, **{name: value})
         return
     if not good:
         best = max(tp / (tp + fp) for tp, fp, _, _ in all_tables(rows) if tp + fp > 0)
         with pytest.raises(InputError, match=f"the highest precision of any threshold is {best:.4g}"):
-            top.threshold_at(counts, **{name: value})
+            decisions.threshold_at(counts, **{name: value})
         return
-    found = table(rows, top.threshold_at(counts, **{name: value}))
+    found = table(rows, decisions.threshold_at(counts, **{name: value}))
     assert allowed(name, value, *found)
     flagged = [tp + fp for tp, fp, _, _ in good]
     assert found[0] + found[1] == (min(flagged) if name == "recall" else max(flagged))
@@ -149,7 +149,7 @@ def test_operating_point_has_exact_binomial_intervals():
     none = metrics.operating_point(Y, S, 2.0)
     assert (none.precision.value, none.precision.low, none.precision.high) == (0.0, 0.0, 1.0)
     with pytest.raises(InputError, match="weighted"):
-        top.operating_point(ScoreCounts.from_scores(np.array([1, -1]), np.arange(2.0), np.full(2, 3.0)), 0.0)
+        decisions.operating_point(ScoreCounts.from_scores(np.array([1, -1]), np.arange(2.0), np.full(2, 3.0)), 0.0)
 
 
 @pytest.mark.parametrize(

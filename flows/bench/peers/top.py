@@ -18,10 +18,9 @@ import numpy as np
 
 from aucdist.data.block import Block
 from aucdist.errors import InputError
-from aucdist.metrics.compare import Difference, holm
+from aucdist.metrics.compare import Difference, holm, partial_delong_test
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.metrics.partial import partial_auc, partial_delong_test
-from aucdist.metrics.top import recall_at_fpr
+from aucdist.metrics.top import partial_auc, recall_at_fpr
 from flows.bench.common import Row
 from flows.bench.peers.contestant import middle_out, stratified_subset
 from flows.bench.peers.data_sets import TrainAndTest, top_data_sets

@@ -7,9 +7,9 @@ from support.contestants import broken, means
 from aucdist.data.shards.simulate import simulate
 from aucdist.data.sources.catalog import catalog
 from aucdist.errors import InputError
-from aucdist.metrics.compare import holm
+from aucdist.metrics.compare import holm, partial_delong_test
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.metrics.partial import partial_auc, partial_delong_test
+from aucdist.metrics.top import partial_auc
 from flows.bench.common import TEST_SHARE
 from flows.bench.peers import passes as passes_suite
 from flows.bench.peers import top as suite

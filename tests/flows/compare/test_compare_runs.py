@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from aucdist.metrics import ScoreCounts
-from aucdist.metrics.auc import auc
-from aucdist.metrics.compare import corrected_t_test, delong_test
-from aucdist.metrics.partial import partial_auc, partial_delong_test
+from aucdist.metrics.compare import corrected_t_test, delong_test, partial_delong_test
+from aucdist.metrics.ranking import auc
+from aucdist.metrics.top import partial_auc
 from flows.cli import app
 
 Y = np.repeat([1, -1], [40, 160])

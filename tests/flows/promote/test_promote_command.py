@@ -12,7 +12,7 @@ import s3fs
 from support.command_line import run
 from support.s3_servers import MOCK, mock_server, new_connections
 
-from aucdist.metrics.partial import partial_delong_test
+from aucdist.metrics.compare import partial_delong_test
 from aucdist.model import load_model
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "pages" / "how-to" / "in-service.md"

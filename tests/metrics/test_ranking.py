@@ -4,6 +4,7 @@ import math
 import warnings
 from fractions import Fraction
 from itertools import pairwise
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -12,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aucdist.errors import InputError
-from aucdist.metrics import IntervalWarning
-from aucdist.metrics import auc as measures
+from aucdist.metrics import IntervalWarning, curves, decisions, ranking
 from aucdist.metrics.counts import ScoreCounts
 
 SCORES = st.sampled_from([-3.0, -0.5, -0.0, 0.0, 0.1, 0.2, 0.30000000000000004, 1.0, 2.0])
@@ -52,7 +52,7 @@ def slow_delong(pos, neg) -> Fraction:
 def interval(counts, level=0.95):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IntervalWarning)
-        return measures.auc_interval(counts, level)
+        return ranking.auc_interval(counts, level)
 
 
 # AUC ----------------------------------------------------------------------------------------------------------------
@@ -60,7 +60,7 @@ def interval(counts, level=0.95):
 
 @given(BOTH)
 def test_auc_is_the_count_over_all_pairs_to_the_bit(rows):
-    assert measures.auc(count(*rows)) == float(slow_auc(*rows))
+    assert ranking.auc(count(*rows)) == float(slow_auc(*rows))
 
 
 @given(BOTH, st.data())
@@ -70,7 +70,7 @@ def test_weighted_auc_is_the_weighted_count(rows, data):
     b = data.draw(st.lists(WEIGHTS, min_size=len(neg), max_size=len(neg)))
     pairs = [(float(right(p, q)), v * w) for p, v in zip(pos, a, strict=True) for q, w in zip(neg, b, strict=True)]
     expected = sum(r * w for r, w in pairs) / sum(w for _, w in pairs)
-    assert measures.auc(count(pos, neg, np.array([*a, *b]))) == pytest.approx(expected, rel=1e-13, abs=1e-15)
+    assert ranking.auc(count(pos, neg, np.array([*a, *b]))) == pytest.approx(expected, rel=1e-13, abs=1e-15)
 
 
 @pytest.mark.parametrize("scale", [10**3, 10**8, 10**10])  # below 2**53 pairs, below 2**63, and above
@@ -81,15 +81,15 @@ def test_auc_stays_exact_beyond_the_integers_of_float64_and_of_int64(scale):
         counts = ScoreCounts(np.arange(15.0), pos.astype(float), neg.astype(float), int(pos.sum()), int(neg.sum()))
         p, q = pos.tolist(), neg.tolist()
         twice = sum(p[i] * q[j] * (2 * (i > j) + (i == j)) for i in range(15) for j in range(15))
-        assert measures.auc(counts) == float(Fraction(twice, 2 * sum(p) * sum(q)))
+        assert ranking.auc(counts) == float(Fraction(twice, 2 * sum(p) * sum(q)))
         products = [sum(p[i + 1 :]) * sum(q[: i + 1]) for i in range(15)]
-        assert measures.best_threshold(counts) == products.index(max(products)) + 0.5
+        assert decisions.best_threshold(counts) == products.index(max(products)) + 0.5
 
 
 def test_auc_equals_scikit_learn_on_many_rows(many):
     y, scores, weight = many
-    assert measures.auc(ScoreCounts.from_scores(y, scores)) == pytest.approx(sk.roc_auc_score(y, scores), rel=1e-12)
-    assert measures.auc(ScoreCounts.from_scores(y, scores, weight)) == pytest.approx(
+    assert ranking.auc(ScoreCounts.from_scores(y, scores)) == pytest.approx(sk.roc_auc_score(y, scores), rel=1e-12)
+    assert ranking.auc(ScoreCounts.from_scores(y, scores, weight)) == pytest.approx(
         sk.roc_auc_score(y, scores, sample_weight=weight), rel=1e-12
     )
 
@@ -101,12 +101,22 @@ def many():
     return y, np.round(random.normal(size=5000) + 0.8 * (y > 0), 2), random.integers(0, 5, 5000) / 4
 
 
-@pytest.mark.parametrize("measure", ["auc", "delong_variance", "auc_interval", "average_precision", "roc_curve",
-                                     "roc_band", "best_threshold"])  # fmt: skip
+@pytest.mark.parametrize(
+    "measure",
+    [
+        ranking.auc,
+        ranking.delong_variance,
+        ranking.auc_interval,
+        ranking.average_precision,
+        curves.roc_curve,
+        curves.roc_band,
+        decisions.best_threshold,
+    ],
+)
 @pytest.mark.parametrize(("pos", "neg"), [([], [1.0, 2.0]), ([1.0], []), ([], [])])
 def test_a_missing_class_is_refused(measure, pos, neg):
     with pytest.raises(InputError, match=f"there are {len(pos)} positive and {len(neg)} negative"):
-        getattr(measures, measure)(count(pos, neg))
+        measure(count(pos, neg))
 
 
 # DeLong -------------------------------------------------------------------------------------------------------------
@@ -114,7 +124,7 @@ def test_a_missing_class_is_refused(measure, pos, neg):
 
 @given(AT_LEAST_TWO)
 def test_delong_variance_is_that_of_the_placements(rows):
-    assert measures.delong_variance(count(*rows)) == pytest.approx(float(slow_delong(*rows)), rel=1e-10, abs=1e-18)
+    assert ranking.delong_variance(count(*rows)) == pytest.approx(float(slow_delong(*rows)), rel=1e-10, abs=1e-18)
 
 
 @given(AT_LEAST_TWO, st.sampled_from([0.5, 0.9, 0.95, 0.99]))
@@ -169,26 +179,26 @@ def test_the_bound_holds_its_level_where_it_can_be_computed(m, theta):
 def test_few_rows_or_few_misranked_rows_warn():
     random = np.random.default_rng(0)
     good, many = random.normal(1.0, 1, 150), random.normal(0, 1, 400)
-    measures.auc_interval(count(good, many))
-    measures.auc_interval(count(good + 100, many))  # AUC 1: the bound is exact
+    ranking.auc_interval(count(good, many))
+    ranking.auc_interval(count(good + 100, many))  # AUC 1: the bound is exact
     with pytest.warns(IntervalWarning, match="has 149 rows"):
-        measures.auc_interval(count(good[1:], many))
+        ranking.auc_interval(count(good[1:], many))
     with pytest.warns(IntervalWarning, match="misranked"):
-        measures.auc_interval(count([*(good[1:] + 100), 0.0], many))
+        ranking.auc_interval(count([*(good[1:] + 100), 0.0], many))
 
 
 def test_no_interval_for_weights_a_level_out_of_range_or_one_row():
     heavy = count([1.0, 2.0], [0.0, 3.0], np.array([1.0, 2, 1, 1]))
-    for refused in (measures.auc_interval, measures.delong_variance, measures.roc_band):
+    for refused in (ranking.auc_interval, ranking.delong_variance, curves.roc_band):
         with pytest.raises(InputError, match="weights"):
             refused(heavy)
     for level in (0.49, 1.0, float("nan")):
         with pytest.raises(InputError, match="level"):
-            measures.auc_interval(count([1.0], [0.0]), level)
+            ranking.auc_interval(count([1.0], [0.0]), level)
     with pytest.raises(InputError, match="level"):
-        measures.roc_band(count([1.0], [0.0]), 1.0)
+        curves.roc_band(count([1.0], [0.0]), 1.0)
     with pytest.raises(InputError, match="two rows"):
-        measures.delong_variance(count([1.0], [0.0, 2.0]))
+        ranking.delong_variance(count([1.0], [0.0, 2.0]))
 
 
 @pytest.mark.slow
@@ -197,7 +207,7 @@ def test_no_interval_for_weights_a_level_out_of_range_or_one_row():
 @pytest.mark.parametrize("truth", [0.6, 0.8, 0.9, 0.95])
 def test_interval_covers_as_often_as_it_says(truth, n_neg, shape):
     random, repeats, covered = np.random.default_rng(11), 3000, 0
-    shift, ratio = math.sqrt(2) * measures.NormalDist().inv_cdf(truth), truth / (1 - truth)
+    shift, ratio = math.sqrt(2) * NormalDist().inv_cdf(truth), truth / (1 - truth)
     for _ in range(repeats):
         if shape == "normal":
             pos, neg = random.normal(shift, 1, 150), random.normal(0, 1, n_neg)
@@ -215,28 +225,28 @@ def test_interval_covers_as_often_as_it_says(truth, n_neg, shape):
 def test_roc_curve_and_average_precision_equal_scikit_learn(rows):
     y, scores = rows_of(*rows)
     counts = count(*rows)
-    for ours, theirs in zip(measures.roc_curve(counts), sk.roc_curve(y, scores, drop_intermediate=False), strict=True):
+    for ours, theirs in zip(curves.roc_curve(counts), sk.roc_curve(y, scores, drop_intermediate=False), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-14)
-    assert measures.average_precision(counts) == pytest.approx(sk.average_precision_score(y, scores), rel=1e-12)
+    assert ranking.average_precision(counts) == pytest.approx(sk.average_precision_score(y, scores), rel=1e-12)
 
 
 def test_weighted_curves_equal_scikit_learn(many):
     y, scores, weight = many
     counts = ScoreCounts.from_scores(y, scores, weight)
-    assert measures.average_precision(counts) == pytest.approx(
+    assert ranking.average_precision(counts) == pytest.approx(
         sk.average_precision_score(y, scores, sample_weight=weight), rel=1e-12
     )
     kept = weight > 0
     theirs = sk.roc_curve(y[kept], scores[kept], sample_weight=weight[kept], drop_intermediate=False)
-    for ours, their in zip(measures.roc_curve(counts), theirs, strict=True):
+    for ours, their in zip(curves.roc_curve(counts), theirs, strict=True):
         np.testing.assert_allclose(ours, their, rtol=1e-12)
 
 
 @given(BOTH)
 def test_roc_band_holds_the_curve(rows):
     counts = count(*rows)
-    fpr, tpr, _ = measures.roc_curve(counts)
-    fpr_low, fpr_high, tpr_low, tpr_high = measures.roc_band(counts)
+    fpr, tpr, _ = curves.roc_curve(counts)
+    fpr_low, fpr_high, tpr_low, tpr_high = curves.roc_band(counts)
     for low, point, high in ((fpr_low, fpr, fpr_high), (tpr_low, tpr, tpr_high)):
         assert (low <= point + 1e-12).all()
         assert (point <= high + 1e-12).all()
@@ -247,7 +257,7 @@ def test_roc_band_holds_the_curve(rows):
 def test_roc_band_is_wilsons_interval():
     scipy_stats = pytest.importorskip("scipy.stats")
     counts = count([3.0] * 7 + [0.0] * 13, [3.0] * 2 + [0.0] * 48)
-    band = [side[1] for side in measures.roc_band(counts, 0.95)]
+    band = [side[1] for side in curves.roc_band(counts, 0.95)]
     expected = [scipy_stats.binomtest(k, n).proportion_ci(math.sqrt(0.95), "wilson") for k, n in ((2, 50), (7, 20))]
     assert band == pytest.approx([*expected[0], *expected[1]], rel=1e-9)
 
@@ -260,7 +270,7 @@ def slow_g_mean(pos, neg, threshold) -> Fraction:
 @given(BOTH)
 def test_best_threshold_beats_every_cut_and_takes_the_lowest_false_positive_rate(rows):
     pos, neg = rows
-    found = measures.best_threshold(count(pos, neg))
+    found = decisions.best_threshold(count(pos, neg))
     values = sorted({*pos, *neg})
     cuts = [-math.inf, *[(a + b) / 2 for a, b in pairwise(values)], values[-1]]
     best = max(slow_g_mean(pos, neg, c) for c in cuts)
@@ -270,8 +280,8 @@ def test_best_threshold_beats_every_cut_and_takes_the_lowest_false_positive_rate
 
 def test_threshold_of_a_single_score_predicts_no_positive():
     counts = count([2.0, 2.0], [2.0])
-    assert measures.best_threshold(counts) == 2.0
-    assert measures.confusion(counts, 2.0) == {"tp": 0, "fp": 0, "tn": 1, "fn": 2}
+    assert decisions.best_threshold(counts) == 2.0
+    assert decisions.confusion(counts, 2.0) == {"tp": 0, "fp": 0, "tn": 1, "fn": 2}
 
 
 @pytest.mark.parametrize(
@@ -279,31 +289,31 @@ def test_threshold_of_a_single_score_predicts_no_positive():
     [(1.0, np.nextafter(1.0, 2)), (-1e308, 1e308), (1e308, 1.7e308), (0.0, 5e-324), (-5e-324, 0.0), (5e-324, 1e-323)],
 )
 def test_threshold_separates_even_neighbouring_floats(low, high):
-    assert low <= measures.best_threshold(count([high], [low])) < high
+    assert low <= decisions.best_threshold(count([high], [low])) < high
 
 
 @given(BOTH, SCORES | st.sampled_from([0.15, -math.inf, math.inf]))
 def test_confusion_and_its_rates_equal_counting(rows, threshold):
     pos, neg = rows
-    table = measures.confusion(count(pos, neg), threshold)
+    table = decisions.confusion(count(pos, neg), threshold)
     y, scores = rows_of(pos, neg)
     predicted = np.where(scores > threshold, 1, -1)
     (tn, fp), (fn, tp) = sk.confusion_matrix(y, predicted, labels=[-1, 1]).tolist()
     assert table == {"tp": tp, "fp": fp, "tn": tn, "fn": fn}
     assert all(type(v) is int for v in table.values())
-    assert measures.recall(table) == pytest.approx(sk.recall_score(y, predicted))
-    assert measures.specificity(table) == pytest.approx(sk.recall_score(y, predicted, pos_label=-1))
-    assert measures.precision(table) == pytest.approx(sk.precision_score(y, predicted, zero_division=0))
-    assert measures.balanced_accuracy(table) == pytest.approx(sk.balanced_accuracy_score(y, predicted))
-    assert measures.g_mean(table) == pytest.approx(math.sqrt(slow_g_mean(pos, neg, threshold)))
+    assert decisions.recall(table) == pytest.approx(sk.recall_score(y, predicted))
+    assert decisions.specificity(table) == pytest.approx(sk.recall_score(y, predicted, pos_label=-1))
+    assert decisions.precision(table) == pytest.approx(sk.precision_score(y, predicted, zero_division=0))
+    assert decisions.balanced_accuracy(table) == pytest.approx(sk.balanced_accuracy_score(y, predicted))
+    assert decisions.g_mean(table) == pytest.approx(math.sqrt(slow_g_mean(pos, neg, threshold)))
 
 
 def test_confusion_with_weights_one_class_and_no_threshold():
     heavy = count([1.0, 2.0], [0.0, 3.0], np.array([1.0, 2, 0.5, 1]))
-    assert measures.confusion(heavy, 1.0) == {"tp": 2.0, "fp": 1.0, "tn": 0.5, "fn": 1.0}
-    assert measures.best_threshold(heavy) == 0.5
-    alone = measures.confusion(count([1.0, 2.0], []), 1.5)
+    assert decisions.confusion(heavy, 1.0) == {"tp": 2.0, "fp": 1.0, "tn": 0.5, "fn": 1.0}
+    assert decisions.best_threshold(heavy) == 0.5
+    alone = decisions.confusion(count([1.0, 2.0], []), 1.5)
     assert alone == {"tp": 1, "fp": 0, "tn": 0, "fn": 1}
-    assert measures.g_mean(alone) == 0.0
+    assert decisions.g_mean(alone) == 0.0
     with pytest.raises(InputError, match="not a number"):
-        measures.confusion(heavy, float("nan"))
+        decisions.confusion(heavy, float("nan"))
