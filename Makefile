@@ -47,7 +47,7 @@ mutants: setup  ## small faults put into the code one at a time: which do no tes
 defaults: setup  ## does each estimator converge with its defaults? a row for each on 100 data sets; ten minutes
 	$(BIN)/python tests/defaults.py --output docs/benchmarks/defaults.csv
 
-bench: setup  ## measure on this machine, beside the peers
+bench: setup  ## measure on this machine
 	$(BIN)/aucdist bench pairwise
 	$(BIN)/aucdist bench engine
 
@@ -55,7 +55,7 @@ benchmarks: setup  ## the tables and pictures of the page "Benchmarks", made aga
 	$(BIN)/python docs/benchmark_tables.py
 
 measure: setup  ## these files themselves, on this machine, which nothing else may use: half an hour. SUITES=peers and others take hours
-	for suite in $(SUITES); do $(BIN)/aucdist bench $$suite --output docs/benchmarks/$$suite.csv || exit 1; done
+	for suite in $(SUITES); do PYTHONPATH=tests $(BIN)/python -m benchmarks $$suite --output docs/benchmarks/$$suite.csv || exit 1; done
 	$(MAKE) benchmarks
 
 docs: setup $(DOCS)/.installed  ## the documentation: build/docs/index.html; a warning ends it

@@ -199,10 +199,12 @@ def fits(rows, seed):
         "sampler": None,
         "scale": None,
         "tol": rows.tol,
-        "solver__n_outer": 20,
         "random_state": seed % 1000,
     }
-    yield of_margin_mean(rows, 1.0, lam2), [MarginMeanClassifier(solver=s, **options) for s in ("svrg", "zovr")]
+    yield (
+        of_margin_mean(rows, 1.0, lam2),
+        [MarginMeanClassifier(solver={"name": name, "n_outer": 20}, **options) for name in ("svrg", "zovr")],
+    )
 
 
 def hunt(seed, only=None):

@@ -156,6 +156,7 @@ INTERNAL = {
     "aucdist.objectives.kernel_block",
     "aucdist.sampling.mwmote",  # by its class
     "aucdist.solvers.hinge.primal_state",
+    "aucdist.solvers.online",
     "aucdist.solvers.pairs.coupled_bundle",
     "aucdist.solvers.pairs.dual_table",
     "aucdist.solvers.square.rows",

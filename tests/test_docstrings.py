@@ -61,7 +61,11 @@ def entries_of(lines):
 
 def parameters_of(function):
     """Return the parameters of a signature, without self."""
-    return {name: p for name, p in inspect.signature(function).parameters.items() if name != "self"}
+    return {
+        str(p).partition(":")[0].partition("=")[0].strip(): p
+        for p in inspect.signature(function).parameters.values()
+        if p.name != "self"
+    }
 
 
 def check_parameters(documented, signature, *, every_default=True):

@@ -380,7 +380,6 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
             if getattr(self, name) is not None and name not in own.takes:
                 raise InputError(f"{name} applies to solver {', '.join(takers)}; with {own.name!r} it must be None")
         check_constraints(self, self._parameter_constraints)
-        own.check_parameters()
         expander = expander_of(self.features)
         if self.monotone is not None and expander is not None:
             expander.check_directions()
@@ -391,6 +390,7 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
         if own.penalties and (penalty := self.penalty) not in own.penalties:
             able = [name for name, solver in self.solvers.items() if penalty in solver.penalties]
             raise InputError(f"solver {own.name!r} has no penalty {penalty!r}; those that have it: {', '.join(able)}")
+        own.check_parameters()
         own.check_for(self)
 
     def _solver_options(self, seed: int | None = None) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The clock and the data of the suites."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from aucdist.data.block import Block
@@ -11,8 +11,6 @@ from aucdist.data.sources.catalog import find
 from aucdist.data.split import split
 
 Row = dict[str, Any]
-Suite = Callable[..., Iterator[Row]]
-"""Takes whether to run the peers that take minutes, and options by name; yields the rows of the table."""
 TEST_SHARE, SEED = 0.3, 0
 MOST_DENSE = 1000
 """Rows of svmlight files with at most so many features become dense, and are standardised; others have unit length."""

@@ -9,12 +9,12 @@ from aucdist.errors import InputError
 from aucdist.extras import load_optional
 from aucdist.report.bench import render_bench_page
 from flows.bench.about import Measurement
-from flows.bench.suites import CURVE, figure, has_figure
+from flows.bench.suites import CURVE, Suite
 
 SUFFIXES = (".csv", ".html")
 
 
-def check_output(suite: str, output: str) -> None:
+def check_output(suite: Suite, output: str) -> None:
     """Check that the files of a suite can be written, before work starts.
 
     Raises
@@ -24,7 +24,7 @@ def check_output(suite: str, output: str) -> None:
     """
     if PurePosixPath(output).suffix not in SUFFIXES:
         raise InputError(f"--output {output} ends in neither of {', '.join(SUFFIXES)}")
-    if has_figure(suite):
+    if suite.figure is not None:
         load_optional("matplotlib")
     if output.endswith(".html"):
         load_optional("jinja2")
@@ -36,13 +36,12 @@ def write_table(output: str, results: pd.DataFrame) -> None:
     write_bytes(f"{stem}.csv", results.to_csv(index=False).encode())
 
 
-def write_results(suite: str, results: pd.DataFrame, output: str, measurement: Measurement) -> None:
+def write_results(suite: Suite, results: pd.DataFrame, output: str, measurement: Measurement) -> None:
     """Write the table of a suite as CSV, and beside it what it was measured with as JSON, and a page or else the figure.
 
     Parameters
     ----------
-    suite : str
-        A key of `suites.SUITES`.
+    suite : Suite
     results : DataFrame
         What `suites.bench` returned.
     output : str
@@ -50,12 +49,13 @@ def write_results(suite: str, results: pd.DataFrame, output: str, measurement: M
     measurement : Measurement
         The run that has just ended.
     """
-    stem, svg = output.removesuffix(PurePosixPath(output).suffix), figure(suite, results)
+    stem = output.removesuffix(PurePosixPath(output).suffix)
+    svg = None if suite.figure is None else suite.figure(results)
     write_table(output, results)
     write_bytes(f"{stem}.json", measurement.to_json(results.attrs["conditions"]).encode())
     if output.endswith(".html"):
         shown = results.drop(columns=CURVE, errors="ignore")
-        page = render_bench_page(f"aucdist bench {suite}", results.attrs["conditions"], shown, svg)
+        page = render_bench_page(f"aucdist bench {suite.name}", results.attrs["conditions"], shown, svg)
         write_bytes(output, page.encode())
     elif svg is not None:
         write_bytes(f"{stem}.svg", svg.encode())

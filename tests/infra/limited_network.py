@@ -1,4 +1,4 @@
-"""Fits over a slow network: workers in network namespaces of their own, held against the model of `flows.bench.scale`.
+"""Fits over a slow network: workers in network namespaces of their own, held against the model of `benchmarks.scale`.
 
 Run as root: ``python tests/infra/limited_network.py --output runs.csv``. Each host sends through a token bucket of the kernel
 (tc tbf). A process in between (`carry`) gives each packet its delay, which the kernel's netem would do if it were everywhere,
@@ -21,11 +21,11 @@ from typing import Any
 
 import dask
 import pandas as pd
+from benchmarks import scale
+from benchmarks.scale_model import ClusterSize, Run, bytes_moved, fit_constants
 from distributed import LocalCluster
 
 from aucdist.engine.dask import connect
-from flows.bench import scale
-from flows.bench.scale_model import ClusterSize, Run, bytes_moved, fit_constants
 
 SUBNET = "10.213.8"
 MTU = 9000

@@ -4,8 +4,7 @@ import os
 import time
 
 import numpy as np
-
-from flows.bench.peers.system import FittedModel, linear_model
+from benchmarks.peers.system import FittedModel, linear_model
 
 
 def means(X, y, value, budget, threads):

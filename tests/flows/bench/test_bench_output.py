@@ -3,7 +3,6 @@
 import json
 import re
 import xml.etree.ElementTree as ET
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -30,13 +29,13 @@ def draw(results):
 @pytest.fixture(params=[True, False], ids=["drawn", "not drawn"])
 def suite(request, monkeypatch):
     """Put a suite of two rows in place of all others, and return whether it has a figure."""
-    module = SimpleNamespace(tiny=tiny, **({"figure": draw} if request.param else {}))
-    monkeypatch.setattr(suites, "_module", lambda name: module)
+    own = suites.Suite("tiny", tiny, draw if request.param else None)
+    monkeypatch.setattr(suites, "load_suite", lambda name: own)
     return request.param
 
 
 def bench(name):
-    return CliRunner().invoke(app, ["bench", "tiny", "--threads", "2", "--output", str(name)])
+    return CliRunner().invoke(app, ["bench", "tiny", "--slow-peers", "--output", str(name)])
 
 
 def test_a_table_and_its_figure(suite, tmp_path):
@@ -44,8 +43,8 @@ def test_a_table_and_its_figure(suite, tmp_path):
     files = {file.name for file in (tmp_path / "new").iterdir()}
     assert files == {"of.html.csv", "of.html.json"} | ({"of.html.svg"} if suite else set())
     about = json.loads((tmp_path / "new" / "of.html.json").read_text(encoding="utf-8"))
-    assert about["command"] == "aucdist bench tiny --threads 2"
-    assert "2 threads for each system" in about["conditions"]
+    assert about["command"] == "aucdist bench tiny --slow-peers"
+    assert "one thread" in about["conditions"]
     assert about["packages"]["numpy"] == np.__version__
     assert str(tmp_path) not in json.dumps(about)
     found = pd.read_csv(tmp_path / "new" / "of.html.csv")
@@ -60,7 +59,7 @@ def test_a_page_and_its_table(suite, tmp_path):
     assert {file.name for file in tmp_path.iterdir()} == {"tiny.html", "tiny.csv", "tiny.json"}
     page = (tmp_path / "tiny.html").read_text(encoding="utf-8")
     assert "<h1>aucdist bench tiny</h1>" in page
-    assert "2 threads for each system" in page
+    assert "one thread" in page
     heads = re.findall(r'<th scope="col".*?>(.*?)</th>', page)
     assert heads == ["system", "seconds", "gap", "note"]  # the curve is for the figure
     rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall(r"<tr>(<th scope=.row.*?)</tr>", page)]
@@ -79,4 +78,4 @@ def test_another_ending_is_refused_before_work(suite, tmp_path):
     assert refused.stdout == ""
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(InputError):
-        output.check_output("tiny", "tiny")
+        output.check_output(suites.Suite("tiny", tiny), "tiny")

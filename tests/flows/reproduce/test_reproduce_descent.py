@@ -200,7 +200,10 @@ def test_the_goal_is_counted_from_the_best_known(kind: Descent) -> None:
     ("changes", "words"),
     [
         ({"claims": [{"text": "x", "faster": "sdca", "than": ["psa"]}]}, "unknown system of a claim 'sdca'"),
-        ({"systems": {"scd": model("scd") | {"grid": {"solver__radius": [1.0]}}}}, "radius applies to solver psa"),
+        (
+            {"systems": {"scd": model("scd") | {"grid": {"solver__radius": [1.0]}}}},
+            "unknown parameter of HingeClassifier 'solver__radius'",
+        ),
         ({"lam": "1/m"}, "lam"),
     ],
 )

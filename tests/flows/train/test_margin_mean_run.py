@@ -16,7 +16,7 @@ from flows.progress.console import LineObserver
 from flows.train import run as pipeline
 from flows.train.config import load_train
 
-MODEL = "model={estimator: MarginMeanClassifier, solver: svrg, random_state: 0, n_outer: 20, tol: 0.05}"
+MODEL = "model={estimator: MarginMeanClassifier, solver: {name: svrg, n_outer: 20}, random_state: 0, tol: 0.05}"
 SETTINGS = ["cluster=none", "blocks=4", "data.scale=none", MODEL]
 SEARCH = ["metric=g_mean", "rule=best", "nested=null"]
 

@@ -255,7 +255,7 @@ def test_momentum_saves_rounds():
 def test_lipschitz_refuses_a_curvature_without_bound():
     X, y = data()
     for link in ("gev", "cloglog"):
-        with pytest.raises(InputError, match="bounded curvature"):
+        with pytest.raises(InputError, match="a loss whose curvature has a bound"):
             next(lipschitz(blocks_of(X, y), 1e-2, loss=LinkLoss(Link(link), "likelihood")))
 
 

@@ -3,6 +3,7 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from benchmarks.scale_model import CountingBlocks
 from support.optima import optimum
 from support.oracle import pairwise_objective
 from support.small_sets import blocks_of, small
@@ -17,7 +18,6 @@ from aucdist.solvers.pairs.all_pairs import all_pairs, pairs_of
 from aucdist.solvers.pairs.all_pairs_l1 import CuttingPlanesL1
 from aucdist.solvers.pairs.cell_pairs import CellPairs, CellPairsL1
 from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
-from flows.bench.scale_model import CountingBlocks
 
 pytestmark = pytest.mark.nojit
 

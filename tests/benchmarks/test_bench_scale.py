@@ -18,9 +18,9 @@ from aucdist.engine.dask import local_client
 from aucdist.engine.merge import MergeTree
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import all_pairs
-from flows.bench import scale as suite
-from flows.bench import suites
-from flows.bench.scale_model import (
+from benchmarks import SUITES
+from benchmarks import scale as suite
+from benchmarks.scale_model import (
     REDUCTIONS_PER_PASS,
     ClusterSize,
     Constants,
@@ -35,6 +35,7 @@ from flows.bench.scale_model import (
     terms,
     total,
 )
+from flows.bench import suites
 
 KNOWN = Constants(value=5e-9, reduction=8e-3, worker=2e-3, byte=4e-9, wire=1.05, trips=4.0)
 WORKLOAD = Workload(10**6, 20, 16, 6, reductions=23, arguments=3 * 10**7, gathered=10**7, summed=5 * 10**6, client=0.1)
@@ -155,7 +156,7 @@ def test_the_suite_from_end_to_end(monkeypatch, here):
     monkeypatch.setattr(suite, "MANY", 40_000)
     few = {name: (Simulation(2000 * (k + 1), 4, 0.1, rows_per_shard=1000), k != 1) for k, name in enumerate("ab")}
     monkeypatch.setattr(suite, "CASES", few)
-    table = suites.bench("scale", slow_peers=False, log=lambda line: None)
+    table = suites.bench(suites.load_suite("scale", SUITES), slow_peers=False, log=lambda line: None)
     grown = table[table["growth"].notna()]
     assert list(grown["growth"]) == ["one process", "two workers"]
     assert list(grown["rows"]) == [4000, 4000]

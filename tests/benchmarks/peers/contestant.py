@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from flows.bench.memory import peak_memory
-from flows.bench.peers.system import FittedModel, System
+from benchmarks.memory import peak_memory
+from benchmarks.peers.system import FittedModel, System
 
 FOLDS, SEED = 3, 0
 CHOICE_ROWS = 50_000

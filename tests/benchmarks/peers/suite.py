@@ -27,12 +27,12 @@ from pathlib import Path
 import pandas as pd
 
 from aucdist.errors import InputError, unknown
+from benchmarks.peers import linear, others
+from benchmarks.peers.contestant import CHOICE_ROWS
+from benchmarks.peers.data_sets import FEW_ROWS, data_sets
+from benchmarks.peers.referee import LIMIT, run_contest
+from benchmarks.peers.table import Contest, result_rows
 from flows.bench.common import Row
-from flows.bench.peers import linear, others
-from flows.bench.peers.contestant import CHOICE_ROWS
-from flows.bench.peers.data_sets import FEW_ROWS, data_sets
-from flows.bench.peers.referee import LIMIT, run_contest
-from flows.bench.peers.table import Contest, result_rows
 
 SYSTEMS = linear.SYSTEMS + others.SYSTEMS
 CONDITIONS = (
@@ -106,6 +106,6 @@ def _log(line: str) -> None:
 
 def figure(results: pd.DataFrame) -> str:
     """Return time against AUC as an SVG file, a panel for each data set."""
-    from flows.bench.peers.figure import time_against_auc
+    from benchmarks.peers.figure import time_against_auc
 
     return time_against_auc(results)

@@ -10,8 +10,8 @@ from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import all_pairs
 from aucdist.solvers.pairs.top import TopShare
 from aucdist.solvers.pairs.top_pairs import top_pairs
+from benchmarks.peers.data_sets import data_sets
 from flows.bench.common import Row
-from flows.bench.peers.data_sets import data_sets
 
 BETAS = (1.0, 0.1, 0.05, 0.01)
 PASSES_DATA = ("kddcup99", "a9a", "news20", "skin", "covtype-93k")

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 
 from aucdist.report import plots
-from flows.bench.panels import panels
-from flows.bench.peers.system import LINEAR, OTHER, OURS
-from flows.bench.peers.table import NEAR
+from benchmarks.panels import panels
+from benchmarks.peers.system import LINEAR, OTHER, OURS
+from benchmarks.peers.table import NEAR
 from flows.reproduce.figures import Curve, line_plot
 
 FASTEST = 5

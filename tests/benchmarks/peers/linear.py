@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from flows.bench.peers.system import OURS, FittedModel, System, linear_model
+from benchmarks.peers.system import OURS, FittedModel, System, linear_model
 
 DOUBLING = tuple(2**k for k in range(10))
 MAX_GRAM_FEATURES = 5000

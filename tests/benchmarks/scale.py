@@ -25,9 +25,8 @@ from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import all_pairs
 from aucdist.solvers.pairs.cell_pairs import CELLS, CellPairs
 from aucdist.solvers.pairs.cutting_planes import FEW_ROWS, MAX_GROUPS, STEPS
-from flows.bench.common import Row, seconds_of
-from flows.bench.memory import peak_memory
-from flows.bench.scale_model import (
+from benchmarks.memory import peak_memory
+from benchmarks.scale_model import (
     ClusterSize,
     Constants,
     Run,
@@ -39,6 +38,7 @@ from flows.bench.scale_model import (
     predict,
     total,
 )
+from flows.bench.common import Row, seconds_of
 from flows.rows.lazy import sharded_rows
 
 FEATURES, SHARE, LAM, PASSES = 20, 1e-3, 1e-3, 6

@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 from support.contestants import means
 
-from flows.bench.panels import panels
-from flows.bench.peers import suite
-from flows.bench.peers.contestant import BudgetPoint, Choice
-from flows.bench.peers.referee import OVER_TIME, SplitResult, Trial
-from flows.bench.peers.system import LINEAR, OTHER, OURS, System
-from flows.bench.peers.table import (
+from benchmarks.panels import panels
+from benchmarks.peers import suite
+from benchmarks.peers.contestant import BudgetPoint, Choice
+from benchmarks.peers.referee import OVER_TIME, SplitResult, Trial
+from benchmarks.peers.system import LINEAR, OTHER, OURS, System
+from benchmarks.peers.table import (
     CUT_OFF,
     FAILED,
     Contest,

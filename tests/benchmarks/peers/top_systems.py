@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from flows.bench.peers.linear import hinge_pairs, lbfgs, ramp_pairs
-from flows.bench.peers.others import LEAVES, lightgbm
-from flows.bench.peers.system import LINEAR, OTHER, OURS, FittedModel, System, linear_model
+from benchmarks.peers.linear import hinge_pairs, lbfgs, ramp_pairs
+from benchmarks.peers.others import LEAVES, lightgbm
+from benchmarks.peers.system import LINEAR, OTHER, OURS, FittedModel, System, linear_model
 
 PASSES = 500
 HALF_BATCH = 64

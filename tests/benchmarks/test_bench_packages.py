@@ -8,12 +8,13 @@ from support.contestants import means
 from support.small_paper import only, run, write
 from typer.testing import CliRunner
 
+import benchmarks.__main__ as benchmarks
 from aucdist.data.shards.simulate import simulate
 from aucdist.errors import InputError
 from aucdist.extras import EXTRAS
-from flows.bench.peers.referee import run_contest
-from flows.bench.peers.suite import SYSTEMS
-from flows.bench.peers.system import System
+from benchmarks.peers.referee import run_contest
+from benchmarks.peers.suite import SYSTEMS
+from benchmarks.peers.system import System
 from flows.cli import app
 from flows.reproduce.config import load_paper
 from flows.reproduce.run import reproduce
@@ -30,13 +31,13 @@ def without(monkeypatch: pytest.MonkeyPatch):
 @pytest.mark.parametrize(
     ("package", "arguments", "line"),
     [
-        ("statsmodels", ["bench", "link"], "statsmodels is not installed: pip install 'aucdist[bench]'"),
+        ("statsmodels", ["link"], "statsmodels is not installed: pip install 'aucdist[bench]'"),
         (
             "matplotlib",
-            ["bench", "limits", "--output", "x.csv"],
+            ["limits", "--output", "x.csv"],
             "matplotlib is not installed: pip install 'aucdist[report]'",
         ),
-        ("jinja2", ["bench", "engine", "--output", "x.html"], "jinja2 is not installed: pip install 'aucdist[report]'"),
+        ("jinja2", ["engine", "--output", "x.html"], "jinja2 is not installed: pip install 'aucdist[report]'"),
         ("matplotlib", ["reproduce", "000", "--quick"], "matplotlib is not installed: pip install 'aucdist[report]'"),
         ("imblearn", ["reproduce", "003", "--quick"], "imblearn is not installed: pip install 'aucdist[bench]'"),
     ],
@@ -46,7 +47,7 @@ def test_one_line_names_the_extra(
 ) -> None:
     without(package)
     monkeypatch.chdir(tmp_path)
-    done = CliRunner().invoke(app, arguments)
+    done = CliRunner().invoke(app if arguments[0] == "reproduce" else benchmarks.app, arguments)
     assert done.exit_code == 2, done.output
     assert [text for text in done.stderr.splitlines() if text.startswith("error")] == [f"error: {line}"]
     assert list(tmp_path.iterdir()) == []

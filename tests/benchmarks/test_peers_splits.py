@@ -7,13 +7,14 @@ import pytest
 from support.contestants import counts, means, slow_to_choose, slow_to_fit
 
 from aucdist.data.shards.simulate import simulate
+from benchmarks import SUITES
+from benchmarks.peers import contestant, referee, suite
+from benchmarks.peers import data_sets as sets
+from benchmarks.peers.contestant import BudgetPoint, Choice, choose_value
+from benchmarks.peers.referee import OVER_TIME, SplitResult, Trial, run_contest
+from benchmarks.peers.system import LINEAR, OURS, FittedModel, System
+from benchmarks.peers.table import CUT_OFF, FAILED, Contest, CurvePoint, best_linear_auc, mean_curve, result_rows
 from flows.bench import common, suites
-from flows.bench.peers import contestant, referee, suite
-from flows.bench.peers import data_sets as sets
-from flows.bench.peers.contestant import BudgetPoint, Choice, choose_value
-from flows.bench.peers.referee import OVER_TIME, SplitResult, Trial, run_contest
-from flows.bench.peers.system import LINEAR, OURS, FittedModel, System
-from flows.bench.peers.table import CUT_OFF, FAILED, Contest, CurvePoint, best_linear_auc, mean_curve, result_rows
 
 GOOD = System("good", "numpy", means, (1, 2, 4, 8, 16, 32), 4, OURS)
 SPLITS = [tuple(simulate(n, 3, 0.3, seed=seed, index=i) for i, n in enumerate((400, 300))) for seed in range(3)]
@@ -212,7 +213,9 @@ def test_the_note_names_the_split_whose_choice_was_cut_off():
 def test_the_suite_takes_the_number_of_splits(monkeypatch, capsys):
     monkeypatch.setattr(suite, "SYSTEMS", (GOOD,))
     monkeypatch.setattr(suite, "data_sets", lambda slow_peers: {"tiny": lambda n_splits: SPLITS[:n_splits]})
-    found = suites.bench("peers", slow_peers=False, log=lambda line: None, only="tiny", repeats=1, splits=2)
+    found = suites.bench(
+        suites.load_suite("peers", SUITES), slow_peers=False, log=lambda line: None, only="tiny", repeats=1, splits=2
+    )
     row = found[found["system"] == "good"].iloc[0]
     assert row["splits"] == 2
     assert "splits 2, threads 1" in capsys.readouterr().err

@@ -9,9 +9,10 @@ import pytest
 from aucdist.data.block import Block
 from aucdist.errors import InputError
 from aucdist.estimators import PairwiseHingeClassifier
-from flows.bench import suites, trees
+from benchmarks import SUITES, trees
+from benchmarks.tree_systems import Contestant, all_contestants, chosen_by_folds
+from flows.bench import suites
 from flows.bench.output import write_table
-from flows.bench.tree_systems import Contestant, all_contestants, chosen_by_folds
 
 
 def sets(name, seed):
@@ -162,8 +163,7 @@ def test_a_run_that_is_cut_off_keeps_its_rows(monkeypatch, tmp_path: Path):
 
     monkeypatch.setattr(trees, "trees", some)
     with pytest.raises(KeyboardInterrupt):
-        suites.bench(
-            "trees", slow_peers=False, log=lambda text: None,
+        suites.bench(suites.load_suite("trees", SUITES), slow_peers=False, log=lambda text: None,
             keep=lambda table: write_table(str(tmp_path / "found.html"), table),
         )  # fmt: skip
     assert pd.read_csv(tmp_path / "found.csv")["a"].tolist() == [1, 2]

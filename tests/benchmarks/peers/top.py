@@ -21,12 +21,12 @@ from aucdist.errors import InputError
 from aucdist.metrics.compare import Difference, holm, partial_delong_test
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.top import partial_auc, recall_at_fpr
+from benchmarks.peers.contestant import middle_out, stratified_subset
+from benchmarks.peers.data_sets import TrainAndTest, top_data_sets
+from benchmarks.peers.passes import PASSES_DATA, chosen_sets, passes_to_gap
+from benchmarks.peers.system import LINEAR, OURS, System
+from benchmarks.peers.top_systems import SYSTEMS, TOP
 from flows.bench.common import Row
-from flows.bench.peers.contestant import middle_out, stratified_subset
-from flows.bench.peers.data_sets import TrainAndTest, top_data_sets
-from flows.bench.peers.passes import PASSES_DATA, chosen_sets, passes_to_gap
-from flows.bench.peers.system import LINEAR, OURS, System
-from flows.bench.peers.top_systems import SYSTEMS, TOP
 
 LEAST_POSITIVES = 100
 MAX_FPR = 0.01

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 
 from aucdist.extras import EXTRAS
-from flows.bench.peers.contestant import BudgetPoint, Choice, ContestantTask, run_contestant, save_rows
-from flows.bench.peers.data_sets import TrainAndTest
-from flows.bench.peers.system import System
+from benchmarks.peers.contestant import BudgetPoint, Choice, ContestantTask, run_contestant, save_rows
+from benchmarks.peers.data_sets import TrainAndTest
+from benchmarks.peers.system import System
 
 LIMIT = 60.0
 GRACE = 60.0

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from flows.bench.peers.system import LINEAR, OTHER, FittedModel, System, linear_model
+from benchmarks.peers.system import LINEAR, OTHER, FittedModel, System, linear_model
 
 TREES = (10, 30, 100, 300)
 DEPTHS = (2.0, 3.0, 4.0, 6.0, 8.0)

@@ -1,0 +1,35 @@
+"""A suite from the command line: its rows as lines of text, and its files."""
+
+import functools
+from typing import Any
+
+import typer
+
+from flows.bench import output as files
+from flows.bench.about import Measurement
+from flows.bench.suites import Suite, bench
+
+
+def measure(suite: Suite, command: str, *, slow_peers: bool, output: str | None, **options: Any) -> None:
+    """Run a suite, print its rows, and write its files.
+
+    Parameters
+    ----------
+    suite : Suite
+    command : str
+        What runs suites, such as ``"aucdist bench"``: the files name the line that runs this one again.
+    slow_peers : bool
+    output : str or None
+        As `flows.bench.output.write_results` takes it.
+    **options
+        Of the suite; None means that an option is not given.
+    """
+    if output is not None:
+        files.check_output(suite, output)
+    given = [f"--{name} {value}" for name, value in options.items() if value is not None]
+    line = " ".join([command, suite.name, *(["--slow-peers"] if slow_peers else []), *given])
+    measurement = Measurement(line)
+    keep = None if output is None else functools.partial(files.write_table, output)
+    table = bench(suite, slow_peers=slow_peers, log=typer.echo, keep=keep, **options)
+    if output is not None:
+        files.write_results(suite, table, output, measurement)

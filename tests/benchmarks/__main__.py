@@ -1,0 +1,56 @@
+"""``PYTHONPATH=tests python -m benchmarks SUITE``: `aucdist bench`, with the suites and options of the peers."""
+
+from typing import Annotated
+
+import typer
+
+from flows.bench.command import Output, SlowPeers
+from flows.command import Debug, report_errors
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def main(
+    suite: Annotated[str, typer.Argument(help="The suite to run; an unknown name prints the list.")],
+    slow_peers: SlowPeers = False,
+    only: Annotated[
+        str | None,
+        typer.Option(metavar="NAMES", help="passes, peers, top, trees: names of data sets, separated by commas."),
+    ] = None,
+    threads: Annotated[int | None, typer.Option(help="peers: threads for each system. [default: 1]")] = None,
+    repeats: Annotated[int | None, typer.Option(help="peers: trials of each system. [default: 3]")] = None,
+    splits: Annotated[
+        int | None,
+        typer.Option(
+            help="trees: random splits of each data set; peers: of those with few rows and no test rows of their own. "
+            "[default: 5]"
+        ),
+    ] = None,
+    processes: Annotated[
+        int | None, typer.Option(help="trees: splits side by side, each in a process of its own. [default: 1]")
+    ] = None,
+    limit: Annotated[
+        float | None,
+        typer.Option(
+            help="peers: seconds for the choice of the value on a split, and again for the fits; top: for the choice. "
+            "[default: 60, top: 300]"
+        ),
+    ] = None,
+    output: Output = None,
+    debug: Debug = False,
+) -> None:
+    """Measure our code and its peers on this machine, after a warm-up."""
+    with report_errors(debug):
+        from benchmarks import SUITES
+        from flows.bench.measure import measure
+        from flows.bench.suites import load_suite
+
+        measure(
+            load_suite(suite, SUITES), "python -m benchmarks", slow_peers=slow_peers, output=output, only=only,
+            threads=threads, repeats=repeats, splits=splits, processes=processes, limit=limit,
+        )  # fmt: skip
+
+
+if __name__ == "__main__":
+    app(prog_name="python -m benchmarks")
