@@ -10,7 +10,7 @@ import hashlib
 import io
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +18,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from aucdist.data.checked import CHECKED, Sha256, parse_any, parse_checked
-from aucdist.data.shards.block_reader import BlockReader, ParallelMap, fingerprint_of, open_reader, parse_reader
+from aucdist.data.formats.parts import StoredPart
+from aucdist.data.shards.block_reader import (
+    BlockReader,
+    Hold,
+    ParallelMap,
+    fingerprint_of,
+    index_of,
+    open_parts,
+    parse_reader,
+)  # fmt: skip
 from aucdist.data.shards.manifest import below, read_manifest
 from aucdist.data.sources.redaction import redacted, restored, secret_urls
 from aucdist.data.sources.source import Source, parse_source
@@ -46,6 +55,8 @@ class Scoring:
         The rows.
     urls : tuple of str
         Those with passwords, which are not in the file: see `aucdist.data.sources.redaction`.
+    items : sequence
+        What `score_part` takes for each part: what the survey kept of it, or its number where an earlier run made the survey.
     """
 
     model: str
@@ -53,6 +64,7 @@ class Scoring:
     key: str
     reader: BlockReader
     urls: tuple[str, ...] = ()
+    items: Sequence[Any] = field(default=(), compare=False)
 
     @property
     def url(self) -> str:
@@ -76,7 +88,14 @@ class _ScoringFile:
 
 
 def begin(
-    model: str, source: Source, output: str, *, each: ParallelMap = map, n_parts: int | None = None, name: str = ""
+    model: str,
+    source: Source,
+    output: str,
+    *,
+    each: ParallelMap = map,
+    hold: Hold = list,
+    n_parts: int | None = None,
+    name: str = "",
 ) -> Scoring:
     """Check that the rows have the features of the model, and number them; or resume an earlier run.
 
@@ -88,8 +107,8 @@ def begin(
         The rows. They need no label; columns that the model does not have are not read.
     output : str
         The folder of the scores.
-    each, n_parts, name
-        As for `open_reader`.
+    each, hold, n_parts, name
+        As for `open_parts`.
 
     Raises
     ------
@@ -110,15 +129,17 @@ def begin(
     if earlier and earlier.key == key and earlier.reader:
         reader = _same_files(parse_reader(earlier.reader, files.shown(url)), source, manifest)
         if reader is not None:
-            return _written(Scoring(model, output, key, reader, urls), unless=earlier)
+            return _written(Scoring(model, output, key, reader, urls, range(reader.n_blocks)), unless=earlier)
     elif (earlier and earlier.reader) or not (earlier or files.is_vacant(output)):
         raise InputError(
             f"{files.shown(output)} is not empty, and its files are not scores of this model for this version of the data; "
             "name another folder"
         )
     files.write_bytes(url, json.dumps({"key": key}).encode())  # before the long survey: can it be written?
-    reader = open_reader(source, each=each, n_parts=n_parts, schema=loaded.schema, labelled=False, name=name)
-    return _written(Scoring(model, output, key, reader, urls))
+    reader, items = open_parts(
+        source, each=each, hold=hold, n_parts=n_parts, schema=loaded.schema, labelled=False, name=name
+    )
+    return _written(Scoring(model, output, key, reader, urls, items))
 
 
 def is_unfinished(output: str) -> bool:
@@ -194,15 +215,15 @@ def _scoring_at(url: str, key: str, urls: tuple[str, ...]) -> tuple[Scoring, Lin
     return Scoring(known.model, url.rpartition("/")[0], key, reader, urls), load_model(known.model)
 
 
-def score_part(url: str, key: str, index: int, urls: tuple[str, ...] = ()) -> dict[str, Any]:
+def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[str, ...] = ()) -> dict[str, Any]:
     """Write the scores of one part, unless they are there.
 
     Parameters
     ----------
     url, key : str
         Of the `Scoring`.
-    index : int
-        The part.
+    item : int or StoredPart
+        The part: its number, or one of `Scoring.items`.
     urls : tuple of str
         Of the `Scoring`.
 
@@ -212,9 +233,10 @@ def score_part(url: str, key: str, index: int, urls: tuple[str, ...] = ()) -> di
         ``file`` and ``rows``.
     """
     scoring, model = _scoring_at(url, key, urls)
+    index = index_of(item)
     part, rows = scoring.part(index), scoring.reader.rows[index]
     if not _is_complete(part, rows):
-        block = scoring.reader.read(index)
+        block = scoring.reader.read(item)
         out = io.BytesIO()
         pq.write_table(_scores(model, block.X, block.row_id), out, compression="zstd")
         files.write_bytes(part, out.getvalue())

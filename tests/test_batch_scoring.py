@@ -12,10 +12,12 @@ from scipy.special import expit
 
 from aucdist import batch_scoring as scoring
 from aucdist.batch_scoring import begin, finish, score_part
+from aucdist.data.formats import parts
 from aucdist.data.formats.readers import read
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.data.shards.sharding import request, shard_data
 from aucdist.data.sources.source import Source
+from aucdist.data.storage import scratch
 from aucdist.errors import InputError
 from aucdist.model import load_model, save_model
 from aucdist.objectives.links import Link
@@ -62,7 +64,7 @@ def table(tmp_path):
 
 def run(folder, source, **options):
     begun = begin(str(folder / "model"), source, str(folder / "scores"), **options)
-    parts = [score_part(begun.url, begun.key, i) for i in range(begun.reader.n_blocks)]
+    parts = [score_part(begun.url, begun.key, item) for item in begun.items]
     done = finish(begun, parts)
     found = pa.concat_tables([pq.read_table(folder / "scores" / part["file"]) for part in parts])
     assert done["rows"] == found.num_rows
@@ -141,7 +143,7 @@ def test_a_part_that_is_there_is_not_made_again(tmp_path, table, monkeypatch):
     score_part(begun.url, begun.key, 1)
     before = (tmp_path / "scores" / "part-00001.parquet").stat().st_mtime_ns
     with monkeypatch.context() as patch:
-        patch.setattr(scoring, "open_reader", None)  # nor is the survey
+        patch.setattr(scoring, "open_parts", None)  # nor is the survey
         again, found = run(tmp_path, source, n_parts=3)
     assert again == begun
     check(found, scores)
@@ -149,6 +151,16 @@ def test_a_part_that_is_there_is_not_made_again(tmp_path, table, monkeypatch):
     done = json.loads((tmp_path / "scores" / "_scores.json").read_text())
     assert (done["rows"], done["parts"]) == (7, len(done["files"]))
     check(pq.read_table(tmp_path / "scores"), scores)  # the folder is a data set of its own: its notes do not count
+
+
+def test_each_part_is_parsed_once(tmp_path, table, monkeypatch):
+    source, _ = table
+    parsed, parse_part = [], parts._parse_part
+    monkeypatch.setattr(scratch, "_is_memory", lambda folder: False)
+    monkeypatch.setattr(scratch, "_scratch", scratch.Scratch(tmp_path))
+    monkeypatch.setattr(parts, "_parse_part", lambda *args: parsed.append(args[-1].start) or parse_part(*args))
+    run(tmp_path, source, n_parts=3)
+    assert len(parsed) == len(set(parsed)) == 3
 
 
 def test_a_folder_belongs_to_one_model_and_one_version_of_the_data(tmp_path, table):

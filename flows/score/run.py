@@ -11,6 +11,7 @@ from aucdist.model import load_model
 from flows.compute.clusters import open_cluster
 from flows.compute.s3_environment import s3_as_configured
 from flows.compute.stages import StageRunner, Stages, call_stage
+from flows.compute.workers import Workers
 from flows.config.data import source_of
 from flows.progress.console import RunObserver
 from flows.run_folder.leftovers import leftover_line
@@ -48,7 +49,7 @@ def score(config: ScoreConfig, observer: RunObserver, run_stage: StageRunner = c
         if batch_scoring.is_unfinished(config.output):
             resumes = "the command that began it resumes it, and may still be running"
             observer.note(leftover_line([absolute(config.output)], resumes))
-        scoring = stages("survey", survey, config, parallel_map, retry=True)
+        scoring = stages("survey", survey, config, workers, parallel_map, retry=True)
         parts = stages("score", score_parts, scoring, parallel_map, retry=True)
         result = stages("commit", batch_scoring.finish, scoring, parts, retry=True)
     return {**result, "seconds": time.perf_counter() - start}
@@ -59,13 +60,15 @@ def format_of(model: str) -> str | None:
     return load_model(absolute(model)).reading.get("format")
 
 
-def survey(config: ScoreConfig, parallel_map: ParallelMap) -> batch_scoring.Scoring:
+def survey(config: ScoreConfig, workers: Workers, parallel_map: ParallelMap) -> batch_scoring.Scoring:
     """Check that the rows have the features of the model, and number them."""
     source, name = source_of(config), config.name or ""
-    return batch_scoring.begin(config.model, source, config.output, each=parallel_map, name=name)
+    return batch_scoring.begin(
+        config.model, source, config.output, each=parallel_map, hold=workers.hold, name=name
+    )  # fmt: skip
 
 
 def score_parts(scoring: batch_scoring.Scoring, parallel_map: ParallelMap) -> list[dict[str, Any]]:
     """Write the scores, part by part."""
     score_part = functools.partial(batch_scoring.score_part, scoring.url, scoring.key, urls=scoring.urls)
-    return list(parallel_map(score_part, range(scoring.reader.n_blocks)))
+    return list(parallel_map(score_part, scoring.items))

@@ -11,6 +11,7 @@ from aucdist.data.shards.manifest import Manifest
 from flows.compute.clusters import open_cluster
 from flows.compute.s3_environment import s3_as_configured
 from flows.compute.stages import StageRunner, Stages, call_stage
+from flows.compute.workers import Workers
 from flows.config.data import source_of
 from flows.progress.console import RunObserver
 from flows.run_folder.leftovers import leftover_line
@@ -54,22 +55,22 @@ def shard(config: ShardConfig, observer: RunObserver, run_stage: StageRunner = c
             observer.note(leftover_line(others, "the command that began it resumes it, and may still be running"))
         manifest = stages("look for finished shards", sharding.finished, request, parallel_map, retry=True)
         if manifest is None:
-            job = stages("survey", survey, request, parallel_map, config.name or "", retry=True)
+            job = stages("survey", survey, request, workers, parallel_map, config.name or "", retry=True)
             starts = stages("route", route, job, parallel_map, retry=True)
             shards = stages("write shards", gather, job, starts, parallel_map, retry=True)
             manifest = stages("commit", sharding.finish, job, shards, retry=True)
     return result_of(manifest, time.perf_counter() - start)
 
 
-def survey(request: sharding.Request, parallel_map: ParallelMap, name: str) -> Job:
-    """Read every part once, to number the rows and to find classes, features and categories."""
-    return sharding.survey(request, each=parallel_map, name=name)
+def survey(request: sharding.Request, workers: Workers, parallel_map: ParallelMap, name: str) -> Job:
+    """Parse every part once, to number the rows and to find classes, features and categories."""
+    return sharding.survey(request, each=parallel_map, hold=workers.hold, name=name)
 
 
 def route(job: Job, parallel_map: ParallelMap) -> list[list[int]]:
     """Write the rows of every part to a temporary file, sorted by shard."""
     route_part = functools.partial(sharding.route, job.url, urls=job.urls)
-    return list(parallel_map(route_part, range(job.reader.n_blocks)))
+    return list(parallel_map(route_part, job.items))
 
 
 def gather(job: Job, starts: list[list[int]], parallel_map: ParallelMap) -> list[Any]:

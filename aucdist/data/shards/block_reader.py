@@ -115,9 +115,10 @@ class BlockReader:
         InputError
             If what is there is damaged, or has changed.
         """
-        index, stored = (item.index, item) if isinstance(item, StoredPart) else (item, None)
+        index = index_of(item)
         if self.manifest:
             return read_shard(self.manifest, index)
+        stored = item if isinstance(item, StoredPart) else None
         return replace(read_part(self.source, self.parts[index], self.schema, stored), index=index)
 
     def to_json(self) -> Any:
@@ -134,6 +135,11 @@ class BlockReader:
         url = below(folder, f"reader-{hashlib.sha256(data).hexdigest()[:16]}.json")
         files.write_bytes(url, data)
         return SavedReader(url, urls, self)
+
+
+def index_of(item: int | StoredPart) -> int:
+    """Return the number of a block, given that or what was kept of its part."""
+    return item.index if isinstance(item, StoredPart) else item
 
 
 def parse_reader(content: Any, where: str) -> BlockReader:

@@ -1,7 +1,8 @@
 """The job of a sharding: what every worker must know to do its part, and its file."""
 
 import json
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -33,6 +34,9 @@ class Job:
         What the manifest will state of the rows' origin.
     urls : tuple of str
         Those with passwords, which are not in the file of the job: see `aucdist.data.sources.redaction`.
+    items : sequence
+        What `aucdist.data.shards.sharding.route` takes for each part: what the survey kept of it, or its number where an earlier
+        run made the survey.
     """
 
     work: str
@@ -41,6 +45,7 @@ class Job:
     seed: int
     origin: dict[str, Any]
     urls: tuple[str, ...] = ()
+    items: Sequence[Any] = field(default=(), compare=False)
 
     @property
     def target(self) -> str:
@@ -116,4 +121,7 @@ def read_job(url: str, urls: tuple[str, ...]) -> tuple[Job, str]:
     content = restored(parse_any(files.read_bytes(url), where), urls)
     known = parse_checked(json.dumps(content).encode(), _JobFile, where)
     reader = parse_reader(known.reader, where)
-    return Job(url.rpartition("/")[0], reader, known.n_shards, known.seed, known.origin, urls), known.key
+    job = Job(
+        url.rpartition("/")[0], reader, known.n_shards, known.seed, known.origin, urls, range(reader.n_blocks)
+    )  # fmt: skip
+    return job, known.key

@@ -5,8 +5,8 @@ gives each its position among the rows of its class. The positions of both class
 the shards in turn. So every worker knows where its rows belong, and the bytes of a shard depend on the source, the options
 and the seed, not on parts or workers.
 
-1. `survey` has every part read once and makes the job.
-2. `route` reads one part again, sorts its rows by shard and writes them to the work folder: one file for each part.
+1. `survey` has every part parsed once and makes the job.
+2. `route` takes what was parsed of one part, sorts its rows by shard and writes them to the work folder: one file for each part.
 3. `gather` takes the rows of one shard out of all of these files, and writes the shard.
 4. `finish` merges the statistics, commits the manifest and removes the files of the work folder.
 
@@ -33,14 +33,10 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 
 from aucdist.data.checked import Count, T, parse_checked
+from aucdist.data.formats.parts import StoredPart
 from aucdist.data.shards.block_file import from_table as block_from_table
 from aucdist.data.shards.block_file import to_table
-from aucdist.data.shards.block_reader import (
-    PART_BYTES,
-    ParallelMap,
-    fingerprint_of,
-    open_reader,
-)
+from aucdist.data.shards.block_reader import PART_BYTES, Hold, ParallelMap, fingerprint_of, index_of, open_parts
 from aucdist.data.shards.job import JOB, Job, read_job, write_job
 from aucdist.data.shards.manifest import CURRENT, FORMAT, Manifest, Shard, below, commit, read_manifest
 from aucdist.data.shards.shard import verify_shard, write_shard
@@ -153,33 +149,35 @@ def _committed_beside(work: str) -> Manifest | None:
     return _committed(target, name.removeprefix(WORK))
 
 
-def survey(asked: Request, *, each: ParallelMap = map, n_parts: int | None = None, name: str = "") -> Job:
+def survey(
+    asked: Request, *, each: ParallelMap = map, hold: Hold = list, n_parts: int | None = None, name: str = ""
+) -> Job:
     """Survey the data set and make the job, or resume the one that an earlier run has made.
 
     Parameters
     ----------
     asked : Request
-    each, n_parts, name
-        As for `open_reader`. None of them changes a shard.
+    each, hold, n_parts, name
+        As for `open_parts`. None of them changes a shard.
 
     Raises
     ------
     InputError
-        As `open_reader`.
+        As `open_parts`.
     """
     source = asked.source
     manifest = read_manifest(files.require(str(source.source))).url if source.format_of().is_sharded else ""
     urls = secret_urls(source, manifest)
     if known := _resumed(asked, urls, manifest):
         return known
-    reader = open_reader(source, each=each, n_parts=n_parts, name=name)
+    reader, items = open_parts(source, each=each, hold=hold, n_parts=n_parts, name=name)
     rows = reader.n_samples
     n_shards = math.ceil(rows / asked.rows_per_shard if asked.rows_per_shard else reader.memory / PART_BYTES)
     origin = {
         "sources": source.format_of().describe_files(source), "reading": source.reading(), "classes": reader.classes,
         "rows_per_shard": asked.rows_per_shard, "seed": asked.seed, "key": asked.key,
     }  # fmt: skip
-    job = Job(asked.work, reader, max(1, min(n_shards, rows)), asked.seed, origin, urls)
+    job = Job(asked.work, reader, max(1, min(n_shards, rows)), asked.seed, origin, urls, items)
     write_job(job, asked.key)
     return job
 
@@ -209,15 +207,15 @@ def _read_record(url: str, kind: type[T]) -> T | None:
         return None
 
 
-def route(url: str, index: int, urls: tuple[str, ...] = ()) -> list[int]:
+def route(url: str, item: int | StoredPart, urls: tuple[str, ...] = ()) -> list[int]:
     """Write the rows of one part to the work folder, sorted by shard.
 
     Parameters
     ----------
     url : str
         That of the job.
-    index : int
-        The part.
+    item : int or StoredPart
+        The part: its number, or one of `Job.items`.
     urls : tuple of str
         Of the job.
 
@@ -227,20 +225,21 @@ def route(url: str, index: int, urls: tuple[str, ...] = ()) -> list[int]:
         Where the rows of each shard start in the file: an Arrow stream for each. Empty if an equal run has ended meanwhile.
     """
     try:
-        return _routed(_job_at(url, urls), index)
+        return _routed(_job_at(url, urls), item)
     except InputError:
         if _committed_beside(url.rpartition("/")[0]) is None:
             raise
         return []
 
 
-def _routed(job: Job, index: int) -> list[int]:
+def _routed(job: Job, item: int | StoredPart) -> list[int]:
+    index = index_of(item)
     record, file = below(job.work, f"part-{index:05d}.json"), _part(job, index)
     known = _read_record(record, list[Count])
     known = known if known and len(known) == job.n_shards + 1 and known == sorted(known) else None
     if known and files.exists(file) and files.stat(file).size == known[-1]:
         return known
-    block = job.reader.read(index)
+    block = job.reader.read(item)
     shards = job.shards_of(block, index)
     order = np.argsort(shards, kind="stable")
     table = to_table(block.take(order))
@@ -369,5 +368,5 @@ def shard_data(asked: Request, *, each: ParallelMap = map, n_parts: int | None =
     if known := finished(asked, each):
         return known
     job = survey(asked, each=each, n_parts=n_parts)
-    starts = list(each(functools.partial(route, job.url, urls=job.urls), range(job.reader.n_blocks)))
+    starts = list(each(functools.partial(route, job.url, urls=job.urls), job.items))
     return finish(job, list(each(functools.partial(gather, job.url), items_of(job, starts))))

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aucdist.data.block import Block
+from aucdist.data.formats import parts
 from aucdist.data.formats.readers import read
 from aucdist.data.shards import sharding
 from aucdist.data.shards.manifest import read_manifest, read_schema, read_statistics
@@ -20,7 +21,7 @@ from aucdist.data.shards.sharding import request, shard_data
 from aucdist.data.shards.statistics import ColumnStatistics
 from aucdist.data.sources.source import Source
 from aucdist.data.split import scrambled
-from aucdist.data.storage import files
+from aucdist.data.storage import files, scratch
 from aucdist.errors import InputError
 
 
@@ -177,6 +178,15 @@ def test_a_run_that_was_killed_anywhere_goes_on_to_the_same_bytes(tmp_path, monk
         run(tmp_path / "last")
 
 
+def test_each_part_is_parsed_once(tmp_path, monkeypatch):
+    parsed, parse_part = [], parts._parse_part
+    monkeypatch.setattr(scratch, "_is_memory", lambda folder: False)
+    monkeypatch.setattr(scratch, "_scratch", scratch.Scratch(tmp_path))
+    monkeypatch.setattr(parts, "_parse_part", lambda *args: parsed.append(args[-1].start) or parse_part(*args))
+    shard_data(request(svmlight(tmp_path, 30), str(tmp_path / "set"), rows_per_shard=8), n_parts=3)
+    assert len(parsed) == len(set(parsed)) == 3
+
+
 def test_what_was_done_is_not_done_again(tmp_path, monkeypatch):
     source, target = svmlight(tmp_path, 30), str(tmp_path / "set")
     done = []
@@ -185,13 +195,13 @@ def test_what_was_done_is_not_done_again(tmp_path, monkeypatch):
         function = getattr(sharding, name)
         monkeypatch.setattr(sharding, name, lambda *args, **kw: done.append(name) or function(*args, **kw))
 
-    for name in ("open_reader", "to_table", "write_shard"):
+    for name in ("open_parts", "to_table", "write_shard"):
         count(name)
     with monkeypatch.context() as patch:
         kill_after(patch, 2 + 2 * 3 + 3 * 2 + 1)  # in the third of four shards, after its file and before its note
         with pytest.raises(Killed):
             shard_data(request(source, target, rows_per_shard=8), n_parts=3)
-    assert done == ["open_reader"] + 3 * ["to_table"] + 3 * ["write_shard"]
+    assert done == ["open_parts"] + 3 * ["to_table"] + 3 * ["write_shard"]
     done.clear()
     shard_data(request(source, target, rows_per_shard=8), n_parts=3)
     assert done == ["write_shard", "write_shard"]
