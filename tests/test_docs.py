@@ -159,6 +159,7 @@ INTERNAL = {
     "aucdist.solvers.online",
     "aucdist.solvers.pairs.coupled_bundle",
     "aucdist.solvers.pairs.dual_table",
+    "aucdist.solvers.pairs.grouped_anchors",
     "aucdist.solvers.square.rows",
 }
 """Modules that others are made of."""
