@@ -57,6 +57,7 @@ def to_json(model: LinearModel) -> str:
         "label": model.schema.label,
         "positive": list(model.schema.positive),
         "negative": list(model.schema.negative),
+        "missing": list(described.spelling.words),
         "columns": [_column(column, described) for column in described.columns],
         "features": [
             {

@@ -1,8 +1,11 @@
 """The inputs of an ONNX graph, and the features that are made of them."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from aucdist.data.formats.tables import MISSING, MISSING_CATEGORY
+from aucdist.data.formats.spelling import ANY_CASE
+from aucdist.data.formats.table_form import MISSING_CATEGORY
 from aucdist.export.onnx_graph import ML, Graph
 from aucdist.export.portable import AS_MISSING, ZERO, Column, Portable
 
@@ -11,7 +14,7 @@ MINUTE = 60_000_000
 HOUR, DAY = 60 * MINUTE, 1440 * MINUTE
 NAT = np.iinfo(np.int64).min
 """The missing date of NumPy."""
-SPELLINGS = tuple(dict.fromkeys(form for word in MISSING for form in (word, word.upper(), word.title(), "NaN")))
+SPELLINGS = tuple(dict.fromkeys(form for word in ANY_CASE for form in (word, word.upper(), word.title(), "NaN")))
 """Of missing texts: no operator compares texts whatever their case."""
 
 
@@ -24,7 +27,7 @@ def features_of(graph: Graph, described: Portable) -> tuple[str, str]:
         The features, of shape (rows, n_features), float64; refused rows, of shape (rows,), bool.
     """
     if all(column.kind == "number" for column in described.columns):
-        X = graph.input("features", "DOUBLE", len(described.columns))
+        X = _without(graph, graph.input("features", "DOUBLE", len(described.columns)), described)
     else:
         pieces = [_piece(graph, i, described) for i in range(len(described.columns))]
         X = graph.add("Concat", *pieces, axis=1)
@@ -59,19 +62,27 @@ def _piece(graph: Graph, i: int, described: Portable) -> str:
     """Return the features of a column, of shape (rows, n_features of the column)."""
     column = described.columns[i]
     if column.kind == "number":
-        return graph.column(graph.input(column.name, "DOUBLE"))
+        return _without(graph, graph.column(graph.input(column.name, "DOUBLE")), described)
     if column.kind == "date":
         return _date(graph, column)
-    return _category(graph, column, [str(described.features[j].item) for j in described.of_columns[i]])
+    values = [str(described.features[j].item) for j in described.of_columns[i]]
+    return _category(graph, column, values, described.spelling.words)
 
 
-def _category(graph: Graph, column: Column, values: list[str]) -> str:
+def _without(graph: Graph, X: str, described: Portable) -> str:
+    """Return numbers, and nan for those that say that a value is missing."""
+    for absent in described.spelling.missing_numbers:
+        X = graph.add("Where", graph.add("Equal", X, graph.constant(absent)), graph.constant(np.nan), X)
+    return X
+
+
+def _category(graph: Graph, column: Column, values: list[str], words: Sequence[str]) -> str:
     """Return 0/1 features; nan where a category is refused."""
     zero, refuse = len(values), len(values) + 1
     code = {value: k for k, value in enumerate(values)}
     says = {ZERO: zero, AS_MISSING: code.get(MISSING_CATEGORY, refuse)}
     missing, unknown = (says.get(what, refuse) for what in (column.if_missing, column.if_unknown))
-    keys = dict.fromkeys((*SPELLINGS, MISSING_CATEGORY), missing) | code
+    keys = dict.fromkeys((*SPELLINGS, *words, MISSING_CATEGORY), missing) | code
     codes = graph.add(
         "LabelEncoder", graph.input(column.name, "STRING"), domain=ML, keys_strings=list(keys),
         values_int64s=list(keys.values()), default_int64=unknown,

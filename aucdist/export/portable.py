@@ -7,13 +7,14 @@ so that nothing has to be scaled elsewhere, unless rows are scaled to length one
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from aucdist.data.dataset import Schema
 from aucdist.data.date_parts import date_features
-from aucdist.data.formats.tables import MISSING_CATEGORY
+from aucdist.data.formats.spelling import Spelling
+from aucdist.data.formats.table_form import MISSING_CATEGORY
 from aucdist.data.preprocess import Preprocessor
 from aucdist.errors import InputError
 from aucdist.export.trees import Node, forest
@@ -163,6 +164,12 @@ class Portable:
         for j, feature in enumerate(self.features):
             found[feature.column].append(j)
         return tuple(map(tuple, found))
+
+    @property
+    def spelling(self) -> Spelling:
+        """What says that a value is missing."""
+        words: Any = self.model.reading.get("missing_values", ())
+        return Spelling(missing=tuple(map(str, words)))
 
     @cached_property
     def with_logs(self) -> tuple[int, ...]:

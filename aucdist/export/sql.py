@@ -8,7 +8,8 @@ into it but in quotes.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from aucdist.data.formats.tables import MISSING, MISSING_CATEGORY
+from aucdist.data.formats.spelling import ANY_CASE
+from aucdist.data.formats.table_form import MISSING_CATEGORY
 from aucdist.errors import InputError
 from aucdist.export.portable import AS_MISSING, REFUSE, Column, Kernel, Portable, portable
 from aucdist.export.sql_dates import date_part
@@ -112,7 +113,7 @@ class Query:
             cell, of_column = identifier(column.name), self.described.of_columns[i]
             if column.kind == "category":
                 alias = self._texts[i] = self.alias(f"c{i}")
-                selected[alias] = _category(cell, column)
+                selected[alias] = _category(cell, column, self.described.spelling.words)
                 for j in of_column:
                     is_one = self.is_category(i, str(self.described.features[j].item))
                     self.values[j] = case([(is_one, number(1.0))], number(0.0))
@@ -122,6 +123,8 @@ class Query:
                 value = f"CAST({cell} AS DOUBLE PRECISION)"
                 if column.kind == "date":
                     value = date_part(f"CAST({cell} AS TIMESTAMP)", str(feature.item))
+                for absent in self.described.spelling.missing_numbers if column.kind == "number" else ():
+                    value = f"NULLIF({value}, {number(absent)})"
                 if feature.fill is not None:
                     value = f"COALESCE({value}, {number(feature.fill)})"
                 self.values[j] = self.alias(f"x{j}")
@@ -204,10 +207,12 @@ class Query:
         self.values = [*names, square]
 
 
-def _category(cell: str, column: Column) -> str:
+def _category(cell: str, column: Column, words: Sequence[str]) -> str:
     """Return a cell of categories as text; NULL where it is missing, or an unknown one that counts as missing."""
     value = f"TRIM(CAST({cell} AS VARCHAR))"
-    missing = f"LOWER({value}) IN ({', '.join(text(word) for word in (*MISSING, MISSING_CATEGORY))})"
+    missing = f"LOWER({value}) IN ({', '.join(text(word) for word in (*ANY_CASE, MISSING_CATEGORY))})"
+    if others := [word for word in words if word not in column.values]:
+        missing = f"{missing} OR {one_of(value, others)}"
     if column.if_unknown == AS_MISSING:
         known = [value for value in column.values if value != MISSING_CATEGORY]
         return case([(missing, "NULL"), (one_of(value, known), value)], "NULL") if known else "NULL"

@@ -17,14 +17,20 @@ MISSING_NUMBER = (
     "1.#qnan", "-1.#qnan",
 )  # fmt: skip
 """What says in a column of numbers that a value is missing: what pandas takes for it, and the question mark of UCI's files."""
-_LENGTHS = np.array([len(token) for token in MISSING_NUMBER], dtype=np.int64)
-_TOKENS = np.zeros((len(MISSING_NUMBER), int(_LENGTHS.max())), dtype=np.uint8)
-for _row, _token in zip(_TOKENS, MISSING_NUMBER, strict=True):
-    _row[: len(_token)] = np.frombuffer(_token.encode(), dtype=np.uint8)
+
+
+def token_table(texts):
+    """Return texts as the kernels take them: their bytes in lower case, one row each, and their lengths."""
+    rows = [text.encode().lower() for text in texts]
+    lengths = np.array([len(row) for row in rows], dtype=np.int64)
+    tokens = np.zeros((len(rows), max(1, int(lengths.max(initial=0)))), dtype=np.uint8)
+    for token, row in zip(tokens, rows, strict=True):
+        token[: len(row)] = np.frombuffer(row, dtype=np.uint8)
+    return tokens, lengths
 
 
 @kernel(**UNCOUNTED)
-def parse_cells(data, separator, slots, most, keep_missing, numbers, spans, hard):
+def parse_cells(data, separator, slots, most, keep_missing, tokens, lengths, numbers, spans, hard):
     """Read the cells of a table.
 
     Parameters
@@ -39,6 +45,8 @@ def parse_cells(data, separator, slots, most, keep_missing, numbers, spans, hard
         The largest absolute value allowed.
     keep_missing : bool
         Whether a missing number becomes nan.
+    tokens, lengths : ndarray
+        What says that one is missing; see `token_table`.
     numbers : ndarray of shape (rows, n_numbers), float32 or float64
         Written: the numbers.
     spans : ndarray of shape (n_texts, rows, 2), int64
@@ -69,7 +77,7 @@ def parse_cells(data, separator, slots, most, keep_missing, numbers, spans, hard
                 return row, n_hard, OTHER_LENGTH, begin, i, j
             start, slot, end = _after_blanks(data, i, separator), slots[j], NEITHER
             if slot >= 0:
-                value, stop, i, end, kind = _number_cell(data, start, separator, most, keep_missing)
+                value, stop, i, end, kind = _number_cell(data, start, separator, most, keep_missing, tokens, lengths)
                 numbers[row, slot] = value
                 if kind == HARD:
                     hard[n_hard, 0], hard[n_hard, 1], hard[n_hard, 2], hard[n_hard, 3] = row, slot, start, stop
@@ -102,7 +110,7 @@ def _count_cells(data, i, separator, end):
 
 
 @kernel(**UNCOUNTED)
-def find_texts(data, separator, keep_missing, is_text):
+def find_texts(data, separator, keep_missing, tokens, lengths, is_text):
     """Set ``is_text[j]`` for each column with a cell that is not a number; stop at the first row of another length."""
     i = 0
     while i < data.shape[0]:
@@ -115,7 +123,7 @@ def find_texts(data, separator, keep_missing, is_text):
             if end != MORE:
                 return
             start = _after_blanks(data, i, separator)
-            _, _, i, end, _ = _number_cell(data, start, separator, np.inf, keep_missing)
+            _, _, i, end, _ = _number_cell(data, start, separator, np.inf, keep_missing, tokens, lengths)
             if end == NEITHER:
                 is_text[j] = True
                 _, i, end = _text_cell(data, start, separator)
@@ -124,7 +132,7 @@ def find_texts(data, separator, keep_missing, is_text):
 
 
 @kernel(**INLINED)
-def _number_cell(data, start, separator, most, keep_missing):
+def _number_cell(data, start, separator, most, keep_missing, tokens, lengths):
     """Return a number, its stop, the start of the next cell, whether the row goes on, and the kind of the number.
 
     The row goes on (`MORE`), ends (`END`), or the cell is not a number (`NEITHER`).
@@ -145,7 +153,7 @@ def _number_cell(data, start, separator, most, keep_missing):
                 return value, stop, i, end, kind
     if keep_missing:
         stop, i, end = _text_cell(data, start, separator)
-        if end != NEITHER and _is_missing(data, start, stop):
+        if end != NEITHER and _is_missing(data, start, stop, tokens, lengths):
             return np.nan, stop, i, end, FINE
     return 0.0, stop, start, NEITHER, NO_NUMBER
 
@@ -207,15 +215,15 @@ def _after_blanks(data, i, separator):
 
 
 @kernel(**UNCOUNTED)
-def _is_missing(data, start, stop):
-    """Return whether a cell is one of `MISSING_NUMBER`, in upper or lower case."""
+def _is_missing(data, start, stop, tokens, lengths):
+    """Return whether a cell is one of the tokens, in upper or lower case."""
     if stop - start >= 2 and byte_at(data, start) == QUOTE:
         start, stop = start + 1, stop - 1
     n = stop - start
-    for t in range(_LENGTHS.shape[0]):
-        if _LENGTHS[t] == n:
+    for t in range(lengths.shape[0]):
+        if lengths[t] == n:
             k = 0
-            while k < n and _lower(byte_at(data, start + k)) == _TOKENS[t, k]:
+            while k < n and _lower(byte_at(data, start + k)) == tokens[t, k]:
                 k += 1
             if k == n:
                 return True

@@ -12,7 +12,8 @@ import pandas as pd
 from aucdist.data.date_parts import PARTS
 from aucdist.data.formats.dates import parse_date
 from aucdist.data.formats.survey import FEW, MAX_GUESSED
-from aucdist.data.formats.tables import MISSING_CATEGORY, MISSING_NUMBER
+from aucdist.data.formats.table_form import MISSING_CATEGORY
+from aucdist.kernels.cells import MISSING_NUMBER
 
 Kind = Literal["number", "categorical", "hashed", "dates", "drop"]
 HASHED_INTO = 256

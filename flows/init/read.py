@@ -7,7 +7,8 @@ import pandas as pd
 
 from aucdist.data.formats.delimited import csv_head, separator_of
 from aucdist.data.formats.header import first_row, looks_like_values, pick
-from aucdist.data.formats.tables import TableForm, parse_table
+from aucdist.data.formats.table_form import TableForm
+from aucdist.data.formats.tables import parse_table
 from aucdist.data.sources.source import Source
 from aucdist.data.storage import files
 from aucdist.data.storage.compression import is_packed, unpacked

@@ -132,3 +132,15 @@ def test_parts_of_dates() -> None:
     }  # fmt: skip
     for part in PARTS:
         np.testing.assert_allclose(found[part], expected[part], rtol=1e-12)
+
+
+def test_what_says_that_a_value_is_missing() -> None:
+    names = ("x", "k=(missing)", "k=a", "k=None")
+    schema = Schema(names, "y", ("1",), ("0",), {"k": ("(missing)", "a", "None")})
+    reading = {"format": "csv", "missing": "keep", "missing_values": ["-999", "-"]}
+    filled = Preprocessor((), "none", None, None, "mean", np.array([0.5, 0.0, 0.0, 0.0]))
+    model = LinearModel(np.array([1.0, 10.0, 20.0, 30.0]), 0.0, schema, filled, {}, reading=reading)
+    cells = ["NA", "-", "a", "None", "n/a", "null", "?"]  # `None` was a category of the training rows
+    frame = pd.DataFrame({"x": [-999.0, 2.0, 3.0, 4.0, 5.0, -999.0, None], "k": cells})
+    found = rows_of(to_sql(model), rows=frame)
+    assert sorted(found["score"].tolist()) == sorted([10.5, 12.0, 23.0, 34.0, 15.0, 10.5, 10.5])

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.nojit
 FLOAT = st.floats(allow_nan=False, allow_infinity=False)
 TEXT = st.text(st.sampled_from('ab "\n,;\t#é'), max_size=6)
 SEPARATORS = [",", ";", "\t"]
+TOKENS = cells.token_table(cells.MISSING_NUMBER)
 
 
 def parse(data, n_columns, texts=(), separator=",", keep_missing=False, skipped=(), dtype=np.float64):
@@ -30,7 +31,9 @@ def parse(data, n_columns, texts=(), separator=",", keep_missing=False, skipped=
     X, spans = np.zeros((n_lines, len(numbers)), dtype), np.zeros((len(texts), n_lines, 2), np.int64)
     hard = np.zeros((len(data), 4), np.int64)
     byte = cells.BLANKS if separator == "blanks" else ord(separator)
-    n, n_hard, *fault = cells.parse_cells(array, byte, slots, float(np.finfo(dtype).max), keep_missing, X, spans, hard)
+    n, n_hard, *fault = cells.parse_cells(
+        array, byte, slots, float(np.finfo(dtype).max), keep_missing, *TOKENS, X, spans, hard
+    )
     for row, slot, start, stop in hard[:n_hard]:
         X[row, slot] = float(data[start:stop])
     return X[:n], [[data[a:b].decode() for a, b in of_column[:n]] for of_column in spans], fault
@@ -120,10 +123,10 @@ def test_a_fault_is_told_with_its_place(text, fault, shown, column):
 def test_texts_are_found_by_looking_at_every_cell():
     flags = np.zeros(4, dtype=bool)
     data = np.frombuffer(b"1,2,3,x\n4,?,y,6\n7,8,9,1e5\n", dtype=np.uint8)
-    cells.find_texts(data, ord(","), False, flags)
+    cells.find_texts(data, ord(","), False, *TOKENS, flags)
     assert flags.tolist() == [False, True, True, True]
     flags[:] = False
-    cells.find_texts(data, ord(","), True, flags)
+    cells.find_texts(data, ord(","), True, *TOKENS, flags)
     assert flags.tolist() == [False, False, True, True]
 
 
@@ -136,5 +139,5 @@ def test_it_ends_whatever_it_reads(text, separator, keep_missing):
     assert 0 <= fault[1] <= len(text)
     cells.find_texts(
         np.frombuffer(text.encode(), dtype=np.uint8),
-        cells.BLANKS if separator == "blanks" else ord(separator), keep_missing, np.zeros(2, dtype=bool),
+        cells.BLANKS if separator == "blanks" else ord(separator), keep_missing, *TOKENS, np.zeros(2, dtype=bool),
     )  # fmt: skip

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 UNSHARDED = frozenset({"positive", "layout", "dtype", "sha256", "classes"})
 """The keys of every format but shards, which are read as they were written and have checksums of their own."""
-OF_TABLES = UNSHARDED | {"label", "categorical", "hashed", "missing"}
+OF_TABLES = UNSHARDED | {"label", "categorical", "hashed", "missing", "missing_values"}
 OF_COLUMNS = OF_TABLES | {"keep", "drop", "dates", "date_format", "unknown"}
 """The keys of the formats whose features are columns that a source may choose by name."""
 
@@ -206,7 +206,9 @@ class TableFormat(FileFormat):
         return {"label": None, "keep": schema.columns(), "drop": None, "categorical": [], "hashed": {}, "dates": {}}
 
     def check(self, source: SourceFields) -> None:
-        """Refuse a column that is to be read in two ways."""
+        """Refuse a column that is to be read in two ways, and words for missing values that may not be missing."""
+        if source.missing_values and source.missing == "refuse":
+            raise InputError("`missing_values` says what stands for a missing value: give `missing: keep` with it")
         ways = {"categorical": source.categorical, "hashed": source.hashed, "dates": source.dates}
         given: dict[str | int, str] = {}
         for way, columns in ways.items():

@@ -7,13 +7,17 @@ from dataclasses import replace
 from aucdist.data.dataset import Schema
 from aucdist.data.date_parts import DatePart
 from aucdist.data.formats.dates import refuse_dates
+from aucdist.data.formats.encodings import as_utf8
 from aucdist.data.formats.header import BLANKS, first_row, pick, unique
 from aucdist.data.formats.source_fields import SourceFields
-from aucdist.data.formats.tables import MISSING_CATEGORY, Table, TableForm, infer_texts, parse_table
+from aucdist.data.formats.spelling import Spelling
+from aucdist.data.formats.table_form import MISSING_CATEGORY, TableForm
+from aucdist.data.formats.tables import Table, infer_texts, parse_table
 from aucdist.data.labels import listed
 from aucdist.errors import InputError
 
 SEPARATORS = {"space": BLANKS, "tab": "\t"}
+QUOTES = {"double": '"', "single": "'"}
 SHOWN = 5
 ATTRIBUTE = re.compile(
     r"""(?P<name>'[^']*'|"[^"]*"|[^\s{\[]+)\s*(?P<domain>\{.*\}|(?:real|integer|numeric)\b.*)""", re.I
@@ -49,6 +53,7 @@ def parse_csv(
     InputError
         If the header or a cell is wrong, naming line and column.
     """
+    data = as_utf8(data, where, source, first_line)
     if columns:
         names = list(columns)
     else:
@@ -69,6 +74,7 @@ def parse_csv(
         missing=source.missing == "keep",
         unknown=source.unknown,
         dtype=source.dtype or "float64",
+        spelling=Spelling.of(source),
     )
     if schema is not None or source.categorical != "auto":
         return parse_table(data, where, replace(form, categorical=categorical_in(source, schema, features, where)))
@@ -130,12 +136,32 @@ def with_names(cells: Sequence[str]) -> list[str]:
     return [cell or name for cell, name in zip(cells, made, strict=True)]
 
 
-def csv_head(data: bytes, where: str, source: SourceFields) -> tuple[list[str], int, int]:
-    """Return the column names of a CSV file, where its rows start, and the number of the line there."""
-    next_line, cells, end = first_row(data, where, separator_of(source))
+def csv_head(
+    data: bytes, where: str, source: SourceFields, encoding: str = "utf-8", n_skipped: int | None = None
+) -> tuple[list[str], int, int]:
+    """Return the column names of a CSV file, where its rows start, and the number of the line there.
+
+    Parameters
+    ----------
+    data : bytes
+    where : str
+    source : SourceFields
+    encoding : str
+        Of `data`.
+    n_skipped : int, optional
+        Lines that are passed over first; by default those that the source says.
+    """
+    skip, start = source.skip_lines if n_skipped is None else n_skipped, 0
+    for i in range(skip):
+        start = data.find(b"\n", start) + 1
+        if start == 0:
+            raise InputError(f"{where} has {i + 1} lines, and `skip_lines` passes over {skip}")
+    next_line, cells, end = first_row(
+        data, where, separator_of(source), start=start, encoding=encoding, quote=QUOTES[source.quote]
+    )
     if source.header:
         return unique(with_names(cells), where), end, next_line
-    return unique(source.columns or [f"x{i}" for i in range(1, len(cells) + 1)], where), 0, 1
+    return unique(source.columns or [f"x{i}" for i in range(1, len(cells) + 1)], where), start, 1 + skip
 
 
 def parse_keel(data: bytes, where: str, source: SourceFields, schema: Schema | None) -> Table:
@@ -161,7 +187,7 @@ def parse_keel(data: bytes, where: str, source: SourceFields, schema: Schema | N
     allowed = {name: domain if name == label else (*domain, *more) for name, domain in domains.items() if domain}
     form = TableForm(
         names, label, features, texts, hashed_in(source, schema, features, where), ",", first_line,
-        allowed | (schema.categories if schema else {}), missing, source.dtype or "float64",
+        allowed | (schema.categories if schema else {}), missing, source.dtype or "float64", spelling=Spelling.of(source),
     )  # fmt: skip
     return parse_table(data, where, form)
 

@@ -13,7 +13,8 @@ from aucdist.data.dataset import Schema
 from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.formats.survey import feature_names
 from aucdist.data.formats.svmlight import SparseRows
-from aucdist.data.formats.tables import UNKNOWN_CATEGORY, Table
+from aucdist.data.formats.table_form import UNKNOWN_CATEGORY
+from aucdist.data.formats.tables import Table
 from aucdist.errors import InputError
 
 Parsed = Table | SparseRows

@@ -3,6 +3,7 @@
 import csv
 from collections.abc import Iterator, Sequence
 
+from aucdist.data.formats.text import not_utf8
 from aucdist.errors import InputError, unknown
 
 BLANKS = r"\s+"
@@ -74,30 +75,32 @@ def _is_number(text: str) -> bool:
     return "_" not in text
 
 
-def first_row(data: bytes, where: str, separator: str) -> tuple[int, list[str], int]:
-    """Return the cells of the first row, the number of the line after it, and where that line starts.
+def first_row(
+    data: bytes, where: str, separator: str, *, start: int = 0, encoding: str = "utf-8", quote: str = '"'
+) -> tuple[int, list[str], int]:
+    """Return the cells of the first row from `start` on, the number of the line after it, and where that line starts.
 
     Raises
     ------
     InputError
         If there is none, if it is not UTF-8, or if it cannot be cut into cells.
     """
-    read = 0
+    read = start
 
     def lines() -> Iterator[str]:
         nonlocal read
         while read < len(data):
             start, read = read, data.find(b"\n", read) + 1 or len(data)
-            yield data[start:read].decode()
+            yield data[start:read].decode(encoding)
 
     found = lines()
-    reader = (line.split() for line in found) if separator == BLANKS else _cells(found, separator)
+    reader = (line.split() for line in found) if separator == BLANKS else _cells(found, separator, quote)
     try:
         for cells in reader:
             if len(cells) > 1 or any(cell.strip() for cell in cells):
                 return data.count(b"\n", 0, read) + 1, [cell.strip() for cell in cells], read
     except (UnicodeDecodeError, csv.Error) as e:
-        said = f"not UTF-8 text (byte {e.object[e.start]:#x})" if isinstance(e, UnicodeDecodeError) else str(e)
+        said = not_utf8(e.object[e.start]) if isinstance(e, UnicodeDecodeError) else str(e)
         if "new-line character" in said:
             said = "lines end in CR alone; LF or CR LF are expected"
         line = data.count(b"\n", 0, max(0, read - 1)) + 1
@@ -105,5 +108,5 @@ def first_row(data: bytes, where: str, separator: str) -> tuple[int, list[str], 
     raise InputError(f"{where} has no rows")
 
 
-def _cells(lines: Iterator[str], separator: str) -> Iterator[list[str]]:
-    return csv.reader(lines, delimiter=separator, skipinitialspace=True, strict=True)
+def _cells(lines: Iterator[str], separator: str, quote: str) -> Iterator[list[str]]:
+    return csv.reader(lines, delimiter=separator, quotechar=quote, skipinitialspace=True, strict=True)

@@ -78,7 +78,8 @@ class LineFormat(FileFormat):
 
 
 def _can_be_split(url: str, source: SourceFields) -> bool:
-    return not (files.is_web(url) or is_packed(url) or source.sha256 is not None)
+    whole = source.encoding == "utf-16"  # whose line breaks are no bytes of their own
+    return not (files.is_web(url) or is_packed(url) or source.sha256 is not None or whole)
 
 
 def first_line_with_text(url: str, start: int, stat: files.Stat) -> bytes:

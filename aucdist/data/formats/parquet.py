@@ -18,16 +18,9 @@ from aucdist.data.formats.dates import refuse_dates
 from aucdist.data.formats.delimited import categorical_in, dates_in, features_in, hashed_in
 from aucdist.data.formats.header import pick, unique
 from aucdist.data.formats.source_fields import SourceFields
-from aucdist.data.formats.tables import (
-    MISSING_CATEGORY,
-    REMEDY,
-    Cells,
-    Table,
-    TableForm,
-    admitted,
-    cells_of,
-    table_of,
-)
+from aucdist.data.formats.spelling import Spelling
+from aucdist.data.formats.table_form import MISSING_CATEGORY, REMEDY, TableForm
+from aucdist.data.formats.tables import Cells, Table, admitted, cells_of, table_of
 from aucdist.data.formats.text import BEYOND_EXACT, REMEDY_EXACT
 from aucdist.data.storage import files
 from aucdist.data.storage.arrow_files import opened
@@ -182,6 +175,7 @@ def _table(
         allowed=schema.categories if schema else {},
         missing=source.missing == "keep",
         unknown=source.unknown,
+        spelling=Spelling.of(source),
     )
     guess = schema is None and source.categorical == "auto"
     if guess:
@@ -193,7 +187,7 @@ def _table(
     for name in table.column_names:
         if name not in free:
             _refuse_nulls(table[name], where, name, first)
-    numbers = [_numbers(table[name], where, name, first, name in free) for name in form.numbers]
+    numbers = [_numbers(table[name], where, name, first, name in free, form.spelling) for name in form.numbers]
     cells = {name: _texts(table[name], where, name, first, form) for name in form.texts}
     found = table_of(np.column_stack(numbers) if numbers else np.empty((table.num_rows, 0)), cells, form)
     if guess:
@@ -257,7 +251,9 @@ def _is_string(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-def _numbers(column: pa.ChunkedArray, where: str, name: str, first: int, may_miss: bool) -> np.ndarray:
+def _numbers(
+    column: pa.ChunkedArray, where: str, name: str, first: int, may_miss: bool, spelling: Spelling
+) -> np.ndarray:
     if not _is_number(column.type):
         raise InputError(
             f"{where}, column {name!r}: its type is {column.type}, not a number; if the column holds categories, "
@@ -267,6 +263,8 @@ def _numbers(column: pa.ChunkedArray, where: str, name: str, first: int, may_mis
     values: Any = (column if column.type == kind else column.cast(kind, safe=False)).to_numpy()
     if column.type in (pa.int64(), pa.uint64()):
         _refuse_inexact(column.fill_null(0).to_numpy(), where, name, first)
+    if may_miss and len(spelling.missing_numbers):
+        values = np.where(np.isin(values, spelling.missing_numbers), np.nan, values).astype(values.dtype)
     bad = np.isinf(values) if may_miss else ~np.isfinite(values)
     if bad.any():
         row = int(np.argmax(bad))

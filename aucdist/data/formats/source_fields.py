@@ -9,7 +9,10 @@ from aucdist.data.labels import class_name
 
 AnySource = TypeVar("AnySource", bound="SourceFields")
 Layout = Literal["auto", "dense", "csr"]
-Separator = Literal[",", ";", "space", "tab"]
+Separator = Literal[",", ";", "|", "space", "tab"]
+Encoding = Literal["utf-8", "utf-16", "latin-1", "cp1252"]
+Word = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^\S(.*\S)?$")]
+Symbol = Annotated[str, Field(min_length=1, max_length=8, pattern=r"^[^\s\d+-]([^\d]*[^\s\d])?$")]
 Dtype = Literal["float32", "float64"]
 ClassName = str | int | float
 Condition = tuple[str, Literal["=", "!=", "<", "<=", ">", ">=", "in", "not in"], Any]
@@ -35,10 +38,12 @@ READING = (
 # Keys that are newer count only where they are given, so that older fingerprints still hold.
 READING_WHERE_GIVEN = (
     "labels", "qid", "dtype", "keep", "where", "hashed", "missing", "drop", "dates", "date_format", "unknown",
+    "missing_values", "encoding", "decimal", "thousands", "symbols", "quote", "skip_lines",
 )  # fmt: skip
 # What decides how the cells of any file with the features of a model are read: a model carries them.
 RULES = (
     "format", "header", "columns", "separator", "missing", "unknown", "date_format", "layout", "zero_based", "labels", "qid",
+    "missing_values", "encoding", "decimal", "thousands", "symbols", "quote", "skip_lines",
 )  # fmt: skip
 
 
@@ -78,6 +83,25 @@ class SourceFields(BaseModel):
         "refuse",
         description="What to do with missing values of features. `keep`: a missing category is one of its own, a missing number "
         "waits for `impute`",
+    )
+    missing_values: list[Word] = Field(
+        [],
+        description="Texts and numbers that stand for a missing value of a feature, such as ['-', '-999'], besides those that "
+        "always do: what pandas takes for one, and `?`. Needs `missing: keep`",
+    )
+    encoding: Encoding = Field("utf-8", description="csv: how the file is written. Files in utf-16 are read whole")
+    decimal: Literal[".", ","] = Field(".", description="csv: what stands before the fraction of a number")
+    thousands: Literal[",", ".", "'", "space"] | None = Field(
+        None, description="csv: what groups the digits of a number by three, as in 1,234,567"
+    )
+    symbols: list[Symbol] = Field(
+        [],
+        description="csv: what may stand before or behind a number, such as [$, EUR, '%']. It does not change the number: 12.5% "
+        "is 12.5",
+    )
+    quote: Literal["double", "single"] = Field("double", description="csv: what may enclose a cell")
+    skip_lines: int = Field(
+        0, ge=0, le=10_000, description="csv: lines before the header, or before the rows, that are not read"
     )
     header: bool = Field(True, description="csv: the first line holds the column names")
     columns: list[str] | None = Field(None, description="csv without a header: the column names")
@@ -144,6 +168,11 @@ class SourceFields(BaseModel):
                 wanted = "a list of values" if operator in ("in", "not in") else "one value"
                 raise ValueError(f"[{column}, {operator}, {str(operand)[:80]}]: {wanted} is needed after {operator!r}")
         return where
+
+    @field_validator("missing_values", mode="before")
+    @classmethod
+    def _as_texts(cls, words: Any) -> Any:
+        return [str(w) if isinstance(w, int | float) and not isinstance(w, bool) else w for w in words or []]
 
     @field_validator("classes", mode="before")
     @classmethod

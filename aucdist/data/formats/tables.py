@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -10,86 +10,15 @@ import pandas as pd
 from aucdist.data.date_parts import DatePart, date_features
 from aucdist.data.formats.dates import date_numbers, insert_dates, problem_with_date
 from aucdist.data.formats.header import BLANKS
-from aucdist.data.formats.text import BEYOND_EXACT, REMEDY_EXACT, Text, problem_with_number, shown
+from aucdist.data.formats.spelling import SWAPPED, SWAPPED_TEXT
+from aucdist.data.formats.table_form import MISSING_CATEGORY, REMEDY, UNKNOWN_CATEGORY, TableForm
+from aucdist.data.formats.text import BEYOND_EXACT, REMEDY_EXACT, Text, not_utf8, problem_with_number, shown
 from aucdist.data.labels import Labels, listed
 from aucdist.errors import InputError
 from aucdist.kernels import cells as kernels
 
-MISSING = ("", "?", "<null>", "nan")
-MISSING_NUMBER = kernels.MISSING_NUMBER  # some of which may well be categories
-MISSING_CATEGORY, UNKNOWN_CATEGORY = "(missing)", "(unknown)"
-REMEDY = "remove the row or fill it in; in a feature `missing: keep` lets it through"
-
 # Categoricals without missing values and without blanks around them, their categories in alphabetical order.
 Texts = dict[str, pd.Categorical]
-
-
-@dataclass(frozen=True)
-class TableForm:
-    """How lines of cells are to be read.
-
-    Attributes
-    ----------
-    names : sequence of str
-        The columns, in order.
-    label : str
-        The one with the classes; empty where there is none.
-    features : sequence of str
-        Those that are features, in the order of these. What is neither that nor the label is passed over.
-    categorical : collection of str
-        The features that are texts, and become one feature for each value.
-    hashed : mapping of str to int
-        The features that are texts, and become so many features.
-    separator : str
-        One character, or `BLANKS`.
-    first_line : int
-        Number of the first of the lines in its file.
-    allowed : mapping of str to collection of str
-        For a column of texts the values that it may have; a column that is not here may have any.
-    missing : bool
-        Whether features may have missing values: nan among numbers, `MISSING_CATEGORY` among texts.
-    dtype : str
-        ``float64`` or ``float32``.
-    dates : mapping of str to tuple of str
-        The features that are dates, and the parts that become numbers.
-    date_format : str or None
-        How dates are written; None: as in ISO 8601.
-    unknown : str
-        What to do with a text that is not allowed: ``error``; ``ignore`` (it becomes `UNKNOWN_CATEGORY`); ``as-missing``.
-    """
-
-    names: Sequence[str]
-    label: str
-    features: Sequence[str]
-    categorical: Collection[str] = ()
-    hashed: Mapping[str, int] = field(default_factory=dict)
-    separator: str = ","
-    first_line: int = 1
-    allowed: Mapping[str, Collection[str]] = field(default_factory=dict)
-    missing: bool = False
-    dtype: str = "float64"
-    dates: Mapping[str, tuple[DatePart, ...]] = field(default_factory=dict)
-    date_format: str | None = None
-    unknown: str = "error"
-
-    @property
-    def texts(self) -> list[str]:
-        """The columns that are texts."""
-        wanted = {*self.categorical, *self.hashed, *self.dates, self.label}
-        return [name for name in self.names if name in wanted]
-
-    @property
-    def numbers(self) -> list[str]:
-        """The columns that are numbers, in the order of the features."""
-        texts = {*self.categorical, *self.hashed, *self.dates}
-        return [name for name in self.features if name not in texts]
-
-    @property
-    def slots(self) -> np.ndarray:
-        """The slot of each column, as the kernel takes it."""
-        slots = {name: i for i, name in enumerate(self.numbers)}
-        slots |= {name: kernels.FIRST_TEXT - i for i, name in enumerate(self.texts)}
-        return np.array([slots.get(name, kernels.SKIPPED) for name in self.names], dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,14 +79,14 @@ def parse_table(data: bytes, where: str, form: TableForm) -> Table:
         If a line has too many or too few cells, a number is none or is not finite, a value is missing or not allowed,
         naming line and column.
     """
-    text = Text.of(data, where, form.first_line)
+    text = Text.of(data if form.spelling.quote == "double" else data.translate(SWAPPED), where, form.first_line)
     n_lines, names = text.data.count(b"\n"), form.numbers
     numbers = np.empty((n_lines, len(names)), dtype=form.dtype)
-    spans = np.empty((len(form.texts), n_lines, 2), dtype=np.int64)
+    spans = np.empty((len(form.texts) + len(form.written), n_lines, 2), dtype=np.int64)
     hard = np.empty((len(text.data) // 17 + 1, 4), dtype=np.int64)  # memory that is not touched is not used
     most = float(np.finfo(form.dtype).max)
     n, n_hard, *fault = kernels.parse_cells(
-        text.array, _separator(form), form.slots, most, form.missing, numbers, spans, hard
+        text.array, _separator(form), form.slots, most, form.missing, *form.spelling.tokens, numbers, spans, hard
     )
     if fault[0] != kernels.SOUND:
         raise _fault(text, form, *fault)
@@ -169,6 +98,10 @@ def parse_table(data: bytes, where: str, form: TableForm) -> Table:
             remedy = REMEDY_EXACT if problem == BEYOND_EXACT else ""
             raise _bad_cell(text, start, names[slot], f"{shown(raw)} {problem}{remedy}")
     read = {name: _texts(text, spans[t, :n], name, form) for t, name in enumerate(form.texts)}
+    for slot, name in enumerate(form.written):
+        numbers[:n, slot] = _written_numbers(text, spans[len(form.texts) + slot, :n], name, form)
+    if form.missing and len(form.spelling.missing_numbers):
+        numbers[np.isin(numbers, form.spelling.missing_numbers)] = np.nan
     return table_of(numbers[:n], read, form)
 
 
@@ -220,9 +153,49 @@ def table_of(numbers: np.ndarray, cells: Mapping[str, Cells], form: TableForm) -
 
 def infer_texts(data: bytes, where: str, form: TableForm) -> set[str]:
     """Return the columns with a cell that is not a number. A line of another length ends the search."""
+    if not form.spelling.plain:
+        return _written_texts(data, where, form)
     is_text = np.zeros(len(form.names), dtype=bool)
-    kernels.find_texts(Text.of(data, where).array, _separator(form), form.missing, is_text)
+    data = data if form.spelling.quote == "double" else data.translate(SWAPPED)
+    kernels.find_texts(Text.of(data, where).array, _separator(form), form.missing, *form.spelling.tokens, is_text)
     return {name for name, found in zip(form.names, is_text, strict=True) if found}
+
+
+def _written_texts(data: bytes, where: str, form: TableForm) -> set[str]:
+    """Return the features with a cell that is no number, however numbers are written."""
+    spelling = form.spelling
+    others = {*form.hashed, *form.dates}
+    names = [name for name in form.features if name not in others]
+    every = replace(form, label="", features=names, categorical=names, hashed={}, dates={}, missing=True, allowed={})
+    table = parse_table(data, where, every)
+
+    def is_number(text: str) -> bool:
+        if text == MISSING_CATEGORY or spelling.is_missing_number(text):
+            return form.missing
+        return spelling.plain_number(text) is not None
+
+    return {name for name in names if not all(map(is_number, table.texts[name].categories))} | others
+
+
+def _written_numbers(text: Text, spans: np.ndarray, name: str, form: TableForm) -> np.ndarray:
+    """Return a column of numbers that are written with a comma, in groups of digits, or with a currency."""
+    codes, pieces = text.distinct(spans)
+    values = np.empty(len(pieces), dtype=form.dtype)
+    for code, raw in enumerate(pieces):
+        try:
+            cell = _unquoted(raw, form)
+        except UnicodeDecodeError as e:
+            raise _bad_cell(text, spans[np.argmax(codes == code), 0], name, not_utf8(raw[e.start])) from None
+        plain = form.spelling.plain_number(cell)
+        if plain is None and form.missing and form.spelling.is_missing_number(cell):
+            values[code] = np.nan
+            continue
+        with np.errstate(over="ignore"):
+            values[code] = np.nan if plain is None else float(plain)
+        problem = _number_problem(cell, form) if plain is None else problem_with_number(plain.encode(), values[code])
+        if problem:
+            raise _bad_cell(text, spans[np.argmax(codes == code), 0], name, problem)
+    return values[codes]
 
 
 def _separator(form: TableForm) -> int:
@@ -235,9 +208,9 @@ def _texts(text: Text, spans: np.ndarray, name: str, form: TableForm) -> Cells:
     values: list[str] = []
     for code, raw in enumerate(pieces):
         try:
-            value, problem = _unquoted(raw), None
+            value, problem = _unquoted(raw, form), None
         except UnicodeDecodeError as e:
-            value, problem = "", f"not UTF-8 text (byte {raw[e.start]:#x})"
+            value, problem = "", not_utf8(raw[e.start])
         if problem is None:
             value, problem = admitted(value, name, form)
         if problem:
@@ -248,15 +221,16 @@ def _texts(text: Text, spans: np.ndarray, name: str, form: TableForm) -> Cells:
 
 def admitted(value: str, name: str, form: TableForm) -> tuple[str, str | None]:
     """Return what a text of a column counts as, and what is wrong with it, if anything is."""
-    may_miss = form.missing and name != form.label
-    if may_miss and (value == MISSING_CATEGORY or is_missing(value)):
-        value = MISSING_CATEGORY
+    is_label, allowed = name == form.label, form.allowed.get(name)
+    is_missing = form.spelling.is_missing(value, label=is_label) and (not allowed or value not in allowed)
+    if form.missing and not is_label and (value == MISSING_CATEGORY or is_missing):
+        value, is_missing = MISSING_CATEGORY, False
         if name in form.dates:
             return value, None
-    problem = problem_with(value, form.allowed.get(name))
+    problem = problem_with(value, allowed, is_missing)
     if name in form.dates:
         return value, problem or problem_with_date(value, form.date_format)
-    if problem and form.unknown != "error" and name != form.label and not is_missing(value):
+    if problem and form.unknown != "error" and not is_label and not is_missing:
         return UNKNOWN_CATEGORY, None
     return value, problem
 
@@ -278,8 +252,11 @@ def cells_of(codes: np.ndarray, values: Sequence[str], name: str, form: TableFor
     return Cells(categorical(codes, values), missing, unknown)
 
 
-def _unquoted(raw: bytes) -> str:
+def _unquoted(raw: bytes, form: TableForm) -> str:
+    """Return the text of a cell."""
     value = raw.decode()
+    if form.spelling.quote == "single":
+        return (value[1:-1].replace('""', '"') if raw[:1] == b'"' else value).strip().translate(SWAPPED_TEXT)
     return (value[1:-1].replace('""', '"') if raw[:1] == b'"' else value).strip()
 
 
@@ -291,9 +268,9 @@ def categorical(codes: np.ndarray, values: Sequence[str]) -> pd.Categorical:
     return pd.Categorical.from_codes(codes_of[codes], categories=pd.Index(ordered, dtype=object))
 
 
-def problem_with(value: str, allowed: Collection[str] | None) -> str | None:
+def problem_with(value: str, allowed: Collection[str] | None, is_missing: bool) -> str | None:
     """Say what is wrong with a text, if anything is."""
-    if is_missing(value):
+    if is_missing:
         return f"the value is missing ({value!r}); {REMEDY}"
     if allowed is not None and value not in allowed:
         return f"unknown category {value[:80]!r}; known: {listed(allowed)}"
@@ -303,11 +280,6 @@ def problem_with(value: str, allowed: Collection[str] | None) -> str | None:
 def unlabelled(n: int) -> pd.Categorical:
     """Return the labels of rows without any, that are only to be scored: one class."""
     return pd.Categorical.from_codes(np.zeros(n, dtype=np.int8), categories=pd.Index(["?"], dtype=object))
-
-
-def is_missing(text: str) -> bool:
-    """Tell whether a cell says that its value is missing."""
-    return text.lower() in MISSING
 
 
 def _fault(text: Text, form: TableForm, fault: int, start: int, stop: int, column: int) -> InputError:
@@ -323,23 +295,38 @@ def _fault(text: Text, form: TableForm, fault: int, start: int, stop: int, colum
             text, start, name, f"there is something between the closing quote and the next cell: {shown(raw)}"
         )
     try:
-        cell = _unquoted(raw)
+        cell = _unquoted(raw, form)
     except UnicodeDecodeError as e:
-        return _bad_cell(text, start, name, f"not UTF-8 text (byte {raw[e.start]:#x})")
-    return _bad_cell(text, start, name, _number_problem(cell, form.dtype))
+        return _bad_cell(text, start, name, not_utf8(raw[e.start]))
+    return _bad_cell(text, start, name, _number_problem(cell, form))
 
 
-def _number_problem(cell: str, dtype: str) -> str:
-    if cell.lower() in MISSING_NUMBER:
+def _number_problem(cell: str, form: TableForm) -> str:
+    if form.spelling.is_missing_number(cell):
         return f"the value is missing ({cell!r}); {REMEDY}"
     try:
         number = None if "_" in cell else float(cell)
     except ValueError:
         number = None
     if number is None:
-        return f"{cell[:40]!r} is not a number; if the column holds categories, list it under `categorical`"
+        return f"{cell[:40]!r} is not a number; {_remedy_for(cell, form)}"
+    if not form.spelling.plain:
+        return f"{cell[:40]!r} is not a number as `decimal`, `thousands` and `symbols` say that numbers are written"
     return f"{cell[:40]!r} is " + (
-        f"too large for {dtype}; read it as float64" if math.isfinite(number) else "not finite"
+        f"too large for {form.dtype}; read it as float64" if math.isfinite(number) else "not finite"
+    )
+
+
+def _remedy_for(cell: str, form: TableForm) -> str:
+    """Return what helps where a cell is no number."""
+    if form.spelling.plain and any(character.isdigit() for character in cell) and not cell[0].isalpha():
+        return (
+            "where numbers have a decimal comma, groups of digits or a currency say so (`decimal`, `thousands`, `symbols`; "
+            "`aucdist init` finds them); if the column holds categories, list it under `categorical`"
+        )
+    return (
+        "if the column holds categories, list it under `categorical`; if it stands for a missing value, list it under "
+        "`missing_values`"
     )
 
 

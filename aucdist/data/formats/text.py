@@ -79,6 +79,12 @@ class Text:
         return found.indices.to_numpy(), found.dictionary.to_pylist()
 
 
+def not_utf8(byte: int) -> str:
+    """Return what is wrong with a byte that is no UTF-8, and what to do."""
+    other = "`encoding: utf-16`" if byte in (0xFE, 0xFF) else "`encoding: cp1252`, latin-1 or utf-16"
+    return f"not UTF-8 text (byte {byte:#x}); if the file is written in another encoding, say so by {other}"
+
+
 def shown(raw: bytes) -> str:
     """Return a wrong piece of text for a message."""
     return repr(raw[: 4 * SHOWN].decode(errors="replace")[:SHOWN])

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from aucdist.data.checked import parse_checked
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.readers import read
+from aucdist.data.formats.spelling import PLAIN
 from aucdist.data.sources.source import Source
 from aucdist.errors import InputError
 
 CELL = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1, max_size=6).map(str.strip)
-TEXT = CELL.filter(lambda s: s and s.lower() not in ("?", "nan", "<null>") and '"' not in s)
+TEXT = CELL.filter(lambda s: not PLAIN.is_missing(s) and '"' not in s)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.command_line import run
 
-from aucdist.data.formats.tables import MISSING_CATEGORY
+from aucdist.data.formats.table_form import MISSING_CATEGORY
 from flows.init.columns import columns_of
 from flows.init.directions import direction_of
 from flows.init.text import comment, quoted

@@ -1,0 +1,139 @@
+"""How the cells of tables are written: what says that a value is missing, and numbers with a comma, groups or a currency."""
+
+import math
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from aucdist.data.formats.source_fields import SourceFields
+from aucdist.kernels.cells import MISSING_NUMBER, token_table
+
+ANY_CASE = ("", "?", "<null>", "nan")
+"""What says in any column and in any case that a value is missing."""
+AS_PANDAS = (
+    "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA", "NULL", "None", "n/a",
+    "null",
+)  # fmt: skip
+"""What pandas takes for missing as well, in this spelling: a category `none` is one. Among numbers any case counts."""
+NOT_OF_LABELS = ("None",)
+"""A class may be called so."""
+SPACES = " \u00a0\u202f\u2009"
+SWAPPED = bytes.maketrans(b"\"'", b"'\"")
+SWAPPED_TEXT = str.maketrans("\"'", "'\"")
+"""Single quotes for double ones and the other way round, as the kernels know double ones only."""
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """How the cells of a table are written.
+
+    Attributes
+    ----------
+    missing : tuple of str
+        What says that a value of a feature is missing, besides `ANY_CASE` and `AS_PANDAS`.
+    decimal : str
+        What stands before the fraction of a number.
+    thousands : str or None
+        What groups three digits each: a character, or ``space``.
+    symbols : tuple of str
+        What may stand before or behind a number, such as a currency or per cent. It does not change the number.
+    quote : str
+        ``double`` or ``single``: what may enclose a cell.
+    """
+
+    missing: tuple[str, ...] = ()
+    decimal: str = "."
+    thousands: str | None = None
+    symbols: tuple[str, ...] = ()
+    quote: str = "double"
+
+    @classmethod
+    def of(cls, source: SourceFields) -> "Spelling":
+        """Return the spelling that a source states."""
+        return cls(tuple(source.missing_values), source.decimal, source.thousands, tuple(source.symbols), source.quote)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What says in this spelling that a text of a feature is missing; `ANY_CASE` does in any."""
+        return tuple(dict.fromkeys((*AS_PANDAS, *self.missing)))
+
+    @property
+    def plain(self) -> bool:
+        """Whether the compiled parser can read the numbers; else they are read as texts first."""
+        return self.decimal == "." and self.thousands is None and not self.symbols
+
+    def is_missing(self, text: str, *, label: bool = False) -> bool:
+        """Tell whether a cell of a column of texts, or of the label, says that its value is missing."""
+        if text.lower() in ANY_CASE:
+            return True
+        if label:
+            return text in AS_PANDAS and text not in NOT_OF_LABELS
+        return text in AS_PANDAS or text in self.missing
+
+    def is_missing_number(self, text: str) -> bool:
+        """Tell whether a cell of a column of numbers, which is none, says that its value is missing."""
+        return text.encode().lower() in self._tokens
+
+    @cached_property
+    def tokens(self) -> tuple[np.ndarray, np.ndarray]:
+        """What `is_missing_number` accepts, as the kernels take it."""
+        return token_table(tuple(dict.fromkeys((*MISSING_NUMBER, *self.missing))))
+
+    @cached_property
+    def _tokens(self) -> frozenset[bytes]:
+        return frozenset(text.encode().lower() for text in (*MISSING_NUMBER, *self.missing))
+
+    @cached_property
+    def missing_numbers(self) -> np.ndarray:
+        """The numbers that say that a value is missing, such as -999."""
+        return np.array([float(text) for text in self.missing if _is_number(text)])
+
+    def is_number_of_missing(self, value: float) -> bool:
+        """Tell whether a number says that its value is missing."""
+        return bool((self.missing_numbers == value).any())
+
+    def plain_number(self, text: str) -> str | None:
+        """Return a number as Python's `float` reads it, from the way it is written here; None for what is no number."""
+        text = self._without_symbols(text)
+        if self._number.fullmatch(text) is None:
+            return None
+        for group in self._groups:
+            text = text.replace(group, "")
+        return text.replace(self.decimal, ".")
+
+    def _without_symbols(self, text: str) -> str:
+        """Return a text without one symbol before its digits and one behind them; a sign may stand before or behind it."""
+        sign, text = (text[0], text[1:]) if text[:1] in ("-", "+") else ("", text)
+        for symbol in sorted(self.symbols, key=len, reverse=True):
+            if text.startswith(symbol):
+                text = text[len(symbol) :].lstrip(SPACES)
+                break
+        for symbol in sorted(self.symbols, key=len, reverse=True):
+            if text.endswith(symbol):
+                text = text[: -len(symbol)].rstrip(SPACES)
+                break
+        return sign + text
+
+    @property
+    def _groups(self) -> str:
+        return SPACES if self.thousands == "space" else self.thousands or ""
+
+    @cached_property
+    def _number(self) -> re.Pattern[str]:
+        point = re.escape(self.decimal)
+        whole = r"\d+"
+        if self._groups:
+            whole = rf"(?:\d{{1,3}}(?:[{re.escape(self._groups)}]\d{{3}})+|\d+)"
+        return re.compile(rf"[+-]?(?:{whole}(?:{point}\d*)?|{point}\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+
+
+PLAIN = Spelling()
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return "_" not in text and math.isfinite(float(text))
+    except ValueError:
+        return False
