@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from aucdist.estimators.top_share import CollapseWarning as CollapseWarning
     from aucdist.estimators.univariate import UnivariateRankingClassifier as UnivariateRankingClassifier
 
-    __version__: str
+__version__ = "0.4.0.dev0"
 
 __all__ = [
     "CollapseWarning",
@@ -34,10 +34,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        from importlib.metadata import version  # of the installed package, so that the number stands in one place only
-
-        return version("aucdist")
     # Lazily, so that the command line can print its help before scikit-learn and Numba are loaded.
     if name in __all__:
         from aucdist import estimators

@@ -59,9 +59,9 @@ for command in COMMANDS:
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
+        from aucdist import __version__
 
-        typer.echo(f"aucdist {version('aucdist')}")
+        typer.echo(f"aucdist {__version__}")
         raise typer.Exit(OK)
 
 
