@@ -12,6 +12,7 @@ from aucdist.metrics import compare, decisions, probability, ranking, top
 from aucdist.metrics.compare import Difference
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import OperatingPoint, confusion_counts, g_mean_score
+from aucdist.metrics.groups import OfGroups, auc_of_groups, gauc_score, ndcg_of_groups, recall_of_groups
 from aucdist.metrics.intervals import Estimate, IntervalWarning
 from aucdist.metrics.lifted import on_labels, on_two_models, with_bootstrap
 from aucdist.metrics.probability import Reliability
@@ -56,9 +57,11 @@ __all__ = [
     "Estimate",
     "Interval",
     "IntervalWarning",
+    "OfGroups",
     "OperatingPoint",
     "Reliability",
     "ScoreCounts",
+    "auc_of_groups",
     "average_precision_score",
     "brier_score_loss",
     "calibration_loss",
@@ -67,7 +70,9 @@ __all__ = [
     "fpr_at_recall",
     "fpr_at_recall_interval",
     "g_mean_score",
+    "gauc_score",
     "log_loss",
+    "ndcg_of_groups",
     "operating_point",
     "partial_roc_auc_difference",
     "partial_roc_auc_interval",
@@ -78,6 +83,7 @@ __all__ = [
     "recall_at_fpr_interval",
     "recall_at_k",
     "recall_at_k_interval",
+    "recall_of_groups",
     "refinement_loss",
     "reliability_curve",
     "roc_auc_difference",

@@ -1,0 +1,99 @@
+"""Measures within groups, beside counting."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score
+
+from aucdist.errors import InputError
+from aucdist.metrics.groups import (
+    OfGroups,
+    auc_of_groups,
+    gauc_score,
+    measures_of_groups,
+    ndcg_of_groups,
+    recall_of_groups,
+)
+
+
+def drawn(seed):
+    r = np.random.default_rng(seed)
+    n = int(r.integers(2, 40))
+    return r.integers(0, 4, n), r.integers(-3, 4, n) / 2.0, r.integers(0, 6, n), r.choice([0.0, 0.5, 1.0, 4.0], n)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 10**6))
+def test_gauc_counts_pairs(seed):
+    y, score, group, weight = drawn(seed)
+    won, pairs = {}, {}
+    for i in range(len(y)):
+        for j in range(len(y)):
+            if group[i] == group[j] and y[i] > y[j] and weight[i] * weight[j] > 0:
+                won[group[i]] = won.get(group[i], 0) + weight[i] * weight[j] * (
+                    (score[i] > score[j]) + 0.5 * (score[i] == score[j])
+                )
+                pairs[group[i]] = pairs.get(group[i], 0) + weight[i] * weight[j]
+    if not pairs:
+        with pytest.raises(InputError, match="groups has rows of two classes"):
+            gauc_score(y, score, groups=group, sample_weight=weight)
+        return
+    found = auc_of_groups(y, score, groups=group, sample_weight=weight)
+    assert found.mean == pytest.approx(sum(won.values()) / sum(pairs.values()), rel=1e-12)
+    assert found.n_without == len(np.unique(group)) - len(pairs)
+    each = gauc_score(y, score, groups=group, sample_weight=weight, group_weight="groups")
+    assert each == pytest.approx(np.mean([won[g] / pairs[g] for g in pairs]), rel=1e-12)
+
+
+def test_one_group_is_the_auc():
+    r = np.random.default_rng(0)
+    y, score = r.integers(0, 2, 200), r.integers(0, 30, 200)
+    assert gauc_score(y, score, groups=np.zeros(200)) == pytest.approx(roc_auc_score(y, score), rel=1e-12)
+
+
+def test_ndcg_by_hand():
+    # The first two of grades 3, 0, 2: 3 / 1 + 0 / log2(3), at best 3 / 1 + 2 / log2(3).
+    found = ndcg_of_groups([3, 0, 2, 0, 0], [3.0, 2.0, 1.0, 1.0, 2.0], groups=[1, 1, 1, 2, 2], k=2)
+    assert found.values.tolist() == pytest.approx([3 / (3 + 2 / np.log2(3))])
+    assert found.n_without == 1
+    exponential = ndcg_of_groups([3, 0, 2], [3.0, 2.0, 1.0], groups=[1, 1, 1], k=2, gain="exponential")
+    assert exponential.mean == pytest.approx(7 / (7 + 3 / np.log2(3)))
+
+
+def test_recall_by_hand():
+    y, score = [1, 0, 1, 1, 0, 0], [5.0, 4.0, 4.0, 1.0, 2.0, 1.0]
+    assert recall_of_groups(y, score, groups=[7, 7, 7, 7, 8, 8], k=2).values.tolist() == pytest.approx([1.5 / 3])
+    assert recall_of_groups(y, score, groups=[7, 7, 7, 7, 8, 8], k=9).mean == 1.0
+
+
+def test_interval_covers_the_mean_of_groups():
+    """Of 200 sets of 60 groups whose values vary about .7, 95 in 100 intervals should hold it: 3 sigma below is 90."""
+    r, inside = np.random.default_rng(1), 0
+    for _ in range(200):
+        values = np.clip(r.normal(0.7, 0.1, 60), 0, 1)
+        low, high = OfGroups(values, np.ones(60), 0).interval()
+        inside += low <= 0.7 <= high
+    assert inside >= 178
+
+
+def test_all_measures_have_names():
+    y, score, group, _ = drawn(3)
+    names = [name for name, _ in measures_of_groups(y, score, group)]
+    assert names == ["gauc", "ndcg_at_5", "ndcg_at_10", "recall_at_5", "recall_at_10"]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: gauc_score([0, 1], [0.0, 1.0], groups=[1]), "lengths"),
+        (lambda: gauc_score([0, 1], [0.0, np.nan], groups=[1, 1]), "score of row 1"),
+        (lambda: gauc_score([0, 1], [0.0, 1.0], groups=[1, 1], group_weight="rows"), "'pairs' and 'groups'"),
+        (lambda: ndcg_of_groups([0, -1], [0.0, 1.0], groups=[1, 1]), "negative"),
+        (lambda: ndcg_of_groups([0, 1], [0.0, 1.0], groups=[1, 1], gain="square"), "'linear' and 'exponential'"),
+        (lambda: recall_of_groups([0, 0], [0.0, 1.0], groups=[1, 1]), "a label above 0"),
+    ],
+)  # fmt: skip
+def test_what_has_no_value(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
