@@ -7,7 +7,6 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.metrics import ndcg_score
 
-from aucdist.data.group_numbers import group_numbers
 from aucdist.errors import InputError
 
 GroupWeight = Literal["pairs", "groups"]
@@ -102,7 +101,25 @@ def auc_of_groups(
 def gauc_score(
     y_true: Any, y_score: Any, *, groups: Any, sample_weight: Any = None, group_weight: GroupWeight = "pairs"
 ) -> float:
-    """Return the mean AUC within groups (GAUC); parameters and errors as of `auc_of_groups`.
+    """Return the mean AUC within groups (GAUC), see `auc_of_groups`.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Labels or grades.
+    y_score : array-like of shape (n_samples,)
+    groups : array-like of shape (n_samples,)
+    sample_weight : array-like of shape (n_samples,), optional
+    group_weight : {"pairs", "groups"}, default="pairs"
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    InputError
+        If lengths differ, or no group has a pair.
 
     Examples
     --------
@@ -181,13 +198,14 @@ def _by_group(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[slice]]:
     """Return labels, scores and weights sorted by group, and where each group lies."""
     y, score = np.asarray(y_true, dtype=np.float64), np.asarray(y_score, dtype=np.float64)
-    number = group_numbers(groups)
+    named = np.asarray(groups)
     weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    if number is None or not len(y) == len(score) == len(number) == len(weight) > 0:
-        lengths = [0 if v is None else len(v) for v in (y, score, number, weight)]
+    lengths = [v.size for v in (y, score, named, weight)]
+    if len(set(lengths)) > 1 or not len(y):
         raise InputError(f"labels, scores, groups and weights have the lengths {lengths}; one for each row is needed")
     if not np.isfinite(score).all():
         raise InputError(f"the score of row {int(np.argmin(np.isfinite(score)))} (from 0) is not finite")
+    number = np.unique(named, return_inverse=True)[1]
     order = np.argsort(number, kind="stable")
     ends = np.flatnonzero(np.diff(number[order], append=number[order[-1]] + 1)) + 1
     parts = [slice(int(a), int(b)) for a, b in zip(np.append(0, ends[:-1]), ends, strict=True)]
