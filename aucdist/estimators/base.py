@@ -14,19 +14,30 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from aucdist.data.label_sets import LabelSets
 from aucdist.engine.blocks import Blocks
+from aucdist.engine.classes import ClassBlocks
 from aucdist.errors import InputError
+from aucdist.estimators.classes import (
+    fit_classes,
+    forget_fit,
+    predicted_classes,
+    probabilities_of_classes,
+    refuse_classes,
+    scores_of_classes,
+)
 from aucdist.estimators.conditioning import diagnosis
 from aucdist.estimators.display import HistoryDisplay
 from aucdist.estimators.monotone import AUTO, directions, directions_of_line, weight_signs
 from aucdist.estimators.pair_groups import check_groups
-from aucdist.estimators.scores import mapped_rows
+from aucdist.estimators.scores import mapped_rows, probabilities_of
 from aucdist.estimators.solver_parameter import PREFIX, as_plain, check_names, moved, solver_of
 from aucdist.estimators.validation import (
     accepted_rows,
     all_or_nothing,
     allows_missing,
     is_dask,
+    on_chunks,
     training_blocks,
     without_equal_weights,
     without_index,
@@ -38,7 +49,7 @@ from aucdist.maps.state import expander_of
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.objectives.probability_maps import ProbabilityMap
 from aucdist.parameters import Constraints, Seed, at_least_0, check_constraints, count
-from aucdist.solvers.base import REACHED, Callback, Solution, Solver, Status, as_table
+from aucdist.solvers.base import REACHED, Callback, Certificate, Solution, Solver, Status, as_table
 
 REASONS = {
     Status.MAX_PASSES: "max_passes was reached",
@@ -46,6 +57,8 @@ REASONS = {
     Status.DIVERGED: "the steps diverged in the next round, as eta is too long: the weights are those",
     Status.ROUNDING: "rounding errors are as large as what is left of the gap, or hide where to go on,",
 }
+STACKED = {"certificate_": "certificates_", "history_": "histories_", "threshold_": "thresholds_"}
+"""Attributes of a model of two classes, and what models of several have in their place."""
 
 
 class RankingWarning(UserWarning):
@@ -53,7 +66,7 @@ class RankingWarning(UserWarning):
 
 
 class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
-    """A binary classifier that is fitted on blocks of rows by one of several solvers.
+    """A classifier that is fitted on blocks of rows by one of several solvers: two classes, or each of several against the rest.
 
     A subclass has the parameters `solver`, `tol`, `max_passes` and `random_state`, and defines `_solve`, `_set_fitted` and
     `_scores`. Parameters of the objective that only some solvers take default to None, and are refused where they do not apply;
@@ -75,7 +88,11 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
     monotone: Any = None
     verbose: int = 0
     classes_: np.ndarray
+    estimators_: list[Any]
+    label_sets_: LabelSets
+    spreads_: np.ndarray
     intercept_: np.ndarray
+    n_passes_: int
     threshold_: float
     probability_: ProbabilityMap
     feature_map_: FittedMap
@@ -168,9 +185,10 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
         ----------
         X : array-like, sparse matrix or array, DataFrame, dask Array or DataFrame, or Blocks, of shape (n_samples, n_features)
             float32 stays float32; sums are float64 either way. Dask collections become blocks where their chunks are.
-        y : array-like of shape (n_samples,)
-            Two classes; the larger label (as NumPy sorts them) is the positive one, as scikit-learn's measures take it, too.
-            To choose another one, give ``y == "fraud"``. None with `Blocks`, whose labels are -1 and +1.
+        y : array-like of shape (n_samples,), or indicator matrix, dense or sparse, of shape (n_samples, n_classes)
+            Of two classes the larger label (as NumPy sorts them) is the positive one, as scikit-learn's measures take it, too.
+            To choose another one, give ``y == "fraud"``. With more classes, or an indicator matrix of labels, a model is fitted
+            for each against the rest: see `aucdist.estimators.classes`. None with `Blocks`, whose labels are -1 and +1.
         sample_weight : array-like of shape (n_samples,), optional
             Weights of the rows, at least 0; a pair weighs the product. Rows of weight 0 are ignored.
         callback : callable, optional
@@ -197,11 +215,16 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
             If the scores rank the training rows worse than chance.
         """
         with all_or_nothing(self):
-            self._fit(self._validated_blocks(X, y, sample_weight, groups), callback)
+            self.check_parameters()
+            rows = training_blocks(self, X, y, sample_weight, groups)
+            if isinstance(rows, ClassBlocks):
+                fit_classes(self, rows, callback)
+            else:
+                self._fit(self._ready(rows), callback)
         return self
 
     def fit_blocks(self, blocks: Blocks, callback: Callback | None = None) -> ScoreCounts | None:
-        """Fit the model to blocks of rows; errors and warnings are those of `fit`.
+        """Fit the model to blocks of rows of two classes; errors and warnings are those of `fit`.
 
         Parameters
         ----------
@@ -219,15 +242,79 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
             counts = self._fit(fitted, callback)
         return counts if fitted.has_weights == blocks.has_weights else None  # equal weights may have been left out
 
-    def _fit(self, blocks: Blocks, callback: Callback | None) -> ScoreCounts | None:
-        printer = RoundPrinter(type(self).__name__, self.verbose > 1, callback) if self.verbose else None
+    def fit_class_blocks(self, rows: ClassBlocks, callback: Callback | None = None) -> list[ScoreCounts | None]:
+        """Fit a model for each class of blocks of rows; errors and warnings are those of `fit`.
+
+        Parameters
+        ----------
+        rows : ClassBlocks
+        callback : callable, optional
+            See `fit`; each record has the name of its class as ``class``.
+
+        Returns
+        -------
+        list of ScoreCounts or None
+            For each class what `fit_blocks` returns.
+        """
+        with all_or_nothing(self):
+            self.check_parameters()
+            training_blocks(self, rows, None, None)
+            return fit_classes(self, rows, callback)
+
+    def _fit(
+        self, blocks: Blocks, callback: Callback | None, quiet: tuple[type[Warning], ...] = ()
+    ) -> ScoreCounts | None:
+        """Fit the rows, and warn of what is to be warned of but for some kinds."""
+        if self.has_several_classes:
+            forget_fit(self)
+        counts, found = self._fit_rows(blocks, callback, type(self).__name__)
+        for warning in found:
+            if not isinstance(warning, quiet):
+                warnings.warn(warning, stacklevel=3)
+        return counts
+
+    def _fit_rows(
+        self, blocks: Blocks, callback: Callback | None, name: str
+    ) -> tuple[ScoreCounts | None, list[Warning]]:
+        """Fit the rows; return the counts of their scores, where they were needed, and what is to be warned of."""
+        printer = RoundPrinter(name, self.verbose > 1, callback) if self.verbose else None
         solution = self._solve(blocks, callback if printer is None else printer)
         if printer is not None:
             printer.end(solution)
         counts = self._set_fitted(solution, blocks)
-        for warning in self._warnings_of_fit(blocks):
-            warnings.warn(warning, stacklevel=3)
-        return counts
+        return counts, list(self._warnings_of_fit(blocks))
+
+    @property
+    def has_several_classes(self) -> bool:
+        """Whether the last fit was of several classes, each against the rest."""
+        return "estimators_" in vars(self)
+
+    @property
+    def _is_online(self) -> bool:
+        """Whether the solver learns row by row, from rows of two classes."""
+        try:
+            return self.resolved_solver.online
+        except InputError:  # which `fit` reports
+            return False
+
+    def _parameters_of_class(self, k: int) -> dict[str, Any]:
+        """Return the parameters that the model of the class at position `k` has of its own."""
+        return {}
+
+    @property
+    def certificates_(self) -> list[Certificate]:
+        """The certificate of each class, after a fit of several."""
+        return [model.certificate_ for model in self.estimators_]
+
+    @property
+    def histories_(self) -> list[pd.DataFrame]:
+        """The history of each class, after a fit of several: see `history_`."""
+        return [model.history_ for model in self.estimators_]
+
+    @property
+    def thresholds_(self) -> np.ndarray:
+        """The threshold of each class, after a fit of several."""
+        return np.array([model.threshold_ for model in self.estimators_])
 
     @abstractmethod
     def _solve(self, blocks: Blocks, callback: Callback | None) -> Solution:
@@ -252,7 +339,7 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
         return self.resolved_solver.ignores_zero_weight
 
     def decision_function(self, X: Any) -> Any:
-        """Return scores: positive means the positive class. Their order is what was optimised.
+        """Return scores: positive means the positive class, or a class of several. Their order is what was optimised.
 
         Parameters
         ----------
@@ -261,6 +348,8 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
         Returns
         -------
         ndarray of shape (n_samples,), float64; a dask Array for a dask collection
+            With several classes (n_samples, n_classes): a column for each, of the model of this class against the rest. Where
+            there are no probabilities, columns of classes are in units of the standard deviation of their training scores.
 
         Raises
         ------
@@ -271,12 +360,19 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
         """
         check_is_fitted(self)
         if is_dask(X):
-            array = X.to_dask_array() if hasattr(X, "to_dask_array") else X
-            return array.rechunk({1: -1}).map_blocks(self.decision_function, dtype=np.float64, drop_axis=1)
-        return self._scores(validate_data(self, without_index(X), reset=False, **accepted_rows(self)))
+            return on_chunks(X, self.decision_function, np.float64, self._width)
+        X = validate_data(self, without_index(X), reset=False, **accepted_rows(self))
+        return scores_of_classes(self, X) if self.has_several_classes else self._scores(X)
+
+    @property
+    def _width(self) -> int | None:
+        return len(self.estimators_) if self.has_several_classes else None
 
     def predict(self, X: Any) -> Any:
-        """Return classes: the positive one where the score is above 0.
+        """Return classes: the positive one where the score is above 0; of several the one of the largest probability.
+
+        Without probabilities it is the one of the largest score, see `decision_function`. Labels of an indicator matrix are
+        predicted each by itself, where its score is above 0.
 
         Parameters
         ----------
@@ -285,6 +381,7 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
         Returns
         -------
         ndarray of shape (n_samples,); a dask Array for a dask collection
+            With labels an indicator matrix of shape (n_samples, n_classes), int64.
 
         Raises
         ------
@@ -293,22 +390,42 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
         InputError
             A ValueError: for X with another number or other names of features, or with values that cannot be used.
         """
+        if is_dask(X):
+            check_is_fitted(self)
+            labels = self.has_several_classes and not self.label_sets_.exclusive
+            return on_chunks(
+                X, self.predict, np.int64 if labels else self.classes_.dtype, self._width if labels else None
+            )
         scores = self.decision_function(X)
-        if is_dask(scores):
-            return scores.map_blocks(lambda s: self.classes_[(s > 0).astype(int)], dtype=self.classes_.dtype)
+        if self.has_several_classes:
+            return predicted_classes(self, scores)
         return self.classes_[(scores > 0).astype(int)]
+
+    def _probabilities(self, X: Any) -> Any:
+        """Return what `predict_proba` returns, where there are probabilities."""
+        if not self.has_several_classes:
+            return probabilities_of(self.decision_function(X), self.probability_)
+        if is_dask(X):
+            return on_chunks(X, self._probabilities, np.float64, self._width)
+        return probabilities_of_classes(self, self.decision_function(X))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = allows_missing(self)
-        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.multi_class = tags.classifier_tags.multi_label = not self._is_online
         return tags
 
     if not TYPE_CHECKING:  # else every attribute would be known
 
         def __getattr__(self, name: str) -> Any:
             """Raise the error for an attribute that is not there; of `predict_proba` and `history_` it says what has it."""
+            if name in STACKED and self.has_several_classes:
+                raise AttributeError(
+                    f"this {type(self).__name__} has a model for each class: see {STACKED[name]}, or `estimators_[k].{name}`",
+                    name=name,
+                    obj=self,
+                )
             if name == "history_":
                 raise AttributeError(f"{type(self).__name__} has a history_ after `fit` only", name=name, obj=self)
             if name != "predict_proba":
@@ -337,8 +454,9 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
         Raises
         ------
         InputError
-            If matplotlib is not installed.
+            If matplotlib is not installed, or the model has several classes.
         """
+        refuse_classes(self, "plot_history")
         return HistoryDisplay(self.history_, self.tol, type(self).__name__).plot(ax)
 
     def plot_roc(self, X: Any, y: Any, ax: Any = None) -> Any:
@@ -359,8 +477,9 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
         Raises
         ------
         InputError
-            If matplotlib is not installed.
+            If matplotlib is not installed, or the model has several classes.
         """
+        refuse_classes(self, "plot_roc")
         load_optional("matplotlib.pyplot")
         from sklearn.metrics import RocCurveDisplay
 
@@ -408,12 +527,20 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
         return options
 
     def _validated_blocks(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Blocks:
-        """Check parameters and data, set what describes the data, and return the rows as blocks."""
+        """Check parameters and data, set what describes the data, and return the rows of two classes as blocks."""
         self.check_parameters()
-        blocks = training_blocks(self, X, y, sample_weight, groups)
+        rows = training_blocks(self, X, y, sample_weight, groups)
+        if isinstance(rows, ClassBlocks):
+            raise InputError(f"y has {rows.sets.n_classes} classes, and this takes two: give y == one_class")
+        return self._ready(rows)
+
+    def _ready(self, blocks: Blocks) -> Blocks:
+        """Check rows of two classes, and return them as the solver gets them."""
+        return self._mapped(self._checked(blocks))
+
+    def _checked(self, blocks: Blocks) -> Blocks:
+        """Check that the solver can fit these rows; return them, without weights that are all equal where it takes none."""
         check_groups(self, blocks)
-        if not isinstance(X, Blocks) and hasattr(self, "feature_names_in_"):
-            blocks.feature_names = tuple(map(str, self.feature_names_in_))
         if min(blocks.weight_pos, blocks.weight_neg) <= 0:
             raise InputError(
                 f"all rows are of one class ({blocks.n_pos} positive, {blocks.n_neg} negative, or weighing nothing): "
@@ -425,7 +552,7 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
         if blocks.has_weights and not solver.sample_weight:
             able = [name for name, solver in self.solvers.items() if solver.sample_weight]
             raise InputError(f"solver {solver.name!r} takes no sample weights; those that do: {', '.join(able)}")
-        return self._mapped(blocks)
+        return blocks
 
     def _mapped(self, blocks: Blocks) -> Blocks:
         """Fit the feature map, if there is to be one, and return the rows as the solver gets them."""
@@ -435,7 +562,10 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
             self.__dict__.pop("feature_map_", None)
         elif not (getattr(self, "warm_start", False) and hasattr(self, "feature_map_")):
             self.feature_map_ = expander.fit_blocks(blocks, getattr(self, "monotone_", None))
-        mapped = mapped_rows(self, blocks)
+        return self._checked_codes(mapped_rows(self, blocks))
+
+    def _checked_codes(self, mapped: Blocks) -> Blocks:
+        """Check that the solver takes codes, if there are some, and return the rows."""
         if mapped.has_codes and not (own := self.resolved_solver).takes_codes:
             able = [name for name, solver in self.solvers.items() if solver.takes_codes]
             other = f"those that do: {', '.join(able)}" if able else "no solver of this estimator does"
@@ -462,8 +592,14 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
         threshold : float
             Of the scores without the intercept, ``X @ coef_[0]``: rows above it are predicted positive. See
             `aucdist.metrics.threshold_at`.
+
+        Raises
+        ------
+        InputError
+            If the model has several classes, each of which has a threshold of its own.
         """
         check_is_fitted(self)
+        refuse_classes(self, "set_threshold")
         by = threshold - self.threshold_
         self.threshold_ = threshold
         self._set_intercept(-threshold)

@@ -4,7 +4,6 @@ The rows are dealt out to folds. A model fitted to all folds but one scores the 
 these scores; the model of all rows then uses it.
 """
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,9 +57,8 @@ def out_of_fold(model: Any, blocks: Blocks) -> ScoreCounts:
     counts = []
     for number in range(int(folds.max()) + 1):
         other = clone(model).set_params(calibration=None, prior=None, verbose=0)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the fit of all rows gives the warning
-            other.fit(ViewBlocks(blocks, Side(folds, number, held_out=False)))
+        rows = other._validated_blocks(ViewBlocks(blocks, Side(folds, number, held_out=False)), None, None)
+        other._fit(rows, None, quiet=(ConvergenceWarning,))  # the fit of all rows gives the warning
         held_out = ViewBlocks(blocks, Side(folds, number, held_out=True))
         counts.append(count_scores(mapped_rows(other, held_out), other.coef_[0]))
     total = counts[0]
@@ -93,9 +91,9 @@ def link_map(counts: ScoreCounts, link: str) -> LinkMap:
     weights = np.concatenate([counts.neg[sides[0]], counts.pos[sides[1]]])
     block = Block.of((scores[:, np.newaxis] - middle) / spread, labels, weight=weights)
     model = LinkClassifier(link=link, solver="newton", lam=1.0 / weights.sum(), tol=1e-9)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SeparationWarning)  # the prior is made for it
-        model.fit(LocalBlocks([block]))
+    model._fit(
+        model._validated_blocks(LocalBlocks([block]), None, None), None, quiet=(SeparationWarning,)
+    )  # the prior is for it
     slope = float(model.coef_[0, 0]) / spread
     fitted = model.probability_
     return LinkMap(1.0, fitted.link, slope, float(model.intercept_[0]) - slope * middle)

@@ -54,7 +54,8 @@ class HingeClassifier(LinearClassifier):
     fit_intercept : bool, default=True
         Without a penalty; but ``sdcd`` and ``cdcd`` penalise the intercept as the weight of a column of ones.
     class_weight : dict, "balanced" or None, default=None
-        What the weights of each class's rows are multiplied with; "balanced" is n_samples / (2 rows of the class).
+        What the weights of each class's rows are multiplied with; "balanced" is n_samples / (2 rows of the class). With several
+        classes it is the weight of a class's rows in its model against the rest, whose rows then weigh 1.
     features : str, dict, map or None, default=None
         A feature map that is fitted to the training rows, whose basis functions the weights are of: ``"bins"``, ``"nystroem"``,
         ``"leaves"``, a dict such as ``{"map": "bins", "pairs": 20}``, or a transformer of `aucdist.maps`. Edges, landmarks and
@@ -173,15 +174,28 @@ class HingeClassifier(LinearClassifier):
             return getattr(self, "resume_", weights)
         return np.append(weights, self.intercept_) if self.fit_intercept else weights
 
+    def _parameters_of_class(self, k: int) -> dict[str, Any]:
+        """Return the weight of the rows of the class at position `k` in its model against the rest."""
+        if not isinstance(self.class_weight, Mapping):
+            return {}
+        self._check_class_weight()
+        names = self.classes_.tolist()
+        return {"class_weight": {1: float(self.class_weight.get(names[k], 1.0))}}
+
+    def _check_class_weight(self) -> None:
+        """Raise an InputError if `class_weight` names a class that the rows do not have."""
+        assert isinstance(self.class_weight, Mapping)
+        for label in self.class_weight:
+            if label not in self.classes_:
+                raise unknown("class in class_weight", label, self.classes_)
+
     def _weights_of_classes(self, blocks: Blocks) -> ClassWeight:
         """Return what the weights of negative and positive rows are multiplied with."""
         if self.class_weight is None:
             return EQUAL
         if isinstance(self.class_weight, str):
             return 0.5 * blocks.n_samples / blocks.n_neg, 0.5 * blocks.n_samples / blocks.n_pos
-        for label in self.class_weight:
-            if label not in self.classes_:
-                raise unknown("class in class_weight", label, self.classes_)
+        self._check_class_weight()
         neg, pos = (float(self.class_weight.get(label, 1.0)) for label in self.classes_)
         return neg, pos
 

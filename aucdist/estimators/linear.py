@@ -10,6 +10,7 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
+from aucdist.estimators.classes import refuse_classes
 from aucdist.estimators.conditioning import Shift, shifted
 from aucdist.estimators.scores import auc_of_rows, scores_of
 from aucdist.estimators.validation import accepted_rows, without_index
@@ -101,9 +102,10 @@ class LinearClassifier(BlockClassifier):
         Raises
         ------
         InputError
-            If the model has no binned features.
+            If the model has no binned features, or several classes.
         """
         check_is_fitted(self)
+        refuse_classes(self, "shapes")
         return shapes_of(self.coef_[0], self.decision_intercept, getattr(self, "feature_map_", None))
 
     def explain(self, X: Any) -> pd.DataFrame:
@@ -123,9 +125,10 @@ class LinearClassifier(BlockClassifier):
         Raises
         ------
         InputError
-            For a feature map that mixes features, as landmarks and trees do.
+            For a feature map that mixes features, as landmarks and trees do, or a model of several classes.
         """
         check_is_fitted(self)
+        refuse_classes(self, "explain")
         X = validate_data(self, without_index(X), reset=False, **accepted_rows(self))
         known = getattr(self, "feature_names_in_", None)
         names = [f"x{j}" for j in range(self.n_features_in_)] if known is None else [str(name) for name in known]

@@ -16,7 +16,7 @@ from aucdist.errors import InputError
 from aucdist.estimators.conditioning import Shift, with_rounded_intercept
 from aucdist.estimators.linear import LinearClassifier
 from aucdist.estimators.monotone import Directions
-from aucdist.estimators.scores import probabilities_of, separates
+from aucdist.estimators.scores import separates
 from aucdist.objectives.links import LINKS, LOSSES, Link, LinkLoss, check_shape
 from aucdist.objectives.probability_maps import LinkMap
 from aucdist.parameters import Constraints, Number, OneOf, Switch, count, share
@@ -194,8 +194,9 @@ class LinkClassifier(LinearClassifier):
 
         Returns
         -------
-        ndarray of shape (n_samples, 2), float64; a dask Array for a dask collection
-            In the order of `classes_`; exactly 0 and 1 are possible.
+        ndarray of shape (n_samples, n_classes), float64; a dask Array for a dask collection
+            In the order of `classes_`; exactly 0 and 1 are possible. Of several classes they are the calibrated probabilities of
+            each against the rest, divided by their sum; of labels, those of each by itself.
 
         Raises
         ------
@@ -204,7 +205,7 @@ class LinkClassifier(LinearClassifier):
         InputError
             A ValueError: for X with another number or other names of features, or with values that cannot be used.
         """
-        return probabilities_of(self.decision_function(X), self.probability_)
+        return self._probabilities(X)
 
     def check_parameters(self) -> None:
         """Check every parameter, as `fit` does first.

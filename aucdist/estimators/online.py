@@ -16,13 +16,6 @@ from aucdist.estimators.validation import ACCEPTED_ROWS, labelled_block, two_cla
 class OnlineClassifier(RankingClassifier):
     """A linear classifier some of whose solvers can be fed batch by batch: those that can `learn`."""
 
-    @property
-    def _is_online(self) -> bool:
-        try:
-            return self.resolved_solver.online
-        except InputError:  # which `fit` reports
-            return False
-
     @available_if(lambda model: model._is_online)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn from the rows of a batch in their order, then wait for more.

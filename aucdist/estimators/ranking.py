@@ -9,7 +9,7 @@ from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
 from aucdist.estimators.calibration import CALIBRATIONS, calibrated
 from aucdist.estimators.linear import LinearClassifier
-from aucdist.estimators.scores import count_scores, probabilities_of
+from aucdist.estimators.scores import count_scores
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import best_threshold
 from aucdist.metrics.ranking import auc
@@ -48,8 +48,9 @@ class RankingClassifier(LinearClassifier):
 
         Returns
         -------
-        ndarray of shape (n_samples, 2), float64; a dask Array for a dask collection
-            In the order of `classes_`; exactly 0 and 1 are possible.
+        ndarray of shape (n_samples, n_classes), float64; a dask Array for a dask collection
+            In the order of `classes_`; exactly 0 and 1 are possible. Of several classes they are the calibrated probabilities of
+            each against the rest, divided by their sum; of labels, those of each by itself.
 
         Raises
         ------
@@ -58,7 +59,7 @@ class RankingClassifier(LinearClassifier):
         InputError
             A ValueError: for X with another number or other names of features, or with values that cannot be used.
         """
-        return probabilities_of(self.decision_function(X), self.probability_)
+        return self._probabilities(X)
 
     @property
     def ignores_zero_weight(self) -> bool:

@@ -1,18 +1,21 @@
 """Training rows in every form that `fit` accepts, checked and turned into blocks."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, validate_data
 
 from aucdist.data.block import Block
 from aucdist.data.group_numbers import group_numbers
+from aucdist.data.label_sets import LabelSets, check_distinct
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
+from aucdist.engine.classes import ClassBlocks
 from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.pair_groups import grades_of
@@ -133,9 +136,8 @@ def two_classes(y: np.ndarray) -> np.ndarray:
     if len(classes) > 2:
         kind = type_of_target(y)
         raise InputError(
-            f"Only binary classification is supported. The type of the target is {kind}: {len(classes)} classes. One class "
-            "against the others: fit(X, y == one_class); each of them: "
-            "sklearn.multiclass.OneVsRestClassifier(estimator).fit(X, y)"
+            f"Only binary classification is supported here. The type of the target is {kind}: {len(classes)} classes. One class "
+            "against the others: give y == one_class; `fit` of arrays takes several classes"
         )
     if len(classes) < 2:
         (only,) = classes.tolist()  # 'no', and not np.str_('no')
@@ -143,8 +145,12 @@ def two_classes(y: np.ndarray) -> np.ndarray:
     return classes
 
 
-def training_blocks(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Blocks:
+def training_blocks(
+    estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any, groups: Any = None
+) -> Blocks | ClassBlocks:
     """Return the rows as blocks, and set the estimator's `classes_`, `n_features_in_` and `feature_names_in_`.
+
+    Those of more than two classes, or with an indicator matrix of labels, are `ClassBlocks`.
 
     Parameters
     ----------
@@ -157,17 +163,20 @@ def training_blocks(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any
     InputError
         For rows, labels or weights that cannot be used.
     """
-    if isinstance(X, Blocks):
+    if isinstance(X, Blocks | ClassBlocks):
         if not (y is None and sample_weight is None and groups is None):
             raise InputError(
                 "Blocks bring their own labels, weights and groups: y, sample_weight and groups must be None"
             )
-        estimator.classes_, estimator.n_features_in_ = np.array([-1, 1]), X.n_features
+        estimator.classes_ = np.array([-1, 1]) if isinstance(X, Blocks) else X.sets.classes
+        estimator.n_features_in_ = X.n_features
         return X
     if is_dask(X):
         if groups is not None or getattr(estimator, "grade_weight", None) is not None:
             raise InputError("dask collections take no groups or grades: make Blocks of them, or arrays")
-        return _dask_blocks(estimator, X, y, sample_weight)
+        return _with_names(estimator, _dask_blocks(estimator, X, y, sample_weight))
+    if _is_indicator(y):
+        return _labels_blocks(estimator, X, y, sample_weight, groups)
     X, y = validate_data(estimator, without_index(X), y, **accepted_rows(estimator))
     group, grade = group_numbers(groups), grades_of(estimator, y)
     if group is not None:
@@ -175,11 +184,74 @@ def training_blocks(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any
     if grade is not None:
         estimator.classes_ = np.array([-1, 1])
         y = np.where(grade > grade.min(), 1, -1)
-        return LocalBlocks([labelled_block(X, y, estimator.classes_, sample_weight, group, grade)])
+        return _with_names(
+            estimator, LocalBlocks([labelled_block(X, y, estimator.classes_, sample_weight, group, grade)])
+        )
     if y.dtype.kind not in "biu":  # whole numbers are classes, and the check would take longer than a small fit
         check_classification_targets(y)
+    classes = np.unique(y)
+    if len(classes) > 2:
+        sets = LabelSets.of_classes(classes)
+        estimator.classes_ = classes
+        codes = np.searchsorted(classes, y).astype(np.int32)
+        return ClassBlocks(_with_names(estimator, LocalBlocks([_weighted_block(X, codes, sample_weight, group)])), sets)
     estimator.classes_ = two_classes(y)
-    return LocalBlocks([labelled_block(X, y, estimator.classes_, sample_weight, group)])
+    return _with_names(estimator, LocalBlocks([labelled_block(X, y, estimator.classes_, sample_weight, group)]))
+
+
+def _is_indicator(y: Any) -> bool:
+    """Tell whether labels are a matrix of several columns."""
+    if sp.issparse(y):
+        return True
+    shape = getattr(y, "shape", None)
+    if shape is None and isinstance(y, list | tuple) and len(y) > 0 and isinstance(y[0], list | tuple | np.ndarray):
+        shape = np.shape(y)
+    return shape is not None and len(shape) == 2 and shape[1] > 1
+
+
+def _labels_blocks(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> ClassBlocks:
+    """Return the rows with an indicator matrix of labels."""
+    if getattr(estimator, "grade_weight", None) is not None:
+        raise InputError("with grade_weight labels are grades: y is an array of shape (n_samples,), not a matrix")
+    names = getattr(y, "columns", None)
+    if names is not None:
+        check_distinct(np.asarray(names, dtype=object))
+    X, Y = validate_data(estimator, without_index(X), y, multi_output=True, **accepted_rows(estimator))
+    if Y.shape[1] < 2:
+        raise InputError("y is a matrix of one column: give its values as an array of shape (n_samples,)")
+    group = group_numbers(groups)
+    if group is not None:
+        check_consistent_length(X, group)
+    sets, codes = LabelSets.of_indicator(Y, names)
+    estimator.classes_ = sets.classes
+    return ClassBlocks(_with_names(estimator, LocalBlocks([_weighted_block(X, codes, sample_weight, group)])), sets)
+
+
+def _with_names(estimator: Any, blocks: Blocks) -> Blocks:
+    """Return the blocks, which know the names of their columns where the estimator does."""
+    if hasattr(estimator, "feature_names_in_"):
+        blocks.feature_names = tuple(map(str, estimator.feature_names_in_))
+    return blocks
+
+
+def on_chunks(X: Any, function: Callable[[Any], np.ndarray], dtype: Any, width: int | None) -> Any:
+    """Return what a function makes of each chunk of the rows of a dask collection, as a dask Array.
+
+    Parameters
+    ----------
+    X : dask Array or DataFrame of shape (n_samples, n_features)
+    function : callable
+        Of an array; its result has a row for each.
+    dtype : dtype
+        Of the results.
+    width : int or None
+        Their columns; None for one-dimensional results.
+    """
+    array = X.to_dask_array() if hasattr(X, "to_dask_array") else X
+    rows = array.rechunk({1: -1})
+    if width is None:
+        return rows.map_blocks(function, dtype=dtype, drop_axis=1)
+    return rows.map_blocks(function, dtype=dtype, chunks=(rows.chunks[0], (width,)))
 
 
 def labelled_block(
@@ -202,13 +274,21 @@ def labelled_block(
     group, grade : ndarray of shape (n_samples,), optional
         As of `Block`.
     """
-    labels = np.where(y == classes[1], 1, -1)
+    return _weighted_block(X, np.where(y == classes[1], 1, -1).astype(np.int8), sample_weight, group, grade)
+
+
+def _weighted_block(
+    X: Any, y: np.ndarray, sample_weight: Any, group: np.ndarray | None, grade: np.ndarray | None = None
+) -> Block:
+    """Return rows with these labels, or places in a table of sets of classes, as a block, without those of weight 0."""
     if sample_weight is None:
-        return Block.of(X, labels, group=group, grade=grade)
+        block = Block.of(X, np.ones(len(y), dtype=np.int8), group=group, grade=grade)
+        return replace(block, y=y)
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     counts = weight > 0
     groups, grades = (None if values is None else values[counts] for values in (group, grade))
-    return Block.of(X[counts], labels[counts], weight=weight[counts], group=groups, grade=grades)
+    ones = np.ones(counts.sum(), dtype=np.int8)
+    return replace(Block.of(X[counts], ones, weight=weight[counts], group=groups, grade=grades), y=y[counts])
 
 
 def _dask_blocks(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) -> Blocks:

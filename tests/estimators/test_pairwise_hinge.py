@@ -144,7 +144,7 @@ def test_bad_parameters(data, parameters, message):
     ("change", "message"),
     [
         (lambda X, y: (X, np.ones_like(y)), "one class only"),
-        (lambda X, y: (X, np.arange(400) % 3), "Only binary classification is supported"),
+        (lambda X, y: (X, np.linspace(0.0, 1.0, 400)), "Unknown label type"),
         (lambda X, y: (np.where(X > 2, np.nan, X), y), "NaN"),
         (lambda X, y: (np.where(X > 2, np.inf, X), y), "infinity"),
         (lambda X, y: (X[:0], y[:0]), "0 sample"),

@@ -1,0 +1,95 @@
+"""Blocks whose rows have several classes, and their views: one class against the rest, with the same rows."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from aucdist.data.block import Block
+from aucdist.data.label_sets import LabelSets
+from aucdist.data.ranges import ColumnRanges
+from aucdist.engine.blocks import Blocks, LocalBlocks
+from aucdist.engine.view import ViewBlocks
+
+
+@dataclass(frozen=True, eq=False)
+class OneAgainstRest:
+    """Makes labels of places in a table of sets of classes: -1 and +1.
+
+    Attributes
+    ----------
+    signs : ndarray of shape (n_sets,), int8
+        For each set its label.
+    """
+
+    signs: np.ndarray
+    same_rows = True
+
+    def __call__(self, block: Block) -> Block:
+        """Return the block with labels."""
+        return replace(block, y=self.signs[block.y])
+
+
+class ClassView(ViewBlocks):
+    """Rows with the labels of one class; features, ids and weights are those of all classes.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        `Block.y` holds places in a table of sets of classes.
+    signs : ndarray of shape (n_sets,), int8
+    """
+
+    def __init__(self, blocks: Blocks, signs: np.ndarray):
+        super().__init__(blocks, OneAgainstRest(signs), keep="memory" if blocks.lasting else "nowhere")
+        self._of_all_classes = blocks
+        if blocks.unmapped is not blocks:
+            self._unmapped = ClassView(blocks.unmapped, signs)
+
+    @property
+    def ranges(self) -> ColumnRanges:
+        """The range of each column: found once for all classes."""
+        return self._of_all_classes.ranges
+
+
+@dataclass(frozen=True, eq=False)
+class ClassBlocks:
+    """Rows with several classes, in blocks.
+
+    Attributes
+    ----------
+    blocks : Blocks
+        `Block.y` holds places in the table of `sets`.
+    sets : LabelSets
+    """
+
+    blocks: Blocks
+    sets: LabelSets
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return self.blocks.n_samples
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return self.blocks.n_features
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether any row came with a sample weight."""
+        return self.blocks.has_weights
+
+    @property
+    def threads(self) -> int:
+        """How many classes this process works on at the same time: as many as its threads."""
+        source = self.blocks._source if isinstance(self.blocks, ViewBlocks) else self.blocks
+        return source._threads if isinstance(source, LocalBlocks) else 1
+
+    def of_class(self, k: int) -> Blocks:
+        """Return the rows with the labels of the class at position `k`: +1 for its rows, -1 for all others."""
+        return ClassView(self.blocks, self.sets.signs(k))
+
+    def unlabelled(self) -> Blocks:
+        """Return the rows with the label -1 each, for what needs no classes."""
+        return ClassView(self.blocks, np.full(self.sets.members.shape[0], -1, dtype=np.int8))

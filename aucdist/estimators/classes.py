@@ -1,0 +1,271 @@
+"""Several classes or labels: a model for each against the rest, all of them fitted to one set of blocks.
+
+What needs no labels is done once: the rows are checked, put into blocks and looked at for far columns once, and a feature map
+that does not depend on the classes (``bins`` without pairs) is fitted and applied once, to all rows alike. What depends on the
+labels is done for each class: landmarks, trees, pairs of bins, ``monotone="auto"``, calibration. Each fit is that of
+`BlockClassifier.fit` with ``y == one_class``, with a history and a certificate of its own, and has the same bits. As many fits
+run side by side as the blocks have threads.
+"""
+
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import clone
+
+from aucdist.data.block import Block, as_rows
+from aucdist.data.label_sets import LabelSets
+from aucdist.engine.blocks import Blocks
+from aucdist.engine.classes import ClassBlocks
+from aucdist.engine.steps import in_threads
+from aucdist.errors import InputError
+from aucdist.estimators.monotone import AUTO
+from aucdist.estimators.scores import count_scores
+from aucdist.estimators.validation import without_equal_weights
+from aucdist.kernels.rows import project
+from aucdist.maps.base import FittedMap, encoded
+from aucdist.maps.state import expander_of
+from aucdist.metrics.counts import ScoreCounts
+from aucdist.solvers.base import Callback, Record
+
+if TYPE_CHECKING:
+    from aucdist.estimators.base import BlockClassifier
+
+OF_THE_DATA = ("classes_", "n_features_in_", "feature_names_in_")
+NAMED = 3
+"""So many classes are named by a warning that concerns more."""
+
+
+def fit_classes(model: "BlockClassifier", rows: ClassBlocks, callback: Callback | None) -> list[ScoreCounts | None]:
+    """Fit a model for each class against the rest, and set the fitted attributes.
+
+    Parameters
+    ----------
+    model : BlockClassifier
+        Its parameters are checked, and its `classes_` set.
+    rows : ClassBlocks
+    callback : callable, optional
+        Called after each round with its record, which has the class as ``class``.
+
+    Returns
+    -------
+    list of ScoreCounts or None
+        For each class, how many rows have each score without the intercept, where the fit needed to know.
+
+    Raises
+    ------
+    InputError
+        For a class without rows, or one that cannot be fitted, naming the class; or for a solver that learns row by row.
+    """
+    sets = rows.sets
+    _refuse_online(model, sets)
+    before = vars(model).get("estimators_") if _goes_on(model, rows) else None
+    forget_fit(model)
+    model.label_sets_ = sets
+    if rows.has_weights and not model.resolved_solver.sample_weight:
+        rows = ClassBlocks(without_equal_weights(rows.blocks), sets)
+    mapped = _mapped_once(model, rows)
+    names = sets.names()
+    models = [_model_of_class(model, k, None if before is None else before[k]) for k in range(sets.n_classes)]
+    counts: list[ScoreCounts | None] = [None] * sets.n_classes
+    found: list[list[Warning]] = [[] for _ in names]
+    spreads = np.ones(sets.n_classes)
+
+    def fit_one(k: int) -> None:
+        one = models[k]
+        try:
+            blocks = _ready(one, rows, mapped, k, vars(model).get("feature_map_"))
+            counts[k], found[k] = one._fit_rows(
+                blocks, _with_class(callback, names[k]), f"{type(model).__name__} {names[k]}"
+            )
+        except InputError as error:
+            raise InputError(f"class {names[k]!r}: {error}") from None
+        if sets.exclusive and not hasattr(one, "probability_"):
+            of_rows = counts[k] or (count_scores(blocks, one.coef_[0]) if hasattr(one, "coef_") else None)
+            spreads[k] = 1.0 if of_rows is None else _spread(of_rows)
+
+    # `warnings.catch_warnings`, which the line behind `monotone="auto"` is fitted under, is not made for threads.
+    threads = 1 if _finds_directions(model) else rows.threads
+    in_threads(fit_one, sets.n_classes, threads)
+    model.estimators_, model.spreads_ = models, spreads
+    _stack(model)
+    for warning in _summarised(zip(names, found, strict=True)):
+        warnings.warn(warning, stacklevel=4)
+    return counts
+
+
+def forget_fit(model: Any) -> None:
+    """Remove what the last fit left, but for what describes the data."""
+    for name in [name for name in vars(model) if name.endswith("_") and not name.startswith("_")]:
+        if name not in OF_THE_DATA:
+            delattr(model, name)
+
+
+def refuse_classes(model: "BlockClassifier", what: str) -> None:
+    """Raise an InputError if the model has several classes, of which this takes one."""
+    if model.has_several_classes:
+        raise InputError(
+            f"{what} is for one class, and this model has {len(model.estimators_)}: take estimators_[k].{what}, the model of "
+            "classes_[k] against the rest"
+        )
+
+
+def scores_of_classes(model: "BlockClassifier", X: Any) -> np.ndarray:
+    """Return the scores of validated rows for each class, with the intercepts, float64 of shape (n_samples, n_classes).
+
+    Where classes have no probabilities, a column is in units of the standard deviation of its scores of the training rows: the
+    weights of each model have a length of its own, and the largest of a row's scores is to mean something.
+    """
+    out = _scores_of_models(model, X)
+    out /= model.spreads_
+    return out
+
+
+def _scores_of_models(model: "BlockClassifier", X: Any) -> np.ndarray:
+    models = model.estimators_
+    out, shared = np.empty((X.shape[0], len(models))), vars(model).get("feature_map_")
+    if not all(hasattr(one, "coef_") and vars(one).get("feature_map_") is shared for one in models):
+        for k, one in enumerate(models):
+            out[:, k] = one._scores(X)
+        return out
+    scores = np.empty(X.shape[0])
+    rows = as_rows(X) if shared is None else shared.encode(Block.of(X, np.ones(X.shape[0], dtype=np.int8))).rows
+    for k, one in enumerate(models):
+        project(rows, one.coef_[0], scores)
+        out[:, k] = scores + one.decision_intercept
+    return out
+
+
+def predicted_classes(model: "BlockClassifier", scores: np.ndarray) -> np.ndarray:
+    """Return the class of each row, ndarray of shape (n_samples,); with labels an indicator matrix, int64.
+
+    Parameters
+    ----------
+    model : BlockClassifier
+    scores : ndarray of shape (n_samples, n_classes)
+        As `decision_function` returns them.
+    """
+    if not model.label_sets_.exclusive:
+        return (scores > 0).astype(np.int64)
+    if all(hasattr(one, "probability_") for one in model.estimators_):
+        return model.classes_[np.argmax(_probabilities(model, scores), axis=1)]
+    return model.classes_[np.argmax(scores, axis=1)]
+
+
+def probabilities_of_classes(model: "BlockClassifier", scores: np.ndarray) -> np.ndarray:
+    """Return the probability of each class, float64 of shape (n_samples, n_classes).
+
+    Those of classes are divided by their sum, which is then 1; a row for which all of them are 0 gets equal ones. Those of labels
+    are as they are: a row may have several labels, or none.
+    """
+    found = _probabilities(model, scores)
+    if not model.label_sets_.exclusive:
+        return found
+    total = found.sum(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        return np.where(total > 0.0, found / total, 1.0 / found.shape[1])
+
+
+def _probabilities(model: "BlockClassifier", scores: np.ndarray) -> np.ndarray:
+    return np.column_stack([one.probability_(scores[:, k])[:, 1] for k, one in enumerate(model.estimators_)])
+
+
+def _refuse_online(model: "BlockClassifier", sets: LabelSets) -> None:
+    if model.resolved_solver.online:
+        able = [name for name, solver in model.solvers.items() if not solver.online]
+        kind = "multiclass" if sets.exclusive else "multilabel-indicator"
+        raise InputError(
+            f"Only binary classification is supported by solver {model.resolved_solver.name!r}, which learns row by row. "
+            f"The type of the target is {kind}: {sets.n_classes} classes. Take {', '.join(able)}, or one class: "
+            "fit(X, y == one_class)"
+        )
+
+
+def _goes_on(model: "BlockClassifier", rows: ClassBlocks) -> bool:
+    """Return whether the fits start from those before: with `warm_start`, for the same classes."""
+    last = vars(model).get("label_sets_")
+    return getattr(model, "warm_start", False) and last is not None and np.array_equal(last.classes, rows.sets.classes)
+
+
+def _model_of_class(model: "BlockClassifier", k: int, before: Any) -> Any:
+    """Return an estimator for one class against the rest; with `before`, the one that was fitted last."""
+    one = clone(model).set_params(**model._parameters_of_class(k))
+    if before is not None:
+        vars(one).update({name: value for name, value in vars(before).items() if name.endswith("_")})
+    vars(one).update({name: value for name, value in vars(model).items() if name in OF_THE_DATA})
+    one.classes_ = np.array([-1, 1])
+    return one
+
+
+def _mapped_once(model: "BlockClassifier", rows: ClassBlocks) -> ClassBlocks | None:
+    """Return the rows as the solver gets them, if the feature map needs no classes; else None."""
+    expander = expander_of(model.features)
+    if expander is None:
+        return rows
+    if expander.supervised() or _finds_directions(model):
+        return None
+    model._find_directions(rows.blocks)
+    model.feature_map_ = expander.fit_blocks(rows.unlabelled(), vars(model).get("monotone_"))
+    return ClassBlocks(model._checked_codes(encoded(rows.blocks, model.feature_map_)), rows.sets)
+
+
+def _ready(one: Any, rows: ClassBlocks, mapped: ClassBlocks | None, k: int, shared: FittedMap | None) -> Blocks:
+    """Return the rows of one class against the rest as the solver gets them: mapped by the map of all classes, or by its own."""
+    if mapped is None:
+        own: Blocks = one._ready(rows.of_class(k))
+        return own
+    if shared is not None:
+        one.feature_map_ = shared
+    blocks = mapped.of_class(k)
+    one._checked(blocks)
+    one._find_directions(blocks.unmapped)
+    return blocks
+
+
+def _finds_directions(model: "BlockClassifier") -> bool:
+    """Return whether the directions of features are found for each class by itself."""
+    return isinstance(model.monotone, str) and model.monotone == AUTO
+
+
+def _with_class(callback: Callback | None, name: str) -> Callback | None:
+    if callback is None:
+        return None
+
+    def with_class(record: Record) -> None:
+        callback({**record, "class": name})  # type: ignore[dict-item]
+
+    return with_class
+
+
+def _spread(counts: ScoreCounts) -> float:
+    """Return the standard deviation of scores; 1 where all are equal."""
+    weight, values = counts.pos + counts.neg, counts.middles()
+    middle = float(weight @ values / weight.sum())
+    return float(np.sqrt(weight @ (values - middle) ** 2 / weight.sum())) or 1.0
+
+
+def _stack(model: "BlockClassifier") -> None:
+    """Set `coef_`, `intercept_` and `n_passes_`; the models of the classes keep views of the weights."""
+    models = model.estimators_
+    model.n_passes_ = sum(one.n_passes_ for one in models)
+    model.intercept_ = np.concatenate([one.intercept_ for one in models])
+    widths = {one.coef_.shape[1] if hasattr(one, "coef_") else -1 for one in models}
+    if len(widths) == 1 and -1 not in widths:  # maps of each class's own may have as many functions as they like
+        model.coef_ = np.concatenate([one.coef_ for one in models])
+        for k, one in enumerate(models):
+            one.coef_ = model.coef_[k : k + 1]
+
+
+def _summarised(found: Iterable[tuple[str, Sequence[Warning]]]) -> list[Warning]:
+    """Return one warning of each kind, which names the classes that it concerns."""
+    by_kind: dict[type[Warning], list[tuple[str, Warning]]] = {}
+    for name, warned in found:
+        for warning in warned:
+            by_kind.setdefault(type(warning), []).append((name, warning))
+    summaries = []
+    for kind, cases in by_kind.items():
+        text = "; ".join(f"class {name!r}: {warning}" for name, warning in cases[:NAMED])
+        more = [repr(name) for name, _ in cases[NAMED:]]
+        summaries.append(kind(text + (f"; and {len(more)} classes more: {', '.join(more)}" if more else "")))
+    return summaries

@@ -1,0 +1,272 @@
+"""Several classes, and labels: each model is that of its class against the rest, to the last bit."""
+
+import itertools
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from aucdist import (
+    HingeClassifier,
+    LinkClassifier,
+    MarginMeanClassifier,
+    PairwiseHingeClassifier,
+    PairwiseRampClassifier,
+    PairwiseSquareClassifier,
+    SeparationWarning,
+    UnivariateRankingClassifier,
+    lam_path,
+)
+from aucdist.data.block import Block
+from aucdist.data.label_sets import LabelSets
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.engine.classes import ClassBlocks
+from aucdist.errors import InputError
+
+ALL = [
+    PairwiseHingeClassifier(),
+    PairwiseHingeClassifier(penalty="l1", lam=1e-2),
+    PairwiseHingeClassifier(features="bins", tol=1e-2),
+    PairwiseHingeClassifier(features="leaves", tol=1e-2),
+    PairwiseHingeClassifier(calibration="logit", monotone="auto"),
+    PairwiseRampClassifier(),
+    PairwiseSquareClassifier(),
+    UnivariateRankingClassifier(calibration="isotonic"),
+    HingeClassifier(random_state=0, class_weight="balanced"),
+    LinkClassifier(link="logit"),
+    MarginMeanClassifier(random_state=0),
+    MarginMeanClassifier(random_state=0, kernel="rbf"),
+]
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(return_X_y=True)
+    rows = np.flatnonzero(y < 4)[:300]
+    return X[rows] / 16.0, np.array(["nought", "one", "two", "three"])[y[rows]]
+
+
+@pytest.fixture(scope="module")
+def topics(digits):
+    """An indicator matrix: rows have none, one or several of three labels."""
+    y = digits[1]
+    return np.column_stack([y == "one", np.isin(y, ["one", "two"]), y == "three"]).astype(int)
+
+
+def fitted(model, X, y, **more):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", SeparationWarning)
+        return pickle.loads(pickle.dumps(model)).fit(X, y, **more)
+
+
+def weights_of(model):
+    return model.coef_ if hasattr(model, "coef_") else model.dual_coef_
+
+
+@pytest.mark.parametrize("model", ALL, ids=str)
+def test_each_class_has_the_bits_of_its_own_fit(model, digits, topics):
+    X, y = digits
+    together, labels = fitted(model, X, y), fitted(model, X, topics)
+    assert together.classes_.tolist() == ["nought", "one", "three", "two"]
+    for k, name in enumerate(together.classes_):
+        alone = fitted(model, X, y == name)
+        mine = together.estimators_[k]
+        np.testing.assert_array_equal(weights_of(mine), weights_of(alone))
+        assert together.intercept_[k] == alone.intercept_[0]
+        assert together.certificates_[k] == alone.certificate_
+        assert len(together.histories_[k]) == len(alone.history_)
+        spread = 1.0 if hasattr(alone, "probability_") else together.spreads_[k]
+        np.testing.assert_array_equal(together.decision_function(X)[:, k], alone.decision_function(X) / spread)
+        if name == "one":
+            np.testing.assert_array_equal(weights_of(labels.estimators_[0]), weights_of(alone))
+            np.testing.assert_array_equal(labels.decision_function(X)[:, 0], alone.decision_function(X))
+            np.testing.assert_array_equal(labels.predict(X)[:, 0], alone.predict(X))
+    assert together.score(X, y) > 0.9
+    assert labels.predict(X).shape == (300, 3)
+    assert together.n_passes_ == sum(one.n_passes_ for one in together.estimators_)
+
+
+def test_scores_are_in_units_of_their_spread(digits):
+    X, y = digits
+    model = PairwiseHingeClassifier().fit(X, y)
+    scores = model.decision_function(X)
+    np.testing.assert_allclose(scores.std(axis=0), 1.0)
+    np.testing.assert_array_equal(model.predict(X), model.classes_[scores.argmax(axis=1)])
+    np.testing.assert_allclose(scores * model.spreads_, X @ model.coef_.T + model.intercept_, atol=1e-12)
+    assert model.thresholds_.shape == (4,)
+
+
+@pytest.mark.parametrize("model", [LinkClassifier(), PairwiseHingeClassifier(calibration="gev")], ids=str)
+def test_probabilities(model, digits, topics):
+    X, y = digits
+    of_classes, of_labels = fitted(model, X, y), fitted(model, X, topics)
+    probabilities = of_classes.predict_proba(X)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(of_classes.predict(X), of_classes.classes_[probabilities.argmax(axis=1)])
+    each = np.column_stack([fitted(model, X, label).predict_proba(X)[:, 1] for label in topics.T])
+    np.testing.assert_array_equal(of_labels.predict_proba(X), each)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+@pytest.mark.parametrize("model", [PairwiseHingeClassifier(), LinkClassifier(link="logit")], ids=str)
+def test_any_threads_and_any_views_have_the_bits_of_single_fits(model, n_jobs, digits):
+    X, y = digits
+    classes, codes = np.unique(y, return_inverse=True)
+    ends = [0, 90, 200, 300]
+    parts = [slice(*end) for end in itertools.pairwise(ends)]
+    coded = [Block(*vars(Block.of(X[part], np.ones(len(X[part])), index=k)).values()) for k, part in enumerate(parts)]
+    for block, part in zip(coded, parts, strict=True):
+        object.__setattr__(block, "y", codes[part].astype(np.int32))
+    rows = ClassBlocks(LocalBlocks(coded, n_jobs=n_jobs), LabelSets.of_classes(classes))
+    together = fitted(model, X[:8], [0, 1] * 4)  # what another fit left does not matter
+    seen = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SeparationWarning)
+        counts = together.fit_class_blocks(rows, callback=seen.append)
+    assert {record["class"] for record in seen} == set(classes)
+    for k, name in enumerate(classes):
+        alone = pickle.loads(pickle.dumps(model))
+        signs = np.where(y == name, 1, -1)
+        blocks = [Block.of(X[part], signs[part], index=number) for number, part in enumerate(parts)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SeparationWarning)
+            own = alone.fit_blocks(LocalBlocks(blocks))
+        np.testing.assert_array_equal(together.coef_[k], alone.coef_[0])
+        assert (counts[k] is None) == (own is None)
+
+
+def test_weights_and_forms_of_labels(digits, topics):
+    X, y = digits
+    weight = np.arange(300) % 3
+    some = weight > 0
+    model = PairwiseHingeClassifier(lam=1e-2)
+    whole, part = fitted(model, X, y, sample_weight=weight), fitted(model, X[some], y[some], sample_weight=weight[some])
+    np.testing.assert_array_equal(whole.coef_, part.coef_)
+    dense = fitted(model, X, topics)
+    table = pd.DataFrame(topics, columns=["ones", "small", "threes"])
+    for form in (sp.csr_matrix(topics), sp.csc_array(topics), topics.astype(bool), topics.tolist(), table):
+        np.testing.assert_array_equal(fitted(model, X, form).coef_, dense.coef_)
+    assert fitted(model, pd.DataFrame(X), table).classes_.tolist() == ["ones", "small", "threes"]
+    np.testing.assert_array_equal(fitted(model, sp.csr_matrix(X), y).classes_, np.unique(y))
+
+
+def test_class_weight_is_of_the_rows_of_each_class(digits):
+    X, y = digits
+    model = HingeClassifier(random_state=0, class_weight={"one": 5.0})
+    together = fitted(model, X, y)
+    alone = fitted(HingeClassifier(random_state=0, class_weight={True: 5.0}), X, y == "one")
+    np.testing.assert_array_equal(together.coef_[1], alone.coef_[0])
+    with pytest.raises(InputError, match="unknown class in class_weight 'four'"):
+        HingeClassifier(class_weight={"four": 1.0}).fit(X, y)
+
+
+def test_scikit_learns_tools(digits, topics):
+    X, y = digits
+    pipeline = make_pipeline(StandardScaler(), PairwiseHingeClassifier(lam=0.1, calibration="logit"))
+    assert cross_val_score(pipeline, X, y, scoring="roc_auc_ovr", cv=2, error_score="raise").min() > 0.95
+    assert cross_val_score(pipeline, X, y, cv=2, error_score="raise").min() > 0.8
+    ranked = make_pipeline(StandardScaler(), PairwiseHingeClassifier(lam=0.1))
+    assert cross_val_score(ranked, X, topics, scoring="roc_auc", cv=2, error_score="raise").min() > 0.95
+
+
+def test_dask_arrays_are_scored(digits, topics):
+    da = pytest.importorskip("dask.array")
+    X, y = digits
+    chunks = da.from_array(X, chunks=(100, 32))
+    for labels in (y, topics):
+        model = fitted(LinkClassifier(link="logit"), X, labels)
+        for method in ("decision_function", "predict", "predict_proba"):
+            there = getattr(model, method)(chunks)
+            here = getattr(model, method)(X)
+            assert there.shape == here.shape
+            np.testing.assert_array_equal(there.compute(), here)
+    with pytest.raises(InputError, match="Only binary"):
+        LinkClassifier().fit(chunks, da.from_array(y, chunks=100))
+
+
+def test_the_last_fit_is_what_counts(digits, topics):
+    X, y = digits
+    model = PairwiseHingeClassifier().fit(X, y)
+    for name in ("certificate_", "history_", "threshold_"):
+        with pytest.raises(AttributeError, match=rf"a model for each class.*estimators_\[k\]\.{name}"):
+            getattr(model, name)
+    model.fit(X, y == "one")
+    alone = PairwiseHingeClassifier().fit(X, y == "one")
+    np.testing.assert_array_equal(model.coef_, alone.coef_)
+    assert model.predict(X).tolist() == alone.predict(X).tolist()
+    assert not hasattr(model, "certificates_")
+    model.fit(X, topics)
+    assert not hasattr(model, "certificate_")
+    assert model.decision_function(X).shape == (300, 3)
+
+
+def test_warm_starts_of_each_class(digits):
+    X, y = digits
+    model = PairwiseHingeClassifier(warm_start=True, tol=1e-4).fit(X, y)
+    first = [one.n_passes_ for one in model.estimators_]
+    model.set_params(lam=1.1e-3).fit(X, y)
+    assert sum(one.n_passes_ for one in model.estimators_) < sum(first)
+
+
+def test_what_is_for_one_class(digits):
+    X, y = digits
+    model = PairwiseHingeClassifier(features="bins", tol=1e-2).fit(X, y)
+    for call in (lambda: model.explain(X), model.shapes, lambda: model.set_threshold(0.0), model.plot_history):
+        with pytest.raises(InputError, match=r"is for one class, and this model has 4: take estimators_\[k\]\."):
+            call()
+    one = model.estimators_[1]
+    np.testing.assert_allclose(one.explain(X).sum(axis=1), one.decision_function(X))
+    with pytest.raises(InputError, match="4 classes, and this takes two"):
+        lam_path(PairwiseHingeClassifier(), X, y, lams=[0.1])
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (np.arange(5000) % 1500, "1500 values .*identifier"),
+        (np.column_stack([np.zeros(5000), np.arange(5000) % 2]), "class '0': all rows are of one class"),
+        (np.column_stack([np.arange(5000) % 3, np.arange(5000) % 2]), "not all 0 and 1"),
+        (
+            pd.DataFrame({0: np.arange(5000) % 2, 1: 1 - np.arange(5000) % 2}).set_axis(["a", "a"], axis=1),
+            "two classes",
+        ),
+        (sp.csr_matrix(np.ones((5000, 1))), "one column"),
+    ],
+)
+def test_labels_that_cannot_be_fitted(labels, message):
+    X = np.random.default_rng(0).normal(size=(5000, 2))
+    with pytest.raises(InputError, match=message):
+        PairwiseHingeClassifier().fit(X, labels)
+
+
+def test_a_class_that_cannot_be_calibrated_is_named(digits):
+    X, y = digits
+    y = np.where(np.arange(300) == 7, "rare", y)
+    with pytest.raises(InputError, match=r"class 'rare': calibration='logit' .* at least 2 rows"):
+        PairwiseHingeClassifier(calibration="logit").fit(X, y)
+
+
+def test_one_warning_names_the_classes(digits):
+    X, y = digits
+    with pytest.warns(ConvergenceWarning) as caught:
+        PairwiseHingeClassifier(tol=1e-12, max_passes=3).fit(X, y)
+    (warning,) = caught
+    assert str(warning.message).startswith("class 'nought': max_passes was reached")
+    assert str(warning.message).endswith("; and 1 classes more: 'two'")
+
+
+def test_verbose_names_the_class(digits, capsys):
+    X, y = digits
+    PairwiseHingeClassifier(verbose=1).fit(X, y)
+    printed = capsys.readouterr().out
+    for name in np.unique(y):
+        assert f"[PairwiseHingeClassifier {name}] converged after" in printed
