@@ -36,7 +36,7 @@ ALL = [
     PairwiseHingeClassifier(penalty="l1", lam=1e-2),
     PairwiseHingeClassifier(features="bins", tol=1e-2),
     PairwiseHingeClassifier(features="leaves", tol=1e-2),
-    PairwiseHingeClassifier(calibration="logit", monotone="auto"),
+    PairwiseSquareClassifier(calibration="logit", monotone="auto"),
     PairwiseRampClassifier(),
     PairwiseSquareClassifier(),
     UnivariateRankingClassifier(calibration="isotonic"),
