@@ -55,6 +55,8 @@ class Scoring:
         The rows.
     urls : tuple of str
         Those with passwords, which are not in the file: see `aucdist.data.sources.redaction`.
+    contributions : bool
+        Whether what each feature adds to a score stands beside it.
     items : sequence
         What `score_part` takes for each part: what the survey kept of it, or its number where an earlier run made the survey.
     """
@@ -64,6 +66,7 @@ class Scoring:
     key: str
     reader: BlockReader
     urls: tuple[str, ...] = ()
+    contributions: bool = False
     items: Sequence[Any] = field(default=(), compare=False)
 
     @property
@@ -85,6 +88,7 @@ class _ScoringFile:
     key: Sha256
     model: str = ""
     reader: dict[str, Any] | None = None
+    contributions: bool = False
 
 
 def begin(
@@ -96,6 +100,7 @@ def begin(
     hold: Hold = list,
     n_parts: int | None = None,
     name: str = "",
+    contributions: bool = False,
 ) -> Scoring:
     """Check that the rows have the features of the model, and number them; or resume an earlier run.
 
@@ -109,6 +114,9 @@ def begin(
         The folder of the scores.
     each, hold, n_parts, name
         As for `open_parts`.
+    contributions : bool, default=False
+        Whether columns say what each feature adds to a score: see `LinearModel.contribution_names`. The last, ``adds_rounding``,
+        is what makes their sum, from the first to the last, the score to the last bit.
 
     Raises
     ------
@@ -119,17 +127,21 @@ def begin(
     model, output = absolute(model), absolute(output)
     model = model if is_card(model) else resolve(model, ABOUT)
     loaded = load_model(model)
+    if contributions:
+        loaded.contribution_names()  # refuses models without them
     source = to_score(source, loaded)
     digests = [hashlib.sha256(files.read_bytes(file)).hexdigest() for file in files_of_model(model)]
     manifest = read_manifest(files.require(str(source.source))).url if source.format_of().is_sharded else None
-    key = hashlib.sha256(json.dumps([digests, fingerprint_of(source), manifest, n_parts]).encode()).hexdigest()
+    said = [digests, fingerprint_of(source), manifest, n_parts, *(["contributions"] if contributions else [])]
+    key = hashlib.sha256(json.dumps(said).encode()).hexdigest()
     urls = secret_urls(source, model, manifest or "")
     url = below(output, IN_PROGRESS)
     earlier = _read_scoring(url, urls) if files.exists(url) else None
     if earlier and earlier.key == key and earlier.reader:
         reader = _same_files(parse_reader(earlier.reader, files.shown(url)), source, manifest)
         if reader is not None:
-            return _written(Scoring(model, output, key, reader, urls, range(reader.n_blocks)), unless=earlier)
+            items: Sequence[Any] = range(reader.n_blocks)
+            return _written(Scoring(model, output, key, reader, urls, contributions, items), unless=earlier)
     elif (earlier and earlier.reader) or not (earlier or files.is_vacant(output)):
         raise InputError(
             f"{files.shown(output)} is not empty, and its files are not scores of this model for this version of the data; "
@@ -139,7 +151,7 @@ def begin(
     reader, items = open_parts(
         source, each=each, hold=hold, n_parts=n_parts, schema=loaded.schema, labelled=False, name=name
     )
-    return _written(Scoring(model, output, key, reader, urls, items))
+    return _written(Scoring(model, output, key, reader, urls, contributions, items))
 
 
 def is_unfinished(output: str) -> bool:
@@ -194,7 +206,7 @@ def _same_files(reader: BlockReader, source: Source, manifest: str | None) -> Bl
 
 def _written(scoring: Scoring, unless: _ScoringFile | None = None) -> Scoring:
     """Write the file that workers read, unless it is there."""
-    content = _ScoringFile(scoring.key, scoring.model, scoring.reader.to_json())
+    content = _ScoringFile(scoring.key, scoring.model, scoring.reader.to_json(), scoring.contributions)
     if unless != content:
         files.write_bytes(scoring.url, json.dumps(redacted(vars(content), scoring.urls)).encode())
     return scoring
@@ -212,7 +224,7 @@ def _scoring_at(url: str, key: str, urls: tuple[str, ...]) -> tuple[Scoring, Lin
     if known.key != key or known.reader is None:
         raise InputError(f"{files.shown(url)} belongs to another run: it was replaced since this one began")
     reader = parse_reader(known.reader, files.shown(url))
-    return Scoring(known.model, url.rpartition("/")[0], key, reader, urls), load_model(known.model)
+    return Scoring(known.model, url.rpartition("/")[0], key, reader, urls, known.contributions), load_model(known.model)
 
 
 def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -238,7 +250,7 @@ def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[str, ...]
     if not _is_complete(part, rows):
         block = scoring.reader.read(item)
         out = io.BytesIO()
-        pq.write_table(_scores(model, block.X, block.row_id), out, compression="zstd")
+        pq.write_table(_scores(model, block.X, block.row_id, scoring.contributions), out, compression="zstd")
         files.write_bytes(part, out.getvalue())
     return {"file": part.rpartition("/")[2], "rows": rows}
 
@@ -256,13 +268,17 @@ def _is_complete(url: str, rows: int) -> bool:
         return False
 
 
-def _scores(model: LinearModel, X: Any, row_id: np.ndarray) -> pa.Table:
+def _scores(model: LinearModel, X: Any, row_id: np.ndarray, contributions: bool) -> pa.Table:
     scores = model.decision_function(X)
     columns = {"row_id": row_id, "score": scores, "prediction": np.where(scores > 0, 1, -1).astype(np.int8)}
     if model.cutoff is not None:
         columns["points"] = (scores + model.cutoff).astype(np.int64)
     if model.probability is not None:
         columns["probability"] = model.probability(scores)[:, 1]
+    if contributions:
+        from aucdist.maps.explain import with_rounding  # loads scikit-learn and pandas
+
+        columns |= with_rounding(model.explain(X), scores, model.contribution_names())
     return pa.table(columns)
 
 

@@ -143,6 +143,18 @@ class LinearModel:
 
         return explanation(self.encoded(X), self.schema.feature_names, self.coef, self.intercept, self.feature_map)
 
+    def contribution_names(self) -> list[str]:
+        """Return the names that contributions have beside scores: ``adds_`` and what `explain` calls each, the constant last.
+
+        Raises
+        ------
+        InputError
+            If the model's feature map mixes features, there are more than 4096 of them, or two have one name.
+        """
+        from aucdist.maps.explain import exported_names  # loads scikit-learn and pandas
+
+        return exported_names(self.schema.feature_names, self.feature_map)
+
     def reasons(self, X: Any) -> "Reasons":
         """Return which columns raise the score of each row most, of a model of bins.
 

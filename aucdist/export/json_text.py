@@ -18,12 +18,15 @@ VERSION = 1
 """Of the description. It grows when a reader of the older one would go wrong."""
 
 
-def to_json(model: LinearModel) -> str:
+def to_json(model: LinearModel, *, contributions: bool = False) -> str:
     """Return a model as a JSON object that describes all that a score needs.
 
     Parameters
     ----------
     model : LinearModel
+    contributions : bool, default=False
+        Whether ``contributions`` names what each shape and each pair adds, or each weight of a model without a feature map, in
+        the order in which they stand; the constant comes last.
 
     Returns
     -------
@@ -33,7 +36,7 @@ def to_json(model: LinearModel) -> str:
     Raises
     ------
     InputError
-        If the model has a feature map that cannot be described.
+        If the model has a feature map that cannot be described, or that has no contributions.
 
     Examples
     --------
@@ -76,6 +79,8 @@ def to_json(model: LinearModel) -> str:
         "threshold": 0.0,
         "probability": None if model.probability is None else model.probability.to_json(),
     }
+    if contributions:
+        content["contributions"] = model.contribution_names()
     return json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
 
 

@@ -57,9 +57,9 @@ class Graph:
         self._inputs.append(self._value(name, kind, n_columns))
         return name
 
-    def output(self, name: str, kind: str) -> None:
-        """Name an output, with a number for each row."""
-        self._outputs.append(self._value(name, kind, None))
+    def output(self, name: str, kind: str, n_columns: int | None = None) -> None:
+        """Name an output, with a number for each row, or so many."""
+        self._outputs.append(self._value(name, kind, n_columns))
 
     def _value(self, name: str, kind: str, n_columns: int | None) -> Any:
         shape = ["rows"] if n_columns is None else ["rows", n_columns]
@@ -77,17 +77,24 @@ class Graph:
         """Return a matrix of one column as a vector."""
         return self.add("Squeeze", x, self.constant([1], np.int64))
 
-    def trees(self, x: str, trees: Sequence[Node]) -> str:
-        """Return the sums of the leaves that rows reach, of shape (rows, 1); each tree has a split."""
-        lists = _Lists()
-        roots = [lists.split(tree) for tree in trees if isinstance(tree, Split)]
+    def trees(self, x: str, trees: Sequence[Node], n_targets: int = 1) -> str:
+        """Return the sums of the leaves that rows reach, of shape (rows, n_targets); each tree has a split.
+
+        With several targets the tree k has the target k.
+        """
+        lists, roots = _Lists(), []
+        targets: list[int] = []
+        for k, tree in enumerate(trees):
+            assert isinstance(tree, Split)
+            roots.append(lists.split(tree))
+            targets += [k if n_targets > 1 else 0] * (len(lists.leaves) - len(targets))
         return self.add(
-            "TreeEnsemble", x, domain=ML, n_targets=1, aggregate_function=1, post_transform=0, tree_roots=roots,
+            "TreeEnsemble", x, domain=ML, n_targets=n_targets, aggregate_function=1, post_transform=0, tree_roots=roots,
             nodes_modes=np.zeros(len(lists.features), dtype=np.uint8), nodes_splits=np.array(lists.edges),
             nodes_featureids=lists.features, nodes_missing_value_tracks_true=lists.missing,
             nodes_truenodeids=lists.then[0], nodes_trueleafs=lists.then[1],
             nodes_falsenodeids=lists.otherwise[0], nodes_falseleafs=lists.otherwise[1],
-            leaf_targetids=[0] * len(lists.leaves), leaf_weights=np.array(lists.leaves),
+            leaf_targetids=targets, leaf_weights=np.array(lists.leaves),
         )  # fmt: skip
 
     def model(self, description: str, properties: dict[str, str], version: str) -> Any:

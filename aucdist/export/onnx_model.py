@@ -16,12 +16,15 @@ from aucdist.model import LinearModel
 OUTPUTS = ("score", "probability", "prediction")
 
 
-def to_onnx(model: LinearModel) -> Any:
+def to_onnx(model: LinearModel, *, contributions: bool = False) -> Any:
     """Return a model as an ONNX graph, from the columns of the training data to scores, probabilities and predictions.
 
     Parameters
     ----------
     model : LinearModel
+    contributions : bool, default=False
+        Whether there is an output ``contributions``, float64 of shape (rows, n): what each feature and each pair adds, and the
+        constant. Their names are in the property ``aucdist.contributions``; nan for rows without a score.
 
     Returns
     -------
@@ -36,13 +39,14 @@ def to_onnx(model: LinearModel) -> Any:
     Raises
     ------
     InputError
-        If `onnx` is not installed (the extra ``aucdist[onnx]``), or the model hashes texts.
+        If `onnx` is not installed (the extra ``aucdist[onnx]``), the model hashes texts, or it has no contributions.
     """
+    added = model.contribution_names() if contributions else []
     described = portable(model)
     described.refuse_hashes("onnx")
     names = {column.name for column in described.columns}
-    outputs = [_free(output, names) for output in OUTPUTS]
-    graph = Graph([*names, *outputs, "features"])
+    *outputs, parts = (_free(output, names) for output in (*OUTPUTS, "contributions"))
+    graph = Graph([*names, *outputs, parts, "features"])
     X, refused = features_of(graph, described)
     X = _transformed(graph, described, X)
     score, probability, prediction = outputs
@@ -59,12 +63,17 @@ def to_onnx(model: LinearModel) -> Any:
     signs = graph.add("Where", graph.add("Greater", score, graph.constant(0.0)), one, minus)
     graph.add("Where", without, none, signs, output=prediction)
     graph.output(prediction, "INT64")
+    if added:
+        graph.add("Where", graph.column(refused), nan, _contributions(graph, described, X, len(added)), output=parts)
+        graph.output(parts, "DOUBLE", len(added))
     properties = {
         "aucdist.label": model.schema.label,
         "aucdist.positive": json.dumps(model.schema.positive),
         "aucdist.negative": json.dumps(model.schema.negative),
         "aucdist.features": json.dumps([column.name for column in described.columns]),
     }
+    if added:
+        properties["aucdist.contributions"] = json.dumps(added)
     return graph.model("Scores of a model of aucdist", properties, __version__)
 
 
@@ -115,6 +124,24 @@ def _score(graph: Graph, described: Portable, X: str) -> tuple[str, str]:
         return graph.trees(X, trees), graph.constant(constant)
     none = graph.add("ReduceSum", graph.as_double(graph.add("IsNaN", X)), graph.constant([1], np.int64))
     return graph.add("Mul", none, graph.constant(0.0)), graph.constant(constant)
+
+
+def _contributions(graph: Graph, described: Portable, X: str, n: int) -> str:
+    """Return what each feature and each pair adds, and the constant, of shape (rows, n)."""
+    score, constants = described.score, np.zeros(n)
+    if isinstance(score, Linear):
+        adds = graph.add("Mul", graph.add("Sub", X, graph.constant(score.centers)), graph.constant(score.weights))
+        adds = graph.add("Pad", adds, graph.constant([0, 0, 0, 1], np.int64), graph.constant(0.0))
+    else:
+        assert isinstance(score, Steps)
+        trees = _trees_of(score)
+        if not trees:
+            zeros = graph.add("Mul", graph.as_double(graph.add("IsNaN", X)), graph.constant(0.0))
+            adds = graph.add("ReduceSum", zeros, graph.constant([1], np.int64))
+        else:
+            adds = graph.trees(X, trees, n)
+    constants[-1] = score.constant
+    return graph.add("Add", adds, graph.constant(constants))
 
 
 def _trees_of(score: Steps) -> list[Node]:

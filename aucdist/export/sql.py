@@ -15,14 +15,14 @@ from aucdist.export.portable import AS_MISSING, REFUSE, Column, Kernel, Portable
 from aucdist.export.sql_dates import date_part
 from aucdist.export.sql_parts import case, free_name, identifier, number, one_of, table_name, text, total
 from aucdist.export.sql_probability import probability_stages
-from aucdist.export.sql_scores import score_of
+from aucdist.export.sql_scores import contributions_of, score_of
 from aucdist.model import LinearModel
 
 MOST_PRODUCTS = 200_000
 """Landmarks times features: beyond it the query would have tens of megabytes."""
 
 
-def to_sql(model: LinearModel, *, table: str = "rows", ids: Sequence[str] = ()) -> str:
+def to_sql(model: LinearModel, *, table: str = "rows", ids: Sequence[str] = (), contributions: bool = False) -> str:
     """Return a query in standard SQL that gives the scores of the rows of a table.
 
     Parameters
@@ -32,6 +32,9 @@ def to_sql(model: LinearModel, *, table: str = "rows", ids: Sequence[str] = ()) 
         With a column for each column of the training data that the model reads; a dot stands between schema and table.
     ids : sequence of str
         Columns of the table that stand beside the scores; by default those that the model reads.
+    contributions : bool, default=False
+        Whether columns ``adds_...`` say what each feature and each pair adds, and the constant. Their sum is the score: to the
+        last bit where a system adds them as the query does, in brackets by halves.
 
     Returns
     -------
@@ -42,8 +45,10 @@ def to_sql(model: LinearModel, *, table: str = "rows", ids: Sequence[str] = ()) 
     Raises
     ------
     InputError
-        If a name cannot be one in SQL, or SQL cannot say what the model does: it hashes texts, or has too many landmarks.
+        If a name cannot be one in SQL, or SQL cannot say what the model does: it hashes texts, has too many
+        landmarks, or mixes features where contributions are asked for.
     """
+    added = model.contribution_names() if contributions else []
     described = portable(model)
     described.refuse_hashes("sql")
     score = described.score
@@ -57,7 +62,7 @@ def to_sql(model: LinearModel, *, table: str = "rows", ids: Sequence[str] = ()) 
     query.read_cells()
     if described.unit_rows or described.with_logs or isinstance(score, Kernel):
         query.make_features()
-    return query.with_score()
+    return query.with_score(added)
 
 
 @dataclass
@@ -92,11 +97,12 @@ class Query:
         self._texts: dict[int, str] = {}  # the alias of each column of categories
         self._refused = ""  # the condition under which a row has no score
         self._flag = ""  # the alias of the column that says so, where there is one
+        self._contributions: list[str] = []  # the aliases of contributions, once they are there
 
     def add(self, name: str, selected: dict[str, str]) -> None:
         """Add a stage that selects the carried columns, and expressions by their names."""
         stage = free_name(name, self._tables)
-        columns = [identifier(column) for column in self.carried]
+        columns = [*(identifier(column) for column in self.carried), *self._contributions]
         columns += [f"{expression} AS {alias}" for alias, expression in selected.items()]
         self.stages.append(f"{stage} AS (\n  SELECT\n    " + ",\n    ".join(columns) + f"\n  FROM {self.source}\n)")
         self.source = stage
@@ -171,14 +177,24 @@ class Query:
             self.add("scaled", {flag: flag} | {name: f"{name} / {length}" for name in names})
         self.values, self._texts, self._refused = names, {}, f"{flag} = 1"
 
-    def with_score(self) -> str:
-        """Add the stages of the score and of the probability, and return the whole query."""
+    def with_score(self, contributions: Sequence[str] = ()) -> str:
+        """Add the stages of contributions, of the score and of the probability, and return the whole query.
+
+        `contributions` are their names, the last that of the constant, if they are to be there.
+        """
         if isinstance(self.described.score, Kernel):
             self._center(self.described.score)
-        names = dict(self._texts)
-        score = score_of(self.described, self.values, names, self.is_category)
-        if self._refused:
-            score = case([(self._refused, "NULL")], score)
+        adds = {identifier(self.alias(name)): name for name in contributions}
+        if adds:
+            terms = contributions_of(self.described, self.values)
+            if self._refused:
+                terms = [case([(self._refused, "NULL")], term) for term in terms]
+            self.add("parts", dict(zip(adds, terms, strict=True)))
+            score, self._contributions = total(list(adds)), list(adds)
+        else:
+            score = score_of(self.described, self.values, dict(self._texts), self.is_category)
+            if self._refused:
+                score = case([(self._refused, "NULL")], score)
         s = self.alias("s")
         self.add("scored", {s: score})
         probability = probability_stages(self, s)
@@ -187,7 +203,7 @@ class Query:
             outputs[self.alias("probability")] = case([(f"{s} IS NULL", "NULL")], probability)
         outputs[self.alias("prediction")] = f"CASE WHEN {s} > 0 THEN 1 WHEN {s} <= 0 THEN -1 END"
         columns = [identifier(column) for column in self.carried]
-        columns += [f"{expression} AS {alias}" for alias, expression in outputs.items()]
+        columns += [*(f"{expression} AS {alias}" for alias, expression in outputs.items()), *self._contributions]
         last = "SELECT\n  " + ",\n  ".join(columns) + f"\nFROM {self.source}"
         return "WITH " + ", ".join(self.stages) + f"\n{last}\n"
 

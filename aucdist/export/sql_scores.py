@@ -27,7 +27,7 @@ def score_of(described: Portable, values: Sequence[str], texts: dict[int, str], 
     score = described.score
     if isinstance(score, Linear):
         adds = {
-            j: f"{number(weight)} * ({values[j]} - {number(center)})" if center else f"{number(weight)} * {values[j]}"
+            j: _product(values[j], weight, center)
             for j, (weight, center) in enumerate(zip(score.weights, score.centers, strict=True))
         }
         both = {
@@ -49,6 +49,24 @@ def score_of(described: Portable, values: Sequence[str], texts: dict[int, str], 
         return _kernel(score, values)
     trees = [_tree(tree, values) for tree in score.trees]
     return total([number(score.constant), *trees])
+
+
+def contributions_of(described: Portable, values: Sequence[str]) -> list[str]:
+    """Return what each feature and each pair adds, and last the constant, in the order of `LinearModel.contribution_names`."""
+    score = described.score
+    if isinstance(score, Linear):
+        return [*(_product(values[j], w, c) for j, (w, c) in enumerate(zip(score.weights, score.centers, strict=True))),
+                number(score.constant)]  # fmt: skip
+    assert isinstance(score, Steps)
+    shapes = [
+        _bins(values[shape.feature], shape.edges, _numbers(shape.values), shape.missing) for shape in score.shapes
+    ]
+    pairs = [_grid(pair.features, pair.edges, pair.missing, pair.values, values) for pair in score.pairs]
+    return [*shapes, *pairs, number(score.constant)]
+
+
+def _product(value: str, weight: float, center: float) -> str:
+    return f"{number(weight)} * ({value} - {number(center)})" if center else f"{number(weight)} * {value}"
 
 
 def _numbers(values: np.ndarray) -> list[str]:

@@ -12,7 +12,11 @@ from aucdist.maps.base import FittedMap
 from aucdist.maps.bins import BinMap
 from aucdist.maps.shapes import Additive, additive, contributions
 
-CONSTANT = "constant"
+CONSTANT, ROUNDING = "constant", "rounding"
+PREFIX = "adds_"
+"""Before the names of contributions where they stand beside scores and columns of data."""
+MOST_CONTRIBUTIONS = 4096
+"""Tables that leave with the scores have at most so many columns of them."""
 
 
 def shapes_of(w: np.ndarray, intercept: float, fitted: FittedMap | None) -> Additive:
@@ -53,16 +57,71 @@ def explanation(
     InputError
         For a map that mixes features.
     """
+    names = contribution_names(features, fitted)
     if fitted is None:
         X = sp.csr_matrix(block.X).toarray() if sp.issparse(block.X) else block.X
-        return _table(np.asarray(X, dtype=np.float64) * w, features, intercept)
+        return _table(np.asarray(X, dtype=np.float64) * w, names, intercept)
+    assert isinstance(fitted, BinMap)
+    parts = additive(fitted, w, intercept)
+    return _table(contributions(fitted, parts, block), names, parts.constant)
+
+
+def contribution_names(features: Sequence[str], fitted: FittedMap | None) -> list[str]:
+    """Return the name of each contribution to a score: features, then pairs of them, without the constant.
+
+    Raises
+    ------
+    InputError
+        For a map that mixes features.
+    """
+    if fitted is None:
+        return list(features)
     if not isinstance(fitted, BinMap):
         raise InputError(
             f"{type(fitted).__name__} mixes all features, so that a score is no sum of what each adds; bins do not: "
             "fit the model with features='bins'"
         )
-    parts = additive(fitted, w, intercept)
-    return _table(contributions(fitted, parts, block), parts.names(features), parts.constant)
+    pairs = [f"{features[a]} & {features[b]}" for a, b in fitted.pairs]
+    return [features[j] for j in fitted.used] + pairs
+
+
+def exported_names(features: Sequence[str], fitted: FittedMap | None) -> list[str]:
+    """Return the names of contributions that leave with the scores, the last that of the constant.
+
+    Raises
+    ------
+    InputError
+        For a map that mixes features, too many contributions, or two of one name.
+    """
+    names = [f"{PREFIX}{name}" for name in (*contribution_names(features, fitted), CONSTANT)]
+    if len(names) > MOST_CONTRIBUTIONS:
+        raise InputError(f"a score has {len(names)} contributions, and at most {MOST_CONTRIBUTIONS} leave beside it")
+    given: set[str] = set()
+    for name in (*names, f"{PREFIX}{ROUNDING}"):
+        if name in given:
+            raise InputError(f"two contributions are named {name!r}: rename the feature that is called so")
+        given.add(name)
+    return names
+
+
+def with_rounding(table: pd.DataFrame, scores: np.ndarray, names: Sequence[str]) -> dict[str, np.ndarray]:
+    """Return contributions as columns whose sum, from the first to the last, is the score to the last bit.
+
+    The last of them is what the sum of the others leaves out by rounding. A difference of nearby floats is exact, so the sum is,
+    too, but where a score is so much smaller than its parts that it is rounding itself.
+
+    Parameters
+    ----------
+    table : DataFrame
+        As `explanation` returns it.
+    scores : ndarray of shape (n_samples,), float64
+    names : sequence of str
+        As `exported_names` returns them.
+    """
+    values, total = table.to_numpy(), np.zeros(len(scores))
+    for column in values.T:
+        total = total + column
+    return dict(zip(names, values.T, strict=True)) | {f"{PREFIX}{ROUNDING}": scores - total}
 
 
 def _table(values: np.ndarray, names: Sequence[str], constant: float) -> pd.DataFrame:

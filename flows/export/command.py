@@ -28,6 +28,10 @@ def export(
             help="sql: a column that stands beside the scores. May be repeated. [default: the columns that the model reads]",
         ),
     ] = None,
+    contributions: Annotated[
+        bool,
+        typer.Option("--contributions", help="onnx, sql, json: also what each feature adds to a score."),
+    ] = False,
     rows: Annotated[int | None, typer.Option(metavar="N", help="scorecard: at most so many lines.")] = None,
     total: Annotated[
         int | None,
@@ -68,6 +72,7 @@ def export(
                     "output": output,
                     "table": table,
                     "ids": ids or [],
+                    "contributions": contributions,
                     "card": card,
                     "force": force,
                 }

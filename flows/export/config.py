@@ -52,6 +52,9 @@ class ExportConfig(Strict):
         default_factory=list,
         description="sql: columns of the table that stand beside the scores; by default those that the model reads",
     )
+    contributions: bool = Field(
+        default=False, description="onnx, sql, json: whether what each feature adds to a score stands beside it"
+    )
     card: CardConfig | None = Field(default=None, description="scorecard: its lines and its points")
     force: bool = Field(default=False, description="Replace the file if it is there")
     s3: S3Config = Field(default_factory=S3Config, description="How s3:// URLs are reached")
@@ -67,6 +70,8 @@ class ExportConfig(Strict):
     def _only_for_sql(self) -> "ExportConfig":
         if self.to != "sql" and (self.table is not None or self.ids):
             raise InputError(f"`table` and `ids` belong to sql, and this is an export to {self.to}")
+        if self.contributions and self.to == "scorecard":
+            raise InputError("`contributions` belong to onnx, sql and json; the lines of a scorecard are contributions")
         if self.to != "scorecard":
             if self.card is not None:
                 raise InputError(

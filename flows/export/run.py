@@ -62,8 +62,9 @@ def _name_of(folder: str) -> str:
 
 def _exported(model: LinearModel, config: ExportConfig) -> bytes:
     if config.to == "onnx":
-        data: bytes = to_onnx(model).SerializeToString()
+        data: bytes = to_onnx(model, contributions=config.contributions).SerializeToString()
         return data
     if config.to == "sql":
-        return to_sql(model, table=config.table or "rows", ids=config.ids).encode()
-    return to_json(model).encode()
+        adds = config.contributions
+        return to_sql(model, table=config.table or "rows", ids=config.ids, contributions=adds).encode()
+    return to_json(model, contributions=config.contributions).encode()

@@ -13,6 +13,9 @@ def score(
     data: Data,
     output: Annotated[str, typer.Argument(help="A folder or URL for the scores, empty or of this very run.")],
     settings: SourceSettings = None,
+    contributions: Annotated[
+        bool, typer.Option("--contributions", help="Also columns of what each feature adds to a score.")
+    ] = False,
     cluster: Cluster = None,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -28,7 +31,7 @@ def score(
         from flows.score.run import format_of
 
         _, source = source_from_name(data, settings or (), labelled=False, otherwise=partial(format_of, model))
-        keys = {"source": source, "model": model, "output": output}
+        keys = {"source": source, "model": model, "output": output, "contributions": contributions}
         result = COMMAND.run(config_from_options(ScoreConfig, "aucdist score", cluster, keys), debug)
         if as_json:
             print_json(result)

@@ -12,5 +12,6 @@ class ScoreConfig(UnlabelledRef):
 
     model: str = Field(min_length=1, description="The model: a folder or URL, such as <run>/model")
     output: str = Field(min_length=1, description="Folder or URL of the scores")
+    contributions: bool = Field(default=False, description="Whether columns say what each feature adds to a score")
     cluster: ClusterConfig = Field(default_factory=NoCluster, description="Where it runs")
     s3: S3Config = Field(default_factory=S3Config, description="How s3:// URLs are reached")

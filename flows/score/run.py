@@ -64,7 +64,8 @@ def survey(config: ScoreConfig, workers: Workers, parallel_map: ParallelMap) -> 
     """Check that the rows have the features of the model, and number them."""
     source, name = source_of(config), config.name or ""
     return batch_scoring.begin(
-        config.model, source, config.output, each=parallel_map, hold=workers.hold, name=name
+        config.model, source, config.output, each=parallel_map, hold=workers.hold, name=name,
+        contributions=config.contributions,
     )  # fmt: skip
 
 

@@ -37,6 +37,24 @@ def test_a_data_set_is_scored(tmp_path: Path, model: Path) -> None:
     assert run("score", model, "digits", tmp_path / "scores")[0] == f"{tmp_path / 'scores'}: 1797 rows in 1 parts\n"
 
 
+def test_contributions_stand_beside_the_scores(tmp_path: Path, model: Path) -> None:
+    run("score", model, "digits", tmp_path / "plain")
+    run("score", model, "digits", tmp_path / "scores", "--contributions")
+    plain, found = pd.read_parquet(tmp_path / "plain"), pd.read_parquet(tmp_path / "scores")
+    loaded = load_model(str(model))
+    names = [*loaded.contribution_names(), "adds_rounding"]
+    assert list(found) == [*plain, *names]
+    pd.testing.assert_frame_equal(found[list(plain)], plain)
+    total = np.zeros(len(found))
+    for name in names:
+        total = total + found[name].to_numpy()
+    assert total.tolist() == plain["score"].tolist()
+    X = read(Source(source="digits", format="embedded")).block.X
+    np.testing.assert_array_equal(found[names[:-1]].to_numpy(), loaded.explain(X).to_numpy())
+    _, said = run("score", model, "digits", tmp_path / "plain", "--contributions", code=2)
+    assert "name another folder" in " ".join(said.split())
+
+
 @pytest.mark.parametrize("features", ["null", "bins"])
 @pytest.mark.parametrize("data", ["digits", "sparse.svm"])
 def test_scores_have_the_bits_of_the_run(tmp_path: Path, data: str, features: str) -> None:
