@@ -59,7 +59,7 @@ measure: setup  ## these files themselves, on this machine, which nothing else m
 	$(MAKE) benchmarks
 
 docs: setup $(DOCS)/.installed  ## the documentation: build/docs/index.html; a warning ends it
-	$(DOCS)/bin/mkdocs build --quiet --config-file docs/mkdocs.yml
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet --config-file docs/mkdocs.yml
 
 $(DOCS)/.installed: docs/requirements.lock
 	test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)

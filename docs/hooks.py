@@ -16,7 +16,6 @@ from typing import Any
 import import_graph
 from griffe import Class, DocstringSectionKind, Extension, Function, GriffeLoader, Module, Object, visit
 from mkdocs.structure.files import File, Files
-from pygments.formatters import HtmlFormatter
 
 CHOICES = re.compile(r"^(\s*[\w, ]+ : )\{(.+?)\}", re.MULTILINE)
 HERE = Path(__file__).resolve().parent
@@ -34,7 +33,6 @@ def on_files(files: Files, config: Any) -> Files:
         "gallery.md": gallery(examples, outputs),
         **pictures,
         "internals/imports.md": imports(),
-        "code.css": HtmlFormatter(style="default").get_style_defs(".codehilite"),
     }
     for path, content in generated.items():
         files.append(File.generated(config, path, content=content))
