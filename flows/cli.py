@@ -23,6 +23,7 @@ from flows.shard import command as shard
 from flows.simulate import command as simulate
 from flows.train import command as train
 from flows.up import command as up
+from flows.watch import command as watch
 
 COMMANDS: tuple[Command, ...] = (
     init.COMMAND,
@@ -36,6 +37,7 @@ COMMANDS: tuple[Command, ...] = (
     bench.COMMAND,
     shard.COMMAND,
     score.COMMAND,
+    watch.COMMAND,
     explain.COMMAND,
     export.COMMAND,
     simulate.COMMAND,
@@ -48,7 +50,7 @@ app = typer.Typer(
     name="aucdist", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
     help="Train models for imbalanced classification and ranking by optimising the AUC over all pairs, with a proof of "
     "how close to the optimum they are.",
-    epilog="Exit codes: 0 done, 1 the run failed, 2 wrong input, 130 interrupted, 143 terminated.",
+    epilog="Exit codes: 0 done, 1 the run failed, 2 wrong input, 3 alarms of `watch`, 130 interrupted, 143 terminated.",
 )  # fmt: skip
 for command in COMMANDS:
     if isinstance(command.main, typer.Typer):

@@ -17,7 +17,7 @@ import typer
 if TYPE_CHECKING:
     from flows.progress.console import RunObserver
 
-OK, FAILED, WRONG_INPUT, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143
+OK, FAILED, WRONG_INPUT, ALARMS, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130, 143
 MOST_CHARACTERS = 4000
 """So much of an error is printed: what was given may be long."""
 

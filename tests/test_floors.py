@@ -23,6 +23,7 @@ USE_CASES = {
         "promote",
         "rollback",
         "models",
+        "watch",
         "init",
         "score",
         "explain",
@@ -68,6 +69,7 @@ FLOORS = [
 BETWEEN_USE_CASES = {
     ("cv", "train"),  # a search ends with a training run of the chosen setting
     ("simulate", "shard"),  # both describe the shards that they wrote
+    ("watch", "score"),  # the format of the rows that a model was trained on
     ("promote", "compare"),  # the paired tests of two runs
     ("bench", "cv"),
     ("bench", "train"),

@@ -1,0 +1,40 @@
+"""Configuration of watching: the model behind the options of the command and behind the form of the Prefect flow."""
+
+from pydantic import Field, model_validator
+
+from aucdist.errors import InputError
+from flows.config.base import NAME, Strict
+from flows.config.cluster import ClusterConfig, NoCluster
+from flows.config.data import UnlabelledRef
+from flows.config.s3 import S3Config
+
+
+class WatchConfig(Strict):
+    """A batch of rows to compare with the training rows of a model, or labels of a batch."""
+
+    model: str = Field(min_length=1, description="A model store, or store@3, or a model: a folder or URL")
+    data: UnlabelledRef | None = Field(default=None, description="The rows of the batch; they need no label")
+    scores: str | None = Field(
+        default=None, min_length=1, description="Scores of these rows by `aucdist score`; by default they are scored"
+    )
+    labels: str | None = Field(
+        default=None, min_length=1, description="Labels of a batch: a Parquet or CSV file with `row_id` and the label"
+    )
+    batch: str | None = Field(
+        default=None, pattern=NAME, description="Names the batch; by default the data, or the last batch for labels"
+    )
+    state: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Folder or URL of what was watched so far; by default `watch` in the store",
+    )
+    cluster: ClusterConfig = Field(default_factory=NoCluster, description="Where it runs")
+    s3: S3Config = Field(default_factory=S3Config, description="How s3:// URLs are reached")
+
+    @model_validator(mode="after")
+    def _something_to_do(self) -> "WatchConfig":
+        if self.data is None and self.labels is None:
+            raise InputError("nothing to watch: name the rows of a batch, or give --labels of one that was watched")
+        if self.data is None and self.scores is not None:
+            raise InputError("`scores` belong to the rows of a batch, and none are named")
+        return self

@@ -1,0 +1,50 @@
+"""The flow `watch`: the stages of watching as Prefect tasks, with an artifact, and an event where something has moved."""
+
+# No `from __future__ import annotations` here: Prefect reads the types of the parameters to make its form.
+
+from typing import Any
+
+from prefect.artifacts import create_markdown_artifact
+from prefect.events import emit_event
+from prefect.logging import get_run_logger
+
+from aucdist.data.storage.files import shown
+from flows.orchestration.flow import flow
+from flows.orchestration.tasks import run_as_task
+from flows.progress.json_log import log_observer
+from flows.watch import run
+from flows.watch.config import WatchConfig
+from flows.watch.text import watch_lines
+
+ALARM = "aucdist.watch.alarm"
+"""The event of a batch with alarms. An automation may start a run by it, see `prefect.yaml`."""
+
+
+@flow(name="watch")
+def watch(config: WatchConfig) -> dict[str, Any]:
+    """Compare a batch with the training rows, and labels of a batch with what the run promised.
+
+    Parameters
+    ----------
+    config : WatchConfig
+
+    Returns
+    -------
+    dict
+        What ``aucdist watch --json`` prints.
+    """
+    result = run.watch(config, log_observer(get_run_logger().info), run_as_task)
+    report_alarms(result, config.model)
+    return result
+
+
+def report_alarms(result: dict[str, Any], model: str) -> None:
+    """Make what was found an artifact, and emit an event if there are alarms."""
+    lines = watch_lines(result)
+    create_markdown_artifact(
+        "\n".join(f"* {line}" for line in lines), key="watch", description=f"Batch {result['batch']}"
+    )
+    if result["alarms"]:
+        resource = {"prefect.resource.id": f"aucdist.model.{shown(model)}", "prefect.resource.name": shown(model)}
+        payload = {key: result[key] for key in ("batch", "version", "rows", "alarms", "page")}
+        emit_event(ALARM, resource, payload=payload)

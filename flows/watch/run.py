@@ -1,0 +1,284 @@
+"""Watches a batch: its rows against the profile of the training rows, and its labels against what the run promised."""
+
+import functools
+import io
+import json
+import re
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from aucdist import batch_scoring
+from aucdist.data.shards.block_reader import BlockReader, ParallelMap, SavedReader, fingerprint_of, open_reader
+from aucdist.data.storage import files
+from aucdist.data.storage.arrow_files import absolute
+from aucdist.drift.batch import BatchCounts, moved, total
+from aucdist.drift.performance import losses, performance
+from aucdist.drift.profile import Profile
+from aucdist.errors import InputError
+from aucdist.held_out import load_with_seen
+from aucdist.model import LinearModel, refuse_infinite
+from aucdist.store.history import read_store, split_version
+from flows.compute.clusters import open_cluster
+from flows.compute.s3_environment import s3_as_configured
+from flows.compute.stages import StageRunner, Stages, call_stage
+from flows.config.base import NAME
+from flows.config.data import source_of
+from flows.json_values import jsonable
+from flows.progress.console import RunObserver
+from flows.run_folder.folder import METRICS, model_folder
+from flows.run_folder.scores import SCORES, read_scores
+from flows.watch.config import WatchConfig
+from flows.watch.labels import ROW_ID, join, read_labels
+from flows.watch.state import WatchState
+
+
+@dataclass(frozen=True, eq=False)
+class Watched:
+    """The model of a watch.
+
+    Attributes
+    ----------
+    folder : str
+        Of the model.
+    version : int or None
+        Its number in the store.
+    model : LinearModel
+    profile : Profile
+    state : WatchState
+    """
+
+    folder: str
+    version: int | None
+    model: LinearModel
+    profile: Profile
+    state: WatchState
+
+
+def watch(config: WatchConfig, observer: RunObserver, run_stage: StageRunner = call_stage) -> dict[str, Any]:
+    """Compare a batch with the training rows, and labels of a batch with what the run promised.
+
+    Parameters
+    ----------
+    config : WatchConfig
+    observer : RunObserver
+        Is called with stages and their progress.
+    run_stage : StageRunner
+        Runs each stage.
+
+    Returns
+    -------
+    dict
+        What ``aucdist watch --json`` prints.
+
+    Raises
+    ------
+    InputError
+        If the configuration, the model, the rows or the labels are wrong.
+    """
+    start = time.perf_counter()
+    stages = Stages(observer, run_stage)
+    with (
+        s3_as_configured(config.s3, config.cluster, observer),
+        open_cluster(config.cluster, "watch", observer) as workers,
+    ):
+        watched = stages("open model", open_watched, config, retry=True)
+        batch = config.batch
+        if config.data is not None:
+            parallel_map = workers.parallel_map(observer)
+            batch = stages("compare rows", compare_rows, config, watched, parallel_map, retry=True)
+        if config.labels is not None:
+            batch = stages("join labels", join_labels, config.labels, batch, watched, retry=True)
+        page = stages("page", watched.state.write_page, f"Watching {files.shown(config.model)}", retry=True)
+    assert batch is not None  # the configuration has rows or labels
+    return result_of(watched.state, batch, page) | {"seconds": time.perf_counter() - start}
+
+
+def result_of(state: WatchState, batch: str, page: str) -> dict[str, Any]:
+    """Return what ``aucdist watch --json`` prints of a batch."""
+    record = state.read("batches", batch)
+    known = state.read("performance", batch) if state.has("performance", batch) else None
+    alarms = record["found"]["alarms"] + ([] if known is None else known["alarms"])
+    return {
+        "batch": batch, "version": record["version"], "rows": record["rows"], "alarms": alarms, "found": record["found"],
+        "performance": known, "page": files.shown(page),
+    }  # fmt: skip
+
+
+def open_watched(config: WatchConfig) -> Watched:
+    """Open the model and the state."""
+    url, number = split_version(config.model)
+    store = read_store(absolute(url))
+    change = None if store.current is None else store.current if number is None else store.version(number)
+    if change is None and config.state is None:
+        raise InputError(
+            f"{files.shown(config.model)} is no model store, so that what is watched has no folder: name one by --state"
+        )
+    folder = absolute(model_folder(config.model)) if change is None else store.folder_of(change)
+    model, (profile, _) = load_with_seen(folder)
+    state = WatchState(absolute(config.state or f"{url}/watch").rstrip("/"))
+    return Watched(folder, None if change is None else change.version, model, profile, state)
+
+
+def compare_rows(config: WatchConfig, watched: Watched, parallel_map: ParallelMap) -> str:
+    """Count the rows of a batch in the bins of the profile, keep what was found, and return the name of the batch."""
+    assert config.data is not None
+    source, state = batch_scoring.to_score(source_of(config.data), watched.model), watched.state
+    batch = config.batch or config.data.name or _name_of(source.source)
+    identity = {"data": fingerprint_of(source), "model": watched.folder.rpartition("/")[2]}
+    if state.has("batches", batch):
+        if state.read("batches", batch).get("identity") == identity:
+            return batch  # the same command again
+        raise InputError(
+            f"batch {batch} was watched already, with other rows or another model: name this one by --batch"
+        )
+    reader = open_reader(source, each=parallel_map, schema=watched.model.schema, labelled=False, name=batch)
+    scores = None if config.scores is None else absolute(config.scores).rstrip("/")
+    if scores is not None:
+        _check_scores(scores, reader, watched)
+    own = f"{state.url}/scores/{batch}"
+    saved = reader.saved(state.url)
+    try:
+        count = functools.partial(count_part, saved, watched.folder, scores, own)
+        counts = total(list(parallel_map(count, range(reader.n_blocks))), watched.profile)
+    finally:
+        files.remove_files(state.url, [saved.url.rpartition("/")[2]])
+    found = jsonable(moved(watched.profile, counts))
+    record = {
+        "format": 1, "batch": batch, "time": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}", "version": watched.version,
+        "identity": identity, "rows": counts.rows, "scores": scores, "missing": reader.missing, "unknown": reader.unknown,
+        "found": found,
+    }  # fmt: skip
+    state.create(batch, record)
+    return batch
+
+
+def count_part(saved: SavedReader, folder: str, scores: str | None, own: str, index: int) -> BatchCounts:
+    """Count the rows of one part, on a worker; score them and write the scores unless they are given."""
+    model, profile = _model_at(folder)
+    block = saved(index)
+    rows = model.encoded(block.X)
+    if scores is None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = model.scores(rows)
+        refuse_infinite(values)
+        out = io.BytesIO()
+        pd.DataFrame({ROW_ID: block.row_id, "score": values}).to_parquet(out, index=False, compression="zstd")
+        files.write_bytes(_part(own, index), out.getvalue())
+    else:
+        table = _read_part(scores, index)
+        if not np.array_equal(table[ROW_ID].to_numpy(), block.row_id):
+            raise InputError(f"{files.shown(_part(scores, index))} has scores of other rows than the batch")
+        values = table["score"].to_numpy()
+    return BatchCounts.of(profile, rows, values)
+
+
+def join_labels(url: str, batch: str | None, watched: Watched) -> str:
+    """Add labels to those known of a batch, measure the rows that have some, and return the name of the batch."""
+    state = watched.state
+    names = state.batches()
+    if batch is None and not names:
+        raise InputError(f"no batch was watched in {files.shown(state.url)}: watch the rows first, then their labels")
+    batch = batch or names[-1]
+    if batch not in names:
+        raise InputError(f"no batch {batch!r} was watched: there are {', '.join(names[-10:]) or 'none'}")
+    record = state.read("batches", batch)
+    if record["identity"]["model"] != watched.folder.rpartition("/")[2]:
+        raise InputError(
+            f"batch {batch} was watched with version {record['version']}, not {watched.version}: name that one, as in "
+            f"URL@{record['version']}"
+        )
+    new, missing = read_labels(absolute(url), watched.model)
+    before = state.labels(batch)
+    known = pd.concat([before, new]).drop_duplicates(ROW_ID, keep="last").sort_values(ROW_ID, ignore_index=True)
+    y, scores, strangers = join(_scores_of(state, record, batch), known)
+    if strangers:
+        raise InputError(
+            f"{files.shown(url)}: {strangers:,} labels belong to no row of batch {batch}, which has {record['rows']:,} "
+            "rows: is it another batch? Name it by --batch"
+        )
+    max_fpr, promised = promise(watched)
+    probability = watched.model.probability
+    now = performance(y, scores, max_fpr, probability)
+    counts = {
+        "labelled": len(y),
+        "unlabelled": record["rows"] - len(y),
+        "missing": missing,
+        "new": len(known) - len(before),
+    }
+    alarms = losses(now, promised)
+    state.write_labels(batch, known)
+    state.write(
+        "performance", batch, jsonable(now | counts | {"max_fpr": max_fpr, "promised": promised, "alarms": alarms})
+    )
+    return batch
+
+
+def promise(watched: Watched) -> tuple[float | None, dict[str, Any] | None]:
+    """Return up to which false positive rate the model was trained, and its performance on the test rows of its run."""
+    folder = watched.folder
+    run = folder if files.exists(f"{folder}/{METRICS}") else folder.removesuffix("/model")
+    parameters = watched.model.about.get("parameters") or {}
+    share, number = parameters.get("max_fpr"), parameters.get("max_false_positives")
+    if number is not None and files.exists(f"{run}/{METRICS}"):
+        share = number / json.loads(files.read_bytes(f"{run}/{METRICS}"))["n_neg"]
+    max_fpr = float(share) if isinstance(share, int | float) and 0 < share < 1 else None
+    if not files.exists(f"{run}/{SCORES}"):
+        return max_fpr, None
+    table = read_scores(run)
+    scores = table["score"].to_numpy() + watched.model.intercept
+    return max_fpr, performance(table["y"].to_numpy(), scores, max_fpr, watched.model.probability)
+
+
+def _scores_of(state: WatchState, record: dict[str, Any], batch: str) -> list[pd.DataFrame]:
+    folder = record["scores"] or f"{state.url}/scores/{batch}"
+    names = [name for name in files.names_in(folder) if name.startswith("part-") and name.endswith(".parquet")]
+    if not names:
+        raise InputError(f"the scores of batch {batch} are gone: {files.shown(folder)} has none")
+    return [_read_table(f"{folder}/{name}") for name in names]
+
+
+def _check_scores(scores: str, reader: BlockReader, watched: Watched) -> None:
+    """Check that scores are complete, and of this model and so many rows."""
+    where = files.shown(scores)
+    if not files.exists(f"{scores}/{batch_scoring.DONE}"):
+        raise InputError(f"{where} has no complete scores: run `aucdist score` to its end, or leave --scores out")
+    done = json.loads(files.read_bytes(f"{scores}/{batch_scoring.DONE}"))
+    begun = json.loads(files.read_bytes(f"{scores}/{batch_scoring.IN_PROGRESS}"))
+    model = str(begun.get("model", "")).rpartition("/")[2]
+    if model != watched.folder.rpartition("/")[2]:
+        raise InputError(
+            f"{where} has scores of {model}, not of {watched.folder.rpartition('/')[2]}: name the model that made them"
+        )
+    if (done.get("rows"), done.get("parts")) != (reader.n_samples, reader.n_blocks):
+        raise InputError(f"{where} has scores of {done.get('rows')} rows, and the batch has {reader.n_samples:,}")
+
+
+@functools.lru_cache(maxsize=2)
+def _model_at(folder: str) -> tuple[LinearModel, Profile]:
+    model, (profile, _) = load_with_seen(folder)
+    return model, profile
+
+
+def _part(folder: str, index: int) -> str:
+    return f"{folder}/part-{index:05d}.parquet"
+
+
+def _read_part(folder: str, index: int) -> pd.DataFrame:
+    return _read_table(_part(folder, index))
+
+
+def _read_table(url: str) -> pd.DataFrame:
+    return pd.read_parquet(io.BytesIO(files.read_bytes(url)), columns=[ROW_ID, "score"])
+
+
+def _name_of(source: str | list[str]) -> str:
+    """Return a name for a batch, by the name of its first file."""
+
+    url = source if isinstance(source, str) else source[0]
+    name = url.rstrip("/").rpartition("/")[2].partition(".")[0]
+    return name if re.fullmatch(NAME, name) else "batch"

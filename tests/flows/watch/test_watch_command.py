@@ -1,0 +1,162 @@
+"""`aucdist watch`: batches against the training rows, labels that come later, alarms, the page and the state."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from support.command_line import run
+
+from aucdist.metrics.auc import auc
+from aucdist.metrics.counts import ScoreCounts
+from aucdist.model import load_model
+
+SETTINGS = (
+    "cluster=none",
+    "model={calibration: logit, lam: 0.01, tol: 0.05, max_fpr: 0.2}",
+    "operating_point={fpr: 0.1}",
+)
+
+
+def week(seed: int, n: int = 1500, shift: float = 0.0, new_town: float = 0.0, missing: float = 0.02) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame(rng.normal(size=(n, 3)), columns=["age", "income", "debt"])
+    town = np.array(["north", "south", "west"])[rng.integers(0, 3, n)]
+    table["town"] = np.where(rng.random(n) < new_town, "island", town)
+    slope = 1.2 * table["age"] + table["debt"] + (table["town"] == "west")
+    table["left"] = np.where(rng.random(n) < 1 / (1 + np.exp(3.0 - slope)), "yes", "no")
+    table["age"] += shift
+    table.loc[rng.random(n) < missing, "income"] = np.nan
+    return table
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("watch")
+    week(0, 4000).to_parquet(folder / "train.parquet")
+    reading = "format: parquet, label: left, positive: 'yes', missing: keep, categorical: [town], unknown: ignore"
+    source = f"{{source: {folder}/train.parquet, {reading}}}"
+    data = f"data={{source: {source}, test: {{fraction: 0.4}}, impute: median, scale: standard}}"
+    args = [part for setting in (*SETTINGS, data) for part in ("--set", setting)]
+    trained = json.loads(run("train", "digits", "--output", folder / "runs", "--json", *args)[0])["run"]
+    run("promote", trained, folder / "store")
+    return str(folder / "store")
+
+
+def watched(store: str, *args: object, code: int = 0) -> dict:
+    return json.loads(run("watch", store, *args, "--json", code=code)[0])
+
+
+def test_a_batch_like_the_training_rows_and_its_labels_raise_no_alarm(store: str, tmp_path: Path) -> None:
+    table, state = week(1), ("--state", tmp_path / "state")
+    table.to_parquet(tmp_path / "monday.parquet")
+    found = watched(store, tmp_path / "monday.parquet", *state)
+    assert (found["batch"], found["rows"], found["alarms"]) == ("monday", 1500, [])
+    assert {column["name"] for column in found["found"]["columns"]} == {"age", "income", "debt", "town"}
+    assert watched(store, tmp_path / "monday.parquet", *state)["found"] == found["found"]  # once more: nothing is added
+    labels = table[["left"]].assign(row_id=range(1500))
+    labels.loc[1000:, "left"] = None
+    labels.to_parquet(tmp_path / "labels.parquet")
+    known = watched(store, "--labels", tmp_path / "labels.parquet", *state)["performance"]
+    assert (known["labelled"], known["unlabelled"], known["missing"], known["new"]) == (1000, 500, 500, 1000)
+    model = load_model(store)
+    scores = pd.read_parquet(tmp_path / "state" / "scores" / "monday")["score"].to_numpy()
+    y = np.where(table["left"] == "yes", 1, -1)
+    assert known["measures"]["auc"]["value"] == auc(ScoreCounts.from_scores(y[:1000], scores[:1000]))
+    assert known["max_fpr"] == 0.2
+    assert set(known["measures"]) == set(known["promised"]["measures"]) == {
+        "auc", "partial_auc", "recall", "fpr", "precision", "calibration"
+    }  # fmt: skip
+    expected = (y[:1000] == 1).sum() / model.probability(scores[:1000])[:, 1].sum()
+    assert known["measures"]["calibration"]["value"] == pytest.approx(expected)
+    table[["left"]].assign(row_id=range(1500))[1000:].to_csv(tmp_path / "late.csv", index=False)
+    late = watched(store, "--labels", tmp_path / "late.csv", *state)["performance"]
+    assert (late["labelled"], late["unlabelled"], late["new"], late["alarms"]) == (1500, 0, 500, [])
+
+
+def test_scores_of_aucdist_score_are_taken(store: str, tmp_path: Path) -> None:
+    week(2).to_parquet(tmp_path / "rows.parquet")
+    run("score", store, tmp_path / "rows.parquet", tmp_path / "scores")
+    given = watched(store, tmp_path / "rows.parquet", "--scores", tmp_path / "scores", "--state", tmp_path / "a")
+    made = watched(store, tmp_path / "rows.parquet", "--state", tmp_path / "b")
+    assert given["found"] == made["found"]
+    assert not (tmp_path / "a" / "scores").exists()
+    week(3).to_parquet(tmp_path / "other.parquet")
+    week(3, 1400).to_parquet(tmp_path / "fewer.parquet")
+    refused = run(
+        "watch", store, tmp_path / "fewer.parquet", "--scores", tmp_path / "scores", "--state", tmp_path / "a", code=2
+    )
+    assert "has scores of 1500 rows, and the batch has 1,400" in refused[1]
+
+
+def test_what_moves_is_named_with_exit_code_3_and_drawn(store: str, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    for number, change in enumerate(({}, {"shift": 1.0}, {"new_town": 0.2}, {"missing": 0.5})):
+        week(10 + number, **change).to_parquet(tmp_path / f"week{number}.parquet")
+    watched(store, tmp_path / "week0.parquet", "--state", state)
+    moved, town, missing = (
+        watched(store, tmp_path / f"week{n}.parquet", "--state", state, code=3)["alarms"] for n in (1, 2, 3)
+    )
+    assert {("moved", "age"), ("score", None)} <= {(alarm["what"], alarm["column"]) for alarm in moved}
+    assert ("unknown", "town") in {(alarm["what"], alarm["column"]) for alarm in town}
+    assert {alarm["column"] for alarm in missing} == {"income"}
+    said = run("watch", store, tmp_path / "week1.parquet", "--state", state, code=3)[0]
+    assert "ALARM: age has moved: PSI" in said
+    page = (state / "index.html").read_text(encoding="utf-8")
+    assert page.index(">income<") < page.index(">debt<")  # by how far they have moved lately
+    assert page.count("<figure") == 6
+    assert "The last batch, week3, raised" in page
+    assert "http" not in page.replace("http-equiv", "")
+
+
+def test_labels_that_do_worse_than_promised_raise_alarms(store: str, tmp_path: Path) -> None:
+    table, state = week(20), ("--state", tmp_path / "state")
+    table.to_parquet(tmp_path / "rows.parquet")
+    watched(store, tmp_path / "rows.parquet", *state)
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(1500) < 0.3, "yes", "no")  # nothing to do with the features
+    pd.DataFrame({"row_id": range(1500), "left": y}).to_csv(tmp_path / "labels.csv", index=False)
+    alarms = watched(store, "--labels", tmp_path / "labels.csv", *state, code=3)["alarms"]
+    assert {alarm["what"] for alarm in alarms} == {"auc", "partial_auc", "recall", "calibration"}
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (pd.DataFrame({"id": [1], "left": ["yes"]}), "has no column 'row_id'"),
+        (pd.DataFrame({"row_id": [1, 1], "left": ["yes", "no"]}), "row 1 is there twice"),
+        (pd.DataFrame({"row_id": [1], "left": ["maybe"]}), "label 'maybe' is none of the classes of the model: yes, no"),
+        (pd.DataFrame({"row_id": [1500], "left": ["yes"]}), "1 labels belong to no row of batch rows"),
+        (pd.DataFrame({"row_id": [-1], "left": ["yes"]}), "must be whole numbers from 0"),
+        (pd.DataFrame({"row_id": [1], "a": ["yes"], "b": ["no"]}), "which of 'a', 'b' is the label"),
+    ],
+)  # fmt: skip
+def test_wrong_labels_are_refused_and_change_nothing(
+    store: str, tmp_path: Path, labels: pd.DataFrame, message: str
+) -> None:
+    week(30).to_parquet(tmp_path / "rows.parquet")
+    watched(store, tmp_path / "rows.parquet", "--state", tmp_path / "state")
+    before = sorted(p for p in (tmp_path / "state").rglob("*"))
+    labels.to_parquet(tmp_path / "labels.parquet")
+    said = run("watch", store, "--labels", tmp_path / "labels.parquet", "--state", tmp_path / "state", code=2)[1]
+    assert re.search(message, said)
+    assert sorted(p for p in (tmp_path / "state").rglob("*")) == before
+
+
+def test_what_is_wrong_is_said(store: str, tmp_path: Path) -> None:
+    week(40).to_parquet(tmp_path / "rows.parquet")
+    week(41).to_parquet(tmp_path / "more.parquet")
+    state = ("--state", tmp_path / "state")
+    assert "nothing to watch" in run("watch", store, *state, code=2)[1]
+    assert "no batch was watched" in run("watch", store, "--labels", tmp_path / "x.csv", *state, code=2)[1]
+    watched(store, tmp_path / "rows.parquet", *state)
+    assert "was watched already, with other rows or another model" in run(
+        "watch", store, tmp_path / "more.parquet", "--batch", "rows", *state, code=2
+    )[1]  # fmt: skip
+    assert "no batch 'y' was watched: there are rows" in run(
+        "watch", store, "--labels", tmp_path / "x.csv", "--batch", "y", *state, code=2
+    )[1]  # fmt: skip
+    alone = f"{store}/{next(p.name for p in Path(store).iterdir() if p.name.startswith('version'))}"
+    assert "name one by --state" in run("watch", alone, tmp_path / "rows.parquet", code=2)[1]
