@@ -113,7 +113,7 @@ def _alarmed(records: Sequence[dict[str, Any]], what: str) -> list[bool]:
 
 
 def _features(records: Sequence[dict[str, Any]]) -> list[tuple[str, str, str]]:
-    """Return name, last value and picture of each feature, those that have moved most lately first."""
+    """Return name, last value and picture of each feature,"""
     series: dict[str, list[float | None]] = {}
     alarmed: dict[str, list[bool]] = {}
     for place, record in enumerate(records):
@@ -122,7 +122,7 @@ def _features(records: Sequence[dict[str, Any]]) -> list[tuple[str, str, str]]:
             name = column["name"]
             series.setdefault(name, [None] * len(records))[place] = column["psi"]
             alarmed.setdefault(name, [False] * len(records))[place] = name in named
-    order = sorted(series, key=lambda name: -max(v or 0.0 for v in series[name][-4:]))
+    order = sorted(series, key=lambda name: (not any(alarmed[name][-4:]), -max(v or 0.0 for v in series[name][-4:])))
     return [(name, f"{series[name][-1] or 0.0:.3f}", _line(series[name], alarmed[name], LEAST_PSI)) for name in order]
 
 
