@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from aucdist.metrics.auc import auc_interval
 from aucdist.metrics.compare import holm
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.metrics.partial import partial_auc_interval
-from aucdist.metrics.top import operating_point
+from aucdist.metrics.decisions import operating_point
+from aucdist.metrics.ranking import auc_interval
+from aucdist.metrics.top import partial_auc_interval
 
 ALPHA = 0.001
 """Of all measures of a batch together, by Holm."""

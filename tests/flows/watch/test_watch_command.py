@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from support.command_line import run
 
-from aucdist.metrics.auc import auc
 from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.ranking import auc
 from aucdist.model import load_model
 
 SETTINGS = (
