@@ -11,14 +11,14 @@ import pandas as pd
 
 from aucdist.data.date_parts import PARTS
 from aucdist.data.formats.dates import parse_date
+from aucdist.data.formats.spelling import PLAIN, Spelling
 from aucdist.data.formats.survey import FEW, MAX_GUESSED
 from aucdist.data.formats.table_form import MISSING_CATEGORY
-from aucdist.kernels.cells import MISSING_NUMBER
+from flows.init.spelling import words_for_missing
 
 Kind = Literal["number", "categorical", "hashed", "dates", "drop"]
 HASHED_INTO = 256
-MOSTLY = 0.9
-"""If so large a share of a column's rows are numbers, the others are taken for faults of the file."""
+INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 SHOWN = 5
 IDENTIFIER = re.compile(r"(.*[_ .-])?(id|uuid|guid|key|index|row|nr|no|number)|.*[a-z]I[dD]", re.IGNORECASE)
 TIMES = ("", " %H:%M", " %H:%M:%S")
@@ -43,6 +43,8 @@ class Column:
         Of a column of dates what it becomes.
     date_format : str or None
         Of a column of dates; None: as in ISO 8601.
+    words : tuple of str
+        Of a column of numbers what stands for missing ones, besides what always does.
     """
 
     name: str
@@ -51,9 +53,10 @@ class Column:
     missing: int = 0
     parts: tuple[str, ...] = ()
     date_format: str | None = None
+    words: tuple[str, ...] = ()
 
 
-def columns_of(texts: Mapping[str, pd.Categorical], names: Sequence[str]) -> list[Column]:
+def columns_of(texts: Mapping[str, pd.Categorical], names: Sequence[str], spelling: Spelling = PLAIN) -> list[Column]:
     """Return what the columns hold.
 
     Parameters
@@ -62,19 +65,21 @@ def columns_of(texts: Mapping[str, pd.Categorical], names: Sequence[str]) -> lis
         The cells of each column, missing ones as `MISSING_CATEGORY`.
     names : sequence of str
         The columns that are looked at.
+    spelling : Spelling
+        How numbers are written.
     """
-    return _with_one_date_format([_column(name, texts[name]) for name in names])
+    return _with_one_date_format([_column(name, texts[name], spelling) for name in names])
 
 
-def _column(name: str, cells: pd.Categorical) -> Column:
+def _column(name: str, cells: pd.Categorical, spelling: Spelling) -> Column:
     rows = np.bincount(cells.codes, minlength=len(cells.categories)).tolist()
     counts = dict(zip(cells.categories, rows, strict=True))
     missing = counts.pop(MISSING_CATEGORY, 0)
     if len(counts) == 0 or (len(counts) == 1 and not missing):
         return Column(name, "drop", f"one value: {next(iter(counts))}" if counts else "no values", missing)
-    found = _dates(name, list(counts)) or _number(name, cells, counts, missing) or _text(name, counts, len(cells))
+    found = _dates(name, list(counts)) or _number(name, cells, counts, spelling) or _text(name, counts, len(cells))
     if found.kind == "number":
-        missing += sum(count for text, count in counts.items() if text.lower() in MISSING_NUMBER)
+        missing += sum(count for text, count in counts.items() if spelling.plain_number(text) is None)
     return replace(found, missing=missing)
 
 
@@ -93,33 +98,29 @@ def _dates(name: str, values: Sequence[str]) -> Column | None:
     return None
 
 
-def _number(name: str, cells: pd.Categorical, counts: dict[str, int], missing: int) -> Column | None:
-    """Return a column of numbers, or one of texts of which most are numbers; None if it is neither."""
-    values = {text: _value(text) for text in counts if text.lower() not in MISSING_NUMBER}
-    others = [text for text, value in values.items() if value is None]
-    if others:
-        rows, present = sum(counts[text] for text in others), len(cells) - missing
-        if rows > (1.0 - MOSTLY) * present or len(others) > SHOWN or rows == present:
-            return None
-        what = ", ".join(map(repr, others))
-        return Column(name, "drop", f"numbers, but for {what} in {rows:,} rows: leave these cells empty, and use it")
-    numbers = [value for value in values.values() if value is not None]
-    if not numbers:
+def _number(name: str, cells: pd.Categorical, counts: dict[str, int], spelling: Spelling) -> Column | None:
+    """Return a column of numbers, some of which may be missing; None if it is none."""
+    finite = {text: n for text, n in counts.items() if not INFINITE.fullmatch(text)}
+    words = words_for_missing(finite, spelling)
+    if words is None:
         return None
-    if not all(map(math.isfinite, numbers)):
+    if len(finite) < len(counts):
         return Column(name, "drop", "some values are not finite")
-    if _is_identifier(name, cells, values):
+    values = {text: _value(text, spelling) for text in counts}
+    numbers = [value for value in values.values() if value is not None]
+    if not all(map(math.isfinite, numbers)):  # 1e999
+        return Column(name, "drop", "some values are not finite")
+    if len(numbers) == len(values) and _is_identifier(name, cells, values):
         return Column(name, "drop", f"{len(numbers):,} different numbers in as many rows: an identifier")
-    instead = [text for text in counts if text.lower() in MISSING_NUMBER]
-    absent = f", and {', '.join(map(repr, instead))} where there is none" if instead else ""
-    return Column(name, "number", f"{min(numbers):.6g} to {max(numbers):.6g}{absent}")
+    instead = [text for text, value in values.items() if value is None]
+    rows = sum(counts[text] for text in instead)
+    absent = f", but for {', '.join(map(repr, instead))} in {rows:,} rows" if instead else ""
+    return Column(name, "number", f"{min(numbers):.6g} to {max(numbers):.6g}{absent}", words=tuple(words))
 
 
-def _value(text: str) -> float | None:
-    try:
-        return None if "_" in text else float(text)
-    except ValueError:
-        return None
+def _value(text: str, spelling: Spelling) -> float | None:
+    plain = spelling.plain_number(text)
+    return None if plain is None else float(plain)
 
 
 def _is_identifier(name: str, cells: pd.Categorical, values: Mapping[str, float | None]) -> bool:

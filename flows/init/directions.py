@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
+from aucdist.data.formats.spelling import PLAIN, Spelling
 from aucdist.data.labels import class_name
 
 CLEAR = 3.0
@@ -12,7 +13,7 @@ FEW = 10
 """With fewer rows of a class nothing is said."""
 
 
-def direction_of(cells: pd.Categorical, positive: np.ndarray) -> str | None:
+def direction_of(cells: pd.Categorical, positive: np.ndarray, spelling: Spelling = PLAIN) -> str | None:
     """Return ``increasing`` or ``decreasing`` for a column of numbers; None where ranks do not tell the classes apart.
 
     Parameters
@@ -21,8 +22,10 @@ def direction_of(cells: pd.Categorical, positive: np.ndarray) -> str | None:
         The texts of the column; those that are no numbers are left out.
     positive : ndarray of shape (n_rows,), bool
         Which rows are of the positive class.
+    spelling : Spelling
+        How numbers are written.
     """
-    values = np.array([_value(text) for text in cells.categories], dtype=np.float64)[np.asarray(cells.codes)]
+    values = np.array([_value(text, spelling) for text in cells.categories], dtype=np.float64)[np.asarray(cells.codes)]
     there = np.isfinite(values)
     ranks, inside = rankdata(values[there]), positive[there]
     n_pos, n = int(inside.sum()), len(inside)
@@ -36,11 +39,9 @@ def direction_of(cells: pd.Categorical, positive: np.ndarray) -> str | None:
     return "increasing" if beyond > 0.0 else "decreasing"
 
 
-def _value(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return np.nan
+def _value(text: str, spelling: Spelling) -> float:
+    plain = spelling.plain_number(text)
+    return np.nan if plain is None else float(plain)
 
 
 def rows_of_class(classes: pd.Categorical, name: str) -> np.ndarray:

@@ -1,22 +1,25 @@
 """Reads the first rows of a file as text, to find out what each column holds."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from aucdist.data.formats.delimited import csv_head, separator_of
+from aucdist.data.formats.delimited import QUOTES, csv_head, separator_of
+from aucdist.data.formats.encodings import found_encoding
 from aucdist.data.formats.header import first_row, looks_like_values, pick
+from aucdist.data.formats.spelling import Spelling
 from aucdist.data.formats.table_form import TableForm
 from aucdist.data.formats.tables import parse_table
 from aucdist.data.sources.source import Source
 from aucdist.data.storage import files
 from aucdist.data.storage.compression import is_packed, unpacked
+from flows.init.layout import with_layout
+from flows.init.spelling import found_spelling
 
 MOST_BYTES = 2**24
 ROWS_BELOW = 200
 """So many rows are compared with the first one, to tell values from names."""
-SEPARATORS = (",", ";", "tab")
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +65,7 @@ def first_rows(source: Source) -> FirstRows:
 def _of_csv(source: Source, urls: list[str]) -> FirstRows:
     data, whole = head_of(urls[0])
     where = files.shown(urls[0])
-    if "separator" not in source.model_fields_set:
-        source = source.model_copy(update={"separator": _separator(data, where, source)})
+    source, data = with_layout(source, data, where)
     if "header" not in source.model_fields_set and _has_no_header(data, where, source):
         source = source.model_copy(update={"header": False})
     names, start, line = csv_head(data, where, source)
@@ -72,9 +74,15 @@ def _of_csv(source: Source, urls: list[str]) -> FirstRows:
     label = pick(names, source.label, where, "label")
     features = tuple(name for name in names if name != label)
     form = TableForm(
-        names, label, features, features, separator=separator_of(source), first_line=line, missing=True
+        names, label, features, features, separator=separator_of(source), first_line=line, missing=True,
+        spelling=replace(Spelling.of(source), decimal=".", thousands=None, symbols=()),
     )  # fmt: skip
     table = parse_table(data[start:], where, form)
+    if not {"decimal", "thousands", "symbols"} & source.model_fields_set:
+        found = found_spelling({name: table.texts[name] for name in features})
+        source = source.model_copy(
+            update={"decimal": found.decimal, "thousands": found.thousands, "symbols": list(found.symbols)}
+        )
     return FirstRows(source, dict(table.texts), table.texts[label], label, {}, whole and len(urls) == 1)
 
 
@@ -86,26 +94,19 @@ def head_of(url: str) -> tuple[bytes, bool]:
         data = files.read_range(url, 0, MOST_BYTES + 1)
     if len(data) <= MOST_BYTES:
         return data, True
+    if found_encoding(data[: 2**16]) == "utf-16":
+        return unpacked(files.read_bytes(url), url), True  # a line break is two bytes there
     return data[: data.rfind(b"\n", 0, MOST_BYTES) + 1], False
 
 
 def _has_no_header(data: bytes, where: str, source: Source) -> bool:
     """Return whether the first line of a file is one of values."""
-    separator, start = separator_of(source), 0
+    separator, start = separator_of(source), csv_head(data, where, source.model_copy(update={"header": False}))[1]
     rows: list[list[str]] = []
-    while len(rows) <= ROWS_BELOW and start < len(data):
-        _, cells, read = first_row(data[start:], where, separator)
+    while len(rows) <= ROWS_BELOW and data[start : start + 2**20].strip():
+        _, cells, start = first_row(data, where, separator, start=start, quote=QUOTES[source.quote])
         rows.append(cells)
-        start += read
-        if not data[start:].strip():
-            break
     return looks_like_values(rows[0], rows[1:])
-
-
-def _separator(data: bytes, where: str, source: Source) -> str:
-    """Return the separator that makes most columns of the first line."""
-    heads = {s: csv_head(data, where, source.model_copy(update={"separator": s, "header": False})) for s in SEPARATORS}
-    return max(SEPARATORS, key=lambda separator: len(heads[separator][0]))
 
 
 def _of_parquet(source: Source, urls: list[str]) -> FirstRows:

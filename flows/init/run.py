@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from aucdist.data.formats.spelling import Spelling
 from aucdist.data.labels import Labels, choose_positive, listed
 from aucdist.data.sources.source import Source
 from aucdist.data.storage import files
@@ -13,6 +14,7 @@ from aucdist.data.storage.arrow_files import local_path
 from aucdist.errors import InputError
 from flows.init.columns import Column, columns_of
 from flows.init.directions import direction_of, rows_of_class
+from flows.init.layout import found_layout
 from flows.init.no_columns import look_at
 from flows.init.read import FirstRows, first_rows
 from flows.init.text import quoted, rows_yaml_text, yaml_text
@@ -52,16 +54,20 @@ def init(name: str, source: Source, output: Path) -> dict[str, Any]:
             f"{source.format}, which says all by itself"
         )
     rows = first_rows(source)
+    spelling = Spelling.of(rows.source)
     classes = _classes(rows)
     positive = choose_positive(classes, source.positive, files.shown(str(source.source)))[0][0]
-    columns = columns_of(rows.texts, [column for column in rows.texts if column not in ("", rows.label)])
+    columns = columns_of(rows.texts, [column for column in rows.texts if column not in ("", rows.label)], spelling)
     columns += [Column(column, "drop", f"its type is {kind}") for column, kind in rows.unread.items()]
     n, head = len(rows.classes), _head_comments(source, len(rows.classes), rows.whole, output)
     if rows.source.format == "csv" and not rows.source.header and "header" not in source.model_fields_set:
         head.append("The first line holds values and no names: columns are called x1, x2, ...")
+    head += [] if rows.source.format != "csv" else found_layout(source, rows.source)
     keys = _file_keys(rows.source, output) | {"label": quoted(rows.label)}
+    words = dict.fromkeys((*source.missing_values, *(word for column in columns for word in column.words)))
+    keys |= {"missing_values": f"[{', '.join(map(quoted, words))}]"} if words else {}
     positives = rows_of_class(rows.classes, positive)
-    found = {c.name: direction_of(rows.texts[c.name], positives) for c in columns if c.kind == "number"}
+    found = {c.name: direction_of(rows.texts[c.name], positives, spelling) for c in columns if c.kind == "number"}
     directions = {column: direction for column, direction in found.items() if direction is not None}
     text = yaml_text(_config_name(name), keys, columns, list(classes.items()), positive, head, directions)
     files.write_bytes(str(output.absolute()), text.encode())
@@ -120,6 +126,11 @@ def _file_keys(source: Source, output: Path) -> dict[str, str]:
     if source.format == "csv" and not source.header:
         keys["header"] = "false"
         keys |= {"columns": f"[{', '.join(map(quoted, source.columns))}]"} if source.columns else {}
+    for key in ("encoding", "quote", "skip_lines", "decimal", "thousands") if source.format == "csv" else ():
+        if getattr(source, key) != Source.model_fields[key].default:
+            keys[key] = quoted(str(getattr(source, key))) if key != "skip_lines" else str(source.skip_lines)
+    if source.symbols:
+        keys["symbols"] = f"[{', '.join(map(quoted, source.symbols))}]  # beside numbers, which they do not change"
     return keys
 
 

@@ -125,7 +125,7 @@ class Spelling:
         point = re.escape(self.decimal)
         whole = r"\d+"
         if self._groups:
-            whole = rf"(?:\d{{1,3}}(?:[{re.escape(self._groups)}]\d{{3}})+|\d+)"
+            whole = rf"(?:[1-9]\d{{0,2}}(?:[{re.escape(self._groups)}]\d{{3}})+|\d+)"
         return re.compile(rf"[+-]?(?:{whole}(?:{point}\d*)?|{point}\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 
 

@@ -41,7 +41,7 @@ def column_of(values: list[str], name: str = "c"):
         ("squares", [str(i * i) for i in range(N)], "number", "0 to 5.7"),
         ("c", [str(2**60 + i) for i in range(9)] * 2, "drop", "an identifier"),
         ("c", ["1", "2", "inf"], "drop", "not finite"),
-        ("c", [str(i % 7) for i in range(99)] + ["-"], "drop", "numbers, but for '-' in 1 rows"),
+        ("c", [str(i % 7) for i in range(99)] + ["-"], "number", "0 to 6, but for '-' in 1 rows"),
         ("c", ["1", "b"] * 9, "categorical", "2: 1 9, b 9"),
         ("c", ["2025-01-01", "2025-02-01", ""], "dates", "2025-01-01 to 2025-02-01"),
         ("c", ["31.12.2024", "01.01.2025"], "dates", "2024-12-31 to 2025-01-01"),
@@ -53,7 +53,7 @@ def column_of(values: list[str], name: str = "c"):
 def test_what_a_column_holds(name: str, values: list[str], kind: str, said: str) -> None:
     found = column_of(values, name)
     assert (found.kind, said in found.comment) == (kind, True), found
-    absent = ("", "NA") if kind == "number" else ("",)
+    absent = ("", "NA", "-") if kind == "number" else ("",)
     assert found.missing == sum(value in absent for value in values)
 
 

@@ -1,0 +1,173 @@
+"""Exports as spreadsheets and R write them: from `init` to `train` to `score` without an edit, and with the same weights."""
+
+import datetime as dt
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from support.command_line import run
+
+from aucdist.data.formats.spelling import Spelling
+from aucdist.model import load_model
+from flows.init.spelling import found_spelling, words_for_missing
+
+N = 140
+
+
+def staff() -> pd.DataFrame:
+    random = np.random.default_rng(0)
+    level = random.random(N).round(2)
+    return pd.DataFrame(
+        {
+            "zufrieden": level,
+            "projects": random.integers(2, 8, N),
+            "stunden für alle": random.integers(97, 311, N) * 13,
+            "lön": random.choice(["low", "médium", "high"], N),
+            "left": ((level + random.normal(size=N) / 4) < 0.3).astype(int),
+        }
+    )
+
+
+def comma(values: pd.Series) -> list[str]:
+    return [f"{value:,.2f}".translate(str.maketrans(",.", ".,")) for value in values]
+
+
+def money(table: pd.DataFrame) -> pd.DataFrame:
+    hours = [f"${value:,}" for value in table["stunden für alle"]]
+    return table.assign(**{"stunden für alle": hours, "zufrieden": [f"{value}%" for value in table["zufrieden"]]})
+
+
+def euros(table: pd.DataFrame) -> pd.DataFrame:
+    hours = [f"{value} €" for value in comma(table["stunden für alle"])]
+    return table.assign(**{"stunden für alle": hours, "zufrieden": comma(table["zufrieden"])})
+
+
+WAYS: dict[str, dict[str, Any]] = {
+    "an index": {"index": True},
+    "utf-16": {"encoding": "utf-16"},
+    "utf-16, tabs and commas": {"encoding": "utf-16", "sep": "\t", "decimal": ","},
+    "latin-1": {"encoding": "latin-1"},
+    "a byte order mark": {"encoding": "utf-8-sig"},
+    "semicolons and commas": {"sep": ";", "decimal": ","},
+    "commas and commas": {"decimal": ","},
+    "pipes": {"sep": "|"},
+    "single quotes": {"quotechar": "'", "quoting": 1},
+    "comments first": {"head": "# export\n# of 2024, by me\n"},
+    "a title first": {"head": "Staff report\nmade in 2024\n\n"},
+    "no header": {"header": False},
+    "dollars": {"change": money},
+    "euros": {"change": euros, "sep": ";", "encoding": "cp1252"},
+}
+
+
+def export(
+    table: pd.DataFrame, path: Path, encoding: str = "utf-8", head: str = "", change: Any = None, **how: Any
+) -> None:
+    with path.open("w", encoding=encoding, newline="") as file:
+        file.write(head)
+        (table if change is None else change(table)).to_csv(file, **{"index": False} | how)
+
+
+def trained(path: Path, label: str) -> tuple[dict[str, Any], Any, list[str]]:
+    """Return what `init` says of a file, the model, and what `score` prints."""
+    run("init", path, f"--label={label}", "--output", "c.yaml")
+    run("train", "c.yaml", "--output", "out", "--json", "--set", "model.tol=1e-2", "--set", "data.test=null")
+    (folder,) = Path("out").iterdir()
+    scored = run("score", folder / "model", path, "scores", "--json")[0]
+    said = yaml.safe_load(Path("c.yaml").read_text())["data"]["source"]
+    return said, load_model(str(folder / "model")), scored.splitlines()
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> np.ndarray:
+    """Those of the table as pandas writes it by default."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("plain"))
+        export(staff(), Path("staff.csv"))
+        found: np.ndarray = trained(Path("staff.csv"), "left")[1].coef
+    return found
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_same_weights_however_a_table_was_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, weights: np.ndarray
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    export(staff(), tmp_path / "staff.csv", **WAYS[way])
+    said, model, scored = trained(tmp_path / "staff.csv", "-1" if way == "no header" else "left")
+    assert json.loads(scored[-1])["rows"] == N
+    assert set(model.reading) >= {"encoding", "decimal", "quote"} & set(said)
+    assert model.coef.shape == (6,)
+    assert (model.coef == weights).all()
+
+
+@pytest.mark.parametrize("column", ["zufrieden", "projects"])
+@pytest.mark.parametrize("token", ["NA", "N/A", "#N/A", "None", "-", "?", "n.a."])
+def test_what_stands_for_a_missing_value(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, token: str, column: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table = staff()
+    table[column] = table[column].astype(object)
+    table.loc[::7, column] = token
+    export(table, tmp_path / "staff.csv")
+    found = json.loads(run("init", "staff.csv", "--label", "left", "--output", "c.yaml", "--json")[0])
+    assert found["columns"][column] == "number"
+    preview = json.loads(run("data", "preview", "c.yaml", "--json")[0])
+    (of,) = [c for c in preview["columns"] if c["column"] == column]
+    assert of["features"][0].endswith("20 missing)")
+
+
+def test_dates_of_a_spreadsheet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    days = [dt.date(2020, 1, 1) + dt.timedelta(days=6 * i) for i in range(N)]
+    export(
+        staff().assign(since=[day.strftime("%d.%m.%Y") for day in days]), tmp_path / "staff.csv", sep=";", decimal=","
+    )
+    said, model, _ = trained(tmp_path / "staff.csv", "left")
+    assert (said["date_format"], said["decimal"]) == ("%d.%m.%Y", ",")
+    assert len(model.coef) == 6 + 4
+
+
+@pytest.mark.parametrize(
+    ("values", "decimal", "thousands", "symbols"),
+    [
+        (["1.5", "2"], ".", None, ()),
+        (["1,5", "2"], ",", None, ()),
+        (["0,125", "0,250"], ",", None, ()),
+        (["1,234", "2,500"], ".", ",", ()),
+        (["1.234,5", "7"], ",", ".", ()),
+        (["1 234,5", "7"], ",", "space", ()),
+        (["1'234.5", "7"], ".", "'", ()),
+        (["US$ 5", "US$ 6"], ".", None, ("US$",)),
+        (["5 %", "$6"], ".", None, ("$", "%")),
+        (["1.2.2024", "2.2.2024"], ".", None, ()),
+        (["a", "b"], ".", None, ()),
+        (["1,2,3", "2,3"], ".", None, ()),
+    ],
+)
+def test_how_numbers_are_written(
+    values: list[str], decimal: str, thousands: str | None, symbols: tuple[str, ...]
+) -> None:
+    found = found_spelling({"c": pd.Categorical(values)})
+    assert (found.decimal, found.thousands, found.symbols) == (decimal, thousands, symbols)
+
+
+@pytest.mark.parametrize(
+    ("counts", "words"),
+    [
+        ({"1": 5, "2": 5, "-": 9}, ["-"]),
+        ({"1": 5, "b": 5}, None),
+        ({str(i): 2 for i in range(30)} | {"gone": 9}, ["gone"]),
+        ({str(i): 2 for i in range(30)} | {"gone": 90}, None),
+        ({"1": 95, "2": 95, "gone": 9, "away": 1}, ["away", "gone"]),
+        ({"1": 95, "A12": 2}, None),
+        ({"-": 5, "?": 5}, None),
+    ],
+)  # fmt: skip
+def test_words_for_missing_values(counts: dict[str, int], words: list[str] | None) -> None:
+    assert words_for_missing(counts, Spelling()) == words
