@@ -47,7 +47,7 @@ from aucdist import (
 )
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.solvers.pairs import all_pairs, cell_pairs
+from aucdist.solvers.pairs import cell_cuts, cutting_planes
 
 SLACK = LONG(1e-15)
 """Of the 80-bit sums themselves, and of printing a primal in 64 bits, relative."""
@@ -123,7 +123,7 @@ class InCells(PairwiseHingeClassifier):
     n_cells = 8
 
     def fit(self, *args, **kwargs):
-        with mock.patch.object(all_pairs, "MOST_ANCHORS", 0), mock.patch.object(cell_pairs, "CELLS", self.n_cells):
+        with mock.patch.object(cutting_planes, "MOST_ANCHORS", 0), mock.patch.object(cell_cuts, "CELLS", self.n_cells):
             return super().fit(*args, **kwargs)
 
 

@@ -63,7 +63,7 @@ NAMED = [
         "tests/solvers/pairs/test_certificate_edges.py",
     ),
     (
-        "solvers/pairs/cutting_planes.py",
+        "solvers/pairs/cuts.py",
         " / weights.sum(axis=1)\n",
         "\n",
         "tests/solvers/pairs/test_certificate_edges.py",

@@ -14,9 +14,9 @@ from aucdist.metrics.counts import ScoreCounts
 from aucdist.parameters import Constraints, OneOf
 from aucdist.solvers.base import Solution, Solver, by_name
 from aucdist.solvers.pairs import MSGD, SDCD, AllPairs, OAMGra, OAMInf, OAMSeq, SDCDPerm
-from aucdist.solvers.pairs.all_pairs import EXACT
 from aucdist.solvers.pairs.dual import DualStart
 from aucdist.solvers.pairs.oam import OamState
+from aucdist.solvers.pairs.penalty import PENALTIES
 from aucdist.solvers.pairs.sampling import ResumableRound
 from aucdist.solvers.pairs.sgd import Progress
 
@@ -49,11 +49,11 @@ class PairwiseHingeClassifier(OnlineClassifier):
         the number of its steps. These three refuse weights that another solver left.
     penalty : {"l2", "l1"} or None, default=None
         ``all-pairs``: None for "l2", which is ``lam/2 |w|^2``. "l1" is ``lam |w|_1``, which leaves features out, see
-        `aucdist.solvers.pairs.all_pairs_l1`; it takes two to four times the passes, and at small `lam` more.
+        `aucdist.solvers.pairs.penalty`; it takes two to four times the passes, and at small `lam` more.
     max_fpr : float or None, default=None
         ``all-pairs``: train for the partial AUC, the area under the ROC curve up to this false positive rate, above 0 and at most
         1. The mean then goes over the pairs of the highest-scoring negatives, this share of all, see
-        `aucdist.solvers.pairs.top_pairs`; it is convex, and has its certificate. If those negatives cannot be separated from the
+        `aucdist.solvers.pairs.share`; it is convex, and has its certificate. If those negatives cannot be separated from the
         positives, the minimum is near w = 0, and a `CollapseWarning` says so.
     max_false_positives : int or None, default=None
         ``all-pairs``: the same with a number of negatives in place of a share; with sample weights their total weight. 1 is
@@ -134,7 +134,7 @@ class PairwiseHingeClassifier(OnlineClassifier):
     solvers: ClassVar[dict[str, type[Solver]]] = by_name(AllPairs, SDCD, SDCDPerm, MSGD, OAMInf, OAMSeq, OAMGra)
     _parameter_constraints: ClassVar[Constraints] = {
         **OnlineClassifier._parameter_constraints,
-        "penalty": OneOf(EXACT, optional=True),
+        "penalty": OneOf(PENALTIES, optional=True),
         "monotone": Directions(),
         **TOP_CONSTRAINTS,
         **GROUP_CONSTRAINTS,

@@ -36,7 +36,7 @@ def fill_cells(scores, weights, edges, table, low, scale, cells, sums, lowest, h
     sums : ndarray of shape (2, n_cells), float64
         Added to: the weight, and the sum of weight times score.
     lowest, highest : ndarray of shape (n_cells,), float64
-        Lowered and raised to the least and greatest score in each cell.
+        Lowered and raised to the least and greatest score in each cell of anchors that weigh something.
     """
     for k in range(scores.shape[0]):
         t = scores[k]
@@ -47,10 +47,11 @@ def fill_cells(scores, weights, edges, table, low, scale, cells, sums, lowest, h
         while c > 0 and edges[c - 1] > t:
             c -= 1
         cells[k] = c
-        sums[0, c] += weights[k]
-        sums[1, c] += weights[k] * t
-        lowest[c] = min(lowest[c], t)
-        highest[c] = max(highest[c], t)
+        if weights[k] > 0.0:
+            sums[0, c] += weights[k]
+            sums[1, c] += weights[k] * t
+            lowest[c] = min(lowest[c], t)
+            highest[c] = max(highest[c], t)
 
 
 @kernel

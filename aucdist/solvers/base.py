@@ -56,7 +56,7 @@ class Certificate:
         How far primal and dual value together may be from the numbers that exact arithmetic would give.
     slack : float
         0 where `primal` is the objective itself. Else it is an upper bound, and the objective is at least ``primal - slack``: so
-        it is for the pairwise hinge of very many rows (`aucdist.solvers.pairs.cell_pairs`).
+        it is for the pairwise hinge of very many rows (`aucdist.solvers.pairs.cell_cuts`).
     """
 
     primal: float

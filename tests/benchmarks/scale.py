@@ -23,8 +23,9 @@ from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
 from aucdist.engine.calls import group_size
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import all_pairs
-from aucdist.solvers.pairs.cell_pairs import CELLS, CellPairs
-from aucdist.solvers.pairs.cutting_planes import FEW_ROWS, MAX_GROUPS, STEPS
+from aucdist.solvers.pairs.cell_cuts import CELLS, CellCuts
+from aucdist.solvers.pairs.cuts import MAX_GROUPS
+from aucdist.solvers.pairs.cutting_planes import FEW_ROWS, STEPS, CuttingPlanes
 from benchmarks.memory import peak_memory
 from benchmarks.scale_model import (
     ClusterSize,
@@ -288,7 +289,7 @@ def cells_workload(features: int) -> Workload:
 
     def fit(blocks: Blocks) -> int:
         start = np.zeros(features)
-        return solve(CellPairs(blocks, start).rounds(LAM), tol=0.0, max_passes=PASSES).passes
+        return solve(CuttingPlanes(blocks, start, kind=CellCuts).rounds(LAM), tol=0.0, max_passes=PASSES).passes
 
     blocks = LocalBlocks.load(simulation.block, simulation.n_shards)
     fit(blocks)  # compiles the kernels

@@ -13,7 +13,8 @@ from scipy.optimize import nnls
 from aucdist.engine.blocks import Blocks, Step, Summary
 from aucdist.engine.calls import group_size
 from aucdist.solvers.pairs.anchors import MAX_CELLS
-from aucdist.solvers.pairs.cutting_planes import STEPS, number_of_groups
+from aucdist.solvers.pairs.cuts import number_of_groups
+from aucdist.solvers.pairs.cutting_planes import STEPS
 
 REDUCTIONS_PER_PASS = 4
 

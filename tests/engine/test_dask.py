@@ -21,7 +21,8 @@ from aucdist.engine.parts import FEW_BYTES
 from aucdist.errors import InputError, RunError
 from aucdist.solvers.base import Status, solve
 from aucdist.solvers.pairs.all_pairs import all_pairs
-from aucdist.solvers.pairs.cell_pairs import CellPairs
+from aucdist.solvers.pairs.cell_cuts import CellCuts
+from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
 
 N_BLOCKS = 5
 
@@ -69,7 +70,7 @@ def test_two_workers_same_bits_twice(client, local):
 
 def test_anchors_in_cells_same_bits(client):
     fits = [
-        solve(CellPairs(blocks, None).rounds(1e-2), tol=1e-3, max_passes=100)
+        solve(CuttingPlanes(blocks, kind=CellCuts).rounds(1e-2), tol=1e-3, max_passes=100)
         for blocks in (LocalBlocks(partition(Block.of(*data()), N_BLOCKS)), DaskBlocks.load(client, load, N_BLOCKS))
     ]
     same_bits(*fits)

@@ -20,7 +20,7 @@ from aucdist.maps import BinExpander
 from aucdist.search.mask import masked_blocks
 from aucdist.solvers.cone import FREE, ZERO, outside, project
 from aucdist.solvers.links.problem import LinkProblem
-from aucdist.solvers.pairs import all_pairs, cell_pairs
+from aucdist.solvers.pairs import cutting_planes
 
 WORDS = {1: "increasing", -1: "decreasing"}
 
@@ -186,8 +186,7 @@ def test_columns_far_from_0_keep_their_signs():
 def test_cells_of_anchors(monkeypatch):
     X, y = rows(3000)
     exact = PairwiseHingeClassifier(features="bins", monotone={0: "increasing"}).fit(X, y)
-    monkeypatch.setattr(all_pairs, "MOST_ANCHORS", 100)
-    monkeypatch.setattr(cell_pairs, "MOST_ANCHORS", 100)
+    monkeypatch.setattr(cutting_planes, "MOST_ANCHORS", 100)
     cells = PairwiseHingeClassifier(features="bins", monotone={0: "increasing"}).fit(X, y)
     assert not (cells.feature_map_.signs(cells.monotone_) * cells.coef_[0] < 0).any()
     assert cells.certificate_.dual <= exact.certificate_.primal

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from aucdist.kernels.anchor_cells import cut_cells, fill_cells
-from aucdist.solvers.pairs.cell_pairs import CellSums, Edges, refined_edges
+from aucdist.solvers.pairs.cell_cuts import CellSums, Edges, refined_edges
 
 pytestmark = pytest.mark.nojit
 

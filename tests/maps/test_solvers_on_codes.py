@@ -15,20 +15,15 @@ from aucdist.solvers import sample
 from aucdist.solvers.hinge.subgradient import hinge_comid, hinge_psa, hinge_rda
 from aucdist.solvers.links import problem, solvers
 from aucdist.solvers.pairs.all_pairs import all_pairs
-from aucdist.solvers.pairs.all_pairs_l1 import CuttingPlanesL1
 from aucdist.solvers.pairs.ramp import pair_ramp
 from aucdist.solvers.square import exact as square
 
 LOGIT, CLOGLOG = LinkLoss(Link("logit"), "likelihood"), LinkLoss(Link("cloglog"), "calibrated")
 
 
-def all_pairs_l1(blocks, lam):
-    return CuttingPlanesL1(blocks, None).rounds(lam)
-
-
 SOLVERS = {
     "all-pairs": all_pairs,
-    "all-pairs l1": all_pairs_l1,
+    "all-pairs l1": partial(all_pairs, penalty="l1"),
     "ramp": pair_ramp,
     "square": square.exact,
     "newton": partial(solvers.newton, loss=LOGIT),

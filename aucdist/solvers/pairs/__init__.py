@@ -1,6 +1,6 @@
 """Solvers for losses on pairs of a positive and a negative row."""
 
-from aucdist.solvers.pairs.cuts import AllPairs
+from aucdist.solvers.pairs.all_pairs import AllPairs
 from aucdist.solvers.pairs.dual import SDCD, SDCDPerm
 from aucdist.solvers.pairs.oam import OAMGra, OAMInf, OAMSeq
 from aucdist.solvers.pairs.sgd import MSGD

@@ -1,9 +1,7 @@
-"""The pairwise hinge over all positive-negative pairs, with its certificate.
+"""The solver ``all-pairs``: cutting planes over all pairs, or over those of the highest-scoring negatives.
 
-Minimises ``P(w) = penalty(w) + mean over all pairs of max(0, 1 - w.(x_i - x_j))`` by cutting planes, the penalty being ``lam/2
-|w|^2`` (`aucdist.solvers.pairs.cutting_planes`) or ``lam |w|_1`` (`aucdist.solvers.pairs.all_pairs_l1`). Where both classes are
-large, the rows of the smaller one lie in cells of scores (`aucdist.solvers.pairs.cell_pairs`). On large data the start is the
-solution over a sample (`aucdist.solvers.sample`), where the first cut gives a tight bound.
+On large data and with an L2 penalty the start is the solution over a sample (`aucdist.solvers.sample`), where the first cut gives
+a tight bound.
 """
 
 from collections.abc import Iterator
@@ -14,11 +12,11 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, LocalBlocks
 from aucdist.solvers import sample
-from aucdist.solvers.base import Round
-from aucdist.solvers.pairs.all_pairs_l1 import CuttingPlanesL1
-from aucdist.solvers.pairs.cell_pairs import MOST_ANCHORS, CellPairs, CellPairsL1
+from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
-from aucdist.solvers.pairs.groups import PairGroups
+from aucdist.solvers.pairs.groups import PairGroups, pair_groups
+from aucdist.solvers.pairs.penalty import PENALTIES
+from aucdist.solvers.pairs.top import SHARE, TopShare, share_of
 
 NEAR = 0.03
 """The relative gap to which a sample is solved: its optimum is about as far from that of all rows."""
@@ -26,46 +24,12 @@ NEAR = 0.03
 LEAST_NOISE = 0.01
 """If lam is below this share of `sample.noise`, the weights fit the noise of the sample, and zero is the better start."""
 
-EXACT: dict[str, type[CuttingPlanes]] = {"l2": CuttingPlanes, "l1": CuttingPlanesL1}
-IN_CELLS: dict[str, type[CellPairs]] = {"l2": CellPairs, "l1": CellPairsL1}
-
-
-def pairs_of(
-    blocks: Blocks,
-    start: np.ndarray | None,
-    penalty: str = "l2",
-    signs: np.ndarray | None = None,
-    groups: PairGroups | None = None,
-) -> CuttingPlanes:
-    """Return the cutting planes for these blocks, whose `rounds` solve for one lam after another.
-
-    Parameters
-    ----------
-    blocks : Blocks
-        Both classes must be there.
-    start : ndarray of shape (n_features,) or None
-        Zero by default.
-    penalty : {"l2", "l1"}, default="l2"
-    signs : ndarray of shape (n_features,), int8, optional
-        Of the weights, see `aucdist.solvers.cone`.
-    groups : PairGroups, optional
-        Where pairs are within groups, of anchors with exact scores, however many.
-    """
-    if groups is not None:
-        return EXACT[penalty](blocks, start, signs=signs, groups=groups)
-    many = min(blocks.n_pos, blocks.n_neg) > MOST_ANCHORS
-    return (IN_CELLS if many else EXACT)[penalty](blocks, start, signs=signs)
-
 
 def all_pairs(
-    blocks: Blocks,
-    lam: float,
-    start: np.ndarray | None = None,
-    *,
-    signs: np.ndarray | None = None,
-    groups: PairGroups | None = None,
-) -> Iterator[Round]:
-    """Solve with an L2 penalty.
+    blocks: Blocks, lam: float, start: np.ndarray | None = None, *, penalty: str = "l2", share: TopShare | None = None,
+    signs: np.ndarray | None = None, groups: PairGroups | None = None,
+) -> Iterator[Round]:  # fmt: skip
+    """Solve by cutting planes.
 
     Parameters
     ----------
@@ -73,36 +37,80 @@ def all_pairs(
         Both classes must be there.
     lam : float
     start : ndarray of shape (n_features,), optional
-        By default the solution over a sample; zero for small data and for a small lam.
+        By default the solution over a sample; zero for small data, for a small lam, for a penalty with corners, and for groups.
+    penalty : {"l2", "l1"}, default="l2"
+    share : TopShare, optional
+        Which negatives count; all by default.
     signs : ndarray of shape (n_features,), int8, optional
         Of the weights, see `aucdist.solvers.cone`.
     groups : PairGroups, optional
-        Where pairs are within groups. The start is then zero by default.
+        Where pairs are within groups.
 
     Yields
     ------
     Round
         The best weights so far, their objective, the best bound so far.
     """
-    passes = 0
-    if start is None and groups is None:
-        last, passes = sample.solve_on_sample(blocks, lambda drawn: _on_sample(drawn, lam, signs), NEAR)
+    kind, passes = PENALTIES[penalty], 0
+    part = 1.0 if share is None else share.weight(blocks) / blocks.weight_neg
+
+    def on_sample(drawn: Block) -> Iterator[Round] | None:
+        # So much smaller is the sample of the negatives that count.
+        if lam < LEAST_NOISE * sample.noise(drawn) / part:
+            return None
+        return all_pairs(LocalBlocks([drawn]), lam, share=None if share is None else TopShare(part), signs=signs)
+
+    if start is None and groups is None and not kind.has_corners:
+        last, passes = sample.solve_on_sample(blocks, on_sample, NEAR)
         start = None if last is None else last.w
-    for state in pairs_of(blocks, start, signs=signs, groups=groups).rounds(lam):
+    for state in CuttingPlanes(blocks, start, penalty=kind(signs=signs), share=share, groups=groups).rounds(lam):
         yield replace(state, passes=passes + state.passes)
 
 
-def _on_sample(drawn: Block, lam: float, signs: np.ndarray | None) -> Iterator[Round] | None:
-    return all_pairs(LocalBlocks([drawn]), lam, signs=signs) if lam >= LEAST_NOISE * sample.noise(drawn) else None
+class AllPairs(Solver):
+    """Cutting planes over all pairs; deterministic, and the one to use.
 
+    See `aucdist.solvers.pairs.cutting_planes`, and `aucdist.solvers.pairs.share` for the partial AUC. It has no parameters of its
+    own.
+    """
 
-def all_pairs_l1(
-    blocks: Blocks,
-    lam: float,
-    start: np.ndarray | None = None,
-    *,
-    signs: np.ndarray | None = None,
-    groups: PairGroups | None = None,
-) -> Iterator[Round]:
-    """Solve with an L1 penalty, by proximal cutting planes from zero; parameters and rounds are those of `all_pairs`."""
-    return pairs_of(blocks, start, "l1", signs, groups).rounds(lam)
+    name = "all-pairs"
+    objective = "pairwise hinge"
+    takes = ("penalty", *SHARE, "group_weight", "grade_weight")
+    groups = True
+    ignores_zero_weight = True
+    takes_codes = True
+    signs = True
+    has_path = True
+
+    def rounds(
+        self,
+        blocks: Blocks,
+        lam: float,
+        start: np.ndarray | None = None,
+        *,
+        penalty: str = "l2",
+        max_fpr: float | None = None,
+        max_false_positives: int | None = None,
+        signs: np.ndarray | None = None,
+        group_weight: str | None = None,
+        grade_weight: str | None = None,
+    ) -> Iterator[Round]:
+        """Yield the best weights so far, their objective, the best bound so far; see `all_pairs`, `TopShare`, `pair_groups`."""
+        share, groups = share_of(max_fpr, max_false_positives), pair_groups(blocks, group_weight, grade_weight)
+        return all_pairs(blocks, lam, start, penalty=penalty, share=share, signs=signs, groups=groups)
+
+    def path(
+        self,
+        blocks: Blocks,
+        *,
+        penalty: str = "l2",
+        max_fpr: float | None = None,
+        max_false_positives: int | None = None,
+        signs: np.ndarray | None = None,
+        group_weight: str | None = None,
+        grade_weight: str | None = None,
+    ) -> CuttingPlanes:
+        """Return the cutting planes, which solve for one lam after another; parameters as of `rounds`."""
+        share, groups = share_of(max_fpr, max_false_positives), pair_groups(blocks, group_weight, grade_weight)
+        return CuttingPlanes(blocks, penalty=PENALTIES[penalty](signs=signs), share=share, groups=groups)

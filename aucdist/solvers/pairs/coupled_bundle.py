@@ -33,9 +33,7 @@ class CoupledBundle(Bundle):
     """`Bundle` for dual points of groups, the shares of whose combination add up to 1 at most.
 
     A point of a group has a share m: what the rows of the group that count weigh, over what all rows that count weigh. The bound
-    is
-
-        max over b of  sum b_t A_t - |sum b_t g_t|^2 / (2 lam),   b >= 0,  sum of b over each group = 1,  sum b_t m_t <= 1.
+    is that of `Bundle` over the b with ``sum b_t m_t <= 1``.
 
     A price on the shares replaces the last constraint; its best value is enclosed. Of the combinations on both sides of it a
     mixture has the sum 1, so the bound is true however near the price is. It is true for a smaller sum as well: parts of other
@@ -43,23 +41,25 @@ class CoupledBundle(Bundle):
 
     Parameters
     ----------
-    n_groups, n_features, idle_rounds, signs
+    n_groups, n_features, idle_rounds
         As for `Bundle`.
     """
 
-    def __init__(self, n_groups: int, n_features: int, idle_rounds: int = 40, signs: np.ndarray | None = None):
-        super().__init__(n_groups, n_features, idle_rounds, signs)
+    def __init__(self, n_groups: int, n_features: int, idle_rounds: int = 40):
+        super().__init__(n_groups, n_features, idle_rounds)
         self._shares = np.zeros(0)
         self._prices = {"best": 0.0, "proximal": 0.0}
 
-    def add_with_shares(self, heights: np.ndarray, gradients: np.ndarray, shares: np.ndarray) -> None:
-        """Add one point per group as `add` does, all three of shape (n_groups, ...); the shares add up to 1.
+    def add(self, heights: np.ndarray, gradients: np.ndarray, shares: np.ndarray | None = None) -> np.ndarray:
+        """Add one point per group; the shares add up to 1.
 
         A point that is zero has no share: what its rows weigh is not needed for it.
         """
+        assert shares is not None
         shares = np.where(zero_points(heights, gradients), 0.0, shares)
-        added = self.add(heights, gradients)  # drops idle points first, with their shares
+        added = super().add(heights, gradients)  # drops idle points first, with their shares
         self._shares = np.append(self._shares, shares[added])
+        return added
 
     def _maximise(self, which: str, H: np.ndarray, heights: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return about the maximiser of ``heights'b - b'Hb / 2`` whose shares add up to 1 at most."""

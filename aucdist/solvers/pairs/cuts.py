@@ -1,87 +1,263 @@
-"""The solver ``all-pairs``: cutting planes over all pairs, or over those of the highest-scoring negatives."""
+"""Cuts of a loss over the pairs that count: the tangents of the loss, from the exact scores of the anchors.
 
-from collections.abc import Iterator
+The anchors are the rows of the smaller class (`aucdist.solvers.pairs.anchors`). The client has their scores, sorts them and sends
+them to all blocks; where there are too many of them, `aucdist.solvers.pairs.cell_cuts` takes the place of `PairCuts`. Which
+negatives count is `aucdist.solvers.pairs.share`'s.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 
-from aucdist.engine.blocks import Blocks
-from aucdist.solvers.base import Round, Solver
-from aucdist.solvers.pairs.all_pairs import all_pairs, all_pairs_l1, pairs_of
-from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
-from aucdist.solvers.pairs.groups import pair_groups, refuse_share
-from aucdist.solvers.pairs.top import SHARE, TopShare, share_of
-from aucdist.solvers.pairs.top_pairs import TopPairs, TopPairsL1, top_pairs, top_pairs_l1
+from aucdist.data.block import Block
+from aucdist.engine.blocks import Blocks, Summary
+from aucdist.kernels.rows import accumulate, accumulate_each
+from aucdist.solvers.pairs.anchors import Anchors, anchors_along
+from aucdist.solvers.pairs.groups import PairGroups
+from aucdist.solvers.pairs.loss import CutPairLoss
+from aucdist.solvers.pairs.problem import CutMemory, PairProblem, sort_and_score
+from aucdist.solvers.pairs.share import AllNegatives
+from aucdist.solvers.pairs.top import Threshold, scores_at
 
-TOP_PENALTIES: dict[str, type[TopPairs]] = {"l2": TopPairs, "l1": TopPairsL1}
+MAX_GROUPS = 24
 
 
-class AllPairs(Solver):
-    """Cutting planes over all pairs; deterministic, and the one to use.
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """A cut for each group, before the anchors' part of the gradients is added.
 
-    See `aucdist.solvers.pairs.all_pairs`, and `aucdist.solvers.pairs.top_pairs` for the partial AUC. It has no parameters of its
-    own.
+    Attributes
+    ----------
+    loss, slack : float
+        The mean loss is at most the first, and at least the first minus the second.
+    heights : ndarray of shape (n_groups,), float64
+        At w = 0.
+    gradients : ndarray of shape (n_groups, n_features), float64
+        The larger class's part, not yet a mean.
+    slopes : ndarray of float64
+        The derivative of the loss by the anchors' scores, in the form that `PairCuts.finish` takes.
+    shares : ndarray of shape (n_groups,), float64, or None
+        What the rows that count weigh in each group, over what they weigh in all; None where all rows count.
+    n_rows : float
+        How many rows of the larger class are in active pairs.
+    n_taken : int
+        So many times the rows were read.
     """
 
-    name = "all-pairs"
-    objective = "pairwise hinge"
-    takes = ("penalty", *SHARE, "group_weight", "grade_weight")
-    groups = True
-    ignores_zero_weight = True
-    takes_codes = True
-    signs = True
-    has_path = True
+    loss: float
+    slack: float
+    heights: np.ndarray
+    gradients: np.ndarray
+    slopes: np.ndarray
+    shares: np.ndarray | None
+    n_rows: float
+    n_taken: int = 1
 
-    def rounds(
-        self,
-        blocks: Blocks,
-        lam: float,
-        start: np.ndarray | None = None,
-        *,
-        penalty: str = "l2",
-        max_fpr: float | None = None,
-        max_false_positives: int | None = None,
-        signs: np.ndarray | None = None,
-        group_weight: str | None = None,
-        grade_weight: str | None = None,
-    ) -> Iterator[Round]:
-        """Yield the best weights so far, their exact objective, the best bound so far.
+
+class SentAnchors(Protocol):
+    """What is sent to the blocks of the anchors at a point."""
+
+    def new_sums(self, n_groups: int) -> Summary:
+        """Return zeros for `cut` to add to."""
+
+    def facing(self, memory: Any, group: int) -> "SentAnchors":
+        """Return the anchors as the rows between two `ends` of the memory search them."""
+
+    def cut(self, scores: np.ndarray, weights: np.ndarray, coefs: np.ndarray, sums: Summary, group: int) -> float:
+        """Return the height of the cut of a group's rows; parameters as of `CutPairLoss.cut`."""
+
+
+@dataclass(frozen=True, eq=False)
+class SentScores:
+    """The anchors' scores, and the loss."""
+
+    loss: CutPairLoss
+    anchors: Anchors
+
+    def new_sums(self, n_groups: int) -> Summary:
+        """Return zeros: the loss, and a tally for each group."""
+        tally = [self.loss.new_tally(self.anchors.n_places) for _ in range(n_groups)]
+        return {"loss": 0.0, "tally": np.array(tally)}
+
+    def facing(self, memory: Any, group: int) -> "SentScores":
+        """Return the anchors as these rows search them: those of their groups, where pairs are within groups."""
+        return replace(self, anchors=memory.facing(self.anchors, group))
+
+    def cut(self, scores: np.ndarray, weights: np.ndarray, coefs: np.ndarray, sums: Summary, group: int) -> float:
+        """Return the height of the cut of a group's rows."""
+        height, loss = self.loss.cut(scores, weights, self.anchors, coefs, sums["tally"][group])
+        sums["loss"] += loss
+        return height
+
+
+# ---- steps: run on the blocks -----------------------------------------------------------------------------------------
+
+
+def sort_at_start(
+    block: Block, memory: None, w: np.ndarray, sign: int, n_groups: int, pair_groups: PairGroups | None
+) -> tuple[CutMemory, Summary]:
+    """Sort the rows by class and score them at the start, which is the best point so far."""
+    scored, summary = sort_and_score(block, memory, w, sign, n_groups, pair_groups)
+    return CutMemory(**vars(scored), best=scored.scores, trial=scored.scores), summary
+
+
+def cut_groups(
+    block: Block, memory: Any, step: float, anchors: SentAnchors, threshold: Threshold | None
+) -> tuple[Any, Summary]:
+    """Take a cut for each group at a step of the way, over the rows from the threshold on, or over all for None.
+
+    The gradients so far hold the larger class's part only.
+    """
+    scores, n_groups = scores_at(memory, step), len(memory.ends) - 1
+    sums, heights, counted, n_rows = anchors.new_sums(n_groups), np.zeros(n_groups), np.zeros(n_groups), 0
+    gradients = np.zeros((n_groups, block.n_features))
+    for g in range(n_groups):
+        mine: Any = slice(memory.ends[g], memory.ends[g + 1])
+        weights = memory.weights[mine]
+        if threshold is not None:
+            mine = memory.ends[g] + np.flatnonzero(scores[mine] >= threshold.score)
+            weights = memory.weights[mine] * threshold.parts(scores[mine])
+            counted[g] = weights.sum()
+        coefs = np.empty(len(weights))
+        heights[g] = anchors.facing(memory, g).cut(scores[mine], weights, coefs, sums, g)
+        accumulate(block.rows, memory.others[mine], coefs, gradients[g])
+        n_rows += int(np.count_nonzero(coefs))
+    summary = {**sums, "heights": heights, "gradients": gradients, "rows": n_rows}
+    return replace(memory, trial=scores), summary if threshold is None else {**summary, "counted": counted}
+
+
+def finish_cuts(
+    block: Block, memory: CutMemory, coefs: np.ndarray, offsets: np.ndarray, keep: bool
+) -> tuple[CutMemory, Summary]:
+    """Return the anchors' part of the gradients; with `keep`, where the cut was taken becomes the best point."""
+    gradients = np.zeros((len(coefs), block.n_features))
+    mine = coefs[:, offsets[block.index] : offsets[block.index + 1]]
+    accumulate_each(block.rows, memory.anchors, mine, gradients)
+    return replace(memory, best=memory.trial if keep else memory.best), {"gradients": gradients}
+
+
+# ---- rounds: run by the client ----------------------------------------------------------------------------------------
+
+
+def number_of_groups(n_anchors: int, n_others: int, n_features: int) -> int:
+    """Return how many cuts to take per round.
+
+    More cuts need fewer rounds, but each costs a pass over the anchors' rows, a histogram over the anchors and a gradient. So the
+    cuts cost at most half as much as the larger class, and their gradients take at most a megabyte. Small data have one group, so
+    that a row of weight 2 is the same as two rows.
+    """
+    return max(1, min(MAX_GROUPS, n_others // max(2 * n_anchors, 4000), 2**17 // (n_anchors + n_features)))
+
+
+class PairCuts(PairProblem):
+    """The loss over the pairs that count, and its cuts, along lines from the best point so far.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        Both classes must be there.
+    loss : CutPairLoss
+    share : AllNegatives or TopNegatives
+    w : ndarray of shape (n_features,), float64
+        The first best point.
+    sparse : bool
+        Whether the penalty has corners: the bundle of its rounds keeps no budget of several groups.
+    groups : PairGroups, optional
+        Where pairs are within groups (`aucdist.solvers.pairs.group_cuts`).
+
+    Attributes
+    ----------
+    n_groups : int
+        So many cuts are taken at a point, each of a part of the larger class's rows.
+    has_all_scores : bool
+        Whether the client has the scores of all anchors, or of a sample.
+    """
+
+    loss: CutPairLoss
+    has_all_scores = True
+
+    def __init__(
+        self, blocks: Blocks, loss: CutPairLoss, share: AllNegatives, w: np.ndarray, *, sparse: bool,
+        groups: PairGroups | None = None,
+    ):  # fmt: skip
+        self.share, self._w, self.groups = share, w, groups
+        self.n_groups = 1 if share.is_part and sparse else self.count_groups(blocks)
+        super().__init__(blocks, loss, groups)
+        if share.is_part:
+            self.mass = share.mass
+
+    number_of_groups = staticmethod(number_of_groups)
+
+    def count_groups(self, blocks: Blocks) -> int:
+        """Return how many cuts to take at a point."""
+        n_anchors = min(blocks.n_pos, blocks.n_neg)
+        return self.number_of_groups(n_anchors, self.share.rows_for_cuts(blocks), blocks.n_features)
+
+    def sort_rows(self) -> Summary:
+        """Sort the rows by class and group, and score them at the first best point."""
+        summary = self.sort_and_score()
+        self.first_scores = np.concatenate(summary["scores"])
+        return summary
+
+    def sort_and_score(self) -> Summary:
+        """Do so in one reduction."""
+        return self.blocks.reduce(sort_at_start, self._w, self.sign, self.n_groups, self.groups)
+
+    def value_error(self, reach: float) -> float:
+        """Return a bound on the rounding of the loss beyond that of scores and sums, where no score is larger than `reach`."""
+        return 0.0
+
+    def take(self, step: float, scores: np.ndarray, gap: float) -> Cut:
+        """Return a cut for each group at a step of the way from the best point to the one scored last.
 
         Parameters
         ----------
-        blocks : Blocks
-            Both classes must be there.
-        lam : float
-        start : ndarray of shape (n_features,), optional
-            By default the solution over a sample; zero for small data and for a small lam.
-        penalty : {"l2", "l1"}
-        max_fpr, max_false_positives : float, int, optional
-            See `aucdist.solvers.pairs.top.TopShare`.
-        signs : ndarray of shape (n_features,), int8, optional
-            Of the weights, see `aucdist.solvers.cone`.
-        group_weight, grade_weight : str, optional
-            See `aucdist.solvers.pairs.groups.pair_groups`.
+        step : float
+        scores : ndarray of float64
+            What the client has of the anchors' scores there.
+        gap : float
+            What is left of the objective's gap: it says how much slack the loss may have.
         """
-        share, groups = share_of(max_fpr, max_false_positives), pair_groups(blocks, group_weight, grade_weight)
-        if share is None:
-            return (all_pairs if penalty == "l2" else all_pairs_l1)(blocks, lam, start, signs=signs, groups=groups)
-        refuse_share(groups)
-        return (top_pairs if penalty == "l2" else top_pairs_l1)(blocks, lam, start, share=share, signs=signs)
+        weights = self.share.weights_of_anchors(scores, self.weights, True)
+        anchors, order = self.sort_anchors(scores, weights)
+        threshold = self.share.threshold(self.blocks, step)
+        taken = self.blocks.reduce(cut_groups, step, SentScores(self.loss, anchors), threshold)
+        slopes = self.loss.anchor_slopes(taken["tally"], anchors, weights, order)
+        return self.as_cut(taken, float(taken["loss"] / self.mass), 0.0, slopes)
 
-    def path(
-        self,
-        blocks: Blocks,
-        *,
-        penalty: str = "l2",
-        max_fpr: float | None = None,
-        max_false_positives: int | None = None,
-        signs: np.ndarray | None = None,
-        group_weight: str | None = None,
-        grade_weight: str | None = None,
-    ) -> CuttingPlanes:
-        """Return the cutting planes, which solve for one lam after another; parameters as of `rounds`."""
-        share: TopShare | None = share_of(max_fpr, max_false_positives)
-        groups = pair_groups(blocks, group_weight, grade_weight)
-        if share is None:
-            return pairs_of(blocks, None, penalty, signs, groups)
-        refuse_share(groups)
-        return TOP_PENALTIES[penalty](blocks, None, share=share, signs=signs)
+    def as_cut(self, taken: Summary, loss: float, slack: float, slopes: np.ndarray, n_taken: int = 1) -> Cut:
+        """Return a cut from the summary of `cut_groups`."""
+        counted = taken.get("counted")
+        shares = None if counted is None else counted / counted.sum()
+        return Cut(
+            loss, slack, taken["heights"] / self.mass, taken["gradients"], slopes, shares, taken["rows"], n_taken
+        )
+
+    def finish(self, cut: Cut, keep: bool) -> np.ndarray:
+        """Return the gradients of a cut, of shape (n_groups, n_features); with `keep` its place becomes the best point."""
+        rest = self.blocks.reduce(finish_cuts, cut.slopes, self.offsets, keep)
+        gradients: np.ndarray = (cut.gradients + rest["gradients"]) * (self.sign / self.mass)
+        return gradients
+
+    def slopes_at(
+        self, steps: np.ndarray, best_scores: np.ndarray, last_scores: np.ndarray, stride: int, some: int
+    ) -> np.ndarray:
+        """Return the derivative of the mean loss by the step, at steps of the way from the best point to the one scored last.
+
+        Parameters
+        ----------
+        steps : ndarray of shape (n_steps,), float64
+        best_scores, last_scores : ndarray of float64
+            What the client has of the anchors' scores at both ends.
+        stride, some : int
+            Only one row in so many of the larger class, and one anchor in so many, are used.
+        """
+        start = best_scores[::some]
+        change = last_scores[::some] - start
+        points = start + steps[:, np.newaxis] * change
+        are_all = some == 1 and self.has_all_scores
+        of_anchors = self.weights[::some]
+        weights = np.stack([self.share.weights_of_anchors(scores, of_anchors, are_all) for scores in points])
+        along = anchors_along(points, weights, change)
+        return self.share.slopes_at(self.blocks, self.loss, steps, stride, along) / weights.sum(axis=1)

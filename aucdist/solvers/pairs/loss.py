@@ -4,8 +4,8 @@ The anchors are the rows of the smaller class (`aucdist.solvers.pairs.anchors`).
 a pair's positive row minus that of its negative one; scores are mirrored where the negatives are the anchors, so that a margin is
 always an anchor's score minus the score of a row of the larger class.
 
-A new loss is a file with a subclass of `PairLoss`, and a row ``Solver(partial(pair_lbfgs, loss=...), takes_tol=True)`` in the
-file of an estimator (`aucdist.solvers.pairs.smooth`). A convex loss with corners, whose minimum is found by cutting planes, is a
+A new loss is a file with a subclass of `PairLoss`, and a `Solver` whose rounds are those of ``pair_lbfgs(..., loss=...)``
+(`aucdist.solvers.pairs.smooth`). A convex loss with corners, whose minimum is found by cutting planes, is a
 `CutPairLoss` (`aucdist.solvers.pairs.cutting_planes`). Losses are sent to the blocks: they are frozen dataclasses without fields,
 or with plain values as fields.
 """

@@ -51,6 +51,20 @@ class PairMemory:
         return anchors.facing(self.runs[part]) if self.runs else anchors
 
 
+@dataclass(frozen=True, eq=False)
+class CutMemory(PairMemory):
+    """The memory of a block for cutting planes; `scores` are those at the end of the line that is searched.
+
+    Attributes
+    ----------
+    best, trial : ndarray of shape (n_others,), float64
+        Scores of the larger class at the best point, and where the last cut was taken.
+    """
+
+    best: np.ndarray
+    trial: np.ndarray
+
+
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
 

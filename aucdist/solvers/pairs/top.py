@@ -147,18 +147,29 @@ def scores_at(memory: Any, step: float | None) -> np.ndarray:
     return scores
 
 
+def negatives_at(memory: Any, step: float | None, are_anchors: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return scores and weights of the negatives: of the larger class, or of the anchors, whose scores are mirrored."""
+    if are_anchors:
+        return -memory.anchor_scores_at(step), memory.anchor_weights
+    return scores_at(memory, step), memory.weights
+
+
 @without_rows
-def count_cells(block: int, memory: Any, step: float | None, prefix: int, shift: int) -> tuple[Any, Summary]:
-    """Count the rows of the larger class by 16 bits of their scores."""
+def count_cells(
+    block: int, memory: Any, step: float | None, prefix: int, shift: int, are_anchors: bool
+) -> tuple[Any, Summary]:
+    """Count the negatives by 16 bits of their scores."""
     weight, rows = np.zeros(2**BITS), np.zeros(2**BITS)
-    count_keys(scores_at(memory, step), memory.weights, prefix, shift, weight, rows)
+    count_keys(*negatives_at(memory, step, are_anchors), prefix, shift, weight, rows)
     return memory, {"weight": weight, "rows": rows}
 
 
 @without_rows
-def gather_cell(block: int, memory: Any, step: float | None, prefix: int, shift: int) -> tuple[Any, Summary]:
-    """Return scores and weights of the rows of the larger class in a cell; of all of them for a shift of 64."""
-    scores, weights = scores_at(memory, step), memory.weights
+def gather_cell(
+    block: int, memory: Any, step: float | None, prefix: int, shift: int, are_anchors: bool
+) -> tuple[Any, Summary]:
+    """Return scores and weights of the negatives in a cell; of all of them for a shift of 64."""
+    scores, weights = negatives_at(memory, step, are_anchors)
     if shift < 64:
         found = np.empty(len(scores), dtype=np.int64)
         keys(scores, found)
@@ -180,23 +191,26 @@ def count_on_line(
 # ---- the client's side ------------------------------------------------------------------------------------------------
 
 
-def threshold_in_blocks(blocks: Blocks, n_others: int, wanted: float, step: float | None = None) -> Threshold:
-    """Return where the highest-scoring rows of the larger class end: one reduction for few rows, else two to four.
+def threshold_in_blocks(
+    blocks: Blocks, n_neg: int, wanted: float, step: float | None = None, *, are_anchors: bool = False
+) -> Threshold:
+    """Return where the highest-scoring negatives end: one reduction for few rows, else two to four.
 
     Parameters
     ----------
     blocks : Blocks
-        Their memory is a `PairMemory`, with the scores; those at a step need an `AllPairsMemory`.
-    n_others : int
-        How many rows the larger class has.
+        Their memory is a `PairMemory`, with the scores; those at a step need a `CutMemory`.
+    n_neg : int
     wanted : float
         What the rows that count are to weigh.
     step : float or None
         As for `scores_at`.
+    are_anchors : bool
+        Whether the negatives are the smaller class, and lie in the blocks (`aucdist.solvers.pairs.cell_anchors`).
     """
-    prefix, shift, above, n_inside = 0, 64, 0.0, float(n_others)
+    prefix, shift, above, n_inside = 0, 64, 0.0, float(n_neg)
     while n_inside > MOST_GATHERED and shift > 0:
-        counted = blocks.reduce(count_cells, step, prefix, shift - BITS)
+        counted = blocks.reduce(count_cells, step, prefix, shift - BITS, are_anchors)
         first, shift = shift == 64, shift - BITS
         # From the highest cell down: rows above the cell of the threshold weigh less than wanted.
         weight, rows = counted["weight"][::-1], counted["rows"][::-1]
@@ -209,7 +223,7 @@ def threshold_in_blocks(blocks: Blocks, n_others: int, wanted: float, step: floa
         n_inside, inside = float(rows[k]), float(weight[k])
     if shift == 0:
         return Threshold(_score_of(prefix), _fraction(wanted - above, inside))
-    found = blocks.reduce(gather_cell, step, prefix, shift)
+    found = blocks.reduce(gather_cell, step, prefix, shift, are_anchors)
     return threshold_of(np.concatenate(found["scores"]), np.concatenate(found["weights"]), wanted, above)
 
 
@@ -219,7 +233,7 @@ def top_on_line(blocks: Blocks, steps: np.ndarray, stride: int, share: float) ->
     Parameters
     ----------
     blocks : Blocks
-        Their memory is an `AllPairsMemory`.
+        Their memory is a `CutMemory`.
     steps : ndarray of shape (n_steps,), float64
     stride : int
         Only one row in so many is used.

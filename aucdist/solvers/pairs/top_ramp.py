@@ -1,7 +1,7 @@
 """The smoothed ramp over the highest-scoring negatives: the partial AUC itself, by L-BFGS.
 
 Minimises ``lam/2 |w|^2 + max over u of (1/(n_pos q)) sum_j u_j sum_i ramp(w.(x_i - x_j))``, u in [0, 1] with a sum of q =
-beta n_neg: the loss of `aucdist.solvers.pairs.top_pairs` with the ramp of `aucdist.solvers.pairs.ramp` in place of the hinge. A
+beta n_neg: the loss of `aucdist.solvers.pairs.share` with the ramp of `aucdist.solvers.pairs.ramp` in place of the hinge. A
 pair that is lost costs 1, by however much, so positives that no weights can rank among the first hardly count. So where the
 hinge's minimum collapses to w = 0 there may still be good weights.
 
@@ -32,9 +32,9 @@ from aucdist.solvers.pairs.groups import pair_groups, refuse_share
 from aucdist.solvers.pairs.loss import PairLoss
 from aucdist.solvers.pairs.problem import PairMemory, add_up_gradient, sweep_pairs
 from aucdist.solvers.pairs.ramp import RAMP, pair_ramp
+from aucdist.solvers.pairs.share import TopNegatives
 from aucdist.solvers.pairs.smooth import NEAR, MajorantRound, SmoothPairProblem, descend
-from aucdist.solvers.pairs.top import SHARE, Threshold, TopShare, share_of, threshold_in_blocks, threshold_of
-from aucdist.solvers.pairs.top_pairs import part_error, top_pairs
+from aucdist.solvers.pairs.top import SHARE, Threshold, TopShare, share_of
 
 START_GAP, START_PASSES = 0.01, 200
 """The relative gap to which a start is certified, and the most passes for it."""
@@ -72,21 +72,18 @@ class TopSmoothProblem(SmoothPairProblem):
 
     def __init__(self, blocks: Blocks, loss: PairLoss, lam: float, share: TopShare):
         super().__init__(blocks, loss, lam)
-        self.wanted = share.weight(blocks)
-        self.mass = blocks.weight_pos * self.wanted
-        self._n_others = blocks.n_samples - len(self.weights)
-        self.part_error = part_error(blocks, self.rounding, self.wanted)
+        self.share = TopNegatives(blocks, share, self.rounding)
+        self.mass = self.share.mass
 
     def value_and_gradient(self, w: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the largest mean loss at w, float64 of shape (n_features,), and its gradient for the negatives that count."""
-        scores, weights = self.score(w), self.weights
-        if self.sign < 0:  # the negatives are the anchors, and their scores are mirrored
-            weights = weights * threshold_of(-scores, weights, self.wanted).parts(-scores)
+        scores = self.score(w)
+        weights = self.share.weights_of_anchors(scores, self.weights, True)
         anchors, order = sorted_anchors(scores, weights, self.loss.n_sums, centred=self.loss.centred)
-        if self.sign < 0:
+        threshold = self.share.threshold(self.blocks, None)
+        if threshold is None:
             swept = self.blocks.reduce(sweep_pairs, self.loss, anchors)
         else:
-            threshold = threshold_in_blocks(self.blocks, self._n_others, self.wanted)
             swept = self.blocks.reduce(sweep_top, self.loss, anchors, threshold)
         coefs = self.loss.anchor_slopes(swept["tally"], anchors, weights, order)
         gradient = self.blocks.reduce(add_up_gradient, coefs, self.offsets)["gradient"]
@@ -96,7 +93,7 @@ class TopSmoothProblem(SmoothPairProblem):
         """Return bounds on the rounding errors, with those of the parts of the rows at the boundary."""
         of_value, of_dual = super().errors(point)
         size = 1.0 + 2.0 * self.rounding.reach(point.w)
-        more = self.part_error * size * size
+        more = self.share.part_error * size * size
         return of_value + more, of_dual + more
 
 
@@ -156,7 +153,7 @@ def hinge_minima(blocks: Blocks, lam: float, share: TopShare) -> tuple[list[np.n
     A minimum of zero, to which the first collapses where it separates nothing, is left out unless both are.
     """
     found, passes = [], 0
-    for rounds in (top_pairs(blocks, lam, share=share), all_pairs(blocks, lam)):
+    for rounds in (all_pairs(blocks, lam, share=share), all_pairs(blocks, lam)):
         solution = solve(rounds, tol=START_GAP, max_passes=START_PASSES)
         found.append(solution.w)
         passes += solution.passes

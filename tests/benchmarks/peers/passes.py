@@ -9,7 +9,6 @@ from aucdist.errors import unknown
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import all_pairs
 from aucdist.solvers.pairs.top import TopShare
-from aucdist.solvers.pairs.top_pairs import top_pairs
 from benchmarks.peers.data_sets import data_sets
 from flows.bench.common import Row
 
@@ -53,7 +52,7 @@ def passes_to_gap(name: str, train: Block) -> Iterator[Row]:
     whole = None
     for beta in BETAS:
         blocks, start = LocalBlocks([train]), time.perf_counter()
-        rounds = all_pairs(blocks, LAM) if beta == 1.0 else top_pairs(blocks, LAM, share=TopShare(beta))
+        rounds = all_pairs(blocks, LAM, share=None if beta == 1.0 else TopShare(beta))
         found = solve(rounds, tol=TOL, max_passes=MOST_PASSES)
         seconds, whole = time.perf_counter() - start, whole or found.passes
         yield {

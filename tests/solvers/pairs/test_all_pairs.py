@@ -9,7 +9,8 @@ from support.small_sets import blocks_of, small
 
 from aucdist.solvers.base import Status, solve
 from aucdist.solvers.pairs.all_pairs import all_pairs
-from aucdist.solvers.pairs.cutting_planes import CuttingPlanes, number_of_groups
+from aucdist.solvers.pairs.cuts import PairCuts, number_of_groups
+from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
 
 pytestmark = pytest.mark.nojit
 
@@ -72,7 +73,7 @@ def test_weight_two_is_two_rows():
 
 
 def test_groups_keep_the_bound_true(monkeypatch):
-    monkeypatch.setattr("aucdist.solvers.pairs.cutting_planes.number_of_groups", lambda *_: 5)
+    monkeypatch.setattr(PairCuts, "number_of_groups", lambda *_: 5)
     X, y = small(n_pos=8, n_neg=60)
     best = optimum(X, y, 1e-2)
     for state in itertools.islice(all_pairs(blocks_of(X, y, 3), 1e-2), 40):
@@ -121,7 +122,7 @@ def test_path_reuses_the_cuts_and_stays_certified():
     X, y = small(n_pos=15, n_neg=80, d=6)
     lams = [1.0, 1e-1, 1e-2, 1e-3]
     blocks = blocks_of(X, y, 2)
-    state = CuttingPlanes(blocks, None)
+    state = CuttingPlanes(blocks)
     warm = [solve(state.rounds(lam), tol=1e-5, max_passes=400) for lam in lams]
     cold = [solve(all_pairs(blocks, lam), tol=1e-5, max_passes=400) for lam in lams]
     for lam, one, other in zip(lams, warm, cold, strict=True):

@@ -1,4 +1,5 @@
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,8 +13,11 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.path import lam_path
 from aucdist.solvers.base import Status, solve
-from aucdist.solvers.pairs.all_pairs import all_pairs_l1
-from aucdist.solvers.pairs.all_pairs_l1 import CuttingPlanesL1
+from aucdist.solvers.pairs.all_pairs import all_pairs
+from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
+from aucdist.solvers.pairs.penalty import L1
+
+all_pairs_l1 = partial(all_pairs, penalty="l1")
 
 
 def small(n_pos=9, n_neg=23, d=5, seed=0):
@@ -83,7 +87,7 @@ def test_many_blocks_and_sparse_rows_same_optimum(n_blocks):
 
 def test_one_lam_after_another():
     blocks, lams = blocks_of(*small(n_pos=30, n_neg=300, d=8)), [0.1, 0.05, 0.02, 0.01]
-    state = CuttingPlanesL1(blocks, None)
+    state = CuttingPlanes(blocks, penalty=L1())
     warm = [solve(state.rounds(lam), tol=1e-4, max_passes=300) for lam in lams]
     cold = [solve(all_pairs_l1(blocks, lam), tol=1e-4, max_passes=300) for lam in lams]
     for one, other in zip(warm, cold, strict=True):

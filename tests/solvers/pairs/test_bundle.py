@@ -5,6 +5,7 @@ from scipy.optimize import minimize
 from aucdist.kernels import simplex
 from aucdist.solvers.pairs.bundle import Bundle, maximise
 from aucdist.solvers.pairs.coupled_bundle import NEAR, ROUNDED, CoupledBundle, find_price
+from aucdist.solvers.pairs.penalty import L2
 
 pytestmark = pytest.mark.nojit
 
@@ -48,7 +49,7 @@ def test_bound_comes_from_the_weights_it_returns():
     bundle = Bundle(2, 5)
     for _ in range(4):
         bundle.add(r.random(2), r.normal(size=(2, 5)))
-    w, bound = bundle.best_combination(0.3)
+    w, bound = bundle.best_combination(L2(0.3))
     assert bound == pytest.approx(bundle.b @ bundle._heights - 0.15 * w @ w, rel=1e-14)
     np.testing.assert_allclose(-0.3 * w, bundle.b @ bundle._gradients, rtol=1e-12)
 
@@ -59,7 +60,7 @@ def test_bound_never_falls_and_idle_points_go():
     bounds = []
     for _ in range(60):
         bundle.add(r.random(1), r.normal(size=(1, 3)))
-        bounds.append(bundle.best_combination(1.0)[1])
+        bounds.append(bundle.best_combination(L2())[1])
     assert (np.diff(bounds) >= -1e-9).all()
     assert len(bundle.b) < 30
 
@@ -74,7 +75,7 @@ def test_near_minimises_the_model_with_the_proximal_term():
     def model(w):
         return lam / 2 * w @ w + mu / 2 * (w - centre) @ (w - centre) + max(a[0] + g[0] @ w for a, g in cuts)
 
-    w = bundle.proximal_point(lam, centre, mu)
+    w = bundle.proximal_point(L2(lam), centre, mu)
     assert all(model(w) <= model(w + 1e-3 * r.normal(size=3)) for _ in range(200))
 
 
@@ -87,9 +88,9 @@ def test_a_zero_point_is_kept_once(coupled):
         heights, gradients, shares = r.random(3), r.normal(size=(3, 6)), np.array([0.5, 0.3, 0.2])
         heights[1:], gradients[1:] = 0.0, 0.0  # no pair of the last two groups is active
         points.append((heights, gradients, shares))
-        added = bundle.add_with_shares(*points[-1]) if coupled else bundle.add(*points[-1][:2])
-        assert added is None or added.tolist() == ([0, 1, 2] if len(points) == 1 else [0])
-        bounds.append(bundle.best_combination(lam)[1])
+        added = bundle.add(*points[-1])
+        assert added.tolist() == ([0, 1, 2] if len(points) == 1 else [0])
+        bounds.append(bundle.best_combination(L2(lam))[1])
     assert bundle.n_points <= 2 + 20
     assert sorted(set(bundle._group.tolist())) == [0, 1, 2]
     assert (np.diff(bounds) >= -1e-10).all()
@@ -97,11 +98,11 @@ def test_a_zero_point_is_kept_once(coupled):
     alone = Bundle(1, 6, idle_rounds=5)
     for heights, gradients, _ in points:
         alone.add(heights[:1], gradients[:1])
-        expected = alone.best_combination(lam)[1]
+        expected = alone.best_combination(L2(lam))[1]
     assert bounds[-1] == pytest.approx(expected, rel=1e-6)
     heights, gradients, shares = np.ones(3), r.normal(size=(3, 6)), np.full(3, 1 / 3)
     if coupled:
-        bundle.add_with_shares(heights, gradients, shares)
+        bundle.add(heights, gradients, shares)
         assert len(bundle._shares) == bundle.n_points
     else:
         assert bundle.add(heights, gradients).tolist() == [0, 1, 2]

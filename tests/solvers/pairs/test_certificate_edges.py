@@ -11,8 +11,8 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.kernels.pairs import guide, n_active
 from aucdist.solvers.pairs.bundle import Bundle
 from aucdist.solvers.pairs.cutting_planes import STEPS, CuttingPlanes
+from aucdist.solvers.pairs.penalty import L2
 from aucdist.solvers.pairs.top import TopShare
-from aucdist.solvers.pairs.top_pairs import TopPairs
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -51,7 +51,7 @@ def test_a_cell_that_begins_too_late_is_corrected():
 def started(weight=None, lam=1e-2):
     X, y = small(n_pos=8, n_neg=20)
     blocks = blocks_of(X, y) if weight is None else LocalBlocks([Block.of(X, y, weight=weight)])
-    state = CuttingPlanes(blocks, None)
+    state = CuttingPlanes(blocks)
     rounds = state.rounds(lam)
     next(rounds), next(rounds)
     return X, y, state
@@ -85,7 +85,7 @@ def test_a_line_search_ends_where_the_objective_turns(lam):
 @pytest.mark.parametrize("lam", [1e-3, 0.1])
 def test_a_line_search_over_the_top_ends_where_the_objective_turns(classes, share, lam):
     X, y = small(n_pos=classes[0], n_neg=classes[1])
-    state = TopPairs(blocks_of(X, y), None, share=TopShare(share))
+    state = CuttingPlanes(blocks_of(X, y), share=TopShare(share))
     rounds = state.rounds(lam)
     next(rounds), next(rounds)
     way = np.array([0.7, -0.4, 0.5, 0.2][: X.shape[1]] + [0.1] * max(0, X.shape[1] - 4))
@@ -102,10 +102,10 @@ def test_a_line_search_over_the_top_ends_where_the_objective_turns(classes, shar
 def test_a_dropped_point_leaves_a_feasible_combination():
     bundle = Bundle(1, 2, idle_rounds=2)
     bundle.add(np.array([1.0]), np.array([[3.0, 0.0]]))
-    bundle.proximal_point(1.0, np.zeros(2), 1.0)  # all weight on the first point
+    bundle.proximal_point(L2(), np.zeros(2), 1.0)  # all weight on the first point
     for k in range(8):  # which is idle while only `best_combination` is asked for
         bundle.add(np.array([2.0 + k]), np.array([[0.01 * k, 0.02]]))
-        bundle.best_combination(1.0)
-    w = bundle.proximal_point(1.0, np.zeros(2), 1.0)
+        bundle.best_combination(L2())
+    w = bundle.proximal_point(L2(), np.zeros(2), 1.0)
     assert np.isfinite(w).all()
     assert bundle.n_points < 9

@@ -9,8 +9,8 @@ from aucdist.kernels.top import LINE_BITS, keys
 from aucdist.solvers.base import Status, solve
 from aucdist.solvers.pairs import top
 from aucdist.solvers.pairs.cutting_planes import STEPS, CuttingPlanes
+from aucdist.solvers.pairs.penalty import L2
 from aucdist.solvers.pairs.top import TopShare, top_on_line
-from aucdist.solvers.pairs.top_pairs import TopPairs
 
 SCALES = (1e-8, 1e-3, 1.0, 1e5, 1e8)
 
@@ -39,13 +39,13 @@ def slope(before, after, step, y, weight, wanted):
 
 def line_slopes(state, monkeypatch):
     """Return the list to which every line search adds its slopes, the penalty's part left out."""
-    found, real = [], state.slopes_at_steps
+    found, real = [], state.cuts.slopes_at
 
-    def spy(stride, along):
-        found.append(real(stride, along) / state.weights.sum())
-        return found[-1] * state.weights.sum()
+    def spy(*args):
+        found.append(real(*args))
+        return found[-1].copy()
 
-    monkeypatch.setattr(state, "slopes_at_steps", spy)
+    monkeypatch.setattr(state.cuts, "slopes_at", spy)
     return found
 
 
@@ -53,8 +53,8 @@ def line_slopes(state, monkeypatch):
 @pytest.mark.parametrize("share", [0.02, 0.1, 0.5])
 def test_slopes_far_from_the_last_cut(monkeypatch, scale, share):
     X, y, weight = rows(1, 12, 150, scale)
-    state = TopPairs(blocks_of(X, y, 3, weight), None, share=TopShare(share))
-    state.lam = 1e-3
+    state = CuttingPlanes(blocks_of(X, y, 3, weight), share=TopShare(share))
+    state.penalty = L2(1e-3)
     found = line_slopes(state, monkeypatch)
     state.take_cuts(0.0, state.best_scores, state.w)  # at w = 0, where all scores are 0
     way = np.array([0.9, -0.3, 0.4]) / scale
@@ -70,7 +70,7 @@ def test_slopes_far_from_the_last_cut(monkeypatch, scale, share):
 @pytest.mark.parametrize("lam", [1e-5, 1e-2])
 def test_slopes_of_every_early_round(monkeypatch, kind, lam):
     X, y, weight = rows(2, 10, 120, offset=1e3 if kind == "offset" else 0.0)
-    state = TopPairs(blocks_of(sp.csr_array(X) if kind == "csr" else X, y, 2, weight), None, share=TopShare(0.05))
+    state = CuttingPlanes(blocks_of(sp.csr_array(X) if kind == "csr" else X, y, 2, weight), share=TopShare(0.05))
     found, wanted = line_slopes(state, monkeypatch), 0.05 * weight[y < 0].sum()
     lines, real = [], state._line_search
 
@@ -93,9 +93,9 @@ def test_slopes_of_every_early_round(monkeypatch, kind, lam):
 def test_ties_at_the_boundary_count_in_part():
     X, y = np.zeros((40, 1)), np.repeat([1, -1], [4, 36])
     X[4:14, 0] = 1.0  # ten negatives are ahead, all with one score
-    state = TopPairs(blocks_of(X, y), None, share=TopShare(max_false_positives=5))
+    state = CuttingPlanes(blocks_of(X, y), share=TopShare(max_false_positives=5))
     state.score(np.array([2.0]))
-    found = top_on_line(state.blocks, np.array([0.5, 1.0]), 1, 5 / 36)
+    found = top_on_line(state.cuts.blocks, np.array([0.5, 1.0]), 1, 5 / 36)
     np.testing.assert_allclose(found.fractions, 0.5)
     assert found.shift < LINE_BITS  # they cannot be told apart by any bit
 
@@ -106,9 +106,9 @@ def test_what_counts_weighs_what_is_wanted(monkeypatch, light, n_blocks, stride)
     monkeypatch.setattr(top, "LIGHT", light)
     X, y, weight = rows(3, 8, 200)
     first, last = np.array([0.1, 0.2, 0.3]), np.array([1.0, -2.0, 0.5])
-    state = TopPairs(blocks_of(X, y, n_blocks, weight), first, share=TopShare(0.1))
+    state = CuttingPlanes(blocks_of(X, y, n_blocks, weight), first, share=TopShare(0.1))
     state.score(last)
-    found = top_on_line(state.blocks, STEPS, stride, 0.1)
+    found = top_on_line(state.cuts.blocks, STEPS, stride, 0.1)
     X, weight = X[y < 0][::stride], weight[y < 0][::stride]
     assert found.wanted == pytest.approx(0.1 * weight.sum())
     start, end, of_scores = X @ first, X @ last, np.empty(len(X), dtype=np.int64)
@@ -124,8 +124,8 @@ def test_the_way_back_from_far_off_is_saved_where_the_minimum_is_near_zero(monke
     r = np.random.default_rng(0)
     y = np.repeat([1, -1], [150, 450])
     X = r.normal(size=(600, 12)) + 0.15 * (y[:, None] > 0)
-    near, far = (TopPairs(blocks_of(X, y, 2), None, share=TopShare(0.2)) for _ in range(2))
-    monkeypatch.setattr(far, "weight_at_start", lambda: 0.0)
+    near, far = (CuttingPlanes(blocks_of(X, y, 2), share=TopShare(0.2)) for _ in range(2))
+    monkeypatch.setattr(far, "_first_weight", lambda: 0.0)
     ends = [solve(state.rounds(1e-3), tol=1e-3, max_passes=100) for state in (near, far)]
     assert [end.certificate.status for end in ends] == [Status.CONVERGED] * 2
     assert 3 * ends[0].passes < 2 * ends[1].passes
@@ -134,6 +134,6 @@ def test_the_way_back_from_far_off_is_saved_where_the_minimum_is_near_zero(monke
 def test_more_cuts_than_of_all_pairs():
     X, y = np.random.default_rng(0).normal(size=(10_000, 2)), np.repeat([1, -1], [2_500, 7_500])
     blocks = blocks_of(X, y, 2)
-    assert CuttingPlanes(blocks, None).n_groups == 1
-    assert TopPairs(blocks, None, share=TopShare(0.1)).n_groups == 4
-    assert TopPairs(blocks_of(X, -y, 2), None, share=TopShare(0.1)).n_groups == 1
+    assert CuttingPlanes(blocks).cuts.n_groups == 1
+    assert CuttingPlanes(blocks, share=TopShare(0.1)).cuts.n_groups == 4
+    assert CuttingPlanes(blocks_of(X, -y, 2), share=TopShare(0.1)).cuts.n_groups == 1

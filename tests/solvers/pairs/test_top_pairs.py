@@ -13,8 +13,9 @@ from aucdist.errors import InputError
 from aucdist.solvers.base import Status, solve
 from aucdist.solvers.pairs import top
 from aucdist.solvers.pairs.all_pairs import all_pairs
+from aucdist.solvers.pairs.cuts import PairCuts
+from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
 from aucdist.solvers.pairs.top import Threshold, TopShare, threshold_in_blocks, threshold_of
-from aucdist.solvers.pairs.top_pairs import TopPairs, top_pairs, top_pairs_l1
 
 N_PROBLEMS = 300
 
@@ -42,7 +43,7 @@ def test_random_problems_against_a_quadratic_programme(part):
         wanted = share.max_fpr * weight[y < 0].sum()
         best = top_optimum(X, y, lam, wanted, weight)
         blocks = blocks_of(X, y, 1 + seed % 2, weight)
-        found = solve(top_pairs(blocks, lam, share=share), tol=1e-8, max_passes=1000)
+        found = solve(all_pairs(blocks, lam, share=share), tol=1e-8, max_passes=1000)
         c = found.certificate
         assert c.primal == pytest.approx(objective(found.w, X, y, lam, wanted, weight), rel=1e-10)
         assert c.primal == pytest.approx(best, rel=1e-6, abs=5e-8), seed
@@ -53,7 +54,9 @@ def test_random_problems_against_a_quadratic_programme(part):
 def test_l1_against_a_linear_programme(seed):
     X, y, weight, share, lam = random_problem(seed)
     best = top_optimum_l1(X, y, lam, share.max_fpr * weight[y < 0].sum(), weight)
-    c = solve(top_pairs_l1(blocks_of(X, y, weight=weight), lam, share=share), tol=1e-6, max_passes=1000).certificate
+    c = solve(
+        all_pairs(blocks_of(X, y, weight=weight), lam, penalty="l1", share=share), tol=1e-6, max_passes=1000
+    ).certificate
     assert c.dual <= best * (1 + 1e-9)
     assert c.primal == pytest.approx(best, rel=2e-6)
 
@@ -62,7 +65,7 @@ def test_l1_against_a_linear_programme(seed):
 def test_sixty_rows(classes):
     X, y = small(*classes, seed=3)
     best = top_optimum(X, y, 1e-2, 0.2 * classes[1])
-    c = solve(top_pairs(blocks_of(X, y, 4), 1e-2, share=TopShare(0.2)), tol=1e-7, max_passes=2000).certificate
+    c = solve(all_pairs(blocks_of(X, y, 4), 1e-2, share=TopShare(0.2)), tol=1e-7, max_passes=2000).certificate
     assert c.status is Status.CONVERGED
     assert c.primal == pytest.approx(best, rel=1e-6)
 
@@ -73,7 +76,7 @@ def test_value_is_the_largest_over_subsets(seed, n_neg):
     r = np.random.default_rng(seed)
     X, y = 1.0 * r.integers(-2, 3, (n_neg + 6, 2)), np.repeat([-1, 1], [n_neg, 6])
     w, k = r.normal(size=2), int(r.integers(1, n_neg))
-    first = next(top_pairs(blocks_of(X, y, 2), 0.1, w, share=TopShare(max_false_positives=k)))
+    first = next(all_pairs(blocks_of(X, y, 2), 0.1, w, share=TopShare(max_false_positives=k)))
     assert first.primal == pytest.approx(0.05 * w @ w + top_hinge_by_subsets(X @ w, y, k), rel=1e-12)
 
 
@@ -81,7 +84,7 @@ def test_value_is_the_largest_over_subsets(seed, n_neg):
 def test_every_round_is_certified(n_pos, n_neg):
     X, y = small(n_pos, n_neg)
     best, bounds = top_optimum(X, y, 1e-2, 0.25 * n_neg), []
-    for state in itertools.islice(top_pairs(blocks_of(X, y, 3), 1e-2, share=TopShare(0.25)), 60):
+    for state in itertools.islice(all_pairs(blocks_of(X, y, 3), 1e-2, share=TopShare(0.25)), 60):
         assert state.primal == pytest.approx(objective(state.w, X, y, 1e-2, 0.25 * n_neg), rel=1e-10)
         assert state.dual <= best * (1 + 1e-7)
         bounds.append(state.dual)
@@ -92,13 +95,13 @@ def test_every_round_is_certified(n_pos, n_neg):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(("share", "lam"), [(0.1, 1e-2), (0.3, 1e-3), (1.0, 1e-2)])
 def test_groups_keep_the_bound_true(monkeypatch, share, lam, weighted):
-    monkeypatch.setattr("aucdist.solvers.pairs.top_pairs.number_of_groups", lambda *_: 5)
+    monkeypatch.setattr(PairCuts, "number_of_groups", lambda *_: 5)
     X, y = small(n_pos=4, n_neg=40)
     weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y)) if weighted else np.ones(len(y))
     wanted = share * weight[y < 0].sum()
     best = top_optimum(X, y, lam, wanted, weight)
-    problem = TopPairs(blocks_of(X, y, 3, weight), None, share=TopShare(share))
-    assert problem.n_groups == 5
+    problem = CuttingPlanes(blocks_of(X, y, 3, weight), share=TopShare(share))
+    assert problem.cuts.n_groups == 5
     for state in itertools.islice(problem.rounds(lam), 150):
         b, bundle = problem.bundle.b, problem.bundle
         assert b.min() >= 0
@@ -113,7 +116,7 @@ def test_groups_keep_the_bound_true(monkeypatch, share, lam, weighted):
 
 def test_whole_share_is_all_pairs():
     X, y = small(12, 50)
-    one = solve(top_pairs(blocks_of(X, y), 1e-2, share=TopShare(1.0)), tol=1e-7, max_passes=500)
+    one = solve(all_pairs(blocks_of(X, y), 1e-2, share=TopShare(1.0)), tol=1e-7, max_passes=500)
     other = solve(all_pairs(blocks_of(X, y), 1e-2), tol=1e-7, max_passes=500)
     np.testing.assert_allclose(one.w, other.w, rtol=1e-3)
     assert one.certificate.primal == pytest.approx(pairwise_objective(one.w, X, y, 1e-2), rel=1e-10)
@@ -125,7 +128,7 @@ def test_weight_two_is_two_rows():
     again = np.repeat(np.arange(len(y)), weight)
     share = TopShare(max_false_positives=5)
     one, other = (
-        solve(top_pairs(blocks, 1e-2, share=share), tol=1e-8, max_passes=900)
+        solve(all_pairs(blocks, 1e-2, share=share), tol=1e-8, max_passes=900)
         for blocks in (blocks_of(X, y, weight=weight), blocks_of(X[again], y[again]))
     )
     assert one.certificate.primal == pytest.approx(other.certificate.primal, rel=1e-7)
@@ -135,7 +138,7 @@ def test_sparse_is_dense():
     X, y = small(d=6)
     X[np.abs(X) < 0.5] = 0.0
     one, other = (
-        solve(top_pairs(blocks_of(rows, y), 1e-2, share=TopShare(0.3)), tol=1e-6, max_passes=900)
+        solve(all_pairs(blocks_of(rows, y), 1e-2, share=TopShare(0.3)), tol=1e-6, max_passes=900)
         for rows in (X, sp.csr_array(X))
     )
     np.testing.assert_allclose(one.w, other.w, rtol=1e-6, atol=1e-9)
@@ -144,7 +147,7 @@ def test_sparse_is_dense():
 def test_path_reuses_the_cuts_and_stays_certified():
     X, y = small(5, 20)
     lams, blocks, share = [1.0, 1e-1, 1e-2], blocks_of(X, y, 2), TopShare(0.25)
-    path = TopPairs(blocks, None, share=share)
+    path = CuttingPlanes(blocks, share=share)
     warm = [solve(path.rounds(lam), tol=1e-6, max_passes=900) for lam in lams]
     for lam, found in zip(lams, warm, strict=True):
         assert found.certificate.status is Status.CONVERGED
@@ -158,11 +161,11 @@ def test_threshold_in_blocks_is_that_of_all_rows(monkeypatch, most, tied):
     r = np.random.default_rng(1)
     X = r.integers(-3, 3, (70, 1)) / 7.0 if tied else r.normal(size=(70, 1))
     y, weight = np.repeat([1, -1], [10, 60]), r.random(70)
-    problem = TopPairs(blocks_of(X, y, 3, weight), None, share=TopShare(0.5))
-    problem.score(np.array([1.7]))
+    problem = CuttingPlanes(blocks_of(X, y, 3, weight), share=TopShare(0.5))
+    problem.cuts.score(np.array([1.7]))
     scores, weights = 1.7 * X[10:, 0], weight[10:]
     for wanted in (1e-9, 0.3, 5.0, 0.4 * weights.sum(), weights.sum()):
-        found = threshold_in_blocks(problem.blocks, 60, wanted)
+        found = threshold_in_blocks(problem.cuts.blocks, 60, wanted)
         assert found.score == threshold_of(scores, weights, wanted).score
         parts = found.parts(scores)
         assert parts @ weights == pytest.approx(wanted)
@@ -178,4 +181,4 @@ def test_rounded_sums_never_lead_beyond_a_row():
 def test_more_false_positives_than_negatives_are_refused():
     X, y = small(5, 9)
     with pytest.raises(InputError, match=r"max_false_positives is 10; .* 9"):
-        next(top_pairs(blocks_of(X, y), 1e-2, share=TopShare(max_false_positives=10)))
+        next(all_pairs(blocks_of(X, y), 1e-2, share=TopShare(max_false_positives=10)))

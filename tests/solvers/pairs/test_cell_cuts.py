@@ -12,12 +12,12 @@ from aucdist.data.shards.simulate import simulate
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.serialize import deserialize, serialize
 from aucdist.solvers.base import Status, solve
-from aucdist.solvers.pairs import all_pairs as choice
-from aucdist.solvers.pairs import cell_pairs
-from aucdist.solvers.pairs.all_pairs import all_pairs, pairs_of
-from aucdist.solvers.pairs.all_pairs_l1 import CuttingPlanesL1
-from aucdist.solvers.pairs.cell_pairs import CellPairs, CellPairsL1
+from aucdist.solvers.pairs import cell_cuts, cutting_planes
+from aucdist.solvers.pairs.all_pairs import all_pairs
+from aucdist.solvers.pairs.cell_cuts import CellCuts
+from aucdist.solvers.pairs.cuts import PairCuts
 from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
+from aucdist.solvers.pairs.penalty import L1
 
 pytestmark = pytest.mark.nojit
 
@@ -35,10 +35,10 @@ CASES = {
 @pytest.mark.parametrize("lam", [1.0, 1e-2])
 @pytest.mark.parametrize("case", CASES)
 def test_every_round_is_certified_by_counting(case, lam, n_cells, monkeypatch):
-    monkeypatch.setattr(cell_pairs, "CELLS", n_cells)
+    monkeypatch.setattr(cell_cuts, "CELLS", n_cells)
     X, y = CASES[case]
     best = optimum(X, y, lam)
-    for state in itertools.islice(CellPairs(blocks_of(X, y), None).rounds(lam), 40):
+    for state in itertools.islice(CuttingPlanes(blocks_of(X, y), kind=CellCuts).rounds(lam), 40):
         true = pairwise_objective(state.w, X, y, lam)
         assert state.dual <= best * (1 + 1e-9) + 1e-12
         assert state.primal >= true * (1 - 1e-10)
@@ -53,7 +53,7 @@ def test_every_round_is_certified_by_counting(case, lam, n_cells, monkeypatch):
 def test_many_blocks_same_optimum(n_blocks):
     X, y = small(n_pos=12, n_neg=50)
     exact = solve(all_pairs(blocks_of(X, y), 1e-2), tol=1e-6, max_passes=300)
-    cells = solve(CellPairs(blocks_of(X, y, n_blocks), None).rounds(1e-2), tol=1e-6, max_passes=300)
+    cells = solve(CuttingPlanes(blocks_of(X, y, n_blocks), kind=CellCuts).rounds(1e-2), tol=1e-6, max_passes=300)
     assert cells.certificate.status is Status.CONVERGED
     assert cells.certificate.primal == pytest.approx(exact.certificate.primal, rel=2e-6)
 
@@ -63,8 +63,8 @@ def test_weights_sparse_rows_and_groups(monkeypatch):
     X[np.abs(X) < 0.5] = 0.0
     weight = np.random.default_rng(2).integers(1, 4, len(y)) * 1.0
     exact = solve(all_pairs(blocks_of(X, y, weight=weight), 1e-2), tol=1e-7, max_passes=300)
-    monkeypatch.setattr(CellPairs, "groups_of", lambda *_: 5)
-    cells = CellPairs(blocks_of(sp.csr_array(X), y, 3, weight), None)
+    monkeypatch.setattr(CellCuts, "number_of_groups", lambda *_: 5)
+    cells = CuttingPlanes(blocks_of(sp.csr_array(X), y, 3, weight), kind=CellCuts)
     found = solve(cells.rounds(1e-2), tol=1e-6, max_passes=300)
     assert found.certificate.status is Status.CONVERGED
     assert found.certificate.primal == pytest.approx(exact.certificate.primal, rel=2e-6)
@@ -75,58 +75,56 @@ def test_weights_sparse_rows_and_groups(monkeypatch):
 def test_l1():
     X, y = small(n_pos=12, n_neg=50)
     exact, cells = (
-        solve(kind(blocks_of(X, y, 2), None).rounds(0.05), tol=1e-5, max_passes=300)
-        for kind in (CuttingPlanesL1, CellPairsL1)
+        solve(CuttingPlanes(blocks_of(X, y, 2), penalty=L1(), kind=kind).rounds(0.05), tol=1e-5, max_passes=300)
+        for kind in (PairCuts, CellCuts)
     )
     assert cells.certificate.status is Status.CONVERGED
     assert cells.certificate.primal == pytest.approx(exact.certificate.primal, rel=2e-5)
     np.testing.assert_array_equal(cells.w == 0.0, exact.w == 0.0)
 
 
-@pytest.mark.parametrize("penalty", ["l2", "l1"])
-def test_the_smaller_class_decides(penalty, monkeypatch):
+def test_the_smaller_class_decides(monkeypatch):
     X, y = small(n_pos=12, n_neg=50)
-    exact, cells = {"l2": (CuttingPlanes, CellPairs), "l1": (CuttingPlanesL1, CellPairsL1)}[penalty]
-    for most, kind in ((12, exact), (11, cells)):
-        monkeypatch.setattr(choice, "MOST_ANCHORS", most)
-        assert type(pairs_of(blocks_of(X, y), None, penalty)) is kind
+    for most, kind in ((12, PairCuts), (11, CellCuts)):
+        monkeypatch.setattr(cutting_planes, "MOST_ANCHORS", most)
+        assert type(CuttingPlanes(blocks_of(X, y)).cuts) is kind
 
 
 def test_separated_balanced_classes_do_not_stall(monkeypatch):
     # They did where cells without rows in doubt lost their edges: then they were merged, and the rows in doubt again.
-    monkeypatch.setattr(cell_pairs, "CELLS", 64)
+    monkeypatch.setattr(cell_cuts, "CELLS", 64)
     blocks = LocalBlocks([simulate(2_000, 5, 0.5, seed=0, shift=5.0)])
-    exact = solve(CuttingPlanes(blocks, None).rounds(1e-3), tol=1e-3, max_passes=200)
-    cells = solve(CellPairs(blocks, None).rounds(1e-3), tol=1e-3, max_passes=3 * exact.passes)
+    exact = solve(CuttingPlanes(blocks).rounds(1e-3), tol=1e-3, max_passes=200)
+    cells = solve(CuttingPlanes(blocks, kind=CellCuts).rounds(1e-3), tol=1e-3, max_passes=3 * exact.passes)
     assert cells.certificate.status is Status.CONVERGED
     assert 0.0 < cells.certificate.slack < 1e-3 * cells.certificate.primal
 
 
 def test_nothing_that_is_sent_grows_with_the_rows(monkeypatch):
-    monkeypatch.setattr(cell_pairs, "CELLS", 64)
-    monkeypatch.setattr(cell_pairs, "SAMPLE", 100)
+    monkeypatch.setattr(cell_cuts, "CELLS", 64)
+    monkeypatch.setattr(cell_cuts, "SAMPLE", 100)
     sent = []
     for n in (2_000, 8_000):
         counting = CountingBlocks(LocalBlocks([simulate(n, 5, 0.5, seed=0)]))
-        *_, last = itertools.islice(CellPairs(counting, None).rounds(1e-3), 8)
+        *_, last = itertools.islice(CuttingPlanes(counting, kind=CellCuts).rounds(1e-3), 8)
         assert last.slack > 0.0
         sent.append((counting.arguments, counting.gathered, counting.summed))
     np.testing.assert_allclose(sent[1], sent[0], rtol=0.25)
 
 
 def test_cuts_that_are_taken_again_count_as_passes(monkeypatch):
-    monkeypatch.setattr(cell_pairs, "CELLS", 8)
-    monkeypatch.setattr(cell_pairs, "SLACK", 0.0)  # never small enough, but where all scores of a cell are the same
+    monkeypatch.setattr(cell_cuts, "CELLS", 8)
+    monkeypatch.setattr(cell_cuts, "SLACK", 0.0)  # never small enough, but where all scores of a cell are the same
     X, y = small(n_pos=30, n_neg=40)
-    cuts, cut = [], cell_pairs.cut_by_cells
-    monkeypatch.setattr(cell_pairs, "cut_by_cells", lambda *args: cuts.append(1) or cut(*args))
-    *_, last = itertools.islice(CellPairs(blocks_of(X, y), None).rounds(1e-3), 5)
+    cuts, cut = [], cell_cuts.cut_groups
+    monkeypatch.setattr(cell_cuts, "cut_groups", lambda *args: cuts.append(1) or cut(*args))
+    *_, last = itertools.islice(CuttingPlanes(blocks_of(X, y), kind=CellCuts).rounds(1e-3), 5)
     assert last.passes == len(cuts) > 5
 
 
 def test_a_path_starts_from_what_is_known():
     X, y = small(n_pos=15, n_neg=80, d=6)
-    cells = CellPairs(blocks_of(X, y, 2), None)
+    cells = CuttingPlanes(blocks_of(X, y, 2), kind=CellCuts)
     for lam in (1.0, 1e-1, 1e-2):
         found = solve(cells.rounds(lam), tol=1e-5, max_passes=300)
         best = optimum(X, y, lam)
@@ -137,10 +135,10 @@ def test_a_path_starts_from_what_is_known():
 def test_the_memory_of_a_block_can_be_kept_in_a_checkpoint():
     X, y = small(n_pos=12, n_neg=50)
     blocks = blocks_of(X, y, 2)
-    cells = CellPairs(blocks, None)
+    cells = CuttingPlanes(blocks, kind=CellCuts)
     for _ in itertools.islice(cells.rounds(1e-2), 3):
         pass
-    for memory in cells.blocks._memory:
+    for memory in cells.cuts.blocks._memory:
         again = deserialize(serialize(memory))
         for name, value in vars(memory).items():
             np.testing.assert_array_equal(getattr(again, name), value)

@@ -1,6 +1,6 @@
-"""Cutting planes over all pairs where both classes are large: the anchors lie in cells of scores.
+"""Cuts where both classes are large: the anchors lie in cells of scores.
 
-`CuttingPlanes` sends the sorted scores of the smaller class, the anchors, to all blocks. Where these are more than
+`PairCuts` sends the sorted scores of the smaller class, the anchors, to all blocks. Where these are more than
 `MOST_ANCHORS`, the blocks keep them, and send how many of them are in each of K cells instead: then nothing that travels in a
 round, and nothing that the client holds of it, grows with the rows. `aucdist.kernels.anchor_cells` says why the bounds stay
 true: the dual value is exact, and the primal value is an **upper bound** of the objective, above it by `Round.slack` at most.
@@ -9,27 +9,24 @@ The edges of the cells lie where they are needed: the slack of a cell is about u
 whose threshold lies in it, so that the sum over K cells is least where the edges are as dense as ``(u W)^(1/3)``. What u and W
 are is known from the last cut; a cut whose slack is too large is taken again with the edges that it asks for. The steps of a line
 search need the anchors only as a sample, whose scores are sent as those of few anchors are.
+
+Where the anchors are the negatives and only the highest-scoring ones count, the others weigh nothing in their cells.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from aucdist.data.block import Block
 from aucdist.data.split import scrambled
-from aucdist.engine.blocks import Blocks, Summary, without_rows
+from aucdist.engine.blocks import Summary, without_rows
 from aucdist.kernels.anchor_cells import cut_cells, fill_cells
 from aucdist.kernels.pairs import guide
-from aucdist.kernels.rows import accumulate, accumulate_each, project
-from aucdist.solvers.base import Round
-from aucdist.solvers.pairs.all_pairs_l1 import CuttingPlanesL1
-from aucdist.solvers.pairs.cutting_planes import MAX_GROUPS, AllPairsMemory, CuttingPlanes
-from aucdist.solvers.pairs.problem import sort_by_class
+from aucdist.kernels.rows import accumulate_each, project
+from aucdist.solvers.pairs.cuts import MAX_GROUPS, Cut, PairCuts, cut_groups
+from aucdist.solvers.pairs.problem import CutMemory, sort_by_class
+from aucdist.solvers.pairs.top import Threshold
 from aucdist.solvers.rounding import EPS
-
-MOST_ANCHORS = 200_000
-"""Of more rows in the smaller class, cells are sent; up to here their scores, which are exact."""
 
 CELLS = 2**13
 """So many cells, of which a quarter is spread over all anchors, whatever the last cut says."""
@@ -42,7 +39,7 @@ SLACK, MOST_TRIES = 0.05, 4
 
 
 @dataclass(frozen=True, eq=False)
-class CellMemory(AllPairsMemory):
+class CellMemory(CutMemory):
     """What a block keeps.
 
     Attributes
@@ -52,7 +49,8 @@ class CellMemory(AllPairsMemory):
     drawn : ndarray of int64
         The positions among the anchors of those whose scores are sent.
     cells : ndarray of shape (n_anchors,), int32
-        The cell of each anchor where the last cut was taken.
+    counting : ndarray of shape (n_anchors,), float64
+        The cell of each anchor where the last cut was taken, and what it weighed there; 0 for a negative that does not count.
     """
 
     anchor_weights: np.ndarray
@@ -61,6 +59,13 @@ class CellMemory(AllPairsMemory):
     anchor_trial: np.ndarray
     drawn: np.ndarray
     cells: np.ndarray
+    counting: np.ndarray
+
+    def anchor_scores_at(self, step: float | None) -> np.ndarray:
+        """Return the anchors' scores: those of the point that was scored last, or at a step of the way to it."""
+        if step is None:
+            return self.anchor_scores
+        return self.anchor_best + step * (self.anchor_scores - self.anchor_best)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +134,31 @@ class Edges:
         return self.at, self.table, self.low, self.scale
 
 
+@dataclass(frozen=True, eq=False)
+class SentCells:
+    """The cells, as they are sent to the blocks."""
+
+    edges: Edges
+    points: np.ndarray
+
+    def new_sums(self, n_groups: int) -> Summary:
+        """Return zeros: two bounds on the loss, a tally for each group, and the weight of the rows in doubt in each cell."""
+        n_cells = len(self.points)
+        return {"above": 0.0, "below": 0.0, "tally": np.zeros((n_groups, n_cells + 1)), "near": np.zeros(n_cells)}
+
+    def facing(self, memory: CellMemory, group: int) -> "SentCells":
+        """Return the cells, which all rows search."""
+        return self
+
+    def cut(self, scores: np.ndarray, weights: np.ndarray, coefs: np.ndarray, sums: Summary, group: int) -> float:
+        """Return the height of the cut of a group's rows."""
+        tally, near = sums["tally"][group], sums["near"]
+        height, most, least = cut_cells(scores, weights, *self.edges.search(), self.points, coefs, tally, near)
+        sums["above"] += most
+        sums["below"] += least
+        return float(height)
+
+
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
 
@@ -142,7 +172,7 @@ def sort_and_draw(
     nothing = np.zeros(0)
     unscored = CellMemory(
         **vars(sorted_), best=nothing, trial=nothing, anchor_weights=weights, anchor_scores=nothing, anchor_best=nothing,
-        anchor_trial=nothing, drawn=drawn, cells=np.zeros(0, dtype=np.int32),
+        anchor_trial=nothing, drawn=drawn, cells=np.zeros(0, dtype=np.int32), counting=nothing,
     )  # fmt: skip
     scored, summary = score_and_draw(block, unscored, w, sign)
     at_start = replace(scored, best=scored.scores, anchor_best=scored.anchor_scores)
@@ -160,41 +190,26 @@ def score_and_draw(block: Block, memory: CellMemory, w: np.ndarray, sign: int) -
 
 
 @without_rows
-def count_in_cells(block: int, memory: CellMemory, step: float, edges: Edges) -> tuple[CellMemory, Summary]:
-    """Put the anchors into cells by their scores at a step of the way."""
-    scores = memory.anchor_best + step * (memory.anchor_scores - memory.anchor_best)
+def count_in_cells(
+    block: int, memory: CellMemory, step: float, edges: Edges, threshold: Threshold | None
+) -> tuple[CellMemory, Summary]:
+    """Put the anchors into cells by their scores at a step of the way; beyond a threshold of negatives they weigh nothing."""
+    scores, counting = memory.anchor_scores_at(step), memory.anchor_weights
+    if threshold is not None:
+        counting = counting * threshold.parts(-scores)
     n_cells = len(edges.at) + 1
     cells, sums = np.empty(len(scores), dtype=np.int32), np.zeros((2, n_cells))
     lowest, highest = np.full(n_cells, np.inf), np.full(n_cells, -np.inf)
-    fill_cells(scores, memory.anchor_weights, *edges.search(), cells, sums, lowest, highest)
-    return replace(memory, anchor_trial=scores, cells=cells), {"cells": CellSums(sums, lowest, highest)}
-
-
-def cut_by_cells(
-    block: Block, memory: CellMemory, step: float, edges: Edges, points: np.ndarray
-) -> tuple[CellMemory, Summary]:
-    """Take a cut for each group at a step of the way; its gradient so far holds the larger class's part only."""
-    scores = memory.best + step * (memory.scores - memory.best)
-    n_groups, n_cells = len(memory.ends) - 1, len(points)
-    coefs, near = np.empty(len(scores)), np.zeros(n_cells)
-    tally, heights = np.zeros((n_groups, n_cells + 1)), np.zeros(n_groups)
-    gradients = np.zeros((n_groups, block.n_features))
-    above, below = 0.0, 0.0
-    for g in range(n_groups):
-        mine = slice(memory.ends[g], memory.ends[g + 1])
-        heights[g], most, least = cut_cells(
-            scores[mine], memory.weights[mine], *edges.search(), points, coefs[mine], tally[g], near
-        )
-        above, below = above + most, below + least
-        accumulate(block.rows, memory.others[mine], coefs[mine], gradients[g])
-    summary = {"above": above, "below": below, "heights": heights, "tally": tally, "near": near}
-    return replace(memory, trial=scores), {**summary, "gradients": gradients, "rows": np.count_nonzero(coefs)}
+    fill_cells(scores, counting, *edges.search(), cells, sums, lowest, highest)
+    return replace(memory, anchor_trial=scores, cells=cells, counting=counting), {
+        "cells": CellSums(sums, lowest, highest)
+    }
 
 
 def finish_by_cells(block: Block, memory: CellMemory, slopes: np.ndarray, keep: bool) -> tuple[CellMemory, Summary]:
-    """Add the anchors' part of the gradients; with `keep`, where the cut was taken becomes the best point."""
+    """Return the anchors' part of the gradients; with `keep`, where the cut was taken becomes the best point."""
     gradients = np.zeros((len(slopes), block.n_features))
-    accumulate_each(block.rows, memory.anchors, slopes[:, memory.cells] * memory.anchor_weights, gradients)
+    accumulate_each(block.rows, memory.anchors, slopes[:, memory.cells] * memory.counting, gradients)
     if keep:
         memory = replace(memory, best=memory.trial, anchor_best=memory.anchor_trial)
     return memory, {"gradients": gradients}
@@ -224,76 +239,54 @@ def refined_edges(edges: np.ndarray, cells: CellSums, near: np.ndarray, n: int) 
     return np.interp((np.arange(n) + 0.5) / n, ends, np.append(low, high[-1]))
 
 
-class CellPairs(CuttingPlanes):
-    """`CuttingPlanes` for many anchors; the parameters are the same, but for the loss, which is the hinge.
+def number_of_groups(n_anchors: int, n_others: int, n_features: int) -> int:
+    """Return how many cuts to take per round: as of few anchors, but only the cells are sent for each."""
+    return max(1, min(MAX_GROUPS, n_others // max(2 * n_anchors, 4000), 2**18 // (CELLS + n_features)))
 
-    Attributes
-    ----------
-    slack : float
-        The objective at the best point is below `primal` by at most this.
-    """
 
-    def __init__(self, blocks: Blocks, start: np.ndarray | None, *, signs: np.ndarray | None = None):
-        self.slack, self._taken_again = 0.0, 0
-        self._edges: Edges | None = None
-        super().__init__(blocks, start, signs=signs)
+class CellCuts(PairCuts):
+    """`PairCuts` for many anchors; the parameters are the same, but the loss is the hinge."""
 
-    def groups_of(self, blocks: Blocks) -> int:
-        """Return how many cuts to take per round: as of few anchors, but only the cells are sent for each."""
-        n_anchors = min(blocks.n_pos, blocks.n_neg)
-        others = blocks.n_samples - n_anchors
-        return max(1, min(MAX_GROUPS, others // max(2 * n_anchors, 4000), 2**18 // (CELLS + blocks.n_features)))
+    has_all_scores = False
+    number_of_groups = staticmethod(number_of_groups)
+    _edges: Edges | None = None
 
-    def sort_rows(self) -> Summary:
-        """Sort the rows by class and group, and score them at the start."""
+    def sort_and_score(self) -> Summary:
+        """Sort the rows by class and group, and score them at the first best point."""
         every = max(1, min(self.blocks.n_pos, self.blocks.n_neg) // SAMPLE)
-        summary = self.blocks.reduce(sort_and_draw, self.w, self.sign, self.n_groups, every)
-        self.best_scores = np.concatenate(summary["scores"])
-        return summary
+        return self.blocks.reduce(sort_and_draw, self._w, self.sign, self.n_groups, every)
 
     def score(self, w: np.ndarray) -> np.ndarray:
-        """Score all rows at w, the end of the way that starts at the best point, and return the scores of the sample."""
-        self.target_error = self.rounding.score(w)
+        """Score all rows at w, and return the scores of the sample of anchors."""
         return np.concatenate(self.blocks.reduce(score_and_draw, w, self.sign)["scores"])
 
-    @property
-    def primal_error(self) -> float:
-        """A bound on the rounding error of `primal`: the chord in a cell adds a few roundings of scores."""
-        return super().primal_error + 16.0 * EPS * (1.0 + self.rounding.reach(self.w))
+    def value_error(self, reach: float) -> float:
+        """Return a bound on what the chord in a cell adds to the rounding: a few roundings of scores."""
+        return 16.0 * EPS * (1.0 + reach)
 
-    def rounds(self, lam: float) -> Iterator[Round]:
-        """Solve for lam, from the best point and the cuts so far."""
-        before = self._taken_again  # each read all rows once more
-        for state in super().rounds(lam):
-            yield replace(state, slack=self.slack, passes=state.passes + self._taken_again - before)
-
-    def take_cuts(self, step: float, scores: np.ndarray, w: np.ndarray) -> float:
-        """Give the bundle one point per group, and keep w if it is the best so far; see `CuttingPlanes.take_cuts`."""
+    def take(self, step: float, scores: np.ndarray, gap: float) -> Cut:
+        """Return a cut for each group at a step of the way from the best point to the one scored last; see `PairCuts.take`."""
         edges = self._edges or Edges.of(np.concatenate((spread(scores, CELLS // 2), evenly(scores, CELLS // 2))))
-        error = self._error_on_the_way(step, w)
-        for trial in range(MOST_TRIES):
-            cells = self.blocks.reduce(count_in_cells, step, edges)["cells"]
-            taken = self.blocks.reduce(cut_by_cells, step, edges, cells.points())
+        threshold, of_anchors = (
+            of(self.blocks, step) for of in (self.share.threshold, self.share.threshold_of_anchors)
+        )
+        for trial in range(1, MOST_TRIES + 1):
+            cells = self.blocks.reduce(count_in_cells, step, edges, of_anchors)["cells"]
+            taken = self.blocks.reduce(cut_groups, step, SentCells(edges, cells.points()), threshold)
             slack = float(taken["above"] - taken["below"]) / self.mass
             refined = refined_edges(edges.at, cells, taken["near"], 3 * CELLS // 4)
             self._edges = Edges.of(np.concatenate((refined, spread(scores, CELLS // 4))))
-            if slack <= SLACK * self.gap * self.primal or trial == MOST_TRIES - 1:
+            if slack <= SLACK * gap or trial == MOST_TRIES:
                 break
             edges = self._edges
-            self._taken_again += 1
-        value, keep = self.keep_if_best(float(taken["above"] / self.mass), w, scores, error)
-        if keep:
-            self.slack = slack
-        self.active_rows = taken["rows"]
-        tally = taken["tally"]
-        slopes = -np.cumsum(tally[:, ::-1], axis=1)[:, ::-1][:, 1:]
-        rest = self.blocks.reduce(finish_by_cells, slopes, keep)
-        self.add_points(taken, (taken["gradients"] + rest["gradients"]) * (self.sign / self.mass))
-        return value
+        slopes = -np.cumsum(taken["tally"][:, ::-1], axis=1)[:, ::-1][:, 1:]
+        return self.as_cut(taken, float(taken["above"] / self.mass), slack, slopes, trial)
 
-
-class CellPairsL1(CellPairs, CuttingPlanesL1):
-    """`CellPairs` with an L1 penalty; the parameters are the same."""
+    def finish(self, cut: Cut, keep: bool) -> np.ndarray:
+        """Return the gradients of a cut; see `PairCuts.finish`."""
+        rest = self.blocks.reduce(finish_by_cells, cut.slopes, keep)
+        gradients: np.ndarray = (cut.gradients + rest["gradients"]) * (self.sign / self.mass)
+        return gradients
 
 
 def spread(scores: np.ndarray, n: int) -> np.ndarray:

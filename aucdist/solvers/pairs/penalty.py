@@ -1,0 +1,229 @@
+"""Penalties of cutting planes: a new one is a subclass of `Penalty` or of `SparsePenalty`, and a row in `PENALTIES`.
+
+The bundle's lower model of the loss is a combination of lines, ``height + slope.w``. A penalty says what the least of such a line
+and itself is, over the cone of the weights' signs (`aucdist.solvers.cone`): that is the dual value of the combination. With a
+proximal term it is
+
+    min over w of  height + slope.w + penalty(w) + mu/2 |w - centre|^2,
+
+whose minimiser and whose quadratic model in the combination are all that `aucdist.solvers.pairs.bundle` asks for.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+
+from aucdist.solvers.cone import FREE, outside, project
+from aucdist.solvers.rounding import EPS, Rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Penalty(ABC):
+    """A convex penalty of the weights.
+
+    Attributes
+    ----------
+    lam : float
+        Its strength, above 0.
+    signs : ndarray of shape (n_features,), int8, or None
+        Of the weights, see `aucdist.solvers.cone`.
+    name : str
+        What configurations call it.
+    has_corners : bool
+        Whether it makes weights 0, so that a point between two others has the features of both, and there is no line search.
+    precision : float
+        Two patterns of the bundle's best combination whose values differ by a smaller share are taken for equal.
+    """
+
+    lam: float = 1.0
+    signs: np.ndarray | None = None
+    name: ClassVar[str]
+    has_corners: ClassVar[bool]
+    precision: ClassVar[float]
+
+    def at(self, lam: float) -> Self:
+        """Return the same penalty of another strength."""
+        return replace(self, lam=lam)
+
+    @property
+    def is_quadratic(self) -> bool:
+        """Whether the dual value is one quadratic of the combination, with the curvature `curvature`."""
+        return False
+
+    @abstractmethod
+    def value(self, w: np.ndarray) -> float:
+        """Return the penalty of the weights, float64 of shape (n_features,)."""
+
+    @abstractmethod
+    def minimiser(self, slope: np.ndarray, centre: np.ndarray, mu: float) -> np.ndarray:
+        """Return the w that minimises ``slope.w + penalty(w) + mu/2 |w - centre|^2`` over the cone."""
+
+    @abstractmethod
+    def quadratic(
+        self, points: np.ndarray, slope: np.ndarray, w: np.ndarray, centre: np.ndarray, mu: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return H and q, so that the dual value near a combination is ``(heights + q).b - b'Hb / 2``, up to a constant.
+
+        Parameters
+        ----------
+        points : ndarray of shape (n_points, n_features), float64
+            The gradients of the bundle's points.
+        slope, w : ndarray of shape (n_features,), float64
+            Those of the combination: ``b @ points``, and its minimiser.
+        centre, mu
+            As for `minimiser`.
+
+        Returns
+        -------
+        H : ndarray of shape (n_points, n_points), float64
+        q : ndarray of shape (n_points,), float64
+        """
+
+    @abstractmethod
+    def bound(self, height: float, slope: np.ndarray, w: np.ndarray) -> float:
+        """Return a lower bound on ``height + slope.v + penalty(v)`` at every v of the cone; if it has a minimum it is at w."""
+
+    @abstractmethod
+    def bound_error(
+        self, bound: float, height: float, w: np.ndarray, n_points: int, rounding: Rounding, of_share: float
+    ) -> float:
+        """Return a bound on the rounding error of a bound.
+
+        Parameters
+        ----------
+        bound, height : float
+        w : ndarray of shape (n_features,), float64
+            As of `bound`.
+        n_points : int
+            Of the combination.
+        rounding : Rounding
+        of_share : float
+            By so large a share the combination may weigh too much.
+        """
+
+    @abstractmethod
+    def steepest_square(self, gradient: np.ndarray) -> float:
+        """Return the squared length of the steepest descent of loss and penalty at w = 0, the loss having this gradient."""
+
+    def slopes_along(self, w: np.ndarray, way: np.ndarray, steps: np.ndarray) -> np.ndarray:
+        """Return the derivative of the penalty by the step, at steps from w along a way; only of penalties without corners."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class L2(Penalty):
+    """``lam/2 |w|^2``: every feature has a weight."""
+
+    name = "l2"
+    has_corners = False
+    precision = 1e-10
+
+    @property
+    def is_quadratic(self) -> bool:
+        """Without a cone the minimiser is linear in the slope."""
+        return self.signs is None
+
+    def value(self, w: np.ndarray) -> float:
+        """Return ``lam/2 |w|^2``."""
+        return 0.5 * self.lam * float(w @ w)
+
+    def minimiser(self, slope: np.ndarray, centre: np.ndarray, mu: float) -> np.ndarray:
+        """Return ``(mu centre - slope) / (lam + mu)``, projected on the cone."""
+        return project((mu * centre - slope) / (self.lam + mu) if mu > 0.0 else -slope / self.lam, self.signs)
+
+    def quadratic(
+        self, points: np.ndarray, slope: np.ndarray, w: np.ndarray, centre: np.ndarray, mu: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the quadratic in the weights that are not 0, or that may have any sign."""
+        total = self.lam + mu
+        free = (w != 0.0) | (self.signs == FREE)
+        part = points[:, free]
+        return part @ part.T / total, (mu / total) * (part @ centre[free])
+
+    def bound(self, height: float, slope: np.ndarray, w: np.ndarray) -> float:
+        """Return ``height - lam/2 |w|^2``: w is orthogonal to what the projection takes away."""
+        return float(height - 0.5 * self.lam * (w @ w))
+
+    def bound_error(
+        self, bound: float, height: float, w: np.ndarray, n_points: int, rounding: Rounding, of_share: float
+    ) -> float:
+        """Return a bound on the rounding error of the height and of ``|lam w|^2 / (2 lam)``."""
+        slope_error = rounding.combination(2.0 * height, extra=2 * n_points)
+        of_height = (rounding.over_rows + EPS * n_points) * height
+        return of_height + rounding.half_square(self.lam * w, slope_error) / self.lam + of_share * height
+
+    def steepest_square(self, gradient: np.ndarray) -> float:
+        """Return ``|gradient|^2``."""
+        return float(gradient @ gradient)
+
+    def slopes_along(self, w: np.ndarray, way: np.ndarray, steps: np.ndarray) -> np.ndarray:
+        """Return ``lam way.(w + step way)``."""
+        slopes: np.ndarray = self.lam * (w @ way + steps * (way @ way))
+        return slopes
+
+
+@dataclass(frozen=True, eq=False)
+class SparsePenalty(Penalty):
+    """A norm of the weights times lam, with corners where features are left out.
+
+    Dual variables give a bound if the dual norm of their slope is at most lam; else all of them are scaled down.
+    """
+
+    has_corners = True
+    precision = 1e-9
+
+    @abstractmethod
+    def dual_norm(self, sizes: np.ndarray) -> float:
+        """Return the dual norm of a slope whose entries have these sizes, float64 of shape (n_features,), none below 0."""
+
+    def bound(self, height: float, slope: np.ndarray, w: np.ndarray) -> float:
+        """Return the height, scaled down until no weight of the cone gains by leaving 0."""
+        size = self.dual_norm(outside(slope, self.signs))
+        return (min(1.0, self.lam / size) if size > 0.0 else 1.0) * height
+
+    def bound_error(
+        self, bound: float, height: float, w: np.ndarray, n_points: int, rounding: Rounding, of_share: float
+    ) -> float:
+        """Return a bound on the rounding error of a bound, which the slope's dual norm scales."""
+        slope_error = rounding.combination(2.0 * height, extra=2 * n_points)
+        share = rounding.over_rows + EPS * n_points
+        return bound * (share + self.dual_norm(slope_error) / self.lam) + of_share * bound
+
+
+@dataclass(frozen=True, eq=False)
+class L1(SparsePenalty):
+    """``lam |w|_1``, which leaves features out."""
+
+    name = "l1"
+
+    def value(self, w: np.ndarray) -> float:
+        """Return ``lam |w|_1``."""
+        return self.lam * float(np.abs(w).sum())
+
+    def dual_norm(self, sizes: np.ndarray) -> float:
+        """Return the largest entry."""
+        return float(sizes.max(initial=0.0))
+
+    def minimiser(self, slope: np.ndarray, centre: np.ndarray, mu: float) -> np.ndarray:
+        """Return ``centre - slope / mu`` with each entry moved towards 0 by ``lam / mu``, projected on the cone."""
+        w = centre - slope / mu
+        return project(np.sign(w) * np.maximum(np.abs(w) - self.lam / mu, 0.0), self.signs)
+
+    def quadratic(
+        self, points: np.ndarray, slope: np.ndarray, w: np.ndarray, centre: np.ndarray, mu: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the quadratic in the weights that are not 0, for the signs they have."""
+        used = np.flatnonzero(w)
+        part = points[:, used]
+        return part @ part.T / mu, part @ (centre[used] - self.lam / mu * np.sign(w[used]))
+
+    def steepest_square(self, gradient: np.ndarray) -> float:
+        """Return the squared length of what is left of the gradient beyond lam."""
+        slope = np.maximum(np.abs(gradient) - self.lam, 0.0)
+        return float(slope @ slope)
+
+
+PENALTIES: dict[str, type[Penalty]] = {kind.name: kind for kind in (L2, L1)}
+"""By the names that the parameter `penalty` takes."""
