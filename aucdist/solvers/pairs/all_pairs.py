@@ -14,7 +14,7 @@ from aucdist.engine.blocks import Blocks, LocalBlocks
 from aucdist.solvers import sample
 from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
-from aucdist.solvers.pairs.groups import PairGroups, pair_groups
+from aucdist.solvers.pairs.groups import PairGroups, pair_groups, refuse_share
 from aucdist.solvers.pairs.penalty import PENALTIES
 from aucdist.solvers.pairs.top import SHARE, TopShare, share_of
 
@@ -98,6 +98,8 @@ class AllPairs(Solver):
     ) -> Iterator[Round]:
         """Yield the best weights so far, their objective, the best bound so far; see `all_pairs`, `TopShare`, `pair_groups`."""
         share, groups = share_of(max_fpr, max_false_positives), pair_groups(blocks, group_weight, grade_weight)
+        if share is not None:
+            refuse_share(groups)
         return all_pairs(blocks, lam, start, penalty=penalty, share=share, signs=signs, groups=groups)
 
     def path(
