@@ -8,7 +8,7 @@ Examples
 (0.5, 0.3333333333333333)
 """
 
-from aucdist.metrics import compare, decisions, probability, ranking, top
+from aucdist.metrics import compare, decisions, probability, ranking, top, two_way
 from aucdist.metrics.compare import Difference
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import OperatingPoint, confusion_counts, g_mean_score
@@ -24,6 +24,8 @@ roc_auc_difference = on_two_models(compare.delong_test, "roc_auc_difference")
 partial_roc_auc_score = on_labels(top.partial_auc, "partial_roc_auc_score")
 partial_roc_auc_interval = on_labels(top.partial_auc_interval, "partial_roc_auc_interval")
 partial_roc_auc_difference = on_two_models(compare.partial_delong_test, "partial_roc_auc_difference")
+two_way_partial_auc_score = on_labels(two_way.two_way_partial_auc, "two_way_partial_auc_score")
+two_way_partial_auc_interval = on_labels(two_way.two_way_partial_auc_interval, "two_way_partial_auc_interval")
 average_precision_score = on_labels(ranking.average_precision, "average_precision_score")
 
 threshold_at = on_labels(decisions.threshold_at, "threshold_at")
@@ -43,6 +45,17 @@ recall_at_k_interval = on_labels(
 precision_at_k = on_labels(top.precision_at_k, "precision_at_k")
 precision_at_k_interval = on_labels(
     with_bootstrap(top.precision_at_k, "k=50", "0.660 from 0.540 to 0.780"), "precision_at_k_interval"
+)
+
+recall_at_precision = on_labels(top.recall_at_precision, "recall_at_precision")
+recall_at_precision_interval = on_labels(
+    with_bootstrap(top.recall_at_precision, "min_precision=0.5", "0.750 from 0.500 to 0.900"),
+    "recall_at_precision_interval",
+)
+precision_at_recall = on_labels(top.precision_at_recall, "precision_at_recall")
+precision_at_recall_interval = on_labels(
+    with_bootstrap(top.precision_at_recall, "min_recall=0.8", "0.462 from 0.255 to 0.608"),
+    "precision_at_recall_interval",
 )
 
 brier_score_loss = on_labels(probability.brier, "brier_score_loss", "y_proba")
@@ -79,10 +92,14 @@ __all__ = [
     "partial_roc_auc_score",
     "precision_at_k",
     "precision_at_k_interval",
+    "precision_at_recall",
+    "precision_at_recall_interval",
     "recall_at_fpr",
     "recall_at_fpr_interval",
     "recall_at_k",
     "recall_at_k_interval",
+    "recall_at_precision",
+    "recall_at_precision_interval",
     "recall_of_groups",
     "refinement_loss",
     "reliability_curve",
@@ -90,4 +107,6 @@ __all__ = [
     "roc_auc_interval",
     "roc_auc_score",
     "threshold_at",
+    "two_way_partial_auc_interval",
+    "two_way_partial_auc_score",
 ]

@@ -1,8 +1,8 @@
 """The measures that searches, comparisons and bootstrap intervals know by name."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal
 
 from aucdist.errors import InputError, unknown
@@ -10,7 +10,16 @@ from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import balanced_accuracy, confusion, g_mean
 from aucdist.metrics.probability import brier, calibration_loss, log_loss
 from aucdist.metrics.ranking import auc, average_precision
-from aucdist.metrics.top import check_max_fpr, partial_auc, recall_at_fpr
+from aucdist.metrics.top import (
+    check_share,
+    partial_auc,
+    precision_at_k,
+    precision_at_recall,
+    recall_at_fpr,
+    recall_at_k,
+    recall_at_precision,
+)
+from aucdist.metrics.two_way import check_min_tpr, two_way_partial_auc
 
 
 @dataclass(frozen=True)
@@ -53,52 +62,82 @@ MEASURES = {
 }
 
 
-UP_TO_FPR: dict[str, Callable[[ScoreCounts, float], float]] = {
-    "partial_auc": partial(partial_auc, standardized=True),
-    "recall_at_fpr": recall_at_fpr,
+WITH_PARAMETERS: dict[str, tuple[Callable[..., float], tuple[str, ...]]] = {
+    "partial_auc": (partial_auc, ("max_fpr",)),
+    "two_way_partial_auc": (two_way_partial_auc, ("min_tpr", "max_fpr")),
+    "recall_at_fpr": (recall_at_fpr, ("max_fpr",)),
+    "recall_at_precision": (recall_at_precision, ("min_precision",)),
+    "precision_at_recall": (precision_at_recall, ("min_recall",)),
+    "recall_at_k": (recall_at_k, ("k",)),
+    "precision_at_k": (precision_at_k, ("k",)),
 }
-"""Measures of the top of a ranking, which need a largest false positive rate. Their full names end with it: partial_auc@0.01."""
+"""Measures of the top of a ranking, and what they need. Their full names end with it: partial_auc@0.01."""
+
+MEANING = {
+    "max_fpr": "the largest false positive rate",
+    "min_tpr": "the least true positive rate",
+    "min_precision": "the least precision",
+    "min_recall": "the least recall",
+    "k": "a number of rows",
+}
+"""What the parameters of measures are."""
 
 
 def find_measure(name: str) -> Measure:
-    """Return the measure of this name, such as ``"auc"`` or ``"partial_auc@0.01"``.
+    """Return the measure of this name, such as ``"auc"``, ``"partial_auc@0.01"`` or ``"two_way_partial_auc@0.5,0.1"``.
 
     Raises
     ------
     InputError
-        If there is no such measure, or it lacks its false positive rate, or that is out of its range.
+        If there is no such measure, or it lacks a parameter, or that is out of its range.
     """
-    kind, at, rate = name.partition("@")
-    if kind in UP_TO_FPR:
-        if not at:
-            raise InputError(f"metric {kind!r} needs max_fpr, the largest false positive rate, such as 0.01")
+    kind, _, text = name.partition("@")
+    if kind in WITH_PARAMETERS:
+        function, parameters = WITH_PARAMETERS[kind]
+        given = text.split(",") if text else []
+        for parameter in parameters[len(given) :]:
+            raise InputError(f"metric {kind!r} needs {parameter}, {MEANING[parameter]}")
         try:
-            max_fpr = float(rate)
+            values = dict(zip(parameters, map(float, given), strict=True))
         except ValueError:
-            raise InputError(f"metric {name!r}: {rate!r} is not a number") from None
-        check_max_fpr(max_fpr)
-        return Measure(name, lambda counts, threshold: UP_TO_FPR[kind](counts, max_fpr), "ranking")
+            raise InputError(f"metric {name!r}: {text!r} is not {' and '.join(parameters)}") from None
+        for parameter, value in values.items():
+            _check(parameter, value)
+        return Measure(name, lambda counts, threshold: function(counts, **values), "ranking")
     if name not in MEASURES:
-        raise unknown("metric", name, [*MEASURES, *UP_TO_FPR])
+        raise unknown("metric", name, [*MEASURES, *WITH_PARAMETERS])
     return MEASURES[name]
 
 
-def measure_name(metric: str, max_fpr: float | None) -> str:
+def measure_name(metric: str, **parameters: float | None) -> str:
     """Return the full name of a measure, for `find_measure`.
 
     Parameters
     ----------
     metric : str
-    max_fpr : float or None
-        The largest false positive rate, for the measures that need one.
+    **parameters : float or None
+        Those of `MEANING`, for the measures that need them.
 
     Raises
     ------
     InputError
-        If the measure takes no false positive rate.
+        If the measure lacks a parameter, or does not take one.
     """
-    if max_fpr is None:
-        return metric
-    if metric not in UP_TO_FPR:
-        raise InputError(f"max_fpr applies to metric {' and '.join(UP_TO_FPR)}, not to {metric!r}")
-    return f"{metric}@{float(max_fpr)}"
+    needed = WITH_PARAMETERS[metric][1] if metric in WITH_PARAMETERS else ()
+    for name, value in parameters.items():
+        if value is not None and name not in needed:
+            takes = " and ".join(kind for kind, (_, names) in WITH_PARAMETERS.items() if name in names)
+            raise InputError(f"{name} applies to metric {takes}, not to {metric!r}")
+        if value is None and name in needed:
+            raise InputError(f"metric {metric!r} needs {name}, {MEANING[name]}")
+    return f"{metric}@{','.join(str(float(parameters[name] or 0.0)) for name in needed)}" if needed else metric
+
+
+def _check(parameter: str, value: float) -> None:
+    if parameter == "min_tpr":
+        check_min_tpr(value)
+    elif parameter == "k":
+        if not 0 < value < math.inf:
+            raise InputError(f"k is {value}; it must be above 0")
+    else:
+        check_share(parameter, value)

@@ -85,13 +85,26 @@ class CvConfig(Strict):
     metric: str = Field(
         default="auc",
         description="The score that settings are compared by; of names that end in `_loss` smaller is better. `partial_auc` and "
-        "`recall_at_fpr` need `max_fpr`",
+        "`recall_at_fpr` need `max_fpr`, `recall_at_precision` needs `min_precision`, `precision_at_recall` needs `min_recall`, "
+        "`precision_at_k` and `recall_at_k` need `k`, `two_way_partial_auc` needs `min_tpr` and `max_fpr`",
     )
     max_fpr: float | None = Field(
         default=None,
         gt=0,
         le=1,
-        description="The largest false positive rate of metric `partial_auc` or `recall_at_fpr`",
+        description="The largest false positive rate of metric `partial_auc`, `two_way_partial_auc` or `recall_at_fpr`",
+    )
+    min_tpr: float | None = Field(
+        default=None, ge=0, lt=1, description="The least true positive rate of metric `two_way_partial_auc`"
+    )
+    min_precision: float | None = Field(
+        default=None, gt=0, le=1, description="The least precision of metric `recall_at_precision`"
+    )
+    min_recall: float | None = Field(
+        default=None, gt=0, le=1, description="The least recall of metric `precision_at_recall`"
+    )
+    k: int | None = Field(
+        default=None, ge=1, description="The number of held-out rows of metric `precision_at_k` or `recall_at_k`"
     )
     rule: Literal["best", "one-se", "simplest"] = Field(
         default="best",
@@ -184,9 +197,9 @@ class CvConfig(Strict):
     @property
     def measure(self) -> str:
         """The full name of the metric, for `aucdist.metrics.measures.find_measure`."""
-        from aucdist.metrics.measures import measure_name
+        from aucdist.metrics.measures import MEANING, measure_name
 
-        return measure_name(self.metric, self.max_fpr)
+        return measure_name(self.metric, **{name: getattr(self, name) for name in MEANING})
 
     @property
     def points(self) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ from aucdist.metrics import IntervalWarning, partial_roc_auc_difference, partial
 from aucdist.metrics.compare import delong_test, partial_delong_test
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import auc, auc_interval, delong_variance
-from aucdist.metrics.top import _bound, _variance, partial_auc, partial_auc_interval, placements_up_to
+from aucdist.metrics.top import _bound, partial_auc, partial_auc_interval, placements_up_to, variance_of
 
 area, area_interval, area_test = (
     partial(function, standardized=False) for function in (partial_auc, partial_auc_interval, partial_delong_test)
@@ -115,7 +115,7 @@ def test_up_to_a_rate_of_1_it_is_delongs():
     counts = ScoreCounts.from_scores(y, scores)
     assert area(counts, 1.0) == auc(counts)
     of_pos, of_neg = placements_up_to(counts, 1.0)
-    variance = _variance(of_pos, counts.pos) / 70 + _variance(of_neg, counts.neg) / 300
+    variance = variance_of(of_pos, counts.pos) / 70 + variance_of(of_neg, counts.neg) / 300
     assert variance == pytest.approx(delong_variance(counts), rel=1e-12)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IntervalWarning)
