@@ -92,9 +92,13 @@ def by_position(monotone: Any, names: Sequence[str]) -> Any:
     """
     if not isinstance(monotone, Mapping):
         return monotone
+    return directions_as_parameter(directions(monotone, len(names), names))
+
+
+def directions_as_parameter(found: np.ndarray) -> dict[int, str] | None:
+    """Return the parameter for these directions, by position; None if no feature has one."""
     words = {sign: word for word, sign in DIRECTIONS.items()}
-    found = directions(monotone, len(names), names)
-    return {int(j): words[int(found[j])] for j in np.flatnonzero(found)}
+    return {int(j): words[int(found[j])] for j in np.flatnonzero(found)} or None
 
 
 def directions_of_line(estimator: Any, blocks: Blocks) -> np.ndarray:

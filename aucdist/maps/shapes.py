@@ -164,6 +164,33 @@ def contributions(fitted: BinMap, parts: Additive, block: Block) -> np.ndarray:
     return np.column_stack(columns) if columns else np.zeros((block.n_samples, 0))
 
 
+def values_at_bins(parts: Additive, fitted: BinMap, other: Additive) -> list[np.ndarray]:
+    """Return the shapes of another model of the same features in the bins of a model, each with mean 0 over its rows.
+
+    Parameters
+    ----------
+    parts : Additive
+        The model.
+    fitted : BinMap
+        Of the model.
+    other : Additive
+        Its bins may be others: a shape is read at the mean of each bin. A feature that it does not have is 0.
+
+    Returns
+    -------
+    list of ndarray of shape (n_bins,), float64
+        In the order of ``parts.shapes``.
+    """
+    by_feature, found = {shape.feature: shape for shape in other.shapes}, []
+    for shape in parts.shapes:
+        there = by_feature.get(shape.feature)
+        values = np.zeros(len(shape.values))
+        if there is not None:
+            values = there.values[np.searchsorted(there.edges, fitted.bins[shape.feature].means)]
+        found.append(values - shape.shares @ values)
+    return found
+
+
 def points_table(parts: Additive, features: Sequence[str], total: int = 100) -> pd.DataFrame:
     """Return a scorecard: points that add up to 0 for the lowest possible score, and to `total` for the highest.
 

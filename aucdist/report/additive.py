@@ -15,6 +15,8 @@ MOST_SHAPES, MOST_PAIRS = 24, 8
 """So many are drawn: those with the widest spread."""
 MOST_POINTS = 400
 """Rows of the table of points."""
+DIRECTIONS = {0: ("", ""), 1: ("↗", "may only rise"), -1: ("↘", "may only fall")}
+"""Mark and words of a shape's direction."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,11 +31,20 @@ class AdditiveModel:
         Names of the features as they came.
     points : DataFrame
         `aucdist.maps.shapes.points_table`.
+    directions : ndarray of shape (n_features,), optional
+        +1 where the score may only rise in a feature, -1 where it may only fall.
+    bands : sequence of (ndarray, ndarray), optional
+        The lowest and the highest value of other fits in each bin of each shape.
+    n_halves : int, optional
+        So many fits, each to a half of the training rows.
     """
 
     parts: Any
     features: Sequence[str]
     points: pd.DataFrame
+    directions: np.ndarray | None = None
+    bands: Sequence[tuple[np.ndarray, np.ndarray]] | None = None
+    n_halves: int | None = None
 
 
 def additive_section(model: AdditiveModel) -> dict[str, Any]:
@@ -44,13 +55,16 @@ def additive_section(model: AdditiveModel) -> dict[str, Any]:
     shapes = sorted(parts.shapes, key=lambda shape: (-shape.spread, shape.feature))
     pairs = sorted(parts.pairs, key=lambda pair: -pair.spread)
     widest = max([part.spread for part in (*shapes, *pairs)], default=0.0) or 1.0
-    reach = max((float(np.abs(shape.values).max()) for shape in shapes), default=1.0) or 1.0
+    bands = {} if model.bands is None else dict(zip((s.feature for s in parts.shapes), model.bands, strict=True))
+    reach = max((_reach(shape, bands.get(shape.feature)) for shape in shapes), default=1.0) or 1.0
     drawn = [shape for shape in shapes if shape.spread > 0 and len(shape.values) > 1][:MOST_SHAPES]
     figures = []
     for k, shape in enumerate(drawn):
-        name, note = features[shape.feature], shape_text(shape)
-        svg = plots.inline_svg(f"feature-{k}", f"Shape of {name}", note, shape_plot(shape, name, reach), 3.0)
-        figures.append({"name": name, "note": note, "figure": Markup(svg)})
+        name, note, band = features[shape.feature], shape_text(shape), bands.get(shape.feature)
+        arrow, rule = DIRECTIONS[0 if model.directions is None else int(model.directions[shape.feature])]
+        note = f"{rule}: {note}" if rule else note
+        svg = plots.inline_svg(f"feature-{k}", f"Shape of {name}", note, shape_plot(shape, name, reach, band), 3.0)
+        figures.append({"name": name, "arrow": arrow, "note": note, "figure": Markup(svg)})
     heats = []
     for k, pair in enumerate([pair for pair in pairs if pair.spread > 0][:MOST_PAIRS]):
         names = [features[j] for j in pair.features]
@@ -67,6 +81,8 @@ def additive_section(model: AdditiveModel) -> dict[str, Any]:
         "n_parts": len(parts.shapes) + len(parts.pairs),
         "shapes": figures,
         "n_shapes": len(parts.shapes),
+        "n_halves": None if model.bands is None else model.n_halves,
+        "has_directions": model.directions is not None and bool(model.directions.any()),
         "pairs": heats,
         "points": _points(model.points, [features[shape.feature] for shape in shapes]),
         "n_points": len(model.points),
@@ -78,13 +94,20 @@ def _spreads(parts: Any, features: Sequence[str]) -> list[tuple[str, float]]:
     return own + [(" & ".join(features[j] for j in pair.features), pair.spread) for pair in parts.pairs]
 
 
+def _reach(shape: Any, band: tuple[np.ndarray, np.ndarray] | None) -> float:
+    """Return the largest absolute value of a shape and its band."""
+    return max(float(np.abs(values).max()) for values in (shape.values, *(band or ())))
+
+
 def shape_text(shape: Any) -> str:
     """Return what a shape's figure shows, as text."""
     ends = f"from {number_text(float(shape.values.min()))} to {number_text(float(shape.values.max()))}"
     return ends if shape.missing is None else f"{ends}; {number_text(shape.missing)} where the value is missing"
 
 
-def shape_plot(shape: Any, name: str, reach: float) -> Callable[[Any], None]:
+def shape_plot(
+    shape: Any, name: str, reach: float, band: tuple[np.ndarray, np.ndarray] | None = None
+) -> Callable[[Any], None]:
     """Return a step plot of a feature's contribution in the feature's units, with the rows' histogram beneath.
 
     Parameters
@@ -93,6 +116,8 @@ def shape_plot(shape: Any, name: str, reach: float) -> Callable[[Any], None]:
     name : str
     reach : float
         The largest absolute contribution of any feature: all plots have one scale.
+    band : (ndarray, ndarray), optional
+        The lowest and the highest contribution of other fits in each bin.
     """
 
     def plot(axes: Any) -> None:
@@ -106,6 +131,8 @@ def shape_plot(shape: Any, name: str, reach: float) -> Callable[[Any], None]:
         beneath.set(ylim=(0, 4.0 * float(density.max())), yticks=[])
         beneath.grid(visible=False)
         axes.axhline(0.0, color=MUTED, linewidth=1, linestyle="--")
+        if band is not None:
+            axes.stairs(band[1], ends, baseline=band[0], fill=True, color=POS, alpha=0.2, linewidth=0)
         axes.stairs(shape.values, ends, baseline=None, color=POS, linewidth=1.8)
         if shape.missing is not None:
             axes.plot(ends[0], shape.missing, "D", color=INK, markersize=5, label="missing")

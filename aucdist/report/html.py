@@ -20,6 +20,7 @@ from aucdist.report.text import (
     auc_text,
     certificate_text,
     count_text,
+    directions_text,
     number_text,
     operating_point_text,
     percent_text,
@@ -76,6 +77,8 @@ class Report:
         The feature map of the model: the certificate is given the map.
     max_fpr : float, optional
         The false positive rate up to which the partial AUC was trained for.
+    free : dict, optional
+        Objective and AUC of the same fit without directions of features, and of this one: `flows.run_folder.results.MoreFits`.
     """
 
     title: str
@@ -97,6 +100,7 @@ class Report:
     additive: AdditiveModel | None = None
     map_name: str | None = None
     max_fpr: float | None = None
+    free: dict[str, Any] | None = None
 
 
 def render_run_page(report: Report) -> str:
@@ -212,6 +216,8 @@ def _verdict(report: Report, shown: ScoreCounts, which: str, interval: ranking.I
         f"AUC {texts[0]}{between}.",
         f"The objective is {certificate_text(report.run['certificate'], _population_text(report))}{_given(report)}.",
     ]
+    if report.free is not None:
+        found.append(directions_text(report.free))
     point = report.run.get("operating_point")
     if point is not None:
         found = [operating_point_text(point), threshold_origin_text(point), *found]

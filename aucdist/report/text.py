@@ -137,6 +137,26 @@ def certificate_text(certificate: dict[str, Any], over: str = "") -> str:
     return f"at most {rounded_up_text(100 * excess)} % above the minimum{over}"
 
 
+def directions_text(free: dict[str, Any]) -> str:
+    """Return what directions of features cost, as a sentence.
+
+    Parameters
+    ----------
+    free : dict
+        ``objective``, ``train_auc`` and ``test_auc`` (or None) without directions, and ``monotone`` with those of the model.
+    """
+    own = free["monotone"]
+    less = 100.0 * (1.0 - free["objective"] / own["objective"]) if own["objective"] > 0.0 else 0.0
+    by = f", {number_text(less, 2)} % less" if less > 0.0 else ""
+    objectives = [number_text(value, 5) for value in (own["objective"], free["objective"])]
+    which, rows = ("train_auc", "training") if free["test_auc"] is None else ("test_auc", "test")
+    areas = [auc_text(one, other) for one, other in ((own[which], free[which]), (free[which], own[which]))]
+    return (
+        f"With the directions of features the objective is {objectives[0]} and the {rows} AUC {areas[0]}; without them "
+        f"{objectives[1]}{by}, and {areas[1]}."
+    )
+
+
 def proved_excess(certificate: dict[str, Any]) -> float | None:
     """Return the largest possible excess of the objective over its minimum, relatively, or None without a positive dual value.
 

@@ -14,6 +14,7 @@ from flows.config.loading import load_config
 from flows.config.model import ModelConfig, refuse_missing, refuse_nonlinear
 from flows.config.operating_point import OperatingPointConfig
 from flows.config.s3 import S3Config
+from flows.config.shapes import ShapesConfig
 from flows.rows.base import Rows
 
 
@@ -125,6 +126,10 @@ class CvConfig(Strict):
     operating_point: OperatingPointConfig | None = Field(
         default=None,
         description="Sets the threshold of the last fit; by default the G-mean of the training rows is largest",
+    )
+    shapes: ShapesConfig = Field(
+        default_factory=ShapesConfig,
+        description="More fits for the report, of the chosen setting: a band of shapes, and what `monotone` costs",
     )
     cluster: ClusterConfig = Field(default_factory=NoCluster, description="Where it runs")
     blocks: int | None = Field(

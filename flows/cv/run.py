@@ -15,6 +15,7 @@ from flows.run_folder.folder import run_folder, timestamped
 from flows.run_folder.leftovers import unfinished_runs
 from flows.run_folder.publish import publish
 from flows.run_folder.results import FittedRun, result_of
+from flows.train.shapes import more_fits
 from flows.train.stages import evaluate, fit, profile, set_operating_point
 
 
@@ -69,10 +70,14 @@ def cross_validate(config: CvConfig, observer: RunObserver, run_stage: StageRunn
             estimator, counts = stages("fit", fit, model, blocks.train, observer)
             evaluation = stages("evaluate", evaluate, estimator, counts, blocks, observer)
             seen = stages("profile", profile, estimator, rows, blocks)
+            more = None
+            if config.shapes.wanted:
+                args = (config.shapes, model, estimator, evaluation, rows, blocks, workers, observer)
+                more = stages("shapes", more_fits, *args)
         if config.operating_point is not None:
             set_operating_point(estimator, evaluation.train, config.operating_point.wanted)
         about = search_summary(tried, found)
-        fitted = FittedRun(config, rows, estimator, evaluation, stages.seconds, seen, about)
+        fitted = FittedRun(config, rows, estimator, evaluation, stages.seconds, seen, about, more)
         refit = result_of(fitted, folder.url)
         stages("publish", publish, fitted, refit, folder, "aucdist cv", retry=True)
     return {"run": refit.pop("run"), **about, "refit": refit}

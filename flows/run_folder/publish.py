@@ -115,6 +115,7 @@ def report_of(fitted: FittedRun, result: dict[str, Any], config: str, command: s
         additive=_additive_model(fitted),
         map_name=_map_name(estimator),
         max_fpr=_max_fpr(fitted),
+        free=None if fitted.more is None else fitted.more.free,
     )
 
 
@@ -139,8 +140,11 @@ def _additive_model(fitted: FittedRun) -> AdditiveModel | None:
     estimator, names = fitted.estimator, fitted.rows.schema.feature_names
     if not isinstance(getattr(estimator, "feature_map_", None), BinMap):
         return None
-    parts = estimator.shapes()
-    return AdditiveModel(parts, names, points_table(parts, names))
+    parts, bands = estimator.shapes(), None if fitted.more is None else fitted.more.bands
+    return AdditiveModel(
+        parts, names, points_table(parts, names), getattr(estimator, "monotone_", None), bands,
+        None if fitted.more is None else fitted.more.n_halves,
+    )  # fmt: skip
 
 
 def _map_name(estimator: Any) -> str | None:

@@ -3,8 +3,11 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import numpy as np
+
 from aucdist.drift.digests import RowDigests
 from aucdist.drift.profile import Column
+from aucdist.estimators.monotone import directions_as_parameter
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import confusion, g_mean, operating_point, precision, recall
 from aucdist.metrics.ranking import Interval, auc, auc_error, average_precision
@@ -56,6 +59,26 @@ class RowsSeen:
 
 
 @dataclass(frozen=True, eq=False)
+class MoreFits:
+    """What other fits say of a model: see `flows.train.shapes`.
+
+    Attributes
+    ----------
+    free : dict or None
+        ``objective``, ``relative_gap``, ``passes``, ``train_auc`` and ``test_auc`` without directions; ``monotone`` has those of
+        the model.
+    bands : list of (ndarray, ndarray), or None
+        The lowest and the highest value in each bin of each shape of the model.
+    n_halves : int or None
+        Fits that the bands are of.
+    """
+
+    free: dict[str, Any] | None
+    bands: list[tuple[np.ndarray, np.ndarray]] | None
+    n_halves: int | None
+
+
+@dataclass(frozen=True, eq=False)
 class FittedRun:
     """A fitted estimator, the rows it was fitted to, and its evaluation.
 
@@ -70,6 +93,8 @@ class FittedRun:
     seen : RowsSeen
     search : dict or None
         Where folds chose the parameters, what was tried, as ``aucdist cv --json`` prints it.
+    more : MoreFits or None
+        Where the configuration asks for more fits.
     """
 
     config: Any
@@ -79,6 +104,7 @@ class FittedRun:
     seconds: dict[str, float]
     seen: RowsSeen
     search: dict[str, Any] | None = None
+    more: MoreFits | None = None
 
 
 def result_of(fitted: FittedRun, run: str) -> dict[str, Any]:
@@ -171,6 +197,11 @@ def details_of(fitted: FittedRun) -> dict[str, Any]:
             "versions": versions(),
         }
     )
+    if (found := getattr(fitted.estimator, "monotone_", None)) is not None:
+        words = directions_as_parameter(found) or {}
+        details["monotone"] = {fitted.rows.schema.feature_names[j]: word for j, word in words.items()}
+    if fitted.more is not None and fitted.more.free is not None:
+        details["free"] = jsonable(fitted.more.free)
     return details
 
 

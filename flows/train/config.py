@@ -16,6 +16,7 @@ from flows.config.loading import load_config
 from flows.config.model import ModelConfig, refuse_missing, refuse_nonlinear
 from flows.config.operating_point import OperatingPointConfig
 from flows.config.s3 import S3Config
+from flows.config.shapes import ShapesConfig, check_shapes
 
 
 class TrainConfig(Strict):
@@ -27,6 +28,10 @@ class TrainConfig(Strict):
     operating_point: OperatingPointConfig | None = Field(
         default=None,
         description="Sets the threshold of predictions; by default the G-mean of the training rows is largest",
+    )
+    shapes: ShapesConfig = Field(
+        default_factory=ShapesConfig,
+        description="More fits for the report: a band of shapes, and what `monotone` costs",
     )
     cluster: FitClusterConfig = Field(default_factory=ThreadsHere, description="Where it runs")
     blocks: int | None = Field(
@@ -56,6 +61,11 @@ class TrainConfig(Strict):
         refuse_nonlinear(self.model.built)
         if self.data.impute == "keep" and not self.model.chooses_features:
             refuse_missing(self.model.built)
+        return self
+
+    @model_validator(mode="after")
+    def _has_shapes(self) -> "TrainConfig":
+        check_shapes(self.shapes, self.model)
         return self
 
     @model_validator(mode="after")

@@ -18,6 +18,7 @@ from flows.run_folder.results import FittedRun, result_of
 from flows.train.checkpoints import CheckpointStore, open_checkpoints, retry_lost_cluster
 from flows.train.config import TrainConfig
 from flows.train.feature_choice import choose_features
+from flows.train.shapes import more_fits
 from flows.train.stages import evaluate, fit, profile, set_operating_point
 
 
@@ -86,6 +87,10 @@ def _train_on_cluster(
         estimator, counts = stages("fit", fit, model, blocks.train, observer, checkpoints)
         evaluation = stages("evaluate", evaluate, estimator, counts, blocks, observer)
         seen = stages("profile", profile, estimator, rows, blocks)
+        more = None
+        if config.shapes.wanted:
+            args = (config.shapes, model, estimator, evaluation, rows, blocks, workers, observer)
+            more = stages("shapes", more_fits, *args)
     if config.operating_point is not None:
         set_operating_point(estimator, evaluation.train, config.operating_point.wanted)
-    return FittedRun(config, rows, estimator, evaluation, stages.seconds, seen, search), checkpoints
+    return FittedRun(config, rows, estimator, evaluation, stages.seconds, seen, search, more), checkpoints

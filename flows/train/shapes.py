@@ -1,0 +1,113 @@
+"""More fits for a report: to halves of the training rows, whose shapes are a band, and without directions."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from aucdist.engine.blocks import Blocks
+from aucdist.estimators.monotone import by_position, directions_as_parameter
+from aucdist.estimators.scores import count_scores, mapped_rows
+from aucdist.maps.base import changed, with_weight
+from aucdist.maps.bins import BinMap
+from aucdist.maps.shapes import values_at_bins
+from aucdist.metrics.ranking import auc
+from aucdist.search.mask import masked_blocks
+from flows.compute.workers import Workers
+from flows.config.model import ModelConfig
+from flows.config.shapes import ShapesConfig
+from flows.progress.console import RunObserver, Tasks
+from flows.rows.base import TrainTestBlocks, TrainTestRows
+from flows.run_folder.results import Evaluation, MoreFits
+
+
+def more_fits(
+    config: ShapesConfig, model: ModelConfig, fitted: Any, evaluation: Evaluation, rows: TrainTestRows,
+    blocks: TrainTestBlocks, workers: Workers, observer: RunObserver,
+) -> MoreFits:  # fmt: skip
+    """Fit what `shapes` of a configuration asks for.
+
+    Parameters
+    ----------
+    config : ShapesConfig
+    model : ModelConfig
+        Of the fitted model.
+    fitted : LinearClassifier
+    evaluation : Evaluation
+        Of the fitted model.
+    rows : TrainTestRows
+    blocks : TrainTestBlocks
+        Of the same rows, encoded.
+    workers : Workers
+    observer : RunObserver
+        Is called after each fit.
+    """
+    names = rows.schema.feature_names
+    compare_free = config.compare_free and getattr(fitted, "monotone", None) is not None
+    if config.compare_free and not compare_free:
+        observer.note("shapes: nothing to compare, since the model has no directions")
+    wants_band = config.halves is not None and isinstance(getattr(fitted, "feature_map_", None), BinMap)
+    if config.halves is not None and not wants_band:
+        observer.note("shapes: no band, since the model has no bins")
+    n_fits, free, bands = (config.halves or 0) * wants_band + compare_free, None, None
+    unfitted = clone(model.built)
+    if compare_free:
+        free = _free(unfitted, evaluation, blocks, fitted)
+        observer.tasks(Tasks(1, n_fits, 0, "without directions", None))
+    if wants_band:
+        if getattr(fitted, "monotone_", None) is not None:
+            unfitted.set_params(monotone=directions_as_parameter(fitted.monotone_))
+        elif "monotone" in unfitted.get_params():
+            unfitted.set_params(monotone=by_position(unfitted.monotone, names))
+        row_id, y = rows.train.row_ids_and_labels(workers.parallel_map())
+        found = []
+        for k in range(config.halves or 0):
+            found.append(_shapes_of_half(unfitted, fitted, blocks.train, _half(row_id, y, k)))
+            observer.tasks(Tasks(compare_free + k + 1, n_fits, 0, f"half {k + 1}", None))
+        bands = [(np.min(values, axis=0), np.max(values, axis=0)) for values in zip(*found, strict=True)]
+    return MoreFits(free, bands, config.halves if wants_band else None)
+
+
+def _free(unfitted: Any, evaluation: Evaluation, blocks: TrainTestBlocks, fitted: Any) -> dict[str, Any]:
+    """Return objective, passes and AUC of the model without directions, and of the model."""
+    free = clone(unfitted).set_params(monotone=None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the summary has the gap of the fit
+        free.fit(blocks.train)
+
+    def area(rows: Blocks | None) -> float | None:
+        return None if rows is None else auc(count_scores(mapped_rows(free, rows), free.coef_[0]))
+
+    of_model = {
+        "objective": fitted.certificate_.primal, "passes": fitted.n_passes_, "train_auc": auc(evaluation.train),
+        "test_auc": None if evaluation.test is None else auc(evaluation.test),
+    }  # fmt: skip
+    return {
+        "objective": free.certificate_.primal, "relative_gap": free.certificate_.relative_gap, "passes": free.n_passes_,
+        "train_auc": area(blocks.train), "test_auc": area(blocks.test), "monotone": of_model,
+    }  # fmt: skip
+
+
+def _half(row_id: np.ndarray, y: np.ndarray, k: int) -> np.ndarray:
+    """Return the half number k of the rows of each class, bool, indexed by row id.
+
+    Shapes of halves that are drawn without replacement lie about as far from those of all rows as these lie from the truth: the
+    variance of the mean of n/2 of n rows is that of the mean of n rows.
+    """
+    order = np.lexsort((np.random.default_rng([k, 17]).random(len(row_id))[np.argsort(np.argsort(row_id))], y))
+    inside = np.zeros(int(row_id.max()) + 1, dtype=bool)
+    for label in (-1, 1):
+        of_class = order[y[order] == label]
+        inside[row_id[of_class[: -(-len(of_class) // 2)]]] = True
+    return inside
+
+
+def _shapes_of_half(unfitted: Any, fitted: Any, rows: Blocks, inside: np.ndarray) -> list[np.ndarray]:
+    """Return the shapes of a model of some rows in the bins of the fitted one."""
+    masked = masked_blocks(rows, inside)
+    model = clone(unfitted)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a half alone
+        model.fit(masked if model.ignores_zero_weight else changed(masked, with_weight))
+    return values_at_bins(fitted.shapes(), fitted.feature_map_, model.shapes())

@@ -1,0 +1,160 @@
+"""`shapes` of a configuration: a band of other fits, what directions cost, and what the report says of both."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from aucdist import PairwiseHingeClassifier
+from aucdist.data.block import Block, partition
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.errors import InputError
+from aucdist.maps.shapes import values_at_bins
+from aucdist.report.text import directions_text
+from flows.cv.config import load_cv
+from flows.cv.run import cross_validate
+from flows.progress.console import LineObserver
+from flows.train import run as pipeline
+from flows.train.config import load_train
+from flows.train.shapes import _half
+
+
+def rows(n: int = 300) -> pd.DataFrame:
+    r = np.random.default_rng(0)
+    debt, age, noise = r.normal(size=(3, n)).round(2)
+    y = debt + 0.5 * np.sin(3 * debt) - 0.5 * age + r.normal(size=n) > 1.0
+    return pd.DataFrame({"debt": debt, "age": age, "noise": noise, "bad": np.where(y, "yes", "no")})
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("shapes")
+    rows().to_csv(folder / "loans.csv", index=False)
+    (folder / "train.yaml").write_text(
+        f"""
+name: loans
+data: {{source: {{source: '{folder}/loans.csv', format: csv, label: bad, positive: 'yes'}}, test: {{fraction: 0.3, seed: 0}}}}
+model: {{lam: 1e-2, features: {{map: bins, bins: 8}}, monotone: {{debt: increasing, age: decreasing}}}}
+cluster: none
+shapes: {{halves: 3, compare_free: true}}
+"""
+    )
+    return folder / "train.yaml"
+
+
+def train(config: Path, output: Path, *settings: str) -> tuple[dict[str, Any], str]:
+    lines: list[str] = []
+    result = pipeline.train(load_train(str(config), settings, str(output)), LineObserver(lines.append))
+    return result, "\n".join(lines)
+
+
+def test_the_report_has_arrows_a_band_and_what_directions_cost(config: Path, tmp_path: Path) -> None:
+    result, said = train(config, tmp_path)
+    assert "4 of 4 tasks" in said
+    metrics = json.loads((Path(result["run"]) / "metrics.json").read_text())
+    assert metrics["monotone"] == {"debt": "increasing", "age": "decreasing"}
+    free = metrics["free"]
+    assert free["objective"] < metrics["certificate"]["primal"] == free["monotone"]["objective"]
+    assert free["monotone"]["test_auc"] == metrics["metrics"]["test_auc"]
+    plain, _ = train(config, tmp_path / "free", "model.monotone=null", "shapes={}")
+    assert free["objective"] == plain["certificate"]["primal"]
+    assert free["test_auc"] == plain["metrics"]["test_auc"]
+    assert free["train_auc"] == plain["metrics"]["train_auc"]
+    page = (Path(result["run"]) / "report.html").read_text(encoding="utf-8")
+    assert "<bdi>debt</bdi> ↗" in page
+    assert "<bdi>age</bdi> ↘" in page
+    assert "<bdi>noise</bdi></strong>" in page
+    assert "Bands hold the shapes of 3 fits" in page
+    assert directions_text(free) in page
+    without = (Path(plain["run"]) / "report.html").read_text(encoding="utf-8")
+    assert not any(word in without for word in ("↗", "Bands hold", "With the directions"))
+
+
+def test_the_model_is_the_same_with_and_without_more_fits(config: Path, tmp_path: Path) -> None:
+    weights = [
+        (Path(train(config, tmp_path / name, f"shapes={more}")[0]["run"]) / "model" / "weights.npy").read_bytes()
+        for name, more in (("more", "{halves: 2}"), ("none", "{}"))
+    ]
+    assert weights[0] == weights[1]
+
+
+def test_a_search_has_them_for_its_last_fit(config: Path, tmp_path: Path) -> None:
+    text = config.read_text().replace("halves: 3", "halves: 2").replace("name: loans", "name: search")
+    (tmp_path / "cv.yaml").write_text(
+        text.replace("lam: 1e-2, ", "") + "grid: {lam: [1e-1, 1e-2]}\nfolds: {number: 2}\n"
+    )
+    found = cross_validate(load_cv(str(tmp_path / "cv.yaml"), (), str(tmp_path)), LineObserver(lambda text: None))
+    assert "Bands hold the shapes of 2 fits" in (Path(found["run"]) / "report.html").read_text(encoding="utf-8")
+
+
+def test_halves_do_not_depend_on_the_order_of_the_rows() -> None:
+    r = np.random.default_rng(1)
+    y, row_id = np.where(np.arange(101) < 31, 1, -1), np.arange(101) * 3
+    order = r.permutation(101)
+    for k in range(3):
+        half, again = _half(row_id, y, k), _half(row_id[order], y[order], k)
+        np.testing.assert_array_equal(half, again)
+        assert half.sum() == half[row_id].sum() == 16 + 35
+        assert half[row_id[:31]].sum() == 16
+    assert (_half(row_id, y, 0) != _half(row_id, y, 1)).any()
+
+
+def test_shapes_of_another_model_in_the_bins_of_this_one() -> None:
+    table = rows()
+    X, y = table[["debt", "age", "noise"]].to_numpy(), np.where(table["bad"] == "yes", 1, -1)
+    model = PairwiseHingeClassifier(features={"map": "bins", "bins": 8}).fit(X, y)
+    own = values_at_bins(model.shapes(), model.feature_map_, model.shapes())
+    for shape, values in zip(model.shapes().shapes, own, strict=True):
+        np.testing.assert_allclose(values, shape.values, atol=1e-12)
+    constant = X.copy()
+    constant[:, 1] = 0.0
+    other = PairwiseHingeClassifier(features={"map": "bins", "bins": 30}).fit(constant, y)
+    found = values_at_bins(model.shapes(), model.feature_map_, other.shapes())
+    assert [bool(values.any()) for values in found] == [True, False, True]
+    for shape, values in zip(model.shapes().shapes, found, strict=True):
+        assert shape.shares @ values == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (["model.monotone=null"], "compares with a fit without `monotone`"),
+        (["model.features=null"], "`features` is None: take `features: bins`"),
+        (["shapes.halves=1"], "halves"),
+        (["shapes.thirds=3"], "thirds"),
+    ],
+)
+def test_what_cannot_be_fitted_is_refused_before_work(
+    config: Path, tmp_path: Path, settings: list[str], said: str
+) -> None:
+    with pytest.raises(InputError, match=said):
+        train(config, tmp_path, *settings)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_sentence_of_training_rows_where_there_are_no_others() -> None:
+    free = {"objective": 0.3, "train_auc": 0.9, "test_auc": None, "monotone": {"objective": 0.31, "train_auc": 0.89}}
+    assert directions_text(free) == (
+        "With the directions of features the objective is 0.31 and the training AUC 0.8900; without them 0.3, 3.2 % less, and "
+        "0.9000."
+    )
+    assert "less" not in directions_text(free | {"objective": 0.32})
+
+
+def test_bands_are_about_the_same_in_any_number_of_blocks() -> None:
+    table = rows()
+    X, y = table[["debt", "age", "noise"]].to_numpy(), np.where(table["bad"] == "yes", 1, -1)
+    from flows.train.shapes import _shapes_of_half
+
+    unfitted = PairwiseHingeClassifier(features={"map": "bins", "bins": 8}, monotone={0: "increasing"})
+    found = []
+    for n_blocks in (1, 3):
+        blocks = LocalBlocks(partition(Block.of(X, y), n_blocks), n_jobs=n_blocks)
+        fitted = PairwiseHingeClassifier(features={"map": "bins", "bins": 8}).fit(X, y)
+        found.append(_shapes_of_half(unfitted, fitted, blocks, _half(np.arange(len(y)), y, 0)))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, atol=0.05)
+    assert (np.diff(found[0][0]) >= 0.0).all()
