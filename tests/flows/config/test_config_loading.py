@@ -109,7 +109,7 @@ def test_form_for_prefect() -> None:
     schema = TrainConfig.model_json_schema()
     keys = {
         "name", "data", "model", "cluster", "blocks", "cache", "checkpoint", "operating_point", "performance_report", "s3",
-        "output",
+        "output", "shapes",
     }  # fmt: skip
     assert set(schema["properties"]) == keys
     assert schema["required"] == ["name", "data"]
