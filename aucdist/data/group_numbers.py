@@ -1,11 +1,16 @@
 """The numbers of groups: what a user, a query or a centre is called becomes a number that is the same wherever its rows lie."""
 
+import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from aucdist.data.labels import class_name
 from aucdist.errors import InputError
+
+WHOLE = re.compile(r"-?\d{1,18}")
 
 
 def group_numbers(groups: Any) -> np.ndarray | None:
@@ -53,3 +58,17 @@ def group_numbers(groups: Any) -> np.ndarray | None:
             return numbers.astype(np.int64)
     values = series.astype(object).map(str).to_numpy() if series.dtype.kind not in "mM" else series.to_numpy()
     return pd.util.hash_array(values, categorize=False).view(np.int64)
+
+
+def numbers_of_texts(texts: Sequence[str]) -> np.ndarray:
+    """Return a number for each text, int64: that of whole numbers however they are written, or else of a hash.
+
+    Parameters
+    ----------
+    texts : sequence of str
+    """
+    spelled = [class_name(text) for text in texts]
+    hashed = pd.util.hash_array(np.array(spelled, dtype=object), categorize=False).view(np.int64)
+    whole = [i for i, text in enumerate(spelled) if WHOLE.fullmatch(text)]
+    hashed[whole] = [int(spelled[i]) for i in whole]
+    return hashed

@@ -55,6 +55,41 @@ class Labels:
         wanted = set(positive)
         return np.array([1 if wanted & set(name.split(",")) else -1 for name in self.names], dtype=np.int8)[self.codes]
 
+    def grades(self, where: str) -> np.ndarray:
+        """Return the label of each row as a grade, float64.
+
+        Raises
+        ------
+        InputError
+            If one is not a number.
+        """
+        return np.array([_grade(name, where) for name in self.names])[self.codes]
+
+
+def _grade(name: str, where: str) -> float:
+    number = _number(name)
+    if number is None:
+        raise InputError(f"{where}: with `labels: grades` labels are numbers, and {name[:40]!r} is none")
+    return number
+
+
+def above_lowest(counts: Iterable[str], positive: object, where: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the grades above the lowest, and the lowest, as `choose_positive` returns classes.
+
+    Raises
+    ------
+    InputError
+        If there is one grade only, one is not a number, or `positive` was given.
+    """
+    if positive != "minority":
+        raise InputError(
+            "`positive` does not apply to `labels: grades`: any two rows with different grades make a pair"
+        )
+    ordered = sorted(counts, key=lambda name: _grade(name, where))
+    if len(ordered) < 2:
+        raise InputError(f"{where}: one grade only ({listed(ordered)}); at least two are needed")
+    return tuple(ordered[1:]), (ordered[0],)
+
 
 def _topics(text: str) -> list[str]:
     """Return the classes in a list like ``ccat,c15``, in order."""

@@ -3,7 +3,8 @@
 from aucdist.kernels.compiling import kernel
 from aucdist.kernels.decimals import HARD, INLINED, NO_NUMBER, UNCOUNTED, byte_at, number_at
 
-SOUND, NO_PAIR, TOO_LOW, TOO_HIGH, NOT_ASCENDING, BAD_VALUE, TOO_LARGE = 0, 1, 2, 3, 4, 5, 6
+SOUND, NO_PAIR, TOO_LOW, TOO_HIGH, NOT_ASCENDING, BAD_VALUE, TOO_LARGE, BAD_QUERY = 0, 1, 2, 3, 4, 5, 6, 7
+NO_QUERY = -1
 SPACE, NEW_LINE, COLON, HASH, ZERO = 32, 10, 58, 35, 48
 
 
@@ -18,7 +19,7 @@ def count_at_most(data):
 
 
 @kernel(**UNCOUNTED)
-def parse_rows(data, first, last, most, topics, ignore_queries, labels, offsets, indices, values, hard):
+def parse_rows(data, first, last, most, topics, ignore_queries, queries, labels, offsets, indices, values, hard):
     """Parse svmlight rows into labels and CSR arrays.
 
     Parameters
@@ -33,6 +34,8 @@ def parse_rows(data, first, last, most, topics, ignore_queries, labels, offsets,
         Whether a row without a label is allowed.
     ignore_queries : bool
         Whether ``qid:...`` is ignored.
+    queries : ndarray of shape (rows,) or (0,), int64
+        Written, unless it is empty: the query of each row, `NO_QUERY` where it has none.
     labels : ndarray of shape (rows, 2), int64
         Written: start and stop of the label of each row.
     offsets : ndarray of shape (rows + 1,), int64
@@ -66,6 +69,10 @@ def parse_rows(data, first, last, most, topics, ignore_queries, labels, offsets,
         if topics and _has_colon(data, i, stop):
             stop = i
         labels[row, 0], labels[row, 1] = i, stop
+        if queries.shape[0]:
+            queries[row], stop, fault = _query(data, _after_blanks(data, stop), stop)
+            if fault != SOUND:
+                return row, k, n_hard, width, fault, stop
         i, k, n_hard, named, fault = _pairs(
             data, stop, first, last, most, ignore_queries, k, n_hard, indices, values, hard
         )
@@ -150,6 +157,21 @@ def _has_colon(data, start, stop):
     while start < stop and byte_at(data, start) != COLON:
         start += 1
     return start < stop
+
+
+@kernel(**UNCOUNTED)
+def _query(data, start, before):
+    """Return the number behind ``qid:``, the position after it, and the fault; the position before where there is none."""
+    if not _is_query(data, start):
+        return NO_QUERY, before, SOUND
+    i, number, digits = start + 4, 0, 0
+    while 0 <= byte_at(data, i) - ZERO <= 9:
+        number = 10 * number + byte_at(data, i) - ZERO
+        i += 1
+        digits += 1
+    if digits == 0 or digits > 18 or not _ends_token(byte_at(data, i)):
+        return NO_QUERY, start, BAD_QUERY
+    return number, i, SOUND
 
 
 @kernel(**UNCOUNTED)

@@ -121,8 +121,9 @@ def parse(text, topics=False, ignore=False, first=1, last=9, dtype=np.float64):
     spans, offsets = np.zeros((n_rows, 2), dtype=np.int64), np.zeros(n_rows + 1, dtype=np.int64)
     indices, values, hard = np.zeros(n_values, np.int32), np.zeros(n_values, dtype), np.zeros((len(data), 3), np.int64)
     n, _, n_hard, width, fault, place = svmlight.parse_rows(
-        data, first, last, float(np.finfo(dtype).max), topics, ignore, spans, offsets, indices, values, hard
-    )
+        data, first, last, float(np.finfo(dtype).max), topics, ignore, np.zeros(0, np.int64), spans, offsets, indices, values,
+        hard,
+    )  # fmt: skip
     for at, start, stop in hard[:n_hard]:
         values[at] = float(text.encode()[start:stop])
     if fault:

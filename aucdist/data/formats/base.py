@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 UNSHARDED = frozenset({"positive", "layout", "dtype", "sha256", "classes"})
 """The keys of every format but shards, which are read as they were written and have checksums of their own."""
 OF_TABLES = UNSHARDED | {"label", "categorical", "hashed", "missing", "missing_values"}
-OF_COLUMNS = OF_TABLES | {"keep", "drop", "dates", "date_format", "unknown"}
+OF_COLUMNS = OF_TABLES | {"groups", "labels", "keep", "drop", "dates", "date_format", "unknown"}
 """The keys of the formats whose features are columns that a source may choose by name."""
 
 
@@ -203,12 +203,19 @@ class TableFormat(FileFormat):
 
     def for_scoring(self, source: SourceFields, schema: "Schema") -> dict[str, Any]:
         """Choose the columns of the model, whatever their order in the file, and no label."""
-        return {"label": None, "keep": schema.columns(), "drop": None, "categorical": [], "hashed": {}, "dates": {}}
+        return {
+            "label": None, "groups": None, "labels": "numbers", "keep": schema.columns(), "drop": None, "categorical": [],
+            "hashed": {}, "dates": {},
+        }  # fmt: skip
 
     def check(self, source: SourceFields) -> None:
         """Refuse a column that is to be read in two ways, and words for missing values that may not be missing."""
         if source.missing_values and source.missing == "refuse":
             raise InputError("`missing_values` says what stands for a missing value: give `missing: keep` with it")
+        if source.labels == "topics":
+            raise InputError("`labels: topics` does not apply to tables, only to svmlight")
+        if source.groups is not None and source.groups == source.label:
+            raise InputError(f"column {source.label!r} cannot be both `label` and `groups`")
         ways = {"categorical": source.categorical, "hashed": source.hashed, "dates": source.dates}
         given: dict[str | int, str] = {}
         for way, columns in ways.items():

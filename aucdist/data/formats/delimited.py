@@ -75,6 +75,7 @@ def parse_csv(
         unknown=source.unknown,
         dtype=source.dtype or "float64",
         spelling=Spelling.of(source),
+        groups=groups_in(source, names, where),
     )
     if schema is not None or source.categorical != "auto":
         return parse_table(data, where, replace(form, categorical=categorical_in(source, schema, features, where)))
@@ -98,7 +99,13 @@ def features_in(
             )
     kept = names if source.keep is None else [pick(names, name, where, "keep") for name in source.keep]
     dropped = {pick(names, name, where, "drop") for name in source.drop or ()}
-    return tuple(name for name in kept if name != label and name not in dropped)
+    apart = (label, groups_in(source, names, where))
+    return tuple(name for name in kept if name not in apart and name not in dropped)
+
+
+def groups_in(source: SourceFields, names: Sequence[str], where: str) -> str:
+    """Return the column that says which rows belong together; empty where the source names none."""
+    return "" if source.groups is None else pick(names, source.groups, where, "groups")
 
 
 def categorical_in(source: SourceFields, schema: Schema | None, features: Sequence[str], where: str) -> set[str]:

@@ -49,8 +49,14 @@ def encode(parsed: Parsed, where: str, source: SourceFields, schema: Schema, fir
         X = X.toarray() if source.layout == "dense" else X
     else:
         X = _matrix(parsed, where, schema, sparse=source.layout == "csr")
-    y = parsed.labels.signs(schema.positive, schema.negative, where)
-    return Block.of(_typed(X, source.dtype, where), y, row_id=first_row + np.arange(len(y)))
+    grade = None
+    if source.labels == "grades":
+        grade = parsed.labels.grades(where)
+        y = np.where(grade > float(schema.negative[0]), 1, -1)
+    else:
+        y = parsed.labels.signs(schema.positive, schema.negative, where)
+    ids = first_row + np.arange(len(y))
+    return Block.of(_typed(X, source.dtype, where), y, row_id=ids, group=parsed.group, grade=grade)
 
 
 def _typed(X: Any, dtype: str | None, where: str) -> Any:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.dates import refuse_dates
-from aucdist.data.formats.delimited import categorical_in, dates_in, features_in, hashed_in
+from aucdist.data.formats.delimited import categorical_in, dates_in, features_in, groups_in, hashed_in
 from aucdist.data.formats.header import pick, unique
 from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.formats.spelling import Spelling
@@ -130,7 +130,8 @@ def _parsed(
     label = None if source.label is None else pick(names, source.label, where, "label")
     columns = [name for name in names if not PANDAS_INDEX.fullmatch(name)]
     features = features_in(source, schema, names if source.keep else columns, label, where)
-    read = [*features, *([] if label is None else [label])]
+    of_groups = groups_in(source, names, where)
+    read = [*features, *(name for name in (label, of_groups) if name)]
     asked = [column for column, _, _ in source.where or ()]
     wanted = range(start, file.num_row_groups if stop is None else stop)
     groups = _needed_groups(raw, source, wanted, names, where)
@@ -141,7 +142,7 @@ def _parsed(
         with _conditions_explained(where):
             table, first = table.filter(_condition(source)), 1
             where = f"{where}, where {source.where}"
-    return _table(table.select(read), where, source, schema, label, features, first)
+    return _table(table.select(read), where, source, schema, label, features, first, of_groups)
 
 
 def _refuse_bomb(metadata: pq.FileMetaData, groups: Sequence[int], n_columns: int, size: int, where: str) -> None:
@@ -163,6 +164,7 @@ def _table(
     label: str | None,
     features: tuple[str, ...],
     first: int,
+    groups: str = "",
 ) -> Table:
     """Turn columns into numbers and texts; `first` is the number of the first row, for errors."""
     form = TableForm(
@@ -176,6 +178,7 @@ def _table(
         missing=source.missing == "keep",
         unknown=source.unknown,
         spelling=Spelling.of(source),
+        groups=groups,
     )
     guess = schema is None and source.categorical == "auto"
     if guess:
@@ -206,7 +209,7 @@ def _refuse_nulls(column: pa.ChunkedArray, where: str, name: str, first: int) ->
 
 
 def _texts(column: pa.ChunkedArray, where: str, name: str, first: int, form: TableForm) -> Cells:
-    may_miss = form.missing and name != form.label
+    may_miss = form.missing and name not in (form.label, form.groups)
     if name in form.dates and pa.types.is_temporal(column.type):
         form = replace(form, date_format=None)  # that is for texts
     column = _as_texts(column, where, name)

@@ -37,7 +37,7 @@ READING = (
 )
 # Keys that are newer count only where they are given, so that older fingerprints still hold.
 READING_WHERE_GIVEN = (
-    "labels", "qid", "dtype", "keep", "where", "hashed", "missing", "drop", "dates", "date_format", "unknown",
+    "labels", "qid", "groups", "dtype", "keep", "where", "hashed", "missing", "drop", "dates", "date_format", "unknown",
     "missing_values", "encoding", "decimal", "thousands", "symbols", "quote", "skip_lines",
 )  # fmt: skip
 # What decides how the cells of any file with the features of a model are read: a model carries them.
@@ -140,13 +140,19 @@ class SourceFields(BaseModel):
         None, ge=1, le=MOST_FEATURES, description="svmlight: the width, where the file does not show it"
     )
     zero_based: bool = Field(False, description="svmlight: the first feature is number 0 and not 1")
-    labels: Literal["numbers", "topics"] = Field(
+    labels: Literal["numbers", "topics", "grades"] = Field(
         "numbers",
-        description="svmlight: `numbers`, one a row, or `topics`: none, one or several classes a row, words or numbers with "
+        description="`grades`: numbers of relevance, the larger the more, so that a pair is any two rows (of one group) with "
+        "different ones. svmlight: `numbers`, one a row, or `topics`: none, one or several classes a row, words or numbers with "
         "commas between them, of which one in `positive` makes the row positive",
     )
-    qid: Literal["refuse", "ignore"] = Field(
-        "refuse", description="svmlight: what to do with query ids. Pairs are taken over all rows, never within a query"
+    qid: Literal["refuse", "ignore", "use"] = Field(
+        "refuse", description="svmlight: what to do with query ids. `use`: pairs are rows of one query"
+    )
+    groups: str | int | None = Field(
+        None,
+        description="csv and parquet: the column that says which rows belong together, such as a user or a query, by name or by "
+        "position. Pairs are then rows of one group, a test fraction takes whole groups, and the column is no feature",
     )
     dtype: Dtype | None = Field(
         None, description="Type of the values. By default float64, but float32 where a table's numbers all are"

@@ -12,7 +12,7 @@ from aucdist.data.formats.header import unique
 from aucdist.data.formats.source_fields import AnySource, SourceFields
 from aucdist.data.formats.svmlight import SparseRows
 from aucdist.data.formats.tables import Table
-from aucdist.data.labels import choose_positive
+from aucdist.data.labels import above_lowest, choose_positive
 from aucdist.errors import InputError
 
 if TYPE_CHECKING:
@@ -135,7 +135,10 @@ def schema_of(source: SourceFields, of: "Format", survey: Survey, name: str) -> 
     names = of.feature_names(source, survey)
     if not names:
         raise InputError(f"{survey.where} has no column but the label")
-    positive, negative = choose_positive(survey.classes, source.positive, name)
+    if source.labels == "grades":
+        positive, negative = above_lowest(survey.classes, source.positive, name)
+    else:
+        positive, negative = choose_positive(survey.classes, source.positive, name)
     return Schema(names, survey.label, positive, negative, survey.categories, survey.hashed, survey.dates)
 
 

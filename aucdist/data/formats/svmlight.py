@@ -23,10 +23,13 @@ class SparseRows:
     X : csr_matrix of shape (n_samples, width), float32 or float64
         Without zeros. The width is that of the widest row, written zeros included, where it was not given.
     labels : Labels
+    group : ndarray of shape (n_samples,), int64, or None
+        The query of each row.
     """
 
     X: sp.csr_matrix
     labels: Labels
+    group: np.ndarray | None = None
 
 
 def parse_svmlight(
@@ -36,7 +39,7 @@ def parse_svmlight(
     n_features: int | None,
     zero_based: bool,
     topics: bool = False,
-    ignore_qid: bool = False,
+    qid: str = "refuse",
     dtype: str = "float64",
     first_line: int = 1,
 ) -> SparseRows:
@@ -54,8 +57,8 @@ def parse_svmlight(
         Whether the first feature is number 0 instead of 1.
     topics : bool
         Whether labels are lists of classes (`aucdist.data.labels.Labels`) and not numbers.
-    ignore_qid : bool
-        Whether query ids are passed over; otherwise they are refused.
+    qid : str
+        ``ignore``: query ids are passed over; ``use``: they are the rows' groups; ``refuse``: they are an error.
     dtype : str
         ``float64``: every number is that which Python's `float` makes of it; ``float32``: the nearest to that.
     first_line : int
@@ -74,9 +77,11 @@ def parse_svmlight(
     indices, values = np.empty(most_values, dtype=np.int32), np.empty(most_values, dtype=dtype)
     hard = np.empty((len(array) // 17 + 1, 3), dtype=np.int64)  # memory that is not touched is not used
     last = LAST if n_features is None else n_features - 1 + first
+    queries = np.empty(most_rows if qid == "use" else 0, dtype=np.int64)
     n, n_values, n_hard, width, fault, offset = kernels.parse_rows(
-        array, first, last, float(np.finfo(dtype).max), topics, ignore_qid, spans, offsets, indices, values, hard
-    )
+        array, first, last, float(np.finfo(dtype).max), topics, qid == "ignore", queries, spans, offsets, indices, values,
+        hard,
+    )  # fmt: skip
     if fault != kernels.SOUND:
         raise text.fault(offset, _reason(text, offset, fault, n_features, dtype))
     for k, start, stop in hard[:n_hard]:
@@ -87,7 +92,13 @@ def parse_svmlight(
             raise text.fault(start, f"value {shown(raw)} {problem}")
     X = sp.csr_matrix((values[:n_values], indices[:n_values], offsets[: n + 1]), (n, n_features or width))
     X.has_canonical_format = True
-    return SparseRows(X, _labels(text, spans[:n], topics))
+    group = queries[:n] if qid == "use" else None
+    if group is not None and (group == kernels.NO_QUERY).any():
+        at = int(spans[int(np.argmax(group == kernels.NO_QUERY)), 0])
+        raise text.fault(
+            at, "the row has no query id right after its label (qid:7), which `qid: use` needs of every row"
+        )
+    return SparseRows(X, _labels(text, spans[:n], topics), group)
 
 
 def _labels(text: Text, spans: np.ndarray, topics: bool) -> Labels:
@@ -124,9 +135,11 @@ def _reason(text: Text, offset: int, fault: int, n_features: int | None, dtype: 
     index, _, value = token.partition(b":")
     if fault == kernels.NO_PAIR and index == b"qid":
         return (
-            f"{shown(token)}: query ids are not supported, pairs are taken over all rows; remove them, or give "
-            "`qid: ignore`"
+            f"{shown(token)}: a query id; give `qid: use`, so that pairs are rows of one query, or `qid: ignore` for pairs of "
+            "all rows"
         )
+    if fault == kernels.BAD_QUERY:
+        return f"{shown(token)}: a query id is a whole number of at most 18 digits"
     if fault == kernels.NO_PAIR:
         return f"{shown(token)} is not of the form index:value"
     if fault == kernels.TOO_LOW:

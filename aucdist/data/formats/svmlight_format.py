@@ -50,7 +50,7 @@ class SvmlightFormat(LineFormat):
 
         return parse_svmlight(
             data, where, n_features=len(schema.feature_names) if schema else source.n_features,
-            zero_based=source.zero_based, topics=source.labels == "topics", ignore_qid=source.qid == "ignore",
+            zero_based=source.zero_based, topics=source.labels == "topics", qid=source.qid,
             dtype=source.dtype or "float64", first_line=first_line,
         )  # fmt: skip
 
@@ -79,4 +79,7 @@ class SvmlightFormat(LineFormat):
                 f"{files.shown(str(source.source))}: the model's features have names ({schema.feature_names[0]}, ...), but "
                 "those of svmlight files are numbers"
             )
-        return {}
+        return {
+            "qid": "ignore" if source.qid == "use" else source.qid,
+            "labels": "numbers" if source.labels == "grades" else source.labels,
+        }

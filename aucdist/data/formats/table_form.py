@@ -47,6 +47,8 @@ class TableForm:
         What to do with a text that is not allowed: ``error``; ``ignore`` (it becomes `UNKNOWN_CATEGORY`); ``as-missing``.
     spelling : Spelling
         How numbers, missing values and quotes are written.
+    groups : str
+        The column that says which rows belong together; empty where there is none.
     """
 
     names: Sequence[str]
@@ -63,11 +65,12 @@ class TableForm:
     date_format: str | None = None
     unknown: str = "error"
     spelling: Spelling = PLAIN
+    groups: str = ""
 
     @property
     def texts(self) -> list[str]:
         """The columns that are texts."""
-        wanted = {*self.categorical, *self.hashed, *self.dates, self.label}
+        wanted = {*self.categorical, *self.hashed, *self.dates, self.label, self.groups}
         return [name for name in self.names if name in wanted]
 
     @property

@@ -13,6 +13,7 @@ from aucdist.data.formats.header import BLANKS
 from aucdist.data.formats.spelling import SWAPPED, SWAPPED_TEXT
 from aucdist.data.formats.table_form import MISSING_CATEGORY, REMEDY, UNKNOWN_CATEGORY, TableForm
 from aucdist.data.formats.text import BEYOND_EXACT, REMEDY_EXACT, Text, not_utf8, problem_with_number, shown
+from aucdist.data.group_numbers import numbers_of_texts
 from aucdist.data.labels import Labels, listed
 from aucdist.errors import InputError
 from aucdist.kernels import cells as kernels
@@ -43,6 +44,8 @@ class Table:
         For each column of dates the parts that are among the numbers, where `features` has them as ``column.part``.
     missing, unknown : dict of str to int
         Missing values, and categories that are not allowed, of the columns that have some.
+    group : ndarray of shape (n_samples,), int64, or None
+        Of a column of groups, see `Block`.
     """
 
     numbers: np.ndarray
@@ -54,6 +57,7 @@ class Table:
     dates: dict[str, tuple[DatePart, ...]] = field(default_factory=dict)
     missing: dict[str, int] = field(default_factory=dict)
     unknown: dict[str, int] = field(default_factory=dict)
+    group: np.ndarray | None = None
 
     @property
     def labels(self) -> Labels:
@@ -126,6 +130,10 @@ def table_of(numbers: np.ndarray, cells: Mapping[str, Cells], form: TableForm) -
     form : TableForm
     """
     texts = {name: column.values for name, column in cells.items() if name not in form.dates}
+    group = None
+    if form.groups:
+        column = texts.pop(form.groups)
+        group = numbers_of_texts(tuple(column.categories))[column.codes]
     if not form.label:
         texts[""] = unlabelled(len(numbers))
     categories = {
@@ -147,7 +155,7 @@ def table_of(numbers: np.ndarray, cells: Mapping[str, Cells], form: TableForm) -
         names = {name: date_features(name, of) for name, of in form.dates.items()}
         numbers, features = insert_dates(numbers, form.features, {*form.categorical, *form.hashed}, parts, names)
     return Table(
-        numbers, texts, form.label, features, categories, dict(form.hashed), dict(form.dates), missing, unknown
+        numbers, texts, form.label, features, categories, dict(form.hashed), dict(form.dates), missing, unknown, group
     )  # fmt: skip
 
 
@@ -166,7 +174,9 @@ def _written_texts(data: bytes, where: str, form: TableForm) -> set[str]:
     spelling = form.spelling
     others = {*form.hashed, *form.dates}
     names = [name for name in form.features if name not in others]
-    every = replace(form, label="", features=names, categorical=names, hashed={}, dates={}, missing=True, allowed={})
+    every = replace(
+        form, label="", groups="", features=names, categorical=names, hashed={}, dates={}, missing=True, allowed={}
+    )
     table = parse_table(data, where, every)
 
     def is_number(text: str) -> bool:
@@ -221,7 +231,7 @@ def _texts(text: Text, spans: np.ndarray, name: str, form: TableForm) -> Cells:
 
 def admitted(value: str, name: str, form: TableForm) -> tuple[str, str | None]:
     """Return what a text of a column counts as, and what is wrong with it, if anything is."""
-    is_label, allowed = name == form.label, form.allowed.get(name)
+    is_label, allowed = name in (form.label, form.groups), form.allowed.get(name)
     is_missing = form.spelling.is_missing(value, label=is_label) and (not allowed or value not in allowed)
     if form.missing and not is_label and (value == MISSING_CATEGORY or is_missing):
         value, is_missing = MISSING_CATEGORY, False

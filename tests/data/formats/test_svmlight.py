@@ -95,7 +95,7 @@ def test_blank_lines_comments_crlf_and_written_zeros_are_taken_as_they_are():
         ("nan 1:1\n", "line 1, column 1: label 'nan' is not finite"),
         ("1 1:1_0\n", "line 1, column 3: value '1_0' is not a number"),
         ("1 1_0:1\n", "line 1, column 3: '1_0:1' is not of the form"),
-        ("1 qid:3 1:2\n", "line 1, column 3: 'qid:3': query ids are not supported"),
+        ("1 qid:3 1:2\n", "line 1, column 3: 'qid:3': a query id; give `qid: use`"),
         ("1 3000000000:1\n", "line 1, column 3: index 3000000000"),
         ("1 1: 2:1\n", "line 1, column 3: value '' is not a number"),
         ("1 1:1\n2 1:\xff\n", "line 2, column 3: value"),

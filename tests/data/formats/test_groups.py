@@ -1,0 +1,125 @@
+"""Groups and grades from files: whole, in parts, and what is refused."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from aucdist.data.formats.parts import plan_parts, read_part, split_source, survey_part
+from aucdist.data.formats.readers import read
+from aucdist.data.group_numbers import group_numbers, numbers_of_texts
+from aucdist.data.sources.source import parse_source
+from aucdist.errors import InputError
+
+
+def table():
+    r = np.random.default_rng(0)
+    user = r.integers(0, 40, 500)
+    return pd.DataFrame({
+        "a": r.normal(size=500), "user": [f"u{u}" for u in user], "b": r.normal(size=500), "grade": r.integers(0, 4, 500),
+    })  # fmt: skip
+
+
+def written(folder, kind, frame):
+    path = folder / f"rows.{kind}"
+    if kind == "csv":
+        frame.to_csv(path, index=False)
+    else:
+        frame.to_parquet(path, index=False, row_group_size=100)
+    return {"source": str(path), "format": kind, "label": "grade"}
+
+
+def in_parts(source, n):
+    parts = split_source(source, n)
+    plan = plan_parts(source, parts, [survey_part(source, part) for part in parts])
+    return [read_part(plan.source, part, plan.schema) for part in plan.parts]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("groups", ["user", 1])
+def test_a_column_of_groups_is_no_feature(tmp_path, kind, groups):
+    frame = table()
+    source = parse_source(written(tmp_path, kind, frame) | {"groups": groups, "labels": "grades"}, "rows")
+    data = read(source)
+    assert data.schema.feature_names == ("a", "b")
+    assert np.array_equal(data.block.group, numbers_of_texts(list(frame["user"])))
+    assert np.array_equal(data.block.grade, frame["grade"])
+    assert np.array_equal(data.block.y, np.where(frame["grade"] > 0, 1, -1))
+    blocks = in_parts(source, 4)
+    assert len(blocks) > 1
+    for name in ("group", "grade", "y"):
+        assert np.array_equal(np.concatenate([getattr(b, name) for b in blocks]), getattr(data.block, name))
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_whole_numbers_are_their_own(tmp_path, kind):
+    frame = table().assign(user=np.arange(500) % 7)
+    source = parse_source(written(tmp_path, kind, frame) | {"groups": "user", "positive": 3}, "rows")
+    data = read(source)
+    assert data.block.group.tolist() == frame["user"].tolist()
+    assert data.block.grade is None
+
+
+def test_texts_and_numbers():
+    assert numbers_of_texts(["7", "007", "7.0", "-3"]).tolist() == [7, 7, 7, -3]
+    names = [f"user {i}" for i in range(10_000)]
+    assert len(set(numbers_of_texts(names).tolist())) == 10_000
+    assert group_numbers(None) is None
+    assert group_numbers([1.5, 1.5, 2.5])[0] != group_numbers([2.5])[0]
+
+
+QUERIES = "3 qid:7 1:1 2:2\n0 qid:7 2:1 # a comment\n\n1 qid:12 1:5\n0 qid:12\n"
+
+
+def test_query_ids(tmp_path):
+    path = tmp_path / "rows.svm"
+    path.write_text(QUERIES, encoding="utf-8")
+    entry = {"source": str(path), "format": "svmlight", "qid": "use", "labels": "grades"}
+    block = read(parse_source(entry, "rows")).block
+    assert block.group.tolist() == [7, 7, 12, 12]
+    assert block.grade.tolist() == [3, 0, 1, 0]
+    assert block.y.tolist() == [1, -1, 1, -1]
+    assert block.X.toarray().tolist() == [[1, 2], [0, 1], [5, 0], [0, 0]] if hasattr(block.X, "toarray") else True
+    ignored = read(parse_source(entry | {"qid": "ignore"}, "rows")).block
+    assert ignored.group is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1 1:1\n0 qid:1 1:1\n", "line 1, column 1: the row has no query id"),
+        ("1 1:1 qid:3\n", "qid"),
+        ("1 qid:x 1:1\n", "whole number of at most 18 digits"),
+        ("1 qid: 1:1\n", "whole number of at most 18 digits"),
+        ("1 qid:1234567890123456789 1:1\n", "whole number of at most 18 digits"),
+        ("1 qid:3:4 1:1\n", "whole number of at most 18 digits"),
+    ],
+)  # fmt: skip
+def test_query_ids_that_are_none(tmp_path, text, message):
+    path = tmp_path / "rows.svm"
+    path.write_text(text + "0 qid:9 1:2\n", encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        read(parse_source({"source": str(path), "format": "svmlight", "qid": "use"}, "rows"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"groups": "nobody"}, "nobody"),
+        ({"groups": "grade"}, "cannot be both `label` and `groups`"),
+        ({"labels": "topics", "positive": 1}, "does not apply to tables"),
+        ({"labels": "grades", "positive": 1, "groups": "user"}, "`positive` does not apply"),
+        ({"labels": "grades", "label": "user"}, "labels are numbers"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(tmp_path, changes, message):
+    with pytest.raises(InputError, match=message):
+        read(parse_source(written(tmp_path, "csv", table()) | changes, "rows"))
+
+
+def test_a_missing_group(tmp_path):
+    frame = table()
+    frame.loc[3, "user"] = None
+    for kind in ("csv", "parquet"):
+        entry = written(tmp_path, kind, frame) | {"groups": "user", "missing": "keep", "positive": 3}
+        with pytest.raises(InputError, match=r"column 'user'.*missing"):
+            read(parse_source(entry, "rows"))
