@@ -10,8 +10,10 @@ from aucdist.errors import InputError
 from aucdist.estimators.conditioning import shifted
 from aucdist.estimators.monotone import Directions
 from aucdist.estimators.online import OnlineClassifier
+from aucdist.estimators.pair_groups import GROUP_CONSTRAINTS
 from aucdist.parameters import Constraints
 from aucdist.solvers.base import Solver, by_name
+from aucdist.solvers.pairs.groups import pair_groups
 from aucdist.solvers.square import OPAUC, SVRG, TPAUC, Exact
 from aucdist.solvers.square.exact import exact_path
 
@@ -41,6 +43,12 @@ class PairwiseSquareClassifier(OnlineClassifier):
         Of the rows drawn by ``svrg``, their order with ``tpauc`` and ``opauc``, and the sketch of ``opauc``.
     warm_start : bool, default=False
         Start from the last fit's weights. The closed form of ``exact`` needs no start.
+    group_weight : {"pairs", "groups"} or None, default=None
+        ``exact``, up to 1000 weights. With `groups` in `fit`: the mean goes over all pairs ("pairs", the default), or each group
+        counts the same, however many pairs it has ("groups").
+    grade_weight : {"difference", "one"} or None, default=None
+        ``exact``, up to 1000 weights. The labels are grades, the larger the more relevant, and a pair is any two rows (of one
+        group) with different ones. It weighs their difference, or one. See `aucdist.solvers.pairs.groups`.
     calibration : {"gev", "logit", "isotonic"} or None, default=None
         Gives the model `predict_proba`, by a map from scores to probabilities that is fitted to scores of rows held out, see
         `aucdist.estimators.calibration`; that takes five fits more. ``gev``, ``logit``: a link with slope and offset, the first
@@ -67,7 +75,7 @@ class PairwiseSquareClassifier(OnlineClassifier):
     threshold_ : float
         Where G-mean on the training rows is largest; after `partial_fit` midway between the class means' scores.
     classes_ : ndarray of shape (2,)
-        The second is the positive one.
+        The second is the positive one. With `grade_weight` -1 and 1: the lowest grade, and those above it.
     certificate_ : Certificate
         ``primal, dual, relative_gap, status``.
     history_ : DataFrame
@@ -104,6 +112,7 @@ class PairwiseSquareClassifier(OnlineClassifier):
     _parameter_constraints: ClassVar[Constraints] = {
         **OnlineClassifier._parameter_constraints,
         "monotone": Directions(),
+        **GROUP_CONSTRAINTS,
     }
 
     def __init__(
@@ -115,6 +124,8 @@ class PairwiseSquareClassifier(OnlineClassifier):
         max_passes: int = 1000,
         random_state: int | np.random.RandomState | None = None,
         warm_start: bool = False,
+        group_weight: str | None = None,
+        grade_weight: str | None = None,
         calibration: str | None = None,
         prior: float | None = None,
         features: Any = None,
@@ -124,6 +135,8 @@ class PairwiseSquareClassifier(OnlineClassifier):
         super().__init__(
             lam=lam, solver=solver, tol=tol, max_passes=max_passes, random_state=random_state, warm_start=warm_start
         )
+        self.group_weight = group_weight
+        self.grade_weight = grade_weight
         self.features = features
         self.monotone = monotone
         self.verbose = verbose
@@ -164,4 +177,5 @@ class PairwiseSquareClassifier(OnlineClassifier):
         for lam in lams:
             clone(self).set_params(lam=lam).check_parameters()
         blocks, _ = shifted(clone(self)._validated_blocks(X, y, sample_weight))
-        return np.array([found.w for found in exact_path(blocks, lams)]).reshape(len(lams), blocks.n_features)
+        groups = pair_groups(blocks, self.group_weight, self.grade_weight)
+        return np.array([found.w for found in exact_path(blocks, lams, groups)]).reshape(len(lams), blocks.n_features)

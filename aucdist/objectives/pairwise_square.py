@@ -10,6 +10,7 @@ divided by the size of the row's class. This is the split of Luan & Gao (2018) w
 as 1 over the size of the class, and the linear term of negative rows with the wrong sign.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -135,27 +136,18 @@ def _code_moments(block: Block, label: int, *, full: bool) -> ClassMoments:
     return ClassMoments(total, mean, scatter + np.maximum(elsewhere, 0.0) * mean * mean)
 
 
-@dataclass(frozen=True, eq=False)
-class PairwiseSquare:
-    """The objective as a function of the moments of both classes.
-
-    Attributes
-    ----------
-    neg, pos : ClassMoments
-    """
-
-    neg: ClassMoments
-    pos: ClassMoments
+class PairQuadratic(ABC):
+    """The objective as a function of the mean difference of a pair and of its covariance."""
 
     @property
+    @abstractmethod
     def difference(self) -> np.ndarray:
-        """The mean of the positives minus the mean of the negatives, of shape (n_features,)."""
-        return self.pos.mean - self.neg.mean
+        """The mean of ``x_i - x_j`` over all pairs, of shape (n_features,)."""
 
     @property
+    @abstractmethod
     def covariance(self) -> np.ndarray:
-        """S, the sum of the two class covariances, or its diagonal: of the shape of the scatters."""
-        return self.pos.scatter / self.pos.weight + self.neg.scatter / self.neg.weight
+        """S, the covariance of ``x_i - x_j`` over all pairs, of shape (n_features, n_features), or its diagonal."""
 
     def minimisers(self, lams: Sequence[float]) -> Iterator[tuple[np.ndarray, float, np.ndarray]]:
         """Yield the minimiser for each lam with its value and gradient, all from one eigendecomposition.
@@ -184,6 +176,29 @@ class PairwiseSquare:
     def _at(self, w: np.ndarray, covariance: np.ndarray, lam: float) -> tuple[np.ndarray, float, np.ndarray]:
         c, covariance_w = self.difference, covariance @ w
         return w, value(w, c, float(w @ covariance_w), lam), gradient(w, c, covariance_w, lam)
+
+
+@dataclass(frozen=True, eq=False)
+class PairwiseSquare(PairQuadratic):
+    """The objective as a function of the moments of both classes.
+
+    Attributes
+    ----------
+    neg, pos : ClassMoments
+    """
+
+    neg: ClassMoments
+    pos: ClassMoments
+
+    @property
+    def difference(self) -> np.ndarray:
+        """The mean of the positives minus the mean of the negatives, of shape (n_features,)."""
+        return self.pos.mean - self.neg.mean
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """S, the sum of the two class covariances, or its diagonal: of the shape of the scatters."""
+        return self.pos.scatter / self.pos.weight + self.neg.scatter / self.neg.weight
 
 
 def _solved_at_one_scale(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:

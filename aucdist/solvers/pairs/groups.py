@@ -41,6 +41,8 @@ class PairGroups:
         The number of each group divided by grades; -1 where it has no pair. There is one threshold for two classes.
     factor : ndarray of shape (n_groups,), float64
         What the weights of a pair's rows are multiplied by.
+    weights : ndarray of shape (2, n_groups), float64
+        What the positive and the negative rows of each group weigh.
     levels : ndarray of shape (n_thresholds + 1,), float64
         The grades, ascending; empty for two classes.
     exact : bool
@@ -58,6 +60,7 @@ class PairGroups:
     keys: np.ndarray
     number: np.ndarray
     factor: np.ndarray
+    weights: np.ndarray
     levels: np.ndarray
     exact: bool
     grouped: bool
@@ -81,6 +84,25 @@ class PairGroups:
         """How many groups a row may be in."""
         return self.number.shape[1]
 
+    @property
+    def key_of(self) -> np.ndarray:
+        """The place in `keys` of each group divided by grades, int64 of shape (n_groups,)."""
+        found = np.empty(self.n_groups, dtype=np.int64)
+        key, threshold = np.nonzero(self.number >= 0)
+        found[self.number[key, threshold]] = key
+        return found
+
+    def keys_of(self, block: Block) -> tuple[np.ndarray, np.ndarray]:
+        """Return the positions of the rows whose group has pairs, and the place of its number in `keys`, both int64."""
+        there = np.flatnonzero(block.weights() > 0)  # rows outside a fold are in the block with weight 0
+        if not self.grouped:
+            return there, np.zeros(len(there), dtype=np.int64)
+        assert block.group is not None
+        groups = block.group[there]
+        key = np.minimum(np.searchsorted(self.keys, groups), len(self.keys) - 1)
+        known = self.keys[key] == groups
+        return there[known], key[known]
+
     def rows_of(self, block: Block, label: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows of one class that are in pairs, each as often as it is in a group: by number of the group.
 
@@ -96,14 +118,7 @@ class PairGroups:
         codes : ndarray of int32
             Ascending: the number of the group.
         """
-        there = np.flatnonzero(block.weights() > 0)  # rows outside a fold are in the block with weight 0
-        key = np.zeros(len(there), dtype=np.int64)
-        if self.grouped:
-            assert block.group is not None
-            groups = block.group[there]
-            key = np.minimum(np.searchsorted(self.keys, groups), len(self.keys) - 1)
-            known = self.keys[key] == groups
-            there, key = there[known], key[known]
+        there, key = self.keys_of(block)
         positions, codes = [], []
         for t in range(self.n_thresholds):
             mine = side(block, self.levels, self.exact, t)[there] == label
@@ -198,8 +213,9 @@ def pair_groups(blocks: Blocks, group_weight: str | None = None, grade_weight: s
         factor = factor / np.where(there, pairs_of_group, 1.0)[:, np.newaxis]
     mass = float(there.sum()) if group_weight == "groups" else float(pairs_of_group.sum())
     n_pos, n_neg = (int(sums[:, :, c][pairs > 0].sum()) for c in (2, 3))
+    weights = np.ascontiguousarray(sums[pairs > 0].T[:2])
     return PairGroups(
-        keys[there], number[there], np.ascontiguousarray(factor[pairs > 0]), levels, exact, blocks.has_groups, mass,
+        keys[there], number[there], np.ascontiguousarray(factor[pairs > 0]), weights, levels, exact, blocks.has_groups, mass,
         n_pos, n_neg, int(len(keys) - there.sum()),
     )  # fmt: skip
 

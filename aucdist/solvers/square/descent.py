@@ -18,6 +18,7 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.kernels.rows import accumulate, project
 from aucdist.objectives.pairwise_square import (
+    PairQuadratic,
     PairwiseSquare,
     class_moments,
     gradient,
@@ -143,7 +144,7 @@ def within_class_covariance(blocks: Blocks, moments: PairwiseSquare, w: np.ndarr
 
 
 def errors_of_square(
-    rounding: Rounding, w: np.ndarray, lam: float, primal: float, slope: np.ndarray, moments: PairwiseSquare, *,
+    rounding: Rounding, w: np.ndarray, lam: float, primal: float, slope: np.ndarray, moments: PairQuadratic, *,
     drift: float = 0.0, full: bool = False,
 ) -> tuple[float, float]:  # fmt: skip
     """Return bounds on the rounding errors of the objective and of the lower bound that its gradient gives.
@@ -158,7 +159,7 @@ def errors_of_square(
     lam, primal : float
     slope : ndarray of shape (n_features,)
         The gradient at w.
-    moments : PairwiseSquare
+    moments : PairQuadratic
     drift : float
         How far scores that are sums of moves may be off besides.
     full : bool

@@ -6,11 +6,13 @@ import numpy as np
 
 from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
-from aucdist.objectives.pairwise_square import PairwiseSquare, gradient, lower_bound, value
+from aucdist.objectives.pairwise_square import PairQuadratic, PairwiseSquare, gradient, lower_bound, value
 from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.cone import minimise_quadratic, project
+from aucdist.solvers.pairs.groups import PairGroups, pair_groups
 from aucdist.solvers.rounding import EPS, Rounding
 from aucdist.solvers.square.descent import SubspaceDescent, errors_of_square, moments_of, moments_of_both_classes
+from aucdist.solvers.square.grouped import moments_in_groups
 
 MOST_FEATURES = 1000
 """The closed form is used up to this many features. Each class then has a scatter matrix of 8 MB, and a row costs n_features^2
@@ -18,7 +20,12 @@ operations."""
 
 
 def exact(
-    blocks: Blocks, lam: float, start: np.ndarray | None = None, *, signs: np.ndarray | None = None
+    blocks: Blocks,
+    lam: float,
+    start: np.ndarray | None = None,
+    *,
+    signs: np.ndarray | None = None,
+    groups: PairGroups | None = None,
 ) -> Iterator[Round]:
     """Minimise the pairwise square exactly, by solving its linear system.
 
@@ -33,6 +40,8 @@ def exact(
         The weights that conjugate gradients start from; zero by default. The closed form ignores them.
     signs : ndarray of shape (n_features,), int8, optional
         Of the weights, see `aucdist.solvers.cone`; for up to `MOST_FEATURES` features.
+    groups : PairGroups, optional
+        Where pairs are within groups (`aucdist.solvers.square.grouped`); for up to `MOST_FEATURES` features.
 
     Yields
     ------
@@ -42,13 +51,18 @@ def exact(
     Raises
     ------
     InputError
-        For signs of more than `MOST_FEATURES` weights.
+        For signs, or groups, of more than `MOST_FEATURES` weights.
     """
+    if groups is not None and blocks.n_features > MOST_FEATURES:
+        raise InputError(
+            f"pairs within groups take a matrix of {blocks.n_features} x {blocks.n_features} numbers; solver 'exact' has it for "
+            f"up to {MOST_FEATURES} features or basis functions. Take PairwiseHingeClassifier"
+        )
     if signs is not None:
-        yield _in_cone(blocks, lam, signs)
+        yield _in_cone(blocks, lam, signs, groups)
         return
-    if blocks.n_features <= MOST_FEATURES:
-        yield from exact_path(blocks, [lam])
+    if groups is not None or blocks.n_features <= MOST_FEATURES:
+        yield from exact_path(blocks, [lam], groups)
         return
     moments = moments_of(blocks)
     diagonal = moments.covariance + moments.difference**2 + 0.5 * lam
@@ -56,15 +70,14 @@ def exact(
     yield from SubspaceDescent(blocks, moments, lam, w).rounds(lambda g: g / diagonal, passes=2, per_round=1)
 
 
-def _in_cone(blocks: Blocks, lam: float, signs: np.ndarray) -> Round:
+def _in_cone(blocks: Blocks, lam: float, signs: np.ndarray, groups: PairGroups | None) -> Round:
     """Return the minimum over a cone. No weights in it, v, take the objective below ``P + g.(v - w) + lam/2 |v - w|^2``."""
     if blocks.n_features > MOST_FEATURES:
         raise InputError(
             f"monotone takes a matrix of {blocks.n_features} x {blocks.n_features} numbers; solver 'exact' has it for up to "
             f"{MOST_FEATURES} features or basis functions. Take PairwiseHingeClassifier, or fewer bins"
         )
-    rounding, found = Rounding.of(blocks), blocks.without_memory().reduce(moments_of_both_classes, True)
-    moments = PairwiseSquare(found["neg"], found["pos"])
+    moments, of_errors, rounding, passes = _moments(blocks, groups)
     difference = moments.difference
     H = 2.0 * (moments.covariance + np.outer(difference, difference)) + lam * np.eye(len(difference))
     w = minimise_quadratic(H, 2.0 * difference, signs)
@@ -72,12 +85,21 @@ def _in_cone(blocks: Blocks, lam: float, signs: np.ndarray) -> Round:
     primal, slope = value(w, difference, float(w @ variance), lam), gradient(w, difference, variance, lam)
     away = project(w - slope / lam, signs) - w
     bound = max(0.0, primal + float(slope @ away) + 0.5 * lam * float(away @ away))
-    of_primal, of_dual = errors_of_square(rounding, w, lam, primal, lam * away, moments, full=True)
+    of_primal, of_dual = errors_of_square(rounding, w, lam, primal, lam * away, of_errors, full=True)
     of_dual += 8.0 * EPS * float(np.abs(slope) @ np.abs(away))
-    return Round(w, primal, bound, 1, primal_error=of_primal, dual_error=of_dual)
+    return Round(w, primal, bound, passes, primal_error=of_primal, dual_error=of_dual)
 
 
-def exact_path(blocks: Blocks, lams: Sequence[float]) -> Iterator[Round]:
+def _moments(blocks: Blocks, groups: PairGroups | None) -> tuple[PairQuadratic, PairQuadratic, Rounding, int]:
+    """Return the moments, those that bound their rounding errors, what the bounds need to know, and the passes."""
+    if groups is None:
+        found = blocks.without_memory().reduce(moments_of_both_classes, True)
+        moments = PairwiseSquare(found["neg"], found["pos"])
+        return moments, moments, Rounding.of(blocks), 1
+    return *moments_in_groups(blocks, groups), 2
+
+
+def exact_path(blocks: Blocks, lams: Sequence[float], groups: PairGroups | None = None) -> Iterator[Round]:
     """Minimise the pairwise square for several lam from the same class moments, one round for each lam.
 
     Parameters
@@ -85,6 +107,7 @@ def exact_path(blocks: Blocks, lams: Sequence[float]) -> Iterator[Round]:
     blocks : Blocks
         With at most `MOST_FEATURES` features.
     lams : sequence of float
+    groups : PairGroups, optional
 
     Yields
     ------
@@ -101,12 +124,11 @@ def exact_path(blocks: Blocks, lams: Sequence[float]) -> Iterator[Round]:
             f"several lam from the same moments take matrices of {blocks.n_features} x {blocks.n_features} numbers; that is for "
             f"up to {MOST_FEATURES} features. Fit one lam after the other with solver='exact', largest first, with warm_start"
         )
-    rounding, found = Rounding.of(blocks), blocks.without_memory().reduce(moments_of_both_classes, True)
-    moments = PairwiseSquare(found["neg"], found["pos"])
+    moments, of_errors, rounding, passes = _moments(blocks, groups)
     for lam, (w, primal, slope) in zip(lams, moments.minimisers(lams), strict=True):
-        of_primal, of_dual = errors_of_square(rounding, w, lam, primal, slope, moments, full=True)
+        of_primal, of_dual = errors_of_square(rounding, w, lam, primal, slope, of_errors, full=True)
         bound = lower_bound(primal, slope, lam)
-        yield Round(w, primal, bound, 1, primal_error=of_primal, dual_error=of_dual)
+        yield Round(w, primal, bound, passes, primal_error=of_primal, dual_error=of_dual)
 
 
 class Exact(Solver):
@@ -114,11 +136,20 @@ class Exact(Solver):
 
     name = "exact"
     objective = "pairwise square"
+    takes = ("group_weight", "grade_weight")
     takes_codes = True
     signs = True
+    groups = True
 
     def rounds(
-        self, blocks: Blocks, lam: float, start: np.ndarray | None = None, *, signs: np.ndarray | None = None
+        self,
+        blocks: Blocks,
+        lam: float,
+        start: np.ndarray | None = None,
+        *,
+        signs: np.ndarray | None = None,
+        group_weight: str | None = None,
+        grade_weight: str | None = None,
     ) -> Iterator[Round]:
         """Yield the minimum, or the weights after each step of conjugate gradients."""
-        return exact(blocks, lam, start, signs=signs)
+        return exact(blocks, lam, start, signs=signs, groups=pair_groups(blocks, group_weight, grade_weight))
