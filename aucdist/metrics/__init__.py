@@ -29,6 +29,8 @@ two_way_partial_auc_interval = on_labels(two_way.two_way_partial_auc_interval, "
 average_precision_score = on_labels(ranking.average_precision, "average_precision_score")
 
 threshold_at = on_labels(decisions.threshold_at, "threshold_at")
+expected_cost = on_labels(decisions.expected_cost, "expected_cost")
+expected_cost_interval = on_labels(decisions.expected_cost_interval, "expected_cost_interval")
 operating_point = on_labels(decisions.operating_point, "operating_point")
 recall_at_fpr = on_labels(top.recall_at_fpr, "recall_at_fpr")
 recall_at_fpr_interval = on_labels(
@@ -80,6 +82,8 @@ __all__ = [
     "calibration_loss",
     "confusion_counts",
     "expected_calibration_error",
+    "expected_cost",
+    "expected_cost_interval",
     "fpr_at_recall",
     "fpr_at_recall_interval",
     "g_mean_score",

@@ -4,6 +4,7 @@ An `InputError` is raised if a class has no rows, a parameter is out of its rang
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,8 @@ from aucdist.metrics.counts import ScoreCounts, refuse
 from aucdist.metrics.intervals import Estimate, check_level, clopper_pearson, refuse_weights
 from aucdist.metrics.lifted import labels_of, signs_of
 from aucdist.metrics.ranking import exact_columns
+
+COSTS = ("false_alarm", "miss")
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,7 @@ def threshold_at(
     alerts: float | None = None,
     precision: float | None = None,
     recall: float | None = None,
+    cost: Mapping[str, float] | None = None,
 ) -> float:
     """Return the threshold that meets one requirement and finds as many positives (for `recall`: flags as few rows) as possible.
 
@@ -116,6 +120,10 @@ def threshold_at(
         At least this share of the flagged rows is positive; above 0 and at most 1.
     recall : float, optional
         At least this share of the positives is flagged; above 0 and at most 1.
+    cost : mapping, optional
+        ``{"false_alarm": 1, "miss": 40}``: what a flagged negative and a positive that is not flagged cost, above 0 each. The
+        total cost is smallest; of equally cheap thresholds the one with the fewest flagged rows is taken. Where costs differ by
+        row, give them as sample weights.
 
     Raises
     ------
@@ -129,17 +137,17 @@ def threshold_at(
     >>> round(threshold_at(y, scores, fpr=0.25), 2), round(threshold_at(y, scores, precision=1.0), 2)
     (0.45, 0.8)
     """
-    given = {
-        name: value
-        for name, value in (("fpr", fpr), ("alerts", alerts), ("precision", precision), ("recall", recall))
-        if value is not None
-    }
+    requirements = {"fpr": fpr, "alerts": alerts, "precision": precision, "recall": recall}
+    given = [name for name, value in {**requirements, "cost": cost}.items() if value is not None]
     if len(given) != 1:
         raise InputError(
-            f"threshold_at takes one of fpr, alerts, precision and recall; {', '.join(given) or 'none'} is given"
+            f"threshold_at takes one of fpr, alerts, precision, recall and cost; {', '.join(given) or 'none'} is given"
         )
-    ((name, value),) = given.items()
-    return counts.threshold(len(counts.values) - n_flagged(counts, name, value))
+    if cost is not None:
+        flagged = _n_flagged_at_least_cost(counts, check_cost(cost))
+    else:
+        flagged = max(n_flagged(counts, name, value) for name, value in requirements.items() if value is not None)
+    return counts.threshold(len(counts.values) - flagged)
 
 
 def operating_point(counts: ScoreCounts, threshold: float, level: float = 0.95) -> OperatingPoint:
@@ -181,6 +189,82 @@ def operating_point(counts: ScoreCounts, threshold: float, level: float = 0.95) 
 
 def _share_estimate(value: float, successes: float, n: float, level: float) -> Estimate:
     return Estimate(float(value), *clopper_pearson(successes, n, level), level, "clopper-pearson")
+
+
+def expected_cost(counts: ScoreCounts, threshold: float, *, false_alarm: float, miss: float) -> float:
+    """Return what the decisions of a threshold cost, in the mean over all rows.
+
+    Parameters
+    ----------
+    counts : ScoreCounts
+    threshold : float
+        ``score > threshold`` predicts the positive class.
+    false_alarm, miss : float
+        What a flagged negative costs, and a positive that is not flagged; above 0.
+
+    Examples
+    --------
+    >>> from aucdist.metrics import expected_cost
+    >>> expected_cost([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9], 0.8, false_alarm=1, miss=3)
+    0.5
+    """
+    check_cost({"false_alarm": false_alarm, "miss": miss})
+    exact_columns(counts)
+    table = confusion(counts, threshold)
+    return (false_alarm * table["fp"] + miss * table["fn"]) / (counts.n_pos + counts.n_neg)
+
+
+def expected_cost_interval(
+    counts: ScoreCounts, threshold: float, level: float = 0.95, *, false_alarm: float, miss: float
+) -> Estimate:
+    """Return the expected cost of a threshold that was chosen on other rows, with an interval for the same share of positives.
+
+    The cost is a sum of two independent shares with known factors: of the positives that are missed and of the negatives that
+    are flagged. Their intervals of Clopper and Pearson are combined by the method of variance estimates recovery (Zou & Donner,
+    Statistics in Medicine 27, 2008, 1693-1702): on each side, the squared distances of the ends add up.
+
+    Parameters
+    ----------
+    counts : ScoreCounts
+        Counts without weights.
+    threshold, false_alarm, miss : float
+        As for `expected_cost`.
+    level : float
+        At least 0.5 and below 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucdist.metrics import expected_cost_interval
+    >>> y = np.repeat([0, 1], [600, 60])
+    >>> found = expected_cost_interval(y, np.random.default_rng(0).normal(size=660) + 2 * y, 1.0, false_alarm=1, miss=40)
+    >>> f"{found.value:.3f} from {found.low:.3f} to {found.high:.3f}"
+    '0.758 from 0.452 to 1.190'
+    """
+    check_level(level)
+    refuse_weights(counts)
+    value = expected_cost(counts, threshold, false_alarm=false_alarm, miss=miss)
+    table, below, above = confusion(counts, threshold), 0.0, 0.0
+    for wrong, n, cost in ((table["fp"], counts.rows_neg, false_alarm), (table["fn"], counts.rows_pos, miss)):
+        low, high = clopper_pearson(wrong, n, level)
+        factor = cost * n / (counts.rows_pos + counts.rows_neg)
+        below, above = below + (factor * (wrong / n - low)) ** 2, above + (factor * (high - wrong / n)) ** 2
+    return Estimate(value, value - math.sqrt(below), value + math.sqrt(above), level, "mover")
+
+
+def check_cost(cost: Mapping[str, float]) -> Mapping[str, float]:
+    """Return the costs of a false alarm and of a miss, or raise an InputError unless both are given and above 0."""
+    if set(cost) != set(COSTS):
+        raise InputError(f"cost takes {' and '.join(COSTS)}; {', '.join(map(str, cost)) or 'none'} is given")
+    for name, value in cost.items():
+        if not 0 < value < math.inf:
+            raise InputError(f"{name} is {value}; a number above 0 is needed")
+    return cost
+
+
+def _n_flagged_at_least_cost(counts: ScoreCounts, cost: Mapping[str, float]) -> int:
+    found, false = flagged_at(counts)
+    return int(np.argmin(cost["false_alarm"] * false + cost["miss"] * (found[-1] - found)))
 
 
 def flagged_at(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray]:

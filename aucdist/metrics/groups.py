@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.metrics import ndcg_score
 
 from aucdist.errors import InputError
 
@@ -148,6 +147,8 @@ def ndcg_of_groups(y_true: Any, y_score: Any, *, groups: Any, k: int | None = 10
     OfGroups
         Each group weighs the same. One without a grade above 0, or of a single row, has no value.
     """
+    from sklearn.metrics import ndcg_score  # scikit-learn takes most of a second to load
+
     if gain not in ("linear", "exponential"):
         raise InputError(f"gain is {gain!r}; 'linear' and 'exponential' are possible")
     grade = np.asarray(y_true, dtype=np.float64)

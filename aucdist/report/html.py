@@ -354,7 +354,17 @@ def _decisions(report: Report) -> list[dict[str, Any]]:
             "balanced accuracy": decisions.balanced_accuracy(table),
             "G-mean": decisions.g_mean(table),
         }
-        rows.append({"name": name, **cells, "rates": [(key, percent_text(value)) for key, value in rates.items()]})
+        texts = {key: percent_text(value) for key, value in rates.items()}
+        if name == "test" and not counts.weighted:  # of the rows that set the threshold, intervals would be too short
+            point = decisions.operating_point(counts, report.threshold)
+            ends = {
+                "recall": (point.recall.low, point.recall.high),
+                "specificity": (1 - point.fpr.high, 1 - point.fpr.low),
+                "precision": (point.precision.low, point.precision.high),
+            }
+            for key, (low, high) in ends.items():
+                texts[key] += f" (95 %: {percent_text(low)} to {percent_text(high)})"
+        rows.append({"name": name, **cells, "rates": list(texts.items())})
     return rows
 
 

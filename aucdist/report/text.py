@@ -46,6 +46,8 @@ def operating_point_text(point: dict[str, Any]) -> str:
         where = f"At {_one_in(value, 'alarm')} rows"
     elif name == "precision":
         where = f"Where {number_text(100 * value)} of 100 alarms are to be right"
+    elif name == "cost":
+        where = f"At a cost of {number_text(value['false_alarm'])} for a false alarm and {number_text(value['miss'])} for a miss"
     else:
         where = f"Where {number_text(100 * value)} of 100 positives are to be found"
     right = point["precision"]["value"]
@@ -54,7 +56,23 @@ def operating_point_text(point: dict[str, Any]) -> str:
         if point["alerts"]["value"] == 0
         else f"of 100 alarms {number_text(100 * right, 2)} are right"
     )
-    return f"{where} it finds {_of_100(point['recall'])} positives{_ends(point['recall'])}; {alarms}."
+    return (
+        f"{where} it finds {_of_100(point['recall'])} positives{_ends(point['recall'])}; {alarms}.{_cost_text(point)}"
+    )
+
+
+def _cost_text(point: dict[str, Any]) -> str:
+    """Return what 100 rows cost, as a sentence; empty unless costs were given."""
+    if "expected_cost" not in point:
+        return ""
+    cost = point["expected_cost"]
+    ends = (
+        ""
+        if cost["interval"] is None
+        else " (95 %: {} to {})".format(*(number_text(100 * v) for v in cost["interval"]))
+    )
+    value, without = number_text(100 * cost["value"]), number_text(100 * cost["without_model"])
+    return f" Wrong decisions cost {value} for 100 {point['rows']} rows{ends}; without a model, {without}."
 
 
 def threshold_origin_text(point: dict[str, Any]) -> str:

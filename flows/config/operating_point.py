@@ -1,9 +1,20 @@
 """The operating point: what the threshold of predictions is to meet."""
 
+from typing import Any
+
 from pydantic import Field, model_validator
 
 from aucdist.errors import InputError
 from flows.config.base import Strict
+
+
+class CostConfig(Strict):
+    """What wrong decisions cost, in any unit; only their ratio matters for the threshold."""
+
+    false_alarm: float = Field(
+        gt=0, allow_inf_nan=False, description="What a negative row costs that is predicted positive"
+    )
+    miss: float = Field(gt=0, allow_inf_nan=False, description="What a positive row costs that is predicted negative")
 
 
 class OperatingPointConfig(Strict):
@@ -18,13 +29,15 @@ class OperatingPointConfig(Strict):
         default=None, gt=0, le=1, description="At least this share of the positives is flagged"
     )
 
+    cost: CostConfig | None = Field(default=None, description="The total cost of wrong decisions is smallest")
+
     @model_validator(mode="after")
     def _one(self) -> "OperatingPointConfig":
         if len(self.wanted) != 1:
-            raise InputError("operating_point: give one of fpr, alerts, precision and recall")
+            raise InputError("operating_point: give one of fpr, alerts, precision, recall and cost")
         return self
 
     @property
-    def wanted(self) -> dict[str, float]:
+    def wanted(self) -> dict[str, Any]:
         """What is given, by its name."""
         return self.model_dump(exclude_none=True)

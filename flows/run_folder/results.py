@@ -9,7 +9,15 @@ from aucdist.drift.digests import RowDigests
 from aucdist.drift.profile import Column
 from aucdist.estimators.monotone import directions_as_parameter
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.metrics.decisions import confusion, g_mean, operating_point, precision, recall
+from aucdist.metrics.decisions import (
+    confusion,
+    expected_cost,
+    expected_cost_interval,
+    g_mean,
+    operating_point,
+    precision,
+    recall,
+)
 from aucdist.metrics.ranking import Interval, auc, auc_error, average_precision
 from flows.json_values import jsonable
 from flows.rows.base import TrainTestRows
@@ -157,7 +165,7 @@ def result_of(fitted: FittedRun, run: str) -> dict[str, Any]:
     return result
 
 
-def _operating_point(fitted: FittedRun, wanted: dict[str, float]) -> dict[str, Any]:
+def _operating_point(fitted: FittedRun, wanted: dict[str, Any]) -> dict[str, Any]:
     """Return the performance of the threshold on the test rows, or else on the training rows; weighted rows have no intervals."""
     evaluation, threshold = fitted.evaluation, float(fitted.estimator.threshold_)
     counts = evaluation.train if evaluation.test is None else evaluation.test
@@ -169,6 +177,7 @@ def _operating_point(fitted: FittedRun, wanted: dict[str, float]) -> dict[str, A
         "alerts": (table["tp"] + table["fp"]) / (counts.n_pos + counts.n_neg),
     }
     found = None if counts.weighted else operating_point(counts, threshold)
+    cost = {"expected_cost": _expected_cost(counts, threshold, wanted["cost"])} if "cost" in wanted else {}
     return {
         "wanted": wanted,
         "threshold": threshold,
@@ -180,6 +189,18 @@ def _operating_point(fitted: FittedRun, wanted: dict[str, float]) -> dict[str, A
             }
             for name, value in rates.items()
         },
+        **cost,
+    }
+
+
+def _expected_cost(counts: ScoreCounts, threshold: float, cost: dict[str, float]) -> dict[str, Any]:
+    """Return the mean cost of a row, and that without a model: the cheaper one of flagging no row and all rows."""
+    without = min(cost["miss"] * counts.n_pos, cost["false_alarm"] * counts.n_neg) / (counts.n_pos + counts.n_neg)
+    spread = None if counts.weighted else expected_cost_interval(counts, threshold, **cost)
+    return {
+        "value": expected_cost(counts, threshold, **cost),
+        "interval": None if spread is None else [spread.low, spread.high],
+        "without_model": without,
     }
 
 

@@ -38,7 +38,7 @@ def fit(
     return estimator, counts
 
 
-def set_operating_point(estimator: Any, train: ScoreCounts, wanted: dict[str, float]) -> None:
+def set_operating_point(estimator: Any, train: ScoreCounts, wanted: dict[str, Any]) -> None:
     """Set the threshold of the estimator to what the training rows need, such as ``{"fpr": 0.001}``."""
     estimator.set_threshold(threshold_at(train, **wanted))
 

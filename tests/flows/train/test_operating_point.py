@@ -87,7 +87,35 @@ def test_sentence(wanted: dict[str, float], start: str) -> None:
     assert operating_point_text(point | {"alerts": {"value": 0}}).endswith("; there is no alarm.")
 
 
-@pytest.mark.parametrize("given", ["{}", "{fpr: 0.1, recall: 0.5}", "{fpr: 2}", "{fprs: 0.1}"])
+@pytest.mark.usefixtures("rendered")
+def test_costs_set_the_threshold_and_the_report_says_what_decisions_cost(tmp_path: Path) -> None:
+    result = run(tmp_path, "operating_point={cost: {false_alarm: 1, miss: 40}}")
+    table, point = read_scores(result["run"]), result["operating_point"]
+    flagged, positive = table["score"] > point["threshold"], table["y"] == 1
+    by_hand = float(((flagged & ~positive) + 40 * (~flagged & positive)).mean())
+    cost = point["expected_cost"]
+    assert cost["value"] == pytest.approx(by_hand)
+    assert cost["interval"][0] < by_hand < cost["interval"][1]
+    assert cost["without_model"] == pytest.approx(min(40 * positive.mean(), (~positive).mean()))
+    assert point["wanted"] == {"cost": {"false_alarm": 1.0, "miss": 40.0}}
+    page = (Path(result["run"]) / "report.html").read_text()
+    assert "At a cost of 1 for a false alarm and 40 for a miss it finds " in page
+    assert f"Wrong decisions cost {100 * by_hand:.3g}"[:26] in page
+    assert "(95 %:" in page.split('class="rates"')[1].split("</dl>")[0]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "{}",
+        "{fpr: 0.1, recall: 0.5}",
+        "{fpr: 2}",
+        "{fprs: 0.1}",
+        "{cost: {miss: 2}}",
+        "{cost: {false_alarm: 0, miss: 2}}",
+        "{recall: 0.5, cost: {false_alarm: 1, miss: 2}}",
+    ],
+)
 def test_what_is_refused(given: str) -> None:
     with pytest.raises(InputError, match="operating_point"):
         load_train("digits", [f"operating_point={given}"])
