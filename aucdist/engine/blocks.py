@@ -342,6 +342,13 @@ class LocalBlocks(Blocks):
             raise InputError(
                 f"n_blocks is {n_blocks!r}; an integer from 1 to {rows.n_samples}, the number of rows, is needed"
             )
+        return cls.cut(rows, int(n_blocks), n_jobs)
+
+    @classmethod
+    def cut(cls, rows: Block, n_blocks: int, n_jobs: int | None = None) -> "LocalBlocks":
+        """Cut a block into blocks of neighbours; parameters as of `of`."""
+        if n_blocks == 1:
+            return cls([rows], n_jobs=n_jobs)
         ends = [rows.n_samples * number // n_blocks for number in range(n_blocks + 1)]
         parts = enumerate(itertools.pairwise(ends))
         return cls([rows.between(*part, index=index) for index, part in parts], n_jobs=n_jobs)

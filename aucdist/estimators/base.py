@@ -87,6 +87,7 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
     features: Any = None
     monotone: Any = None
     verbose: int = 0
+    n_jobs: int | None = None
     classes_: np.ndarray
     estimators_: list[Any]
     label_sets_: LabelSets

@@ -56,7 +56,7 @@ def out_of_fold(model: Any, blocks: Blocks) -> ScoreCounts:
     folds = _folds(blocks, model.calibration)
     counts = []
     for number in range(int(folds.max()) + 1):
-        other = clone(model).set_params(calibration=None, prior=None, verbose=0)
+        other = clone(model).set_params(calibration=None, prior=None, verbose=0, n_jobs=None)
         rows = other._validated_blocks(ViewBlocks(blocks, Side(folds, number, held_out=False)), None, None)
         other._fit(rows, None, quiet=(ConvergenceWarning,))  # the fit of all rows gives the warning
         held_out = ViewBlocks(blocks, Side(folds, number, held_out=True))

@@ -62,6 +62,9 @@ class HingeClassifier(LinearClassifier):
         trees are given to the certificate, not part of what it proves.
     verbose : int, default=0
         1: `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and the last; 2: for every round.
+    n_jobs : int or None, default=None
+        Threads of a fit to arrays with several classes, which are fitted side by side: None is one, -1 one for each core; they
+        change no bit.
 
     Attributes
     ----------
@@ -121,12 +124,14 @@ class HingeClassifier(LinearClassifier):
         class_weight: Mapping[Any, float] | str | None = None,
         features: Any = None,
         verbose: int = 0,
+        n_jobs: int | None = None,
     ):
         super().__init__(
             lam=lam, solver=solver, tol=tol, max_passes=max_passes, random_state=random_state, warm_start=warm_start  # type: ignore[arg-type]
         )  # fmt: skip
         self.features = features
         self.verbose = verbose
+        self.n_jobs = n_jobs
         self.penalty = penalty
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight

@@ -92,6 +92,10 @@ class LinkClassifier(LinearClassifier):
         feature map, and with ``"bins"`` or ``"leaves"``. The shape ``xi`` is looked for without it.
     verbose : int, default=0
         1: `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and the last; 2: for every round.
+    n_jobs : int or None, default=None
+        Threads of a fit to arrays: None is one, -1 one for each core; they change no bit. Several classes are fitted side by
+        side; one class where there are at least 200 000 rows: their number alone decides into how many
+        blocks these are cut.
 
     Attributes
     ----------
@@ -169,6 +173,7 @@ class LinkClassifier(LinearClassifier):
         features: Any = None,
         monotone: Any = None,
         verbose: int = 0,
+        n_jobs: int | None = None,
     ):
         super().__init__(
             lam=lam, solver=solver, tol=tol, max_passes=max_passes, random_state=random_state, warm_start=warm_start
@@ -176,6 +181,7 @@ class LinkClassifier(LinearClassifier):
         self.features = features
         self.monotone = monotone
         self.verbose = verbose
+        self.n_jobs = n_jobs
         self.link = link
         self.loss = loss
         self.xi = xi

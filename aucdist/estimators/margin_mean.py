@@ -88,6 +88,9 @@ class MarginMeanClassifier(BlockClassifier):
         parameters in a dict, or a transformer of `aucdist.maps`.
     verbose : int, default=0
         1: `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and the last; 2: for every round.
+    n_jobs : int or None, default=None
+        Threads of a fit to arrays with several classes, which are fitted side by side: None is one, -1 one for each core; they
+        change no bit.
 
     Attributes
     ----------
@@ -160,6 +163,7 @@ class MarginMeanClassifier(BlockClassifier):
         random_state: int | np.random.RandomState | None = None,
         features: Any = None,
         verbose: int = 0,
+        n_jobs: int | None = None,
     ):
         self.kernel = kernel
         self.solver = solver
@@ -174,6 +178,7 @@ class MarginMeanClassifier(BlockClassifier):
         self.random_state = random_state
         self.features = features
         self.verbose = verbose
+        self.n_jobs = n_jobs
 
     _scaling: Preprocessor
     sample_counts_: tuple[int, int]

@@ -82,6 +82,10 @@ class PairwiseHingeClassifier(OnlineClassifier):
         ``"leaves"``. The minimum and its certificate are those of the constrained problem.
     verbose : int, default=0
         1: `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and the last; 2: for every round.
+    n_jobs : int or None, default=None
+        Threads of a fit to arrays: None is one, -1 one for each core; they change no bit. Several classes are fitted side by
+        side; one class with ``all-pairs``, where there are at least 200 000 rows: their number alone decides into how many
+        blocks these are cut.
 
     Attributes
     ----------
@@ -161,6 +165,7 @@ class PairwiseHingeClassifier(OnlineClassifier):
         features: Any = None,
         monotone: Any = None,
         verbose: int = 0,
+        n_jobs: int | None = None,
     ):
         super().__init__(
             lam=lam, solver=solver, tol=tol, max_passes=max_passes, random_state=random_state, warm_start=warm_start
@@ -168,6 +173,7 @@ class PairwiseHingeClassifier(OnlineClassifier):
         self.features = features
         self.monotone = monotone
         self.verbose = verbose
+        self.n_jobs = n_jobs
         self.calibration = calibration
         self.prior = prior
         self.penalty = penalty

@@ -34,6 +34,10 @@ def allows_missing(estimator: Any) -> bool:
     return expander is not None and expander.allows_missing
 
 
+LEAST_ROWS, MOST_BLOCKS = 100_000, 32
+"""A block of a fit to arrays has at least so many rows; there are at most so many blocks."""
+
+
 def accepted_rows(estimator: Any) -> dict[str, Any]:
     """Return the keywords of `validate_data` for the rows of an estimator."""
     return {**ACCEPTED_ROWS, "ensure_all_finite": "allow-nan" if allows_missing(estimator) else True}
@@ -145,9 +149,7 @@ def two_classes(y: np.ndarray) -> np.ndarray:
     return classes
 
 
-def training_blocks(
-    estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any, groups: Any = None
-) -> Blocks | ClassBlocks:
+def training_blocks(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Blocks | ClassBlocks:
     """Return the rows as blocks, and set the estimator's `classes_`, `n_features_in_` and `feature_names_in_`.
 
     Those of more than two classes, or with an indicator matrix of labels, are `ClassBlocks`.
@@ -168,10 +170,19 @@ def training_blocks(
             raise InputError(
                 "Blocks bring their own labels, weights and groups: y, sample_weight and groups must be None"
             )
+        if estimator.n_jobs is not None:
+            raise InputError(
+                f"n_jobs is {estimator.n_jobs!r}, which is for arrays: blocks have threads of their own "
+                "(LocalBlocks.of(..., n_jobs=2); cluster: {kind: none, n_jobs: 2} in a configuration)"
+            )
         estimator.classes_ = np.array([-1, 1]) if isinstance(X, Blocks) else X.sets.classes
         estimator.n_features_in_ = X.n_features
         return X
     if is_dask(X):
+        if estimator.n_jobs is not None:
+            raise InputError(
+                f"n_jobs is {estimator.n_jobs!r}, which is for arrays: a collection's workers have their threads"
+            )
         if groups is not None or getattr(estimator, "grade_weight", None) is not None:
             raise InputError("dask collections take no groups or grades: make Blocks of them, or arrays")
         return _with_names(estimator, _dask_blocks(estimator, X, y, sample_weight))
@@ -185,7 +196,7 @@ def training_blocks(
         estimator.classes_ = np.array([-1, 1])
         y = np.where(grade > grade.min(), 1, -1)
         return _with_names(
-            estimator, LocalBlocks([labelled_block(X, y, estimator.classes_, sample_weight, group, grade)])
+            estimator, _cut(estimator, labelled_block(X, y, estimator.classes_, sample_weight, group, grade))
         )
     if y.dtype.kind not in "biu":  # whole numbers are classes, and the check would take longer than a small fit
         check_classification_targets(y)
@@ -194,9 +205,17 @@ def training_blocks(
         sets = LabelSets.of_classes(classes)
         estimator.classes_ = classes
         codes = np.searchsorted(classes, y).astype(np.int32)
-        return ClassBlocks(_with_names(estimator, LocalBlocks([_weighted_block(X, codes, sample_weight, group)])), sets)
+        return ClassBlocks(
+            _with_names(estimator, _cut(estimator, _weighted_block(X, codes, sample_weight, group))), sets
+        )
     estimator.classes_ = two_classes(y)
-    return _with_names(estimator, LocalBlocks([labelled_block(X, y, estimator.classes_, sample_weight, group)]))
+    return _with_names(estimator, _cut(estimator, labelled_block(X, y, estimator.classes_, sample_weight, group)))
+
+
+def _cut(estimator: Any, rows: Block) -> LocalBlocks:
+    """Return rows in memory as the blocks of a fit: their number depends on that of the rows alone, so that the bits do."""
+    n_blocks = max(1, min(MOST_BLOCKS, rows.n_samples // LEAST_ROWS)) if estimator.resolved_solver.by_sums else 1
+    return LocalBlocks.cut(rows, n_blocks, estimator.n_jobs)
 
 
 def _is_indicator(y: Any) -> bool:
@@ -224,7 +243,7 @@ def _labels_blocks(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: A
         check_consistent_length(X, group)
     sets, codes = LabelSets.of_indicator(Y, names)
     estimator.classes_ = sets.classes
-    return ClassBlocks(_with_names(estimator, LocalBlocks([_weighted_block(X, codes, sample_weight, group)])), sets)
+    return ClassBlocks(_with_names(estimator, _cut(estimator, _weighted_block(X, codes, sample_weight, group))), sets)
 
 
 def _with_names(estimator: Any, blocks: Blocks) -> Blocks:

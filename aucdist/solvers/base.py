@@ -193,6 +193,8 @@ class Solver(BaseEstimator, ABC):
         It fits the intercept as the weight of a column of ones.
     groups : bool
         It minimises over the pairs within groups, and of rows with grades: see `aucdist.solvers.pairs.groups`.
+    by_sums : bool
+        Its rounds are sums over rows: into how many blocks these are cut changes its last bits only.
     has_path : bool
         It has `path`.
     online : bool
@@ -212,6 +214,7 @@ class Solver(BaseEstimator, ABC):
     signs: ClassVar[bool] = False
     penalises_intercept: ClassVar[bool] = False
     groups: ClassVar[bool] = False
+    by_sums: ClassVar[bool] = False
     has_path: ClassVar[bool] = False
     online: ClassVar[bool] = False
     _parameter_constraints: ClassVar[Constraints] = {}

@@ -405,6 +405,7 @@ class Newton(Solver):
 
     name = "newton"
     objective = "link"
+    by_sums = True
     takes_codes = True
     signs = True
 
@@ -426,6 +427,7 @@ class Lipschitz(Solver):
 
     name = "lipschitz"
     objective = "link"
+    by_sums = True
     takes_codes = True
     _parameter_constraints: ClassVar[Constraints] = {"momentum": Switch()}
 
@@ -448,6 +450,7 @@ class Gradient(Solver):
 
     name = "gradient"
     objective = "link"
+    by_sums = True
     takes_codes = True
 
     def rounds(

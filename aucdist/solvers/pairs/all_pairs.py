@@ -76,6 +76,7 @@ class AllPairs(Solver):
 
     name = "all-pairs"
     objective = "pairwise hinge"
+    by_sums = True
     takes = ("penalty", *SHARE, "group_weight", "grade_weight")
     groups = True
     ignores_zero_weight = True

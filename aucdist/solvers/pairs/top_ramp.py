@@ -165,6 +165,7 @@ class RampLBFGS(Solver):
 
     name = "lbfgs"
     objective = "pairwise ramp"
+    by_sums = True
     takes = (*SHARE, "group_weight", "grade_weight")
     groups = True
     takes_tol = True

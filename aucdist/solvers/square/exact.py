@@ -137,6 +137,7 @@ class Exact(Solver):
     name = "exact"
     objective = "pairwise square"
     takes = ("group_weight", "grade_weight")
+    by_sums = True
     takes_codes = True
     signs = True
     groups = True
