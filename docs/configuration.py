@@ -48,8 +48,8 @@ def main() -> None:
 def use_of(command: Command) -> str:
     """Return a sentence on where the configuration of a command comes from."""
     flow = command.flow.replace("_", "-")
-    if configs_folder(command.name).is_dir():
-        return f"`aucdist {command.name}` and the flow `{flow}`; files in `configs/{command.name}`."
+    if configs_folder(command.folder).is_dir():
+        return f"`aucdist {command.name}` and the flow `{flow}`; files in `configs/{command.folder}`."
     return f"The flow `{flow}`; `aucdist {command.name}` makes one of its arguments."
 
 

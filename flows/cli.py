@@ -14,6 +14,7 @@ from flows.data import command as data
 from flows.explain import command as explain
 from flows.export import command as export
 from flows.init import command as init
+from flows.keep_current import command as keep_current
 from flows.models import command as models
 from flows.promote import command as promote
 from flows.reproduce import command as reproduce
@@ -38,6 +39,7 @@ COMMANDS: tuple[Command, ...] = (
     shard.COMMAND,
     score.COMMAND,
     watch.COMMAND,
+    keep_current.COMMAND,
     explain.COMMAND,
     export.COMMAND,
     simulate.COMMAND,

@@ -65,13 +65,18 @@ class Command:
     config: str = ""
 
     @property
+    def folder(self) -> str:
+        """The name of the command's folder, which is a package."""
+        return self.name.replace("-", "_")
+
+    @property
     def entrypoint(self) -> str:
         """The entry point of the Prefect flow, such as ``flows.train.flow.train_auc``; empty if there is none."""
-        return f"flows.{self.name}.flow.{self.flow}" if self.flow else ""
+        return f"flows.{self.folder}.flow.{self.flow}" if self.flow else ""
 
     def load(self, module: str, attribute: str) -> Any:
         """Import a module of the command's folder and return one of its attributes."""
-        return getattr(importlib.import_module(f"flows.{self.name}.{module}"), attribute)
+        return getattr(importlib.import_module(f"flows.{self.folder}.{module}"), attribute)
 
     def run(self, config: Any, debug: bool) -> dict[str, Any]:
         """Run the Prefect flow if Prefect has an API configured, else the plain function with progress on stderr.

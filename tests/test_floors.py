@@ -24,6 +24,7 @@ USE_CASES = {
         "rollback",
         "models",
         "watch",
+        "keep_current",
         "init",
         "score",
         "explain",
@@ -69,6 +70,10 @@ FLOORS = [
 BETWEEN_USE_CASES = {
     ("cv", "train"),  # a search ends with a training run of the chosen setting
     ("simulate", "shard"),  # both describe the shards that they wrote
+    ("keep_current", "train"),  # a night of all of them
+    ("keep_current", "promote"),
+    ("keep_current", "score"),
+    ("keep_current", "watch"),
     ("watch", "score"),  # the format of the rows that a model was trained on
     ("promote", "compare"),  # the paired tests of two runs
     ("bench", "cv"),

@@ -4,6 +4,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from aucdist.model import load_model
 from flows.compute.clusters import fixed_worker_set, open_cluster
 from flows.compute.s3_environment import s3_as_configured
 from flows.compute.stages import StageRunner, Stages, call_stage
@@ -20,9 +21,12 @@ from flows.train.config import TrainConfig
 from flows.train.feature_choice import choose_features
 from flows.train.shapes import more_fits
 from flows.train.stages import evaluate, fit, profile, set_operating_point
+from flows.train.warm_start import start_from
 
 
-def train(config: TrainConfig, observer: RunObserver, run_stage: StageRunner = call_stage) -> dict[str, Any]:
+def train(
+    config: TrainConfig, observer: RunObserver, run_stage: StageRunner = call_stage, start: str | None = None
+) -> dict[str, Any]:
     """Train a model, evaluate it and write the run folder.
 
     Parameters
@@ -32,6 +36,8 @@ def train(config: TrainConfig, observer: RunObserver, run_stage: StageRunner = c
         Is called with stages and rounds.
     run_stage : StageRunner
         Runs each stage.
+    start : str, optional
+        A model whose weights the fit starts from, where its features are the same.
 
     Returns
     -------
@@ -53,7 +59,7 @@ def train(config: TrainConfig, observer: RunObserver, run_stage: StageRunner = c
     with s3_as_configured(config.s3, config.cluster, observer), run_folder(config.output, name) as folder:
         source = stages("open data", open_source, config.data, config.blocks, retry=True)
         report = folder.draft / REPORT if config.performance_report else None
-        work = partial(_train_on_cluster, config, name, source, stages, observer, report)
+        work = partial(_train_on_cluster, config, name, source, stages, observer, report, start)
         fitted, checkpoints = retry_lost_cluster(config, work, observer)
         result = result_of(fitted, folder.url)
         stages("publish", publish, fitted, result, folder, retry=True)
@@ -63,7 +69,13 @@ def train(config: TrainConfig, observer: RunObserver, run_stage: StageRunner = c
 
 
 def _train_on_cluster(
-    config: TrainConfig, name: str, source: RowSource, stages: Stages, observer: MetricsObserver, report: Path | None
+    config: TrainConfig,
+    name: str,
+    source: RowSource,
+    stages: Stages,
+    observer: MetricsObserver,
+    report: Path | None,
+    start: str | None,
 ) -> tuple[FittedRun, CheckpointStore | None]:
     """Run the stages that need workers: partition the rows, fit and evaluate."""
     n_blocks = source.n_blocks
@@ -84,6 +96,8 @@ def _train_on_cluster(
             model, search = choice.model, choice.search
         rows = rows.without_copies()
         checkpoints = open_checkpoints(config, model, rows.fingerprint, blocks.train, observer)
+        if start is not None and checkpoints is None:  # a fit that resumes begins as it began
+            observer.note(start_from(model.built, load_model(start), rows))
         estimator, counts = stages("fit", fit, model, blocks.train, observer, checkpoints)
         evaluation = stages("evaluate", evaluate, estimator, counts, blocks, observer)
         seen = stages("profile", profile, estimator, rows, blocks)

@@ -10,7 +10,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 import yaml
 
@@ -61,12 +61,25 @@ def up(port: int, write_line: Callable[[str], None]) -> None:
 
 def local_deployments() -> list["RunnerDeployment"]:
     """Return the deployments of `prefect.yaml` for the pool `local`."""
+    from prefect.client.schemas.actions import DeploymentScheduleCreate
+    from prefect.client.schemas.schedules import construct_schedule
     from prefect.deployments.runner import RunnerDeployment
+    from prefect.events import DeploymentEventTrigger
+
+    def schedule_of(entry: dict[str, Any]) -> DeploymentScheduleCreate:
+        schedule = construct_schedule(cron=entry["cron"], timezone=entry["timezone"])
+        return DeploymentScheduleCreate(schedule=schedule, active=entry["active"])
 
     entries = yaml.safe_load(deployments_file().read_text(encoding="utf-8"))["deployments"]
     return [
         RunnerDeployment.from_entrypoint(
-            entry["entrypoint"], name=entry["name"], parameters=entry.get("parameters", {}), tags=entry["tags"]
+            entry["entrypoint"],
+            name=entry["name"],
+            parameters=entry.get("parameters", {}),
+            tags=entry["tags"],
+            schedules=[schedule_of(schedule) for schedule in entry.get("schedules", [])],
+            concurrency_limit=entry.get("concurrency_limit"),
+            triggers=[DeploymentEventTrigger.model_validate(trigger) for trigger in entry.get("triggers", [])],
         )
         for entry in entries
         if entry["work_pool"]["name"] == "local"

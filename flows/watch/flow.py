@@ -9,6 +9,7 @@ from prefect.events import emit_event
 from prefect.logging import get_run_logger
 
 from aucdist.data.storage.files import shown
+from aucdist.store.history import split_version
 from flows.orchestration.flow import flow
 from flows.orchestration.tasks import run_as_task
 from flows.progress.json_log import log_observer
@@ -16,8 +17,9 @@ from flows.watch import run
 from flows.watch.config import WatchConfig
 from flows.watch.text import watch_lines
 
-ALARM = "aucdist.watch.alarm"
-"""The event of a batch with alarms. An automation may start a run by it, see `prefect.yaml`."""
+ALARM, NIGHT_ALARM = "aucdist.watch.alarm", "aucdist.keep-current.alarm"
+"""The events of a batch with alarms: of a watch by itself, by which an automation may start `keep-current` (see
+`prefect.yaml`), and of `keep-current`, which must not start itself again."""
 
 
 @flow(name="watch")
@@ -34,17 +36,23 @@ def watch(config: WatchConfig) -> dict[str, Any]:
         What ``aucdist watch --json`` prints.
     """
     result = run.watch(config, log_observer(get_run_logger().info), run_as_task)
-    report_alarms(result, config.model)
+    report_alarms(result, config.model, ALARM)
     return result
 
 
-def report_alarms(result: dict[str, Any], model: str) -> None:
-    """Make what was found an artifact, and emit an event if there are alarms."""
+def report_alarms(result: dict[str, Any], model: str, event: str) -> None:
+    """Make what was found an artifact, and emit an event if there are alarms.
+
+    The resource of the event has the label ``aucdist.model``, the name of the folder of the model.
+    """
     lines = watch_lines(result)
     create_markdown_artifact(
         "\n".join(f"* {line}" for line in lines), key="watch", description=f"Batch {result['batch']}"
     )
     if result["alarms"]:
-        resource = {"prefect.resource.id": f"aucdist.model.{shown(model)}", "prefect.resource.name": shown(model)}
+        url = shown(split_version(model)[0])
+        resource = {
+            "prefect.resource.id": f"aucdist.model.{url}", "prefect.resource.name": url, "aucdist.model": url.rpartition("/")[2],
+        }  # fmt: skip
         payload = {key: result[key] for key in ("batch", "version", "rows", "alarms", "page")}
-        emit_event(ALARM, resource, payload=payload)
+        emit_event(event, resource, payload=payload)

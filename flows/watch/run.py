@@ -27,7 +27,7 @@ from flows.compute.clusters import open_cluster
 from flows.compute.s3_environment import s3_as_configured
 from flows.compute.stages import StageRunner, Stages, call_stage
 from flows.config.base import NAME
-from flows.config.data import source_of
+from flows.config.data import UnlabelledRef, source_of
 from flows.json_values import jsonable
 from flows.progress.console import RunObserver
 from flows.run_folder.folder import METRICS, model_folder
@@ -128,7 +128,7 @@ def compare_rows(config: WatchConfig, watched: Watched, parallel_map: ParallelMa
     """Count the rows of a batch in the bins of the profile, keep what was found, and return the name of the batch."""
     assert config.data is not None
     source, state = batch_scoring.to_score(source_of(config.data), watched.model), watched.state
-    batch = config.batch or config.data.name or _name_of(source.source)
+    batch = config.batch or batch_name(config.data)
     identity = {"data": fingerprint_of(source), "model": watched.folder.rpartition("/")[2]}
     if state.has("batches", batch):
         if state.read("batches", batch).get("identity") == identity:
@@ -276,9 +276,11 @@ def _read_table(url: str) -> pd.DataFrame:
     return pd.read_parquet(io.BytesIO(files.read_bytes(url)), columns=[ROW_ID, "score"])
 
 
-def _name_of(source: str | list[str]) -> str:
-    """Return a name for a batch, by the name of its first file."""
-
+def batch_name(data: UnlabelledRef) -> str:
+    """Return a name for a batch: that of the data set, or of its first file."""
+    if data.name is not None:
+        return data.name
+    source = source_of(data).source
     url = source if isinstance(source, str) else source[0]
     name = url.rstrip("/").rpartition("/")[2].partition(".")[0]
     return name if re.fullmatch(NAME, name) else "batch"

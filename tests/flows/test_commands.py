@@ -21,13 +21,13 @@ ids = pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.n
 
 def defined_in(command: Command, module: str) -> set[str]:
     """Return the names of the functions and classes in a module of a command's folder, without importing it."""
-    tree = ast.parse((ROOT / "flows" / command.name / f"{module}.py").read_text(encoding="utf-8"))
+    tree = ast.parse((ROOT / "flows" / command.folder / f"{module}.py").read_text(encoding="utf-8"))
     return {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
 
 
 def test_every_folder_with_a_command_is_in_the_table() -> None:
     folders = {file.parent.name for file in (ROOT / "flows").glob("*/command.py")}
-    assert folders == {command.name for command in COMMANDS}
+    assert folders == {command.folder for command in COMMANDS}
     assert len(COMMANDS) == len(folders)
 
 
@@ -35,8 +35,8 @@ def test_every_folder_with_a_command_is_in_the_table() -> None:
 def test_the_names_of_a_row_are_defined(command: Command) -> None:
     for module, name in (("run", command.function), ("flow", command.flow), ("config", command.config)):
         assert name == "" or name in defined_in(command, module)
-    assert isinstance(command.main, typer.Typer) or command.main.__module__ == f"flows.{command.name}.command"
-    assert (ROOT / "flows" / command.name / "flow.py").is_file() == bool(command.flow)
+    assert isinstance(command.main, typer.Typer) or command.main.__module__ == f"flows.{command.folder}.command"
+    assert (ROOT / "flows" / command.folder / "flow.py").is_file() == bool(command.flow)
 
 
 @pytest.mark.parametrize("pool", ["local", "kubernetes"])

@@ -1,0 +1,68 @@
+"""Configuration of keeping a model current."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from aucdist.errors import InputError
+from flows.config.base import NAME, Strict
+from flows.config.data import UnlabelledRef, source_of
+from flows.config.loading import load_config
+from flows.train.config import TrainConfig
+
+
+class KeepCurrentConfig(Strict):
+    """A model that is trained again on the newest rows, and replaced where that is worth it."""
+
+    store: str = Field(min_length=1, description="The model store, a folder or URL")
+    train: TrainConfig = Field(description="The training run; its `cluster` and `s3` are those of all stages")
+    window: int | None = Field(
+        default=None, ge=1, description="Train on so many of the newest files of a pattern, by name; by default on all"
+    )
+    held_out: int | None = Field(
+        default=None,
+        ge=1,
+        description="So many of the newest files are the test rows, and not trained on; for a pattern, without `test`",
+    )
+    condition: Literal["better", "not-worse", "always"] = Field(
+        default="not-worse", description="When the version in use is replaced, as `--if` of `aucdist promote`"
+    )
+    margin: float = Field(default=0.0, ge=0.0, lt=1.0, description="As `--margin` of `aucdist promote`")
+    keep: int | None = Field(default=None, ge=1, description="Remove old versions until so many are left")
+    warm_start: bool = Field(
+        default=True, description="Whether the fit starts from the weights in use, where the features are the same"
+    )
+    new: UnlabelledRef | None = Field(
+        default=None, description="Rows to score and to watch with the version then in use"
+    )
+    batch: str | None = Field(
+        default=None,
+        pattern=NAME,
+        description="Names these rows; by default the name of the data set or of its first file",
+    )
+    scores: str = Field(
+        default="scores", min_length=1, description="Folder or URL below which the scores of each batch are written"
+    )
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> "KeepCurrentConfig":
+        if self.margin and self.condition == "always":
+            raise InputError("`margin` has no effect with `condition: always`")
+        data = self.train.data
+        if (self.held_out is None) != (data.test is not None):
+            raise InputError(
+                "runs are compared on rows that they were not trained on: give either `held_out`, or `train.data.test`"
+            )
+        if self.window is not None or self.held_out is not None:
+            source = source_of(data).source
+            if data.name is not None or not isinstance(source, str) or not any(c in source for c in "*?["):
+                raise InputError(
+                    "`window` and `held_out` choose among the files of a pattern: give `train.data.source`"
+                )
+        return self
+
+
+def load_keep_current(config: str, settings: Sequence[str] = ()) -> KeepCurrentConfig:
+    """Read a configuration, a path or a name in ``configs/keep_current``: see `flows.config.loading.load_config`."""
+    return load_config(KeepCurrentConfig, "keep_current", config, settings)

@@ -1,0 +1,131 @@
+"""A night of a model in service: train on the newest rows, compare, promote, score and watch."""
+
+from typing import Any
+
+from aucdist.data.storage import files
+from aucdist.data.storage.arrow_files import absolute
+from aucdist.errors import InputError
+from aucdist.model import ABOUT
+from aucdist.store.history import read_store
+from aucdist.store.lease import Lease, lease
+from aucdist.store.versions import keep
+from flows.compute.s3_environment import s3_as_configured
+from flows.compute.stages import StageRunner, Stages, call_stage
+from flows.config.data import TestConfig, source_of
+from flows.keep_current.config import KeepCurrentConfig
+from flows.progress.console import RunObserver
+from flows.promote.run import promote_run
+from flows.score.config import ScoreConfig
+from flows.score.run import score
+from flows.train.config import TrainConfig
+from flows.train.run import train
+from flows.watch.config import WatchConfig
+from flows.watch.run import batch_name, watch
+
+
+def keep_current(
+    config: KeepCurrentConfig, observer: RunObserver, run_stage: StageRunner = call_stage
+) -> dict[str, Any]:
+    """Train on the newest rows, replace the version in use where the condition holds, and score and watch the new rows.
+
+    One run at a time works on a store; a second one is refused. A run that was killed leaves one whole version in use, and the
+    same command does the rest.
+
+    Parameters
+    ----------
+    config : KeepCurrentConfig
+    observer : RunObserver
+        Is called with stages and their progress.
+    run_stage : StageRunner
+        Runs each stage.
+
+    Returns
+    -------
+    dict
+        What ``aucdist keep-current --json`` prints.
+
+    Raises
+    ------
+    InputError
+        If something in the configuration or the data is wrong, or another run works on the store.
+    """
+    store, training = absolute(config.store), config.train
+    with (
+        s3_as_configured(training.s3, training.cluster, observer),
+        lease(store, f"keep-current {training.name}") as held,
+    ):
+        newest = with_newest_files(config)
+        current = read_store(store).current
+        start = None if current is None or not config.warm_start else f"{store}/{current.folder}"
+        trained = train(newest, observer, run_stage, start)
+        stages = Stages(observer, run_stage)
+        promotion = stages("promote", promote, config, store, str(trained["run"]), held)
+        scored, watched = None, None
+        if config.new is not None:
+            scored, watched = _score_and_watch(config, store, observer, run_stage)
+    return {
+        "store": files.shown(store), "run": trained["run"], "trained": trained, "promotion": promotion, "scored": scored,
+        "watched": watched, "alarms": [] if watched is None else watched["alarms"],
+    }  # fmt: skip
+
+
+def promote(config: KeepCurrentConfig, store: str, run: str, held: Lease) -> dict[str, Any]:
+    """Promote the run where the condition holds, unless another run has taken the store."""
+    held.check()
+    result = promote_run(run, store, config.condition, config.margin)
+    removed = [] if config.keep is None else keep(read_store(store), ABOUT, config.keep)
+    return result | {"removed": removed}
+
+
+def _score_and_watch(
+    config: KeepCurrentConfig, store: str, observer: RunObserver, run_stage: StageRunner
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Score the new rows by the version that is in use now, and watch them."""
+    assert config.new is not None
+    current = read_store(store).current
+    assert current is not None  # the run was promoted, or another version is in use
+    batch = config.batch or batch_name(config.new)
+    output = f"{absolute(config.scores)}/{batch}-version-{current.version:05d}"
+    model, shared = f"{store}@{current.version}", {"cluster": config.train.cluster, "s3": config.train.s3}
+    rows = config.new.model_dump(exclude_none=True)
+    scored = score(
+        ScoreConfig.model_validate({**rows, "model": model, "output": output, **_dumped(shared)}), observer, run_stage
+    )
+    watching = {"model": model, "data": rows, "scores": output, "batch": f"{batch}-version-{current.version:05d}"}
+    watched = watch(WatchConfig.model_validate({**watching, **_dumped(shared)}), observer, run_stage)
+    return scored, watched
+
+
+def _dumped(models: dict[str, Any]) -> dict[str, Any]:
+    """Return configurations of training for stages that take those of reading: without the threads of a fit."""
+    found = {name: model.model_dump(exclude_unset=True) for name, model in models.items()}
+    cluster = models["cluster"]
+    found["cluster"] = {"kind": "none"} if cluster.kind == "none" else found["cluster"] | {"kind": cluster.kind}
+    return found
+
+
+def with_newest_files(config: KeepCurrentConfig) -> TrainConfig:
+    """Return the training run with the files that it is for: the newest of the pattern, and those held out.
+
+    Raises
+    ------
+    InputError
+        If there are not enough files.
+    """
+    if config.window is None and config.held_out is None:
+        return config.train
+    data = config.train.data
+    source = source_of(data)
+    found, held_out = sorted(files.expand(source.source)), config.held_out or 0
+    if len(found) < held_out + 1:
+        raise InputError(
+            f"{files.shown(str(source.source))} matches {len(found)} files, of which {held_out} are held "
+            "out: one more at least is needed"
+        )
+    trained = found[: len(found) - held_out]
+    trained = trained if config.window is None else trained[-config.window :]
+    test = data.test
+    if held_out:
+        test = TestConfig(source=source.model_copy(update={"source": found[-held_out:]}))
+    changed = data.model_copy(update={"source": source.model_copy(update={"source": trained}), "test": test})
+    return config.train.model_copy(update={"data": changed})

@@ -1,0 +1,45 @@
+"""The start of a fit from the weights of an earlier model."""
+
+from typing import Any
+
+import numpy as np
+
+from aucdist.data.preprocess import Preprocessor
+from aucdist.model import LinearModel
+from flows.rows.base import TrainTestRows
+
+
+def start_from(estimator: Any, model: LinearModel, rows: TrainTestRows) -> str:
+    """Let a fit start from the weights of a model, where these mean the same, and return what was done, in words.
+
+    The optimum does not depend on the start, within the tolerance. Weights of scaled features are scaled as the rows are now.
+
+    Parameters
+    ----------
+    estimator : LinearClassifier
+        Changed in place.
+    model : LinearModel
+    rows : TrainTestRows
+        The rows of the fit.
+    """
+    old, new = model.preprocessor, rows.preprocessor
+    cannot = None
+    if model.about.get("estimator") != type(estimator).__name__ or not hasattr(estimator, "warm_start"):
+        cannot = "the model in use is of another kind"
+    elif model.feature_map is not None or getattr(estimator, "features", None) is not None:
+        cannot = "feature maps are fitted anew"
+    elif model.schema.feature_names != rows.schema.feature_names or old.log1p != new.log1p:
+        cannot = "its features are others"
+    elif "unit-row" in (old.scale, new.scale) and old.scale != new.scale:
+        cannot = "its features are scaled in another way"
+    if cannot is not None:
+        return f"the fit starts from zero: {cannot}"
+    coef = model.coef * _factor(old, len(model.coef)) / _factor(new, len(model.coef))
+    estimator.coef_, estimator.intercept_ = coef[None, :], np.array([model.intercept])
+    estimator.warm_start = True
+    return "the fit starts from the weights in use"
+
+
+def _factor(preprocessor: Preprocessor, n_features: int) -> np.ndarray:
+    """Return what features are multiplied by."""
+    return np.ones(n_features) if preprocessor.factor is None else preprocessor.factor

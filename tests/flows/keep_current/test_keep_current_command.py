@@ -1,0 +1,93 @@
+"""`aucdist keep-current`: nights of a model in service, one at a time."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from support.command_line import run
+from support.nights import day, night
+
+from aucdist.errors import InputError
+from aucdist.store.history import read_store
+from aucdist.store.lease import lease
+from flows.keep_current.config import KeepCurrentConfig
+from flows.keep_current.run import with_newest_files
+
+
+def kept(config: Path, code: int = 0) -> dict:
+    return json.loads(run("keep-current", config, "--json", code=code)[0])
+
+
+def test_nights_train_compare_promote_score_and_watch(tmp_path: Path) -> None:
+    for number in range(3):
+        day(tmp_path, number)
+    fresh = tmp_path / "fresh"
+    fresh.mkdir()
+    first = kept(night(tmp_path, day(fresh, 50)))
+    assert (first["promotion"]["promoted"], first["promotion"]["version"], first["alarms"]) == (True, 1, [])
+    assert (first["trained"]["n_samples"], first["scored"]["rows"], first["watched"]["rows"]) == (1200, 600, 600)
+    assert first["watched"]["batch"] == "day50-version-00001"
+    day(tmp_path, 3)
+    second = kept(night(tmp_path, day(fresh, 51, shift=2.0)), code=3)
+    decision = second["promotion"]["decision"]
+    assert (second["promotion"]["version"], decision["rows"], decision["of"]) == (2, 600, "the test rows of the run")
+    assert {alarm["column"] for alarm in second["alarms"]} >= {"c"}
+    assert (tmp_path / "store" / "watch" / "index.html").exists()
+    assert json.loads(run("models", tmp_path / "store", "--json")[0])["current"] == 2
+
+
+def test_a_fit_starts_from_the_weights_in_use(tmp_path: Path) -> None:
+    for number in range(4):
+        day(tmp_path, number)
+    kept(night(tmp_path))
+    options = {"window": None, "condition": "always", "margin": 0.0}
+    warm, said = run("keep-current", night(tmp_path, **options), "--json")
+    assert "the fit starts from the weights in use" in said
+    cold = kept(night(tmp_path, **options, warm_start=False))
+    found = json.loads(warm)
+    objective = [one["trained"]["certificate"]["primal"] for one in (found, cold)]
+    assert objective[0] == pytest.approx(objective[1], rel=0.02)
+    assert found["trained"]["passes"] <= cold["trained"]["passes"]
+
+
+def test_two_never_run_at_once(tmp_path: Path) -> None:
+    for number in range(3):
+        day(tmp_path, number)
+    config = night(tmp_path)
+    with lease(str(tmp_path / "store"), "another run"):
+        assert "is in use by another run on" in run("keep-current", config, code=2)[1]
+    assert kept(config)["promotion"]["version"] == 1
+    current = read_store(str(tmp_path / "store")).current
+    assert current is not None
+    assert current.version == 1
+
+
+def test_the_newest_files_are_chosen(tmp_path: Path) -> None:
+    for number in range(5):
+        day(tmp_path, number)
+    config = KeepCurrentConfig.model_validate(yaml.safe_load(night(tmp_path).read_text(encoding="utf-8")))
+    chosen = with_newest_files(config).data
+    assert [Path(file).name for file in chosen.source.source] == ["day02.parquet", "day03.parquet"]
+    assert [Path(file).name for file in chosen.test.source.source] == ["day04.parquet"]
+    everything = with_newest_files(config.model_copy(update={"window": None, "held_out": 2})).data
+    assert (len(everything.source.source), len(everything.test.source.source)) == (3, 2)
+    with pytest.raises(InputError, match="matches 5 files, of which 5 are held out"):
+        with_newest_files(config.model_copy(update={"held_out": 5}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"held_out": None}, "give either `held_out`, or `train.data.test`"),
+        ({"condition": "always", "margin": 0.1}, "`margin` has no effect with `condition: always`"),
+        ({"condition": "maybe"}, "condition"),
+        ({"window": 0}, "window"),
+        ({"store": ""}, "store"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_is_done(tmp_path: Path, changes: dict, message: str) -> None:
+    day(tmp_path, 0)
+    assert message in run("keep-current", night(tmp_path, **changes), code=2)[1]
+    assert not (tmp_path / "store").exists()
+    assert not (tmp_path / "runs").exists()
