@@ -29,6 +29,7 @@ from support.true_objectives import (
     logistic,
     of_margin_mean,
     of_pairs,
+    of_pairs_in_groups,
     of_rows,
     of_top,
     of_univariate,
@@ -131,6 +132,22 @@ class InManyCells(InCells):
     n_cells = 256
 
 
+class InFeatureGroups(PairwiseHingeClassifier):
+    """A fit whose penalty has a group of weights for two columns each."""
+
+    def _solver_options(self, seed=None):
+        return super()._solver_options(seed) | {"feature_groups": feature_groups(self.n_features_in_)}
+
+
+class InGroupsAndCells(InFeatureGroups, InCells):
+    pass
+
+
+def feature_groups(n_features):
+    """Return the number of each column's group."""
+    return np.arange(n_features) // 2
+
+
 # ---- fits -------------------------------------------------------------------------------------------------------------
 
 
@@ -152,6 +169,9 @@ def fits(rows, seed):
         of_pairs(rows, hinge, l1=True),
         [kind(penalty="l1", **more) for kind in (PairwiseHingeClassifier, InCells, InManyCells)],
     )
+    groups = feature_groups(rows.X.shape[1])
+    in_groups = [kind(penalty="group-l1", **more) for kind in (InFeatureGroups, InGroupsAndCells)]
+    yield of_pairs_in_groups(rows, groups), in_groups
     part = (0.05, 0.3, 0.8)[seed % 3]
     yield of_top(rows, part), [PairwiseHingeClassifier(max_fpr=part, **more)]
     yield of_top(rows, part, l1=True), [PairwiseHingeClassifier(max_fpr=part, penalty="l1", **more)]
@@ -167,6 +187,8 @@ def fits(rows, seed):
         in_cone(of_pairs(rows, hinge, l1=True), signs),
         [kind(penalty="l1", **cone) for kind in (PairwiseHingeClassifier, InCells)],
     )
+    in_groups = [kind(penalty="group-l1", **cone) for kind in (InFeatureGroups, InGroupsAndCells)]
+    yield in_cone(of_pairs_in_groups(rows, groups), signs), in_groups
     yield in_cone(of_top(rows, part), signs), [PairwiseHingeClassifier(max_fpr=part, **cone)]
     yield in_cone(of_pairs(rows, square), signs), [PairwiseSquareClassifier(**cone)]
     yield (

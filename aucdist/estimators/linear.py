@@ -90,6 +90,20 @@ class LinearClassifier(BlockClassifier):
     def _scores(self, X: Any) -> np.ndarray:
         return scores_of(X, self.coef_[0], self.decision_intercept, getattr(self, "feature_map_", None))
 
+    @property
+    def n_features_kept(self) -> int | None:
+        """How many features, or pairs of them, have a weight: of a penalty that leaves some out; None for another penalty.
+
+        With a map whose weights are not of single features, as landmarks are, it is the number of weights that are not 0.
+        """
+        check_is_fitted(self)
+        if getattr(self, "penalty", None) in (None, "l2"):
+            return None
+        used = self.coef_.any(axis=0)
+        fitted = getattr(self, "feature_map_", None)
+        groups = None if fitted is None else fitted.groups()
+        return int(np.count_nonzero(used)) if groups is None else len(np.unique(groups[used]))
+
     def shapes(self) -> Additive:
         """Return the shape of each feature's contribution to the score, and of each pair's.
 

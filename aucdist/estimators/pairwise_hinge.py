@@ -6,17 +6,19 @@ from typing import Any, ClassVar
 import numpy as np
 
 from aucdist.engine.blocks import Blocks
+from aucdist.errors import InputError
 from aucdist.estimators.monotone import Directions
 from aucdist.estimators.online import OnlineClassifier
 from aucdist.estimators.pair_groups import GROUP_CONSTRAINTS
 from aucdist.estimators.top_share import TOP_CONSTRAINTS, check_share, collapse_warnings
+from aucdist.maps.state import expander_of
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.parameters import Constraints, OneOf
 from aucdist.solvers.base import Solution, Solver, by_name
 from aucdist.solvers.pairs import MSGD, SDCD, AllPairs, OAMGra, OAMInf, OAMSeq, SDCDPerm
 from aucdist.solvers.pairs.dual import DualStart
 from aucdist.solvers.pairs.oam import OamState
-from aucdist.solvers.pairs.penalty import PENALTIES
+from aucdist.solvers.pairs.penalty import PENALTIES, GroupL1
 from aucdist.solvers.pairs.sampling import ResumableRound
 from aucdist.solvers.pairs.sgd import Progress
 
@@ -47,9 +49,11 @@ class PairwiseHingeClassifier(OnlineClassifier):
         Start from the last fit's weights. ``sdcd`` and ``sdcd-perm`` start from its dual variables, and make the weights from
         them anew, for another `lam` as well as for other data with as many rows of each class; ``msgd`` from its weights and
         the number of its steps. These three refuse weights that another solver left.
-    penalty : {"l2", "l1"} or None, default=None
+    penalty : {"l2", "l1", "group-l1"} or None, default=None
         ``all-pairs``: None for "l2", which is ``lam/2 |w|^2``. "l1" is ``lam |w|_1``, which leaves features out, see
-        `aucdist.solvers.pairs.penalty`; it takes two to four times the passes, and at small `lam` more.
+        `aucdist.solvers.pairs.penalty`; it takes two to four times the passes, and at small `lam` more. "group-l1" is ``lam``
+        times the sum of ``sqrt(size) |w_g|_2`` over groups of weights, and leaves whole groups out: with ``features="bins"`` all
+        weights of a feature or of a pair. Without a map each weight is its own group.
     max_fpr : float or None, default=None
         ``all-pairs``: train for the partial AUC, the area under the ROC curve up to this false positive rate, above 0 and at most
         1. The mean then goes over the pairs of the highest-scoring negatives, this share of all, see
@@ -215,3 +219,15 @@ class PairwiseHingeClassifier(OnlineClassifier):
         """
         super().check_parameters()
         check_share(self)
+        expander = expander_of(self.features)
+        if self.penalty == GroupL1.name and expander is not None and not expander.has_groups:
+            raise InputError(
+                f"{type(expander).__name__} mixes all features: penalty='group-l1', a group of weights for each feature, goes "
+                "with no map, or with features='bins'"
+            )
+
+    def _solver_options(self, seed: int | None = None) -> dict[str, Any]:
+        options = super()._solver_options(seed)
+        if self.penalty == GroupL1.name and hasattr(self, "feature_map_"):
+            options["feature_groups"] = self.feature_map_.groups()
+        return options

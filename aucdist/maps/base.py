@@ -94,6 +94,13 @@ class FittedMap(ABC):
         """
         raise InputError(mixes_features(type(self).__name__))
 
+    def groups(self) -> np.ndarray | None:
+        """Return the number of each weight's group, ascending from 0, int64 of shape (n_features_out,): a feature's or a pair's.
+
+        None if weights are not of single features.
+        """
+        return None
+
     def check_width(self, block: Block) -> None:
         """Raise an InputError if the block has another number of features than the training rows."""
         if block.n_features != self.n_features_in:
@@ -139,6 +146,8 @@ class Expander(TransformerMixin, BaseEstimator):
 
     needs_classes: ClassVar[bool] = False
     """Whether `y` is needed."""
+    has_groups: ClassVar[bool] = False
+    """Whether weights are of single features, or of pairs: see `FittedMap.groups`."""
     allows_missing: ClassVar[bool] = False
     map_: FittedMap
 

@@ -148,6 +148,12 @@ class BinMap(FittedMap):
             [np.array(found, dtype=np.int8), *(self._corner_signs(a, b, directions) for a, b in self.pairs)]
         )
 
+    def groups(self) -> np.ndarray:
+        """Return the number of each weight's group: all weights of a feature, or of a pair."""
+        sizes = [part.jumps.shape[1] for part in self.parts]
+        filled = [size for size in sizes if size]
+        return np.repeat(np.arange(len(filled)), filled)
+
     def _corner_signs(self, a: int, b: int, directions: np.ndarray) -> np.ndarray:
         """Return the signs of the corners of a pair, in the order of `pair_part`."""
         row, column = np.meshgrid(np.arange(1, self.grid_size(a)), np.arange(1, self.grid_size(b)), indexing="ij")
@@ -300,6 +306,8 @@ class BinExpander(Expander):
                 raise unknown(name, value, allowed)
         check_positive("strength", self.strength)
         check_positive("pair_strength", self.pair_strength)
+
+    has_groups = True
 
     def check_directions(self) -> None:
         """Raise an InputError for the basis ``one-hot``."""

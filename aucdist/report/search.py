@@ -150,6 +150,7 @@ def _settings_table(search: Search) -> dict[str, Any]:
     return {
         "parameters": list(search["best"]),
         "metric": search["metric"],
+        "counts_features": any("features_kept" in row for row in rows),
         "n_left_out": len(search["table"]) - len(rows),
         "rows": [
             {
@@ -158,12 +159,21 @@ def _settings_table(search: Search) -> dict[str, Any]:
                 "deviation": "" if row["deviation"] is None else auc_text(row["deviation"]),
                 "folds": ", ".join("failed" if v is None else auc_text(v) for v in row["folds"]),
                 "passes": count_text(row["passes"]),
+                "features": _range_text(row.get("features_kept", [])),
                 "chosen": row["parameters"] == search["best"],
                 "remark": _remark(row),
             }
             for row in rows
         ],
     }
+
+
+def _range_text(counts: list[int]) -> str:
+    """Format how many features the fits of the folds kept."""
+    if not counts:
+        return ""
+    low, high = count_text(min(counts)), count_text(max(counts))
+    return low if low == high else f"{low} to {high}"
 
 
 def _remark(row: dict[str, Any]) -> str:

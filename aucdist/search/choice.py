@@ -76,7 +76,11 @@ class Row:
             "passes": sum(result.get("passes", 0) for result in self.results),
             "not_converged": sum(result.get("status", "converged") not in REACHED for result in self.results),
             "errors": self.errors,
-        }
+        } | (
+            {"features_kept": kept}
+            if (kept := [r["features_kept"] for r in self.results if "features_kept" in r])
+            else {}
+        )
 
 
 def choose(rows: Sequence[Row], measure: Measure, rule: Rule) -> int:

@@ -32,7 +32,8 @@ def score_path(
     Returns
     -------
     list of dict
-        In the order of the points: ``value``, and of the fit ``status``, ``passes``, ``seconds`` and ``relative_gap``.
+        In the order of the points: ``value``, and of the fit ``status``, ``passes``, ``seconds`` and ``relative_gap``, and
+        ``features_kept`` where the penalty leaves features out.
     """
     if len(points) == 1:
         models = [clone(estimator).set_params(**points[0]).fit(train)]
@@ -40,16 +41,18 @@ def score_path(
         shared = {name: value for name, value in points[0].items() if name != "lam"}
         along = clone(estimator).set_params(**shared)
         models = lam_path(along, train, lams=[point["lam"] for point in points])
-    return [
-        {
-            "value": value_of(model, held_out, measure),
-            "status": str(model.certificate_.status),
-            "passes": model.n_passes_,
-            "seconds": float(model.history_["seconds"].iloc[-1]),
-            "relative_gap": model.certificate_.relative_gap,
-        }
-        for model in models
-    ]
+    return [_result(model, held_out, measure) for model in models]
+
+
+def _result(model: Any, held_out: Blocks, measure: Measure) -> dict[str, Any]:
+    kept = getattr(model, "n_features_kept", None)
+    return {
+        "value": value_of(model, held_out, measure),
+        "status": str(model.certificate_.status),
+        "passes": model.n_passes_,
+        "seconds": float(model.history_["seconds"].iloc[-1]),
+        "relative_gap": model.certificate_.relative_gap,
+    } | ({} if kept is None else {"features_kept": kept})
 
 
 def value_of(model: Any, blocks: Blocks, measure: Measure) -> float:

@@ -75,6 +75,7 @@ def table_of(result: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the settings of a search with their scores, a row for each."""
     return [
         row["parameters"] | {"mean": row["mean"], "deviation": row["deviation"], "passes": row["passes"]}
+        | ({"features kept": row["features_kept"]} if "features_kept" in row else {})
         | {f"fold {i}": value for i, value in enumerate(row["folds"], start=1)} | {"errors": "; ".join(row["errors"])}
         for row in result["table"]
     ]  # fmt: skip

@@ -45,6 +45,15 @@ def report():
 PATH = [row({"lam": lam}, [0.8 + 0.01 * i, 0.82]) for i, lam in enumerate((1.0, 0.1, 0.01))]
 
 
+def test_features_kept_have_a_column_where_they_are_known(report):
+    assert "features kept" not in text_of(render_run_page(replace(report, search=search(PATH))))
+    table = [{**PATH[0], "features_kept": [3, 3]}, {**PATH[1], "features_kept": [12, 1400]}, PATH[2]]
+    page = render_run_page(replace(report, search=search(table)))
+    assert Tags(page).open == []
+    assert "features kept" in text_of(page)
+    assert [one["features"] for one in search_section(search(table))["table"]["rows"]] == ["3", "12 to 1,400", ""]
+
+
 def test_one_parameter_is_a_path_with_error_bars(report, monkeypatch):
     render_only(monkeypatch, "path")
     page = render_run_page(replace(report, search=search(PATH, best=2)))

@@ -74,6 +74,10 @@ class Objective:
 
     bounds = None  # of the weights in a descent
 
+    def smoothed_groups(self, u, size, width):
+        """Return value and gradient of a penalty of groups of weights, smoothed, at u, whose weights are u / size."""
+        return 0.0, 0.0
+
     def descended(self, start):
         """Return a v from a descent on the objective, a hinge smoothed less and less, all columns at one scale."""
         if self.loss is ramp:
@@ -92,8 +96,9 @@ class Objective:
                 slope = smooth_hinge_slope(m, width) if hinged else SLOPES[self.loss](m)
                 root = np.sqrt(u * u + width**2)
                 away = u - centre
-                value = share @ loss + quadratic @ (away * away) + absolute @ root
-                return value, Z.T @ (share * slope) + 2 * quadratic * away + absolute * u / root
+                of_groups, slopes = self.smoothed_groups(u, size, width)
+                value = share @ loss + quadratic @ (away * away) + absolute @ root + of_groups
+                return value, Z.T @ (share * slope) + 2 * quadratic * away + absolute * u / root + slopes
 
             with np.errstate(all="ignore"):
                 u = minimize(function, u, jac=True, method="L-BFGS-B", bounds=self.bounds, options={"maxiter": 300}).x
@@ -101,6 +106,27 @@ class Objective:
             if np.isfinite(v).all() and self.value(v) < self.value(best):
                 best = v
         return best
+
+
+@dataclass
+class GroupObjective(Objective):
+    """With ``lam sum of sqrt(size) |v_g|`` over groups of weights."""
+
+    groups: np.ndarray = None
+    lam: float = 0.0
+
+    @property
+    def strengths(self):
+        return self.lam * np.sqrt(np.bincount(self.groups).astype(LONG))
+
+    def value(self, v):
+        lengths = [np.sqrt((v[self.groups == g].astype(LONG) ** 2).sum()) for g in range(len(self.strengths))]
+        return super().value(v) + (self.strengths * np.array(lengths)).sum()
+
+    def smoothed_groups(self, u, size, width):
+        v, size, strengths = u / size.astype(float), size.astype(float), self.strengths.astype(float)
+        roots = np.sqrt(np.bincount(self.groups, v * v) + (width * (1.0 / size).min()) ** 2)
+        return strengths @ roots, (strengths / roots)[self.groups] * v / size
 
 
 @dataclass
@@ -138,6 +164,13 @@ def of_top(rows, part, *, l1=False):
     return TopObjective(
         **of, negatives=(X - X[neg][0])[neg], weights=(w[pos], w[neg]), wanted=LONG(part) * w[neg].sum()
     )
+
+
+def of_pairs_in_groups(rows, groups):
+    """Return the pairwise hinge with a penalty of groups of weights."""
+    plain = of_pairs(rows, hinge)
+    of = {field.name: getattr(plain, field.name) for field in fields(plain)} | {"quadratic": 0 * plain.quadratic}
+    return GroupObjective(**of, groups=groups, lam=LONG(rows.lam))
 
 
 def of_pairs(rows, loss, *, l1=False):

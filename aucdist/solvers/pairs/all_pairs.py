@@ -15,7 +15,7 @@ from aucdist.solvers import sample
 from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
 from aucdist.solvers.pairs.groups import PairGroups, pair_groups, refuse_share
-from aucdist.solvers.pairs.penalty import PENALTIES
+from aucdist.solvers.pairs.penalty import penalty_of
 from aucdist.solvers.pairs.top import SHARE, TopShare, share_of
 
 NEAR = 0.03
@@ -27,7 +27,7 @@ LEAST_NOISE = 0.01
 
 def all_pairs(
     blocks: Blocks, lam: float, start: np.ndarray | None = None, *, penalty: str = "l2", share: TopShare | None = None,
-    signs: np.ndarray | None = None, groups: PairGroups | None = None,
+    signs: np.ndarray | None = None, groups: PairGroups | None = None, feature_groups: np.ndarray | None = None,
 ) -> Iterator[Round]:  # fmt: skip
     """Solve by cutting planes.
 
@@ -38,20 +38,22 @@ def all_pairs(
     lam : float
     start : ndarray of shape (n_features,), optional
         By default the solution over a sample; zero for small data, for a small lam, for a penalty with corners, and for groups.
-    penalty : {"l2", "l1"}, default="l2"
+    penalty : {"l2", "l1", "group-l1"}, default="l2"
     share : TopShare, optional
         Which negatives count; all by default.
     signs : ndarray of shape (n_features,), int8, optional
         Of the weights, see `aucdist.solvers.cone`.
     groups : PairGroups, optional
         Where pairs are within groups.
+    feature_groups : ndarray of shape (n_features,), int64, optional
+        Of the weights, for ``group-l1``; see `aucdist.solvers.pairs.penalty.GroupL1`.
 
     Yields
     ------
     Round
         The best weights so far, their objective, the best bound so far.
     """
-    kind, passes = PENALTIES[penalty], 0
+    of_weights, passes = penalty_of(penalty, blocks.n_features, signs, feature_groups), 0
     part = 1.0 if share is None else share.weight(blocks) / blocks.weight_neg
 
     def on_sample(drawn: Block) -> Iterator[Round] | None:
@@ -60,10 +62,10 @@ def all_pairs(
             return None
         return all_pairs(LocalBlocks([drawn]), lam, share=None if share is None else TopShare(part), signs=signs)
 
-    if start is None and groups is None and not kind.has_corners:
+    if start is None and groups is None and not of_weights.has_corners:
         last, passes = sample.solve_on_sample(blocks, on_sample, NEAR)
         start = None if last is None else last.w
-    for state in CuttingPlanes(blocks, start, penalty=kind(signs=signs), share=share, groups=groups).rounds(lam):
+    for state in CuttingPlanes(blocks, start, penalty=of_weights, share=share, groups=groups).rounds(lam):
         yield replace(state, passes=passes + state.passes)
 
 
@@ -96,12 +98,15 @@ class AllPairs(Solver):
         signs: np.ndarray | None = None,
         group_weight: str | None = None,
         grade_weight: str | None = None,
+        feature_groups: np.ndarray | None = None,
     ) -> Iterator[Round]:
         """Yield the best weights so far, their objective, the best bound so far; see `all_pairs`, `TopShare`, `pair_groups`."""
         share, groups = share_of(max_fpr, max_false_positives), pair_groups(blocks, group_weight, grade_weight)
         if share is not None:
             refuse_share(groups)
-        return all_pairs(blocks, lam, start, penalty=penalty, share=share, signs=signs, groups=groups)
+        return all_pairs(
+            blocks, lam, start, penalty=penalty, share=share, signs=signs, groups=groups, feature_groups=feature_groups
+        )
 
     def path(
         self,
@@ -113,7 +118,9 @@ class AllPairs(Solver):
         signs: np.ndarray | None = None,
         group_weight: str | None = None,
         grade_weight: str | None = None,
+        feature_groups: np.ndarray | None = None,
     ) -> CuttingPlanes:
         """Return the cutting planes, which solve for one lam after another; parameters as of `rounds`."""
         share, groups = share_of(max_fpr, max_false_positives), pair_groups(blocks, group_weight, grade_weight)
-        return CuttingPlanes(blocks, penalty=PENALTIES[penalty](signs=signs), share=share, groups=groups)
+        of_weights = penalty_of(penalty, blocks.n_features, signs, feature_groups)
+        return CuttingPlanes(blocks, penalty=of_weights, share=share, groups=groups)

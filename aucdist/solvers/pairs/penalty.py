@@ -10,13 +10,14 @@ whose minimiser and whose quadratic model in the combination are all that `aucdi
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
 
 from aucdist.solvers.cone import FREE, outside, project
-from aucdist.solvers.rounding import EPS, Rounding
+from aucdist.solvers.rounding import EPS, SLACK, Rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,5 +226,98 @@ class L1(SparsePenalty):
         return float(slope @ slope)
 
 
-PENALTIES: dict[str, type[Penalty]] = {kind.name: kind for kind in (L2, L1)}
+@dataclass(frozen=True, eq=False)
+class GroupL1(SparsePenalty):
+    """``lam sum over groups of sqrt(size) |w_g|_2``, the group lasso, which leaves whole groups of weights out.
+
+    After Yuan & Lin, "Model selection and estimation in regression with grouped variables" (JRSS B 68, 2006), whose weights of
+    groups are the square roots of their sizes. A group of one weight is penalised as by `L1`. Over a cone the proximal point is
+    that of the projected weights: it only shortens them, and a cone is closed under that.
+
+    Attributes
+    ----------
+    groups : ndarray of shape (n_features,), int64
+        The number of each weight's group, ascending from 0.
+    """
+
+    groups: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    name = "group-l1"
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        """The weight of each group, float64 of shape (n_groups,): the square root of its size."""
+        return np.sqrt(np.bincount(self.groups))
+
+    def norms(self, values: np.ndarray) -> np.ndarray:
+        """Return the length of each group's part of a vector, float64 of shape (n_groups,)."""
+        return np.sqrt(np.bincount(self.groups, values * values, minlength=len(self.sizes)))
+
+    def value(self, w: np.ndarray) -> float:
+        """Return the sum of the groups' norms, weighted, times lam."""
+        return self.lam * float(self.sizes @ self.norms(w))
+
+    def dual_norm(self, sizes: np.ndarray) -> float:
+        """Return the largest length of a group's part over its weight."""
+        return float((self.norms(sizes) / self.sizes).max(initial=0.0))
+
+    def bound_error(
+        self, bound: float, height: float, w: np.ndarray, n_points: int, rounding: Rounding, of_share: float
+    ) -> float:
+        """Return a bound on the rounding error of a bound, with that of the groups' lengths."""
+        return super().bound_error(bound, height, w, n_points, rounding, of_share) + EPS * (len(w) + SLACK) * bound
+
+    def minimiser(self, slope: np.ndarray, centre: np.ndarray, mu: float) -> np.ndarray:
+        """Return ``centre - slope / mu``, projected on the cone, with each group shortened by ``lam sqrt(size) / mu``."""
+        w = project(centre - slope / mu, self.signs)
+        lengths = self.norms(w)
+        left = np.maximum(lengths - self.lam / mu * self.sizes, 0.0)
+        return w * np.divide(left, lengths, out=left, where=lengths > 0.0)[self.groups]
+
+    def quadratic(
+        self, points: np.ndarray, slope: np.ndarray, w: np.ndarray, centre: np.ndarray, mu: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the second-order model: in a group the proximal point moves with the slope, but its length less so.
+
+        With v the point before it is shortened by k, and u its direction, the derivative of w by v is
+        ``(1 - k/|v|) I + k/|v| uu'``.
+        """
+        used = np.flatnonzero(w)
+        lengths, shortened = self.norms(w), self.lam / mu * self.sizes
+        share = (lengths / (lengths + shortened))[self.groups[used]]
+        part, direction = points[:, used], w[used] / lengths[self.groups[used]]
+        groups, at = np.unique(self.groups[used], return_inverse=True)
+        along = np.zeros((len(used), len(groups)))
+        along[np.arange(len(used)), at] = direction
+        across, on = part * np.sqrt(share), part @ (along * np.sqrt(1.0 - share)[:, np.newaxis])
+        moved = share * slope[used] + (1.0 - share) * direction * (along.T @ slope[used])[at]
+        return (across @ across.T + on @ on.T) / mu, part @ (w[used] + moved / mu)
+
+    def steepest_square(self, gradient: np.ndarray) -> float:
+        """Return the squared length of what is left of each group's gradient beyond its weight times lam."""
+        slope = np.maximum(self.norms(gradient) - self.lam * self.sizes, 0.0)
+        return float(slope @ slope)
+
+
+PENALTIES: dict[str, type[Penalty]] = {kind.name: kind for kind in (L2, L1, GroupL1)}
 """By the names that the parameter `penalty` takes."""
+
+
+def penalty_of(
+    name: str, n_features: int, signs: np.ndarray | None = None, groups: np.ndarray | None = None
+) -> Penalty:
+    """Return a penalty by its name.
+
+    Parameters
+    ----------
+    name : str
+        One of `PENALTIES`.
+    n_features : int
+    signs : ndarray of shape (n_features,), int8, optional
+        Of the weights, see `aucdist.solvers.cone`.
+    groups : ndarray of shape (n_features,), int64, optional
+        Of the weights for `GroupL1`; each weight is its own group by default.
+    """
+    kind = PENALTIES[name]
+    if not issubclass(kind, GroupL1):
+        return kind(signs=signs)
+    return kind(signs=signs, groups=np.arange(n_features) if groups is None else groups)

@@ -101,7 +101,7 @@ def test_estimator_and_path():
     assert model.certificate_.primal == pytest.approx(optimum_l1(X, y, 0.02), rel=2e-5)
     dense, sparse = lam_path(PairwiseHingeClassifier(penalty="l1"), X, y, lams=[1e-3, 0.1])
     assert np.count_nonzero(sparse.coef_) < np.count_nonzero(dense.coef_)
-    with pytest.raises(InputError, match="Allowed: l2, l1"):
+    with pytest.raises(InputError, match="Allowed: l2, l1, group-l1"):
         PairwiseHingeClassifier(penalty="l0").fit(X, y)
     with pytest.raises(InputError, match="penalty applies to solver all-pairs"):
         PairwiseHingeClassifier(penalty="l1", solver="msgd").fit(X, y)
