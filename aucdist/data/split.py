@@ -1,30 +1,69 @@
-"""Which rows are kept for the test."""
+"""Which rows are kept for the test: the same share of each class, in two readings of the labels and row ids.
+
+Each row gets a random number from its row id and the seed; the rows of a class with the smallest numbers are the test rows. So
+the choice depends neither on the order of the rows nor on the blocks that they lie in.
+"""
+
+import functools
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from aucdist.data.block import Block
 from aucdist.errors import InputError
 
+N_BINS = 2**16  # of the histogram in which the last test row of a class is searched
+LABELS = (-1, 1)
 
-def split(block: Block, test_fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Choose test rows, the same share of each class.
 
-    Each row gets a random number from its row id and the seed; the rows of a class with the smallest numbers are the
-    test rows. So the choice depends neither on the order of the rows nor on how they are dealt out to blocks later.
+@dataclass(frozen=True)
+class Split:
+    """A choice of test rows, for whichever block they lie in.
+
+    Attributes
+    ----------
+    seed : int
+    limits : (int, int)
+        The greatest random number of a test row, of the negative and of the positive class.
+    n_test : (int, int)
+        The number of test rows of either class.
+    """
+
+    seed: int
+    limits: tuple[int, int]
+    n_test: tuple[int, int]
+
+    def is_test(self, block: Block) -> np.ndarray:
+        """Return whether each row is a test row, bool of shape (n_samples,)."""
+        limits = np.array(self.limits, dtype=np.uint64)[(block.y == 1).astype(np.intp)]
+        return scrambled(block.row_id, self.seed) <= limits
+
+
+def find_split(
+    blocks: Sequence[Any],
+    test_fraction: float,
+    seed: int,
+    *,
+    load: Callable[[Any], Block] | None = None,
+    each: Callable[..., Iterable[Any]] = map,
+) -> Split:
+    """Choose test rows.
 
     Parameters
     ----------
-    block : Block
+    blocks : sequence of Block, or of whatever `load` makes a block of
         All rows of the data set.
     test_fraction : float
         Share of each class, between 0 and 1. Of each class at least one row goes to either side.
     seed : int
         Any integer.
-
-    Returns
-    -------
-    train, test : ndarray of int64
-        Positions in the block, ascending.
+    load : callable, optional
+        Makes a block, if the blocks are not there yet.
+    each : callable
+        ``each(function, items)`` yields the result for each item in order; by default here, one after the other.
 
     Raises
     ------
@@ -33,15 +72,52 @@ def split(block: Block, test_fraction: float, seed: int) -> tuple[np.ndarray, np
     """
     if not 0 < test_fraction < 1:
         raise InputError(f"the share of test rows is {test_fraction}; it must lie between 0 and 1")
-    number = scrambled(block.row_id, seed)
-    is_test = np.zeros(block.n_samples, dtype=bool)
-    for label, called in ((1, "positive"), (-1, "negative")):
-        of_class = np.flatnonzero(block.y == label)
-        if len(of_class) < 2:
-            raise InputError(f"{len(of_class)} {called} rows; a split into training and test rows needs at least two")
-        n_test = min(max(round(test_fraction * len(of_class)), 1), len(of_class) - 1)
-        is_test[of_class[np.argsort(number[of_class], kind="stable")[:n_test]]] = True
+    histogram = functools.reduce(operator.add, each(functools.partial(_histogram, load, seed), blocks))
+    below = np.cumsum(histogram, axis=1)
+    n_test, bins = [], []
+    for of_class, called in zip(below, ("negative", "positive"), strict=True):
+        n = int(of_class[-1])
+        if n < 2:
+            raise InputError(f"{n} {called} rows; a split into training and test rows needs at least two")
+        n_test.append(min(max(round(test_fraction * n), 1), n - 1))
+        bins.append(int(np.searchsorted(of_class, n_test[-1])))  # which has the last test row of the class
+    parts = list(each(functools.partial(_numbers_in_bins, load, seed, bins), blocks))
+    limits = []
+    for k, bin_ in enumerate(bins):
+        before = int(below[k][bin_ - 1]) if bin_ else 0
+        numbers = np.sort(np.concatenate([part[k] for part in parts]))
+        limits.append(int(numbers[n_test[k] - before - 1]))
+    return Split(seed, (limits[0], limits[1]), (n_test[0], n_test[1]))
+
+
+def split(block: Block, test_fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the positions of the training rows and of the test rows in a block that has all rows, ascending.
+
+    Parameters and errors are those of `find_split`.
+    """
+    is_test = find_split([block], test_fraction, seed).is_test(block)
     return np.flatnonzero(~is_test), np.flatnonzero(is_test)
+
+
+def _histogram(load: Callable[[Any], Block] | None, seed: int, item: Any) -> np.ndarray:
+    """Return how many rows of each class have a random number in each bin; int64 of shape (2, N_BINS)."""
+    block = item if load is None else load(item)
+    bins = _bins(scrambled(block.row_id, seed))
+    return np.stack([np.bincount(bins[block.y == label], minlength=N_BINS) for label in LABELS])
+
+
+def _numbers_in_bins(
+    load: Callable[[Any], Block] | None, seed: int, wanted: Sequence[int], item: Any
+) -> list[np.ndarray]:
+    """Return the random numbers of the rows in the wanted bin of each class."""
+    block = item if load is None else load(item)
+    numbers = scrambled(block.row_id, seed)
+    bins = _bins(numbers)
+    return [numbers[(block.y == label) & (bins == one)] for label, one in zip(LABELS, wanted, strict=True)]
+
+
+def _bins(numbers: np.ndarray) -> np.ndarray:
+    return (numbers >> np.uint64(48)).astype(np.intp)
 
 
 def scrambled(row_id: np.ndarray, seed: int) -> np.ndarray:

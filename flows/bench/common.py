@@ -47,9 +47,9 @@ def split_and_scale(name: str, seed: int = SEED) -> tuple[Block, Block]:
 
 def read_train_and_test(name: str) -> tuple[Block, Block]:
     """Return the training and test rows of a configuration in configs/train, split and scaled as it says."""
-    from flows.rows.in_memory import read_rows
+    from flows.rows.source import read_rows
     from flows.train.config import load_train
 
-    rows = read_rows(load_train(name, [], None).data).rows
+    rows = read_rows(load_train(name, [], None).data)
     assert rows.test is not None
-    return next(rows.train.blocks()), next(rows.test.blocks())
+    return rows.train.block, rows.test.block

@@ -15,7 +15,7 @@ from flows.config.model import ModelConfig, refuse_missing, refuse_nonlinear
 from flows.config.operating_point import OperatingPointConfig
 from flows.config.s3 import S3Config
 from flows.config.shapes import ShapesConfig
-from flows.rows.base import Rows
+from flows.rows.rows import Rows
 
 
 class LogSpace(Strict):

@@ -21,7 +21,7 @@ from aucdist.search.schedule import Job
 from aucdist.search.splits import Fold, Sides
 from flows.cv.rows import fit_encoding, select_rows
 from flows.rows.encoding import Encoding
-from flows.rows.lazy import LazyRows
+from flows.rows.rows import Rows
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def fit_on_copies(job: Job, sides: Sides, settings: JobSettings, blocks: Sequenc
 
 
 def fit_on_masks(
-    job: Job, sides: Sides, settings: JobSettings, rows: LazyRows, parallel_map: ParallelMap, blocks: Blocks
+    job: Job, sides: Sides, settings: JobSettings, rows: Rows, parallel_map: ParallelMap, blocks: Blocks
 ) -> list[Result]:
     """Do a job on blocks that stay where they are: rows of the other side get weight 0.
 
@@ -78,7 +78,7 @@ def fit_on_masks(
     ----------
     job, sides, settings
         As for `fit_on_copies`.
-    rows : LazyRows
+    rows : Rows
         The rows of the search, from which the encoding learns.
     parallel_map : ParallelMap
         Reads them.

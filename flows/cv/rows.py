@@ -18,11 +18,10 @@ from flows.compute.workers import Workers
 from flows.config.data import DataConfig
 from flows.cv.config import CvConfig, FoldsConfig
 from flows.progress.console import RunObserver
-from flows.rows.base import Rows, RowSource, TrainTestRows
 from flows.rows.encoding import Encoding
-from flows.rows.in_memory import InMemoryRows
-from flows.rows.lazy import LazyRows
-from flows.rows.source import open_source
+from flows.rows.rows import Rows
+from flows.rows.source import RowSource, open_source
+from flows.rows.train_test import TrainTestRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +115,7 @@ def _make_folds(rows: TrainTestRows, config: CvConfig, workers: Workers, observe
         refuse_straddling(both, np.repeat([0, 1], [len(of_train), len(of_test)]), "training and test rows")
         groups = both[: len(of_train)]
     elif settings.duplicates == "together":
-        groups = duplicates(_in_memory(rows.train).block)
+        groups = duplicates(rows.train.block)
         observer.note(f"{len(groups):,} training rows, {int(groups.max()) + 1:,} of them different")
     if settings.time is not None:
         rows, time, _ = _take_column(rows, settings.time)
@@ -128,19 +127,12 @@ def _make_folds(rows: TrainTestRows, config: CvConfig, workers: Workers, observe
 
 def _take_column(rows: TrainTestRows, name: str) -> tuple[TrainTestRows, np.ndarray, np.ndarray]:
     """Return the rows without a column, and its values on the training rows and on the test rows."""
-    train = _in_memory(rows.train)
-    of_train, block, schema = take_column(train.block, rows.schema, name)
-    found = replace(rows, train=replace(train, block=block), schema=schema)
+    of_train, block, schema = take_column(rows.train.block, rows.schema, name)
+    found = replace(rows, train=Rows.of_block(block, rows.train.wanted_blocks), schema=schema)
     if rows.test is None:
         return found, of_train, np.zeros(0)
-    test = _in_memory(rows.test)
-    of_test, block, _ = take_column(test.block, rows.schema, name)
-    return replace(found, test=replace(test, block=block)), of_train, of_test
-
-
-def _in_memory(rows: Rows) -> InMemoryRows:
-    assert isinstance(rows, InMemoryRows)  # `_refuse_keys` has refused the others
-    return rows
+    of_test, block, _ = take_column(rows.test.block, rows.schema, name)
+    return replace(found, test=Rows.of_block(block, rows.test.wanted_blocks)), of_train, of_test
 
 
 # ---- one side of a fold -------------------------------------------------------------------------------------------------
@@ -170,6 +162,6 @@ class SideLoader:
         return select_rows(self.loader(item), self.side)
 
 
-def fit_encoding(encoding: Encoding, rows: LazyRows, side: np.ndarray, parallel_map: ParallelMap) -> Preprocessor:
+def fit_encoding(encoding: Encoding, rows: Rows, side: np.ndarray, parallel_map: ParallelMap) -> Preprocessor:
     """Return what an encoding learns from the rows on one side of a fold; they are read once more."""
     return encoding.fit(rows.items, load=SideLoader(rows.loader, side), each=parallel_map)

@@ -29,7 +29,7 @@ from flows.cv.rows import SearchRows
 from flows.json_values import jsonable
 from flows.progress.console import RunObserver
 from flows.progress.warned import warnings_to
-from flows.rows.base import Rows
+from flows.rows.rows import Rows
 
 COPIES = 3  # a task has all rows, those of its fold, and these encoded
 

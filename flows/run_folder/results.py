@@ -20,7 +20,7 @@ from aucdist.metrics.decisions import (
 )
 from aucdist.metrics.ranking import Interval, auc, auc_error, average_precision
 from flows.json_values import jsonable
-from flows.rows.base import TrainTestRows
+from flows.rows.train_test import TrainTestRows
 from flows.versions import versions
 
 DATA_STAGES = ("open data", "survey", "split and scale", "partition")

@@ -25,7 +25,7 @@ from flows.compute.workers import Workers
 from flows.config.model import ModelConfig
 from flows.json_values import jsonable
 from flows.progress.console import RunObserver, Tasks
-from flows.rows.base import Rows
+from flows.rows.rows import Rows
 
 MOST_FOLDS, SEED, METRIC = 5, 0, "auc"
 RULE: Rule = "simplest"

@@ -10,8 +10,7 @@ from flows.compute.s3_environment import s3_as_configured
 from flows.compute.stages import StageRunner, Stages, call_stage
 from flows.progress.console import RunObserver
 from flows.progress.metrics import REPORT, MetricsObserver
-from flows.rows.base import RowSource
-from flows.rows.source import open_source
+from flows.rows.source import RowSource, open_source
 from flows.run_folder.folder import run_folder, run_name
 from flows.run_folder.leftovers import unfinished_runs
 from flows.run_folder.publish import publish

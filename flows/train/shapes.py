@@ -18,7 +18,7 @@ from flows.compute.workers import Workers
 from flows.config.model import ModelConfig
 from flows.config.shapes import ShapesConfig
 from flows.progress.console import RunObserver, Tasks
-from flows.rows.base import TrainTestBlocks, TrainTestRows
+from flows.rows.train_test import TrainTestBlocks, TrainTestRows
 from flows.run_folder.results import Evaluation, MoreFits
 
 

@@ -13,7 +13,7 @@ from aucdist.metrics.ranking import auc_interval
 from flows.config.model import ModelConfig
 from flows.progress.console import RunObserver
 from flows.progress.warned import warnings_to
-from flows.rows.base import TrainTestBlocks, TrainTestRows
+from flows.rows.train_test import TrainTestBlocks, TrainTestRows
 from flows.run_folder.results import Evaluation, RowsSeen
 from flows.run_folder.scores import count_and_tabulate
 from flows.train.checkpoints import CheckpointStore

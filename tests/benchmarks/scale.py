@@ -40,7 +40,7 @@ from benchmarks.scale_model import (
     total,
 )
 from flows.bench.common import Row, seconds_of
-from flows.rows.lazy import sharded_rows
+from flows.rows.rows import Rows
 
 FEATURES, SHARE, LAM, PASSES = 20, 1e-3, 1e-3, 6
 SIZES, LARGE = (100_000, 1_000_000), (10_000_000, 100_000_000)
@@ -133,7 +133,7 @@ def _write(simulation: Simulation, folder: str) -> None:
 
 def _in_one_process(folder: str) -> Row:
     fit_passes(LocalBlocks([_small_block(1, 0)]))  # compiles the kernels
-    rows = sharded_rows(read_manifest(folder))
+    rows = Rows.of_shards(read_manifest(folder))
     before = peak_memory()
     blocks = LocalBlocks.load(rows.loader, rows.n_blocks, stream=True)
     cpu = time.process_time()
@@ -151,7 +151,7 @@ def _in_one_process(folder: str) -> Row:
 def _on_two_workers(folder: str) -> Row:
     from aucdist.engine.dask import DaskBlocks, local_client
 
-    rows = sharded_rows(read_manifest(folder))
+    rows = Rows.of_shards(read_manifest(folder))
     with local_client(2) as client:
         compile_on_workers(client, 2)
         before = sum(client.run(peak_memory).values())

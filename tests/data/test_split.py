@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aucdist.data.block import Block
-from aucdist.data.split import scrambled, split
+from aucdist.data.block import Block, partition
+from aucdist.data.split import find_split, scrambled, split
 from aucdist.errors import InputError
 
 
@@ -47,6 +47,21 @@ def test_each_class_gives_its_share_whatever_the_order_of_the_rows(n_pos, n_neg,
     for label, n in ((1, n_pos), (-1, n_neg)):
         n_test = int((np.array(y)[test] == label).sum())
         assert n_test == min(max(round(fraction * n), 1), n - 1)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(2, 60), st.integers(2, 60), st.floats(0.001, 0.999), st.integers(0, 9), st.integers(1, 5))
+def test_rows_in_any_blocks_are_split_as_plain_python_would(n_pos, n_neg, fraction, seed, n_blocks):
+    y = np.array([1] * n_pos + [-1] * n_neg)
+    ids = np.random.default_rng(seed).choice(10**9, len(y), replace=False)
+    wanted = set()
+    for label, n in ((1, n_pos), (-1, n_neg)):
+        numbers = sorted((mixed(i ^ mixed(seed)), i) for i in ids[y == label].tolist())
+        wanted |= {i for _, i in numbers[: min(max(round(fraction * n), 1), n - 1)]}
+    blocks = partition(block_of(y, ids), n_blocks)
+    found = find_split(range(n_blocks), fraction, seed, load=blocks.__getitem__)
+    assert {i for block in blocks for i in block.row_id[found.is_test(block)].tolist()} == wanted
+    assert sum(found.n_test) == len(wanted)
 
 
 def test_seeds_differ_and_rows_are_spread():

@@ -22,7 +22,7 @@ from flows.compute.kubernetes.manifests import (
     dask_cluster_of,
 )
 from flows.config.cluster import KubernetesConfig, Resources
-from flows.rows.in_memory import BYTES_PER_BLOCK
+from flows.rows.rows import BYTES_PER_BLOCK
 
 INFRA = lab.ROOT / "infra"
 OVERLAYS = ("dev", "prod")

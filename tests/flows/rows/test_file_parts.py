@@ -20,7 +20,7 @@ from flows.compute.stages import call_stage
 from flows.compute.workers import Workers
 from flows.config.data import DataConfig
 from flows.progress.console import LineObserver
-from flows.rows.file_parts import open_file_parts
+from flows.rows.source import open_file_parts
 from flows.run_folder.scores import read_scores
 from flows.train.config import TrainConfig
 from flows.train.run import train

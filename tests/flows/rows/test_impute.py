@@ -7,7 +7,7 @@ from aucdist.data.missing import MEDIAN_ERROR
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.errors import InputError
 from flows.config.data import DataConfig
-from flows.rows.in_memory import read_rows
+from flows.rows.source import read_rows
 
 
 @pytest.fixture
@@ -29,11 +29,11 @@ def config(tmp_path):
     ("impute", "twin", "off"), [("mean", np.nanmean, 1e-13), ("median", np.nanmedian, MEDIAN_ERROR)]
 )
 def test_it_is_learnt_from_the_training_rows(config, impute, twin, off, monkeypatch):
-    opened = read_rows(config(impute=impute)).rows
+    opened = read_rows(config(impute=impute))
     assert np.isfinite(opened.train.block.X).all()
     assert np.isfinite(opened.test.block.X).all()
     monkeypatch.setattr("flows.rows.encoding.fit_preprocessor", lambda blocks, *_, **__: _kept(blocks))
-    raw = read_rows(config(impute=impute)).rows
+    raw = read_rows(config(impute=impute))
     expected = twin(raw.train.block.X, axis=0)
     np.testing.assert_allclose(opened.preprocessor.fill, expected, rtol=off)
     for side in ("train", "test"):
@@ -60,7 +60,7 @@ def test_without_it_missing_values_are_refused_one_way_or_the_other(config):
 
 
 def test_it_goes_with_scaling(config):
-    train = read_rows(config(impute="mean", log1p="numeric", scale="standard")).rows.train.block
+    train = read_rows(config(impute="mean", log1p="numeric", scale="standard")).train.block
     np.testing.assert_allclose(train.X.mean(axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(train.X.std(axis=0), 1, rtol=1e-12)
     with pytest.raises(InputError, match="unknown impute"):

@@ -20,9 +20,8 @@ from flows.compute.stages import call_stage
 from flows.compute.workers import Workers
 from flows.config.data import DataConfig
 from flows.progress.console import LineObserver
-from flows.rows.lazy import sharded_rows
-from flows.rows.lazy_split import split_lazy_rows
-from flows.rows.shards import open_shards
+from flows.rows.rows import Rows
+from flows.rows.source import open_source
 from flows.run_folder.scores import read_scores
 from flows.train.config import TrainConfig
 from flows.train.run import train
@@ -60,8 +59,8 @@ def ids(rows):
 def test_the_test_rows_are_those_that_split_chooses(tmp_path, share, seed):
     block = rows()
     expected = split(block, share, seed)
-    rows_there = sharded_rows(read_manifest(sharded(block, tmp_path)))
-    found = split_lazy_rows(rows_there, share, seed, Workers().parallel_map())
+    rows_there = Rows.of_shards(read_manifest(sharded(block, tmp_path)))
+    found = rows_there.split(share, seed, Workers().parallel_map())
     for side, positions in zip(found, expected, strict=True):
         np.testing.assert_array_equal(ids(side), np.sort(block.row_id[positions]))
         assert (side.n_samples, side.n_pos) == (len(positions), (block.y[positions] == 1).sum())
@@ -101,7 +100,7 @@ def test_features_are_scaled_as_those_of_rows_in_memory(tmp_path, scale, log1p):
     block = block.with_X(np.exp(block.X))
     url = sharded(block, tmp_path / "rows")
     settings = DataConfig(source={"source": url, "format": "shards"}, scale=scale, log1p=log1p, test={"fraction": 0.3})
-    prepared = open_shards(settings).prepare(Workers(), LineObserver(lambda text: None), call_stage)
+    prepared = open_source(settings).prepare(Workers(), LineObserver(lambda text: None), call_stage)
     train_at, test_at = split(block, 0.3, 0)
     train = block.take(train_at)
     expected = fit_preprocessor([train], NAMES, log1p=log1p, scale=scale, categories={})
@@ -187,7 +186,7 @@ def test_scores_come_from_where_the_rows_lie(tmp_path, monkeypatch, more):
     def refuse(self):
         raise AssertionError("the rows are read in this process")
 
-    monkeypatch.setattr("flows.rows.lazy.LazyRows.blocks", refuse)
+    monkeypatch.setattr("flows.rows.rows.Rows.blocks", refuse)
     found = trained(
         config(url, tmp_path, data=test_rows, model={**COARSE, **more}, cluster={"kind": "local", "workers": 2})
     )

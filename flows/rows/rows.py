@@ -1,0 +1,233 @@
+"""Training or test rows in one shape, whether this process has them or workers read them in blocks."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from aucdist.data.block import Block, partition
+from aucdist.data.dataset import Schema
+from aucdist.data.preprocess import Preprocessor
+from aucdist.data.shards.block_reader import BlockReader, ParallelMap
+from aucdist.data.shards.manifest import Manifest, read_manifest
+from aucdist.data.shards.shard import read_shard, write_shards
+from aucdist.data.split import Split, find_split
+from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, load
+from aucdist.errors import InputError
+from flows.compute.cache import choose_cache, threads_that_fit, worker_memory
+from flows.compute.workers import Workers
+from flows.config.data import CacheMode
+from flows.progress.console import RunObserver
+from flows.rows.encoding import Encoding
+
+BYTES_PER_BLOCK = 64 * 2**20
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Training or test rows: what reads each block, and what is known of all of them without reading.
+
+    Attributes
+    ----------
+    loader : callable
+        ``loader(item) -> Block``; it is sent to the workers.
+    items : sequence
+        What the loader takes for each block: its number, what is kept of it where it was parsed, or the block itself.
+    n_samples, n_features, n_pos : int
+    n_bytes, largest_block : int
+        Bytes that all blocks take in memory, and the largest of them.
+    n_blocks : int
+        Blocks that the rows are partitioned into. It depends on the data and the configuration, never on the workers.
+    wanted_blocks : int, optional
+        Of rows in this process: the number that was asked for; by default one block for each 64 MiB of values.
+    """
+
+    loader: Loader
+    items: Sequence[Any]
+    n_samples: int
+    n_features: int
+    n_pos: int
+    n_bytes: int
+    largest_block: int
+    n_blocks: int
+    wanted_blocks: int | None = None
+
+    @classmethod
+    def of_block(cls, block: Block, wanted_blocks: int | None = None) -> "Rows":
+        """Return rows that this process has."""
+        n_bytes = sum(np.asarray(part).nbytes for part in block.rows)
+        n_blocks = wanted_blocks or max(1, math.ceil(block.rows.values.nbytes / BYTES_PER_BLOCK))
+        n_pos = int((block.y == 1).sum())
+        return cls(
+            _itself, [block], block.n_samples, block.n_features, n_pos, n_bytes, math.ceil(n_bytes / n_blocks),
+            n_blocks, wanted_blocks,
+        )  # fmt: skip
+
+    @classmethod
+    def of_shards(cls, manifest: Manifest) -> "Rows":
+        """Return the rows of a sharded data set; each shard is a block."""
+        sizes = [shard.memory for shard in manifest.shards]
+        return cls(
+            partial(read_shard, manifest.url), range(len(sizes)), manifest.n_samples, manifest.n_features, manifest.n_pos,
+            sum(sizes), max(sizes), len(sizes),
+        )  # fmt: skip
+
+    @classmethod
+    def of_parts(cls, reader: BlockReader, items: Sequence[Any], scratch: str) -> "Rows":
+        """Return the rows of parts of files, each of which is a block.
+
+        Parameters
+        ----------
+        reader, items
+            As `aucdist.data.shards.block_reader.open_parts` returned them.
+        scratch : str
+            A folder that every worker can read; empty where this process reads the parts.
+        """
+        loader: Loader = reader.saved(scratch) if scratch else reader.read
+        largest = int(max(reader.rows) / reader.n_samples * reader.memory)
+        return cls(
+            loader, items, reader.n_samples, reader.form.n_features, reader.n_pos, reader.memory, largest, reader.n_blocks
+        )  # fmt: skip
+
+    @property
+    def are_here(self) -> bool:
+        """Whether this process has the rows."""
+        return self.loader is _itself
+
+    @property
+    def block(self) -> Block:
+        """All rows, in their order, which this process has."""
+        assert self.are_here
+        (block,) = self.items
+        return block
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the blocks, read in this process."""
+        for item in self.items:
+            yield load(self.loader, item)
+
+    def row_ids_and_labels(self, parallel_map: ParallelMap) -> tuple[np.ndarray, np.ndarray]:
+        """Return id (int64) and label (int8) of every row, block by block: 9 bytes each. The rows are read once."""
+        parts = self._map(parallel_map)(partial(_row_ids_and_labels, self.loader), self.items)
+        row_id, y = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return row_id, y
+
+    def split(self, test_fraction: float, seed: int, parallel_map: ParallelMap) -> tuple["Rows", "Rows"]:
+        """Return training rows and test rows; see `aucdist.data.split.find_split`."""
+        found = find_split(self.items, test_fraction, seed, load=self.loader, each=self._map(parallel_map))
+        n_test, (_, n_pos) = sum(found.n_test), found.n_test
+        share = n_test / self.n_samples
+        train, test = (self._read_by(SideLoader(self.loader, found, side)) for side in (False, True))
+        if self.are_here:
+            return train, test
+        n, bytes_of_test = self.n_samples - n_test, int(share * self.n_bytes)
+        return (
+            replace(train, n_samples=n, n_pos=self.n_pos - n_pos, n_bytes=int((1.0 - share) * self.n_bytes)),
+            replace(test, n_samples=n_test, n_pos=n_pos, n_bytes=bytes_of_test),
+        )
+
+    def fit(self, encoding: Encoding, parallel_map: ParallelMap) -> Preprocessor:
+        """Return what an encoding learns from the rows, where they are."""
+        return encoding.fit(self.items, load=self.loader, each=self._map(parallel_map))
+
+    def transform(self, preprocessor: Preprocessor) -> "Rows":
+        """Return the same rows with encoded features: at once where this process has them, else each time they are read."""
+        return self._read_by(EncodedLoader(self.loader, preprocessor))
+
+    def without_copies(self) -> "Rows":
+        """Return the same rows without the copies of what was parsed: whoever needs them again reads the files."""
+        return self if self.are_here else replace(self, items=range(self.n_blocks))
+
+    def for_workers(self, schema: Schema, workers: Workers, folder: str) -> "Rows":
+        """Return the same rows in blocks that all workers can read, from `folder` of their scratch space if need be."""
+        if not self.are_here:
+            return self
+        blocks = partition(self.block, self.n_blocks)
+        if workers.client is None:
+            return replace(self, items=blocks)
+        write_shards(blocks, schema, f"{workers.scratch}/{folder}")
+        return Rows.of_shards(read_manifest(f"{workers.scratch}/{folder}"))
+
+    def partition(self, part: str, schema: Schema, cache: CacheMode, workers: Workers, observer: RunObserver) -> Blocks:
+        """Return the rows as blocks of the engine, on the workers; `part` ("training", "test") names them in notes.
+
+        Raises
+        ------
+        InputError
+            If they are to be streamed, but are in the memory of the only process there is.
+        """
+        rows = self.for_workers(schema, workers, part)
+        if rows.are_here:
+            if cache == "stream":
+                raise InputError(
+                    "cache: stream is for shards or for workers; here the rows are in this process already"
+                )
+            return rows.load(workers)
+        stream, why = choose_cache(cache, rows.n_bytes, rows.largest_block, worker_memory(workers.client))
+        observer.note(f"the {part} rows {why}")
+        blocks = rows.load(workers, stream=stream)
+        read_anew = sum(not (info.lasting or info.copied) for info in blocks.infos)
+        if read_anew:
+            observer.note(
+                f"{read_anew} of {blocks.n_blocks} blocks of the {part} rows have no copy on the local disk, and are decoded "
+                "for each pass: copies leave a fifth of the disk free, unless AUCDIST_SCRATCH_BYTES says how many bytes they may "
+                "take"
+            )
+        return blocks
+
+    def load(self, workers: Workers, *, stream: bool = False) -> Blocks:
+        """Load the blocks on the workers, or with `stream` have them read for each step."""
+        n_blocks = len(self.items)
+        if workers.client is None:
+            n_jobs = threads_that_fit(workers.n_jobs, self.largest_block) if stream else workers.n_jobs
+            return LocalBlocks.load(self.loader, n_blocks, stream=stream, n_jobs=n_jobs, items=self.items)
+        from aucdist.engine.dask import DaskBlocks
+
+        return DaskBlocks.load(workers.client, self.loader, n_blocks, stream=stream, items=self.items)
+
+    def _read_by(self, loader: Loader) -> "Rows":
+        if not self.are_here:
+            return replace(self, loader=loader)
+        return Rows.of_block(loader(self.block), self.wanted_blocks)
+
+    def _map(self, parallel_map: ParallelMap) -> ParallelMap:
+        """Return the map for where the rows are."""
+        return map if self.are_here else parallel_map
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedLoader:
+    """Reads blocks and encodes their features: ``loader(item) -> Block``."""
+
+    loader: Loader
+    preprocessor: Preprocessor
+
+    def __call__(self, item: Any) -> Block:
+        """Read and encode a block."""
+        return self.preprocessor.transform(self.loader(item))
+
+
+@dataclass(frozen=True, eq=False)
+class SideLoader:
+    """Reads the training rows of blocks, or their test rows: ``loader(item) -> Block``."""
+
+    loader: Loader
+    split: Split
+    test: bool
+
+    def __call__(self, item: Any) -> Block:
+        """Read a block and return its rows of this side of the split."""
+        block = self.loader(item)
+        return block.take(np.flatnonzero(self.split.is_test(block) == self.test), index=block.index)
+
+
+def _itself(block: Block) -> Block:
+    return block
+
+
+def _row_ids_and_labels(loader: Loader, item: Any) -> tuple[np.ndarray, np.ndarray]:
+    block = loader(item)
+    return block.row_id, block.y

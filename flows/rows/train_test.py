@@ -1,0 +1,90 @@
+"""Training and test rows of a data set, split and encoded, and as blocks of the engine."""
+
+from dataclasses import dataclass, replace
+
+from aucdist.data.dataset import Schema
+from aucdist.data.preprocess import Preprocessor
+from aucdist.data.shards.block_reader import ParallelMap
+from aucdist.data.sources.source import Source
+from aucdist.engine.blocks import Blocks
+from aucdist.errors import InputError
+from flows.compute.workers import Workers
+from flows.config.data import CacheMode, DataConfig
+from flows.progress.console import RunObserver
+from flows.rows.encoding import AS_READ, Encoding
+from flows.rows.rows import Rows
+
+
+@dataclass(frozen=True, eq=False)
+class TrainTestBlocks:
+    """Training rows and test rows as blocks of the engine."""
+
+    train: Blocks
+    test: Blocks | None
+
+
+@dataclass(frozen=True, eq=False)
+class TrainTestRows:
+    """Training and test rows of a data set, with the same encoding.
+
+    Attributes
+    ----------
+    name : str
+    source : Source
+    schema : Schema
+    fingerprint : str
+        Tells this version of the data from others.
+    train : Rows
+    test : Rows or None
+    preprocessor : Preprocessor
+        The encoding that `train` and `test` have.
+    """
+
+    name: str
+    source: Source
+    schema: Schema
+    fingerprint: str
+    train: Rows
+    test: Rows | None
+    preprocessor: Preprocessor = AS_READ
+
+    def split(self, config: DataConfig, parallel_map: ParallelMap) -> "TrainTestRows":
+        """Return the rows with the test fraction split off, if there is one."""
+        if config.test is None or config.test.fraction is None:
+            return self
+        train, test = self.train.split(config.test.fraction, config.test.seed, parallel_map)
+        return replace(self, train=train, test=test)
+
+    def check_classes(self) -> None:
+        """Check that the training rows have both classes.
+
+        Raises
+        ------
+        InputError
+            If they have not.
+        """
+        if self.train.n_pos in (0, self.train.n_samples):
+            raise InputError(f"{self.name}: the training rows are all of one class; both are needed")
+
+    def encode(self, config: DataConfig, parallel_map: ParallelMap) -> "TrainTestRows":
+        """Return the rows with their features encoded as configured; the encoding is learnt from the training rows alone."""
+        preprocessor = self.train.fit(Encoding(config, self.schema), parallel_map)
+        test = None if self.test is None else self.test.transform(preprocessor)
+        return replace(self, train=self.train.transform(preprocessor), test=test, preprocessor=preprocessor)
+
+    def partition(self, cache: CacheMode, workers: Workers, observer: RunObserver) -> TrainTestBlocks:
+        """Partition the rows into blocks: in the workers' memory, or streamed, as `cache` says."""
+        train = self.train.partition("training", self.schema, cache, workers, observer)
+        train.feature_names = self.schema.feature_names
+        if self.test is None:
+            return TrainTestBlocks(train, None)
+        return TrainTestBlocks(train, self.test.partition("test", self.schema, cache, workers, observer))
+
+    def without_copies(self) -> "TrainTestRows":
+        """Return the rows without the copies of what was parsed, which the blocks that were made of them do not need."""
+        test = None if self.test is None else self.test.without_copies()
+        return replace(self, train=self.train.without_copies(), test=test)
+
+    def size(self) -> dict[str, int]:
+        """Return the number of training rows and of features, and the bytes that they take in memory."""
+        return {"rows": self.train.n_samples, "features": self.train.n_features, "bytes": self.train.n_bytes}
