@@ -32,7 +32,7 @@ def imports_of(file: Path, modules: set[str], *, deferred: bool = True) -> Itera
     modules : set of str
         Names of all modules, to tell ``from package import module`` from ``from module import name``.
     deferred : bool
-        Whether imports inside functions count. Imports for type checkers only never do.
+        Whether imports inside functions count.
     """
     tree = ast.parse(file.read_text(encoding="utf-8"))
     for node in _visited(tree, deferred):
@@ -48,8 +48,6 @@ def imports_of(file: Path, modules: set[str], *, deferred: bool = True) -> Itera
 
 def _visited(node: ast.AST, deferred: bool) -> Iterator[ast.AST]:
     for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
-            continue
         if not deferred and isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         yield child

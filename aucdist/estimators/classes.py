@@ -9,10 +9,10 @@ run side by side as the blocks have threads.
 
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from aucdist.data.block import Block, as_rows
 from aucdist.data.label_sets import LabelSets
@@ -29,15 +29,12 @@ from aucdist.maps.state import expander_of
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.solvers.base import Callback, Record
 
-if TYPE_CHECKING:
-    from aucdist.estimators.base import BlockClassifier
-
 OF_THE_DATA = ("classes_", "n_features_in_", "feature_names_in_")
 NAMED = 3
 """So many classes are named by a warning that concerns more."""
 
 
-def fit_classes(model: "BlockClassifier", rows: ClassBlocks, callback: Callback | None) -> list[ScoreCounts | None]:
+def fit_classes(model: BaseEstimator, rows: ClassBlocks, callback: Callback | None) -> list[ScoreCounts | None]:
     """Fit a model for each class against the rest, and set the fitted attributes.
 
     Parameters
@@ -102,7 +99,7 @@ def forget_fit(model: Any) -> None:
             delattr(model, name)
 
 
-def refuse_classes(model: "BlockClassifier", what: str) -> None:
+def refuse_classes(model: BaseEstimator, what: str) -> None:
     """Raise an InputError if the model has several classes, of which this takes one."""
     if model.has_several_classes:
         raise InputError(
@@ -111,7 +108,7 @@ def refuse_classes(model: "BlockClassifier", what: str) -> None:
         )
 
 
-def scores_of_classes(model: "BlockClassifier", X: Any) -> np.ndarray:
+def scores_of_classes(model: BaseEstimator, X: Any) -> np.ndarray:
     """Return the scores of validated rows for each class, with the intercepts, float64 of shape (n_samples, n_classes).
 
     Where classes have no probabilities, a column is in units of the standard deviation of its scores of the training rows: the
@@ -122,7 +119,7 @@ def scores_of_classes(model: "BlockClassifier", X: Any) -> np.ndarray:
     return out
 
 
-def _scores_of_models(model: "BlockClassifier", X: Any) -> np.ndarray:
+def _scores_of_models(model: BaseEstimator, X: Any) -> np.ndarray:
     models = model.estimators_
     out, shared = np.empty((X.shape[0], len(models))), vars(model).get("feature_map_")
     if not all(hasattr(one, "coef_") and vars(one).get("feature_map_") is shared for one in models):
@@ -137,7 +134,7 @@ def _scores_of_models(model: "BlockClassifier", X: Any) -> np.ndarray:
     return out
 
 
-def predicted_classes(model: "BlockClassifier", scores: np.ndarray) -> np.ndarray:
+def predicted_classes(model: BaseEstimator, scores: np.ndarray) -> np.ndarray:
     """Return the class of each row, ndarray of shape (n_samples,); with labels an indicator matrix, int64.
 
     Parameters
@@ -153,7 +150,7 @@ def predicted_classes(model: "BlockClassifier", scores: np.ndarray) -> np.ndarra
     return model.classes_[np.argmax(scores, axis=1)]
 
 
-def probabilities_of_classes(model: "BlockClassifier", scores: np.ndarray) -> np.ndarray:
+def probabilities_of_classes(model: BaseEstimator, scores: np.ndarray) -> np.ndarray:
     """Return the probability of each class, float64 of shape (n_samples, n_classes).
 
     Those of classes are divided by their sum, which is then 1; a row for which all of them are 0 gets equal ones. Those of labels
@@ -167,11 +164,11 @@ def probabilities_of_classes(model: "BlockClassifier", scores: np.ndarray) -> np
         return np.where(total > 0.0, found / total, 1.0 / found.shape[1])
 
 
-def _probabilities(model: "BlockClassifier", scores: np.ndarray) -> np.ndarray:
+def _probabilities(model: BaseEstimator, scores: np.ndarray) -> np.ndarray:
     return np.column_stack([one.probability_(scores[:, k])[:, 1] for k, one in enumerate(model.estimators_)])
 
 
-def _refuse_online(model: "BlockClassifier", sets: LabelSets) -> None:
+def _refuse_online(model: BaseEstimator, sets: LabelSets) -> None:
     if model.resolved_solver.online:
         able = [name for name, solver in model.solvers.items() if not solver.online]
         kind = "multiclass" if sets.exclusive else "multilabel-indicator"
@@ -182,13 +179,13 @@ def _refuse_online(model: "BlockClassifier", sets: LabelSets) -> None:
         )
 
 
-def _goes_on(model: "BlockClassifier", rows: ClassBlocks) -> bool:
+def _goes_on(model: BaseEstimator, rows: ClassBlocks) -> bool:
     """Return whether the fits start from those before: with `warm_start`, for the same classes."""
     last = vars(model).get("label_sets_")
     return getattr(model, "warm_start", False) and last is not None and np.array_equal(last.classes, rows.sets.classes)
 
 
-def _model_of_class(model: "BlockClassifier", k: int, before: Any) -> Any:
+def _model_of_class(model: BaseEstimator, k: int, before: Any) -> Any:
     """Return an estimator for one class against the rest; with `before`, the one that was fitted last."""
     one = clone(model).set_params(**model._parameters_of_class(k))
     if before is not None:
@@ -198,7 +195,7 @@ def _model_of_class(model: "BlockClassifier", k: int, before: Any) -> Any:
     return one
 
 
-def _mapped_once(model: "BlockClassifier", rows: ClassBlocks) -> ClassBlocks | None:
+def _mapped_once(model: BaseEstimator, rows: ClassBlocks) -> ClassBlocks | None:
     """Return the rows as the solver gets them, if the feature map needs no classes; else None."""
     expander = expander_of(model.features)
     if expander is None:
@@ -223,7 +220,7 @@ def _ready(one: Any, rows: ClassBlocks, mapped: ClassBlocks | None, k: int, shar
     return blocks
 
 
-def _finds_directions(model: "BlockClassifier") -> bool:
+def _finds_directions(model: BaseEstimator) -> bool:
     """Return whether the directions of features are found for each class by itself."""
     return isinstance(model.monotone, str) and model.monotone == AUTO
 
@@ -245,7 +242,7 @@ def _spread(counts: ScoreCounts) -> float:
     return float(np.sqrt(weight @ (values - middle) ** 2 / weight.sum())) or 1.0
 
 
-def _stack(model: "BlockClassifier") -> None:
+def _stack(model: BaseEstimator) -> None:
     """Set `coef_`, `intercept_` and `n_passes_`; the models of the classes keep views of the weights."""
     models = model.estimators_
     model.n_passes_ = sum(one.n_passes_ for one in models)

@@ -197,7 +197,7 @@ class Query:
                 score = case([(self._refused, "NULL")], score)
         s = self.alias("s")
         self.add("scored", {s: score})
-        probability = probability_stages(self, s)
+        probability = probability_stages(self.described.model.probability, s, self.alias, self.add)
         outputs = {self.alias("score"): s}
         if probability is not None:
             outputs[self.alias("probability")] = case([(f"{s} IS NULL", "NULL")], probability)

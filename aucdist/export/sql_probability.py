@@ -1,6 +1,6 @@
 """From scores to probabilities in SQL."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
 
@@ -9,21 +9,22 @@ from aucdist.export.probability_terms import ABOVE, BELOW, FRACTION, MOST, NEAR,
 from aucdist.export.sql_parts import case, number, polynomial
 from aucdist.kernels.link_functions import NO_SHAPE
 from aucdist.objectives.links import Link
-from aucdist.objectives.probability_maps import IsotonicMap, LinkMap
-
-if TYPE_CHECKING:
-    from aucdist.export.sql import Query
+from aucdist.objectives.probability_maps import IsotonicMap, LinkMap, ProbabilityMap
 
 
-def probability_stages(query: "Query", score: str) -> str | None:
+def probability_stages(
+    found: ProbabilityMap | None, score: str, alias: Callable[[str], str], add: Callable[[str, dict[str, str]], None]
+) -> str | None:
     """Add the stages of the probability to a query.
 
     Parameters
     ----------
-    query : Query
-        With the stage of the score.
+    found : ProbabilityMap or None
+        That of the model.
     score : str
-        Its name; the name is one of the stages that follow, too.
+        The name of the score in the query; the name is one of the stages that follow, too.
+    alias, add : callable
+        Those of the query, `aucdist.export.sql.Query`.
 
     Returns
     -------
@@ -35,19 +36,18 @@ def probability_stages(query: "Query", score: str) -> str | None:
     InputError
         For a map of another kind than those of `aucdist.objectives.probability_maps`.
     """
-    found = query.described.model.probability
     if found is None:
         return None
-    p, q = query.alias("p"), query.alias("q")
+    p, q = alias("p"), alias("q")
     if isinstance(found, LinkMap):
-        u = query.alias("u")
-        query.add("linked", {score: score, u: f"{number(found.slope)} * {score} + {number(found.offset)}"})
-        t = query.alias("t")
-        query.add("part", {score: score, u: u, t: _inner(found.link, u)})
+        u = alias("u")
+        add("linked", {score: score, u: f"{number(found.slope)} * {score} + {number(found.offset)}"})
+        t = alias("t")
+        add("part", {score: score, u: u, t: _inner(found.link, u)})
         above, below = _both(found.link, u, t)
-        query.add("probable", {score: score, p: above, q: below})
+        add("probable", {score: score, p: above, q: below})
     elif isinstance(found, IsotonicMap):
-        query.add("probable", {score: score, p: _interpolated(found, score)})
+        add("probable", {score: score, p: _interpolated(found, score)})
         q = f"({number(1.0)} - {p})"
     else:
         raise InputError(f"probabilities by {type(found).__name__} cannot be exported")

@@ -32,7 +32,7 @@ def encode(parsed: Parsed, where: str, source: SourceFields, schema: Schema, fir
     where : str
         Names it in errors.
     source : SourceFields
-        Its layout and type of values must be decided (`aucdist.data.formats.survey.with_layout_and_dtype`).
+        Its layout and type of values must be decided (`aucdist.data.formats.parts.plan_parts`).
     schema : Schema
         The features and classes that the block gets.
     first_row : int

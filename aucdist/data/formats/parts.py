@@ -18,12 +18,13 @@ from typing import Generic
 
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
+from aucdist.data.formats.base import Format
 from aucdist.data.formats.encode import Parsed, encode
 from aucdist.data.formats.part import FilePart
 from aucdist.data.formats.registry import FORMATS
 from aucdist.data.formats.source_fields import AnySource, SourceFields
-from aucdist.data.formats.survey import Survey, check_expectations, schema_of, survey_of, with_layout_and_dtype
-from aucdist.data.labels import choose_positive
+from aucdist.data.formats.survey import Survey, check_expectations, refuse_identifiers, survey_of
+from aucdist.data.labels import above_lowest, choose_positive
 from aucdist.data.storage import files
 from aucdist.data.storage.scratch import Stored
 from aucdist.errors import InputError
@@ -143,7 +144,7 @@ def plan_parts(
     of = FORMATS[source.format]
     total = functools.reduce(operator.add, surveys)
     if schema is None:
-        schema = schema_of(source, of, total, name)
+        schema = _schema_of(source, of, total, name)
         check_expectations(source, name, total, schema)
     elif not labelled:
         if total.rows == 0:
@@ -159,7 +160,7 @@ def plan_parts(
             line, url = part.line or 1, part.url
         numbered.append(replace(part, row=row, line=line))
         row, line = row + one.rows, line + one.lines
-    complete = with_layout_and_dtype(source, of, total, len(schema.feature_names))
+    complete = _with_layout_and_dtype(source, of, total, len(schema.feature_names))
     return Plan(complete, tuple(numbered), schema, total)
 
 
@@ -187,3 +188,40 @@ def read_part(source: SourceFields, part: FilePart, schema: Schema, stored: Stor
         raise InputError(f"{files.shown(part.url)}: its rows are not numbered; take the parts and the source of a plan")
     parsed, _ = _parse_part(source, schema, part) if stored is None else stored.read()
     return encode(parsed, files.shown(part.url), source, schema, part.row)
+
+
+def _schema_of(source: SourceFields, of: Format, survey: Survey, name: str) -> Schema:
+    """Return the schema of a data set.
+
+    Parameters
+    ----------
+    source : SourceFields
+    of : Format
+        Its format.
+    survey : Survey
+        That of all parts.
+    name : str
+        Names the data set in errors.
+
+    Raises
+    ------
+    InputError
+        If there is no row or no feature, if a column has too many categories, if two features get the same name, or if
+        the classes cannot be divided into positive and negative ones.
+    """
+    if survey.rows == 0:
+        raise InputError(f"{survey.where} has no rows")
+    refuse_identifiers(source, survey.where, survey.categories, survey.rows)
+    names = of.feature_names(source, survey)
+    if not names:
+        raise InputError(f"{survey.where} has no column but the label")
+    divide = above_lowest if source.labels == "grades" else choose_positive
+    positive, negative = divide(survey.classes, source.positive, name)
+    return Schema(names, survey.label, positive, negative, survey.categories, survey.hashed, survey.dates)
+
+
+def _with_layout_and_dtype(source: AnySource, of: Format, survey: Survey, n_features: int) -> AnySource:
+    """Return the source with the layout and the type of the values decided where it leaves them open."""
+    layout = ("csr" if of.is_sparse(survey, n_features) else "dense") if source.layout == "auto" else source.layout
+    dtype = source.dtype or ("float32" if survey.single else "float64")
+    return source.model_copy(update={"layout": layout, "dtype": dtype})

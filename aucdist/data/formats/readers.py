@@ -1,22 +1,18 @@
 """`read`: any source but shards to a data set in memory."""
 
-import functools
 import hashlib
 import json
-import operator
 from collections.abc import Sequence
-from dataclasses import replace
-
-import numpy as np
 
 from aucdist.data.block import stacked
 from aucdist.data.dataset import Dataset, Schema
 from aucdist.data.formats.base import FileFormat
 from aucdist.data.formats.encode import Parsed, encode
+from aucdist.data.formats.part import FilePart
+from aucdist.data.formats.parts import plan_parts
 from aucdist.data.formats.registry import FORMATS
 from aucdist.data.formats.source_fields import SourceFields
-from aucdist.data.formats.survey import check_expectations, schema_of, survey_of, with_layout_and_dtype
-from aucdist.data.labels import choose_positive
+from aucdist.data.formats.survey import survey_of
 from aucdist.data.storage import files
 from aucdist.errors import InputError
 
@@ -50,18 +46,12 @@ def read(source: SourceFields, *, schema: Schema | None = None, name: str = "") 
     parsed, digest = of.read_all(source, schema)
     if len(parsed) == 1 and not isinstance(of, FileFormat):
         parsed = [(name, parsed[0][1])]
-    survey = functools.reduce(operator.add, (survey_of(part, where, 0) for where, part in parsed))
-    expected = source if schema is None else source.model_copy(update={"features": None})
-    if schema is None:
-        schema = schema_of(source, of, survey, name)
-    else:
-        choose_positive(survey.classes, "minority", name)  # two classes are needed here as well
-    complete = with_layout_and_dtype(source, of, survey, len(schema.feature_names))
-    rows = stacked([encode(part, where, complete, schema) for where, part in parsed])
-    block = replace(rows, row_id=np.arange(rows.n_samples))
-    check_expectations(expected, name, survey, schema)
+    surveys = [survey_of(rows, where, 0) for where, rows in parsed]
+    plan = plan_parts(source, [FilePart(where) for where, _ in parsed], surveys, schema=schema, name=name)
+    numbered = zip(parsed, plan.parts, strict=True)
+    block = stacked([encode(rows, where, plan.source, plan.schema, part.row or 0) for (where, rows), part in numbered])
     options = json.dumps(source.reading(), sort_keys=True)
-    return Dataset(block, schema, hashlib.sha256(f"{digest} {options}".encode()).hexdigest(), name)
+    return Dataset(block, plan.schema, hashlib.sha256(f"{digest} {options}".encode()).hexdigest(), name)
 
 
 def parse(

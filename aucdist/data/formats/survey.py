@@ -2,21 +2,16 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from aucdist.data.dataset import Schema
 from aucdist.data.date_parts import DatePart
 from aucdist.data.formats.header import unique
-from aucdist.data.formats.source_fields import AnySource, SourceFields
+from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.formats.svmlight import SparseRows
 from aucdist.data.formats.tables import Table
-from aucdist.data.labels import above_lowest, choose_positive
 from aucdist.errors import InputError
-
-if TYPE_CHECKING:
-    from aucdist.data.formats.base import Format
 
 # A column with more categories than this is an identifier, and its 0/1 features would fill the memory.
 MAX_CATEGORIES = 10_000
@@ -108,45 +103,6 @@ def survey_of(parsed: Table | SparseRows, where: str, lines: int) -> Survey:
         common, single=single, label=parsed.label, columns=parsed.features, categories=parsed.categories,
         hashed=parsed.hashed, dates=parsed.dates, missing=parsed.missing, unknown=parsed.unknown,
     )  # fmt: skip
-
-
-def schema_of(source: SourceFields, of: "Format", survey: Survey, name: str) -> Schema:
-    """Return the schema of a data set.
-
-    Parameters
-    ----------
-    source : SourceFields
-    of : Format
-        Its format.
-    survey : Survey
-        That of all parts.
-    name : str
-        Names the data set in errors.
-
-    Raises
-    ------
-    InputError
-        If there is no row or no feature, if a column has too many categories, if two features get the same name, or if
-        the classes cannot be divided into positive and negative ones.
-    """
-    if survey.rows == 0:
-        raise InputError(f"{survey.where} has no rows")
-    refuse_identifiers(source, survey.where, survey.categories, survey.rows)
-    names = of.feature_names(source, survey)
-    if not names:
-        raise InputError(f"{survey.where} has no column but the label")
-    if source.labels == "grades":
-        positive, negative = above_lowest(survey.classes, source.positive, name)
-    else:
-        positive, negative = choose_positive(survey.classes, source.positive, name)
-    return Schema(names, survey.label, positive, negative, survey.categories, survey.hashed, survey.dates)
-
-
-def with_layout_and_dtype(source: AnySource, of: "Format", survey: Survey, n_features: int) -> AnySource:
-    """Return the source with the layout and the type of the values decided where it leaves them open."""
-    layout = ("csr" if of.is_sparse(survey, n_features) else "dense") if source.layout == "auto" else source.layout
-    dtype = source.dtype or ("float32" if survey.single else "float64")
-    return source.model_copy(update={"layout": layout, "dtype": dtype})
 
 
 def check_expectations(source: SourceFields, name: str, survey: Survey, schema: Schema) -> None:
