@@ -6,7 +6,7 @@ import numpy as np
 
 from aucdist.data.preprocess import Preprocessor
 from aucdist.model import LinearModel
-from flows.rows.base import TrainTestRows
+from flows.rows.train_test import TrainTestRows
 
 
 def start_from(estimator: Any, model: LinearModel, rows: TrainTestRows) -> str:
