@@ -21,6 +21,7 @@ from flows.cli import app
 from flows.config.cluster import ClusterConfig
 from flows.config.loading import parse_yaml
 from flows.cv.config import CvConfig
+from flows.keep_current.config import KeepCurrentConfig
 from flows.train.config import TrainConfig
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -137,7 +138,7 @@ def configurations() -> Iterator[Any]:
 @pytest.mark.parametrize("text", list(configurations()))
 def test_configurations_are_accepted(text: str) -> None:
     content = parse_yaml(text, "the page")
-    kinds = {"grid": CvConfig, "data": TrainConfig, "kind": ClusterConfig, "source": Source}
+    kinds = {"grid": CvConfig, "train": KeepCurrentConfig, "data": TrainConfig, "kind": ClusterConfig, "source": Source}
     kind: Any = next(model for key, model in kinds.items() if key in content)
     TypeAdapter(kind).validate_python(content)
 

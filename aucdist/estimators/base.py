@@ -285,6 +285,12 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
         counts = self._set_fitted(solution, blocks)
         return counts, list(self._warnings_of_fit(blocks))
 
+    def _html_repr(self) -> str:
+        """Return what a notebook shows; scikit-learn calls it where its `display` is "diagram"."""
+        from aucdist.estimators.notebook import model_html
+
+        return model_html(self)
+
     @property
     def has_several_classes(self) -> bool:
         """Whether the last fit was of several classes, each against the rest."""
