@@ -6,9 +6,19 @@ import numpy as np
 
 from aucdist.data.block import Block
 from aucdist.data.preprocess import Preprocessor
-from aucdist.engine.blocks import BlockInfo, Blocks
+from aucdist.engine.blocks import BlockInfo, Blocks, Summary
 from aucdist.engine.view import ViewBlocks
 from aucdist.kernels.codes import BinRows
+
+
+def row_ids_and_labels(blocks: Blocks) -> tuple[np.ndarray, np.ndarray]:
+    """Return id (int64) and label (int8) of every row, block by block: 9 bytes each."""
+    found = blocks.without_memory().reduce(_row_ids_and_labels)
+    return np.concatenate(found["row_id"]), np.concatenate(found["y"])
+
+
+def _row_ids_and_labels(block: Block, memory: None) -> tuple[None, Summary]:
+    return None, {"row_id": [np.array(block.row_id)], "y": [np.array(block.y)]}
 
 
 @dataclass(frozen=True, eq=False)

@@ -72,7 +72,7 @@ def cross_validate(config: CvConfig, observer: RunObserver, run_stage: StageRunn
             seen = stages("profile", profile, estimator, rows, blocks)
             more = None
             if config.shapes.wanted:
-                args = (config.shapes, model, estimator, evaluation, rows, blocks, workers, observer)
+                args = (config.shapes, model, estimator, evaluation, rows.schema, blocks, observer)
                 more = stages("shapes", more_fits, *args)
         if config.operating_point is not None:
             set_operating_point(estimator, evaluation.train, config.operating_point.wanted)

@@ -18,14 +18,12 @@ from aucdist.search.candidates import LAMS, auto_grid, candidates, left_out
 from aucdist.search.choice import Result, Row, Rule, choose, interval
 from aucdist.search.fold import score_path
 from aucdist.search.grid import Point, points_of
-from aucdist.search.mask import masked_blocks
+from aucdist.search.mask import masked_blocks, row_ids_and_labels
 from aucdist.search.schedule import Job, run_schedules, search_schedule
 from aucdist.search.splits import Folds
-from flows.compute.workers import Workers
 from flows.config.model import ModelConfig
 from flows.json_values import jsonable
 from flows.progress.console import RunObserver, Tasks
-from flows.rows.rows import Rows
 
 MOST_FOLDS, SEED, METRIC = 5, 0, "auc"
 RULE: Rule = "simplest"
@@ -48,9 +46,7 @@ class FeatureChoice:
     search: dict[str, Any]
 
 
-def choose_features(
-    model: ModelConfig, blocks: Blocks, rows: Rows, missing: bool, workers: Workers, observer: RunObserver
-) -> FeatureChoice:
+def choose_features(model: ModelConfig, blocks: Blocks, missing: bool, observer: RunObserver) -> FeatureChoice:
     """Choose a feature map by folds. The rows stay where they are: those outside a fold get weight 0.
 
     Parameters
@@ -59,11 +55,8 @@ def choose_features(
         With `features: auto`.
     blocks : Blocks
         The training rows, encoded. Each fold fits its own map; their scaling is that of all training rows.
-    rows : Rows
-        The same rows, for their ids and labels.
     missing : bool
         Whether values may be missing.
-    workers : Workers
     observer : RunObserver
 
     Raises
@@ -82,7 +75,7 @@ def choose_features(
         observer.note(note)
     lams = LAMS if model.lam is None else [model.lam]
     points = points_of(estimator, auto_grid(maps, lams if "lam" in estimator.get_params() else None))
-    row_id, y = rows.row_ids_and_labels(workers.parallel_map())
+    row_id, y = row_ids_and_labels(blocks)
     folds = Folds(row_id, y, max(2, min(MOST_FOLDS, blocks.n_pos, blocks.n_neg)), seed=SEED)
     folds.check()
     table, n_jobs = try_settings(estimator, points, blocks, folds, observer)

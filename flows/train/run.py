@@ -86,14 +86,12 @@ def _train_on_cluster(
         rows = source.prepare(workers, observer, stages)
         blocks = stages("partition", rows.partition, config.cache, workers, observer)
         observer.about(rows.size())
+        rows = rows.without_copies()
         model, search = config.model, None
         if model.chooses_features:
             missing = config.data.impute == "keep"
-            choice = stages(
-                "choose features", choose_features, model, blocks.train, rows.train, missing, workers, observer
-            )
+            choice = stages("choose features", choose_features, model, blocks.train, missing, observer)
             model, search = choice.model, choice.search
-        rows = rows.without_copies()
         checkpoints = open_checkpoints(config, model, rows.fingerprint, blocks.train, observer)
         if start is not None and checkpoints is None:  # a fit that resumes begins as it began
             observer.note(start_from(model.built, load_model(start), rows))
@@ -102,7 +100,7 @@ def _train_on_cluster(
         seen = stages("profile", profile, estimator, rows, blocks)
         more = None
         if config.shapes.wanted:
-            args = (config.shapes, model, estimator, evaluation, rows, blocks, workers, observer)
+            args = (config.shapes, model, estimator, evaluation, rows.schema, blocks, observer)
             more = stages("shapes", more_fits, *args)
     if config.operating_point is not None:
         set_operating_point(estimator, evaluation.train, config.operating_point.wanted)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from aucdist.data.dataset import Schema
 from aucdist.engine.blocks import Blocks
 from aucdist.estimators.monotone import by_position, directions_as_parameter
 from aucdist.estimators.scores import count_scores, mapped_rows
@@ -13,18 +14,17 @@ from aucdist.maps.base import changed, with_weight
 from aucdist.maps.bins import BinMap
 from aucdist.maps.shapes import values_at_bins
 from aucdist.metrics.ranking import auc
-from aucdist.search.mask import masked_blocks
-from flows.compute.workers import Workers
+from aucdist.search.mask import masked_blocks, row_ids_and_labels
 from flows.config.model import ModelConfig
 from flows.config.shapes import ShapesConfig
 from flows.progress.console import RunObserver, Tasks
-from flows.rows.train_test import TrainTestBlocks, TrainTestRows
+from flows.rows.train_test import TrainTestBlocks
 from flows.run_folder.results import Evaluation, MoreFits
 
 
 def more_fits(
-    config: ShapesConfig, model: ModelConfig, fitted: Any, evaluation: Evaluation, rows: TrainTestRows,
-    blocks: TrainTestBlocks, workers: Workers, observer: RunObserver,
+    config: ShapesConfig, model: ModelConfig, fitted: Any, evaluation: Evaluation, schema: Schema,
+    blocks: TrainTestBlocks, observer: RunObserver,
 ) -> MoreFits:  # fmt: skip
     """Fit what `shapes` of a configuration asks for.
 
@@ -36,14 +36,13 @@ def more_fits(
     fitted : LinearClassifier
     evaluation : Evaluation
         Of the fitted model.
-    rows : TrainTestRows
+    schema : Schema
     blocks : TrainTestBlocks
-        Of the same rows, encoded.
-    workers : Workers
+        The rows of the fit.
     observer : RunObserver
         Is called after each fit.
     """
-    names = rows.schema.feature_names
+    names = schema.feature_names
     compare_free = config.compare_free and getattr(fitted, "monotone", None) is not None
     if config.compare_free and not compare_free:
         observer.note("shapes: nothing to compare, since the model has no directions")
@@ -60,7 +59,7 @@ def more_fits(
             unfitted.set_params(monotone=directions_as_parameter(fitted.monotone_))
         elif "monotone" in unfitted.get_params():
             unfitted.set_params(monotone=by_position(unfitted.monotone, names))
-        row_id, y = rows.train.row_ids_and_labels(workers.parallel_map())
+        row_id, y = row_ids_and_labels(blocks.train)
         found = []
         for k in range(config.halves or 0):
             found.append(_shapes_of_half(unfitted, fitted, blocks.train, _half(row_id, y, k)))
