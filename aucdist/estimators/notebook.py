@@ -16,7 +16,7 @@ STYLE = """
 .aucdist-model { --ink: #1c2127; --muted: #59616b; --grid: #c9ccd0; --pos: #c24e00; --neg: #0067a8; --card: #ffffff;
   color: var(--ink); background: var(--card); padding: .2em .8em .6em; border: 1px solid var(--grid); border-radius: 4px;
   margin-top: .5em; max-width: 62em; font-family: sans-serif; font-size: 13px; }
-.aucdist-model table { border-collapse: collapse; margin: .3em 0; }
+.aucdist-model table { font-size: 13px; border-collapse: collapse; margin: .3em 0; }
 .aucdist-model :is(th, td) { text-align: left; padding: .1em 1.2em .1em 0; background: none; }
 .aucdist-model .shapes { display: grid; grid-template-columns: repeat(auto-fill, minmax(17em, 1fr)); gap: .4em 1em; }
 .aucdist-model svg { width: 100%; height: auto; }
