@@ -1,6 +1,5 @@
 """The feature maps that `features: auto` tries, and their order from the simplest on."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from aucdist.errors import InputError
@@ -10,8 +9,6 @@ from aucdist.extras import load_optional
 from aucdist.maps.bins import MOST_COLUMNS
 from aucdist.maps.leaves import MOST_ROWS
 
-LAMS = (1.0, 1e-1, 1e-2, 1e-3, 1e-4)
-"""The values of lam that are tried where none is given."""
 PAIRS, ENOUGH = (10, 40), 400
 """Pairs of features are for classes of so many rows: their folds then have what `aucdist.maps.pairs.FEW` asks for.
 So are leaves."""
@@ -22,6 +19,11 @@ MOST_KERNEL_ROWS, MOST_KERNEL_COLUMNS = 100_000, 500
 """Beyond these no landmarks are tried: each row costs `LANDMARKS` products with a row."""
 ORDER = ("bins", "nystroem")
 LAST = "leaves"
+LEAVES: tuple[dict[str, Any], ...] = (
+    {"map": LAST},
+    {"map": LAST, "trees": 300, "leaves": 63, "learning_rate": 0.05},
+)
+"""Forests of two sizes."""
 
 
 def candidates(
@@ -30,8 +32,8 @@ def candidates(
     """Return the feature maps to try, the simplest first.
 
     They are None, which is none, bins whose shapes rise or fall as a straight line does (`monotone`, which `points_of` takes out
-    of the map), bins, landmarks of two widths, bins with pairs, and leaves if LightGBM can be loaded here. For an estimator with
-    directions of its own there are no bins with others, and no landmarks.
+    of the map), bins, landmarks of two widths, bins with pairs, and leaves of two sizes if LightGBM can be loaded here. For an
+    estimator with directions of its own there are no bins with others, and no landmarks.
 
     Parameters
     ----------
@@ -65,7 +67,7 @@ def candidates(
         most = n_features * (n_features - 1) // 2
         found += [{"map": "bins", "pairs": k} for k in sorted({min(k, most) for k in PAIRS}) if k > 0]
     if _suits_leaves(estimator, n_pos, n_neg, n_features) and _why_not() is None:
-        found.append({"map": LAST})
+        found += LEAVES
     if not found:
         raise InputError(
             f"features: auto has no map for missing values and solver {estimator.resolved_solver.name!r}, which takes no "
@@ -99,8 +101,8 @@ def _why_not() -> str | None:
 def complexity(features: Any, monotone: Any = None) -> tuple[float, int, int]:
     """Return a key that orders feature maps, as a configuration names them, from the simplest on.
 
-    None comes first, then bins, landmarks, landmarks of half the width, bins with pairs by the number of pairs, and leaves; the
-    same map with directions comes just before it without.
+    None comes first, then bins, landmarks, landmarks of half the width, bins with pairs by the number of pairs, and leaves by
+    their number; the same map with directions comes just before it without.
     """
     if monotone is not None:
         first, second, third = complexity(features)
@@ -112,11 +114,6 @@ def complexity(features: Any, monotone: Any = None) -> tuple[float, int, int]:
         given = {"map": type(features).__name__, **features.get_params()}
     pairs = int(given.get("pairs", 0))
     if given["map"] == LAST:
-        return (3, 0, 0)
+        return (3, int(given.get("trees", 100)) * int(given.get("leaves", 31)), 0)
     place = ORDER.index(given["map"]) if given["map"] in ORDER else len(ORDER)
     return (1, place, int(given.get("sigma") == "half-median")) if pairs == 0 else (2, pairs, place)
-
-
-def auto_grid(maps: Sequence[dict[str, Any] | None], lams: Sequence[float] | None) -> dict[str, list[Any]]:
-    """Return the grid of a search for a feature map: the maps, and the values of lam unless the estimator has none."""
-    return {"features": list(maps)} | ({} if lams is None else {"lam": list(lams)})

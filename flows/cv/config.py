@@ -181,6 +181,8 @@ class CvConfig(Strict):
     def with_candidates(self, train: Rows, note: Callable[[str], None]) -> "CvConfig":
         """Return the search with the feature maps to try in its grid, where the model has `features: auto`.
 
+        Unless a metric is given, it is the measure that the model is trained for.
+
         Parameters
         ----------
         train : Rows
@@ -189,6 +191,7 @@ class CvConfig(Strict):
         """
         if not self.model.chooses_features:
             return self
+        from aucdist.search.auto import trained_max_fpr
         from aucdist.search.candidates import candidates, left_out
 
         model, n_neg = self.model.built, train.n_samples - train.n_pos
@@ -196,8 +199,10 @@ class CvConfig(Strict):
         maps = candidates(model, **size, missing=self.data.impute == "keep")
         if (sentence := left_out(model, **size)) is not None:
             note(sentence)
-        plain = self.model.with_parameters({"features": None})
-        return self.model_copy(update={"model": plain, "grid": {**self.grid, "features": maps}})
+        changes = {"model": self.model.with_parameters({"features": None}), "grid": {**self.grid, "features": maps}}
+        if "metric" not in self.model_fields_set and (rate := trained_max_fpr(model, n_neg)) is not None:
+            changes |= {"metric": "partial_auc", "max_fpr": rate}
+        return self.model_copy(update=changes)
 
     @property
     def measure(self) -> str:

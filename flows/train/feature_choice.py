@@ -2,7 +2,6 @@
 
 import time
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,23 +11,18 @@ from sklearn.base import clone
 from aucdist.engine.blocks import Blocks
 from aucdist.estimators.base import BlockClassifier
 from aucdist.maps.base import changed, with_weight
-from aucdist.metrics.measures import find_measure
+from aucdist.metrics.measures import Measure, find_measure
 from aucdist.report.text import parameters_text, value_text
-from aucdist.search.candidates import LAMS, auto_grid, candidates, left_out
-from aucdist.search.choice import Result, Row, Rule, choose, interval
+from aucdist.search.auto import AutoSearch, auto_search
+from aucdist.search.candidates import left_out
+from aucdist.search.choice import Result, Row, choose, interval
 from aucdist.search.fold import score_path
-from aucdist.search.grid import Point, points_of
 from aucdist.search.mask import masked_blocks, row_ids_and_labels
 from aucdist.search.schedule import Job, run_schedules, search_schedule
 from aucdist.search.splits import Folds
 from flows.config.model import ModelConfig
 from flows.json_values import jsonable
 from flows.progress.console import RunObserver, Tasks
-
-MOST_FOLDS, SEED, METRIC = 5, 0, "auc"
-RULE: Rule = "simplest"
-LEAST_TOL = 1e-2
-"""Fits of the folds end at this relative gap, or at that of the model if it is wider: maps differ by more."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +41,9 @@ class FeatureChoice:
 
 
 def choose_features(model: ModelConfig, blocks: Blocks, missing: bool, observer: RunObserver) -> FeatureChoice:
-    """Choose a feature map by folds. The rows stay where they are: those outside a fold get weight 0.
+    """Choose a feature map by folds and by the measure that is trained for.
+
+    The rows stay where they are: those outside a fold get weight 0.
 
     Parameters
     ----------
@@ -68,42 +64,39 @@ def choose_features(model: ModelConfig, blocks: Blocks, missing: bool, observer:
     """
     start, estimator = time.perf_counter(), clone(model.built)
     if "random_state" in estimator.get_params() and estimator.random_state is None:
-        estimator.set_params(random_state=SEED)
+        estimator.set_params(random_state=0)
     size = {"n_pos": blocks.n_pos, "n_neg": blocks.n_neg, "n_features": blocks.n_features}
-    maps = candidates(estimator, **size, missing=missing)
+    search = auto_search(estimator, **size, missing=missing, lam=model.lam)
     if (note := left_out(estimator, **size)) is not None:
         observer.note(note)
-    lams = LAMS if model.lam is None else [model.lam]
-    points = points_of(estimator, auto_grid(maps, lams if "lam" in estimator.get_params() else None))
     row_id, y = row_ids_and_labels(blocks)
-    folds = Folds(row_id, y, max(2, min(MOST_FOLDS, blocks.n_pos, blocks.n_neg)), seed=SEED)
+    folds = Folds(row_id, y, search.n_folds, seed=search.seed)
     folds.check()
-    table, n_jobs = try_settings(estimator, points, blocks, folds, observer)
-    measure = find_measure(METRIC)
-    chosen = table[choose(table, measure, RULE)]
+    table, n_jobs = try_settings(estimator, search, blocks, folds, observer)
+    measure = find_measure(search.metric)
+    chosen = table[choose(table, measure, search.rule)]
     sizes = [folds.sizes(fold) for fold in folds.outer()]
     share = float(np.mean([held_out / n_train for n_train, held_out in sizes]))
     spread = interval([v for v in chosen.values if v is not None], measure, share, min(blocks.n_pos, blocks.n_neg))
     observer.note(f"{folds.n_folds} folds chose {parameters_text(chosen.parameters)}")
-    search = _summary(table, chosen, folds.n_folds) | {
+    summary = _summary(table, chosen, search) | {
         "interval": spread,
         "test_over_train": share,
         "tasks": {"all": n_jobs, "kept": 0, "failed": sum(bool(row.errors) for row in table)},
         "seconds": time.perf_counter() - start,
     }
-    return FeatureChoice(model.with_parameters(chosen.parameters), jsonable(search))
+    return FeatureChoice(model.with_parameters(chosen.parameters), jsonable(summary))
 
 
 def try_settings(
-    estimator: BlockClassifier, points: Sequence[Point], blocks: Blocks, folds: Folds, observer: RunObserver
+    estimator: BlockClassifier, search: AutoSearch, blocks: Blocks, folds: Folds, observer: RunObserver
 ) -> tuple[list[Row], int]:
     """Fit settings on the training rows of each fold and score them on its other rows.
 
     Parameters
     ----------
     estimator : BlockClassifier
-    points : sequence of dict
-        Settings, as `aucdist.search.grid.points_of` returns them.
+    search : AutoSearch
     blocks : Blocks
         All rows; rows outside a fold get weight 0.
     folds : Folds
@@ -116,21 +109,22 @@ def try_settings(
         For each point.
     n_tasks : int
     """
-    n_tasks = 0
+    n_tasks, measure = 0, find_measure(search.metric)
+    rough = clone(estimator).set_params(tol=search.tol)
 
     def answer(jobs: list[Job]) -> list[list[Result]]:
         nonlocal n_tasks
         n_tasks, results = len(jobs), []
         for done, job in enumerate(jobs, 1):
-            results.append(_results(estimator, job, blocks, folds))
+            results.append(_results(rough, job, blocks, folds, measure))
             observer.tasks(Tasks(done, n_tasks, 0, f"features {value_text(job.points[0].get('features'))}", None))
         return results
 
-    (table,) = run_schedules([search_schedule(estimator, points, folds.outer(), find_measure(METRIC))], answer)
+    (table,) = run_schedules([search_schedule(rough, search.points, folds.outer(), measure)], answer)
     return table, n_tasks
 
 
-def _results(estimator: BlockClassifier, job: Job, blocks: Blocks, folds: Folds) -> list[Result]:
+def _results(estimator: BlockClassifier, job: Job, blocks: Blocks, folds: Folds, measure: Measure) -> list[Result]:
     """Return the results of the settings of a job; an error that the data cause becomes their result."""
     train, held_out = (masked_blocks(blocks, side) for side in folds.sides(job.fold))
     with warnings.catch_warnings():
@@ -138,18 +132,18 @@ def _results(estimator: BlockClassifier, job: Job, blocks: Blocks, folds: Folds)
         # A solver that does not ignore rows of weight 0 gets the others alone.
         rows: Blocks = train if estimator.ignores_zero_weight else changed(train, with_weight)
         try:
-            return score_path(estimator, job.points, rows, held_out, find_measure(METRIC))
+            return score_path(estimator, job.points, rows, held_out, measure)
         except ValueError as error:  # InputError is one
             return [{"error": str(error)} for _ in job.points]
 
 
-def _summary(table: list[Row], chosen: Row, n_folds: int) -> dict[str, Any]:
+def _summary(table: list[Row], chosen: Row, search: AutoSearch) -> dict[str, Any]:
     return {
         "best": chosen.parameters,
         "score": chosen.mean,
-        "metric": METRIC,
-        "rule": RULE,
-        "folds": {"number": n_folds, "repeats": 1, "seed": SEED},
+        "metric": search.metric,
+        "rule": search.rule,
+        "folds": {"number": search.n_folds, "repeats": 1, "seed": search.seed},
         "table": [row.summary() for row in table],
         "nested": None,
         "placement": "masks",

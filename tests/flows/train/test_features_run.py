@@ -14,7 +14,7 @@ from aucdist.errors import InputError
 from aucdist.maps import NystroemMap
 from aucdist.metrics import roc_auc_score as auc_of
 from aucdist.model import load_model
-from aucdist.search.candidates import candidates, complexity, left_out
+from aucdist.search.candidates import LEAVES, candidates, complexity, left_out
 from flows.config.model import ModelConfig
 from flows.cv.config import load_cv
 from flows.cv.run import cross_validate
@@ -115,15 +115,16 @@ def test_candidates_depend_on_positives_columns_and_what_the_solver_takes() -> N
     few = candidates(model, n_pos=50, n_neg=900, n_features=9)
     assert few == [None, RISING, {"map": "bins"}, *LANDMARKS]
     many = candidates(model, n_pos=5000, n_neg=10**6, n_features=4)
-    assert many == [None, RISING, {"map": "bins"}, {"map": "bins", "pairs": 6}, {"map": "leaves"}]
-    assert [one and one.get("pairs") for one in candidates(model, n_pos=400, n_neg=400, n_features=50)][-3:] == [
+    assert many == [None, RISING, {"map": "bins"}, {"map": "bins", "pairs": 6}, *LEAVES]
+    assert [one and one.get("pairs") for one in candidates(model, n_pos=400, n_neg=400, n_features=50)][-4:] == [
         10,
         40,
+        None,
         None,
     ]
     assert candidates(model, n_pos=50, n_neg=900, n_features=9, missing=True) == [RISING, {"map": "bins"}]
     found = candidates(model, n_pos=500, n_neg=900, n_features=1, missing=True)
-    assert found == [RISING, {"map": "bins"}, {"map": "leaves"}]
+    assert found == [RISING, {"map": "bins"}, *LEAVES]
     directed = ModelConfig(monotone={0: "increasing"}).built
     assert candidates(directed, n_pos=50, n_neg=900, n_features=9) == [None, {"map": "bins"}]
     ramp = ModelConfig(estimator="PairwiseRampClassifier").built
@@ -136,7 +137,7 @@ def test_candidates_depend_on_positives_columns_and_what_the_solver_takes() -> N
     assert candidates(no_codes, n_pos=500, n_neg=900, n_features=9) == [None, *LANDMARKS]
     with pytest.raises(InputError, match="no map for missing values"):
         candidates(no_codes, n_pos=50, n_neg=900, n_features=9, missing=True)
-    order = [None, "bins", *LANDMARKS, {"map": "bins", "pairs": 10}, {"map": "bins", "pairs": 40}, "leaves"]
+    order = [None, "bins", *LANDMARKS, {"map": "bins", "pairs": 10}, {"map": "bins", "pairs": 40}, "leaves", LEAVES[1]]
     assert sorted(reversed(order), key=complexity) == order
     assert complexity(NystroemMap()) > complexity("bins") > complexity({"map": "bins"}, "auto") > complexity(None)
 

@@ -1,0 +1,98 @@
+"""The search of `features: auto`: the feature maps and values of lam that it tries, its measure, its folds and its rule."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aucdist.estimators.base import BlockClassifier
+from aucdist.metrics.measures import measure_name
+from aucdist.search.candidates import candidates
+from aucdist.search.choice import Rule
+from aucdist.search.grid import Point, points_of
+
+MOST_FOLDS = 5
+LEAST_TOL = 1e-2
+"""Fits of the folds end at this relative gap, or at that of the model if it is wider: maps differ by more."""
+LAMS = (1.0, 1e-1, 1e-2, 1e-3, 1e-4)
+"""The values of lam that are tried where none is given."""
+LAMS_OF_TOP = LAMS[:-1]
+"""Those for the top of the list, where each takes several times the passes of the one before."""
+
+
+@dataclass(frozen=True)
+class AutoSearch:
+    """What `features: auto` searches, in the terms of `aucdist cv`.
+
+    Attributes
+    ----------
+    points : list of dict
+        The settings: maps, and values of lam unless one is given.
+    metric : str
+        The full name of the measure of the folds, for `aucdist.metrics.measures.find_measure`.
+    n_folds, seed : int
+    rule : str
+    tol : float
+        The relative gap at which fits of the folds end.
+    """
+
+    points: list[Point]
+    metric: str
+    n_folds: int = MOST_FOLDS
+    seed: int = 0
+    rule: Rule = "simplest"
+    tol: float = LEAST_TOL
+
+
+def auto_search(
+    estimator: BlockClassifier,
+    *,
+    n_pos: int,
+    n_neg: int,
+    n_features: int,
+    missing: bool = False,
+    lam: float | None = None,
+) -> AutoSearch:
+    """Return the search of `features: auto` for an estimator and rows.
+
+    Parameters
+    ----------
+    estimator : BlockClassifier
+    n_pos, n_neg, n_features : int
+    missing : bool
+        Whether values may be missing.
+    lam : float, optional
+        The only value to try.
+
+    Raises
+    ------
+    InputError
+        If no map is left.
+    """
+    maps = candidates(estimator, n_pos=n_pos, n_neg=n_neg, n_features=n_features, missing=missing)
+    rate = trained_max_fpr(estimator, n_neg)
+    lams = (LAMS if rate is None else LAMS_OF_TOP) if lam is None else (lam,)
+    return AutoSearch(
+        points_of(estimator, auto_grid(maps, lams if "lam" in estimator.get_params() else None)),
+        "auc" if rate is None else measure_name("partial_auc", max_fpr=rate),
+        n_folds=max(2, min(MOST_FOLDS, n_pos, n_neg)),
+        tol=max(LEAST_TOL, estimator.tol),
+    )
+
+
+def trained_max_fpr(estimator: Any, n_neg: int) -> float | None:
+    """Return the largest false positive rate that an estimator is trained for; None for all pairs.
+
+    Parameters
+    ----------
+    estimator : object
+        With or without ``max_fpr`` and ``max_false_positives``.
+    n_neg : int
+        The negatives that ``max_false_positives`` is a number of.
+    """
+    rate, number = (getattr(estimator, name, None) for name in ("max_fpr", "max_false_positives"))
+    return rate if number is None else min(number / n_neg, 1.0)
+
+
+def auto_grid(maps: Sequence[dict[str, Any] | None], lams: Sequence[float] | None) -> dict[str, list[Any]]:
+    """Return the grid of a search for a feature map: the maps, and the values of lam unless the estimator has none."""
+    return {"features": list(maps)} | ({} if lams is None else {"lam": list(lams)})

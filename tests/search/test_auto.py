@@ -1,0 +1,44 @@
+"""The search of `features: auto`: its measure is what is trained for, and its settings are those of the rows."""
+
+import numpy as np
+import pytest
+
+from aucdist import LinkClassifier, PairwiseHingeClassifier
+from aucdist.search.auto import LAMS, LAMS_OF_TOP, auto_search, trained_max_fpr
+from aucdist.search.candidates import LEAVES, complexity
+
+SIZE = {"n_pos": 500, "n_neg": 2000, "n_features": 6}
+
+
+@pytest.mark.parametrize(
+    ("given", "metric"),
+    [
+        ({}, "auc"),
+        ({"max_fpr": 0.05}, "partial_auc@0.05"),
+        ({"max_false_positives": 20}, "partial_auc@0.01"),
+        ({"max_false_positives": 1999}, "partial_auc@0.9995"),
+    ],
+)
+def test_the_measure_is_the_one_that_is_trained_for(given, metric):
+    search = auto_search(PairwiseHingeClassifier(**given), **SIZE)
+    assert (search.metric, search.rule, search.n_folds) == (metric, "simplest", 5)
+    assert sorted({point["lam"] for point in search.points}, reverse=True) == list(LAMS if not given else LAMS_OF_TOP)
+    assert [point["features"] for point in search.points[:: len(LAMS if not given else LAMS_OF_TOP)]][-2:] == list(
+        LEAVES
+    )
+
+
+def test_sizes_and_given_values_are_kept():
+    search = auto_search(PairwiseHingeClassifier(max_fpr=0.1, tol=0.05), **SIZE | {"n_pos": 3}, lam=0.3)
+    assert {point["lam"] for point in search.points} == {0.3}
+    assert (search.n_folds, search.tol) == (3, 0.05)
+    assert auto_search(LinkClassifier(tol=1e-6), **SIZE).tol == 1e-2
+    assert trained_max_fpr(LinkClassifier(), 10) is None
+    assert trained_max_fpr(PairwiseHingeClassifier(max_false_positives=20), 10) == 1.0
+
+
+def test_of_two_forests_the_smaller_one_is_the_simpler():
+    order = [complexity(one) for one in ({"map": "bins", "pairs": 40}, "leaves", *LEAVES)]
+    assert order == sorted(order)
+    assert order[1] == order[2] < order[3]
+    assert np.unique([str(one) for one in LEAVES]).size == 2
