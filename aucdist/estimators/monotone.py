@@ -81,18 +81,35 @@ def directions(monotone: Mapping[Any, str], n_features: int, names: Sequence[str
     return found
 
 
-def by_position(monotone: Any, names: Sequence[str]) -> Any:
-    """Return the parameter with positions in place of names, for an estimator that is fitted to rows without names.
+def check_directions(monotone: Any, names: Sequence[str], unordered: Mapping[str, Sequence[str]]) -> None:
+    """Raise an InputError for a direction of a feature that is not there, or of a category.
 
     Parameters
     ----------
     monotone : str, mapping or None
+        As the parameter of an estimator.
     names : sequence of str
         Of all features.
+    unordered : mapping of str to sequence of str
+        Columns of categories or of hashed texts, and the names of the features that are made of each.
     """
     if not isinstance(monotone, Mapping):
-        return monotone
-    return directions_as_parameter(directions(monotone, len(names), names))
+        return
+    made_of = {feature: column for column, features in unordered.items() for feature in features}
+    ordered = [name for name in names if name not in made_of]
+    for feature in monotone:
+        name = feature
+        if isinstance(feature, numbers.Integral) and 0 <= int(feature) < len(names):
+            name = names[int(feature)]
+        column = name if name in unordered else made_of.get(name)
+        if column is not None:
+            raise InputError(
+                f"monotone names {feature!r}, but {column!r} is a column of categories or texts, which have no order; "
+                f"directions are for numbers and parts of dates: {', '.join(ordered) or 'there are none'}"
+            )
+        if isinstance(name, str) and name not in ordered:
+            raise unknown("feature in monotone", name, ordered)
+    directions(monotone, len(names), names)
 
 
 def directions_as_parameter(found: np.ndarray) -> dict[int, str] | None:

@@ -37,6 +37,8 @@ class JobSettings:
         None if the rows are already encoded.
     seed : int
         Of the folds; random solvers get theirs from it, unless `parameters` has one.
+    names : tuple of str
+        Of the features.
     """
 
     estimator: str
@@ -44,6 +46,7 @@ class JobSettings:
     metric: str
     encoding: Encoding | None
     seed: int
+    names: tuple[str, ...]
 
 
 def fit_on_copies(job: Job, sides: Sides, settings: JobSettings, blocks: Sequence[Block]) -> list[Result]:
@@ -145,6 +148,7 @@ def failed(job: Job, e: Exception) -> list[Result]:
 
 
 def _scored(job: Job, settings: JobSettings, train: Blocks, held_out: Blocks) -> list[Result]:
+    train.feature_names = settings.names or None
     estimator = ESTIMATORS[settings.estimator](**settings.parameters).set_params(max_passes=job.max_passes)
     if settings.parameters["random_state"] is None:
         estimator.set_params(random_state=_seed(settings.seed, job.fold))

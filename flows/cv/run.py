@@ -11,6 +11,7 @@ from flows.cv.search import SearchResult, search
 from flows.json_values import jsonable
 from flows.progress.console import RunObserver
 from flows.progress.metrics import REPORT, MetricsObserver
+from flows.rows.directions import check_monotone
 from flows.run_folder.folder import run_folder, timestamped
 from flows.run_folder.leftovers import unfinished_runs
 from flows.run_folder.publish import publish
@@ -60,6 +61,8 @@ def cross_validate(config: CvConfig, observer: RunObserver, run_stage: StageRunn
         ):
             search_rows = stages("make folds", opened.make_folds, config, workers, observer)
             tried = config.with_candidates(search_rows.rows.train, observer.note)
+            directions = [getattr(tried.model.built, "monotone", None), *(p.get("monotone") for p in tried.points)]
+            check_monotone(directions, search_rows.rows.schema)
             found: SearchResult = stages("search", search, tried, search_rows, workers, observer)
             best = found.rows[found.chosen].parameters
             model = config.model.with_parameters(best)
@@ -72,7 +75,7 @@ def cross_validate(config: CvConfig, observer: RunObserver, run_stage: StageRunn
             seen = stages("profile", profile, estimator, rows, blocks)
             more = None
             if config.shapes.wanted:
-                args = (config.shapes, model, estimator, evaluation, rows.schema, blocks, observer)
+                args = (config.shapes, model, estimator, evaluation, blocks, observer)
                 more = stages("shapes", more_fits, *args)
         if config.operating_point is not None:
             set_operating_point(estimator, evaluation.train, config.operating_point.wanted)

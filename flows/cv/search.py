@@ -14,7 +14,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from aucdist.errors import RunError
 from aucdist.estimators.base import RankingWarning
-from aucdist.estimators.monotone import by_position
 from aucdist.metrics.measures import Measure, find_measure
 from aucdist.search.choice import Result, Row, choose, interval
 from aucdist.search.schedule import Halving, Job, run_schedules, search_schedule
@@ -172,11 +171,10 @@ class JobRunner:
         self._workers, self._observer = workers, observer
         self._progress = SearchProgress(observer, config.measure)
         parameters = config.model.built.plain_params()
-        if "monotone" in parameters:  # the rows of a job have no names
-            parameters["monotone"] = by_position(parameters["monotone"], rows.rows.schema.feature_names)
         self._settings = JobSettings(
-            type(config.model.built).__name__, parameters, config.measure, rows.fold_encoding, config.folds.seed
-        )
+            type(config.model.built).__name__, parameters, config.measure, rows.fold_encoding, config.folds.seed,
+            tuple(rows.rows.schema.feature_names),
+        )  # fmt: skip
         url = f"{config.output.rstrip('/')}/cv-{config.name}/tasks"
         self._cache = ResultCache(url, _common_to_all(config, rows, train.n_blocks))
         self._execute: Callable[[list[Job]], JobResults] | None = None

@@ -10,6 +10,7 @@ from flows.compute.s3_environment import s3_as_configured
 from flows.compute.stages import StageRunner, Stages, call_stage
 from flows.progress.console import RunObserver
 from flows.progress.metrics import REPORT, MetricsObserver
+from flows.rows.directions import check_monotone
 from flows.rows.source import RowSource, open_source
 from flows.run_folder.folder import run_folder, run_name
 from flows.run_folder.leftovers import unfinished_runs
@@ -84,6 +85,7 @@ def _train_on_cluster(
         observer.report_to(workers.client, report),
     ):
         rows = source.prepare(workers, observer, stages)
+        check_monotone([getattr(config.model.built, "monotone", None)], rows.schema)
         blocks = stages("partition", rows.partition, config.cache, workers, observer)
         observer.about(rows.size())
         rows = rows.without_copies()
@@ -100,7 +102,7 @@ def _train_on_cluster(
         seen = stages("profile", profile, estimator, rows, blocks)
         more = None
         if config.shapes.wanted:
-            args = (config.shapes, model, estimator, evaluation, rows.schema, blocks, observer)
+            args = (config.shapes, model, estimator, evaluation, blocks, observer)
             more = stages("shapes", more_fits, *args)
     if config.operating_point is not None:
         set_operating_point(estimator, evaluation.train, config.operating_point.wanted)

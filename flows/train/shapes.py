@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from aucdist.data.dataset import Schema
 from aucdist.engine.blocks import Blocks
-from aucdist.estimators.monotone import by_position, directions_as_parameter
+from aucdist.estimators.monotone import directions_as_parameter
 from aucdist.estimators.scores import count_scores, mapped_rows
 from aucdist.maps.base import changed, with_weight
 from aucdist.maps.bins import BinMap
@@ -23,7 +22,7 @@ from flows.run_folder.results import Evaluation, MoreFits
 
 
 def more_fits(
-    config: ShapesConfig, model: ModelConfig, fitted: Any, evaluation: Evaluation, schema: Schema,
+    config: ShapesConfig, model: ModelConfig, fitted: Any, evaluation: Evaluation,
     blocks: TrainTestBlocks, observer: RunObserver,
 ) -> MoreFits:  # fmt: skip
     """Fit what `shapes` of a configuration asks for.
@@ -36,13 +35,11 @@ def more_fits(
     fitted : LinearClassifier
     evaluation : Evaluation
         Of the fitted model.
-    schema : Schema
     blocks : TrainTestBlocks
         The rows of the fit.
     observer : RunObserver
         Is called after each fit.
     """
-    names = schema.feature_names
     compare_free = config.compare_free and getattr(fitted, "monotone", None) is not None
     if config.compare_free and not compare_free:
         observer.note("shapes: nothing to compare, since the model has no directions")
@@ -57,8 +54,6 @@ def more_fits(
     if wants_band:
         if getattr(fitted, "monotone_", None) is not None:
             unfitted.set_params(monotone=directions_as_parameter(fitted.monotone_))
-        elif "monotone" in unfitted.get_params():
-            unfitted.set_params(monotone=by_position(unfitted.monotone, names))
         row_id, y = row_ids_and_labels(blocks.train)
         found = []
         for k in range(config.halves or 0):

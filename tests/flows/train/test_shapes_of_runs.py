@@ -158,3 +158,58 @@ def test_bands_are_about_the_same_in_any_number_of_blocks() -> None:
     for one, other in zip(*found, strict=True):
         np.testing.assert_allclose(one, other, atol=0.05)
     assert (np.diff(found[0][0]) >= 0.0).all()
+
+
+@pytest.fixture
+def clerks(tmp_path: Path) -> Path:
+    table = rows().assign(job=np.where(np.arange(300) % 3, "clerk", "other"))
+    table.to_csv(tmp_path / "loans.csv", index=False)
+    (tmp_path / "train.yaml").write_text(
+        f"""
+name: loans
+data: {{source: {{source: '{tmp_path}/loans.csv', format: csv, label: bad, positive: 'yes', categorical: [job]}}}}
+model: {{lam: 1e-1, features: {{map: bins, bins: 4}}}}
+cluster: none
+"""
+    )
+    return tmp_path / "train.yaml"
+
+
+@pytest.mark.parametrize(
+    ("monotone", "said"),
+    [
+        ("{job: increasing}", "'job' is a column of categories or texts, which have no order; .*: debt, age, noise"),
+        ("{job=clerk: increasing}", "monotone names 'job=clerk', but 'job' is a column of categories"),
+        ("{3: increasing}", "monotone names 3, but 'job' is a column of categories"),
+        (
+            "{dept: increasing}",
+            r"unknown feature in monotone 'dept'\. Did you mean 'debt'\? Allowed: debt, age, noise$",
+        ),
+        ("{debt: increasing, 0: increasing}", "to 'debt' and to 0, which are one feature"),
+        ("{9: increasing}", "positions are from 0 to 4"),
+    ],
+)
+def test_directions_are_held_against_the_columns_before_a_fit(
+    clerks: Path, tmp_path: Path, monotone: str, said: str
+) -> None:
+    lines: list[str] = []
+    config = load_train(str(clerks), [f"model.monotone={monotone}"], str(tmp_path / "runs"))
+    with pytest.raises(InputError, match=said):
+        pipeline.train(config, LineObserver(lines.append))
+    assert "fit" not in lines
+    (tmp_path / "cv.yaml").write_text(clerks.read_text() + f"grid: {{monotone: [null, {monotone}]}}\n")
+    search = load_cv(str(tmp_path / "cv.yaml"), (), str(tmp_path / "runs"))
+    with pytest.raises(InputError, match=said):
+        cross_validate(search, LineObserver(lines.append))
+    assert "search" not in lines
+
+
+@pytest.mark.parametrize("placement", ["tasks", "masks"])
+def test_a_grid_has_directions_by_name(clerks: Path, tmp_path: Path, placement: str) -> None:
+    grid = "grid: {monotone: [null, {debt: increasing}, {debt: decreasing}, auto]}\nfolds: {number: 3}\n"
+    (tmp_path / "cv.yaml").write_text(clerks.read_text() + grid + f"placement: {placement}\n")
+    found = cross_validate(load_cv(str(tmp_path / "cv.yaml"), (), str(tmp_path)), LineObserver(lambda text: None))
+    assert not any(row["errors"] for row in found["table"])
+    means = {json.dumps(row["parameters"]["monotone"]): row["mean"] for row in found["table"]}
+    assert means['{"debt": "decreasing"}'] < means['{"debt": "increasing"}']
+    assert found["best"]["monotone"] != {"debt": "decreasing"}
