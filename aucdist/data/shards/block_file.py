@@ -37,6 +37,8 @@ class Form:
     n_features : int
     weighted : bool
         Whether rows have weights.
+    grouped, graded : bool
+        Whether rows have a group, and a grade.
     """
 
     __pydantic_config__: ClassVar = CHECKED
@@ -45,12 +47,15 @@ class Form:
     dtype: Annotated[str, Field(pattern="^float(32|64)$")]
     n_features: Annotated[int, Field(ge=1, le=2**31 - 1)]
     weighted: bool
+    grouped: bool = False
+    graded: bool = False
 
     @classmethod
     def of(cls, block: Block) -> "Form":
         """Return the form of a block."""
         layout = "csr" if isinstance(block.rows, CsrRows) else "dense"
-        return cls(layout, str(block.rows.values.dtype), block.n_features, block.weight is not None)
+        there = (values is not None for values in (block.weight, block.group, block.grade))
+        return cls(layout, str(block.rows.values.dtype), block.n_features, *there)
 
     def columns(self) -> pa.Schema:
         """Return the columns of a table of such a block."""
@@ -59,6 +64,10 @@ class Form:
         kinds = {"label": pa.int8(), "row_id": pa.int64()}
         if self.weighted:
             kinds["weight"] = pa.float64()
+        if self.grouped:
+            kinds["group"] = pa.int64()
+        if self.graded:
+            kinds["grade"] = pa.float64()
         if self.layout == "csr":
             kinds["indices"] = pa.list_(index)
         kinds["values"] = pa.list_(item) if self.layout == "csr" else pa.list_(item, self.n_features)
@@ -72,7 +81,7 @@ def nbytes(block: Block) -> int:
 
 
 def to_table(block: Block) -> pa.Table:
-    """Return a block as a table with the columns label, row_id, weight (if any), indices (of CSR rows) and values.
+    """Return a block as a table: label, row_id, weight, group and grade (if any), indices (of CSR rows) and values.
 
     Raises
     ------
@@ -81,8 +90,9 @@ def to_table(block: Block) -> pa.Table:
     """
     columns = Form.of(block).columns()
     arrays = {"label": pa.array(block.y), "row_id": pa.array(block.row_id)}
-    if block.weight is not None:
-        arrays["weight"] = pa.array(block.weight)
+    for name, given in (("weight", block.weight), ("group", block.group), ("grade", block.grade)):
+        if given is not None:
+            arrays[name] = pa.array(given)
     values, kind = pa.array(np.ascontiguousarray(block.rows.values).reshape(-1)), columns.field("values").type
     if isinstance(block.rows, CsrRows):
         if len(values) > MAX_STORED:
@@ -179,8 +189,11 @@ def from_table(table: pa.Table, form: Form, index: int) -> Block:
 
 
 def _block(table: pa.Table, rows: Rows, form: Form, index: int) -> Block:
-    weight = _array(table, "weight") if form.weighted else None
-    return Block(rows, _array(table, "label"), _array(table, "row_id"), weight, index)
+    weight, group, grade = (
+        _array(table, name) if there else None
+        for name, there in (("weight", form.weighted), ("group", form.grouped), ("grade", form.graded))
+    )
+    return Block(rows, _array(table, "label"), _array(table, "row_id"), weight, index, group, grade)
 
 
 def _dense_rows(table: pa.Table, n_features: int) -> Rows:

@@ -262,7 +262,11 @@ def _opened(
     parts = split_source(source, n_parts or default_parts(source))
     source, items, surveys = _survey_all(source, parts, each, hold, schema)
     plan = plan_parts(source, parts, surveys, schema=schema, labelled=labelled, name=name)
-    form = Form(plan.source.layout, str(plan.source.dtype), len(plan.schema.feature_names), False)
+    read = plan.source
+    form = Form(
+        read.layout, str(read.dtype), len(plan.schema.feature_names), False, read.groups is not None or read.qid == "use",
+        read.labels == "grades",
+    )  # fmt: skip
     reader = BlockReader(
         plan.source, plan.schema, form, tuple(s.rows for s in surveys), (), _memory(form, plan.survey),
         plan.survey.classes, fingerprint, plan.parts, missing=plan.survey.missing, unknown=plan.survey.unknown,

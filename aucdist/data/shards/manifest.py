@@ -101,6 +101,8 @@ class Manifest:
         The file with the names of the features, and their statistics.
     shards : tuple of Shard
         In the order of the blocks.
+    grouped, graded : bool
+        Whether rows have a group, and a grade.
     url : str
         The URL of this generation. It is not in the file.
     """
@@ -124,12 +126,14 @@ class Manifest:
     shards: tuple[Shard, ...]
     hashed: dict[str, Positive] = field(default_factory=dict)
     dates: dict[str, tuple[DatePart, ...]] = field(default_factory=dict)
+    grouped: bool = False
+    graded: bool = False
     url: str = field(default="", compare=False)
 
     @property
     def form(self) -> Form:
         """What its blocks have in common."""
-        return Form(self.layout, self.dtype, self.n_features, self.weighted)
+        return Form(self.layout, self.dtype, self.n_features, self.weighted, self.grouped, self.graded)
 
     @property
     def folder(self) -> str:
@@ -181,12 +185,13 @@ def commit(
     manifest = Manifest(
         FORMAT, form.layout, form.dtype, form.weighted, n_samples, form.n_features, n_pos, n_samples - n_pos,
         schema.label, schema.positive, schema.negative, schema.categories, origin or {}, features, tuple(shards),
-        schema.hashed, schema.dates,
+        schema.hashed, schema.dates, form.grouped, form.graded,
     )  # fmt: skip
     content = asdict(manifest)
     del content["url"]
-    if not manifest.dates:
-        del content["dates"]  # as older versions read it
+    for newer in ("dates", "grouped", "graded"):
+        if not content[newer]:
+            del content[newer]  # as older versions read it
     data = json.dumps(content, indent=1).encode()
     name = StoredFile.of(data, "manifest", "json").file
     if not files.create_bytes(below(url, name), data):

@@ -294,6 +294,8 @@ WRONG_TYPES = {
     "n_samples": ["7", 7.0, True, None, -1, [7], 10**400],
     "n_features": [0, "3", None],
     "weighted": [0, "no", None],
+    "grouped": [0, "no", None],
+    "graded": [0, "no", None],
     "shards": [None, {}, [], [1], [[]], "x"],
     "features": [None, [], {"file": "f"}, {"file": 1, "size": 1, "sha256": "0" * 64}],
     "categories": [None, [], {"k": "ab"}, {"k": [1]}],
