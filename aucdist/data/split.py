@@ -2,6 +2,9 @@
 
 Each row gets a random number from its row id and the seed; the rows of a class with the smallest numbers are the test rows. So
 the choice depends neither on the order of the rows nor on the blocks that they lie in.
+
+Where rows have groups, the number is one of the group, and whole groups of the smallest numbers are the test rows, so many that
+they have the share of all rows.
 """
 
 import functools
@@ -39,7 +42,50 @@ class Split:
     def is_test(self, block: Block) -> np.ndarray:
         """Return whether each row is a test row, bool of shape (n_samples,)."""
         limits = np.array(self.limits, dtype=np.uint64)[(block.y == 1).astype(np.intp)]
-        return scrambled(block.row_id, self.seed) <= limits
+        return scrambled(block.row_id if block.group is None else block.group, self.seed) <= limits
+
+
+@dataclass(frozen=True, eq=False)
+class GroupCounts:
+    """How many rows of each class the groups have; ``+`` merges those of two blocks.
+
+    Attributes
+    ----------
+    numbers : ndarray of shape (n_groups,), uint64
+        The random numbers of the groups, ascending.
+    rows : ndarray of shape (n_groups, 2), int64
+        Of the negative and of the positive class.
+    """
+
+    numbers: np.ndarray
+    rows: np.ndarray
+
+    @classmethod
+    def of(cls, numbers: np.ndarray, rows: np.ndarray) -> "GroupCounts":
+        """Return the counts of numbers that may be there several times."""
+        found, at = np.unique(numbers, return_inverse=True)
+        total = np.zeros((len(found), 2), dtype=np.int64)
+        np.add.at(total, at, rows)
+        return cls(found, total)
+
+    def __add__(self, other: "GroupCounts") -> "GroupCounts":
+        return GroupCounts.of(np.concatenate([self.numbers, other.numbers]), np.concatenate([self.rows, other.rows]))
+
+    def split(self, test_fraction: float, seed: int) -> Split:
+        """Return the split that takes the groups of the smallest numbers, of about this share of all rows."""
+        if len(self.numbers) < 2:
+            raise InputError("the rows are all of one group; a split into training and test rows needs at least two")
+        below = np.cumsum(self.rows, axis=0)
+        total = below.sum(axis=1)
+        last = min(int(np.searchsorted(total, test_fraction * total[-1])), len(total) - 2)
+        n_test = below[last]
+        for side, n in (("test", n_test), ("training", below[-1] - n_test)):
+            if 0 in n:
+                raise InputError(
+                    f"with whole groups the {side} rows are all of one class: take another seed or another share of test rows"
+                )
+        limit = int(self.numbers[last])
+        return Split(seed, (limit, limit), (int(n_test[0]), int(n_test[1])))
 
 
 def find_split(
@@ -73,6 +119,8 @@ def find_split(
     if not 0 < test_fraction < 1:
         raise InputError(f"the share of test rows is {test_fraction}; it must lie between 0 and 1")
     histogram = functools.reduce(operator.add, each(functools.partial(_histogram, load, seed), blocks))
+    if isinstance(histogram, GroupCounts):
+        return histogram.split(test_fraction, seed)
     below = np.cumsum(histogram, axis=1)
     n_test, bins = [], []
     for of_class, called in zip(below, ("negative", "positive"), strict=True):
@@ -99,9 +147,12 @@ def split(block: Block, test_fraction: float, seed: int) -> tuple[np.ndarray, np
     return np.flatnonzero(~is_test), np.flatnonzero(is_test)
 
 
-def _histogram(load: Callable[[Any], Block] | None, seed: int, item: Any) -> np.ndarray:
-    """Return how many rows of each class have a random number in each bin; int64 of shape (2, N_BINS)."""
+def _histogram(load: Callable[[Any], Block] | None, seed: int, item: Any) -> np.ndarray | GroupCounts:
+    """Return how many rows of each class have a random number in each bin, int64 of shape (2, N_BINS); or those of groups."""
     block = item if load is None else load(item)
+    if block.group is not None:
+        rows = np.column_stack([block.y == label for label in LABELS]).astype(np.int64)
+        return GroupCounts.of(scrambled(block.group, seed), rows)
     bins = _bins(scrambled(block.row_id, seed))
     return np.stack([np.bincount(bins[block.y == label], minlength=N_BINS) for label in LABELS])
 

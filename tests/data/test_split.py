@@ -82,3 +82,30 @@ def test_a_wrong_fraction_is_refused(fraction):
 def test_a_class_that_cannot_be_split_is_refused(y, said):
     with pytest.raises(InputError, match=said):
         split(block_of(y), 0.5, 0)
+
+
+def grouped_block(seed=0, n=3000):
+    r = np.random.default_rng(seed)
+    return Block.of(np.zeros((n, 1)), np.where(r.random(n) < 0.2, 1, -1), group=r.integers(0, 150, n))
+
+
+def test_groups_stay_whole():
+    block = grouped_block()
+    train, test = split(block, 0.3, 1)
+    assert not set(block.group[train]) & set(block.group[test])
+    assert len(train) + len(test) == 3000
+    assert abs(len(test) - 900) <= np.bincount(block.group).max()
+    blocks = [block.between(1000 * k, 1000 * (k + 1), index=k) for k in range(3)]
+    found = find_split(blocks, 0.3, 1)
+    assert np.array_equal(np.concatenate([found.is_test(b) for b in blocks]), np.isin(np.arange(3000), test))
+    assert sum(found.n_test) == len(test)
+    assert found.n_test[1] == (block.y[test] > 0).sum()
+    assert not np.array_equal(split(block, 0.3, 2)[1], test)
+
+
+def test_one_group_or_a_side_of_one_class():
+    y = np.array([1, 1, -1, -1])
+    with pytest.raises(InputError, match="all of one group"):
+        split(Block.of(np.zeros((4, 1)), y, group=np.zeros(4)), 0.5, 0)
+    with pytest.raises(InputError, match="of one class"):
+        split(Block.of(np.zeros((4, 1)), y, group=[0, 0, 1, 1]), 0.5, 0)
