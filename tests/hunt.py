@@ -190,6 +190,7 @@ def fits(rows, seed):
     in_groups = [kind(penalty="group-l1", **cone) for kind in (InFeatureGroups, InGroupsAndCells)]
     yield in_cone(of_pairs_in_groups(rows, groups), signs), in_groups
     yield in_cone(of_top(rows, part), signs), [PairwiseHingeClassifier(max_fpr=part, **cone)]
+    yield in_cone(of_pairs(rows, ramp), signs), [PairwiseRampClassifier(**cone)]
     yield in_cone(of_pairs(rows, square), signs), [PairwiseSquareClassifier(**cone)]
     yield (
         in_cone(of_rows(rows, logistic, rows.lam / 2, intercept="free"), signs),

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from aucdist.engine.blocks import Blocks
+from aucdist.estimators.monotone import Directions
 from aucdist.estimators.pair_groups import GROUP_CONSTRAINTS
 from aucdist.estimators.ranking import RankingClassifier
 from aucdist.estimators.top_share import TOP_CONSTRAINTS, check_share
@@ -61,6 +62,10 @@ class PairwiseRampClassifier(RankingClassifier):
         A feature map that is fitted to the training rows, whose basis functions the weights are of: ``"bins"``, ``"nystroem"``,
         ``"leaves"``, a dict such as ``{"map": "bins", "pairs": 20}``, or a transformer of `aucdist.maps`. Edges, landmarks and
         trees are given to the certificate, not part of what it proves.
+    monotone : mapping, "auto" or None, default=None
+        Features in which the score must rise or fall, such as ``{"age": "increasing", 3: "decreasing"}``, by name or position;
+        ``"auto"`` gives each feature the direction of straight lines. With no feature map, with ``"bins"`` and with ``"leaves"``.
+        The weights are a stationary point of the constrained problem.
     verbose : int, default=0
         1: `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and the last; 2: for every round.
     n_jobs : int or None, default=None
@@ -90,6 +95,8 @@ class PairwiseRampClassifier(RankingClassifier):
     n_passes_ : int
     feature_map_ : FittedMap
         With `features`.
+    monotone_ : ndarray of shape (n_features_in_,), int8
+        With `monotone`: +1, -1, or 0 for any direction.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Where X has column names.
@@ -112,6 +119,7 @@ class PairwiseRampClassifier(RankingClassifier):
     solvers: ClassVar[dict[str, type[Solver]]] = by_name(RampLBFGS)
     _parameter_constraints: ClassVar[Constraints] = {
         **RankingClassifier._parameter_constraints,
+        "monotone": Directions(),
         **TOP_CONSTRAINTS,
         **GROUP_CONSTRAINTS,
     }
@@ -132,6 +140,7 @@ class PairwiseRampClassifier(RankingClassifier):
         calibration: str | None = None,
         prior: float | None = None,
         features: Any = None,
+        monotone: Any = None,
         verbose: int = 0,
         n_jobs: int | None = None,
     ):
@@ -143,6 +152,7 @@ class PairwiseRampClassifier(RankingClassifier):
         self.group_weight = group_weight
         self.grade_weight = grade_weight
         self.features = features
+        self.monotone = monotone
         self.verbose = verbose
         self.n_jobs = n_jobs
         self.calibration = calibration

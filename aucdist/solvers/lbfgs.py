@@ -1,10 +1,17 @@
-"""L-BFGS (Liu & Nocedal, 1989): steps by the gradients of the last few points, for objectives without corners."""
+"""L-BFGS (Liu & Nocedal, 1989): steps by the gradients of the last few points, for objectives without corners.
+
+Over a cone of signs the steps are projected: weights that are 0 and would leave the cone stay there, the others take the step of
+L-BFGS in their own gradient, and what a step would take beyond 0 ends at 0 (two-metric projection, after Bertsekas, "Projected
+Newton methods for optimization problems with simple constraints", SIAM J. Control Optim. 20, 1982).
+"""
 
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+
+from aucdist.solvers.cone import blocked, project
 
 REMEMBERED = 10
 """The number of steps whose change of gradient is stored."""
@@ -40,6 +47,11 @@ class Curvature:
     def __init__(self) -> None:
         self._pairs: deque[tuple[np.ndarray, np.ndarray, float]] = deque(maxlen=REMEMBERED)
 
+    @property
+    def is_new(self) -> bool:
+        """Whether no step is stored."""
+        return not self._pairs
+
     def remember(self, before: Point, after: Point) -> None:
         """Store a step. The product is positive where Wolfe's conditions hold at its end."""
         step, change = after.w - before.w, after.gradient - before.gradient
@@ -63,22 +75,29 @@ class Curvature:
         return direction
 
 
-def line_search(evaluate: Callable[[np.ndarray], Point], start: Point, direction: np.ndarray) -> tuple[Point, int]:
+def line_search(
+    evaluate: Callable[[np.ndarray], Point], start: Point, direction: np.ndarray, signs: np.ndarray | None = None
+) -> tuple[Point, int]:
     """Return a point along the direction where Wolfe's conditions hold, and how many were tried.
 
     The step is 1 at first, and is doubled or bisected (Lewis & Overton, 2013). If rounding hides every better point, the start is
-    returned.
+    returned. With signs the points are projected on their cone, and the conditions are those of the way to the projection.
     """
     slope = float(start.gradient @ direction)
     low, high, step = 0.0, np.inf, 1.0
     best = start
     for n_tries in range(1, MOST_TRIES + 1):
-        point = evaluate(start.w + step * direction)
+        point = evaluate(project(start.w + step * direction, signs))
+        if signs is not None:
+            direction_there = (point.w - start.w) / step
+            slope = float(start.gradient @ direction_there)
+        else:
+            direction_there = direction
         if point.better_than(best):
             best = point
         if not point.value <= start.value + ENOUGH * step * slope:
             high = step
-        elif point.gradient @ direction < FLAT * slope:
+        elif point.gradient @ direction_there < FLAT * slope:
             low = step
         else:  # if values are equal to the last digit, both conditions hold at points that are no better, too
             return point if point.better_than(start) else best, n_tries
@@ -86,16 +105,28 @@ def line_search(evaluate: Callable[[np.ndarray], Point], start: Point, direction
     return best, MOST_TRIES
 
 
-def descend(evaluate: Callable[[np.ndarray], Point], point: Point) -> Iterator[tuple[Point, int]]:
+def descend(
+    evaluate: Callable[[np.ndarray], Point], point: Point, signs: np.ndarray | None = None
+) -> Iterator[tuple[Point, int]]:
     """Yield a point and then ever better ones, each with the number of points that were tried to find it.
 
-    It ends where rounding hides every better point.
+    It ends where rounding hides every better point, or no weight may move within the cone of the signs.
     """
     curvature, n_tries = Curvature(), 0
     while True:
         yield point, n_tries
-        after, n_tries = line_search(evaluate, point, curvature.direction(point.gradient))
-        if after is point:
+        stays = blocked(point.w, point.gradient, signs)
+        gradient = np.where(stays, 0.0, point.gradient)
+        if not gradient.any():
             return
+        direction = curvature.direction(gradient)
+        if signs is not None:
+            direction[stays] = 0.0
+        after, n_tries = line_search(evaluate, point, direction, signs)
+        if after is point:
+            if signs is None or curvature.is_new:
+                return
+            curvature = Curvature()  # a step along the gradient may still lead within the cone
+            continue
         curvature.remember(point, after)
         point = after

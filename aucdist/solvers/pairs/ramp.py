@@ -78,7 +78,8 @@ RAMP_IN_GROUPS = PairRampInGroups()
 
 
 def pair_ramp(
-    blocks: Blocks, lam: float, start: np.ndarray | None = None, *, tol: float = 0.0, groups: PairGroups | None = None
-) -> Iterator[MajorantRound]:
+    blocks: Blocks, lam: float, start: np.ndarray | None = None, *, tol: float = 0.0, groups: PairGroups | None = None,
+    signs: np.ndarray | None = None,
+) -> Iterator[MajorantRound]:  # fmt: skip
     """Minimise by L-BFGS until a stationary point; parameters and rounds as in `pair_lbfgs`."""
-    return pair_lbfgs(blocks, lam, start, loss=RAMP, tol=tol, groups=groups)
+    return pair_lbfgs(blocks, lam, start, loss=RAMP, tol=tol, groups=groups, signs=signs)

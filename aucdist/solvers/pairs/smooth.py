@@ -9,7 +9,8 @@ the loss's second derivative jumps.
 lam)``, g being its gradient: that is the lower bound. Where the loss is not convex, it is the difference of two convex
 functions. With the tangents at w in place of the second one, P becomes a convex function that lies nowhere below it and touches
 it at w, with the same gradient. So the same figure says what a step of the convex-concave procedure (Yuille & Rangarajan, 2003)
-could gain from w; it says nothing of other weights, and the fit ends at a stationary point where it is small.
+could gain from w; it says nothing of other weights, and the fit ends at a stationary point where it is small. Over a cone of
+signs it is the most that ``g.(v - w) + lam/2 |v - w|^2`` falls below 0 in the cone, at the projection of ``w - g / lam``.
 """
 
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, LocalBlocks
 from aucdist.solvers import lbfgs, sample
 from aucdist.solvers.base import Round
+from aucdist.solvers.cone import project
 from aucdist.solvers.lbfgs import Point
 from aucdist.solvers.pairs.groups import PairGroups
 from aucdist.solvers.pairs.loss import PairLoss
@@ -55,11 +57,15 @@ class SmoothPairProblem(PairProblem):
     loss : PairLoss
     lam : float
     groups : PairGroups, optional
+    signs : ndarray of shape (n_features,), int8, optional
+        Of the weights, see `aucdist.solvers.cone`.
     """
 
-    def __init__(self, blocks: Blocks, loss: PairLoss, lam: float, groups: PairGroups | None = None):
+    def __init__(
+        self, blocks: Blocks, loss: PairLoss, lam: float, groups: PairGroups | None = None, signs: np.ndarray | None = None
+    ):  # fmt: skip
         super().__init__(blocks, loss, groups)
-        self.rounding, self.lam = rounding_of_pairs(blocks, groups), lam
+        self.rounding, self.lam, self.signs = rounding_of_pairs(blocks, groups), lam, signs
 
     def evaluate(self, w: np.ndarray) -> Point:
         """Return value and gradient of the objective at w."""
@@ -79,8 +85,11 @@ class SmoothPairProblem(PairProblem):
         return of_value, of_value + rounding.half_square(point.gradient, of_slope) / self.lam
 
     def majorant_gap(self, point: Point) -> float:
-        """Return by how much a convex majorant could decrease from a point, as a share of the objective."""
-        return float(point.gradient @ point.gradient) / (2.0 * self.lam * point.value)
+        """Return by how much a convex majorant could decrease from a point within the cone, as a share of the objective."""
+        if self.signs is None:
+            return float(point.gradient @ point.gradient) / (2.0 * self.lam * point.value)
+        way = project(point.w - point.gradient / self.lam, self.signs) - point.w
+        return -float(point.gradient @ way + 0.5 * self.lam * (way @ way)) / point.value
 
 
 def pair_lbfgs(
@@ -91,6 +100,7 @@ def pair_lbfgs(
     loss: PairLoss,
     tol: float = 0.0,
     groups: PairGroups | None = None,
+    signs: np.ndarray | None = None,
 ) -> Iterator[MajorantRound]:
     """Minimise by L-BFGS. Use it for losses without corners; the pairwise hinge has corners, and `all_pairs`.
 
@@ -107,6 +117,8 @@ def pair_lbfgs(
         more than this share.
     groups : PairGroups, optional
         Where pairs are within groups. The fit then starts from zero.
+    signs : ndarray of shape (n_features,), int8, optional
+        Of the weights, see `aucdist.solvers.cone`.
 
     Yields
     ------
@@ -116,21 +128,21 @@ def pair_lbfgs(
     """
 
     def on_sample(drawn: Block) -> Iterator[Round]:
-        return pair_lbfgs(LocalBlocks([drawn]), lam, loss=loss, tol=NEAR)
+        return pair_lbfgs(LocalBlocks([drawn]), lam, loss=loss, tol=NEAR, signs=signs)
 
     passes = 1
     if start is None and groups is None:
         last, more = sample.solve_on_sample(blocks, on_sample, NEAR if loss.convex else 0.0)
         start, passes = (None if last is None else last.w), passes + more
-    problem = SmoothPairProblem(blocks, loss, lam, groups)
-    first = problem.evaluate(np.zeros(blocks.n_features) if start is None else start.astype(np.float64))
+    problem = SmoothPairProblem(blocks, loss, lam, groups, signs)
+    first = problem.evaluate(np.zeros(blocks.n_features) if start is None else project(start.astype(np.float64), signs))
     yield from descend(problem, first, tol=tol, passes=passes)
 
 
 def descend(problem: SmoothPairProblem, point: Point, *, tol: float, passes: int) -> Iterator[MajorantRound]:
     """Minimise by L-BFGS from a point that `passes` passes led to; rounds and `tol` are those of `pair_lbfgs`."""
     bound, convex = (0.0, 0.0), problem.loss.convex
-    for found, n_tries in lbfgs.descend(problem.evaluate, point):
+    for found, n_tries in lbfgs.descend(problem.evaluate, point, problem.signs):
         passes, gap = passes + n_tries, problem.majorant_gap(found)
         of_value, of_dual = problem.errors(found)
         if convex:

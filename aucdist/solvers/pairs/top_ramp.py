@@ -25,6 +25,7 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary, without_rows
 from aucdist.solvers import sample
 from aucdist.solvers.base import Round, Solver, solve
+from aucdist.solvers.cone import project
 from aucdist.solvers.lbfgs import Point
 from aucdist.solvers.pairs.all_pairs import all_pairs
 from aucdist.solvers.pairs.anchors import Anchors, sorted_anchors
@@ -70,8 +71,8 @@ class TopSmoothProblem(SmoothPairProblem):
     share : TopShare
     """
 
-    def __init__(self, blocks: Blocks, loss: PairLoss, lam: float, share: TopShare):
-        super().__init__(blocks, loss, lam)
+    def __init__(self, blocks: Blocks, loss: PairLoss, lam: float, share: TopShare, signs: np.ndarray | None = None):
+        super().__init__(blocks, loss, lam, signs=signs)
         self.share = TopNegatives(blocks, share, self.rounding)
         self.mass = self.share.mass
 
@@ -98,8 +99,9 @@ class TopSmoothProblem(SmoothPairProblem):
 
 
 def top_ramp(
-    blocks: Blocks, lam: float, start: np.ndarray | None = None, *, share: TopShare, tol: float = 0.0
-) -> Iterator[MajorantRound]:
+    blocks: Blocks, lam: float, start: np.ndarray | None = None, *, share: TopShare, tol: float = 0.0,
+    signs: np.ndarray | None = None,
+) -> Iterator[MajorantRound]:  # fmt: skip
     """Minimise by L-BFGS until a stationary point.
 
     Parameters
@@ -110,7 +112,7 @@ def top_ramp(
     start : ndarray of shape (n_features,), optional
         By default the better of two certified minima of the hinge.
     share : TopShare
-    tol : float
+    tol, signs
         As for `pair_lbfgs`.
 
     Yields
@@ -118,14 +120,14 @@ def top_ramp(
     MajorantRound
         The weights, which improve from round to round; the dual value is 0.
     """
-    problem, passes = TopSmoothProblem(blocks, RAMP, lam, share), 0
+    problem, passes = TopSmoothProblem(blocks, RAMP, lam, share, signs), 0
     if start is None:
-        start, passes = _start(blocks, lam, share)
+        start, passes = _start(blocks, lam, share, signs)
     if start is not None:
-        point = problem.evaluate(start.astype(np.float64))
+        point = problem.evaluate(project(start.astype(np.float64), signs))
         yield from descend(problem, point, tol=tol, passes=passes + 1)
         return
-    starts, passes = hinge_minima(blocks, lam, share)
+    starts, passes = hinge_minima(blocks, lam, share, signs)
     tried = []
     for w in starts:
         rounds = descend(problem, problem.evaluate(w), tol=tol, passes=1)
@@ -136,24 +138,27 @@ def top_ramp(
     yield from descend(problem, problem.evaluate(best.w), tol=tol, passes=passes + 1)
 
 
-def _start(blocks: Blocks, lam: float, share: TopShare) -> tuple[np.ndarray | None, int]:
+def _start(blocks: Blocks, lam: float, share: TopShare, signs: np.ndarray | None) -> tuple[np.ndarray | None, int]:
     """Return on large data the solution over a sample, and what it cost in passes; else None."""
     part = TopShare(share.weight(blocks) / blocks.weight_neg)
 
     def on_sample(drawn: Block) -> Iterator[Round]:
-        return top_ramp(LocalBlocks([drawn]), lam, share=part, tol=NEAR)
+        return top_ramp(LocalBlocks([drawn]), lam, share=part, tol=NEAR, signs=signs)
 
     last, passes = sample.solve_on_sample(blocks, on_sample, 0.0)
     return (None if last is None else last.w), passes
 
 
-def hinge_minima(blocks: Blocks, lam: float, share: TopShare) -> tuple[list[np.ndarray], int]:
+def hinge_minima(
+    blocks: Blocks, lam: float, share: TopShare, signs: np.ndarray | None = None
+) -> tuple[list[np.ndarray], int]:
     """Return the minima of the hinge over the highest-scoring negatives and over all pairs, and how many passes both took.
 
     A minimum of zero, to which the first collapses where it separates nothing, is left out unless both are.
     """
     found, passes = [], 0
-    for rounds in (all_pairs(blocks, lam, share=share), all_pairs(blocks, lam)):
+    for which in (share, None):
+        rounds = all_pairs(blocks, lam, share=which, signs=signs)
         solution = solve(rounds, tol=START_GAP, max_passes=START_PASSES)
         found.append(solution.w)
         passes += solution.passes
@@ -169,6 +174,7 @@ class RampLBFGS(Solver):
     takes = (*SHARE, "group_weight", "grade_weight")
     groups = True
     takes_tol = True
+    signs = True
     ignores_zero_weight = True
     takes_codes = True
 
@@ -181,12 +187,13 @@ class RampLBFGS(Solver):
         tol: float = 0.0,
         max_fpr: float | None = None,
         max_false_positives: int | None = None,
+        signs: np.ndarray | None = None,
         group_weight: str | None = None,
         grade_weight: str | None = None,
     ) -> Iterator[MajorantRound]:
         """Yield the weights, each better than the last; see `pair_lbfgs`, `TopShare` and `pair_groups` for the keywords."""
         share, groups = share_of(max_fpr, max_false_positives), pair_groups(blocks, group_weight, grade_weight)
         if share is None:
-            return pair_ramp(blocks, lam, start, tol=tol, groups=groups)
+            return pair_ramp(blocks, lam, start, tol=tol, groups=groups, signs=signs)
         refuse_share(groups)
-        return top_ramp(blocks, lam, start, share=share, tol=tol)
+        return top_ramp(blocks, lam, start, share=share, tol=tol, signs=signs)
