@@ -13,6 +13,7 @@ SUITES = OUR_SUITES | {
     "link": "benchmarks.link",
     "peers": "benchmarks.peers.suite",
     "top": "benchmarks.peers.top",
+    "curves": "benchmarks.peers.curves",
     "passes": "benchmarks.peers.passes",
     "limits": "benchmarks.limits",
     "scale": "benchmarks.scale",

@@ -16,15 +16,17 @@ def main(
     slow_peers: SlowPeers = False,
     only: Annotated[
         str | None,
-        typer.Option(metavar="NAMES", help="passes, peers, top, trees: names of data sets, separated by commas."),
+        typer.Option(
+            metavar="NAMES", help="passes, peers, top, curves, trees: names of data sets, separated by commas."
+        ),
     ] = None,
     threads: Annotated[int | None, typer.Option(help="peers: threads for each system. [default: 1]")] = None,
     repeats: Annotated[int | None, typer.Option(help="peers: trials of each system. [default: 3]")] = None,
     splits: Annotated[
         int | None,
         typer.Option(
-            help="trees: random splits of each data set; peers: of those with few rows and no test rows of their own. "
-            "[default: 5]"
+            help="trees: random splits of each data set; peers, curves: of those with few rows and no test rows of their own. "
+            "[default: 5, curves: 3]"
         ),
     ] = None,
     processes: Annotated[

@@ -1,0 +1,192 @@
+"""The suite `curves`: `features: auto` trained for the top of the list, beside boosted trees with as many settings.
+
+Every contestant chooses among its settings by the partial AUC up to `BETA` on the same five folds of the training rows, and then
+fits all of them. On the test rows of each split, `auto` and each peer are compared by the paired test of the partial AUC up to
+`MAX_FPR`, corrected by Holm's method over the peers. On a data set `auto` wins or loses against a peer if it is significantly
+better or worse on most of the splits, of which small sets have three. Seconds include the choice.
+
+What `auto` tries was chosen on other rows: magic04, pendigits and covtype (classes 2 and 5) with the split seeds 411 and 412,
+which no suite uses.
+"""
+
+# The peers are optional, and some have no type annotations.
+# mypy: disable-error-code="import-not-found,import-untyped"
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from aucdist.data.block import Block
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.errors import InputError
+from aucdist.estimators import PairwiseHingeClassifier
+from aucdist.metrics.compare import holm, partial_delong_test
+from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.measures import find_measure
+from aucdist.metrics.ranking import auc
+from aucdist.metrics.top import partial_auc
+from aucdist.search.auto import auto_search
+from aucdist.search.choice import choose
+from aucdist.search.splits import Folds
+from benchmarks.peers.data_sets import top_data_sets
+from benchmarks.peers.passes import chosen_sets
+from benchmarks.tree_systems import Contestant, Scores
+from flows.bench.common import Row
+from flows.progress.console import LineObserver
+from flows.train.feature_choice import try_settings
+
+BETA, MAX_FPR = 0.05, 0.01
+N_FOLDS, FOLD_SEED = 5, 1
+SPLITS = 3
+LEAST_POSITIVES = 100
+AUTO = "aucdist auto"
+QUIET = LineObserver(lambda text: None)
+CONDITIONS = f"every system chooses by the partial AUC up to {BETA:g} on five folds; tested up to {MAX_FPR:g}"
+"""Stated in the first line of the output and on the page."""
+
+LIGHTGBM = {"num_leaves": [7, 15, 31, 63], "learning_rate": [0.02, 0.05, 0.1], "n_estimators": [100, 300, 500]}
+XGBOOST = {"max_depth": [3, 5, 7, 9], "learning_rate": [0.02, 0.05, 0.1], "n_estimators": [100, 300, 500]}
+"""Thirty-six settings each, as many as `auto` tries: nine maps at four values of lam."""
+
+
+def curves(
+    slow_peers: bool,
+    *,
+    only: str | None = None,
+    splits: int = SPLITS,
+    contestants: Sequence[Contestant] | None = None,
+) -> Iterator[Row]:
+    """Yield a row for each data set, split and system, and in the end wins, ties and losses against each peer.
+
+    Parameters
+    ----------
+    slow_peers : bool
+        Also explainable boosting machines.
+    only : str, optional
+        Names of data sets, separated by commas; None for all of the suite `top`.
+    splits : int
+        Splits of each set without test rows of its own that has fewer than 10 000 training rows; others have one.
+    contestants : sequence of Contestant, optional
+        In place of all that are installed; the first is `auto`.
+    """
+    if splits < 1:
+        raise InputError(f"--splits is {splits}; it must be at least 1")
+    systems = [one for one in contestants or all_contestants() if one.is_installed]
+    outcomes: dict[str, dict[str, list[str]]] = {}
+    known = top_data_sets(slow_peers=False)
+    for name in chosen_sets(only, known):
+        for split, (train, test) in enumerate(known[name](splits)):
+            if int((test.y > 0).sum()) < LEAST_POSITIVES:
+                print(f"{name}: fewer than {LEAST_POSITIVES} positive test rows, left out", file=sys.stderr, flush=True)
+                break
+            found = [_fit(system, train, test) for system in systems if system.runs(train.n_samples, slow_peers)]
+            for row in _compared(test.y, found):
+                if "aucdist" in row:
+                    outcomes.setdefault(row["system"], {}).setdefault(name, []).append(row["aucdist"])
+                yield {"data": name, "split": split, **row}
+    yield from _summary(outcomes)
+
+
+def _fit(system: Contestant, train: Block, test: Block) -> tuple[Row, np.ndarray | None]:
+    start = time.perf_counter()
+    try:
+        score, chosen = system.fit(train)
+        scores = np.asarray(score(test.X), dtype=np.float64).ravel()
+    except Exception as error:  # a peer may fail in any way, and the others count all the same
+        return {"system": system.name, "chosen": f"failed: {type(error).__name__}: {error}"[:200]}, None
+    counts = ScoreCounts.from_scores(test.y, scores)
+    return {
+        "system": system.name, "AUC": auc(counts), f"partial AUC {MAX_FPR:g}": partial_auc(counts, MAX_FPR),
+        f"partial AUC {BETA:g}": partial_auc(counts, BETA), "seconds": time.perf_counter() - start, "chosen": chosen,
+    }, scores  # fmt: skip
+
+
+def _compared(y: np.ndarray, found: Sequence[tuple[Row, np.ndarray | None]]) -> Iterator[Row]:
+    """Yield the rows, those of the peers with the paired test of the first system against them."""
+    (ours, our_scores), peers = found[0], found[1:]
+    yield ours
+    tested = [row["system"] for row, scores in peers if scores is not None and our_scores is not None]
+    tests = [partial_delong_test(y, our_scores, scores, MAX_FPR) for row, scores in peers if row["system"] in tested]  # type: ignore[arg-type]
+    corrected = dict(zip(tested, zip(tests, holm([one.p_value for one in tests]), strict=True), strict=True))
+    for row, _ in peers:
+        if row["system"] in corrected:
+            test, p = corrected[row["system"]]
+            outcome = "ties" if p > 0.05 else "wins" if test.value > 0 else "loses"
+            row |= {"aucdist minus this": test.value, "p": p, "aucdist": outcome}
+        yield row
+
+
+def _summary(outcomes: dict[str, dict[str, list[str]]]) -> Iterator[Row]:
+    for name, of_sets in outcomes.items():
+        counted = {
+            outcome: sum(2 * found.count(outcome) > len(found) for found in of_sets.values())
+            for outcome in ("wins", "loses")
+        }
+        yield {"data": f"all {len(of_sets)}", "system": name, **counted, "ties": len(of_sets) - sum(counted.values())}
+
+
+# ---- contestants ------------------------------------------------------------------------------------------------------------
+
+
+def _auto(train: Block) -> tuple[Scores, str]:
+    """Choose and fit as `features: auto` does with `max_fpr`."""
+    estimator = PairwiseHingeClassifier(max_fpr=BETA, tol=1e-2)
+    n_pos = int((train.y > 0).sum())
+    search = auto_search(estimator, n_pos=n_pos, n_neg=train.n_samples - n_pos, n_features=train.n_features)
+    blocks, folds = LocalBlocks([train]), Folds(train.row_id, train.y, search.n_folds, seed=FOLD_SEED)
+    table, _ = try_settings(estimator, search, blocks, folds, QUIET)
+    best = table[choose(table, find_measure(search.metric), search.rule)].parameters
+    model = clone(estimator).set_params(**best).fit(blocks)
+    return model.decision_function, f"features {best['features']} lam {best['lam']:g}"
+
+
+def _tuned(make: Callable[[], Any], grid: dict[str, list[Any]]) -> Callable[[Block], tuple[Scores, str]]:
+    """Return a fit that chooses from a grid by the folds and the measure of `auto`."""
+
+    def fit(train: Block) -> tuple[Scores, str]:
+        from sklearn.metrics import make_scorer, roc_auc_score
+        from sklearn.model_selection import GridSearchCV
+
+        y = (train.y > 0).astype(int)
+        folds = Folds(train.row_id, train.y, N_FOLDS, seed=FOLD_SEED)
+        both = [folds.sides(fold) for fold in folds.outer()]  # bool arrays by row id
+        sides = [tuple(np.flatnonzero(side[train.row_id]) for side in of_fold) for of_fold in both]
+        scorer = make_scorer(roc_auc_score, max_fpr=BETA, response_method="predict_proba")
+        model = GridSearchCV(make(), grid, scoring=scorer, cv=sides).fit(train.X, y)
+        chosen = " ".join(f"{name} {value:g}" for name, value in model.best_params_.items())
+        return lambda X: model.predict_proba(X)[:, 1], chosen
+
+    return fit
+
+
+def _lightgbm() -> Any:
+    from lightgbm import LGBMClassifier
+
+    return LGBMClassifier(n_jobs=1, random_state=0, verbosity=-1)
+
+
+def _xgboost() -> Any:
+    from xgboost import XGBClassifier
+
+    return XGBClassifier(tree_method="hist", n_jobs=1, random_state=0)
+
+
+def _ebm(train: Block) -> tuple[Scores, str]:
+    from interpret.glassbox import ExplainableBoostingClassifier
+
+    model = ExplainableBoostingClassifier(n_jobs=1, random_state=0).fit(train.X, (train.y > 0).astype(int))
+    return lambda X: model.predict_proba(X)[:, 1], ""
+
+
+def all_contestants() -> list[Contestant]:
+    """Return `auto` and the peers."""
+    return [
+        Contestant(AUTO, _auto, ours=True),
+        Contestant("LightGBM, budget of auto", _tuned(_lightgbm, LIGHTGBM), package="lightgbm"),
+        Contestant("XGBoost, budget of auto", _tuned(_xgboost, XGBOOST), package="xgboost"),
+        Contestant("EBM", _ebm, package="interpret", slow=True),
+    ]

@@ -1,0 +1,85 @@
+"""The suite `curves` with systems that need no fit, and its peers on a few rows. No time is asserted."""
+
+import numpy as np
+import pytest
+
+from aucdist.data.shards.simulate import simulate
+from aucdist.errors import InputError
+from aucdist.metrics.compare import holm, partial_delong_test
+from aucdist.search.auto import LAMS_OF_TOP
+from aucdist.search.candidates import candidates
+from benchmarks.peers import curves as suite
+from benchmarks.tree_systems import Contestant
+
+ROWS = [tuple(simulate(n, 3, 0.3, seed=seed, index=i) for i, n in enumerate((500, 600))) for seed in (0, 1, 2)]
+
+
+def by(*weights):
+    return lambda train: (lambda X: X @ np.array(weights), "")
+
+
+def by_means(train):
+    w = train.X[train.y > 0].mean(axis=0) - train.X[train.y < 0].mean(axis=0)
+    return lambda X: X @ w, "means"
+
+
+def broken(train):
+    raise ZeroDivisionError("oops")
+
+
+SYSTEMS = [
+    Contestant("auto", by_means, ours=True),
+    Contestant("poor", by(0.0, 0.0, 1.0)),
+    Contestant("broken", broken),
+    Contestant("slow", by_means, slow=True),
+]
+
+
+@pytest.fixture
+def sets(monkeypatch):
+    few = simulate(300, 3, 0.05, seed=1, index=0)
+    known = {"one": lambda splits: ROWS[:splits], "few": lambda splits: [(few, few)]}
+    monkeypatch.setattr(suite, "top_data_sets", lambda slow_peers: known)
+
+
+def test_a_row_for_each_split_and_the_majority_of_the_tests(sets, capsys):
+    rows = list(suite.curves(False, contestants=SYSTEMS))
+    assert "few: fewer than 100 positive test rows" in capsys.readouterr().err
+    assert [(row["data"], row["split"], row["system"]) for row in rows[:-1]] == [
+        ("one", split, name) for split in range(3) for name in ("auto", "poor", "broken")
+    ]
+    assert rows[2]["chosen"] == "failed: ZeroDivisionError: oops"
+    outcomes = []
+    for split, (train, test) in enumerate(ROWS):
+        scores = [fit(train)[0](test.X) for fit in (by_means, by(0.0, 0.0, 1.0))]
+        expected, poor = partial_delong_test(test.y, *scores, suite.MAX_FPR), rows[3 * split + 1]
+        assert poor["aucdist minus this"] == expected.value
+        assert poor["p"] == holm([expected.p_value])[0]
+        outcomes.append(poor["aucdist"])
+    most = max(("wins", "ties", "loses"), key=outcomes.count)
+    assert rows[-1] == {"data": "all 1", "system": "poor"} | {
+        name: int(name == most) for name in ("wins", "ties", "loses")
+    }
+
+
+def test_wrong_options(sets):
+    with pytest.raises(InputError, match="--splits is 0"):
+        next(suite.curves(False, splits=0))
+    with pytest.raises(InputError, match="unknown data set 'two'"):
+        next(suite.curves(False, only="two"))
+
+
+def test_peers_have_as_many_settings_as_auto():
+    for grid in (suite.LIGHTGBM, suite.XGBOOST):
+        n_settings = np.prod([len(values) for values in grid.values()])
+        maps = candidates(suite.PairwiseHingeClassifier(max_fpr=suite.BETA), n_pos=500, n_neg=900, n_features=20)
+        assert n_settings == len(maps) * len(LAMS_OF_TOP)
+
+
+def test_the_grid_search_of_peers_chooses_by_the_folds_of_auto():
+    from sklearn.linear_model import LogisticRegression
+
+    train, test = ROWS[0]
+    score, chosen = suite._tuned(LogisticRegression, {"C": [1e-6, 1.0]})(train)
+    assert chosen in ("C 1e-06", "C 1")
+    assert score(test.X).shape == (600,)
