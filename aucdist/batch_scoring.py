@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from aucdist.class_models import ClassModels, load_any_model
 from aucdist.data.checked import CHECKED, Sha256, parse_any, parse_checked
 from aucdist.data.formats.parts import StoredPart
 from aucdist.data.shards.block_reader import (
@@ -34,11 +35,13 @@ from aucdist.data.sources.source import Source, parse_source
 from aucdist.data.storage import files
 from aucdist.data.storage.arrow_files import absolute, opened
 from aucdist.errors import InputError
-from aucdist.model import ABOUT, LinearModel, files_of_model, is_card, load_model
+from aucdist.model import ABOUT, LinearModel, files_of_model, is_card
 from aucdist.store.history import resolve
 
 IN_PROGRESS, DONE = "_scoring.json", "_scores.json"
 COLUMNS = {"row_id": pa.int64(), "score": pa.float64(), "prediction": pa.int8()}
+OF_CLASSES = {"row_id": pa.int64(), "prediction": pa.string()}
+"""Of a model of several classes, whose scores are columns such as ``score sports``, and its probabilities likewise."""
 
 
 @dataclass(frozen=True)
@@ -126,8 +129,10 @@ def begin(
     """
     model, output = absolute(model), absolute(output)
     model = model if is_card(model) else resolve(model, ABOUT)
-    loaded = load_model(model)
+    loaded = load_any_model(model)
     if contributions:
+        if isinstance(loaded, ClassModels):
+            raise InputError("contributions are of one class: take the folder of one, such as model/class-00000")
         loaded.contribution_names()  # refuses models without them
     source = to_score(source, loaded)
     digests = [hashlib.sha256(files.read_bytes(file)).hexdigest() for file in files_of_model(model)]
@@ -160,7 +165,7 @@ def is_unfinished(output: str) -> bool:
     return files.exists(below(output, IN_PROGRESS)) and not files.exists(below(output, DONE))
 
 
-def to_score(source: Source, model: LinearModel) -> Source:
+def to_score(source: Source, model: LinearModel | ClassModels) -> Source:
     """Return the source as the model's training rows were read, but for the keys that it gives itself, and without a label.
 
     Raises
@@ -188,7 +193,7 @@ def to_test(source: Source, model: LinearModel) -> Source:
     return read.model_copy(update={key: value for key, value in changes.items() if key in of.fields or value is None})
 
 
-def _as_trained(source: Source, model: LinearModel) -> Source:
+def _as_trained(source: Source, model: LinearModel | ClassModels) -> Source:
     """Return the source with the rules by which the training rows were read, but for the keys that it gives itself."""
     of = source.format_of()
     given = source.model_dump(include=source.model_fields_set)
@@ -219,12 +224,14 @@ def _read_scoring(url: str, urls: tuple[str, ...]) -> _ScoringFile:
 
 
 @functools.lru_cache(maxsize=2)
-def _scoring_at(url: str, key: str, urls: tuple[str, ...]) -> tuple[Scoring, LinearModel]:
+def _scoring_at(url: str, key: str, urls: tuple[str, ...]) -> tuple[Scoring, LinearModel | ClassModels]:
     known = _read_scoring(url, urls)
     if known.key != key or known.reader is None:
         raise InputError(f"{files.shown(url)} belongs to another run: it was replaced since this one began")
     reader = parse_reader(known.reader, files.shown(url))
-    return Scoring(known.model, url.rpartition("/")[0], key, reader, urls, known.contributions), load_model(known.model)
+    return Scoring(known.model, url.rpartition("/")[0], key, reader, urls, known.contributions), load_any_model(
+        known.model
+    )
 
 
 def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -247,7 +254,7 @@ def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[str, ...]
     scoring, model = _scoring_at(url, key, urls)
     index = index_of(item)
     part, rows = scoring.part(index), scoring.reader.rows[index]
-    if not _is_complete(part, rows):
+    if not _is_complete(part, rows, _columns(model)):
         block = scoring.reader.read(item)
         out = io.BytesIO()
         pq.write_table(_scores(model, block.X, block.row_id, scoring.contributions), out, compression="zstd")
@@ -255,7 +262,14 @@ def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[str, ...]
     return {"file": part.rpartition("/")[2], "rows": rows}
 
 
-def _is_complete(url: str, rows: int) -> bool:
+def _columns(model: LinearModel | ClassModels) -> dict[str, pa.DataType]:
+    """Return the columns that the scores of a model have at least."""
+    if isinstance(model, ClassModels):
+        return OF_CLASSES | {f"score {name}": pa.float64() for name in model.classes}
+    return COLUMNS
+
+
+def _is_complete(url: str, rows: int, wanted: dict[str, pa.DataType]) -> bool:
     """Tell whether a file has scores of so many rows; a damaged one has not, and is written again."""
     if not files.exists(url):
         return False
@@ -263,12 +277,23 @@ def _is_complete(url: str, rows: int) -> bool:
         with opened(url) as file:
             parquet = pq.ParquetFile(file)
             columns = {field.name: field.type for field in parquet.schema_arrow}
-            return parquet.metadata.num_rows == rows and COLUMNS.items() <= columns.items()
+            return parquet.metadata.num_rows == rows and wanted.items() <= columns.items()
     except (InputError, pa.ArrowException, OSError):
         return False
 
 
-def _scores(model: LinearModel, X: Any, row_id: np.ndarray, contributions: bool) -> pa.Table:
+def _scores_of_classes(model: ClassModels, X: Any, row_id: np.ndarray) -> pa.Table:
+    scores = model.decision_function(X)
+    columns: dict[str, Any] = {"row_id": row_id, "prediction": pa.array(model.predict(scores), pa.string())}
+    columns |= {f"score {name}": scores[:, k] for k, name in enumerate(model.classes)}
+    if (probabilities := model.probabilities(scores)) is not None:
+        columns |= {f"probability {name}": probabilities[:, k] for k, name in enumerate(model.classes)}
+    return pa.table(columns)
+
+
+def _scores(model: LinearModel | ClassModels, X: Any, row_id: np.ndarray, contributions: bool) -> pa.Table:
+    if isinstance(model, ClassModels):
+        return _scores_of_classes(model, X, row_id)
     scores = model.decision_function(X)
     columns = {"row_id": row_id, "score": scores, "prediction": np.where(scores > 0, 1, -1).astype(np.int8)}
     if model.cutoff is not None:

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from aucdist.maps.reasons import Reasons
 
 FORMAT = 2
-"""The newest that is read. Models without a feature map are written as format 1, which older versions read."""
+"""Models without a feature map are written as format 1, which older versions read."""
+CLASSES_FORMAT = 3
+"""A list of models of two classes, see `aucdist.class_models`."""
 Odds = Annotated[float, Field(gt=0.0)]
 WEIGHTS, ABOUT, FEATURES = "weights.npy", "model.json", "features.npz"
 PROFILE, DIGESTS = "profile.json", "digests.npy"
@@ -285,15 +287,20 @@ def load_model(url: str) -> LinearModel:
     url = resolve(url, ABOUT)
     where, about = shown(url), f"{shown(url)}/{ABOUT}"
     try:
-        data, weights = read_bytes(f"{url}/{ABOUT}"), read_bytes(f"{url}/{WEIGHTS}")
+        data = read_bytes(f"{url}/{ABOUT}")
         found = parse_checked(data, _Version, about)
+        if found.format == CLASSES_FORMAT:
+            raise InputError(
+                f"it is a model of several classes; take the folder of one of them, such as {where}/class-00000"
+            )
+        weights = read_bytes(f"{url}/{WEIGHTS}")
     except InputError as e:
         raise InputError(f"no model can be read from {where} ({ABOUT} and {WEIGHTS} are needed): {e}") from None
     if found.format is None or found.format < 1:
         raise InputError(f"{about} is not a model of aucdist")
-    if found.format > FORMAT:
+    if found.format > CLASSES_FORMAT:
         raise InputError(
-            f"{where} has model format {found.format}; this aucdist reads up to {FORMAT}. Install a newer one"
+            f"{where} has model format {found.format}; this aucdist reads up to {CLASSES_FORMAT}. Install a newer one"
         )
     if hashlib.sha256(weights).hexdigest() != found.weights_sha256:
         raise InputError(f"{where}/{WEIGHTS} is damaged: its checksum is not the one in {ABOUT}")
@@ -320,7 +327,11 @@ def is_card(url: str) -> bool:
 
 def files_of_model(url: str) -> list[str]:
     """Return the URLs of the files that decide what a model gives, which is the file itself of a scorecard."""
-    return [url] if is_card(url) else [f"{url}/{WEIGHTS}", f"{url}/{ABOUT}"]
+    if is_card(url):
+        return [url]
+    about = f"{url}/{ABOUT}"
+    listed = parse_checked(read_bytes(about), _Version, shown(about)).format == CLASSES_FORMAT
+    return [about] if listed else [f"{url}/{WEIGHTS}", about]
 
 
 def card_model(card: Scorecard) -> LinearModel:

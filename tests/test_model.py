@@ -85,7 +85,7 @@ def change(folder: Path, **changes: Any) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"format": 3}, "model format 3; this aucdist reads up to 2"),
+        ({"format": 4}, "model format 4; this aucdist reads up to 3"),
         ({"format": "x"}, "`format`: Input should be a valid integer"),
         ({"format": None}, "not a model"),
         ({"schema": None}, "damaged"),

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 from aucdist.data.block import Block
 from aucdist.data.checked import CHECKED, Positive
 from aucdist.data.date_parts import DatePart, date_features
+from aucdist.data.label_sets import RowLabels
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,10 @@ class Schema:
         For each hashed column the number of its features, which are called ``column#number``.
     dates : dict of str to tuple of str
         For each column of dates the parts that are its features, which are called ``column.part``.
+    classes : tuple of str
+        Where each class is fitted against the rest: all of them, of which the first is `positive` here. Else empty.
+    topics : bool
+        Whether a row may have several of `classes`, or none.
     """
 
     __pydantic_config__: ClassVar = CHECKED
@@ -37,6 +42,8 @@ class Schema:
     categories: dict[str, tuple[str, ...]]
     hashed: dict[str, Positive] = field(default_factory=dict)
     dates: dict[str, tuple[DatePart, ...]] = field(default_factory=dict)
+    classes: tuple[str, ...] = ()
+    topics: bool = False
 
     def columns(self) -> list[str]:
         """Return the columns that the features are made of, in their order."""
@@ -46,8 +53,8 @@ class Schema:
         return list(dict.fromkeys(made.get(name, name) for name in self.feature_names))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the schema in types of JSON; without `dates` where there are none, as older versions read it."""
-        return {key: value for key, value in asdict(self).items() if value or key != "dates"}
+        """Return the schema in types of JSON; without newer keys where they are not needed, as older versions read it."""
+        return {key: value for key, value in asdict(self).items() if value or key not in ("dates", "classes", "topics")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,9 +69,12 @@ class Dataset:
     fingerprint : str
         SHA-256 (hexadecimal) of the bytes as they are stored and of the options that decide how they are read.
     name : str
+    labels : RowLabels or None
+        Of all rows, where each class is fitted against the rest; `block` then has the labels of the first class.
     """
 
     block: Block
     schema: Schema
     fingerprint: str
     name: str
+    labels: RowLabels | None = None

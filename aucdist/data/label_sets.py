@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from aucdist.data.labels import MOST_CLASSES, Labels, listed
 from aucdist.errors import InputError
-
-MOST_CLASSES = 1000
-"""Of classes: more distinct values are a number to predict, or an identifier."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +22,7 @@ class LabelSets:
     members : csc_array of shape (n_sets, n_classes), bool
         Which classes are in each set.
     exclusive : bool
-        Whether every row has one class and no more. Else a row has any number of them: these are labels, or topics.
+        Whether a row has one class at most. Else it has any number of them: these are labels, or topics.
     """
 
     classes: np.ndarray
@@ -96,6 +94,46 @@ class LabelSets:
         members = sp.csc_array(rows[firsts].astype(bool))
         return cls(names, members, False), codes
 
+    @classmethod
+    def of_labels(cls, labels: Sequence[Labels], classes: Sequence[str], where: str) -> "tuple[LabelSets, np.ndarray]":
+        """Return the table of labels that were read, and the place of each row's set.
+
+        Parameters
+        ----------
+        labels : sequence of Labels
+            Of the parts of the data, in their order.
+        classes : sequence of str
+            Those that are fitted.
+        where : str
+            Names the data in errors.
+
+        Raises
+        ------
+        InputError
+            If a row has one class, and it is not among these.
+        """
+        topics, place = labels[0].topics, {name: k for k, name in enumerate(classes)}
+        places: dict[tuple[int, ...], int] = {} if topics else {(k,): k for k in range(len(classes))}
+        codes = []
+        for part in labels:
+            used = set(np.unique(part.codes).tolist())
+            table = np.zeros(len(part.names), dtype=np.int32)
+            for code, name in enumerate(part.names):
+                if code not in used:
+                    continue
+                names = name.split(",") if topics else [name]
+                if not topics and name not in place:
+                    raise InputError(
+                        f"{where}: class {name!r} is not among the classes of the training data: {listed(classes)}"
+                    )
+                found = tuple(sorted(place[topic] for topic in names if topic in place))
+                table[code] = places.setdefault(found, len(places))
+            codes.append(table[part.codes])
+        rows = [k for found in places for k in found]
+        ends = np.cumsum([0, *map(len, places)])
+        members = sp.csr_array((np.ones(len(rows), dtype=bool), rows, ends), (len(places), len(classes)))
+        return cls(np.array(classes), sp.csc_array(members), not topics), np.concatenate(codes)
+
     @property
     def n_classes(self) -> int:
         """Number of classes."""
@@ -114,12 +152,39 @@ class LabelSets:
     def only(self, which: Sequence[int]) -> "LabelSets":
         """Return the table with some classes; rows of the others stay, and have none of these."""
         at = np.asarray(which, dtype=np.intp)
-        exclusive = self.exclusive and len(at) == self.n_classes
-        return replace(self, classes=self.classes[at], members=self.members[:, at], exclusive=exclusive)
+        return replace(self, classes=self.classes[at], members=self.members[:, at])
+
+    def counts(self, codes: np.ndarray) -> np.ndarray:
+        """Return the number of rows of each class, int64 of shape (n_classes,); `codes` are the places of their sets."""
+        of_sets = np.bincount(codes, minlength=self.members.shape[0])
+        return np.asarray(self.members.T @ of_sets, dtype=np.int64)
 
     def indicator(self, codes: np.ndarray) -> sp.csr_array:
         """Return which classes rows have: csr_array of shape (n_samples, n_classes), bool."""
         return sp.csr_array(sp.csr_array(self.members)[codes])
+
+
+@dataclass(frozen=True, eq=False)
+class RowLabels:
+    """Which classes the rows of a data set have.
+
+    Attributes
+    ----------
+    sets : LabelSets
+    codes : ndarray of shape (n_rows,), int32
+        The place of the set of each row, by its ``row_id``.
+    """
+
+    sets: LabelSets
+    codes: np.ndarray
+
+    def only(self, which: Sequence[int]) -> "RowLabels":
+        """Return the labels of some classes."""
+        return RowLabels(self.sets.only(which), self.codes)
+
+    def strata(self, row_id: np.ndarray) -> np.ndarray:
+        """Return for each row the number of the group within which it is split: its class, or with topics one for all rows."""
+        return self.codes[row_id] if self.sets.exclusive else np.zeros(len(row_id), dtype=np.int32)
 
 
 def check_distinct(names: np.ndarray) -> None:

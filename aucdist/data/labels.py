@@ -9,6 +9,10 @@ from aucdist.errors import InputError
 
 SHOWN = 20
 NO_TOPIC = "(none)"
+EACH = "each"
+"""In place of a positive class: each class against the rest."""
+MOST_CLASSES = 1000
+"""Fitted each against the rest: more distinct values are a number to predict, or an identifier."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,6 +150,46 @@ def choose_positive(counts: dict[str, int], positive: object, where: str) -> tup
     if not negative:
         raise InputError(f"{where}: every class is listed as positive ({listed(counts)}); leave some for the negatives")
     return tuple(sorted(chosen, key=_order)), tuple(sorted(negative, key=_order))
+
+
+def choose_each(
+    counts: dict[str, int], wanted: Sequence[object] | None, where: str, *, topics: bool
+) -> tuple[str, ...]:
+    """Return the classes that are fitted each against the rest, in order.
+
+    Parameters
+    ----------
+    counts : dict of str to int
+        Rows of each class, by `class_name`.
+    wanted : sequence, optional
+        Some of the topics; by default all classes.
+    where : str
+        Names the data in the error.
+    topics : bool
+        Whether a row may be of several classes, or of none.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than three classes, or two topics; if they are too many; or if one that is wanted does not occur.
+    """
+    there = set(counts) - ({NO_TOPIC} if topics else set())
+    names = there if wanted is None else {class_name(value) for value in wanted}
+    if wanted is not None and not topics:
+        raise InputError(f"{where}: `positive: {{each: [...]}}` chooses among topics; here each row has one class")
+    if absent := sorted(names - there, key=_order):
+        raise InputError(f"{where}: topic {absent[0]!r} is not in the data. Its topics are: {listed(there)}")
+    if len(names) > MOST_CLASSES:
+        raise InputError(
+            f"{where}: the labels have {len(names)} values ({listed(names)}), and at most {MOST_CLASSES} classes are fitted: is "
+            "this a number to predict, or an identifier?"
+        )
+    if len(names) < (2 if topics else 3):
+        raise InputError(
+            f"{where}: `positive: each` is for {'two or more topics' if topics else 'three or more classes'}, and there are: "
+            f"{listed(names)}. Set `positive` to one of them"
+        )
+    return tuple(sorted(names, key=_order))
 
 
 def signs(

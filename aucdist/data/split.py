@@ -171,6 +171,27 @@ def _bins(numbers: np.ndarray) -> np.ndarray:
     return (numbers >> np.uint64(48)).astype(np.intp)
 
 
+def split_strata(
+    row_id: np.ndarray, strata: np.ndarray, test_fraction: float, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the positions of the training rows and of the test rows: the same share of each group of rows, ascending.
+
+    Parameters
+    ----------
+    row_id : ndarray of shape (n_samples,), int64
+    strata : ndarray of shape (n_samples,), int
+        The group of each row, such as its class. A group of one row goes to the training rows.
+    test_fraction, seed
+        As for `find_split`, which chooses the same rows where the groups are the two classes.
+    """
+    number, is_test = scrambled(row_id, seed), np.zeros(len(row_id), dtype=bool)
+    for group in np.unique(strata).tolist():
+        rows = np.flatnonzero(strata == group)
+        n_test = min(max(round(test_fraction * len(rows)), 1), len(rows) - 1)
+        is_test[rows[np.argsort(number[rows], kind="stable")[:n_test]]] = True
+    return np.flatnonzero(~is_test), np.flatnonzero(is_test)
+
+
 def scrambled(row_id: np.ndarray, seed: int) -> np.ndarray:
     """Return a random number for each row, uint64: the finisher of SplitMix64, so that no two ids share one."""
     return _mixed(row_id.astype(np.uint64) ^ _mixed(np.array([seed % 2**64], dtype=np.uint64)))

@@ -52,6 +52,38 @@ class ClassView(ViewBlocks):
 
 
 @dataclass(frozen=True, eq=False)
+class CodesOfRows:
+    """Gives rows the places of their sets of classes, by their ids.
+
+    Attributes
+    ----------
+    codes : ndarray of shape (n_rows,), int32
+        Of all rows of the data set.
+    """
+
+    codes: np.ndarray
+    same_rows = True
+
+    def __call__(self, block: Block) -> Block:
+        """Return the block with places in place of labels."""
+        return replace(block, y=self.codes[block.row_id])
+
+
+def with_codes(blocks: Blocks, codes: np.ndarray) -> Blocks:
+    """Return blocks whose rows have the places of their sets of classes in place of labels.
+
+    Parameters
+    ----------
+    blocks : Blocks
+    codes : ndarray of shape (n_rows,), int32
+        By the ids of the rows; 4 bytes each go to each worker.
+    """
+    found = ViewBlocks(blocks, CodesOfRows(codes), keep="memory" if blocks.lasting else "nowhere")
+    found.feature_names = blocks.feature_names
+    return found
+
+
+@dataclass(frozen=True, eq=False)
 class ClassBlocks:
     """Rows with several classes, in blocks.
 

@@ -31,6 +31,31 @@ def summary_rows(run: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
+def classes_summary_rows(run: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return (label, value) for the summary table of a run of several classes; `run` is what ``aucdist train --json`` prints."""
+    metrics, seconds = run["metrics"], run["seconds"]
+    gap = max(row["certificate"]["relative_gap"] for row in run["classes"])
+    converged = sum(row["certificate"]["status"] == "converged" for row in run["classes"])
+    found = [
+        ("Run", str(run["run"])),
+        ("Estimator", f"{run['estimator']}, solver {run['solver']}"),
+        ("Training data", f"{run['n_samples']:,} rows, {run['n_features']:,} features"),
+        ("Topics" if run["topics"] else "Classes", f"{len(run['classes']):,}"),
+        ("Mean train AUC", auc_text(metrics["train_auc"])),
+        ("Mean test AUC", auc_text(metrics["test_auc"])),
+    ]
+    if metrics["test_auc"] is not None:
+        found.append(("Weighted by rows", auc_text(metrics["test_auc_weighted"])))
+    if metrics.get("test_accuracy") is not None:
+        found.append(("Test accuracy", percent_text(metrics["test_accuracy"])))
+    return [
+        *found,
+        ("Certificates", f"largest relative gap {number_text(gap)}; {converged} of {len(run['classes'])} converged"),
+        ("Passes", f"{run['passes']:,}"),
+        ("Time", ", ".join(f"{stage} {seconds_text(value)}" for stage, value in seconds.items())),
+    ]
+
+
 def operating_point_text(point: dict[str, Any]) -> str:
     """Return what a threshold finds, and how many of its alarms are right, as a sentence.
 

@@ -190,6 +190,8 @@ def read_run(url: str) -> Run:
             f"{shown(url)} has no {SCORES}: the run had no test rows, or is older than aucdist compare. "
             "Train again with `data.test`"
         ) from None
+    if "y" not in table:
+        raise InputError(f"{shown(url)} is a run of several classes, and compare takes runs of two")
     if "weight" in table:
         raise InputError(
             f"{shown(url)}: its test rows are weighted; weights do not say how many independent rows there are"

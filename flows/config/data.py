@@ -4,6 +4,8 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, SerializerFunctionWrapHandler, WrapValidator, model_serializer, model_validator
 
+from aucdist.data.formats.source_fields import EachOf
+from aucdist.data.labels import EACH
 from aucdist.data.sources.catalog import find
 from aucdist.data.sources.source import UNLABELLED, ClassName, Source
 from aucdist.errors import InputError
@@ -79,8 +81,10 @@ class TestConfig(Strict):
 class DataConfig(DataRef):
     """The training data, how its features are encoded, and which rows are for the test."""
 
-    positive: ClassName | list[ClassName] | None = Field(
-        default=None, description="Overrides the catalog's positive class: `minority`, a class, or a list of classes"
+    positive: ClassName | list[ClassName] | EachOf | None = Field(
+        default=None,
+        description="Overrides the catalog's positive class: `minority`, a class, a list of classes, or `each`, which fits each "
+        "class against the rest ({each: [...]} some topics)",
     )
     direct: bool = Field(
         default=False,
@@ -99,6 +103,12 @@ class DataConfig(DataRef):
     scale: Literal["none", "standard", "minmax", "maxabs", "unit-row"] = Field(
         default="none", description="Scaling, fitted on the training rows"
     )
+
+    @property
+    def of_each(self) -> bool:
+        """Whether each class is fitted against the rest."""
+        positive = source_of(self).positive if self.positive is None else self.positive
+        return positive == EACH or isinstance(positive, EachOf)
 
 
 def source_of(config: DataRef | TestConfig) -> Source:

@@ -6,13 +6,13 @@ from typing import Any
 from prefect.artifacts import create_image_artifact
 
 from aucdist.report.plots import roc_curves, standalone_svg
-from aucdist.report.text import summary_rows
+from aucdist.report.text import classes_summary_rows, summary_rows
 from flows.run_folder.scores import score_counts
 
 
 def create_roc_artifact(result: dict[str, Any], key: str, description: str) -> None:
-    """Make the test ROC curve of a run an image artifact; a run without test rows has none."""
-    if result["metrics"]["test_auc"] is None:
+    """Make the test ROC curve of a run an image artifact; a run without test rows, or of several classes, has none."""
+    if result["metrics"]["test_auc"] is None or "classes" in result:
         return
     svg = standalone_svg("roc", roc_curves([("test", score_counts(result["run"]))], log_x=False))
     image = base64.b64encode(svg.encode()).decode()
@@ -21,12 +21,13 @@ def create_roc_artifact(result: dict[str, Any], key: str, description: str) -> N
 
 def flat_row(result: dict[str, Any]) -> dict[str, Any]:
     """Return the figures of a result as one row of a table, without nesting."""
-    flat = {k: v for k, v in result.items() if not isinstance(v, dict)}
+    flat = {k: v for k, v in result.items() if not isinstance(v, dict | list)}
     nested = {k: v for k, v in result.items() if isinstance(v, dict)}
     return flat | {k: v for part in nested.values() for k, v in part.items()}
 
 
 def summary_markdown(result: dict[str, Any]) -> str:
     """Return the summary of a training run as a table in Markdown."""
-    rows = [f"| {label} | {value} |" for label, value in summary_rows(result)]
+    found = classes_summary_rows(result) if "classes" in result else summary_rows(result)
+    rows = [f"| {label} | {value} |" for label, value in found]
     return "\n".join(["| | |", "|---|---|", *rows]) + "\n"

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from aucdist.report.text import seconds_text, summary_rows, value_text
+from aucdist.report.text import classes_summary_rows, seconds_text, summary_rows, value_text
 
 Record = Mapping[str, Any]
 EVERY = 1.0  # seconds between two lines where there is no terminal
@@ -104,8 +104,9 @@ def gap_progress(first_gap: float, gap: float, tol: float) -> float:
 
 def round_line(record: Record) -> str:
     """Return a round of the solver as one line of text."""
+    of_class = f"class {record['class']}  " if "class" in record else ""
     return (
-        f"round {record['round']}  passes {record['passes']}  gap {record['relative_gap']:.2e}  "
+        f"{of_class}round {record['round']}  passes {record['passes']}  gap {record['relative_gap']:.2e}  "
         f"primal {record['primal']:.6g}  dual {record['dual']:.6g}  {record['seconds']:.1f} s"
     )
 
@@ -209,7 +210,8 @@ def summary_table(result: Record) -> Table:
     table = Table(show_header=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
-    for name, value in summary_rows(dict(result)):
+    rows = classes_summary_rows if "classes" in result else summary_rows
+    for name, value in rows(dict(result)):
         table.add_row(name, Text(value))
     return table
 

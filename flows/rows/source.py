@@ -1,7 +1,7 @@
 """Opens the rows of a data set: read into this process, shards, or files whose parts the workers read."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from aucdist.data.formats.parts import split_source
 from aucdist.data.formats.readers import read
@@ -16,7 +16,7 @@ from flows.compute.workers import Workers
 from flows.config.data import DataConfig, source_of
 from flows.progress.console import RunObserver
 from flows.rows.rows import Rows
-from flows.rows.train_test import TrainTestRows
+from flows.rows.train_test import ClassLabels, TrainTestRows
 
 MOST_BLOCKS = 2**16
 
@@ -112,12 +112,14 @@ def read_rows(config: DataConfig, n_blocks: int | None = None, *, encode: bool =
     """
     source = _with_positive(config)
     data = read(source, name=config.name or "")
-    test = None
+    test, test_labels = None, data.labels
     if config.test is not None and config.test.fraction is None:
         own = read(source_of(config.test), schema=data.schema, name=config.test.name or "")
-        test = Rows.of_block(own.block, n_blocks)
+        test, test_labels = Rows.of_block(own.block, n_blocks), own.labels
     train = Rows.of_block(data.block, n_blocks)
     rows = TrainTestRows(data.name, source, data.schema, data.fingerprint, train, test)
+    if data.labels is not None and test_labels is not None:
+        rows = replace(rows, labels=ClassLabels(data.labels, test_labels))
     rows.check_classes()
     rows = rows.split(config, map)
     if n_blocks is not None and n_blocks > rows.train.n_samples:

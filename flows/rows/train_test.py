@@ -3,10 +3,13 @@
 from dataclasses import dataclass, replace
 
 from aucdist.data.dataset import Schema
+from aucdist.data.label_sets import RowLabels
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.shards.block_reader import ParallelMap
 from aucdist.data.sources.source import Source
+from aucdist.data.split import split_strata
 from aucdist.engine.blocks import Blocks
+from aucdist.engine.classes import ClassBlocks, with_codes
 from aucdist.errors import InputError
 from flows.compute.workers import Workers
 from flows.config.data import CacheMode, DataConfig
@@ -24,6 +27,22 @@ class TrainTestBlocks:
 
 
 @dataclass(frozen=True, eq=False)
+class TrainTestClasses:
+    """Training rows and test rows of several classes as blocks of the engine."""
+
+    train: ClassBlocks
+    test: ClassBlocks | None
+
+
+@dataclass(frozen=True, eq=False)
+class ClassLabels:
+    """The classes of the training rows and of the test rows, by their ids."""
+
+    train: RowLabels
+    test: RowLabels
+
+
+@dataclass(frozen=True, eq=False)
 class TrainTestRows:
     """Training and test rows of a data set, with the same encoding.
 
@@ -38,6 +57,8 @@ class TrainTestRows:
     test : Rows or None
     preprocessor : Preprocessor
         The encoding that `train` and `test` have.
+    labels : ClassLabels or None
+        Where each class is fitted against the rest.
     """
 
     name: str
@@ -47,11 +68,17 @@ class TrainTestRows:
     train: Rows
     test: Rows | None
     preprocessor: Preprocessor = AS_READ
+    labels: ClassLabels | None = None
 
     def split(self, config: DataConfig, parallel_map: ParallelMap) -> "TrainTestRows":
         """Return the rows with the test fraction split off, if there is one."""
         if config.test is None or config.test.fraction is None:
             return self
+        if self.labels is not None:
+            block, labels = self.train.block, self.labels.train
+            sides = split_strata(block.row_id, labels.strata(block.row_id), config.test.fraction, config.test.seed)
+            of_sides = [Rows.of_block(block.take(side), self.train.wanted_blocks) for side in sides]
+            return replace(self, train=of_sides[0], test=of_sides[1])
         train, test = self.train.split(config.test.fraction, config.test.seed, parallel_map)
         return replace(self, train=train, test=test)
 
@@ -63,7 +90,7 @@ class TrainTestRows:
         InputError
             If they have not.
         """
-        if self.train.n_pos in (0, self.train.n_samples):
+        if self.labels is None and self.train.n_pos in (0, self.train.n_samples):
             raise InputError(f"{self.name}: the training rows are all of one class; both are needed")
 
     def encode(self, config: DataConfig, parallel_map: ParallelMap) -> "TrainTestRows":
@@ -79,6 +106,16 @@ class TrainTestRows:
         if self.test is None:
             return TrainTestBlocks(train, None)
         return TrainTestBlocks(train, self.test.partition("test", self.schema, cache, workers, observer))
+
+    def with_classes(self, blocks: TrainTestBlocks) -> TrainTestClasses:
+        """Return blocks of these rows with their classes."""
+        assert self.labels is not None
+        train, test = (
+            None if of_part is None else ClassBlocks(with_codes(of_part, labels.codes), labels.sets)
+            for of_part, labels in ((blocks.train, self.labels.train), (blocks.test, self.labels.test))
+        )
+        assert train is not None
+        return TrainTestClasses(train, test)
 
     def without_copies(self) -> "TrainTestRows":
         """Return the rows without the copies of what was parsed, which the blocks that were made of them do not need."""

@@ -167,7 +167,7 @@ def probability_counts(fitted: FittedRun) -> ScoreCounts | None:
     return counts.mapped(lambda scores: estimator.probability_(scores + estimator.decision_intercept)[:, 1])
 
 
-def cost_of(fitted: FittedRun) -> list[tuple[str, str]]:
+def cost_of(fitted: Any) -> list[tuple[str, str]]:
     """Return time, passes, rows, bytes and cluster of a run, as the report's table of costs."""
     estimator, cluster, size = fitted.estimator, fitted.config.cluster, fitted.rows.size()
     where = {

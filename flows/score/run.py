@@ -5,9 +5,9 @@ import time
 from typing import Any
 
 from aucdist import batch_scoring
+from aucdist.class_models import load_any_model
 from aucdist.data.shards.block_reader import ParallelMap
 from aucdist.data.storage.arrow_files import absolute
-from aucdist.model import load_model
 from flows.compute.clusters import open_cluster
 from flows.compute.s3_environment import s3_as_configured
 from flows.compute.stages import StageRunner, Stages, call_stage
@@ -57,7 +57,7 @@ def score(config: ScoreConfig, observer: RunObserver, run_stage: StageRunner = c
 
 def format_of(model: str) -> str | None:
     """Return the format of the rows that a model was trained on; None if it does not say."""
-    return load_model(absolute(model)).reading.get("format")
+    return load_any_model(absolute(model)).reading.get("format")
 
 
 def survey(config: ScoreConfig, workers: Workers, parallel_map: ParallelMap) -> batch_scoring.Scoring:

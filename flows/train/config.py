@@ -69,6 +69,22 @@ class TrainConfig(Strict):
         return self
 
     @model_validator(mode="after")
+    def _fits_each_class(self) -> "TrainConfig":
+        if self.data.of_each:
+            for key, given in (
+                ("checkpoint", self.checkpoint is not None),
+                ("operating_point", self.operating_point is not None),
+                ("shapes", self.shapes.wanted),
+                ("model.features: auto", self.model.chooses_features),
+                ("data.direct", self.data.direct),
+            ):
+                if given:
+                    raise InputError(
+                        f"{key} is for two classes: leave it out, or set `positive` to one class in place of `each`"
+                    )
+        return self
+
+    @model_validator(mode="after")
     def _can_be_repeated(self) -> "TrainConfig":
         model = self.model.built
         if self.checkpoint is not None and model.resolved_solver.random and model.random_state is None:

@@ -4,6 +4,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from aucdist.errors import InputError
 from aucdist.model import load_model
 from flows.compute.clusters import fixed_worker_set, open_cluster
 from flows.compute.s3_environment import s3_as_configured
@@ -12,11 +13,13 @@ from flows.progress.console import RunObserver
 from flows.progress.metrics import REPORT, MetricsObserver
 from flows.rows.directions import check_monotone
 from flows.rows.source import RowSource, open_source
+from flows.run_folder.classes import FittedClasses, publish_classes, result_of_classes
 from flows.run_folder.folder import run_folder, run_name
 from flows.run_folder.leftovers import unfinished_runs
 from flows.run_folder.publish import publish
 from flows.run_folder.results import FittedRun, result_of
 from flows.train.checkpoints import CheckpointStore, open_checkpoints, retry_lost_cluster
+from flows.train.classes import evaluate_each, fit_each, usable_classes
 from flows.train.config import TrainConfig
 from flows.train.feature_choice import choose_features
 from flows.train.shapes import more_fits
@@ -61,8 +64,12 @@ def train(
         report = folder.draft / REPORT if config.performance_report else None
         work = partial(_train_on_cluster, config, name, source, stages, observer, report, start)
         fitted, checkpoints = retry_lost_cluster(config, work, observer)
-        result = result_of(fitted, folder.url)
-        stages("publish", publish, fitted, result, folder, retry=True)
+        if isinstance(fitted, FittedClasses):
+            result = result_of_classes(fitted, folder.url)
+            stages("publish", publish_classes, fitted, result, folder, retry=True)
+        else:
+            result = result_of(fitted, folder.url)
+            stages("publish", publish, fitted, result, folder, retry=True)
         if checkpoints is not None:
             checkpoints.remove()
     return result
@@ -76,7 +83,7 @@ def _train_on_cluster(
     observer: MetricsObserver,
     report: Path | None,
     start: str | None,
-) -> tuple[FittedRun, CheckpointStore | None]:
+) -> tuple[FittedRun | FittedClasses, CheckpointStore | None]:
     """Run the stages that need workers: partition the rows, fit and evaluate."""
     n_blocks = source.n_blocks
     with (
@@ -89,6 +96,16 @@ def _train_on_cluster(
         blocks = stages("partition", rows.partition, config.cache, workers, observer)
         observer.about(rows.size())
         rows = rows.without_copies()
+        if rows.labels is not None:
+            if start is not None:
+                raise InputError(
+                    "a fit starts from another model where there are two classes: set `positive` to one of them"
+                )
+            rows = usable_classes(rows, observer)
+            of_classes = rows.with_classes(blocks)
+            estimator, counts = stages("fit", fit_each, config.model, of_classes.train, observer)
+            evaluation = stages("evaluate", evaluate_each, estimator, counts, of_classes, observer)
+            return FittedClasses(config, rows, estimator, evaluation, stages.seconds), None
         model, search = config.model, None
         if model.chooses_features:
             missing = config.data.impute == "keep"

@@ -27,9 +27,9 @@ def test_some_classes_of_a_table():
     assert sets.exclusive
     some = sets.only([2, 0])
     assert some.names() == ["c", "a"]
-    assert not some.exclusive
+    assert some.exclusive
+    assert some.counts(np.array([0, 0, 1, 2])).tolist() == [1, 2]
     assert [some.signs(k).tolist() for k in range(2)] == [[-1, -1, 1], [1, -1, -1]]
-    assert sets.only([0, 1, 2]).exclusive
 
 
 def test_what_is_refused():

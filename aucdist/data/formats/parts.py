@@ -22,9 +22,9 @@ from aucdist.data.formats.base import Format
 from aucdist.data.formats.encode import Parsed, encode
 from aucdist.data.formats.part import FilePart
 from aucdist.data.formats.registry import FORMATS
-from aucdist.data.formats.source_fields import AnySource, SourceFields
+from aucdist.data.formats.source_fields import AnySource, EachOf, SourceFields
 from aucdist.data.formats.survey import Survey, check_expectations, refuse_identifiers, survey_of
-from aucdist.data.labels import above_lowest, choose_positive
+from aucdist.data.labels import above_lowest, choose_each, choose_positive
 from aucdist.data.storage import files
 from aucdist.data.storage.scratch import Stored
 from aucdist.errors import InputError
@@ -149,7 +149,7 @@ def plan_parts(
     elif not labelled:
         if total.rows == 0:
             raise InputError(f"{name} has no rows")
-        schema = replace(schema, positive=(), negative=tuple(total.classes))
+        schema = replace(schema, positive=(), negative=tuple(total.classes), classes=(), topics=False)
     else:
         choose_positive(total.classes, "minority", name)
         check_expectations(source.model_copy(update={"features": None}), name, total, schema)
@@ -215,9 +215,15 @@ def _schema_of(source: SourceFields, of: Format, survey: Survey, name: str) -> S
     names = of.feature_names(source, survey)
     if not names:
         raise InputError(f"{survey.where} has no column but the label")
+    common = survey.categories, survey.hashed, survey.dates
+    if source.of_each and source.labels != "grades":
+        wanted = source.positive.each if isinstance(source.positive, EachOf) else None
+        topics = source.labels == "topics"
+        classes = choose_each(survey.classes, wanted, name, topics=topics)
+        return Schema(names, survey.label, classes[:1], classes[1:], *common, classes, topics)
     divide = above_lowest if source.labels == "grades" else choose_positive
     positive, negative = divide(survey.classes, source.positive, name)
-    return Schema(names, survey.label, positive, negative, survey.categories, survey.hashed, survey.dates)
+    return Schema(names, survey.label, positive, negative, *common)
 
 
 def _with_layout_and_dtype(source: AnySource, of: Format, survey: Survey, n_features: int) -> AnySource:

@@ -13,6 +13,7 @@ from aucdist.data.formats.parts import plan_parts
 from aucdist.data.formats.registry import FORMATS
 from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.formats.survey import survey_of
+from aucdist.data.label_sets import LabelSets, RowLabels
 from aucdist.data.storage import files
 from aucdist.errors import InputError
 
@@ -51,7 +52,11 @@ def read(source: SourceFields, *, schema: Schema | None = None, name: str = "") 
     numbered = zip(parsed, plan.parts, strict=True)
     block = stacked([encode(rows, where, plan.source, plan.schema, part.row or 0) for (where, rows), part in numbered])
     options = json.dumps(source.reading(), sort_keys=True)
-    return Dataset(block, plan.schema, hashlib.sha256(f"{digest} {options}".encode()).hexdigest(), name)
+    labels = None
+    if plan.schema.classes:
+        labels = RowLabels(*LabelSets.of_labels([part.labels for _, part in parsed], plan.schema.classes, name))
+    fingerprint = hashlib.sha256(f"{digest} {options}".encode()).hexdigest()
+    return Dataset(block, plan.schema, fingerprint, name, labels)
 
 
 def parse(

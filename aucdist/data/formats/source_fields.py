@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from aucdist.data.date_parts import DatePart
-from aucdist.data.labels import class_name
+from aucdist.data.labels import EACH, class_name
 
 AnySource = TypeVar("AnySource", bound="SourceFields")
 Layout = Literal["auto", "dense", "csr"]
@@ -47,6 +47,14 @@ RULES = (
 )  # fmt: skip
 
 
+class EachOf(BaseModel):
+    """Some topics, each of which is fitted against the rest."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    each: list[ClassName] = Field(min_length=2, description="The topics")
+
+
 class SourceFields(BaseModel):
     """The keys of a source, each of the right type. `aucdist.data.sources.source.Source` checks that they go together."""
 
@@ -61,8 +69,10 @@ class SourceFields(BaseModel):
     label: str | int | None = Field(
         None, description="Label column by name, or by position from 0 (-1 is the last). KEEL files name it themselves"
     )
-    positive: ClassName | list[ClassName] = Field(
-        "minority", description="Positive class, several of them, or `minority`: the rarest class. The rest is negative"
+    positive: ClassName | list[ClassName] | EachOf = Field(
+        "minority",
+        description="Positive class, several of them, or `minority`: the rarest class. The rest is negative. `each` fits each of "
+        "three or more classes, or of topics, against the rest; {each: [CCAT, GCAT]} these topics",
     )
     layout: Layout = Field(
         "auto",
@@ -184,6 +194,11 @@ class SourceFields(BaseModel):
     @classmethod
     def _one_spelling(cls, classes: Any) -> Any:
         return {class_name(c): n for c, n in classes.items()} if isinstance(classes, dict) else classes
+
+    @property
+    def of_each(self) -> bool:
+        """Whether each class is fitted against the rest."""
+        return self.positive == EACH or isinstance(self.positive, EachOf)
 
     def urls(self) -> list[str]:
         """Return the files, folders, patterns and URLs as a list."""

@@ -258,6 +258,11 @@ def _opened(
     if source.format_of().is_sharded:
         reader = _of_shards(source, schema, labelled, name)
         return reader, range(reader.n_blocks)
+    if source.of_each and schema is None:
+        raise InputError(
+            f"{name or files.shown(str(source.source))}: `positive: each` needs files that are read into this process: leave "
+            "`direct` out, and for shards name one class"
+        )
     fingerprint = fingerprint_of(source)
     parts = split_source(source, n_parts or default_parts(source))
     source, items, surveys = _survey_all(source, parts, each, hold, schema)

@@ -1,0 +1,193 @@
+"""A fitted model of several classes on disk: one model for each class against the rest, and a file that lists them.
+
+The folder of each class is a model of two classes, which whatever reads models takes as it is.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from aucdist.data.checked import CHECKED, FileName, Sha256, parse_any, parse_checked
+from aucdist.data.dataset import Schema
+from aucdist.data.storage.files import read_bytes, shown, write_bytes
+from aucdist.errors import InputError
+from aucdist.model import ABOUT, CLASSES_FORMAT, LinearModel, is_card, load_model
+from aucdist.store.history import resolve
+
+LISTED = 20
+
+
+@dataclass(frozen=True, eq=False)
+class ClassModels:
+    """A model for each class against the rest, with the same features and encoding.
+
+    Attributes
+    ----------
+    classes : tuple of str
+    models : tuple of LinearModel
+        In the order of the classes.
+    topics : bool
+        Whether a row may have several of the classes, or none.
+    spreads : ndarray of shape (n_classes,), float64
+        What scores are divided by so that those of classes without probabilities can be compared.
+    """
+
+    classes: tuple[str, ...]
+    models: tuple[LinearModel, ...]
+    topics: bool
+    spreads: np.ndarray
+
+    @property
+    def schema(self) -> Schema:
+        """Features, label and classes."""
+        return self.models[0].schema
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """The keys of the training data's source that say how other files with these features are read."""
+        return self.models[0].reading
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the scores of rows for each class, divided by `spreads`.
+
+        Parameters
+        ----------
+        X : ndarray or scipy sparse of shape (n_samples, n_features)
+            As for `LinearModel.decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes), float64
+        """
+        return np.column_stack([model.decision_function(X) for model in self.models]) / self.spreads
+
+    def probabilities(self, scores: np.ndarray) -> np.ndarray | None:
+        """Return the probability of each class for scores, float64 of shape (n_samples, n_classes); None without such.
+
+        Those of classes sum to 1 in each row, those of topics do not.
+        """
+        if any(model.probability is None for model in self.models):
+            return None
+        found = np.column_stack([model.probability(scores[:, k])[:, 1] for k, model in enumerate(self.models)])  # type: ignore[misc]
+        if self.topics:
+            return found
+        total = found.sum(axis=1, keepdims=True)
+        with np.errstate(invalid="ignore"):
+            return np.where(total > 0.0, found / total, 1.0 / found.shape[1])
+
+    def predict(self, scores: np.ndarray) -> np.ndarray:
+        """Return the class of each row for its scores, ndarray of str: of the largest probability, or else the largest score.
+
+        Of topics it is those whose score is above 0, with commas between them.
+        """
+        names = np.array(self.classes, dtype=object)
+        if self.topics:
+            return np.array([",".join(names[row]) for row in scores > 0], dtype=object)
+        probabilities = self.probabilities(scores)
+        return np.asarray(names[np.argmax(scores if probabilities is None else probabilities, axis=1)])
+
+
+@dataclass(frozen=True)
+class _Member:
+    __pydantic_config__: ClassVar = CHECKED
+
+    name: str
+    folder: FileName
+    about_sha256: Sha256
+    spread: float
+
+
+@dataclass(frozen=True)
+class _ListFile:
+    __pydantic_config__: ClassVar = CHECKED
+
+    format: Literal[3]
+    topics: bool
+    classes: list[_Member]
+
+
+def class_folder(k: int) -> str:
+    """Return the name of the folder of the class at position `k`."""
+    return f"class-{k:05d}"
+
+
+def save_class_models(url: str, classes: Sequence[str], *, topics: bool, spreads: np.ndarray) -> None:
+    """Write the list of the classes, whose own models lie below the folder already.
+
+    Parameters
+    ----------
+    url : str
+        The folder, a path or an fsspec URL.
+    classes : sequence of str
+        Their models are in the folders that `class_folder` names.
+    topics, spreads
+        As the attributes of `ClassModels`.
+    """
+    members = [
+        {
+            "name": name, "folder": class_folder(k), "spread": float(spreads[k]),
+            "about_sha256": _digest(f"{url}/{class_folder(k)}/{ABOUT}"),
+        }
+        for k, name in enumerate(classes)
+    ]  # fmt: skip
+    content = {"format": CLASSES_FORMAT, "topics": topics, "classes": members}
+    write_bytes(f"{url}/{ABOUT}", json.dumps(content, indent=1, allow_nan=False).encode())
+
+
+def has_classes(url: str) -> bool:
+    """Return whether a folder, a file of a scorecard or a model store has a model of several classes."""
+    if is_card(url):
+        return False
+    where = resolve(url, ABOUT)
+    found = parse_any(read_bytes(f"{where}/{ABOUT}"), f"{shown(where)}/{ABOUT}")
+    return isinstance(found, dict) and found.get("format") == CLASSES_FORMAT
+
+
+def load_class_models(url: str) -> ClassModels:
+    """Read a model of several classes from a folder.
+
+    Parameters
+    ----------
+    url : str
+        The folder, a path or an fsspec URL.
+
+    Raises
+    ------
+    InputError
+        If there is no such model, or if it is damaged.
+    """
+    url = resolve(url, ABOUT)
+    where = f"{shown(url)}/{ABOUT}"
+    content = parse_checked(read_bytes(f"{url}/{ABOUT}"), _ListFile, where)
+    if not content.classes or not all(np.isfinite(one.spread) and one.spread > 0 for one in content.classes):
+        raise InputError(f"{where} is damaged: it lists no classes, or a spread that is not above 0")
+    models = []
+    for one in content.classes:
+        folder = f"{url}/{one.folder}"
+        if _digest(f"{folder}/{ABOUT}") != one.about_sha256:
+            raise InputError(f"{shown(folder)}/{ABOUT} is damaged: its checksum is not the one in {where}")
+        models.append(load_model(folder))
+    if len({model.schema.feature_names for model in models}) > 1:
+        raise InputError(f"{where} is damaged: its classes have different features")
+    names = tuple(one.name for one in content.classes)
+    return ClassModels(names, tuple(models), content.topics, np.array([one.spread for one in content.classes]))
+
+
+def load_any_model(url: str) -> LinearModel | ClassModels:
+    """Read a model of two classes or of several; parameters and errors as `aucdist.model.load_model`."""
+    return load_class_models(url) if has_classes(url) else load_model(url)
+
+
+def schema_of_class(schema: Schema, k: int) -> Schema:
+    """Return the schema of the model of the class at position `k` against the rest."""
+    name = schema.classes[k]
+    others = tuple(other for other in schema.classes if other != name)
+    return replace(schema, positive=(name,), negative=others, classes=(), topics=False)
+
+
+def _digest(url: str) -> str:
+    return hashlib.sha256(read_bytes(url)).hexdigest()

@@ -1,0 +1,239 @@
+"""The run folder of several classes: results, models, scores and report."""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from aucdist.class_models import class_folder, save_class_models, schema_of_class
+from aucdist.data.storage.files import shown
+from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.ranking import auc
+from aucdist.model import save_model
+from aucdist.report.classes import ClassesReport, render_classes_page
+from flows.config.loading import to_yaml
+from flows.json_values import jsonable
+from flows.rows.train_test import TrainTestRows
+from flows.run_folder.folder import METRICS, RunFolder
+from flows.run_folder.publish import cost_of
+from flows.run_folder.results import DATA_STAGES
+from flows.run_folder.scores import SCORES
+from flows.train.classes import ClassEvaluation
+from flows.versions import versions
+
+
+@dataclass(frozen=True, eq=False)
+class FittedClasses:
+    """A model fitted for each class, the rows, and the evaluation; the attributes are those of `FittedRun`."""
+
+    config: Any
+    rows: TrainTestRows
+    estimator: Any
+    evaluation: ClassEvaluation
+    seconds: dict[str, float]
+    search: None = None
+
+
+def result_of_classes(fitted: FittedClasses, run: str) -> dict[str, Any]:
+    """Return the object that ``aucdist train --json`` prints for several classes.
+
+    Means of AUC are over the classes that the rows have, each alike (macro) or weighted by its rows.
+
+    Parameters
+    ----------
+    fitted : FittedClasses
+    run : str
+        The URL of the run folder.
+    """
+    estimator, rows, evaluation, seconds = fitted.estimator, fitted.rows, fitted.evaluation, fitted.seconds
+    table = _confusions(fitted)
+    classes = [_result_of_class(fitted, k, table) for k in range(len(rows.schema.classes))]
+    tested = [(row["test_auc"], row["test_pos"]) for row in classes if row["test_auc"] is not None]
+    accuracy = None
+    if table is not None and not rows.schema.topics and evaluation.scores is not None:
+        accuracy = float(np.trace(table)) / max(len(evaluation.scores.row_id), 1)
+    result: dict[str, Any] = jsonable(
+        {
+            "run": run,
+            "estimator": type(estimator).__name__,
+            "solver": estimator.resolved_solver.name,
+            "n_samples": rows.train.n_samples,
+            "n_features": rows.train.n_features,
+            "topics": rows.schema.topics,
+            "metrics": {
+                "train_auc": float(np.mean([row["train_auc"] for row in classes])),
+                "test_auc": float(np.mean([area for area, _ in tested])) if tested else None,
+                "test_auc_weighted": _weighted(tested),
+                "test_accuracy": accuracy,
+            },
+            "classes": classes,
+            "passes": estimator.n_passes_,
+            "seconds": {
+                "data": sum(seconds.get(stage, 0.0) for stage in DATA_STAGES),
+                "fit": seconds["fit"],
+                "evaluate": seconds["evaluate"],
+            },
+        }
+    )
+    return result
+
+
+def _weighted(tested: list[tuple[float, float]]) -> float | None:
+    """Return the mean of AUCs weighted by the rows of their classes."""
+    return float(np.average([a for a, _ in tested], weights=[n for _, n in tested])) if tested else None
+
+
+def _result_of_class(fitted: FittedClasses, k: int, table: np.ndarray | None) -> dict[str, Any]:
+    one, evaluation = fitted.estimator.estimators_[k], fitted.evaluation
+    train, test, interval = evaluation.train[k], evaluation.test[k], evaluation.intervals[k]
+    certificate = one.certificate_
+    found = {
+        "name": fitted.rows.schema.classes[k],
+        "n_pos": int(train.n_pos),
+        "n_neg": int(train.n_neg),
+        "train_auc": auc(train),
+        "test_pos": 0 if test is None else int(test.n_pos),
+        "test_auc": None if test is None else auc(test),
+        "test_auc_interval": None if interval is None else [interval.low, interval.high],
+        "recall": None,
+        "precision": None,
+        "threshold": float(one.threshold_),
+        "certificate": {**asdict(certificate), "status": certificate.status.value},
+        "passes": one.n_passes_,
+    }
+    if table is not None and evaluation.scores is not None:
+        predicted = _predicted(fitted)[:, k]
+        found["recall"] = float(table[k, k]) / found["test_pos"] if found["test_pos"] else None
+        found["precision"] = float(table[k, k]) / int(predicted.sum()) if predicted.any() else None
+    return found
+
+
+def _predicted(fitted: FittedClasses) -> np.ndarray:
+    """Return which classes the test rows are predicted to be of, bool of shape (n_test, n_classes)."""
+    assert fitted.evaluation.scores is not None
+    predicted = fitted.evaluation.scores.predicted
+    return predicted > 0 if predicted.ndim == 2 else predicted[:, np.newaxis] == fitted.estimator.classes_
+
+
+def _members(fitted: FittedClasses) -> np.ndarray:
+    """Return which classes the test rows have, bool of shape (n_test, n_classes)."""
+    assert fitted.evaluation.scores is not None
+    assert fitted.rows.labels is not None
+    labels = fitted.rows.labels.test
+    return np.asarray(labels.sets.indicator(labels.codes[fitted.evaluation.scores.row_id]).toarray())
+
+
+def _confusions(fitted: FittedClasses) -> np.ndarray | None:
+    """Return how many test rows of each class are predicted to be of each, int64 of shape (n_classes, n_classes)."""
+    if fitted.evaluation.scores is None:
+        return None
+    return np.asarray(_members(fitted).T.astype(np.int64) @ _predicted(fitted).astype(np.int64))
+
+
+def publish_classes(
+    fitted: FittedClasses, result: dict[str, Any], folder: RunFolder, command: str = "aucdist train"
+) -> None:
+    """Write all files of a run folder, then publish it as a whole.
+
+    Parameters
+    ----------
+    fitted : FittedClasses
+    result : dict
+        As `result_of_classes` returned it.
+    folder : RunFolder
+    command : str
+        What runs the configuration again.
+    """
+    config, classes = to_yaml(fitted.config), fitted.rows.schema.classes
+    _save_models(fitted, result, folder.draft / "model")
+    histories = [
+        table.assign(**{"class": name}) for name, table in zip(classes, fitted.estimator.histories_, strict=True)
+    ]
+    pd.concat(histories).to_parquet(folder.draft / "history.parquet", index=False)
+    if fitted.evaluation.scores is not None:
+        pq.write_table(_scores_table(fitted), folder.draft / SCORES, compression="zstd")
+    (folder.draft / "config.yaml").write_text(config, encoding="utf-8")
+    page = render_classes_page(_report_of(fitted, result, config, command))
+    (folder.draft / "report.html").write_text(page, encoding="utf-8")
+    about = {
+        "name": fitted.config.name,
+        "data": {"name": fitted.rows.name, "fingerprint": fitted.rows.fingerprint},
+        "versions": versions(),
+    }
+    metrics = json.dumps({**result, **jsonable(about)}, indent=2, allow_nan=False)
+    (folder.draft / METRICS).write_text(metrics + "\n", encoding="utf-8")
+    folder.publish()
+
+
+def _save_models(fitted: FittedClasses, result: dict[str, Any], folder: Path) -> None:
+    estimator, rows = fitted.estimator, fitted.rows
+    for k, one in enumerate(estimator.estimators_):
+        save_model(
+            str(folder / class_folder(k)),
+            coef=one.coef_[0],
+            intercept=one.decision_intercept,
+            probability=getattr(one, "probability_", None),
+            feature_map=getattr(one, "feature_map_", None),
+            schema=schema_of_class(rows.schema, k),
+            preprocessor=rows.preprocessor,
+            reading=rows.source.rules(),
+            about={
+                "estimator": result["estimator"],
+                "parameters": jsonable(one.plain_params()),
+                "threshold": jsonable(one.threshold_),
+                "certificate": result["classes"][k]["certificate"],
+                "data": {"name": rows.name, "fingerprint": rows.fingerprint},
+                "versions": versions(),
+            },
+        )
+    save_class_models(str(folder), rows.schema.classes, topics=rows.schema.topics, spreads=estimator.spreads_)
+
+
+def _scores_table(fitted: FittedClasses) -> pa.Table:
+    """Return id, classes, prediction and the score of each class of the test rows; scores are without the intercepts."""
+    scores, classes = fitted.evaluation.scores, fitted.rows.schema.classes
+    assert scores is not None
+    columns: dict[str, Any] = {"row_id": scores.row_id, "label": _texts(_members(fitted), classes)}
+    columns["prediction"] = _texts(_predicted(fitted), classes)
+    return pa.table(columns | {f"score {name}": scores.scores[:, k] for k, name in enumerate(classes)})
+
+
+def _texts(members: np.ndarray, classes: tuple[str, ...]) -> pa.Array:
+    """Return the classes of each row with commas between them."""
+    names = np.array(classes, dtype=object)
+    return pa.array([",".join(names[row]) for row in members], pa.string())
+
+
+def _report_of(fitted: FittedClasses, result: dict[str, Any], config: str, command: str) -> ClassesReport:
+    rows, evaluation = fitted.rows, fitted.evaluation
+    source = rows.source.source
+    data = {
+        "name": rows.name,
+        "source": ", ".join(shown(url) for url in ([source] if isinstance(source, str) else source)),
+        "training rows": f"{result['n_samples']:,}",
+        "test rows": "0" if rows.test is None else f"{rows.test.n_samples:,}",
+        "features": f"{result['n_features']:,}",
+        "fingerprint": rows.fingerprint,
+        "note": rows.source.note,
+        "licence": rows.source.licence,
+    }
+    curves: list[ScoreCounts] = [
+        train if evaluation.scores is None or test is None else test
+        for train, test in zip(evaluation.train, evaluation.test, strict=True)
+    ]
+    return ClassesReport(
+        title=fitted.config.name,
+        run=result,
+        curves=curves,
+        confusions=_confusions(fitted),
+        data=[(key, str(value)) for key, value in data.items() if value not in (None, "")],
+        cost=cost_of(fitted),
+        config=config,
+        versions=versions(),
+        command=command,
+    )

@@ -1,0 +1,121 @@
+"""The stages of training for several classes: fit each against the rest, evaluate each, and predict the test rows."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from aucdist.data.block import Block
+from aucdist.engine.blocks import Blocks, Summary
+from aucdist.engine.classes import ClassBlocks
+from aucdist.estimators.classes import predicted_classes
+from aucdist.estimators.scores import count_scores, mapped_rows, scores_of
+from aucdist.metrics.counts import BoundedCounts, ScoreCounts
+from aucdist.metrics.ranking import Interval, auc_interval
+from flows.config.model import ModelConfig
+from flows.progress.console import RunObserver
+from flows.progress.warned import warnings_to
+from flows.rows.train_test import ClassLabels, TrainTestClasses, TrainTestRows
+
+LEAST_ROWS = 2
+"""Training rows of a class, and of its rest, without which it is left out."""
+
+
+@dataclass(frozen=True, eq=False)
+class ClassScores:
+    """The scores of the test rows.
+
+    Attributes
+    ----------
+    row_id : ndarray of shape (n_test,), int64
+    scores : ndarray of shape (n_test, n_classes), float64
+        Of the model of each class, without its intercept.
+    predicted : ndarray of shape (n_test,) of class names, or of shape (n_test, n_classes), int64, of topics
+    """
+
+    row_id: np.ndarray
+    scores: np.ndarray
+    predicted: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class ClassEvaluation:
+    """How the models of the classes score the rows.
+
+    Attributes
+    ----------
+    train : list of ScoreCounts
+        Of each class.
+    test : list of ScoreCounts or None
+        None for a class that no test row has, or that all have.
+    intervals : list of Interval or None
+        Of each test AUC.
+    scores : ClassScores or None
+        None without test rows.
+    """
+
+    train: list[ScoreCounts]
+    test: list[ScoreCounts | None]
+    intervals: list[Interval | None]
+    scores: ClassScores | None
+
+
+def usable_classes(rows: TrainTestRows, observer: RunObserver) -> TrainTestRows:
+    """Return the rows with the classes that can be fitted; a note names those that are left out."""
+    assert rows.labels is not None
+    labels, (row_id, _) = rows.labels, rows.train.row_ids_and_labels(map)
+    n = labels.train.sets.counts(labels.train.codes[row_id])
+    enough = np.minimum(n, len(row_id) - n) >= LEAST_ROWS
+    if enough.all():
+        return rows
+    names = labels.train.sets.names()
+    for k in np.flatnonzero(~enough).tolist():
+        observer.note(f"class {names[k]!r} has {n[k]} of {len(row_id)} training rows, and is left out")
+    which = np.flatnonzero(enough).tolist()
+    schema = replace(rows.schema, classes=tuple(names[k] for k in which))
+    return replace(rows, schema=schema, labels=ClassLabels(labels.train.only(which), labels.test.only(which)))
+
+
+def fit_each(model: ModelConfig, train: ClassBlocks, observer: RunObserver) -> tuple[Any, list[ScoreCounts | None]]:
+    """Return the fitted estimator, and for each class the counts of the training scores where the fit needed them."""
+    estimator = model.built
+    with warnings_to(observer):
+        counts = estimator.fit_class_blocks(train, callback=lambda record: observer.round(record, estimator.tol))
+    return estimator, counts
+
+
+def evaluate_each(
+    estimator: Any, counts: list[ScoreCounts | None], blocks: TrainTestClasses, observer: RunObserver
+) -> ClassEvaluation:
+    """Count the scores of each class, and predict the test rows. Warnings go to `observer`."""
+    models = estimator.estimators_
+    train = [
+        count_scores(mapped_rows(one, blocks.train.of_class(k)), one.coef_[0]) if known is None else known
+        for k, (one, known) in enumerate(zip(models, counts, strict=True))
+    ]
+    if blocks.test is None:
+        return ClassEvaluation(train, [None] * len(models), [None] * len(models), None)
+    test: list[ScoreCounts | None] = []
+    intervals: list[Interval | None] = []
+    columns = []
+    with warnings_to(observer):
+        for k, one in enumerate(models):
+            of_class, row_id, scores = _test_scores(blocks.test.of_class(k), one)
+            both = of_class.n_pos > 0 and of_class.n_neg > 0
+            intervals.append(auc_interval(of_class) if both else None)
+            test.append(of_class if both else None)
+            columns.append(scores)
+    matrix = np.column_stack(columns)
+    shown = (matrix + [one.decision_intercept for one in models]) / estimator.spreads_
+    return ClassEvaluation(train, test, intervals, ClassScores(row_id, matrix, predicted_classes(estimator, shown)))
+
+
+def _test_scores(blocks: Blocks, one: Any) -> tuple[ScoreCounts, np.ndarray, np.ndarray]:
+    found = blocks.without_memory().reduce(_score_rows, one.coef_[0], getattr(one, "feature_map_", None))
+    return found["counts"].counts, np.concatenate(found["row_id"]), np.concatenate(found["scores"])
+
+
+def _score_rows(block: Block, memory: None, w: np.ndarray, fitted: Any) -> tuple[None, Summary]:
+    scores = scores_of(block.X, w, fitted=fitted)
+    counts = BoundedCounts.from_scores(block.y, scores, block.weight)
+    return None, {"counts": counts, "row_id": [block.row_id], "scores": [scores]}

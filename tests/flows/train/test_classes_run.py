@@ -1,0 +1,179 @@
+"""Runs of several classes and of topics: each has the bits of its own fit, the model scores as the run did, the page holds."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import dump_svmlight_file, load_digits
+from support.command_line import run as aucdist
+
+from aucdist import PairwiseHingeClassifier
+from aucdist.class_models import ClassModels, load_any_model, load_class_models
+from aucdist.errors import InputError
+from aucdist.model import load_model
+from flows.train.config import load_train
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Digits below 4, one row of a fifth class, and the same rows with topics."""
+    made = tmp_path_factory.mktemp("classes")
+    X, y = load_digits(return_X_y=True)
+    rows = np.append(np.flatnonzero(y < 4)[:240], np.flatnonzero(y == 9)[:1])
+    X, y = X[rows] / 16.0, y[rows]
+    pd.DataFrame(X, columns=[f"p{j}" for j in range(64)]).assign(digit=y).to_csv(made / "digits.csv", index=False)
+    dump_svmlight_file(X, y, str(made / "digits.svm"), zero_based=False)
+    lines = (made / "digits.svm").read_text().splitlines()
+    topics = ["even,zero", "odd", "even", "odd,three"]
+    texts = [f"{topics[int(line[0])] if line[0] < '4' else ''} {line.split(' ', 1)[1]}" for line in lines]
+    (made / "topics.svm").write_text("\n".join(texts) + "\n")
+    return made
+
+
+def config(folder: Path, source: str, more: str = "") -> Path:
+    path = folder / "train.yaml"
+    path.write_text(
+        f"name: digits\ndata:\n  source: {source}\n  test: {{fraction: 0.25}}\nmodel: {{tol: 1.0e-2, lam: 1.0e-2}}\n"
+        f"output: '{folder}/runs'\n{more}"
+    )
+    return path
+
+
+def train(folder: Path, source: str, *options: str) -> tuple[dict, str]:
+    out, err = aucdist("train", config(folder, source), "--json", *options)
+    return json.loads(out), err
+
+
+CSV = "{{source: '{0}/digits.csv', format: csv, label: digit, positive: each}}"
+TOPICS = "{{source: '{0}/topics.svm', format: svmlight, labels: topics, positive: each}}"
+
+
+def test_a_run_of_several_classes(folder: Path) -> None:
+    result, err = train(folder, CSV.format(folder))
+    assert "class '9' has 1 of 181 training rows, and is left out" in err
+    assert [row["name"] for row in result["classes"]] == ["0", "1", "2", "3"]
+    assert all(row["certificate"]["relative_gap"] <= 1e-2 for row in result["classes"])
+    run = Path(result["run"])
+    scores = pd.read_parquet(run / "scores.parquet")
+    mean = np.mean([row["test_auc"] for row in result["classes"]])
+    assert result["metrics"]["test_auc"] == pytest.approx(mean)
+    assert result["metrics"]["test_accuracy"] == (scores["label"] == scores["prediction"]).mean()
+    assert result["metrics"]["test_accuracy"] > 0.9
+    assert set(pd.read_parquet(run / "history.parquet")["class"]) == {"0", "1", "2", "3"}
+    page = (run / "report.html").read_text()
+    assert "The mean test AUC of 4 classes, each against the rest" in page
+    assert page.count('aria-label="ROC curve"') == 4
+
+    # The test rows are as many of each class, and each model is that of its class alone on the training rows.
+    table = pd.read_csv(folder / "digits.csv")
+    test = table.loc[scores["row_id"], "digit"]
+    assert test.value_counts().loc[[0, 1, 2, 3]].tolist() == [15, 15, 15, 15]
+    left = table.drop(index=scores["row_id"])
+    X = left.drop(columns="digit").to_numpy()
+    model = load_class_models(str(run / "model"))
+    for k in range(4):
+        alone = PairwiseHingeClassifier(tol=1e-2, lam=1e-2).fit(X, left["digit"] == k)
+        np.testing.assert_array_equal(model.models[k].coef, alone.coef_[0])
+
+
+def test_scores_of_a_data_set_are_those_of_the_run(folder: Path, tmp_path: Path) -> None:
+    result, _ = train(folder, CSV.format(folder))
+    run = Path(result["run"])
+    aucdist("score", run / "model", folder / "digits.csv", tmp_path / "out", "--set", "drop=[digit]")
+    there = pd.read_parquet(tmp_path / "out").set_index("row_id")
+    here = pd.read_parquet(run / "scores.parquet").set_index("row_id")
+    found = there.loc[here.index]
+    assert found["prediction"].tolist() == here["prediction"].tolist()
+    model = load_class_models(str(run / "model"))
+    for k, name in enumerate(model.classes):
+        own = (here[f"score {name}"] + model.models[k].intercept) / model.spreads[k]
+        np.testing.assert_allclose(found[f"score {name}"], own, rtol=1e-12)
+    aucdist("explain", run / "model" / "class-00001", folder / "digits.csv", "--set", "drop=[digit]")
+    with pytest.raises(InputError, match="a model of several classes; take the folder of one of them"):
+        load_model(str(run / "model"))
+
+
+def test_topics(folder: Path) -> None:
+    result, _ = train(folder, TOPICS.format(folder))
+    assert [row["name"] for row in result["classes"]] == ["even", "odd", "three", "zero"]
+    assert "test_accuracy" in result["metrics"]
+    assert result["metrics"]["test_accuracy"] is None
+    scores = pd.read_parquet(Path(result["run"]) / "scores.parquet")
+    assert set(scores["label"]) <= {"", "even", "odd", "even,zero", "odd,three"}
+    assert (scores["label"] == scores["prediction"]).mean() > 0.7
+    assert "Each topic is predicted by itself" in (Path(result["run"]) / "report.html").read_text()
+    some, _ = train(folder, TOPICS.format(folder).replace("positive: each", "positive: {each: [odd, zero]}"))
+    assert [row["name"] for row in some["classes"]] == ["odd", "zero"]
+    both = {row["name"]: row for row in result["classes"]}
+    assert some["classes"][0]["certificate"] == both["odd"]["certificate"]
+
+
+@pytest.mark.slow
+def test_two_workers_have_the_same_bits(folder: Path) -> None:
+    more = ("--set", "blocks=3")
+    here, _ = train(folder, CSV.format(folder), *more)
+    there, _ = train(folder, CSV.format(folder), *more, "--set", "cluster={kind: local, workers: 2, threads: 1}")
+    for run in (here, there):
+        for key in ("run", "seconds"):
+            del run[key]
+    assert here == there
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "message"),
+    [
+        (CSV, ["--set", "data.positive={each: [1, 2]}"], "chooses among topics; here each row has one class"),
+        (TOPICS, ["--set", "data.positive={each: [odd, ten]}"], "topic 'ten' is not in the data"),
+        (CSV, ["--set", "data.direct=true"], "data.direct is for two classes"),
+        (CSV, ["--set", "operating_point={fpr: 0.1}"], "operating_point is for two classes"),
+        (CSV, ["--set", "model.features=auto"], "model.features: auto is for two classes"),
+        (CSV, ["--set", "model.solver=oam-inf"], "learns row by row"),
+    ],
+)
+def test_what_is_refused(folder: Path, source: str, options: list[str], message: str) -> None:
+    _, err = aucdist("train", config(folder, source.format(folder)), *options, code=2)
+    assert re.search(message, err), err
+
+
+def test_labels_that_are_no_classes(tmp_path: Path) -> None:
+    table = pd.DataFrame({"x": np.arange(3000) % 7, "y": np.arange(3000) / 2})
+    table.to_csv(tmp_path / "rows.csv", index=False)
+    source = f"{{source: '{tmp_path}/rows.csv', format: csv, label: y, positive: each}}"
+    _, err = aucdist("train", config(tmp_path, source), code=2)
+    assert "the labels have 3000 values" in err
+    table.assign(y=table["x"] % 2).to_csv(tmp_path / "rows.csv", index=False)
+    _, err = aucdist("train", config(tmp_path, source), code=2)
+    assert "`positive: each` is for three or more classes" in err
+
+
+def test_shards_and_searches_say_what_they_do_not_do(folder: Path, tmp_path: Path) -> None:
+    _, err = aucdist("shard", folder / "digits.csv", tmp_path / "shards", "--set", "label=digit", "--set", "positive=each",
+                     code=2)  # fmt: skip
+    assert "`positive: each` needs files that are read into this process" in err
+    path = config(folder, CSV.format(folder), "grid: {lam: [0.1, 0.01]}\n")
+    _, err = aucdist("cv", path, code=2)
+    assert "`positive: each`" in err
+
+
+def test_a_damaged_list_of_classes_is_refused(folder: Path) -> None:
+    result, _ = train(folder, CSV.format(folder))
+    model = Path(result["run"]) / "model"
+    assert isinstance(load_any_model(str(model)), ClassModels)
+    about = model / "class-00002" / "model.json"
+    about.write_text(about.read_text().replace('"intercept": ', '"intercept": 1'))
+    with pytest.raises(InputError, match="checksum is not the one in"):
+        load_class_models(str(model))
+    listed = json.loads((model / "model.json").read_text())
+    listed["classes"][0]["folder"] = "../elsewhere"
+    (model / "model.json").write_text(json.dumps(listed))
+    with pytest.raises(InputError, match="is not the name of a file in its folder"):
+        load_class_models(str(model))
+
+
+def test_checkpoints_are_refused(folder: Path) -> None:
+    path = config(folder, CSV.format(folder), f"checkpoint: {{url: '{folder}/checkpoints'}}\n")
+    with pytest.raises(InputError, match="checkpoint is for two classes"):
+        load_train(str(path))
