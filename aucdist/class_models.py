@@ -143,7 +143,10 @@ def has_classes(url: str) -> bool:
     if is_card(url):
         return False
     where = resolve(url, ABOUT)
-    found = parse_any(read_bytes(f"{where}/{ABOUT}"), f"{shown(where)}/{ABOUT}")
+    try:
+        found = parse_any(read_bytes(f"{where}/{ABOUT}"), f"{shown(where)}/{ABOUT}")
+    except InputError:  # of which whoever reads the model has more to say
+        return False
     return isinstance(found, dict) and found.get("format") == CLASSES_FORMAT
 
 

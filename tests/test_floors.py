@@ -50,6 +50,7 @@ FLOORS = [
         "aucdist.search",
         "aucdist.scorecard",
         "aucdist.model",
+        "aucdist.class_models",
         "aucdist.export",
         "aucdist.batch_scoring",
         "aucdist.held_out",

@@ -153,8 +153,8 @@ class CvConfig(Strict):
     def _can_be_run(self) -> "CvConfig":
         if self.data.of_each:
             raise InputError(
-                "data: a search is for two classes, and `positive: each` is not: set `positive` to one class; the parameters that "
-                "it chooses then go into a training run with `positive: each`"
+                "data: a search is for two classes, and `positive: each` is not: set `positive` to one class; the parameters "
+                "that it chooses then go into a training run with `positive: each`"
             )
         for name, values in self.grid.items():
             if isinstance(values, LogSpace):

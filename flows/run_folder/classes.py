@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from aucdist.class_models import class_folder, save_class_models, schema_of_class
 from aucdist.data.storage.files import shown
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.metrics.ranking import auc
+from aucdist.metrics.ranking import Interval, auc
 from aucdist.model import save_model
 from aucdist.report.classes import ClassesReport, render_classes_page
 from flows.config.loading import to_yaml
@@ -23,8 +23,46 @@ from flows.run_folder.folder import METRICS, RunFolder
 from flows.run_folder.publish import cost_of
 from flows.run_folder.results import DATA_STAGES
 from flows.run_folder.scores import SCORES
-from flows.train.classes import ClassEvaluation
 from flows.versions import versions
+
+
+@dataclass(frozen=True, eq=False)
+class ClassScores:
+    """The scores of the test rows.
+
+    Attributes
+    ----------
+    row_id : ndarray of shape (n_test,), int64
+    scores : ndarray of shape (n_test, n_classes), float64
+        Of the model of each class, without its intercept.
+    predicted : ndarray of shape (n_test,) of class names, or of shape (n_test, n_classes), int64, of topics
+    """
+
+    row_id: np.ndarray
+    scores: np.ndarray
+    predicted: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class ClassEvaluation:
+    """How the models of the classes score the rows.
+
+    Attributes
+    ----------
+    train : list of ScoreCounts
+        Of each class.
+    test : list of ScoreCounts or None
+        None for a class that no test row has, or that all have.
+    intervals : list of Interval or None
+        Of each test AUC.
+    scores : ClassScores or None
+        None without test rows.
+    """
+
+    train: list[ScoreCounts]
+    test: list[ScoreCounts | None]
+    intervals: list[Interval | None]
+    scores: ClassScores | None
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,6 @@
 """The stages of training for several classes: fit each against the rest, evaluate each, and predict the test rows."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,48 +16,10 @@ from flows.config.model import ModelConfig
 from flows.progress.console import RunObserver
 from flows.progress.warned import warnings_to
 from flows.rows.train_test import ClassLabels, TrainTestClasses, TrainTestRows
+from flows.run_folder.classes import ClassEvaluation, ClassScores
 
 LEAST_ROWS = 2
 """Training rows of a class, and of its rest, without which it is left out."""
-
-
-@dataclass(frozen=True, eq=False)
-class ClassScores:
-    """The scores of the test rows.
-
-    Attributes
-    ----------
-    row_id : ndarray of shape (n_test,), int64
-    scores : ndarray of shape (n_test, n_classes), float64
-        Of the model of each class, without its intercept.
-    predicted : ndarray of shape (n_test,) of class names, or of shape (n_test, n_classes), int64, of topics
-    """
-
-    row_id: np.ndarray
-    scores: np.ndarray
-    predicted: np.ndarray
-
-
-@dataclass(frozen=True, eq=False)
-class ClassEvaluation:
-    """How the models of the classes score the rows.
-
-    Attributes
-    ----------
-    train : list of ScoreCounts
-        Of each class.
-    test : list of ScoreCounts or None
-        None for a class that no test row has, or that all have.
-    intervals : list of Interval or None
-        Of each test AUC.
-    scores : ClassScores or None
-        None without test rows.
-    """
-
-    train: list[ScoreCounts]
-    test: list[ScoreCounts | None]
-    intervals: list[Interval | None]
-    scores: ClassScores | None
 
 
 def usable_classes(rows: TrainTestRows, observer: RunObserver) -> TrainTestRows:
