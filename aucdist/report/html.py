@@ -79,6 +79,8 @@ class Report:
         The false positive rate up to which the partial AUC was trained for.
     free : dict, optional
         Objective and AUC of the same fit without directions of features, and of this one: `flows.run_folder.results.MoreFits`.
+    traps : sequence of str
+        What makes the test look better than new rows will.
     """
 
     title: str
@@ -101,6 +103,7 @@ class Report:
     map_name: str | None = None
     max_fpr: float | None = None
     free: dict[str, Any] | None = None
+    traps: Sequence[str] = ()
 
 
 def render_run_page(report: Report) -> str:
@@ -200,7 +203,7 @@ def _warnings(report: Report, interval: ranking.Interval | None, more: list[str]
         found.append(
             "The interval of the AUC includes 0.5: these rows do not show that the ranking is better than chance."
         )
-    return found + more
+    return found + more + list(report.traps)
 
 
 def _verdict(report: Report, shown: ScoreCounts, which: str, interval: ranking.Interval | None) -> list[str]:

@@ -8,17 +8,23 @@ from pydantic import ValidationError
 
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
+from aucdist.data.formats.base import FileFormat, whole_file
 from aucdist.data.formats.readers import read
 from aucdist.data.labels import listed
+from aucdist.data.sources.source import Source
+from aucdist.data.storage import files
 from aucdist.data.storage.files import shown
+from aucdist.drift.traps import sample_of, traps_of
+from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.kernels.rows import CsrRows
+from aucdist.selection.groups import duplicates
 from flows.config.data import DataConfig, source_of
 from flows.config.loading import apply_setting, configs_folder, explain, find_config, find_sources, read_mapping
 from flows.config.sources import is_yaml, source_from_name
 from flows.rows.encoding import Encoding
 
-MOST_COLUMNS, MOST_FEATURES = 60, 5
+MOST_COLUMNS, MOST_FEATURES, MOST_FILES = 60, 5, 50
 
 
 def preview(config: str, settings: Sequence[str]) -> dict[str, Any]:
@@ -35,7 +41,8 @@ def preview(config: str, settings: Sequence[str]) -> dict[str, Any]:
     -------
     dict
         ``name``, ``rows``, ``classes``, ``positive``, ``n_features``; ``columns``, a list of dicts with ``column``, ``becomes``
-        and ``features``; ``dropped`` and ``then``: what is done to the features before a fit.
+        and ``features``; ``dropped`` and ``then``: what is done to the features before a fit; ``warnings``: sentences on what
+        makes a test look better than new rows will.
 
     Raises
     ------
@@ -63,7 +70,36 @@ def preview(config: str, settings: Sequence[str]) -> dict[str, Any]:
         "columns": _columns(schema, found.block),
         "dropped": list(source.drop or []),
         "then": _then(data),
+        "warnings": _warnings(source, schema, found.block),
     }
+
+
+def _warnings(source: Source, schema: Schema, block: Block) -> list[str]:
+    """Return columns that give the label away, identifiers, rows in order of their classes, and rows that are there twice."""
+    found = traps_of(sample_of(LocalBlocks([block])), schema) + _files_of_one_class(source, schema)
+    again = block.n_samples - len(np.unique(duplicates(block)))
+    if again:
+        found.append(
+            f"{again:,} of {block.n_samples:,} rows have the features of another row: a random split has some on both sides. "
+            "Where equal rows are the same case, test on a file of other cases."
+        )
+    return found
+
+
+def _files_of_one_class(source: Source, schema: Schema) -> list[str]:
+    """Return what to say where each of several files has rows of one class only."""
+    of = source.format_of()
+    urls = files.expand(source.source) if isinstance(of, FileFormat) else []
+    if not 2 <= len(urls) <= MOST_FILES or set(schema.positive) & set(schema.negative):
+        return []
+    for url in urls:
+        classes = set(of.read_part(source, whole_file(url), schema)[0].labels.counts())
+        if classes & set(schema.positive) and classes & set(schema.negative):
+            return []
+    return [
+        f"Each of the {len(urls)} files has rows of one class only: whatever differs between files gives the label away, and a "
+        "random split does not show it."
+    ]
 
 
 def _data_config(config: str, settings: Sequence[str]) -> DataConfig:
@@ -153,4 +189,5 @@ def preview_text(found: dict[str, Any]) -> str:
     if found["dropped"]:
         lines.append(f"not read: {', '.join(found['dropped'])}")
     lines.append(f"{found['n_features']:,} features" + "".join(f", then {step}" for step in found["then"]))
+    lines += [f"warning: {text}" for text in found["warnings"]]
     return "\n".join(lines)

@@ -45,6 +45,8 @@ class Column:
         Of a column of dates; None: as in ISO 8601.
     words : tuple of str
         Of a column of numbers what stands for missing ones, besides what always does.
+    auc : float
+        How well the column alone ranks the rows.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Column:
     parts: tuple[str, ...] = ()
     date_format: str | None = None
     words: tuple[str, ...] = ()
+    auc: float = 0.5
 
 
 def columns_of(texts: Mapping[str, pd.Categorical], names: Sequence[str], spelling: Spelling = PLAIN) -> list[Column]:

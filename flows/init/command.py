@@ -41,6 +41,12 @@ def init(
             return
         for column, kind in result["columns"].items():
             typer.echo(f"{column:24} {kind}")
+        for column in result["leaks"]:
+            typer.echo(
+                f"warning: column {column!r} alone tells the classes apart; if it is known only once the label is, list it "
+                f"under `drop` in {file}",
+                err=True,
+            )
         typer.echo(f"{file}: {result['rows']:,} rows, positive class {result['positive']!r}")
         typer.echo(f"next: aucdist data preview {file}")
 

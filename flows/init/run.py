@@ -11,10 +11,12 @@ from aucdist.data.labels import Labels, choose_positive, listed
 from aucdist.data.sources.source import Source
 from aucdist.data.storage import files
 from aucdist.data.storage.arrow_files import local_path
+from aucdist.drift.traps import SUSPICIOUS
 from aucdist.errors import InputError
 from flows.init.columns import Column, columns_of
 from flows.init.directions import direction_of, rows_of_class
 from flows.init.layout import found_layout
+from flows.init.leaks import with_auc
 from flows.init.no_columns import look_at
 from flows.init.read import FirstRows, first_rows
 from flows.init.text import quoted, rows_yaml_text, yaml_text
@@ -59,6 +61,8 @@ def init(name: str, source: Source, output: Path) -> dict[str, Any]:
     positive = choose_positive(classes, source.positive, files.shown(str(source.source)))[0][0]
     columns = columns_of(rows.texts, [column for column in rows.texts if column not in ("", rows.label)], spelling)
     columns += [Column(column, "drop", f"its type is {kind}") for column, kind in rows.unread.items()]
+    positives = rows_of_class(rows.classes, positive)
+    columns = [with_auc(column, rows.texts, positives, spelling) for column in columns]
     n, head = len(rows.classes), _head_comments(source, len(rows.classes), rows.whole, output)
     if rows.source.format == "csv" and not rows.source.header and "header" not in source.model_fields_set:
         head.append("The first line holds values and no names: columns are called x1, x2, ...")
@@ -66,13 +70,16 @@ def init(name: str, source: Source, output: Path) -> dict[str, Any]:
     keys = _file_keys(rows.source, output) | {"label": quoted(rows.label)}
     words = dict.fromkeys((*source.missing_values, *(word for column in columns for word in column.words)))
     keys |= {"missing_values": f"[{', '.join(map(quoted, words))}]"} if words else {}
-    positives = rows_of_class(rows.classes, positive)
     found = {c.name: direction_of(rows.texts[c.name], positives, spelling) for c in columns if c.kind == "number"}
     directions = {column: direction for column, direction in found.items() if direction is not None}
     text = yaml_text(_config_name(name), keys, columns, list(classes.items()), positive, head, directions)
     files.write_bytes(str(output.absolute()), text.encode())
     kinds = {column.name: column.kind for column in columns}
-    return {"config": str(output), "rows": n, "all_rows": rows.whole, "positive": positive, "columns": kinds}
+    leaks = [column.name for column in columns if column.auc >= SUSPICIOUS]
+    return {
+        "config": str(output), "rows": n, "all_rows": rows.whole, "positive": positive, "columns": kinds,
+        "leaks": leaks,
+    }  # fmt: skip
 
 
 def _init_without_columns(name: str, source: Source, output: Path) -> dict[str, Any]:
@@ -88,7 +95,7 @@ def _init_without_columns(name: str, source: Source, output: Path) -> dict[str, 
         _head_comments(source, n, found.whole, output), [found.comment()], found.survey.missing, found.sparse,
     )  # fmt: skip
     files.write_bytes(str(output.absolute()), text.encode())
-    return {"config": str(output), "rows": n, "all_rows": found.whole, "positive": positive, "columns": {}}
+    return {"config": str(output), "rows": n, "all_rows": found.whole, "positive": positive, "columns": {}, "leaks": []}
 
 
 def _head_comments(source: Source, n: int, whole: bool, output: Path) -> list[str]:

@@ -116,6 +116,7 @@ def report_of(fitted: FittedRun, result: dict[str, Any], config: str, command: s
         map_name=_map_name(estimator),
         max_fpr=_max_fpr(fitted),
         free=None if fitted.more is None else fitted.more.free,
+        traps=fitted.seen.traps,
     )
 
 

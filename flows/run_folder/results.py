@@ -58,12 +58,15 @@ class RowsSeen:
         By which a row is known again.
     test_checked, test_known : int
         Test rows that could be looked up among the digests, and how many were there.
+    traps : tuple of str
+        What should be known before anybody relies on the test; see `aucdist.drift.traps`.
     """
 
     columns: tuple[Column, ...]
     digests: RowDigests
     test_checked: int
     test_known: int
+    traps: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,6 +5,7 @@ from typing import Any
 
 from aucdist.drift.digests import count_known, fit_digests
 from aucdist.drift.profile import fit_columns
+from aucdist.drift.traps import traps
 from aucdist.engine.blocks import Blocks
 from aucdist.estimators.scores import count_scores, mapped_rows
 from aucdist.metrics.counts import ScoreCounts
@@ -62,4 +63,5 @@ def profile(estimator: Any, rows: TrainTestRows, blocks: TrainTestBlocks) -> Row
     columns = fit_columns(blocks.train, rows.schema, rows.preprocessor, estimator.coef_[0])
     digests = fit_digests(blocks.train)
     checked, known = (0, 0) if blocks.test is None else count_known(blocks.test, digests)
-    return RowsSeen(columns, digests, checked, known)
+    found = traps(blocks.train, blocks.test, rows.schema, known=known, checked=checked)
+    return RowsSeen(columns, digests, checked, known, found)

@@ -1,0 +1,145 @@
+"""Columns that give the label away, rows in order, times and known rows: named where they are, and only there."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from aucdist.data.block import Block, partition
+from aucdist.data.dataset import Schema
+from aucdist.drift import traps as module
+from aucdist.drift.traps import Sample, columns_alone, known_rows, sample_of, single_auc, times_of, traps_of
+from aucdist.engine.blocks import LocalBlocks
+
+N = 400
+RANDOM = np.random.default_rng(0)
+POSITIVE = RANDOM.random(N) < 0.3
+
+
+def sample(columns: dict[str, np.ndarray], positive: np.ndarray = POSITIVE, order: np.ndarray | None = None) -> Sample:
+    values = np.column_stack([np.asarray(values, dtype=np.float64) for values in columns.values()])
+    return Sample(values, positive, np.arange(len(positive)) if order is None else order)
+
+
+def schema(names: list[str], categories: dict[str, tuple[str, ...]] | None = None, **more: object) -> Schema:
+    return Schema(tuple(names), "y", ("1",), ("0",), categories or {}, **more)  # type: ignore[arg-type]
+
+
+def test_one_column_alone_against_scikit_learn() -> None:
+    values = np.round(RANDOM.normal(size=N) + POSITIVE, 1)
+    expected = roc_auc_score(POSITIVE, values)
+    assert single_auc(values, POSITIVE) == pytest.approx(max(expected, 1 - expected), abs=1e-12)
+    assert single_auc(-values, POSITIVE) == pytest.approx(max(expected, 1 - expected), abs=1e-12)
+    assert single_auc(np.where(POSITIVE, np.nan, values), POSITIVE) == 1.0  # whether there is a value tells it
+    assert single_auc(np.full(N, np.nan), POSITIVE) == 0.5
+    assert single_auc(values[:30], np.arange(30) < 3) == 0.5  # too few to say
+
+
+def test_columns_that_give_the_label_away() -> None:
+    noise = RANDOM.normal(size=N)
+    leaking = np.where(RANDOM.random(N) < 0.004, ~POSITIVE, POSITIVE).astype(float)
+    kind = np.where(POSITIVE, RANDOM.integers(0, 2, N), 2)  # of three categories two are positive
+    columns = {
+        "noise": noise, "copy": POSITIVE * 2.0 - 1.0, "nearly": leaking,
+        **{f"k={c}": kind == c for c in range(3)}, "when.year": noise, "when.days": 3.0 - POSITIVE,
+    }  # fmt: skip
+    described = schema(list(columns), {"k": ("0", "1", "2")}, dates={"when": ("year", "days")})
+    alone = columns_alone(sample(columns), described)
+    assert list(alone) == ["noise", "copy", "nearly", "k", "when"]
+    assert (alone["copy"], alone["k"], alone["when"]) == (1.0, 1.0, 1.0)
+    said = traps_of(sample(columns), described)
+    assert [text.split("'")[1] for text in said if text.startswith("Column")] == ["copy", "k", "when", "nearly"]
+    assert "tells the classes apart without an error" in said[0]
+    assert "drop: [copy]" in said[0]
+    assert "has an AUC of 0.99" in said[3]
+
+
+def test_scaled_categories_are_the_same() -> None:
+    kind = np.where(POSITIVE, 0, 1 + RANDOM.integers(0, 2, N))
+    flags = np.column_stack([kind == c for c in range(3)]).astype(float)
+    names = [f"k={c}" for c in range(3)]
+    scaled = (flags - flags.mean(axis=0)) / flags.std(axis=0)
+    for values in (flags, scaled):
+        found = columns_alone(Sample(values, POSITIVE, np.arange(N)), schema(names, {"k": ("0", "1", "2")}))
+        assert found == {"k": 1.0}
+
+
+def test_categories_of_few_rows_prove_nothing() -> None:
+    kind = np.arange(N) // 2  # pairs of rows
+    names = tuple(map(str, range(N // 2)))
+    flags = (kind[:, None] == np.arange(N // 2)[None, :]).astype(float)
+    found = columns_alone(Sample(flags, POSITIVE, np.arange(N)), schema([f"k={c}" for c in names], {"k": names}))
+    assert found["k"] == 0.5
+
+
+def test_noise_is_not_named() -> None:
+    columns = {f"x{j}": RANDOM.normal(size=N) for j in range(30)}
+    assert traps_of(sample(columns), schema(list(columns))) == []
+
+
+def test_identifiers_and_order() -> None:
+    columns = {"user_id": RANDOM.permutation(N), "x": RANDOM.normal(size=N), "count": np.arange(N) * 2.0}
+    said = traps_of(sample(columns), schema(list(columns)))
+    assert [text.split("'")[1] for text in said] == ["user_id", "count"]
+    ordered = np.sort(POSITIVE)
+    (text,) = traps_of(sample({"x": RANDOM.normal(size=N)}, ordered), schema(["x"]))
+    assert text.startswith("The rows are in the order of their classes")
+
+
+def test_training_rows_that_are_later_than_test_rows() -> None:
+    described = schema(["at.days"], dates={"at": ("days",)})
+    days = np.arange(N, dtype=float)
+    early, late = sample({"at.days": days}), sample({"at.days": days + N})
+    assert times_of(early, late, described) == []
+    (text,) = times_of(early, early, described)
+    assert "50% of the training rows are later than half of the test rows" in text
+    assert "100% of the training rows" in times_of(late, early, described)[0]
+
+
+def test_known_rows() -> None:
+    assert known_rows(0, 100) == []
+    assert known_rows(1, 100)[0].startswith("One of 100 test rows has the features of a training row: 1.0%")
+    assert known_rows(30, 100)[0].startswith("30 of the 100 test rows that were looked up have")
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_sample_does_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPatch, sparse: bool) -> None:
+    import scipy.sparse as sp
+
+    monkeypatch.setattr(module, "MOST_ROWS", 100)
+    X = RANDOM.normal(size=(N, 3)) * (RANDOM.random((N, 3)) < 0.5)
+    block = Block.of(sp.csr_matrix(X) if sparse else X, np.where(POSITIVE, 1, -1), row_id=RANDOM.permutation(N))
+    one, many = (sample_of(LocalBlocks(partition(block, n))) for n in (1, 7))
+    for key in ("values", "positive", "row_id"):
+        assert (getattr(one, key) == getattr(many, key)).all()
+    assert 25 < one.positive.sum() < 75
+    assert 25 < (~one.positive).sum() < 75
+    at = np.argsort(block.row_id)
+    assert (one.values == X[at[one.row_id]]).all()
+    monkeypatch.setattr(module, "MOST_FEATURES", 2)
+    assert sample_of(LocalBlocks([block])).values.shape[1] == 0
+
+
+def test_the_report_names_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from support.command_line import run
+
+    monkeypatch.chdir(tmp_path)
+    y = np.arange(200) % 4 == 0
+    x = RANDOM.integers(0, 3, 200)
+    days = pd.Timestamp("2024-01-01") + pd.to_timedelta(RANDOM.integers(0, 300, 200), "D")
+    table = pd.DataFrame({"x": x, "alive": np.where(y, "no", "yes"), "y": y.astype(int), "seen": days})
+    table.to_csv("t.csv", index=False)
+    run("init", "t.csv", "--label", "y")
+    run("train", "t.yaml", "--output", "out", "--set", "model.tol=0.1")
+    (folder,) = Path("out").iterdir()
+    page = (folder / "report.html").read_text()
+    assert "Before you rely on this run" in page
+    assert "Column &#39;alive&#39; alone tells the classes apart without an error" in page
+    assert "of the training rows are later than half of the test rows" in page
+    run("train", "t.yaml", "--output", "more", "--set", "data.source.keep=[x]", "--set", "data.source.categorical=[]", "--set",
+        "data.source.dates={}", "--set", "model.tol=0.1")  # fmt: skip
+    (folder,) = Path("more").iterdir()
+    assert "test rows have the features of a training row" not in (folder / "report.html").read_text()
+    assert "have the features of a training row" in (folder / "report.html").read_text()
