@@ -13,6 +13,8 @@ from aucdist.search.grid import Point, points_of
 MOST_FOLDS = 5
 LEAST_TOL = 1e-2
 """Fits of the folds end at this relative gap, or at that of the model if it is wider: maps differ by more."""
+LEAST_TOL_OF_TOP = 3e-2
+"""The same for the top of the list: on magic04 partial AUCs differ from those at 1 % by .003 at most, for half the passes."""
 LAMS = (1.0, 1e-1, 1e-2, 1e-3, 1e-4)
 """The values of lam that are tried where none is given."""
 LAMS_OF_TOP = LAMS[:-1]
@@ -54,6 +56,9 @@ def auto_search(
 ) -> AutoSearch:
     """Return the search of `features: auto` for an estimator and rows.
 
+    Over all pairs the rule is ``simplest``. At the top of the list few rows decide, so that the standard error over the folds
+    is wider than what maps differ by, and that rule gives away what curves gain: the rule is ``best`` there.
+
     Parameters
     ----------
     estimator : BlockClassifier
@@ -75,7 +80,8 @@ def auto_search(
         points_of(estimator, auto_grid(maps, lams if "lam" in estimator.get_params() else None)),
         "auc" if rate is None else measure_name("partial_auc", max_fpr=rate),
         n_folds=max(2, min(MOST_FOLDS, n_pos, n_neg)),
-        tol=max(LEAST_TOL, estimator.tol),
+        rule="simplest" if rate is None else "best",
+        tol=max(LEAST_TOL if rate is None else LEAST_TOL_OF_TOP, estimator.tol),
     )
 
 

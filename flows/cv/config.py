@@ -110,7 +110,7 @@ class CvConfig(Strict):
     rule: Literal["best", "one-se", "simplest"] = Field(
         default="best",
         description="`one-se`: the largest lam whose mean is within one standard error of the best; `simplest`: the simplest "
-        "feature map whose best mean is, which is the default with `features: auto`",
+        "feature map whose best mean is, which is the default with `features: auto` over all pairs",
     )
     nested: int | None = Field(
         default=None,
@@ -167,7 +167,9 @@ class CvConfig(Strict):
         if self.model.chooses_features:
             if "features" in self.grid:
                 raise InputError("give either `features: auto` or values of `features` in the grid")
-            if "rule" not in self.model_fields_set:
+            from aucdist.search.auto import trained_max_fpr
+
+            if "rule" not in self.model_fields_set and trained_max_fpr(self.model.built, 1) is None:
                 self.rule = "simplest"
         elif self.rule == "simplest" and "features" not in self.grid:
             raise InputError(

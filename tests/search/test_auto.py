@@ -21,7 +21,7 @@ SIZE = {"n_pos": 500, "n_neg": 2000, "n_features": 6}
 )
 def test_the_measure_is_the_one_that_is_trained_for(given, metric):
     search = auto_search(PairwiseHingeClassifier(**given), **SIZE)
-    assert (search.metric, search.rule, search.n_folds) == (metric, "simplest", 5)
+    assert (search.metric, search.rule, search.n_folds) == (metric, "best" if given else "simplest", 5)
     assert sorted({point["lam"] for point in search.points}, reverse=True) == list(LAMS if not given else LAMS_OF_TOP)
     assert [point["features"] for point in search.points[:: len(LAMS if not given else LAMS_OF_TOP)]][-2:] == list(
         LEAVES
@@ -32,6 +32,7 @@ def test_sizes_and_given_values_are_kept():
     search = auto_search(PairwiseHingeClassifier(max_fpr=0.1, tol=0.05), **SIZE | {"n_pos": 3}, lam=0.3)
     assert {point["lam"] for point in search.points} == {0.3}
     assert (search.n_folds, search.tol) == (3, 0.05)
+    assert auto_search(PairwiseHingeClassifier(max_fpr=0.1), **SIZE).tol == 3e-2
     assert auto_search(LinkClassifier(tol=1e-6), **SIZE).tol == 1e-2
     assert trained_max_fpr(LinkClassifier(), 10) is None
     assert trained_max_fpr(PairwiseHingeClassifier(max_false_positives=20), 10) == 1.0
