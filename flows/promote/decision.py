@@ -74,7 +74,7 @@ def decide(
         )
     pair = _on_test_rows(run, in_use) if data is None else _on_data(run, in_use, *data)
     max_fpr = trained_max_fpr(new, run)
-    found = _difference(pair, max_fpr)
+    found = difference(pair, max_fpr)
     bound = margin if condition == "better" else -margin
     calibration = _calibration(pair, new, old)
     worse = calibration is not None and calibration["high"] < -margin
@@ -100,7 +100,8 @@ def trained_max_fpr(model: LinearModel, run: str) -> float | None:
     return float(share) if isinstance(share, int | float) and 0 < share < 1 else None
 
 
-def _difference(pair: Pair, max_fpr: float | None) -> Difference:
+def difference(pair: Pair, max_fpr: float | None) -> Difference:
+    """Return the paired test of the two models, run minus version in use: of the AUC, or of the partial AUC up to `max_fpr`."""
     if max_fpr is None:
         return delong_test(pair.y, pair.new, pair.old, LEVEL)
     return partial_delong_test(pair.y, pair.new, pair.old, max_fpr, LEVEL, standardized=True)

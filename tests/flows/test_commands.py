@@ -62,12 +62,8 @@ def test_the_flow_is_called_where_an_api_is_configured(command: Command, monkeyp
 
 
 def test_the_how_to_page_of_each_command_is_in_the_menu() -> None:
-    (menu,) = [
-        entry["How to"]
-        for entry in yaml.safe_load((ROOT / "docs" / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
-        if "How to" in entry
-    ]
-    pages = {page for entry in menu for page in entry.values()}
+    menu = yaml.safe_load((ROOT / "docs" / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
+    pages = {page for group in menu for entry in next(iter(group.values())) for page in entry.values()}
     assert pages >= {f"how-to/{command.page}.md" for command in COMMANDS}
 
 
