@@ -1,7 +1,7 @@
 """How often `promote --if better` replaces a model by an equal one, and by one that is better by 0.01 AUC, on 20 000 rows.
 
-By hand: ``python tests/infra/equal_models.py``. The scores of two models with correlated errors are drawn on the same rows; the test
-and the bound are those of `flows.promote.decision`.
+By hand: ``python tests/infra/equal_models.py``. The scores of two models with correlated errors are drawn on the same rows;
+the test and the bound are those of `flows.promote.decision`.
 """
 
 import argparse
