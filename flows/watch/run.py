@@ -13,7 +13,8 @@ import numpy as np
 import pandas as pd
 
 from aucdist import batch_scoring
-from aucdist.data.shards.block_reader import BlockReader, ParallelMap, SavedReader, fingerprint_of, open_reader
+from aucdist.data.formats.parts import StoredPart
+from aucdist.data.shards.block_reader import BlockReader, SavedReader, fingerprint_of, index_of, open_parts
 from aucdist.data.storage import files
 from aucdist.data.storage.arrow_files import absolute
 from aucdist.drift.batch import BatchCounts, moved, total
@@ -26,6 +27,7 @@ from aucdist.store.history import read_store, split_version
 from flows.compute.clusters import open_cluster
 from flows.compute.s3_environment import s3_as_configured
 from flows.compute.stages import StageRunner, Stages, call_stage
+from flows.compute.workers import Workers
 from flows.config.base import NAME
 from flows.config.data import UnlabelledRef, source_of
 from flows.json_values import jsonable
@@ -89,8 +91,7 @@ def watch(config: WatchConfig, observer: RunObserver, run_stage: StageRunner = c
         watched = stages("open model", open_watched, config, retry=True)
         batch = config.batch
         if config.data is not None:
-            parallel_map = workers.parallel_map(observer)
-            batch = stages("compare rows", compare_rows, config, watched, parallel_map, retry=True)
+            batch = stages("compare rows", compare_rows, config, watched, workers, observer, retry=True)
         if config.labels is not None:
             batch = stages("join labels", join_labels, config.labels, batch, watched, retry=True)
         page = stages("page", watched.state.write_page, f"Watching {files.shown(config.model)}", retry=True)
@@ -124,7 +125,7 @@ def open_watched(config: WatchConfig) -> Watched:
     return Watched(folder, None if change is None else change.version, model, profile, state)
 
 
-def compare_rows(config: WatchConfig, watched: Watched, parallel_map: ParallelMap) -> str:
+def compare_rows(config: WatchConfig, watched: Watched, workers: Workers, observer: RunObserver) -> str:
     """Count the rows of a batch in the bins of the profile, keep what was found, and return the name of the batch."""
     assert config.data is not None
     source, state = batch_scoring.to_score(source_of(config.data), watched.model), watched.state
@@ -136,7 +137,10 @@ def compare_rows(config: WatchConfig, watched: Watched, parallel_map: ParallelMa
         raise InputError(
             f"batch {batch} was watched already, with other rows or another model: name this one by --batch"
         )
-    reader = open_reader(source, each=parallel_map, schema=watched.model.schema, labelled=False, name=batch)
+    parallel_map = workers.parallel_map(observer)
+    reader, items = open_parts(
+        source, each=parallel_map, hold=workers.hold, schema=watched.model.schema, labelled=False, name=batch
+    )
     scores = None if config.scores is None else absolute(config.scores).rstrip("/")
     if scores is not None:
         _check_scores(scores, reader, watched)
@@ -144,7 +148,7 @@ def compare_rows(config: WatchConfig, watched: Watched, parallel_map: ParallelMa
     saved = reader.saved(state.url)
     try:
         count = functools.partial(count_part, saved, watched.folder, scores, own)
-        counts = total(list(parallel_map(count, range(reader.n_blocks))), watched.profile)
+        counts = total(list(parallel_map(count, items)), watched.profile)
     finally:
         files.remove_files(state.url, [saved.url.rpartition("/")[2]])
     found = jsonable(moved(watched.profile, counts))
@@ -157,10 +161,10 @@ def compare_rows(config: WatchConfig, watched: Watched, parallel_map: ParallelMa
     return batch
 
 
-def count_part(saved: SavedReader, folder: str, scores: str | None, own: str, index: int) -> BatchCounts:
+def count_part(saved: SavedReader, folder: str, scores: str | None, own: str, item: int | StoredPart) -> BatchCounts:
     """Count the rows of one part, on a worker; score them and write the scores unless they are given."""
     model, profile = _model_at(folder)
-    block = saved(index)
+    block, index = saved(item), index_of(item)
     rows = model.encoded(block.X)
     if scores is None:
         with np.errstate(over="ignore", invalid="ignore"):
