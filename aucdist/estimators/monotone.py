@@ -19,6 +19,8 @@ DIRECTIONS = {"increasing": 1, "decreasing": -1}
 AUTO = "auto"
 LAM_OF_LINE = 0.1
 """At least so strong is the penalty of the straight line that `AUTO` takes its directions from."""
+ROWS_OF_LINE = 2**12
+"""The lines are fitted to about so many rows of a class at most; a direction that these do not show stays free."""
 FOLDS_OF_LINE = 5
 """So many lines have to agree on a direction, each fitted without a fold of the rows."""
 
@@ -130,9 +132,9 @@ def directions_of_line(estimator: Any, blocks: Blocks) -> np.ndarray:
     estimator : LinearClassifier
         Its loss is the line's; the penalty is at least `LAM_OF_LINE`, so that features that repeat each other agree.
     blocks : Blocks
-        Before any feature map; the sample is all rows where a class has at most `aucdist.maps.edges.MOST_ROWS` of them.
+        Before any feature map; the sample is all rows where a class has at most `ROWS_OF_LINE` of them.
     """
-    drawn = draw_rows(blocks)
+    drawn = draw_rows(blocks, ROWS_OF_LINE)
     drawn = drawn.with_X(_scaled(drawn.X))
     changed = {"monotone": None, "features": None, "verbose": 0, "warm_start": False, "penalty": None}
     changed |= {name: None for name in ("calibration", "prior", "max_fpr", "max_false_positives")}
