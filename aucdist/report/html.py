@@ -21,6 +21,7 @@ from aucdist.report.text import (
     certificate_text,
     count_text,
     directions_text,
+    group_sentences,
     number_text,
     operating_point_text,
     percent_text,
@@ -221,6 +222,8 @@ def _verdict(report: Report, shown: ScoreCounts, which: str, interval: ranking.I
     ]
     if report.free is not None:
         found.append(directions_text(report.free))
+    if "groups" in report.run:
+        found = [*group_sentences(report.run["groups"]), *found]
     point = report.run.get("operating_point")
     if point is not None:
         found = [operating_point_text(point), threshold_origin_text(point), *found]
@@ -241,6 +244,11 @@ def _frequency_text(share: float) -> str:
 def _population_text(report: Report) -> str:
     """Return what the objective is a mean over."""
     pos, neg = report.train.rows_pos, report.train.rows_neg
+    if (groups := report.run.get("groups")) is not None and report.of_pairs:
+        graded = "rows with different grades" if groups["graded"] else "a positive and a negative row"
+        return f"over all pairs of {graded}" + (
+            f" of one of {groups['with_pairs']:,} groups" if groups["grouped"] else ""
+        )
     return f"over all {count_text(pos * neg)} pairs" if report.of_pairs else f"over all {count_text(pos + neg)} rows"
 
 

@@ -23,6 +23,7 @@ def summary_rows(run: dict[str, Any]) -> list[tuple[str, str]]:
         ("Positive rows", f"{run['n_pos']:,} ({percent_text(share)})"),
         ("Train AUC", auc_text(metrics["train_auc"])),
         ("Test AUC", _test_auc(metrics)),
+        *(group_rows(run["groups"]) if "groups" in run else []),
         *([] if point is None else [("Operating point", operating_point_text(point))]),
         ("Objective", f"{number_text(certificate['primal'], 5)} (dual {number_text(certificate['dual'], 5)})"),
         ("Certificate", certificate_text(certificate)),
@@ -54,6 +55,44 @@ def classes_summary_rows(run: dict[str, Any]) -> list[tuple[str, str]]:
         ("Passes", f"{run['passes']:,}"),
         ("Time", ", ".join(f"{stage} {seconds_text(value)}" for stage, value in seconds.items())),
     ]
+
+
+GROUP_MEASURES = {
+    "gauc": "Test AUC within groups", "ndcg_at_5": "NDCG of the first 5", "ndcg_at_10": "NDCG of the first 10",
+    "recall_at_5": "Recall of the first 5", "recall_at_10": "Recall of the first 10",
+}  # fmt: skip
+"""Of the test rows' groups, by their names in ``metrics.json``."""
+
+
+def group_rows(groups: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return (label, value) for the groups of a run: how many have pairs, and the measures of those of the test rows.
+
+    Parameters
+    ----------
+    groups : dict
+        ``groups`` of the object that ``aucdist train --json`` prints.
+    """
+    if not groups["grouped"]:
+        return []
+    without = groups["without_pairs"]
+    rest = "" if not without else f"; {without:,} more have rows of one class only and count nothing"
+    rows = [("Groups", f"{groups['with_pairs']:,} with pairs{rest}")]
+    for name, label in GROUP_MEASURES.items():
+        if (found := groups["measures"].get(name)) is not None:
+            low, high = found["interval"]
+            texts = [auc_text(v, found["value"], low, high) for v in (found["value"], low, high)]
+            rows.append((label, "{} (95 % interval {} to {}) over {:,} groups".format(*texts, found["groups"])))
+    return rows
+
+
+def group_sentences(groups: dict[str, Any]) -> list[str]:
+    """Return what the groups of a run say, as sentences; parameters as of `group_rows`."""
+    rows = dict(group_rows(groups))
+    counted = rows.pop("Groups", None)
+    if counted is None:
+        return []
+    measured = [f"{label}: {value}." for label, value in rows.items()]
+    return [*measured, f"Pairs are rows of one group: {counted}."]
 
 
 def operating_point_text(point: dict[str, Any]) -> str:

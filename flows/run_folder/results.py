@@ -38,12 +38,15 @@ class Evaluation:
         Of the test AUC.
     scores : list of bytes
         The scores of the test rows, as `flows.run_folder.scores.count_and_tabulate` returns them.
+    groups : dict or None
+        What `flows.run_folder.groups.group_results` returns.
     """
 
     train: ScoreCounts
     test: ScoreCounts | None
     interval: Interval | None
     scores: list[bytes] = field(default_factory=list)
+    groups: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,6 +165,8 @@ def result_of(fitted: FittedRun, run: str) -> dict[str, Any]:
             },
         }
     )
+    if fitted.evaluation.groups is not None:
+        result["groups"] = jsonable(fitted.evaluation.groups)
     wanted = getattr(fitted.config, "operating_point", None)
     if wanted is not None:
         result["operating_point"] = jsonable(_operating_point(fitted, wanted.wanted))

@@ -15,6 +15,7 @@ from flows.config.model import ModelConfig
 from flows.progress.console import RunObserver
 from flows.progress.warned import warnings_to
 from flows.rows.train_test import TrainTestBlocks, TrainTestRows
+from flows.run_folder.groups import group_results
 from flows.run_folder.results import Evaluation, RowsSeen
 from flows.run_folder.scores import count_and_tabulate
 from flows.train.checkpoints import CheckpointStore
@@ -52,10 +53,10 @@ def evaluate(estimator: Any, train: ScoreCounts | None, blocks: TrainTestBlocks,
     if train is None:
         train = count_scores(mapped_rows(estimator, blocks.train), estimator.coef_[0])
     if blocks.test is None:
-        return Evaluation(train, None, None)
+        return Evaluation(train, None, None, groups=group_results(blocks.train, []))
     test, tables = count_and_tabulate(blocks.test, estimator)
     with warnings_to(observer):
-        return Evaluation(train, test, auc_interval(test), tables)
+        return Evaluation(train, test, auc_interval(test), tables, group_results(blocks.train, tables))
 
 
 def profile(estimator: Any, rows: TrainTestRows, blocks: TrainTestBlocks) -> RowsSeen:

@@ -16,9 +16,7 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pd.DataFrame:
     monkeypatch.chdir(tmp_path)
     random = np.random.default_rng(0)
     y = random.random(N) < 0.3
-    return pd.DataFrame(
-        {"x": random.normal(size=N), "alive": np.where(y, "no", "yes"), "fee": y * 3 + 1, "y": y * 1}
-    )
+    return pd.DataFrame({"x": random.normal(size=N), "alive": np.where(y, "no", "yes"), "fee": y * 3 + 1, "y": y * 1})
 
 
 def test_columns_that_give_the_label_away(table: pd.DataFrame) -> None:
