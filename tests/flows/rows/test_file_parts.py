@@ -1,6 +1,8 @@
 """Training on files that the workers read themselves: rows, split and certificate of the run that reads them first."""
 
 import gc
+import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +173,24 @@ def test_each_worker_parses_its_own_parts_once(source: dict[str, Any], tmp_path:
         blocks = here.without_copies().partition(cache, Workers(), observer)
         found.append([some.reduce(bytes_of)["rows"] for some in (blocks.train, blocks.test)])
     assert all(one == found[0] for one in found)
+
+
+@pytest.mark.parametrize("source", ["csv"], indirect=True)
+def test_parts_of_lost_workers_are_parsed_again(source: dict[str, Any], tmp_path: Path) -> None:
+    config = DataConfig(source=source | {"missing": "keep"}, positive="yes", **SCALED)
+    observer, found = LineObserver(lambda text: None), []
+    with local_client(workers=2) as client:
+        workers = Workers(client, str(tmp_path))
+        rows = open_file_parts(config, 6).prepare(workers, observer, call_stage)
+        client.run(die_soon)  # all of them: nothing waits for their addresses
+        found.append(rows.partition("stream", workers, observer).train.reduce(bytes_of)["rows"])
+    here = open_file_parts(config, 6).prepare(Workers(), observer, call_stage)
+    found.append(here.partition("stream", Workers(), observer).train.reduce(bytes_of)["rows"])
+    assert found[0] == found[1]
+
+
+def die_soon() -> None:
+    threading.Timer(0.1, os._exit, (1,)).start()
 
 
 @pytest.mark.parametrize(
