@@ -110,7 +110,7 @@ def _verdict(run: dict[str, Any], one: str) -> list[str]:
         )
     if proved:
         text = f"The objective of {'each' if len(proved) == n else f'{len(proved)} of them'} is above its minimum by at most"
-        sentences.append(f"{text} {rounded_up_text(max(proved))}.")
+        sentences.append(f"{text} {_percent_above(max(proved))}.")
     return sentences
 
 
@@ -162,7 +162,7 @@ def _headings(tested: bool) -> list[str]:
 def _cells(row: dict[str, Any], tested: bool) -> list[str]:
     excess = proved_excess(row["certificate"])
     cells = [
-        f"{row['n_pos']:,}", auc_text(row["train_auc"]), "unknown" if excess is None else rounded_up_text(excess),
+        f"{row['n_pos']:,}", auc_text(row["train_auc"]), "unknown" if excess is None else _percent_above(excess),
         f"{row['passes']:,}", row["certificate"]["status"],
     ]  # fmt: skip
     if not tested:
@@ -240,6 +240,11 @@ def _curve(counts: ScoreCounts) -> str:
         path = "L".join(f"{1 + 98 * x:.1f} {99 - 98 * y:.1f}" for x, y in zip(fpr[points], tpr[points], strict=True))
         line = f'<path d="M{path}" fill="none" stroke="var(--pos)" stroke-width="2"/>'
     return f'<svg role="img" aria-label="ROC curve" viewBox="0 0 100 100">{axes}{line}</svg>'
+
+
+def _percent_above(excess: float) -> str:
+    """Return by how much at most an objective is above its minimum."""
+    return "0 %" if excess == 0 else f"{rounded_up_text(100 * excess)} %"
 
 
 def _short(name: str) -> str:

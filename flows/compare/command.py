@@ -31,11 +31,12 @@ def compare(
 
 
 def _print_summary(result: dict[str, Any]) -> None:
+    from aucdist.report.classes_comparison import classes_sentences
     from aucdist.report.comparison import sentences
 
     for folder in result["skipped"]:
         typer.echo(f"skipped {folder}: it is not the folder of a run")
-    for sentence in sentences(result):
+    for sentence in classes_sentences(result) if "classes" in result else sentences(result):
         typer.echo(sentence)
     typer.echo(f"report: {result['run']}/report.html")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from aucdist.data.storage.files import exists, read_bytes, shown
+from aucdist.data.storage.files import exists, shown
 from aucdist.errors import InputError
 from aucdist.metrics.compare import (
     Difference,
@@ -26,6 +26,7 @@ from aucdist.metrics.ranking import auc_interval
 from aucdist.metrics.top import check_max_fpr, partial_auc_interval
 from aucdist.report.comparison import Comparison, render_comparison_page
 from aucdist.store.history import resolve
+from flows.compare.classes import about_run, compare_classes
 from flows.compare.labels import settings_of, unique_names
 from flows.json_values import jsonable
 from flows.run_folder.folder import METRICS, run_folder, timestamped
@@ -79,7 +80,14 @@ def compare(urls: Sequence[str], output: str, max_fpr: float | None = None) -> d
         check_max_fpr(max_fpr)
     urls = [url.rstrip("/") for url in urls]
     skipped = [shown(url) for url in urls if not exists(f"{resolve(url, METRICS)}/{METRICS}")]
-    runs = _with_unique_names([read_run(resolve(url, METRICS)) for url in urls if shown(url) not in skipped])
+    found = [resolve(url, METRICS) for url in urls if shown(url) not in skipped]
+    if any("classes" in about_run(url) for url in found):
+        if max_fpr is not None:
+            raise InputError(
+                "max_fpr is for runs of two classes: runs of several are compared by the AUC of each class"
+            )
+        return compare_classes(found, output, skipped)
+    runs = _with_unique_names([read_run(url) for url in found])
     comparable(runs, skipped)
     with run_folder(output, timestamped("compare")) as folder:
         result = {"run": folder.url, **_compared(runs, max_fpr), "skipped": skipped}
@@ -179,10 +187,7 @@ def _chosen(search: dict[str, Any]) -> list[float]:
 
 def read_run(url: str) -> Run:
     """Return the content of a run folder, or of a version in a model store."""
-    try:
-        about = json.loads(read_bytes(f"{url}/{METRICS}"))
-    except ValueError as e:  # an InputError is one
-        raise InputError(f"{shown(url)} is not the folder of a run: {e}") from None
+    about = about_run(url)
     try:
         table = read_scores(url)
     except InputError:
@@ -190,8 +195,6 @@ def read_run(url: str) -> Run:
             f"{shown(url)} has no {SCORES}: the run had no test rows, or is older than aucdist compare. "
             "Train again with `data.test`"
         ) from None
-    if "y" not in table:
-        raise InputError(f"{shown(url)} is a run of several classes, and compare takes runs of two")
     if "weight" in table:
         raise InputError(
             f"{shown(url)}: its test rows are weighted; weights do not say how many independent rows there are"

@@ -111,6 +111,30 @@ def test_topics(folder: Path) -> None:
     assert some["classes"][0]["certificate"] == both["odd"]["certificate"]
 
 
+def test_runs_are_compared_class_by_class(folder: Path, tmp_path: Path) -> None:
+    runs = [train(folder, CSV.format(folder), "--set", f"model.lam={lam}")[0] for lam in (1e-2, 10.0)]
+    out, _ = aucdist("compare", *(run["run"] for run in runs), "--output", tmp_path, "--json")
+    result = json.loads(out)
+    assert [one["name"] for one in result["classes"]] == ["0", "1", "2", "3"]
+    first, second = (run["name"] for run in result["runs"])
+    assert first != second
+    for k, one in enumerate(result["classes"]):
+        for name, run in zip((first, second), runs, strict=True):
+            assert one["auc"][name] == pytest.approx(run["classes"][k]["test_auc"])
+    for one in result["differences"]:
+        areas = result["classes"][int(one["class"])]["auc"]
+        assert one["value"] == pytest.approx(areas[first] - areas[second])
+        assert one["p_holm"] >= one["p_value"]
+    p = sorted(one["p_value"] for one in result["differences"])
+    assert min(one["p_holm"] for one in result["differences"]) == pytest.approx(min(1.0, 4 * p[0]))
+    assert "DeLong" in (Path(result["run"]) / "report.html").read_text()
+    topics, _ = train(folder, TOPICS.format(folder))
+    _, err = aucdist("compare", runs[0]["run"], topics["run"], "--output", tmp_path, code=2)
+    assert "the test rows of" in err
+    _, err = aucdist("compare", runs[0]["run"], runs[1]["run"], "--output", tmp_path, "--max-fpr", 0.1, code=2)
+    assert "max_fpr is for runs of two classes" in err
+
+
 @pytest.mark.slow
 def test_two_workers_have_the_same_bits(folder: Path) -> None:
     more = ("--set", "blocks=3")

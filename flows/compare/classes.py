@@ -1,0 +1,161 @@
+"""Compares runs of several classes: a paired test for each class, with p-values corrected for all of them."""
+
+import itertools
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from aucdist.data.storage.files import read_bytes, shown
+from aucdist.errors import InputError
+from aucdist.metrics.compare import delong_test, holm
+from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.ranking import auc
+from aucdist.report.classes_comparison import render_classes_comparison
+from flows.compare.labels import settings_of, unique_names
+from flows.json_values import jsonable
+from flows.run_folder.folder import METRICS, run_folder, timestamped
+from flows.run_folder.scores import read_scores
+
+
+@dataclass(frozen=True, eq=False)
+class ClassesRun:
+    """The content of a run folder of several classes, with its test rows in the order of their ids."""
+
+    url: str
+    name: str
+    about: dict[str, Any]
+    table: pd.DataFrame
+
+    def labels(self, name: str) -> np.ndarray:
+        """Return +1 for the rows of a class and -1 for the others."""
+        of_rows = self.table["label"].to_numpy()
+        if not self.about["topics"]:
+            return np.where(of_rows == name, 1, -1)
+        return np.array([1 if name in text.split(",") else -1 for text in of_rows], dtype=np.int64)
+
+    def scores(self, name: str) -> np.ndarray:
+        """Return the scores of a class."""
+        return self.table[f"score {name}"].to_numpy()
+
+
+def about_run(url: str) -> dict[str, Any]:
+    """Return what ``metrics.json`` of a run folder has.
+
+    Raises
+    ------
+    InputError
+        If it is not the folder of a run.
+    """
+    try:
+        found = json.loads(read_bytes(f"{url}/{METRICS}"))
+    except ValueError as e:  # an InputError is one
+        raise InputError(f"{shown(url)} is not the folder of a run: {e}") from None
+    if not isinstance(found, dict):
+        raise InputError(f"{shown(url)} is not the folder of a run: its {METRICS} is no object")
+    return found
+
+
+def compare_classes(urls: Sequence[str], output: str, skipped: Sequence[str]) -> dict[str, Any]:
+    """Compare runs of several classes, and write a folder with a report.
+
+    Parameters
+    ----------
+    urls : sequence of str
+        Run folders, at least two.
+    output : str
+        The folder or URL below which the folder is made.
+    skipped : sequence of str
+        What was given besides and is not the folder of a run.
+
+    Returns
+    -------
+    dict
+        What ``aucdist compare --json`` prints.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than two runs, if one has no test scores, or if test rows or classes differ.
+    """
+    if len(urls) < 2:
+        raise InputError(f"at least two runs are needed, and there is {len(urls)}")
+    runs = [_read(url) for url in urls]
+    settings = [settings_of(run.url, run.about) for run in runs]
+    names = unique_names([run.name for run in runs], [run.url for run in runs], settings)
+    runs = [ClassesRun(**{**vars(run), "name": name}) for run, name in zip(runs, names, strict=True)]
+    classes = _common_classes(runs)
+    with run_folder(output, timestamped("compare")) as folder:
+        result: dict[str, Any] = jsonable(
+            {
+                "run": folder.url,
+                "topics": runs[0].about["topics"],
+                "runs": [_row(run) for run in runs],
+                "classes": [_areas(runs, name) for name in classes],
+                "differences": _differences(runs, classes),
+                "skipped": list(skipped),
+            }
+        )
+        (folder.draft / "report.html").write_text(render_classes_comparison(result), encoding="utf-8")
+        (folder.draft / "comparison.json").write_text(json.dumps(result, indent=2, allow_nan=False) + "\n", "utf-8")
+        folder.publish()
+    return result
+
+
+def _read(url: str) -> ClassesRun:
+    about = about_run(url)
+    if "classes" not in about:
+        raise InputError(
+            f"{shown(url)} is a run of two classes, and the others are of several: compare those of one kind"
+        )
+    try:
+        table = read_scores(url)
+    except InputError:
+        raise InputError(f"{shown(url)} has no test scores: train again with `data.test`") from None
+    return ClassesRun(url, about["name"], about, table)
+
+
+def _common_classes(runs: Sequence[ClassesRun]) -> list[str]:
+    """Return the classes that have an AUC in every run, after a check that the test rows are the same."""
+    first = runs[0]
+    for run in runs[1:]:
+        if not first.table[["row_id", "label"]].equals(run.table[["row_id", "label"]]):
+            raise InputError(
+                f"the test rows of {shown(first.url)} and {shown(run.url)} differ, or their classes: runs are compared on the "
+                "same rows, so take the same data, `positive`, `fraction` and `seed`"
+            )
+    tested = [[row["name"] for row in run.about["classes"] if row["test_auc"] is not None] for run in runs]
+    classes = [name for name in tested[0] if all(name in others for others in tested[1:])]
+    if not classes:
+        raise InputError("there is no class that test rows of all runs have")
+    return classes
+
+
+def _row(run: ClassesRun) -> dict[str, Any]:
+    metrics = run.about["metrics"]
+    return {
+        "name": run.name, "run": shown(run.url), "estimator": run.about["estimator"], "solver": run.about["solver"],
+        "seconds": run.about["seconds"]["fit"],
+        **{key: metrics[key] for key in ("test_auc", "test_auc_weighted", "test_accuracy")},
+    }  # fmt: skip
+
+
+def _areas(runs: Sequence[ClassesRun], name: str) -> dict[str, Any]:
+    y = runs[0].labels(name)
+    areas = {run.name: auc(ScoreCounts.from_scores(y, run.scores(name))) for run in runs}
+    return {"name": name, "n_pos": int((y > 0).sum()), "n_neg": int((y < 0).sum()), "auc": areas}
+
+
+def _differences(runs: Sequence[ClassesRun], classes: Sequence[str]) -> list[dict[str, Any]]:
+    """Return DeLong's paired test for each class and each pair of runs; Holm's method corrects for all of them."""
+    found = []
+    for name in classes:
+        y = runs[0].labels(name)
+        for a, b in itertools.combinations(runs, 2):
+            difference = delong_test(y, a.scores(name), b.scores(name))
+            found.append({"class": name, "first": a.name, "second": b.name, **asdict(difference)})
+    corrected = holm([one["p_value"] for one in found])
+    return [{**one, "p_holm": p} for one, p in zip(found, corrected, strict=True)]
