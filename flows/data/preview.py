@@ -8,11 +8,11 @@ from pydantic import ValidationError
 
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
-from aucdist.data.formats.base import FileFormat, whole_file
+from aucdist.data.formats.base import FileFormat
+from aucdist.data.formats.part import FilePart
 from aucdist.data.formats.readers import read
 from aucdist.data.labels import listed
 from aucdist.data.sources.source import Source
-from aucdist.data.storage import files
 from aucdist.data.storage.files import shown
 from aucdist.drift.traps import sample_of, traps_of
 from aucdist.engine.blocks import LocalBlocks
@@ -89,11 +89,11 @@ def _warnings(source: Source, schema: Schema, block: Block) -> list[str]:
 def _files_of_one_class(source: Source, schema: Schema) -> list[str]:
     """Return what to say where each of several files has rows of one class only."""
     of = source.format_of()
-    urls = files.expand(source.source) if isinstance(of, FileFormat) else []
+    urls = of.part_urls(source) if isinstance(of, FileFormat) else []
     if not 2 <= len(urls) <= MOST_FILES or set(schema.positive) & set(schema.negative):
         return []
     for url in urls:
-        classes = set(of.read_part(source, whole_file(url), schema)[0].labels.counts())
+        classes = set(of.read_part(source, FilePart(url), schema)[0].labels.counts())
         if classes & set(schema.positive) and classes & set(schema.negative):
             return []
     return [

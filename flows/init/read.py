@@ -58,8 +58,10 @@ def first_rows(source: Source) -> FirstRows:
     InputError
         If the file cannot be read.
     """
-    urls = files.expand(source.source)
-    return _of_csv(source, urls) if source.format == "csv" else _of_parquet(source, urls)
+    urls = source.format_of().part_urls(source)
+    if source.format == "csv":
+        return _of_csv(source, urls)
+    return _of_parquet(source, urls) if source.format == "parquet" else _of_arrow(source, urls)
 
 
 def _of_csv(source: Source, urls: list[str]) -> FirstRows:
@@ -107,6 +109,27 @@ def _has_no_header(data: bytes, where: str, source: Source) -> bool:
         _, cells, start = first_row(data, where, separator, start=start, quote=QUOTES[source.quote])
         rows.append(cells)
     return looks_like_values(rows[0], rows[1:])
+
+
+def _of_arrow(source: Source, urls: list[str]) -> FirstRows:
+    """Read all rows of a format that becomes a table of Arrow."""
+    from aucdist.data.formats.arrow_formats import ArrowFileFormat, LoadedFormat
+    from aucdist.data.formats.parquet import is_plain, parse_arrow
+
+    of, where = source.format_of(), files.shown(urls[0])
+    if isinstance(of, LoadedFormat):
+        arrow = of.load(urls[0], source)
+    else:
+        assert isinstance(of, ArrowFileFormat)
+        arrow = of.to_arrow(unpacked(files.read_bytes(urls[0]), urls[0]), where, source)
+    fields = {field.name: field.type for field in arrow.schema}
+    label = pick(list(fields), source.label, where, "label")
+    unread = {name: str(kind) for name, kind in fields.items() if not is_plain(kind) and name != label}
+    keep = [name for name in fields if name not in unread and name != label]
+    read = source.model_copy(update={"keep": keep or None, "categorical": keep, "missing": "keep", "label": label})
+    table = parse_arrow(arrow, where, read, None)
+    texts = {name: table.texts[name] for name in table.features}
+    return FirstRows(source, texts, table.texts[label], label, unread, len(urls) == 1)
 
 
 def _of_parquet(source: Source, urls: list[str]) -> FirstRows:

@@ -22,7 +22,7 @@ from flows.init.read import FirstRows, first_rows
 from flows.init.text import quoted, rows_yaml_text, yaml_text
 
 MOST_CLASSES = 20
-FORMATS_OF_COLUMNS = ("csv", "parquet")
+FORMATS_OF_COLUMNS = ("csv", "parquet", "jsonl", "arrow", "excel", "sql", "delta", "iceberg")
 FORMATS_WITHOUT_COLUMNS = ("svmlight", "keel")
 
 
@@ -133,9 +133,12 @@ def _file_keys(source: Source, output: Path) -> dict[str, str]:
     if source.format == "csv" and not source.header:
         keys["header"] = "false"
         keys |= {"columns": f"[{', '.join(map(quoted, source.columns))}]"} if source.columns else {}
-    for key in ("encoding", "quote", "skip_lines", "decimal", "thousands") if source.format == "csv" else ():
+    for key in ("encoding", "quote", "skip_lines", "decimal", "thousands"):
         if getattr(source, key) != Source.model_fields[key].default:
             keys[key] = quoted(str(getattr(source, key))) if key != "skip_lines" else str(source.skip_lines)
+    for key in ("query", "sheet"):
+        if (value := getattr(source, key)) is not None:
+            keys[key] = quoted(value)
     if source.symbols:
         keys["symbols"] = f"[{', '.join(map(quoted, source.symbols))}]  # beside numbers, which they do not change"
     return keys

@@ -55,6 +55,23 @@ def parse_parquet(data: bytes, where: str, source: SourceFields, schema: Schema 
         return _parsed(pq.ParquetFile(pa.BufferReader(data)), pa.BufferReader(data), where, source, schema)
 
 
+def parse_arrow(table: pa.Table, where: str, source: SourceFields, schema: Schema | None) -> Table:
+    """Return the columns of a table of Arrow, wherever it comes from. Other parameters and errors as `parse_parquet`."""
+    names = unique(table.column_names, where)
+    label = None if source.label is None else pick(names, source.label, where, "label")
+    columns = [name for name in names if not PANDAS_INDEX.fullmatch(name)]
+    features = features_in(source, schema, names if source.keep else columns, label, where)
+    of_groups = groups_in(source, names, where)
+    if source.where is not None:
+        for column, _, _ in source.where:
+            pick(names, column, where, "where")
+        with _conditions_explained(where):
+            table = table.filter(_condition(source))
+            where = f"{where}, where {source.where}"
+    read = [*features, *(name for name in (label, of_groups) if name)]
+    return _table(table.select(read), where, source, schema, label, features, 1, of_groups)
+
+
 def parse_row_groups(url: str, source: SourceFields, schema: Schema | None, start: int, stop: int) -> Table:
     """Read the row groups from `start` to before `stop` of a file. Parameters and errors as `parse_parquet`."""
     with _sound(files.shown(url)), opened(url) as file:

@@ -3,6 +3,14 @@
 from pathlib import PurePosixPath
 from typing import Any
 
+from aucdist.data.formats.arrow_formats import (
+    ArrowFormat,
+    DeltaFormat,
+    ExcelFormat,
+    IcebergFormat,
+    JsonLinesFormat,
+    SqlFormat,
+)
 from aucdist.data.formats.base import Format
 from aucdist.data.formats.csv_format import CsvFormat
 from aucdist.data.formats.embedded_format import EmbeddedFormat
@@ -13,7 +21,20 @@ from aucdist.data.formats.svmlight_format import SvmlightFormat
 
 FORMATS: dict[str, Format] = {
     of.name: of
-    for of in (SvmlightFormat(), CsvFormat(), KeelFormat(), ParquetFormat(), EmbeddedFormat(), ShardsFormat())
+    for of in (
+        SvmlightFormat(),
+        CsvFormat(),
+        KeelFormat(),
+        ParquetFormat(),
+        JsonLinesFormat(),
+        ArrowFormat(),
+        ExcelFormat(),
+        SqlFormat(),
+        DeltaFormat(),
+        IcebergFormat(),
+        EmbeddedFormat(),
+        ShardsFormat(),
+    )
 }
 COMMON_FIELDS = frozenset({"source", "format", "rows", "features", "title", "origin", "licence", "note"})
 """The keys that a source of any format may have."""

@@ -38,7 +38,7 @@ READING = (
 # Keys that are newer count only where they are given, so that older fingerprints still hold.
 READING_WHERE_GIVEN = (
     "labels", "qid", "groups", "dtype", "keep", "where", "hashed", "missing", "drop", "dates", "date_format", "unknown",
-    "missing_values", "encoding", "decimal", "thousands", "symbols", "quote", "skip_lines",
+    "missing_values", "encoding", "decimal", "thousands", "symbols", "quote", "skip_lines", "query", "sheet",
 )  # fmt: skip
 # What decides how the cells of any file with the features of a model are read: a model carries them.
 RULES = (
@@ -146,6 +146,10 @@ class SourceFields(BaseModel):
         description='parquet: conditions such as [year, ">=", 2020] that all must hold for a row to be read. Row groups that '
         "cannot hold such a row, by their statistics, stay on disk",
     )
+    query: str | None = Field(
+        None, min_length=1, description="sql: the query; with ORDER BY, so that rows keep their numbers from run to run"
+    )
+    sheet: str | None = Field(None, min_length=1, description="excel: the name of a sheet. By default the first one")
     n_features: int | None = Field(
         None, ge=1, le=MOST_FEATURES, description="svmlight: the width, where the file does not show it"
     )

@@ -1,0 +1,194 @@
+"""Formats that other libraries read into a table of Arrow: JSON lines, Arrow, Excel, queries of databases, Delta and Iceberg.
+
+They are read whole, in one piece for each file or query, and then go the way of Parquet files.
+"""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from aucdist.data.formats.base import OF_COLUMNS, TableFormat
+from aucdist.data.formats.part import FilePart
+from aucdist.data.formats.source_fields import SourceFields
+from aucdist.data.storage import files
+from aucdist.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from aucdist.data.dataset import Schema
+    from aucdist.data.formats.base import Parsed
+
+
+class ArrowFileFormat(TableFormat):
+    """A format of files, each of which becomes a table of Arrow."""
+
+    fields = OF_COLUMNS | {"where"}
+    needs_label = True
+
+    @abstractmethod
+    def to_arrow(self, data: bytes, where: str, source: SourceFields) -> "pa.Table":
+        """Return the columns in the bytes of a file."""
+
+    def parse(
+        self,
+        data: bytes,
+        where: str,
+        source: SourceFields,
+        schema: "Schema | None",
+        *,
+        columns: Sequence[str] = (),
+        first_line: int = 1,
+    ) -> "Parsed":
+        """Return the columns."""
+        from aucdist.data.formats.parquet import parse_arrow
+
+        return parse_arrow(self.to_arrow(data, where, source), where, source, schema)
+
+
+class JsonLinesFormat(ArrowFileFormat):
+    """Files with one JSON object on each line."""
+
+    name = "jsonl"
+    suffixes: ClassVar = {".jsonl": {}, ".ndjson": {}}
+
+    def to_arrow(self, data: bytes, where: str, source: SourceFields) -> "pa.Table":
+        """Return the columns: the keys of all objects."""
+        from aucdist.data.formats.arrow_tables import from_json_lines
+
+        return from_json_lines(data, where)
+
+
+class ArrowFormat(ArrowFileFormat):
+    """Files and streams of Arrow, which Feather files are, too."""
+
+    name = "arrow"
+    suffixes: ClassVar = {".arrow": {}, ".feather": {}, ".ipc": {}}
+
+    def to_arrow(self, data: bytes, where: str, source: SourceFields) -> "pa.Table":
+        """Return the columns."""
+        from aucdist.data.formats.arrow_tables import from_ipc
+
+        return from_ipc(data, where)
+
+
+class ExcelFormat(ArrowFileFormat):
+    """Workbooks of spreadsheets, of which one sheet is read."""
+
+    name = "excel"
+    fields = OF_COLUMNS | {"where", "sheet", "skip_lines"}
+    suffixes: ClassVar = {".xlsx": {}}
+
+    def to_arrow(self, data: bytes, where: str, source: SourceFields) -> "pa.Table":
+        """Return the columns of a sheet."""
+        from aucdist.data.formats.arrow_tables import from_excel
+
+        return from_excel(data, where, source.sheet, source.skip_lines)
+
+
+class LoadedFormat(TableFormat):
+    """A format whose rows a library fetches by a URL, so that there are no files to be read one by one."""
+
+    fields = OF_COLUMNS - {"sha256"} | {"where"}
+    needs_label = True
+
+    @abstractmethod
+    def load(self, url: str, source: SourceFields) -> "pa.Table":
+        """Return the rows at a URL."""
+
+    def is_present(self, source: SourceFields) -> bool:
+        """Return True: whether it is there is seen when it is read."""
+        return True
+
+    def describe_files(self, source: SourceFields) -> list[dict[str, Any]]:
+        """Return each URL, without its password."""
+        return [{"url": files.shown(url)} for url in source.urls()]
+
+    def part_urls(self, source: SourceFields) -> list[str]:
+        """Return the URLs."""
+        return source.urls()
+
+    def n_bytes(self, source: SourceFields) -> int:
+        """Return 0."""
+        return 0
+
+    def split(self, source: SourceFields, n: int) -> list[FilePart]:
+        """Return one part for each URL."""
+        return [FilePart(url) for url in source.urls()]
+
+    def read_part(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> "tuple[Parsed, int]":
+        """Return all rows at a URL."""
+        from aucdist.data.formats.parquet import parse_arrow
+
+        return parse_arrow(self.load(part.url, source), files.shown(part.url), source, schema), 0
+
+    def read_all(self, source: SourceFields, schema: "Schema | None") -> "tuple[list[tuple[str, Parsed]], str]":
+        """Return all rows at each URL, and a checksum of the columns that were fetched."""
+        from aucdist.data.formats.arrow_tables import digest_of
+        from aucdist.data.formats.parquet import parse_arrow
+
+        parsed: list[tuple[str, Parsed]] = []
+        digests = []
+        for url in source.urls():
+            table, where = self.load(url, source), files.shown(url)
+            digests.append(digest_of(table))
+            parsed.append((where, parse_arrow(table, where, source, schema)))
+        return parsed, " ".join(digests)
+
+    def parse(
+        self,
+        data: bytes,
+        where: str,
+        source: SourceFields,
+        schema: "Schema | None",
+        *,
+        columns: Sequence[str] = (),
+        first_line: int = 1,
+    ) -> "Parsed":
+        """Raise an error: there are no bytes to parse."""
+        raise InputError(f"format {self.name!r} has no files")
+
+
+class SqlFormat(LoadedFormat):
+    """What a query of a database returns."""
+
+    name = "sql"
+    fields = LoadedFormat.fields | {"query"}
+
+    def check(self, source: SourceFields) -> None:
+        """Refuse a source without a query."""
+        super().check(source)
+        if source.query is None:
+            raise InputError(
+                "format 'sql' needs `query`: what is selected, with ORDER BY so that rows keep their numbers"
+            )
+
+    def load(self, url: str, source: SourceFields) -> "pa.Table":
+        """Return the rows of the query."""
+        from aucdist.data.formats.arrow_tables import from_query
+
+        return from_query(url, str(source.query))
+
+
+class DeltaFormat(LoadedFormat):
+    """Tables of Delta Lake, by the URL of their folder."""
+
+    name = "delta"
+
+    def load(self, url: str, source: SourceFields) -> "pa.Table":
+        """Return the rows of the newest version."""
+        from aucdist.data.formats.arrow_tables import from_delta
+
+        return from_delta(url)
+
+
+class IcebergFormat(LoadedFormat):
+    """Tables of Iceberg, by the URL of a metadata file."""
+
+    name = "iceberg"
+
+    def load(self, url: str, source: SourceFields) -> "pa.Table":
+        """Return the rows of the current snapshot."""
+        from aucdist.data.formats.arrow_tables import from_iceberg
+
+        return from_iceberg(url)

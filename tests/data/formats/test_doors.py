@@ -1,0 +1,208 @@
+"""JSON lines, Arrow, Excel, databases, Delta and Iceberg: the same rows by every door, and errors without passwords."""
+
+import json
+import os
+import sqlite3
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from aucdist.data.formats.arrow_tables import digest_of
+from aucdist.data.formats.readers import read
+from aucdist.data.sources.source import Source, parse_source
+from aucdist.errors import InputError
+
+N = 60
+QUERY = "SELECT a, n, kind, y FROM staff ORDER BY id"
+
+
+def frame() -> pd.DataFrame:
+    random = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "a": random.normal(size=N).round(6),
+            "n": np.where(random.random(N) < 0.1, np.nan, random.integers(0, 9, N)),
+            "kind": random.choice(["x", "y z", "é"], N),
+            "y": np.where(random.random(N) < 0.3, "yes", "no"),
+        }
+    )
+
+
+def jsonl(folder: Path) -> dict[str, Any]:
+    lines = [{k: v for k, v in row.items() if v == v} for row in frame().to_dict("records")]  # not nan
+    (folder / "f.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return {"source": str(folder / "f.jsonl"), "format": "jsonl"}
+
+
+def arrow(folder: Path) -> dict[str, Any]:
+    with pa.OSFile(str(folder / "f.arrow"), "wb") as sink, pa.ipc.new_file(sink, table().schema) as writer:
+        writer.write_table(table(), max_chunksize=7)
+    return {"source": str(folder / "f.arrow"), "format": "arrow"}
+
+
+def stream(folder: Path) -> dict[str, Any]:
+    with pa.OSFile(str(folder / "s.arrow"), "wb") as sink, pa.ipc.new_stream(sink, table().schema) as writer:
+        writer.write_table(table())
+    return {"source": str(folder / "s.arrow"), "format": "arrow"}
+
+
+def excel(folder: Path) -> dict[str, Any]:
+    pytest.importorskip("openpyxl", reason="openpyxl is not installed: pip install 'aucdist[excel]'")
+    with pd.ExcelWriter(folder / "f.xlsx") as book:
+        pd.DataFrame({"other": [1]}).to_excel(book, sheet_name="first", index=False)
+        frame().to_excel(book, sheet_name="staff", index=False, startrow=2)
+    return {"source": str(folder / "f.xlsx"), "format": "excel", "sheet": "staff", "skip_lines": 2}
+
+
+def sqlite(folder: Path) -> dict[str, Any]:
+    pytest.importorskip("sqlalchemy", reason="SQLAlchemy is not installed: pip install 'aucdist[sql]'")
+    with sqlite3.connect(folder / "f.db") as database:
+        frame().rename_axis("id").to_sql("staff", database)
+    database.close()
+    return {"source": f"sqlite:///{folder}/f.db", "format": "sql", "query": QUERY}
+
+
+def duck(folder: Path) -> dict[str, Any]:
+    duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed: pip install duckdb")
+    with duckdb.connect(str(folder / "f.duckdb")) as database:
+        database.register("given", frame().rename_axis("id").reset_index())
+        database.execute("CREATE TABLE staff AS SELECT * FROM given")
+    return {"source": f"duckdb:///{folder}/f.duckdb", "format": "sql", "query": QUERY}
+
+
+def postgres(folder: Path) -> dict[str, Any]:
+    url = os.environ.get("AUCDIST_POSTGRES")
+    if url is None:
+        pytest.skip("no PostgreSQL server: AUCDIST_POSTGRES=postgresql+psycopg://user:password@host/database names one")
+    sqlalchemy = pytest.importorskip("sqlalchemy", reason="SQLAlchemy is not installed: pip install 'aucdist[sql]'")
+    engine = sqlalchemy.create_engine(url)
+    frame().rename_axis("id").to_sql("staff", engine, if_exists="replace")
+    engine.dispose()
+    return {"source": url, "format": "sql", "query": QUERY}
+
+
+def delta(folder: Path) -> dict[str, Any]:
+    deltalake = pytest.importorskip("deltalake", reason="deltalake is not installed: pip install 'aucdist[lake]'")
+    deltalake.write_deltalake(str(folder / "delta"), table())
+    return {"source": str(folder / "delta"), "format": "delta"}
+
+
+def iceberg(folder: Path) -> dict[str, Any]:
+    pytest.importorskip("pyiceberg", reason="pyiceberg is not installed: pip install 'aucdist[lake]'")
+    catalogs = pytest.importorskip("pyiceberg.catalog.sql", reason="SQLAlchemy is not installed")
+    catalog = catalogs.SqlCatalog("c", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}/warehouse")
+    catalog.create_namespace("s")
+    made = catalog.create_table("s.staff", schema=table().schema)
+    made.append(table())
+    catalog.close()
+    return {"source": made.metadata_location, "format": "iceberg"}
+
+
+def table() -> pa.Table:
+    return pa.Table.from_pandas(frame(), preserve_index=False)
+
+
+DOORS: dict[str, Callable[[Path], dict[str, Any]]] = {
+    of.__name__: of for of in (jsonl, arrow, stream, excel, sqlite, duck, postgres, delta, iceberg)
+}
+
+
+def source_of(entry: dict[str, Any], **more: Any) -> Source:
+    keys = {"label": "y", "positive": "yes", "categorical": "auto", "missing": "keep"}
+    return parse_source(keys | entry | more, "a test")
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+@pytest.mark.parametrize("door", DOORS)
+def test_the_same_rows_by_every_door(tmp_path: Path, door: str) -> None:
+    pq.write_table(table(), tmp_path / "f.parquet")
+    expected = read(source_of({"source": str(tmp_path / "f.parquet"), "format": "parquet"}))
+    source = source_of(DOORS[door](tmp_path))
+    found = read(source)
+    assert found.schema == expected.schema
+    assert np.array_equal(found.block.rows.values, expected.block.rows.values, equal_nan=True)
+    assert (found.block.y == expected.block.y).all()
+    assert read(source).fingerprint == found.fingerprint
+    some = read(source.model_copy(update={"where": [("a", ">", 0.0)]}))
+    assert some.block.n_samples == int((frame()["a"] > 0).sum())
+
+
+@pytest.mark.parametrize("door", ["jsonl", "excel", "sqlite"])
+def test_from_init_to_scores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, door: str) -> None:
+    from support.command_line import run
+
+    monkeypatch.chdir(tmp_path)
+    entry = DOORS[door](tmp_path)
+    settings = [part for key in entry.keys() - {"source"} for part in ("--set", f"{key}={json.dumps(entry[key])}")]
+    Path("s.yaml").write_text(json.dumps(entry))
+    run("init", "s.yaml", "--label", "y", "--output", "c.yaml")
+    run("train", "c.yaml", "--output", "out", "--set", "model.tol=0.1")
+    (folder,) = Path("out").iterdir()
+    if door != "sqlite":
+        scored = json.loads(run("score", folder / "model", entry["source"], "scores", "--json", *settings)[0])
+        assert scored["rows"] == N
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "keys", "message"),
+    [
+        ("f.jsonl", b"not json\n", {"format": "jsonl"}, "f.jsonl: not JSON objects, one on each line"),
+        ("f.jsonl", b'{"a": 1, "y": 0}\n{"a": "x", "y": 1}\n', {"format": "jsonl"}, "not JSON objects"),
+        ("f.jsonl", b'{"a": {"b": 1}, "y": 0}\n{"y": 1}\n', {"format": "jsonl"}, "column 'a': its type is struct"),
+        ("f.arrow", b"ARROW1 and no more", {"format": "arrow"}, "f.arrow is not a sound Arrow file"),
+        ("f.arrow", b"nothing of that kind", {"format": "arrow"}, "f.arrow is not a sound Arrow file"),
+        ("f.xlsx", b"PK and no more", {"format": "excel"}, "f.xlsx cannot be read as a workbook"),
+        ("f.db", b"no database", {"format": "sql"}, "format 'sql' needs `query`"),
+    ],
+)
+def test_what_is_refused(tmp_path: Path, name: str, data: bytes, keys: dict[str, Any], message: str) -> None:
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(InputError, match=message):
+        read(source_of({"source": str(tmp_path / name)}, **keys, label="y", categorical=[]))
+
+
+def test_a_workbook_that_would_fill_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("openpyxl", reason="openpyxl is not installed: pip install 'aucdist[excel]'")
+    from aucdist.data.formats import arrow_tables
+
+    monkeypatch.setattr(arrow_tables, "ALWAYS_ALLOWED", 2**10)
+    with zipfile.ZipFile(tmp_path / "f.xlsx", "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("xl/worksheets/sheet1.xml", bytes(2**24))
+    with pytest.raises(InputError, match="bytes unpack to 16777216; if it is no trap, save it as CSV"):
+        read(source_of({"source": str(tmp_path / "f.xlsx"), "format": "excel"}))
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("postgresql+psycopg://me:secret-word@127.0.0.1:1/db", "the query failed"),
+        ("nonsense://me:secret-word@host/db", "nonsense"),
+        ("sqlite:////no/such/folder/f.db", "unable to open database file"),
+        ("duckdb:////no/such/folder/f.duckdb", "the query failed"),
+    ],
+)
+def test_errors_of_databases_have_no_passwords(url: str, message: str) -> None:
+    pytest.importorskip("sqlalchemy", reason="SQLAlchemy is not installed: pip install 'aucdist[sql]'")
+    with pytest.raises(InputError, match=message) as caught:
+        read(source_of({"source": url, "format": "sql", "query": "SELECT 1"}))
+    assert "secret-word" not in str(caught.value)
+
+
+def test_a_query_that_fails(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"f\.db: the query failed: .*nope"):
+        read(source_of(sqlite(tmp_path), query="SELECT nope FROM staff"))
+
+
+def test_a_checksum_does_not_depend_on_chunks() -> None:
+    whole = table()
+    pieces = pa.concat_tables([whole.slice(0, 7), whole.slice(7)])
+    assert digest_of(whole) == digest_of(pieces)
+    assert digest_of(whole) != digest_of(whole.slice(1))
+    assert digest_of(whole) != digest_of(whole.rename_columns(["b", "n", "kind", "y"]))
