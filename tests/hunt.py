@@ -30,6 +30,7 @@ from support.true_objectives import (
     of_margin_mean,
     of_pairs,
     of_pairs_in_groups,
+    of_pairs_within,
     of_rows,
     of_top,
     of_univariate,
@@ -78,6 +79,34 @@ class Rows:
     @property
     def weights(self):
         return np.ones(len(self.y), LONG) if self.weight is None else self.weight.astype(LONG)
+
+
+@dataclass
+class RowsInGroups(Rows):
+    """The same with groups, and maybe grades; the options say what a group and a pair of grades count."""
+
+    group: np.ndarray
+    grade: np.ndarray | None
+    options: dict
+
+    def blocks(self):
+        X = sp.csr_array(self.X) if self.sparse else self.X
+        rows = Block.of(X, self.y, weight=self.weight, group=self.group, grade=self.grade)
+        return LocalBlocks(partition(rows, self.n_blocks))
+
+
+def in_groups_of(rows, seed):
+    """Return the rows in up to four groups, every other time with grades; None where no group has a pair."""
+    rng = np.random.default_rng([seed, 1])
+    group, grade, y = rng.integers(0, rng.integers(1, 5), len(rows.y)), None, rows.y
+    options = {"group_weight": str(rng.choice(["pairs", "groups"]))}
+    if seed % 2:
+        grade = np.where(y > 0, rng.choice([1.0, 2.0, 4.0], len(y)), 0.0)
+        options["grade_weight"] = str(rng.choice(["difference", "one"]))
+    values = y if grade is None else grade
+    if not any(len(np.unique(values[group == g])) > 1 for g in np.unique(group)):
+        return None
+    return RowsInGroups(**vars(rows), group=group, grade=grade, options=options)
 
 
 def problem(seed):
@@ -172,6 +201,12 @@ def fits(rows, seed):
     groups = feature_groups(rows.X.shape[1])
     in_groups = [kind(penalty="group-l1", **more) for kind in (InFeatureGroups, InGroupsAndCells)]
     yield of_pairs_in_groups(rows, groups), in_groups
+    if (grouped := in_groups_of(rows, seed)) is not None:
+        own = more | grouped.options
+        yield of_pairs_within(grouped, hinge), [PairwiseHingeClassifier(**own)]
+        yield of_pairs_within(grouped, hinge, l1=True), [PairwiseHingeClassifier(penalty="l1", **own)]
+        yield of_pairs_within(grouped, square), [PairwiseSquareClassifier(**own)]
+        yield of_pairs_within(grouped, ramp), [PairwiseRampClassifier(**own)]
     part = (0.05, 0.3, 0.8)[seed % 3]
     yield of_top(rows, part), [PairwiseHingeClassifier(max_fpr=part, **more)]
     yield of_top(rows, part, l1=True), [PairwiseHingeClassifier(max_fpr=part, penalty="l1", **more)]
@@ -242,7 +277,7 @@ def hunt(seed, only=None):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 try:
-                    model.fit(rows.blocks())
+                    model.fit((objective.rows or rows).blocks())
                 except Exception as error:
                     findings.append(f"seed {seed} {model}: {type(error).__name__}: {error}")
                     continue

@@ -73,6 +73,7 @@ class Objective:
         return np.append(v, LONG(intercept) + v @ self.shift) if self.intercept else v
 
     bounds = None  # of the weights in a descent
+    rows = None  # where the fits get others than those of the problem
 
     def smoothed_groups(self, u, size, width):
         """Return value and gradient of a penalty of groups of weights, smoothed, at u, whose weights are u / size."""
@@ -183,6 +184,24 @@ def of_pairs(rows, loss, *, l1=False):
     zero, lam = np.zeros(d, LONG), np.full(d, LONG(rows.lam))
     quadratic, absolute = (zero, lam) if l1 else (lam / 2, zero)
     return Objective(Z, share / share.sum(), loss, quadratic, absolute, zero, zero, False)
+
+
+def of_pairs_within(rows, loss, *, l1=False):
+    """Return the objective over the pairs within groups, or of rows with grades: all rows of it, with `group` and `grade`."""
+    X, w, values = rows.X.astype(LONG), rows.weights, (rows.y if rows.grade is None else rows.grade).astype(LONG)
+    first, second = np.nonzero((rows.group[:, None] == rows.group) & (values[:, None] > values))
+    share = w[first] * w[second]
+    if rows.grade is not None and rows.options["grade_weight"] == "difference":
+        share = share * (values[first] - values[second])
+    if rows.options["group_weight"] == "groups":
+        for g in np.unique(rows.group):
+            mine = rows.group[first] == g
+            share[mine] /= share[mine].sum() if mine.any() else 1
+    zero, lam = np.zeros(X.shape[1], LONG), np.full(X.shape[1], LONG(rows.lam))
+    quadratic, absolute = (zero, lam) if l1 else (lam / 2, zero)
+    found = Objective(X[first] - X[second], share / share.sum(), loss, quadratic, absolute, zero, zero, False)
+    found.rows = rows
+    return found
 
 
 def of_rows(rows, loss, quadratic, absolute=0.0, *, intercept="free", share=None):
