@@ -8,6 +8,8 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.shards.block_reader import ParallelMap
+from aucdist.data.shards.manifest import read_manifest
+from aucdist.data.storage.files import require
 from aucdist.engine.blocks import Loader
 from aucdist.errors import InputError
 from aucdist.search.splits import Folds
@@ -15,7 +17,7 @@ from aucdist.selection.folds import refuse_straddling
 from aucdist.selection.groups import codes, duplicates, take_column
 from flows.compute.stages import call_stage
 from flows.compute.workers import Workers
-from flows.config.data import DataConfig
+from flows.config.data import DataConfig, source_of
 from flows.cv.config import CvConfig, FoldsConfig
 from flows.progress.console import RunObserver
 from flows.rows.encoding import Encoding
@@ -120,9 +122,23 @@ def _make_folds(rows: TrainTestRows, config: CvConfig, workers: Workers, observe
     if settings.time is not None:
         rows, time, _ = _take_column(rows, settings.time)
     row_id, y = rows.train.row_ids_and_labels(workers.parallel_map())
+    if _has_groups(config.data):
+        if groups is not None:
+            raise InputError(
+                "the source's groups are kept whole in folds: leave out `folds.groups` and `duplicates: together`"
+            )
+        groups = rows.train.groups(workers.parallel_map())
     folds = Folds(row_id, y, settings.number, settings.repeats, settings.seed, config.nested, groups, time)
     folds.check()
     return SearchRows(rows, config.data, folds)
+
+
+def _has_groups(data: DataConfig) -> bool:
+    """Tell whether the source says which rows belong together, so that folds keep them together."""
+    source = source_of(data)
+    if source.format_of().is_sharded:
+        return read_manifest(require(str(source.source))).grouped
+    return source.groups is not None or source.qid == "use"
 
 
 def _take_column(rows: TrainTestRows, name: str) -> tuple[TrainTestRows, np.ndarray, np.ndarray]:

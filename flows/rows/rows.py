@@ -115,6 +115,12 @@ class Rows:
         row_id, y = (np.concatenate(column) for column in zip(*parts, strict=True))
         return row_id, y
 
+    def groups(self, parallel_map: ParallelMap) -> np.ndarray | None:
+        """Return the group of every row (int64), block by block; None where rows have none. The rows are read once."""
+        parts = list(self._map(parallel_map)(partial(_groups, self.loader), self.items))
+        there = [part for part in parts if part is not None]
+        return np.concatenate(there) if len(there) == len(parts) else None
+
     def split(self, test_fraction: float, seed: int, parallel_map: ParallelMap) -> tuple["Rows", "Rows"]:
         """Return training rows and test rows; see `aucdist.data.split.find_split`."""
         found = find_split(self.items, test_fraction, seed, load=self.loader, each=self._map(parallel_map))
@@ -226,6 +232,10 @@ class SideLoader:
 
 def _itself(block: Block) -> Block:
     return block
+
+
+def _groups(loader: Loader, item: Any) -> np.ndarray | None:
+    return loader(item).group
 
 
 def _row_ids_and_labels(loader: Loader, item: Any) -> tuple[np.ndarray, np.ndarray]:
