@@ -9,6 +9,7 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.drift.profile import RARE, Column, Profile
 from aucdist.drift.statistics import kolmogorov_smirnov, more_than, psi, total_variation
+from aucdist.kernels.profile_cells import count_numbers
 from aucdist.maps.bins import Columns
 from aucdist.metrics.compare import holm
 
@@ -62,14 +63,15 @@ class BatchCounts:
         values, n = Columns(block), block.n_samples
         counts, outside, rare = [], np.zeros(len(profile.columns), dtype=np.int64), np.zeros(n, dtype=bool)
         for k, column in enumerate(profile.columns):
-            cells = column.cells(values, n)
-            counts.append(np.bincount(cells, minlength=column.n_cells))
-            rare |= (np.array(column.counts) < RARE)[cells]
+            known_rarely, found = np.array(column.counts) < RARE, np.zeros(column.n_cells, dtype=np.int64)
             if column.kind == "numbers":
-                x = values.column(column.at[0])
-                beyond = (x < column.low) | (x > column.high)
-                outside[k] = np.count_nonzero(beyond)
-                rare |= beyond
+                x, edges = values.column(column.at[0]), np.array(column.edges, dtype=np.float64)
+                outside[k] = count_numbers(x, edges, column.low, column.high, known_rarely, found, rare)
+            else:
+                cells = column.cells(values, n)
+                found += np.bincount(cells, minlength=column.n_cells)
+                rare |= known_rarely[cells]
+            counts.append(found)
         bins = np.bincount(profile.score.cells(scores), minlength=len(profile.score.counts))
         cells = np.concatenate([*counts, np.zeros(0, dtype=np.int64)])
         return cls(n, cells, outside, bins, int(np.count_nonzero(rare)))

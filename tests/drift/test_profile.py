@@ -121,3 +121,29 @@ def test_of_wide_rows_those_columns_are_watched_that_move_the_score() -> None:
     columns = fit_columns(LocalBlocks([block]), Schema(names, "y", ("1",), ("0",), {}), AS_READ, coef)
     assert len(columns) == MOST_COLUMNS
     assert {f"x{j}" for j in range(d - 100, d)} <= {column.name for column in columns}
+
+
+def test_counts_of_a_batch_are_those_of_slow_loops() -> None:
+    profile, X = profile_of(rows(400, 7)), rows(300, 8, shift=15.0, third=0.1)
+    batch = BatchCounts.of(profile, block_of(X), scores_of(X))
+    cells, outside, rare = [], [], set()
+    for column in profile.columns:
+        found, beyond = [0] * column.n_cells, 0
+        for i, row in enumerate(X):
+            if column.kind == "categories":
+                cell = next((k + 1 for k, j in enumerate(column.at) if row[j] > column.edges[k]), 0)
+            else:
+                x = row[column.at[0]]
+                cell = 0 if x != x else 1 + sum(edge < x for edge in column.edges)
+                if x < column.low or x > column.high:
+                    beyond += 1
+                    rare.add(i)
+            found[cell] += 1
+            if column.counts[cell] < 20:
+                rare.add(i)
+        cells += found
+        outside.append(beyond)
+    assert batch.cells.tolist() == cells
+    assert batch.outside.tolist() == outside
+    assert sum(outside) > 0
+    assert batch.rare == len(rare)
