@@ -4,7 +4,7 @@ import functools
 import inspect
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -32,6 +32,7 @@ from aucdist.estimators.monotone import AUTO, directions, directions_of_line, we
 from aucdist.estimators.pair_groups import check_groups
 from aucdist.estimators.scores import mapped_rows, probabilities_of
 from aucdist.estimators.solver_parameter import PREFIX, as_plain, check_names, moved, solver_of
+from aucdist.estimators.threshold import threshold_of_rows
 from aucdist.estimators.validation import (
     accepted_rows,
     all_or_nothing,
@@ -68,9 +69,9 @@ class RankingWarning(UserWarning):
 class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
     """A classifier that is fitted on blocks of rows by one of several solvers: two classes, or each of several against the rest.
 
-    A subclass has the parameters `solver`, `tol`, `max_passes` and `random_state`, and defines `_solve`, `_set_fitted` and
-    `_scores`. Parameters of the objective that only some solvers take default to None, and are refused where they do not apply;
-    those of an algorithm belong to its `Solver`.
+    A subclass has the parameters `solver`, `tol`, `max_passes` and `random_state`, and defines `_solve`, `_set_fitted`,
+    `_scores_without_intercept` and `decision_intercept`. Parameters of the objective that only some solvers take default to None,
+    and are refused where they do not apply; those of an algorithm belong to its `Solver`.
     """
 
     solvers: ClassVar[dict[str, type[Solver]]]
@@ -332,8 +333,17 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
         """Set the fitted attributes; return the counts of the rows' scores, if they were needed for it."""
 
     @abstractmethod
+    def _scores_without_intercept(self, X: Any) -> np.ndarray:
+        """Return the scores of validated rows, as `threshold_` divides them: float64 of shape (n_samples,)."""
+
     def _scores(self, X: Any) -> np.ndarray:
         """Return the scores of validated rows, with the intercept: float64 of shape (n_samples,)."""
+        return self._scores_without_intercept(X) + self.decision_intercept
+
+    @property
+    @abstractmethod
+    def decision_intercept(self) -> float:
+        """What `decision_function` adds to the scores."""
 
     @property
     def history_(self) -> pd.DataFrame:
@@ -591,22 +601,46 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
         else:
             self.monotone_ = directions(self.monotone, blocks.n_features, blocks.feature_names)
 
-    def set_threshold(self, threshold: float) -> None:
+    def set_threshold(
+        self,
+        threshold: float | None = None,
+        *,
+        X: Any = None,
+        y: Any = None,
+        sample_weight: Any = None,
+        fpr: float | None = None,
+        alerts: float | None = None,
+        precision: float | None = None,
+        recall: float | None = None,
+        cost: Mapping[str, float] | None = None,
+    ) -> None:
         """Set the threshold that `predict` uses; the ranking and the probabilities stay the same.
 
         Parameters
         ----------
-        threshold : float
-            Of the scores without the intercept, ``X @ coef_[0]``: rows above it are predicted positive. See
-            `aucdist.metrics.threshold_at`.
+        threshold : float, optional
+            Of the scores without the intercept, such as ``X @ coef_[0]``: rows above it are predicted positive. Without it, give
+            rows and one requirement.
+        X, y, sample_weight : optional
+            Rows that choose the threshold, as for `fit`: training rows, or better others, but not those of the test.
+        fpr, alerts, precision, recall : float, optional
+            See `aucdist.metrics.threshold_at`.
+        cost : mapping, optional
+            ``{"false_alarm": 1, "miss": 40}``; where costs differ by row, they are the sample weights, and these are 1.
 
         Raises
         ------
         InputError
-            If the model has several classes, each of which has a threshold of its own.
+            If neither a threshold is given nor rows and one requirement, if no threshold meets it, or if the model has several
+            classes, each of which has a threshold of its own.
         """
         check_is_fitted(self)
         refuse_classes(self, "set_threshold")
+        wanted = {"fpr": fpr, "alerts": alerts, "precision": precision, "recall": recall, "cost": cost}
+        if threshold is None:
+            threshold = threshold_of_rows(self, X, y, sample_weight, wanted)
+        elif any(given is not None for given in (X, y, sample_weight, *wanted.values())):
+            raise InputError("set_threshold: give either a threshold, or X, y and one of " + ", ".join(wanted))
         by = threshold - self.threshold_
         self.threshold_ = threshold
         self._set_intercept(-threshold)

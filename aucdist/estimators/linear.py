@@ -87,8 +87,8 @@ class LinearClassifier(BlockClassifier):
         """What `decision_function` adds to X w."""
         return float(self.intercept_[0])
 
-    def _scores(self, X: Any) -> np.ndarray:
-        return scores_of(X, self.coef_[0], self.decision_intercept, getattr(self, "feature_map_", None))
+    def _scores_without_intercept(self, X: Any) -> np.ndarray:
+        return scores_of(X, self.coef_[0], 0.0, getattr(self, "feature_map_", None))
 
     @property
     def n_features_kept(self) -> int | None:

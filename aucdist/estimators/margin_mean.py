@@ -319,12 +319,12 @@ class MarginMeanClassifier(BlockClassifier):
     def _training_auc(self, blocks: Blocks) -> float:
         return self._auc
 
-    def _scores(self, X: Any) -> np.ndarray:
+    def _scores_without_intercept(self, X: Any) -> np.ndarray:
         if hasattr(self, "feature_map_"):
             X = self.feature_map_.encode(Block.of(X, np.ones(X.shape[0], dtype=np.int8))).X
         if hasattr(self, "coef_"):
-            return scores_of(X, self.coef_[0], self.decision_intercept)
-        return self._machine().scores(Block.of(X, np.ones(X.shape[0]))) + self.decision_intercept
+            return scores_of(X, self.coef_[0], 0.0)
+        return self._machine().scores(Block.of(X, np.ones(X.shape[0])))
 
     def _machine(self) -> Machine:
         return Machine(self._scaling, self.support_vectors_, self.sigma_, self.dual_coef_[0])
