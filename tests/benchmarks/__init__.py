@@ -16,6 +16,7 @@ SUITES = OUR_SUITES | {
     "curves": "benchmarks.peers.curves",
     "passes": "benchmarks.peers.passes",
     "limits": "benchmarks.limits",
+    "monotone": "benchmarks.monotone",
     "scale": "benchmarks.scale",
     "trees": "benchmarks.trees",
 }
