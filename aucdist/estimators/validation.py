@@ -51,7 +51,7 @@ def without_index(X: Any) -> Any:
     InputError
         If X is a table with two columns of one name, or with columns that hold no numbers.
     """
-    if hasattr(X, "__dataframe__") or hasattr(X, "column_names"):
+    if hasattr(X, "iloc") or hasattr(X, "schema"):
         refuse_columns(X)
     if type(X).__module__.partition(".")[0] != "pyarrow" or not hasattr(X, "column_names"):
         return X

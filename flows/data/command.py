@@ -1,5 +1,6 @@
 """`aucdist data`: list, show, preview and verify data sets."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -56,6 +57,9 @@ def data_preview(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change a key, as in --set data.scale=none. May be repeated."),
     ] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write a page: a histogram by class of each column.")
+    ] = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
@@ -63,11 +67,13 @@ def data_preview(
     with report_errors(debug):
         from flows.data.preview import preview, preview_text
 
-        found = preview(config, settings or ())
+        found = preview(config, settings or (), html)
         if as_json:
             print_json(found)
         else:
             typer.echo(preview_text(found))
+            if html is not None:
+                typer.echo(f"page: {html}")
 
 
 @app.command("verify")

@@ -1,6 +1,7 @@
 """What becomes of each column of a data set, before any fit."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from flows.rows.encoding import Encoding
 MOST_COLUMNS, MOST_FEATURES, MOST_FILES = 60, 5, 50
 
 
-def preview(config: str, settings: Sequence[str]) -> dict[str, Any]:
+def preview(config: str, settings: Sequence[str], page: Path | None = None) -> dict[str, Any]:
     """Read a data set, and return what becomes of each of its columns.
 
     Parameters
@@ -36,6 +37,8 @@ def preview(config: str, settings: Sequence[str]) -> dict[str, Any]:
         A YAML file with the key `data`, or what `flows.config.sources.source_from_name` takes.
     settings : sequence of str
         Changes to it, each ``key=value``.
+    page : Path, optional
+        Where a page with a histogram of each column is written.
 
     Returns
     -------
@@ -58,6 +61,10 @@ def preview(config: str, settings: Sequence[str]) -> dict[str, Any]:
     if data.positive is not None:
         source = source.model_copy(update={"positive": data.positive})
     found = read(source, name=data.name or "")
+    if page is not None:
+        from flows.data.preview_page import write_page
+
+        write_page(page, found, _warnings(source, found.schema, found.block))
     schema = found.schema
     Encoding(data, schema).fit([found.block])  # what cannot be imputed or scaled is an error here already
     return {

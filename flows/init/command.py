@@ -48,7 +48,7 @@ def init(
                 err=True,
             )
         typer.echo(f"{file}: {result['rows']:,} rows, positive class {result['positive']!r}")
-        typer.echo(f"next: aucdist data preview {file}")
+        typer.echo(f"next: aucdist data preview {file} --html {file.stem}.html")
 
 
 COMMAND = Command("init", init, page="your-own-csv")
