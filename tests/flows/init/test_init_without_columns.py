@@ -60,7 +60,7 @@ def test_yaml_is_taken_by_preview_and_train(
     monkeypatch.chdir(tmp_path)
     Path(name).write_bytes(data)
     stdout, _ = run("init", name)
-    assert stdout == f"a.yaml: 60 rows, positive class {positive!r}\nnext: aucdist data preview a.yaml\n"
+    assert stdout == f"a.yaml: 60 rows, positive class {positive!r}\nnext: aucdist data preview a.yaml --html a.html\n"
     text = Path("a.yaml").read_text(encoding="utf-8")
     assert said in text
     written = yaml.safe_load(text)["data"]
