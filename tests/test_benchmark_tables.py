@@ -15,7 +15,7 @@ _spec.loader.exec_module(tables)
 
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in tables.PAGES}
 PAGE = PAGES["benchmarks"]
-ELSEWHERE = {"defaults"}
+ELSEWHERE = {"defaults", "promoted-models", "watched-years"}
 """Files whose table another page has."""
 
 

@@ -11,7 +11,7 @@ import math
 import numpy as np
 from scipy.special import ndtri
 
-from flows.promote.decision import LEVEL, Pair, difference
+from flows.promote.decision import Pair, difference
 
 ROWS, AUC = 20_000, 0.85
 """Rows, and the AUC of the model in use."""
@@ -36,13 +36,13 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     rng = np.random.default_rng(given.seed)
-    print(f"share,correlation,equal,better (of {given.runs}, level {LEVEL})", flush=True)
+    print("share,correlation,runs,equal,better", flush=True)
     for share, correlation in itertools.product(SHARES, CORRELATIONS):
         equal, better = (
             sum(difference(drawn(auc, share, correlation, rng), None).low > 0.0 for _ in range(given.runs))
             for auc in (AUC, AUC + 0.01)
         )
-        print(f"{share},{correlation},{equal},{better}", flush=True)
+        print(f"{share},{correlation},{given.runs},{equal},{better}", flush=True)
 
 
 if __name__ == "__main__":

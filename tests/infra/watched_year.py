@@ -148,7 +148,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, nargs="+", default=[100])
     parser.add_argument("--sets", nargs="+", choices=list(SETS), default=list(SETS))
-    parser.add_argument("--output", type=Path, help="a CSV file with a row for each batch")
+    parser.add_argument("--output", type=Path, help="a CSV file with a row for each year")
     parser.add_argument("--keep", type=Path, help="a folder in which the last year stays, with its page")
     given = parser.parse_args()
     rows: list[dict[str, object]] = []
@@ -158,14 +158,20 @@ def main() -> None:
                 place = Path(folder) if given.keep is None else given.keep / f"{name.replace(' ', '-')}-{seed}"
                 place.mkdir(parents=True, exist_ok=True)
                 found = list(year(name, seed, place))
-            rows += found
-            false = sum(bool(row["alarms"]) for row in found if not row["drift"])
-            late = [row for row in found if row["drift"]]
+            clean, late = ([row for row in found if row["drift"] is planted] for planted in (False, True))
+            false = sum(bool(row["alarms"]) for row in clean)
             first = next((i for i, row in enumerate(late, 1) if row["alarms"]), None)
-            print(
-                f"{name}, seed {seed}: {false} false alarms in {WEEKS} weeks; found in week {first}: {late[0]['named']}",
-                flush=True,
+            rows.append(
+                {
+                    "set": name,
+                    "seed": seed,
+                    "weeks": len(clean),
+                    "false_alarms": false,
+                    "found_in_week": first,
+                    "named": late[0]["named"],
+                }
             )
+            print(rows[-1], flush=True)
     if given.output is not None:
         pd.DataFrame(rows).to_csv(given.output, index=False)
 
