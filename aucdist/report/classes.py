@@ -15,6 +15,8 @@ from aucdist.report.plots import thin
 from aucdist.report.text import auc_text, percent_text, proved_excess, rounded_up_text
 
 MISTAKES = 12
+MANY = 40
+"""Classes above which the picture has the whole width of the page."""
 NAME = 24
 """Characters of a name in a picture."""
 CURVE_POINTS = 80
@@ -193,7 +195,8 @@ def _confusions(report: ClassesReport, order: list[int], markup: Any) -> dict[st
         else "The class of the largest probability, or without probabilities of the largest score in units of its spread."
     )
     heading = "Topics and predicted topics" if report.run["topics"] else "Classes and predicted classes"
-    return {"caption": caption, "heading": heading, "largest": found, "svg": markup(_heat_map(table, shares, names))}
+    svg = markup(_heat_map(table, shares, names))
+    return {"caption": caption, "heading": heading, "largest": found, "svg": svg, "many": len(names) > MANY}
 
 
 def _heat_map(table: np.ndarray, shares: np.ndarray, names: list[str]) -> str:
