@@ -35,7 +35,8 @@ def test_files_of_the_run(whole: dict[str, Any]) -> None:
     folder = Path(whole["run"])
     found = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
     assert found == {
-        "config.yaml", "history.parquet", "metrics.json", "model/model.json", "model/weights.npy", "report.html",
+        "config.yaml", "history.parquet", "metrics.json", "model/digests.npy", "model/model.json", "model/profile.json",
+        "model/weights.npy", "report.html",
     }  # fmt: skip
     assert list(folder.parent.iterdir()) == [folder]
 
