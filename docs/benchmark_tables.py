@@ -15,7 +15,7 @@ from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
 KEPT, IMAGES = DOCS / "benchmarks", DOCS / "pages" / "images"
-PAGES = tuple(DOCS / "pages" / name for name in ("benchmarks.md", "internals/scale.md", "how-to/additive.md"))
+PAGES = tuple(DOCS / "pages" / name for name in ("benchmarks.md", "internals/scale.md", "how-to/additive.md", "how-to/shapes.md"))
 MARKED = re.compile(r"(<!-- table ([a-z ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 Cells = dict[str, str]
@@ -181,6 +181,23 @@ TABLES = {
             "data": DATA, "beta": ("value", short), "passes": ("passes", short),
             "times all pairs": ("times all pairs", short), "note": ("note", plain),
         },
+    ),
+    "monotone passes": Table(
+        "monotone",
+        {
+            "data": DATA, "rows": ("train rows", short), "lam": LAM, "passes, free": ("passes free", short),
+            "passes": ("passes", short), "test AUC, free": ("AUC bins", area), "test AUC": ("AUC monotone", area),
+        },
+        has("passes"),
+    ),
+    "monotone rare": Table(
+        "monotone",
+        {
+            "data": DATA, "lam": LAM, "AUC, linear": ("AUC linear", area), "bins": ("AUC bins", area),
+            "monotone": ("AUC monotone", area), "bins below linear": ("bins below linear", short),
+            "monotone below linear": ("monotone below linear", short),
+        },
+        has("bins below linear"),
     ),
     "hinge": Table(
         "hinge",

@@ -1,4 +1,4 @@
-"""The tables of the pages "Benchmarks", "Scale" and "Additive models" are those of the files in docs/benchmarks."""
+"""The tables of "Benchmarks", "Scale", "Additive models" and "Shapes one can defend" are those of docs/benchmarks."""
 
 import csv
 import importlib.util
