@@ -60,6 +60,8 @@ class Scoring:
         Those with passwords, which are not in the file: see `aucdist.data.sources.redaction`.
     contributions : bool
         Whether what each feature adds to a score stands beside it.
+    top : int
+        Of a model of several classes: so many columns name the most likely ones.
     items : sequence
         What `score_part` takes for each part: what the survey kept of it, or its number where an earlier run made the survey.
     """
@@ -70,6 +72,7 @@ class Scoring:
     reader: BlockReader
     urls: tuple[str, ...] = ()
     contributions: bool = False
+    top: int = 0
     items: Sequence[Any] = field(default=(), compare=False)
 
     @property
@@ -92,6 +95,7 @@ class _ScoringFile:
     model: str = ""
     reader: dict[str, Any] | None = None
     contributions: bool = False
+    top: int = 0
 
 
 def begin(
@@ -104,6 +108,7 @@ def begin(
     n_parts: int | None = None,
     name: str = "",
     contributions: bool = False,
+    top: int = 0,
 ) -> Scoring:
     """Check that the rows have the features of the model, and number them; or resume an earlier run.
 
@@ -120,6 +125,8 @@ def begin(
     contributions : bool, default=False
         Whether columns say what each feature adds to a score: see `LinearModel.contribution_names`. The last, ``adds_rounding``,
         is what makes their sum, from the first to the last, the score to the last bit.
+    top : int, default=0
+        Of a model of several classes: so many columns name the most likely classes of each row, the likeliest first.
 
     Raises
     ------
@@ -134,10 +141,18 @@ def begin(
         if isinstance(loaded, ClassModels):
             raise InputError("contributions are of one class: take the folder of one, such as model/class-00000")
         loaded.contribution_names()  # refuses models without them
+    if top:
+        n_classes = len(loaded.classes) if isinstance(loaded, ClassModels) else 0
+        if not 1 <= top <= n_classes:
+            few = f"this one has {n_classes}" if n_classes else "this one has two"
+            raise InputError(
+                f"top is {top}: it is for models of several classes, of which {few}, and from 1 to their number"
+            )
     source = to_score(source, loaded)
     digests = [hashlib.sha256(files.read_bytes(file)).hexdigest() for file in files_of_model(model)]
     manifest = read_manifest(files.require(str(source.source))).url if source.format_of().is_sharded else None
     said = [digests, fingerprint_of(source), manifest, n_parts, *(["contributions"] if contributions else [])]
+    said += [f"top {top}"] if top else []
     key = hashlib.sha256(json.dumps(said).encode()).hexdigest()
     urls = secret_urls(source, model, manifest or "")
     url = below(output, IN_PROGRESS)
@@ -146,7 +161,7 @@ def begin(
         reader = _same_files(parse_reader(earlier.reader, files.shown(url)), source, manifest)
         if reader is not None:
             items: Sequence[Any] = range(reader.n_blocks)
-            return _written(Scoring(model, output, key, reader, urls, contributions, items), unless=earlier)
+            return _written(Scoring(model, output, key, reader, urls, contributions, top, items), unless=earlier)
     elif (earlier and earlier.reader) or not (earlier or files.is_vacant(output)):
         raise InputError(
             f"{files.shown(output)} is not empty, and its files are not scores of this model for this version of the data; "
@@ -156,7 +171,7 @@ def begin(
     reader, items = open_parts(
         source, each=each, hold=hold, n_parts=n_parts, schema=loaded.schema, labelled=False, name=name
     )
-    return _written(Scoring(model, output, key, reader, urls, contributions, items))
+    return _written(Scoring(model, output, key, reader, urls, contributions, top, items))
 
 
 def is_unfinished(output: str) -> bool:
@@ -211,7 +226,7 @@ def _same_files(reader: BlockReader, source: Source, manifest: str | None) -> Bl
 
 def _written(scoring: Scoring, unless: _ScoringFile | None = None) -> Scoring:
     """Write the file that workers read, unless it is there."""
-    content = _ScoringFile(scoring.key, scoring.model, scoring.reader.to_json(), scoring.contributions)
+    content = _ScoringFile(scoring.key, scoring.model, scoring.reader.to_json(), scoring.contributions, scoring.top)
     if unless != content:
         files.write_bytes(scoring.url, json.dumps(redacted(vars(content), scoring.urls)).encode())
     return scoring
@@ -229,9 +244,8 @@ def _scoring_at(url: str, key: str, urls: tuple[str, ...]) -> tuple[Scoring, Lin
     if known.key != key or known.reader is None:
         raise InputError(f"{files.shown(url)} belongs to another run: it was replaced since this one began")
     reader = parse_reader(known.reader, files.shown(url))
-    return Scoring(known.model, url.rpartition("/")[0], key, reader, urls, known.contributions), load_any_model(
-        known.model
-    )
+    scoring = Scoring(known.model, url.rpartition("/")[0], key, reader, urls, known.contributions, known.top)
+    return scoring, load_any_model(known.model)
 
 
 def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -257,7 +271,7 @@ def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[str, ...]
     if not _is_complete(part, rows, _columns(model)):
         block = scoring.reader.read(item)
         out = io.BytesIO()
-        pq.write_table(_scores(model, block.X, block.row_id, scoring.contributions), out, compression="zstd")
+        pq.write_table(_scores(model, block.X, block.row_id, scoring), out, compression="zstd")
         files.write_bytes(part, out.getvalue())
     return {"file": part.rpartition("/")[2], "rows": rows}
 
@@ -282,25 +296,27 @@ def _is_complete(url: str, rows: int, wanted: dict[str, pa.DataType]) -> bool:
         return False
 
 
-def _scores_of_classes(model: ClassModels, X: Any, row_id: np.ndarray) -> pa.Table:
+def _scores_of_classes(model: ClassModels, X: Any, row_id: np.ndarray, top: int) -> pa.Table:
     scores = model.decision_function(X)
     columns: dict[str, Any] = {"row_id": row_id, "prediction": pa.array(model.predict(scores), pa.string())}
+    best = model.most_likely(scores, top)
+    columns |= {f"top {place + 1}": pa.array(best[:, place], pa.string()) for place in range(top)}
     columns |= {f"score {name}": scores[:, k] for k, name in enumerate(model.classes)}
     if (probabilities := model.probabilities(scores)) is not None:
         columns |= {f"probability {name}": probabilities[:, k] for k, name in enumerate(model.classes)}
     return pa.table(columns)
 
 
-def _scores(model: LinearModel | ClassModels, X: Any, row_id: np.ndarray, contributions: bool) -> pa.Table:
+def _scores(model: LinearModel | ClassModels, X: Any, row_id: np.ndarray, scoring: Scoring) -> pa.Table:
     if isinstance(model, ClassModels):
-        return _scores_of_classes(model, X, row_id)
+        return _scores_of_classes(model, X, row_id, scoring.top)
     scores = model.decision_function(X)
     columns = {"row_id": row_id, "score": scores, "prediction": np.where(scores > 0, 1, -1).astype(np.int8)}
     if model.cutoff is not None:
         columns["points"] = (scores + model.cutoff).astype(np.int64)
     if model.probability is not None:
         columns["probability"] = model.probability(scores)[:, 1]
-    if contributions:
+    if scoring.contributions:
         from aucdist.maps.explain import with_rounding  # loads scikit-learn and pandas
 
         columns |= with_rounding(model.explain(X), scores, model.contribution_names())

@@ -79,6 +79,12 @@ class ClassModels:
         with np.errstate(invalid="ignore"):
             return np.where(total > 0.0, found / total, 1.0 / found.shape[1])
 
+    def most_likely(self, scores: np.ndarray, n: int) -> np.ndarray:
+        """Return the names of the n classes of the largest probabilities, or else scores, of each row, the largest first."""
+        probabilities = self.probabilities(scores)
+        order = np.argsort(-(scores if probabilities is None else probabilities), axis=1, kind="stable")[:, :n]
+        return np.asarray(np.array(self.classes, dtype=object)[order])
+
     def predict(self, scores: np.ndarray) -> np.ndarray:
         """Return the class of each row for its scores, ndarray of str: of the largest probability, or else the largest score.
 

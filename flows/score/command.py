@@ -16,6 +16,10 @@ def score(
     contributions: Annotated[
         bool, typer.Option("--contributions", help="Also columns of what each feature adds to a score.")
     ] = False,
+    top: Annotated[
+        int,
+        typer.Option(min=0, help="For a model of several classes: columns that name so many of the most likely ones."),
+    ] = 0,
     cluster: Cluster = None,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -31,7 +35,7 @@ def score(
         from flows.score.run import format_of
 
         _, source = source_from_name(data, settings or (), labelled=False, otherwise=partial(format_of, model))
-        keys = {"source": source, "model": model, "output": output, "contributions": contributions}
+        keys = {"source": source, "model": model, "output": output, "contributions": contributions, "top": top}
         result = COMMAND.run(config_from_options(ScoreConfig, "aucdist score", cluster, keys), debug)
         if as_json:
             print_json(result)

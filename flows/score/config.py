@@ -12,6 +12,9 @@ class ScoreConfig(UnlabelledRef):
 
     model: str = Field(min_length=1, description="The model: a folder or URL, such as <run>/model")
     output: str = Field(min_length=1, description="Folder or URL of the scores")
+    top: int = Field(
+        default=0, ge=0, description="Of a model of several classes: so many columns name the most likely ones"
+    )
     contributions: bool = Field(default=False, description="Whether columns say what each feature adds to a score")
     cluster: ClusterConfig = Field(default_factory=NoCluster, description="Where it runs")
     s3: S3Config = Field(default_factory=S3Config, description="How s3:// URLs are reached")

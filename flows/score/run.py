@@ -65,7 +65,7 @@ def survey(config: ScoreConfig, workers: Workers, parallel_map: ParallelMap) -> 
     source, name = source_of(config), config.name or ""
     return batch_scoring.begin(
         config.model, source, config.output, each=parallel_map, hold=workers.hold, name=name,
-        contributions=config.contributions,
+        contributions=config.contributions, top=config.top,
     )  # fmt: skip
 
 

@@ -82,11 +82,17 @@ def test_a_run_of_several_classes(folder: Path) -> None:
 def test_scores_of_a_data_set_are_those_of_the_run(folder: Path, tmp_path: Path) -> None:
     result, _ = train(folder, CSV.format(folder))
     run = Path(result["run"])
-    aucdist("score", run / "model", folder / "digits.csv", tmp_path / "out", "--set", "drop=[digit]")
+    aucdist("score", run / "model", folder / "digits.csv", tmp_path / "out", "--set", "drop=[digit]", "--top", 2)
     there = pd.read_parquet(tmp_path / "out").set_index("row_id")
     here = pd.read_parquet(run / "scores.parquet").set_index("row_id")
     found = there.loc[here.index]
     assert found["prediction"].tolist() == here["prediction"].tolist()
+    assert found["top 1"].tolist() == found["prediction"].tolist()
+    scores = found[[f"score {name}" for name in "0123"]].to_numpy()
+    assert found["top 2"].tolist() == [str(k) for k in np.argsort(-scores, axis=1)[:, 1]]
+    _, err = aucdist("score", run / "model", folder / "digits.csv", tmp_path / "no", "--set", "drop=[digit]", "--top", 5,
+                     code=2)  # fmt: skip
+    assert "top is 5: it is for models of several classes, of which this one has 4" in err
     model = load_class_models(str(run / "model"))
     for k, name in enumerate(model.classes):
         own = (here[f"score {name}"] + model.models[k].intercept) / model.spreads[k]
