@@ -15,7 +15,9 @@ from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
 KEPT, IMAGES = DOCS / "benchmarks", DOCS / "pages" / "images"
-PAGES = tuple(DOCS / "pages" / name for name in ("benchmarks.md", "internals/scale.md", "how-to/additive.md", "how-to/shapes.md"))
+PAGES = tuple(
+    DOCS / "pages" / name for name in ("benchmarks.md", "internals/scale.md", "how-to/additive.md", "how-to/shapes.md")
+)
 MARKED = re.compile(r"(<!-- table ([a-z ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 Cells = dict[str, str]
