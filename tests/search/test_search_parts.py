@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from aucdist import PairwiseHingeClassifier, PairwiseRampClassifier
+from aucdist import PairwiseHingeClassifier, UnivariateRankingClassifier
 from aucdist.errors import InputError, RunError
 from aucdist.metrics.measures import MEASURES
 from aucdist.search.choice import Row, choose, interval
@@ -60,7 +60,7 @@ def test_directions_of_a_map_in_the_grid_are_a_parameter():
     with pytest.raises(InputError, match="mixes all features"):
         points_of(PairwiseHingeClassifier(), {"features": [{"map": "nystroem", "monotone": "auto"}]})
     with pytest.raises(InputError, match="unknown parameter of the feature map 'bins' 'monotone'"):
-        points_of(PairwiseRampClassifier(), {"features": [{"map": "bins", "monotone": "auto"}]})
+        points_of(UnivariateRankingClassifier(), {"features": [{"map": "bins", "monotone": "auto"}]})
 
 
 def test_paths_run_along_lam_where_the_solver_gains_by_it():

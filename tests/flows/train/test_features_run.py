@@ -127,8 +127,8 @@ def test_candidates_depend_on_positives_columns_and_what_the_solver_takes() -> N
     assert found == [RISING, {"map": "bins"}, *LEAVES]
     directed = ModelConfig(monotone={0: "increasing"}).built
     assert candidates(directed, n_pos=50, n_neg=900, n_features=9) == [None, {"map": "bins"}]
-    ramp = ModelConfig(estimator="PairwiseRampClassifier").built
-    assert candidates(ramp, n_pos=50, n_neg=900, n_features=9) == [None, {"map": "bins"}, *LANDMARKS]
+    without = ModelConfig(estimator="UnivariateRankingClassifier").built
+    assert candidates(without, n_pos=50, n_neg=900, n_features=9) == [None, {"map": "bins"}, *LANDMARKS]
     assert {"map": "leaves"} in candidates(model, n_pos=10**9, n_neg=10**9, n_features=256)
     assert {"map": "leaves"} not in candidates(model, n_pos=10**9, n_neg=10**9, n_features=257)
     assert {"map": "leaves"} not in candidates(model, n_pos=399, n_neg=900, n_features=9)
