@@ -4,10 +4,14 @@ import numpy as np
 
 from aucdist.kernels import simplex
 from aucdist.kernels.simplex import RIDGE
+from aucdist.kernels.simplex_factor import Maximiser
 from aucdist.solvers.pairs.penalty import Penalty
 
 MOST_PATTERNS = 30
 """The most patterns of zeros and signs that are tried for a combination; a few are usual."""
+
+FEW_POINTS = 64
+"""Up to so many the systems of an active set are solved anew; of more a factor follows it."""
 
 
 class Bundle:
@@ -228,5 +232,9 @@ def maximise(H: np.ndarray, a: np.ndarray, group: np.ndarray, b: np.ndarray) -> 
         Feasible, and optimal to a relative 1e-10 of the value unless the rounds ran out.
     """
     b = b.copy()
-    simplex.maximise(np.ascontiguousarray(H), a, group, int(group.max()) + 1, b)
+    H, n_groups = np.ascontiguousarray(H), int(group.max()) + 1
+    if len(H) <= FEW_POINTS:
+        simplex.maximise(H, a, group, n_groups, b)
+    else:
+        Maximiser(H, group, n_groups).maximise(a, b)
     return b / np.bincount(group, b)[group]

@@ -6,7 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from aucdist.kernels import simplex
-from aucdist.solvers.pairs.bundle import Bundle, maximise, zero_points
+from aucdist.kernels.simplex_factor import Maximiser
+from aucdist.solvers.pairs.bundle import FEW_POINTS, Bundle, maximise, zero_points
 
 MOST_PRICES = 30
 """The most prices that are tried for a combination."""
@@ -66,13 +67,22 @@ class CoupledBundle(Bundle):
         if self.n_groups == 1:
             return maximise(H, heights, self._group, b)
 
-        H = np.ascontiguousarray(H)
+        H, n_groups = np.ascontiguousarray(H), self.n_groups
+        factor = Maximiser(H, self._group, n_groups) if len(H) > FEW_POINTS else None
 
         def at(price: float, start: np.ndarray) -> np.ndarray:
-            return maximise(H, heights - price * self._shares, self._group, start)
+            a = heights - price * self._shares
+            if factor is None:
+                return maximise(H, a, self._group, start)
+            found = start.copy()
+            factor.maximise(a, found)
+            combination: np.ndarray = found / np.bincount(self._group, found)[self._group]
+            return combination
 
         def slope(combination: np.ndarray) -> float:
-            return -float(simplex.slopes(H, self._shares, self._group, self.n_groups, combination) @ self._shares)
+            if factor is None:
+                return -float(simplex.slopes(H, self._shares, self._group, n_groups, combination) @ self._shares)
+            return -float(factor.slopes(self._shares, combination) @ self._shares)
 
         b, self._prices[which] = find_price(at, slope, self._shares, self._prices[which], b)
         return b
