@@ -46,6 +46,8 @@ class Folds:
         Folds of the training rows of each fold, for nested cross-validation.
     groups : ndarray of shape (n_samples,), int64, or None
     time : ndarray of shape (n_samples,), float64, or None
+    gap_rows : int
+    gap_time : float
         See `aucdist.selection.folds.partition`.
     """
 
@@ -57,6 +59,8 @@ class Folds:
     n_inner: int | None = None
     groups: np.ndarray | None = None
     time: np.ndarray | None = None
+    gap_rows: int = 0
+    gap_time: float = 0.0
     _made: dict[tuple[int, int | None], Partition] = field(default_factory=dict)
 
     def outer(self) -> list[Fold]:
@@ -116,5 +120,7 @@ class Folds:
                 block_seed(self.seed, repeat, 0 if fold is None else 1 + fold),
                 groups=None if self.groups is None else self.groups[at],
                 time=None if self.time is None else self.time[at],
+                gap_rows=self.gap_rows,
+                gap_time=self.gap_time,
             )  # fmt: skip
         return self._made[repeat, fold]

@@ -22,15 +22,21 @@ class Partition:
     forward : bool
         False: fold k holds out part k and trains on the others. True: there is one part more than folds, and fold k trains on
         the parts up to k and holds out the next, so that no later row is in the training set.
+    in_gap : ndarray of shape (n_folds, n_samples), bool, or None
+        The rows that lie so shortly before the held-out rows of a fold that it does not train on them. None: there are none.
     """
 
     part: np.ndarray
     n_folds: int
     forward: bool = False
+    in_gap: np.ndarray | None = None
 
     def train(self, fold: int) -> np.ndarray:
         """Return which rows a fold trains on, bool of shape (n_samples,)."""
-        return self.part <= fold if self.forward else self.part != fold
+        if not self.forward:
+            return self.part != fold
+        earlier = self.part <= fold
+        return earlier if self.in_gap is None else earlier & ~self.in_gap[fold]
 
     def held_out(self, fold: int) -> np.ndarray:
         """Return which rows a fold is scored on, bool of shape (n_samples,)."""
@@ -45,6 +51,8 @@ def partition(
     *,
     groups: np.ndarray | None = None,
     time: np.ndarray | None = None,
+    gap_rows: int = 0,
+    gap_time: float = 0.0,
 ) -> Partition:
     """Partition rows into folds: at random within each class, by groups, or in the order of time.
 
@@ -61,12 +69,19 @@ def partition(
     groups : ndarray of shape (n_samples,), int64, optional
         Rows with the same number are in the same part.
     time : ndarray of shape (n_samples,), float64, optional
-        Rows with the same time are in the same part. With `groups`, each group must lie within one part.
+        Rows with the same time are in the same part. With `groups`, no group may have both training rows and held-out rows
+        of a fold.
+    gap_rows : int
+        With `time`: so many of the last rows before the held-out rows of a fold are not training rows, as with `gap` of
+        scikit-learn's ``TimeSeriesSplit``; rows with the same time are left out together.
+    gap_time : float
+        With `time`, in its unit: a training row lies at least this long before the first held-out row of the fold.
 
     Raises
     ------
     InputError
-        If there are fewer than two folds, a fold would train on one class only or be scored on one, or a group straddles.
+        If there are fewer than two folds, a fold would train on one class only or be scored on one, a group straddles, or a
+        gap is negative or given without `time`.
 
     Examples
     --------
@@ -78,10 +93,12 @@ def partition(
     >>> found.held_out(0).tolist()  # what came next
     [False, False, True, True, False, False]
     """
+    _refuse_gap(time, gap_rows, gap_time)
     if time is not None:
-        found = Partition(time_parts(time, n_folds), n_folds, forward=True)
+        part = time_parts(time, n_folds)
+        found = Partition(part, n_folds, True, _gaps(time, part, n_folds, gap_rows, gap_time))
         if groups is not None:
-            refuse_straddling(groups, found.part, "the parts of time")
+            _refuse_groups_over_time(groups, found)
     elif groups is not None:
         found = Partition(group_numbers(row_id, y, groups, n_folds, seed), n_folds)
     else:
@@ -90,7 +107,10 @@ def partition(
         for rows, called in ((found.train(fold), "training rows"), (found.held_out(fold), "held-out rows")):
             for label, of_class in CLASSES:
                 if not (y[rows] == label).any():
-                    raise InputError(f"fold {fold + 1} of {n_folds} has no {of_class} {called}: take fewer folds")
+                    shorter = "" if found.in_gap is None else ", or a shorter gap"
+                    raise InputError(
+                        f"fold {fold + 1} of {n_folds} has no {of_class} {called}: take fewer folds{shorter}"
+                    )
     return found
 
 
@@ -210,6 +230,41 @@ def time_parts(time: np.ndarray, n_folds: int) -> np.ndarray:
         raise InputError(f"the time of row {int(np.argmin(np.isfinite(time)))} (counted from 0) is not a number")
     earlier = np.searchsorted(np.sort(time), time, side="left")
     return earlier * (n_folds + 1) // max(len(time), 1)
+
+
+def _refuse_gap(time: np.ndarray | None, gap_rows: int, gap_time: float) -> None:
+    if gap_rows < 0 or not 0.0 <= gap_time < np.inf:
+        raise InputError(f"the gap is {gap_rows} rows and {gap_time} of time; both must be 0 or more, and finite")
+    if time is None and (gap_rows or gap_time):
+        raise InputError("a gap needs `time`: folds at random have no rows shortly before others")
+
+
+def _gaps(time: np.ndarray, part: np.ndarray, n_folds: int, gap_rows: int, gap_time: float) -> np.ndarray | None:
+    """Return the rows in the gap of each fold, see `Partition.in_gap`."""
+    if not gap_rows and not gap_time:
+        return None
+    found = np.zeros((n_folds, len(time)), dtype=bool)
+    ordered = np.sort(time)
+    later = len(time) - np.searchsorted(ordered, time, side="right")
+    for fold in range(n_folds):
+        held_out = part > fold
+        if not held_out.any():
+            continue  # a fold without rows, which `partition` refuses
+        # In terms of rows: of the earlier ones fewer than `gap_rows` are later than this one.
+        found[fold] = ~held_out & (later - np.count_nonzero(held_out) < gap_rows)
+        found[fold] |= ~held_out & (time + gap_time > time[held_out].min())
+    return found
+
+
+def _refuse_groups_over_time(groups: np.ndarray, found: Partition) -> None:
+    """Raise an InputError if a group has training rows and held-out rows of the same fold."""
+    if found.in_gap is None:
+        refuse_straddling(groups, found.part, "the parts of time")
+        return
+    for fold in range(found.n_folds):
+        train, held_out = found.train(fold), found.held_out(fold)
+        either = train | held_out
+        refuse_straddling(groups[either], held_out[either], f"the gap of fold {fold + 1} of {found.n_folds}")
 
 
 def refuse_straddling(groups: np.ndarray, part: np.ndarray, sides: str) -> None:

@@ -43,6 +43,19 @@ class FoldsConfig(Strict):
         default=None,
         description="A column: each fold trains on earlier rows and is scored on the next ones. It is not used as a feature",
     )
+    gap_rows: int = Field(
+        default=0,
+        ge=0,
+        description="With `time`: so many rows before the held-out rows of a fold are not training rows, nor are rows of the "
+        "same time as one of them",
+    )
+    gap_time: float = Field(
+        default=0.0,
+        ge=0,
+        allow_inf_nan=False,
+        description="With `time`, in the unit of its column: training rows lie at least this long before the first held-out row "
+        "of the fold, such as the days after which a label is known",
+    )
     duplicates: Literal["apart", "together"] = Field(
         default="apart", description="Whether rows with equal features are in the same fold (`together`)"
     )
@@ -51,6 +64,8 @@ class FoldsConfig(Strict):
     def _consistent(self) -> "FoldsConfig":
         if self.time is not None and self.repeats > 1:
             raise InputError("`repeats` has no effect with `time`: there is only one order")
+        if self.time is None and (self.gap_rows or self.gap_time):
+            raise InputError("`gap_rows` and `gap_time` need `time`: the column that says which rows come first")
         if self.groups is not None and self.duplicates == "together":
             raise InputError("give either `groups` or `duplicates: together`")
         if self.groups is not None and self.groups == self.time:

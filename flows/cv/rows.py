@@ -128,7 +128,10 @@ def _make_folds(rows: TrainTestRows, config: CvConfig, workers: Workers, observe
                 "the source's groups are kept whole in folds: leave out `folds.groups` and `duplicates: together`"
             )
         groups = rows.train.groups(workers.parallel_map())
-    folds = Folds(row_id, y, settings.number, settings.repeats, settings.seed, config.nested, groups, time)
+    folds = Folds(
+        row_id, y, settings.number, settings.repeats, settings.seed, config.nested, groups, time, settings.gap_rows,
+        settings.gap_time,
+    )  # fmt: skip
     folds.check()
     return SearchRows(rows, config.data, folds)
 

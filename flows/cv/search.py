@@ -231,6 +231,9 @@ def _common_to_all(config: CvConfig, rows: SearchRows, n_blocks: int) -> dict[st
     """Return what determines the results of all jobs alike, in types of JSON."""
     data = config.data.model_dump(mode="json", exclude={"name", "source"})
     folds = config.folds.model_dump(mode="json", exclude={"repeats"})  # more repeats leave the cached ones valid
+    folds = {
+        key: value for key, value in folds.items() if value or not key.startswith("gap_")
+    }  # as do keys newer than they
     model = {"estimator": type(config.model.built).__name__, **config.model.built.plain_params()}
     common = {"fingerprint": rows.rows.fingerprint, "data": data, "folds": folds, "blocks": n_blocks, "model": model}
     return common | {"metric": config.measure, "nested": config.nested}

@@ -4,12 +4,21 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.model_selection import TimeSeriesSplit
 
 from aucdist.data.block import Block
 from aucdist.data.block import partition as partition_rows
 from aucdist.data.split import scrambled
 from aucdist.errors import InputError
-from aucdist.selection.folds import arrival, fold_numbers, group_numbers, partition, refuse_straddling, time_parts
+from aucdist.selection.folds import (
+    Partition,
+    arrival,
+    fold_numbers,
+    group_numbers,
+    partition,
+    refuse_straddling,
+    time_parts,
+)
 
 
 def twin(ids, y, n_folds, seed):
@@ -141,3 +150,62 @@ def test_groups_within_the_parts_of_time_are_fine():
     assert found.part.tolist() == np.repeat([0, 1, 2], 10).tolist()
     with pytest.raises(InputError, match="1 groups straddle here"):
         refuse_straddling(np.array([1, 2, 1]), np.array([0, 0, 1]), "here")
+
+
+@pytest.mark.parametrize("gap", [0, 1, 7])
+def test_a_gap_of_rows_is_that_of_scikit_learn(gap):
+    n, order = 60, np.random.default_rng(3).permutation(60)
+    y, time = np.where(order % 3, -1, 1), order * 2.5
+    found = partition(np.arange(n), y, 4, 0, time=time, gap_rows=gap)
+    for fold, (train, held_out) in enumerate(TimeSeriesSplit(4, gap=gap).split(np.arange(n))):
+        assert sorted(order[found.train(fold)]) == train.tolist()
+        assert sorted(order[found.held_out(fold)]) == held_out.tolist()
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.integers(0, 30), min_size=40, max_size=60), st.integers(0, 9), st.sampled_from([0.0, 0.5, 1.0, 3.0]),
+    st.randoms(),
+)  # fmt: skip
+def test_what_is_in_the_gap_by_the_definition(times, rows, duration, random):
+    time = np.array(times, dtype=np.float64)
+    y = np.array([random.choice([-1, 1]) for _ in times])
+    try:
+        found = partition(np.arange(len(y)), y, 3, 0, time=time, gap_rows=rows, gap_time=duration)
+    except InputError as e:
+        assert "fold" in str(e)  # noqa: PT017  # one class only
+        return
+    without = Partition(found.part, 3, forward=True)
+    for fold in range(3):
+        earlier, held_out = without.train(fold), found.held_out(fold)
+        assert held_out.tolist() == without.held_out(fold).tolist()
+        first = min(time[i] for i in range(len(y)) if held_out[i])
+        for i in range(len(y)):
+            n_between = sum(1 for j in range(len(y)) if earlier[j] and time[j] > time[i])
+            wanted = earlier[i] and n_between >= rows and time[i] + duration <= first
+            assert found.train(fold)[i] == wanted
+
+
+def test_a_group_within_the_gap_does_not_straddle():
+    y, time, groups = np.tile([1, -1], 15), np.arange(30.0), np.arange(30)
+    groups[[8, 9, 10]] = 8  # over the boundary at 10
+    with pytest.raises(InputError, match="1 groups straddle the parts of time, such as group 8"):
+        partition(np.arange(30), y, 2, 0, time=time, groups=groups)
+    found = partition(np.arange(30), y, 2, 0, time=time, groups=groups, gap_time=3)
+    assert np.flatnonzero(found.train(0)).tolist() == list(range(8))
+    with pytest.raises(InputError, match="1 groups straddle the gap of fold 1 of 2, such as group 8"):
+        partition(np.arange(30), y, 2, 0, time=time, groups=groups, gap_time=2)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"gap_rows": 3}, "a gap needs `time`"),
+        ({"gap_rows": -1, "time": np.arange(20.0)}, "must be 0 or more"),
+        ({"gap_time": np.nan, "time": np.arange(20.0)}, "must be 0 or more"),
+        ({"gap_time": 7.0, "time": np.arange(20.0)}, "fold 1 of 2 has no negative training rows: .* or a shorter gap"),
+    ],
+)
+def test_a_gap_that_cannot_be_is_refused(more, said):
+    with pytest.raises(InputError, match=said):
+        partition(np.arange(20), np.tile([1, -1], 10), 2, 0, **more)

@@ -49,6 +49,7 @@ def test_a_spread_is_even_on_a_log_scale() -> None:
         ("folds.number=1", "folds.number"),
         ("folds={time: a, repeats: 2}", "`repeats` has no effect with `time`"),
         ("folds={groups: a, duplicates: together}", "give either `groups` or `duplicates: together`"),
+        ("folds={gap_rows: 3}", "`gap_rows` and `gap_time` need `time`"),
         ("folds={groups: a, time: a}", "`groups` and `time` name the same column"),
         ("grid={tol: [1e-3, 1e-2]}", "the grid needs `lam`"),
         ("halving={first_passes: 5}", "give either `nested` or `halving`"),

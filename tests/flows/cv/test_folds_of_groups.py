@@ -17,7 +17,9 @@ SILENT = LineObserver(lambda text: None)
 def opened(folder, *settings):
     r = np.random.default_rng(0)
     user = r.integers(0, 40, 600)
-    frame = pd.DataFrame({"a": r.normal(size=600), "user": [f"u{u}" for u in user], "y": r.integers(0, 2, 600)})
+    frame = pd.DataFrame(
+        {"a": r.normal(size=600), "user": [f"u{u}" for u in user], "y": r.integers(0, 2, 600), "b": user % 7}
+    )
     frame.to_csv(folder / "rows.csv", index=False)
     source = {"source": str(folder / "rows.csv"), "format": "csv", "label": "y", "positive": 1, "groups": "user"}
     content = {"name": "users", "data": {"source": source}, "cluster": "none", "folds": {"number": 3, "repeats": 1}}
@@ -40,3 +42,17 @@ def test_groups_stay_whole(tmp_path):
 def test_two_ways_of_keeping_rows_together(tmp_path):
     with pytest.raises(InputError, match=r"leave out `folds\.groups`"):
         opened(tmp_path, "folds.duplicates=together")
+
+
+def test_a_gap_before_the_held_out_rows_of_time(tmp_path):
+    settings = ["data.source.groups=null", "data.source.drop=[user]", "folds.time=a"]
+    frame, without = opened(tmp_path, *settings)
+    _, found = opened(tmp_path, *settings, "folds.gap_rows=10", "folds.gap_time=0.25")
+    time = frame["a"].to_numpy()
+    for fold in found.folds.outer():
+        sides, wider = found.folds.sides(fold), without.folds.sides(fold)
+        assert (sides.held_out == wider.held_out).all()
+        latest = np.sort(time[wider.train])[:-10]
+        known = latest[latest <= time[sides.held_out].min() - 0.25]
+        assert np.sort(time[sides.train]).tolist() == known.tolist()
+        assert len(known) < wider.train.sum() - 10
