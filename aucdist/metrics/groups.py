@@ -24,6 +24,14 @@ class OfGroups:
     values, weights : ndarray of shape (n_groups,), float64
     n_without : int
         How many groups have none, such as those of one class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucdist.metrics import OfGroups
+    >>> of_three = OfGroups(np.array([1.0, 0.5, 0.0]), np.array([1.0, 2.0, 1.0]), n_without=0)
+    >>> of_three.mean, of_three.interval()
+    (0.5, (0.0, 1.0))
     """
 
     values: np.ndarray
@@ -82,6 +90,13 @@ def auc_of_groups(
     ------
     InputError
         If lengths differ, or no group has a pair.
+
+    Examples
+    --------
+    >>> from aucdist.metrics import auc_of_groups
+    >>> found = auc_of_groups([0, 1, 0, 1, 1], [0.1, 0.2, 0.8, 0.7, 0.3], groups=["a", "a", "b", "b", "c"])
+    >>> found.values.tolist(), found.n_without, found.mean
+    ([1.0, 0.0], 1, 0.5)
     """
     if group_weight not in ("pairs", "groups"):
         raise InputError(f"group_weight is {group_weight!r}; 'pairs' and 'groups' are possible")
@@ -146,6 +161,13 @@ def ndcg_of_groups(y_true: Any, y_score: Any, *, groups: Any, k: int | None = 10
     -------
     OfGroups
         Each group weighs the same. One without a grade above 0, or of a single row, has no value.
+
+    Examples
+    --------
+    >>> from aucdist.metrics import ndcg_of_groups
+    >>> found = ndcg_of_groups([2, 1, 0, 0, 1], [0.9, 0.5, 0.1, 0.7, 0.3], groups=["a", "a", "a", "b", "b"], k=1)
+    >>> found.values.tolist(), found.mean
+    ([1.0, 0.0], 0.5)
     """
     from sklearn.metrics import ndcg_score  # scikit-learn takes most of a second to load
 
@@ -176,6 +198,12 @@ def recall_of_groups(y_true: Any, y_score: Any, *, groups: Any, k: int = 10) -> 
     OfGroups
         Each group weighs the same; one without relevant rows has no value. Of rows that tie at the k-th place each counts the
         same share.
+
+    Examples
+    --------
+    >>> from aucdist.metrics import recall_of_groups
+    >>> recall_of_groups([1, 1, 0, 0, 1], [0.9, 0.1, 0.5, 0.7, 0.8], groups=["a", "a", "a", "b", "b"], k=1).mean
+    0.75
     """
     y, score, _, parts = _by_group(y_true, y_score, groups, None)
     there = [part for part in parts if (y[part] > 0).any()]
