@@ -34,11 +34,14 @@ class Measure:
         ``of(counts, threshold)``; only decisions use the threshold.
     needs : {"ranking", "decision", "probability"}
         The kind of counts: of scores, of scores with a threshold, or of probabilities of the positive class.
+    largest : float
+        No value is above this, so that no interval is; inf where values have no bound.
     """
 
     name: str
     of: Callable[[ScoreCounts, float], float]
     needs: Literal["ranking", "decision", "probability"]
+    largest: float = 1.0
 
     @property
     def sign(self) -> int:
@@ -56,7 +59,7 @@ MEASURES = {
             "balanced_accuracy", lambda counts, threshold: balanced_accuracy(confusion(counts, threshold)), "decision"
         ),
         Measure("brier_loss", lambda counts, threshold: brier(counts), "probability"),
-        Measure("log_loss", lambda counts, threshold: log_loss(counts), "probability"),
+        Measure("log_loss", lambda counts, threshold: log_loss(counts), "probability", largest=math.inf),
         Measure("calibration_loss", lambda counts, threshold: calibration_loss(counts), "probability"),
     )
 }

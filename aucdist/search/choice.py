@@ -144,9 +144,8 @@ def interval(
     (float, float) or None
         None if there is no estimate.
     """
-    share = measure.name != "log_loss"
     found = corrected_t_test(values, test_over_train, level)
     if found.method == "exact-bound":
         q = (1 - level) ** (1 / fewest)
-        return (q * found.value, 1 - q * (1 - found.value)) if share else None
-    return max(found.low, 0.0), min(found.high, 1.0 if share else math.inf)
+        return (q * found.value, 1 - q * (1 - found.value)) if measure.largest == 1.0 else None
+    return max(found.low, 0.0), min(found.high, measure.largest)

@@ -281,7 +281,15 @@ class Solver(BaseEstimator, ABC):
 
 
 def by_name(*solvers: type[Solver]) -> dict[str, type[Solver]]:
-    """Return the solvers of an estimator by their names."""
+    """Return the solvers of an estimator by their names.
+
+    Raises
+    ------
+    TypeError
+        If they minimise different objectives: another objective is another estimator.
+    """
+    if len({solver.objective for solver in solvers}) != 1:
+        raise TypeError(f"{', '.join(solver.__name__ for solver in solvers)} minimise different objectives")
     return {solver.name: solver for solver in solvers}
 
 
