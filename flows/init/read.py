@@ -4,13 +4,14 @@ import re
 from dataclasses import dataclass, replace
 
 import pandas as pd
+from pandas.api.types import union_categoricals
 
 from aucdist.data.formats.delimited import QUOTES, csv_head, separator_of
 from aucdist.data.formats.encodings import found_encoding
 from aucdist.data.formats.header import first_row, looks_like_values, pick
 from aucdist.data.formats.spelling import Spelling
 from aucdist.data.formats.table_form import TableForm
-from aucdist.data.formats.tables import parse_table
+from aucdist.data.formats.tables import Table, parse_table
 from aucdist.data.sources.source import Source
 from aucdist.data.storage import files
 from aucdist.data.storage.compression import is_packed, unpacked
@@ -18,6 +19,7 @@ from flows.init.layout import with_layout
 from flows.init.spelling import found_spelling
 
 MOST_BYTES = 2**24
+MOST_FILES = 64
 ROWS_BELOW = 200
 """So many rows are compared with the first one, to tell values from names."""
 
@@ -133,21 +135,36 @@ def _of_arrow(source: Source, urls: list[str]) -> FirstRows:
 
 
 def _of_parquet(source: Source, urls: list[str]) -> FirstRows:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from aucdist.data.formats.parquet import is_plain, parse_row_groups, row_group_sizes
+    from aucdist.data.formats.hive import path_values
+    from aucdist.data.formats.parquet import is_plain
     from aucdist.data.storage.arrow_files import opened
 
     with opened(urls[0]) as file:
         fields = {field.name: field.type for field in pq.read_schema(file)}
+    folders = path_values(urls[0])
+    fields |= {name: pa.string() for name in folders if name not in fields}
     label = pick(list(fields), source.label, files.shown(urls[0]), "label")
     unread = {name: str(kind) for name, kind in fields.items() if not is_plain(kind) and name != label}
     keep = [name for name in fields if name not in unread and name != label]
-    sizes, stop, total = row_group_sizes(urls[0], source), 0, 0
-    while stop < len(sizes) and (stop == 0 or total + sizes[stop] <= MOST_BYTES):
+    read = source.model_copy(update={"keep": keep or None, "categorical": keep, "missing": "keep", "label": label})
+    # In one file alone each column of the folders would have one value.
+    some = [urls[i * len(urls) // MOST_FILES] for i in range(MOST_FILES)] if len(urls) > MOST_FILES else urls
+    some = some if folders else urls[:1]
+    found = [_first_row_groups(url, source, read, MOST_BYTES // len(some)) for url in some]
+    columns = {name: union_categoricals([table.texts[name] for table, _ in found]) for name in (*keep, label)}
+    whole = len(some) == len(urls) and all(of_file for _, of_file in found)
+    return FirstRows(source, {name: columns[name] for name in keep}, columns[label], label, unread, whole)
+
+
+def _first_row_groups(url: str, source: Source, read: Source, most_bytes: int) -> tuple[Table, bool]:
+    """Return the first row groups of a file, at least one of them, and whether these are all."""
+    from aucdist.data.formats.parquet import parse_row_groups, row_group_sizes
+
+    sizes, stop, total = row_group_sizes(url, source), 0, 0
+    while stop < len(sizes) and (stop == 0 or total + sizes[stop] <= most_bytes):
         total += sizes[stop]
         stop += 1
-    read = source.model_copy(update={"keep": keep or None, "categorical": keep, "missing": "keep", "label": label})
-    table = parse_row_groups(urls[0], read, None, 0, stop)
-    texts = {name: table.texts[name] for name in table.features}
-    return FirstRows(source, texts, table.texts[label], label, unread, stop == len(sizes) and len(urls) == 1)
+    return parse_row_groups(url, read, None, 0, stop), stop == len(sizes)

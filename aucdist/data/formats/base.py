@@ -143,7 +143,7 @@ class FileFormat(Format):
             raise InputError(f"{where} has changed since it was first read: start again when it is complete")
         if part.stop is not None:
             return self.read_range(source, part, schema)
-        return self.parse(unpacked(stored_bytes(part.url, source), part.url), where, source, schema), 0
+        return self.parse_file(stored_bytes(part.url, source), part.url, source, schema), 0
 
     def read_range(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> "tuple[Parsed, int]":
         """Return what is in a range of a file, for formats whose `split` makes ranges."""
@@ -159,10 +159,17 @@ class FileFormat(Format):
         parsed, digests = [], []
         for url in urls:
             data = stored_bytes(url, source)
-            digests.append(hashlib.sha256(data).hexdigest())
-            where = files.shown(url)
-            parsed.append((where, self.parse(unpacked(data, url), where, source, schema)))
+            digests.append(hashlib.sha256(data).hexdigest() + self.digest_of_path(url))
+            parsed.append((files.shown(url), self.parse_file(data, url, source, schema)))
         return parsed, " ".join(digests)
+
+    def parse_file(self, data: bytes, url: str, source: SourceFields, schema: "Schema | None") -> "Parsed":
+        """Return the rows in the bytes of a file as they are stored."""
+        return self.parse(unpacked(data, url), files.shown(url), source, schema)
+
+    def digest_of_path(self, url: str) -> str:
+        """Return what the path of a file adds to its checksum, for formats that read values from the path."""
+        return ""
 
     @abstractmethod
     def parse(

@@ -1,9 +1,10 @@
 """Parquet files of a user's own, with one feature in each column: only the columns and row groups that are needed are read."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,8 @@ from aucdist.data.dataset import Schema
 from aucdist.data.formats.dates import refuse_dates
 from aucdist.data.formats.delimited import categorical_in, dates_in, features_in, groups_in, hashed_in
 from aucdist.data.formats.header import pick, unique
-from aucdist.data.formats.source_fields import SourceFields
+from aucdist.data.formats.hive import can_hold, folder_column, path_values, refuse_other_value
+from aucdist.data.formats.source_fields import Condition, SourceFields
 from aucdist.data.formats.spelling import Spelling
 from aucdist.data.formats.table_form import MISSING_CATEGORY, REMEDY, TableForm
 from aucdist.data.formats.tables import Cells, Table, admitted, cells_of, table_of
@@ -33,7 +35,9 @@ PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 """Columns in which pandas and Arrow store the index of a data frame: row numbers, and no features."""
 
 
-def parse_parquet(data: bytes, where: str, source: SourceFields, schema: Schema | None) -> Table:
+def parse_parquet(
+    data: bytes, where: str, source: SourceFields, schema: Schema | None, folders: Mapping[str, str] | None = None
+) -> Table:
     """Read a Parquet file; numbers and booleans become numbers, float32 stays float32.
 
     Parameters
@@ -44,15 +48,18 @@ def parse_parquet(data: bytes, where: str, source: SourceFields, schema: Schema 
     source : SourceFields
     schema : Schema or None
         That of the training data, for a file that must be encoded like it.
+    folders : mapping of str to str, optional
+        The columns that the folders of the file stand for, see `aucdist.data.formats.hive.path_values`.
 
     Raises
     ------
     InputError
-        If the file is damaged, a column is neither of numbers nor declared categorical, or a value is missing, not
-        finite or of an unknown category, naming row (from 1) and column.
+        If the file is damaged, a column is neither of numbers nor declared categorical, a value is missing, not
+        finite or of an unknown category, naming row (from 1) and column, or a column has another value than its folder.
     """
     with _sound(where):
-        return _parsed(pq.ParquetFile(pa.BufferReader(data)), pa.BufferReader(data), where, source, schema)
+        file = pq.ParquetFile(pa.BufferReader(data))
+        return _parsed(file, pa.BufferReader(data), where, source, schema, folders=folders or {})
 
 
 def parse_arrow(table: pa.Table, where: str, source: SourceFields, schema: Schema | None) -> Table:
@@ -66,7 +73,7 @@ def parse_arrow(table: pa.Table, where: str, source: SourceFields, schema: Schem
         for column, _, _ in source.where:
             pick(names, column, where, "where")
         with _conditions_explained(where):
-            table = table.filter(_condition(source))
+            table = table.filter(_condition(source.where))
             where = f"{where}, where {source.where}"
     read = [*features, *(name for name in (label, of_groups) if name)]
     return _table(table.select(read), where, source, schema, label, features, 1, of_groups)
@@ -75,14 +82,15 @@ def parse_arrow(table: pa.Table, where: str, source: SourceFields, schema: Schem
 def parse_row_groups(url: str, source: SourceFields, schema: Schema | None, start: int, stop: int) -> Table:
     """Read the row groups from `start` to before `stop` of a file. Parameters and errors as `parse_parquet`."""
     with _sound(files.shown(url)), opened(url) as file:
-        return _parsed(pq.ParquetFile(file, pre_buffer=True), file, files.shown(url), source, schema, start, stop)
+        parquet = pq.ParquetFile(file, pre_buffer=True)
+        return _parsed(parquet, file, files.shown(url), source, schema, start, stop, path_values(url))
 
 
 def row_group_sizes(url: str, source: SourceFields) -> dict[int, int]:
     """Return the bytes of each row group of a file, uncompressed, by its number.
 
-    Row groups that cannot hold a row for `source.where`, by their statistics, are left out. Only the end of the file is read,
-    which describes it.
+    Row groups that cannot hold a row for `source.where`, by their statistics or by the folders of the file, are left out.
+    Only the end of the file is read, which describes it.
 
     Raises
     ------
@@ -93,7 +101,8 @@ def row_group_sizes(url: str, source: SourceFields) -> dict[int, int]:
     with _sound(where), opened(url) as file:
         parquet = pq.ParquetFile(file)
         metadata = parquet.metadata
-        needed = _needed_groups(file, source, range(metadata.num_row_groups), parquet.schema_arrow.names, where)
+        names = parquet.schema_arrow.names
+        needed = _needed_groups(file, source, range(metadata.num_row_groups), names, where, path_values(url))
         return {i: metadata.row_group(i).total_byte_size for i in needed}
 
 
@@ -107,19 +116,31 @@ def _sound(where: str) -> Iterator[None]:
         raise InputError(f"{where} is not a sound Parquet file: {e}") from None
 
 
-def _condition(source: SourceFields) -> pc.Expression | None:
-    return None if source.where is None else pq.filters_to_expression([tuple(c) for c in source.where])
+def _condition(conditions: Sequence[Condition]) -> pc.Expression:
+    return pq.filters_to_expression([tuple(c) for c in conditions])
 
 
 def _needed_groups(
-    file: pa.NativeFile, source: SourceFields, groups: Sequence[int], names: Sequence[str], where: str
+    file: pa.NativeFile,
+    source: SourceFields,
+    groups: Sequence[int],
+    names: Sequence[str],
+    where: str,
+    folders: Mapping[str, str],
 ) -> list[int]:
-    condition = _condition(source)
-    if condition is None:
+    """Return which of some row groups can hold rows; `names` are the columns of the file itself."""
+    if source.where is None:
         return list(groups)
-    for column, _, _ in source.where or ():
-        pick(names, column, where, "where")
+    added = {name: value for name, value in folders.items() if name not in names}
+    for column, _, _ in source.where:
+        pick([*names, *added], column, where, "where")
     with _conditions_explained(where):
+        if not can_hold(added, source.where):
+            return []
+        of_file = [c for c in source.where if c[0] not in added]
+        if not of_file:
+            return list(groups)
+        condition = _condition(of_file)
         fragment = ds.ParquetFileFormat().make_fragment(file)
         found = {group.row_groups[0].id for group in fragment.split_by_row_group(filter=condition)}
     return [i for i in groups if i in found]
@@ -142,8 +163,11 @@ def _parsed(
     schema: Schema | None,
     start: int = 0,
     stop: int | None = None,
+    folders: Mapping[str, str] = MappingProxyType({}),
 ) -> Table:
-    names = unique(file.schema_arrow.names, where)
+    of_file = unique(file.schema_arrow.names, where)
+    added = {name: value for name, value in folders.items() if name not in of_file}
+    names = [*of_file, *added]
     label = None if source.label is None else pick(names, source.label, where, "label")
     columns = [name for name in names if not PANDAS_INDEX.fullmatch(name)]
     features = features_in(source, schema, names if source.keep else columns, label, where)
@@ -151,13 +175,18 @@ def _parsed(
     read = [*features, *(name for name in (label, of_groups) if name)]
     asked = [column for column, _, _ in source.where or ()]
     wanted = range(start, file.num_row_groups if stop is None else stop)
-    groups = _needed_groups(raw, source, wanted, names, where)
+    groups = _needed_groups(raw, source, wanted, of_file, where, folders)
     _refuse_bomb(file.metadata, groups, len({*read, *asked}), raw.size(), where)
-    table = file.read_row_groups(groups, columns=list(dict.fromkeys([*read, *asked])), use_threads=False)
+    columns = [name for name in dict.fromkeys([*read, *asked]) if name not in added]
+    table = file.read_row_groups(groups, columns=columns, use_threads=False)
+    refuse_other_value(table, folders, where)
+    for name in added:
+        table = table.append_column(name, folder_column(added[name], table.num_rows))
     first = sum(file.metadata.row_group(i).num_rows for i in range(start)) + 1
     if source.where is not None:
         with _conditions_explained(where):
-            table, first = table.filter(_condition(source)), 1
+            rest = [c for c in source.where if c[0] not in added]  # the folders were asked for the others
+            table, first = table.filter(_condition(rest)) if rest else table, 1
             where = f"{where}, where {source.where}"
     return _table(table.select(read), where, source, schema, label, features, first, of_groups)
 

@@ -1,5 +1,6 @@
 """The format `parquet`: files of typed columns in row groups."""
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -9,6 +10,7 @@ from aucdist.data.formats.base import OF_COLUMNS, TableFormat, whole_file
 from aucdist.data.formats.part import FilePart
 from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.storage import files
+from aucdist.data.storage.compression import unpacked
 
 if TYPE_CHECKING:
     from aucdist.data.dataset import Schema
@@ -48,6 +50,20 @@ class ParquetFormat(TableFormat):
         from aucdist.data.formats.parquet import parse_parquet
 
         return parse_parquet(data, where, source, schema)
+
+    def parse_file(self, data: bytes, url: str, source: SourceFields, schema: "Schema | None") -> "Parsed":
+        """Return the columns of a file, and those that its folders stand for."""
+        from aucdist.data.formats.hive import path_values
+        from aucdist.data.formats.parquet import parse_parquet
+
+        return parse_parquet(unpacked(data, url), files.shown(url), source, schema, path_values(url))
+
+    def digest_of_path(self, url: str) -> str:
+        """Return the columns that the folders of a file stand for, if there are any."""
+        from aucdist.data.formats.hive import path_values
+
+        values = path_values(url)
+        return json.dumps(values) if values else ""
 
     def read_range(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> "tuple[Parsed, int]":
         """Return what is in some row groups."""

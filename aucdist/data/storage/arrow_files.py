@@ -51,7 +51,10 @@ def local_path(url: str) -> Path | None:
     parts = urlsplit(url)
     if "://" not in url:
         return Path(url)
-    return Path(unquote(parts.path)) if parts.scheme == "file" else None
+    if parts.scheme != "file":
+        return None
+    as_listed = Path(url.partition("://")[2])  # as `files.expand` lists it, such as city=a%2Fb of a Hive partition
+    return as_listed if as_listed.is_absolute() and as_listed.exists() else Path(unquote(parts.path))
 
 
 def absolute(url: str) -> str:

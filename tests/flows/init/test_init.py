@@ -252,3 +252,18 @@ def test_no_direction_without_evidence() -> None:
     assert direction_of(rising, np.arange(300) < 9) is None  # too few
     assert direction_of(pd.Categorical(["1"] * 300), positive) is None
     assert direction_of(pd.Categorical([MISSING_CATEGORY] * 300), positive) is None
+
+
+def test_a_folder_partitioned_as_hive_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    n = 90
+    rows = {"x": [i % 7 / 4 for i in range(n)], "y": [i % 5 == 0 for i in range(n)]}
+    table = pd.DataFrame(rows | {"year": [2023 + i % 3 for i in range(n)], "city": ["a/b", "c d"] * (n // 2)})
+    table.to_parquet(tmp_path / "rows", partition_cols=["year", "city"], index=False)
+    found = json.loads(run("init", "rows", "--label", "y", "--json")[0])
+    assert (found["rows"], found["all_rows"]) == (n, True)
+    assert found["columns"] == {"x": "number", "year": "number", "city": "categorical"}
+    result = json.loads(run("train", "rows.yaml", "--json", "--set", "model.tol=0.5", "--set", "data.direct=true")[0])
+    assert result["n_features"] == 4
+    run("score", Path(result["run"]) / "model", "rows/year=2024", "scores")
+    assert len(pd.read_parquet(tmp_path / "scores")) == 30
