@@ -3,11 +3,13 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
+
+import numpy as np
 
 from aucdist.errors import InputError, unknown
-from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import balanced_accuracy, confusion, g_mean
+from aucdist.metrics.groups import OfGroups, auc_of_groups, ndcg_of_groups
 from aucdist.metrics.probability import brier, calibration_loss, log_loss
 from aucdist.metrics.ranking import auc, average_precision
 from aucdist.metrics.top import (
@@ -22,9 +24,19 @@ from aucdist.metrics.top import (
 from aucdist.metrics.two_way import check_min_tpr, two_way_partial_auc
 
 
+@dataclass(frozen=True, eq=False)
+class ScoredGroups:
+    """Labels or grades, scores, groups and weights of rows: arrays of shape (n_samples,); no weights are one each."""
+
+    y: np.ndarray
+    scores: np.ndarray
+    groups: np.ndarray
+    weight: np.ndarray | None = None
+
+
 @dataclass(frozen=True)
 class Measure:
-    """A named measure, as a function of counts.
+    """A named measure, as a function of counts, or within groups of `ScoredGroups`.
 
     Attributes
     ----------
@@ -32,15 +44,16 @@ class Measure:
         If it ends with ``_loss``, smaller is better.
     of : callable
         ``of(counts, threshold)``; only decisions use the threshold.
-    needs : {"ranking", "decision", "probability"}
-        The kind of counts: of scores, of scores with a threshold, or of probabilities of the positive class.
+    needs : {"ranking", "decision", "probability", "groups"}
+        The kind of counts: of scores, of scores with a threshold, or of probabilities of the positive class; or `ScoredGroups`
+        in place of counts.
     largest : float
         No value is above this, so that no interval is; inf where values have no bound.
     """
 
     name: str
-    of: Callable[[ScoreCounts, float], float]
-    needs: Literal["ranking", "decision", "probability"]
+    of: Callable[[Any, float], float]
+    needs: Literal["ranking", "decision", "probability", "groups"]
     largest: float = 1.0
 
     @property
@@ -48,6 +61,27 @@ class Measure:
         """1 if larger is better, else -1."""
         return -1 if self.name.endswith("_loss") else 1
 
+
+def group_auc(rows: ScoredGroups) -> OfGroups:
+    """Return the AUC within each group."""
+    return auc_of_groups(rows.y, rows.scores, groups=rows.groups, sample_weight=rows.weight)
+
+
+def ndcg(rows: ScoredGroups, k: float) -> OfGroups:
+    """Return the NDCG of the first k rows of each group.
+
+    Raises
+    ------
+    InputError
+        If rows are weighted, a grade is negative, or no group has a grade above 0.
+    """
+    if rows.weight is not None and (rows.weight != 1.0).any():
+        raise InputError("metric 'ndcg' counts each row once, and these rows are weighted: take 'group_auc'")
+    return ndcg_of_groups(rows.y, rows.scores, groups=rows.groups, k=int(k))
+
+
+WITHIN_GROUPS = ("group_auc", "ndcg")
+"""Measures of the rows of each group; the others are of all rows together."""
 
 MEASURES = {
     measure.name: measure
@@ -61,6 +95,7 @@ MEASURES = {
         Measure("brier_loss", lambda counts, threshold: brier(counts), "probability"),
         Measure("log_loss", lambda counts, threshold: log_loss(counts), "probability", largest=math.inf),
         Measure("calibration_loss", lambda counts, threshold: calibration_loss(counts), "probability"),
+        Measure("group_auc", lambda rows, threshold: group_auc(rows).mean, "groups"),
     )
 }
 
@@ -73,8 +108,9 @@ WITH_PARAMETERS: dict[str, tuple[Callable[..., float], tuple[str, ...]]] = {
     "precision_at_recall": (precision_at_recall, ("min_recall",)),
     "recall_at_k": (recall_at_k, ("k",)),
     "precision_at_k": (precision_at_k, ("k",)),
+    "ndcg": (lambda rows, k: ndcg(rows, k).mean, ("k",)),
 }
-"""Measures of the top of a ranking, and what they need. Their full names end with it: partial_auc@0.01."""
+"""Measures of the top of a ranking or of each group, and what they need. Their full names end with it: partial_auc@0.01."""
 
 MEANING = {
     "max_fpr": "the largest false positive rate",
@@ -106,7 +142,8 @@ def find_measure(name: str) -> Measure:
             raise InputError(f"metric {name!r}: {text!r} is not {' and '.join(parameters)}") from None
         for parameter, value in values.items():
             _check(parameter, value)
-        return Measure(name, lambda counts, threshold: function(counts, **values), "ranking")
+        needs: Literal["groups", "ranking"] = "groups" if kind in WITHIN_GROUPS else "ranking"
+        return Measure(name, lambda counts, threshold: function(counts, **values), needs)
     if name not in MEASURES:
         raise unknown("metric", name, [*MEASURES, *WITH_PARAMETERS])
     return MEASURES[name]

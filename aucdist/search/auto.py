@@ -53,6 +53,8 @@ def auto_search(
     n_features: int,
     missing: bool = False,
     lam: float | None = None,
+    n_groups: int | None = None,
+    graded: bool = False,
 ) -> AutoSearch:
     """Return the search of `features: auto` for an estimator and rows.
 
@@ -67,6 +69,10 @@ def auto_search(
         Whether values may be missing.
     lam : float, optional
         The only value to try.
+    n_groups : int, optional
+        Of rows with groups: the measure is then the AUC within groups, and folds keep groups whole.
+    graded : bool
+        Whether labels are grades: pairs are then of rows with different grades, in the measure as well.
 
     Raises
     ------
@@ -78,8 +84,8 @@ def auto_search(
     lams = (LAMS if rate is None else LAMS_OF_TOP) if lam is None else (lam,)
     return AutoSearch(
         points_of(estimator, auto_grid(maps, lams if "lam" in estimator.get_params() else None)),
-        "auc" if rate is None else measure_name("partial_auc", max_fpr=rate),
-        n_folds=max(2, min(MOST_FOLDS, n_pos, n_neg)),
+        trained_metric(rate, within_groups=n_groups is not None or graded),
+        n_folds=max(2, min(MOST_FOLDS, n_pos, n_neg, *([] if n_groups is None else [n_groups]))),
         rule="simplest" if rate is None else "best",
         tol=max(LEAST_TOL if rate is None else LEAST_TOL_OF_TOP, estimator.tol),
     )
@@ -97,6 +103,13 @@ def trained_max_fpr(estimator: Any, n_neg: int) -> float | None:
     """
     rate, number = (getattr(estimator, name, None) for name in ("max_fpr", "max_false_positives"))
     return rate if number is None else min(number / n_neg, 1.0)
+
+
+def trained_metric(max_fpr: float | None, *, within_groups: bool = False) -> str:
+    """Return the full name of the measure that is trained for: of the pairs within groups, of the top, or of all pairs."""
+    if max_fpr is not None:
+        return measure_name("partial_auc", max_fpr=max_fpr)
+    return "group_auc" if within_groups else "auc"
 
 
 def auto_grid(maps: Sequence[dict[str, Any] | None], lams: Sequence[float] | None) -> dict[str, list[Any]]:

@@ -8,11 +8,13 @@ from sklearn.base import clone
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary
+from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.path import lam_path
 from aucdist.estimators.scores import count_scores, mapped_rows
+from aucdist.kernels.rows import project
 from aucdist.metrics.counts import BoundedCounts
-from aucdist.metrics.measures import Measure
+from aucdist.metrics.measures import WITHIN_GROUPS, Measure, ScoredGroups
 from aucdist.search.grid import Point
 
 
@@ -63,8 +65,11 @@ def value_of(model: Any, blocks: Blocks, measure: Measure) -> float:
     model : estimator
         Fitted; with ``predict_proba`` where the measure needs probabilities.
     blocks : Blocks
+        With groups or grades where the measure is one within groups.
     measure : Measure
     """
+    if measure.needs == "groups":
+        return measure.of(scored_groups(model, blocks), 0.0)
     if hasattr(model, "coef_"):
         # Without the intercept, which could round two scores into one.
         counts = count_scores(mapped_rows(model, blocks), model.coef_[0])
@@ -74,6 +79,51 @@ def value_of(model: Any, blocks: Blocks, measure: Measure) -> float:
     if measure.needs == "probability":
         counts = counts.mapped(lambda scores: model.probability_(scores + shift)[:, 1])
     return measure.of(counts, threshold)
+
+
+def scored_groups(model: Any, blocks: Blocks) -> ScoredGroups:
+    """Return labels or grades, scores and groups of the rows with a weight, block by block; one reduction.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted.
+    blocks : Blocks
+        Rows with grades but without groups are one group.
+
+    Raises
+    ------
+    InputError
+        If rows have neither groups nor grades.
+    """
+    if not (blocks.has_groups or blocks.has_grades):
+        raise InputError(f"the rows have no groups: {', '.join(WITHIN_GROUPS)} cannot be measured")
+    if hasattr(model, "coef_"):
+        # Without the intercept, which could round two scores into one.
+        found = mapped_rows(model, blocks).without_memory().reduce(_score_groups, model.coef_[0])
+    else:
+        found = blocks.without_memory().reduce(_decide_groups, model)
+    return ScoredGroups(*(np.concatenate(found[name]) for name in ("y", "scores", "groups", "weight")))
+
+
+def _score_groups(block: Block, memory: None, w: np.ndarray) -> tuple[None, Summary]:
+    scores = np.empty(block.n_samples)
+    project(block.rows, w, scores)
+    return None, _with_weight(block, scores)
+
+
+def _decide_groups(block: Block, memory: None, model: Any) -> tuple[None, Summary]:
+    return None, _with_weight(block, model.decision_function(block.X) if block.n_samples else np.zeros(0))
+
+
+def _with_weight(block: Block, scores: np.ndarray) -> Summary:
+    weight = block.weights()
+    there = weight > 0
+    y = (block.y > 0).astype(np.float64) if block.grade is None else block.grade
+    group = np.zeros(block.n_samples, dtype=np.int64) if block.group is None else block.group
+    return {
+        "y": [y[there]], "scores": [scores[there]], "groups": [group[there]], "weight": [weight[there]],
+    }  # fmt: skip
 
 
 def _count_decisions(block: Block, memory: None, model: Any) -> tuple[None, Summary]:

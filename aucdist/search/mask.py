@@ -17,6 +17,17 @@ def row_ids_and_labels(blocks: Blocks) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate(found["row_id"]), np.concatenate(found["y"])
 
 
+def groups_of(blocks: Blocks) -> np.ndarray | None:
+    """Return the group of every row (int64), block by block; None where rows have none."""
+    if not blocks.has_groups:
+        return None
+    return np.concatenate(blocks.without_memory().reduce(_groups)["group"])
+
+
+def _groups(block: Block, memory: None) -> tuple[None, Summary]:
+    return None, {"group": [np.array(block.group)]}
+
+
 def _row_ids_and_labels(block: Block, memory: None) -> tuple[None, Summary]:
     return None, {"row_id": [np.array(block.row_id)], "y": [np.array(block.y)]}
 

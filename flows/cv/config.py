@@ -102,7 +102,8 @@ class CvConfig(Strict):
         default="auc",
         description="The score that settings are compared by; of names that end in `_loss` smaller is better. `partial_auc` and "
         "`recall_at_fpr` need `max_fpr`, `recall_at_precision` needs `min_precision`, `precision_at_recall` needs `min_recall`, "
-        "`precision_at_k` and `recall_at_k` need `k`, `two_way_partial_auc` needs `min_tpr` and `max_fpr`",
+        "`precision_at_k` and `recall_at_k` need `k`, `two_way_partial_auc` needs `min_tpr` and `max_fpr`. With groups "
+        "`group_auc`, the AUC within groups, is the default, and `ndcg`, of the first `k` rows of each, is possible",
     )
     max_fpr: float | None = Field(
         default=None,
@@ -120,7 +121,9 @@ class CvConfig(Strict):
         default=None, gt=0, le=1, description="The least recall of metric `precision_at_recall`"
     )
     k: int | None = Field(
-        default=None, ge=1, description="The number of held-out rows of metric `precision_at_k` or `recall_at_k`"
+        default=None,
+        ge=1,
+        description="The number of held-out rows of metric `precision_at_k` or `recall_at_k`, or of each group of metric `ndcg`",
     )
     rule: Literal["best", "one-se", "simplest"] = Field(
         default="best",
@@ -200,19 +203,23 @@ class CvConfig(Strict):
                 refuse_missing(clone(self.model.built).set_params(**point))
         return self
 
-    def with_candidates(self, train: Rows, note: Callable[[str], None]) -> "CvConfig":
+    def with_candidates(self, train: Rows, note: Callable[[str], None], within_groups: bool = False) -> "CvConfig":
         """Return the search with the feature maps to try in its grid, where the model has `features: auto`.
 
-        Unless a metric is given, it is the measure that the model is trained for.
+        Unless a metric is given, it is the measure that the model is trained for: that of the pairs within groups where there
+        are some, and with `features: auto` the partial AUC where the model has a largest false positive rate.
 
         Parameters
         ----------
         train : Rows
         note : callable
             Takes a sentence on a map that cannot be tried here.
+        within_groups : bool
+            Whether pairs are rows of one group, or of different grades.
         """
+        given = "metric" in self.model_fields_set
         if not self.model.chooses_features:
-            return self
+            return self.model_copy(update={"metric": "group_auc"}) if within_groups and not given else self
         from aucdist.search.auto import trained_max_fpr
         from aucdist.search.candidates import candidates, left_out
 
@@ -222,8 +229,10 @@ class CvConfig(Strict):
         if (sentence := left_out(model, **size)) is not None:
             note(sentence)
         changes = {"model": self.model.with_parameters({"features": None}), "grid": {**self.grid, "features": maps}}
-        if "metric" not in self.model_fields_set and (rate := trained_max_fpr(model, n_neg)) is not None:
+        if not given and (rate := trained_max_fpr(model, n_neg)) is not None:
             changes |= {"metric": "partial_auc", "max_fpr": rate}
+        elif within_groups and not given:
+            changes |= {"metric": "group_auc"}
         return self.model_copy(update=changes)
 
     @property

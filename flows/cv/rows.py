@@ -12,6 +12,7 @@ from aucdist.data.shards.manifest import read_manifest
 from aucdist.data.storage.files import require
 from aucdist.engine.blocks import Loader
 from aucdist.errors import InputError
+from aucdist.metrics.measures import MEASURES, WITH_PARAMETERS, WITHIN_GROUPS
 from aucdist.search.splits import Folds
 from aucdist.selection.folds import refuse_straddling
 from aucdist.selection.groups import codes, duplicates, take_column
@@ -37,11 +38,14 @@ class SearchRows:
     data : DataConfig
     folds : Folds
         Of the training rows.
+    within_groups : bool
+        Whether pairs are rows of one group: the source says the groups, or labels are grades.
     """
 
     rows: TrainTestRows
     data: DataConfig
     folds: Folds
+    within_groups: bool = False
 
     @property
     def fold_encoding(self) -> Encoding | None:
@@ -122,7 +126,9 @@ def _make_folds(rows: TrainTestRows, config: CvConfig, workers: Workers, observe
     if settings.time is not None:
         rows, time, _ = _take_column(rows, settings.time)
     row_id, y = rows.train.row_ids_and_labels(workers.parallel_map())
-    if _has_groups(config.data):
+    grouped, graded = _groups_and_grades(config.data)
+    _refuse_metric(config, grouped or graded)
+    if grouped:
         if groups is not None:
             raise InputError(
                 "the source's groups are kept whole in folds: leave out `folds.groups` and `duplicates: together`"
@@ -133,15 +139,25 @@ def _make_folds(rows: TrainTestRows, config: CvConfig, workers: Workers, observe
         settings.gap_time,
     )  # fmt: skip
     folds.check()
-    return SearchRows(rows, config.data, folds)
+    return SearchRows(rows, config.data, folds, grouped or graded)
 
 
-def _has_groups(data: DataConfig) -> bool:
-    """Tell whether the source says which rows belong together, so that folds keep them together."""
+def _groups_and_grades(data: DataConfig) -> tuple[bool, bool]:
+    """Tell whether the source says which rows belong together, so that folds keep them together; and whether it has grades."""
     source = source_of(data)
     if source.format_of().is_sharded:
-        return read_manifest(require(str(source.source))).grouped
-    return source.groups is not None or source.qid == "use"
+        manifest = read_manifest(require(str(source.source)))
+        return manifest.grouped, manifest.graded
+    return source.groups is not None or source.qid == "use", source.labels == "grades"
+
+
+def _refuse_metric(config: CvConfig, within_groups: bool) -> None:
+    if config.metric in WITHIN_GROUPS and not within_groups:
+        others = ", ".join(name for name in (*MEASURES, *WITH_PARAMETERS) if name not in WITHIN_GROUPS)
+        raise InputError(
+            f"metric {config.metric!r} is one within groups, and the source has none: give it `groups`, or `qid: use` for "
+            f"svmlight; without groups the metrics are {others}"
+        )
 
 
 def _take_column(rows: TrainTestRows, name: str) -> tuple[TrainTestRows, np.ndarray, np.ndarray]:

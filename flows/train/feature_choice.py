@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from aucdist.engine.blocks import Blocks
+from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
 from aucdist.maps.base import changed, with_weight
 from aucdist.metrics.measures import Measure, find_measure
@@ -17,7 +18,7 @@ from aucdist.search.auto import AutoSearch, auto_search
 from aucdist.search.candidates import left_out
 from aucdist.search.choice import Result, Row, choose, interval
 from aucdist.search.fold import score_path
-from aucdist.search.mask import masked_blocks, row_ids_and_labels
+from aucdist.search.mask import groups_of, masked_blocks, row_ids_and_labels
 from aucdist.search.schedule import Job, run_schedules, search_schedule
 from aucdist.search.splits import Folds
 from flows.config.model import ModelConfig
@@ -43,7 +44,7 @@ class FeatureChoice:
 def choose_features(model: ModelConfig, blocks: Blocks, missing: bool, observer: RunObserver) -> FeatureChoice:
     """Choose a feature map by folds and by the measure that is trained for.
 
-    The rows stay where they are: those outside a fold get weight 0.
+    The rows stay where they are: those outside a fold get weight 0. Folds keep groups whole.
 
     Parameters
     ----------
@@ -58,7 +59,7 @@ def choose_features(model: ModelConfig, blocks: Blocks, missing: bool, observer:
     Raises
     ------
     InputError
-        If no map suits the model and the rows, or a class has one row.
+        If no map suits the model and the rows, a class has one row, or all rows are of one group.
     RunError
         If every fit failed.
     """
@@ -66,11 +67,18 @@ def choose_features(model: ModelConfig, blocks: Blocks, missing: bool, observer:
     if "random_state" in estimator.get_params() and estimator.random_state is None:
         estimator.set_params(random_state=0)
     size = {"n_pos": blocks.n_pos, "n_neg": blocks.n_neg, "n_features": blocks.n_features}
-    search = auto_search(estimator, **size, missing=missing, lam=model.lam)
+    groups = groups_of(blocks)
+    n_groups = None if groups is None else len(np.unique(groups))
+    if n_groups == 1:
+        raise InputError(
+            "`features: auto` chooses by folds that keep groups whole, and all rows are of one group: name a feature map, or "
+            "leave the groups out"
+        )
+    search = auto_search(estimator, **size, missing=missing, lam=model.lam, n_groups=n_groups, graded=blocks.has_grades)
     if (note := left_out(estimator, **size)) is not None:
         observer.note(note)
     row_id, y = row_ids_and_labels(blocks)
-    folds = Folds(row_id, y, search.n_folds, seed=search.seed)
+    folds = Folds(row_id, y, search.n_folds, seed=search.seed, groups=groups)
     folds.check()
     table, n_jobs = try_settings(estimator, search, blocks, folds, observer)
     measure = find_measure(search.metric)

@@ -1,0 +1,134 @@
+"""Searches choose by measures within groups, and `features: auto` by the AUC within groups."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from aucdist import PairwiseHingeClassifier
+from aucdist.data.block import Block, partition
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.errors import InputError
+from aucdist.metrics.groups import auc_of_groups, ndcg_of_groups
+from aucdist.metrics.measures import find_measure
+from aucdist.search.auto import auto_search
+from aucdist.search.fold import scored_groups, value_of
+from aucdist.search.mask import masked_blocks
+from flows.cv.config import load_cv
+from flows.cv.run import cross_validate
+from flows.progress.console import LineObserver
+from flows.train.config import load_train
+from flows.train.run import train
+
+SILENT = LineObserver(lambda text: None)
+
+
+def rows(n=900, n_users=45):
+    """Return rows whose label follows column a within users, and column c, which is the user, across them."""
+    r = np.random.default_rng(0)
+    user = r.integers(0, n_users, n)
+    X = r.normal(size=(n, 3))
+    X[:, 2] = r.normal(size=n_users)[user]
+    return X, X[:, 0] + 3 * X[:, 2] + 0.5 * r.normal(size=n), user
+
+
+def write(folder, kind="cv", *, graded=False, grouped=True, **more):
+    X, relevance, user = rows()
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    frame["y"] = np.digitize(relevance, [-1, 1]) if graded else (relevance > 0).astype(int)
+    if grouped:
+        frame["user"] = user
+    frame.to_csv(folder / "rows.csv", index=False)
+    source = {"source": str(folder / "rows.csv"), "format": "csv", "label": "y"}
+    source |= ({"labels": "grades"} if graded else {"positive": 1}) | ({"groups": "user"} if grouped else {})
+    content = {"name": "users", "data": {"source": source}, "cluster": "none", "blocks": 2, **more}
+    if kind == "cv":
+        content = {"folds": {"number": 3}, "grid": {"lam": [0.1, 0.001]}, **content}
+    (folder / "users.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+    load = load_cv if kind == "cv" else load_train
+    return load(str(folder / "users.yaml"), [], str(folder / "runs"))
+
+
+def in_blocks(X, grade, graded, **more):
+    """Return three blocks of rows."""
+    grades = {"grade": grade} if graded else {}
+    return LocalBlocks(partition(Block.of(X, np.where(grade > 0, 1, -1), **grades, **more), 3))
+
+
+@pytest.mark.parametrize("graded", [False, True])
+def test_the_measure_of_a_fold_is_that_of_its_rows(graded):
+    X, relevance, user = rows()
+    y = np.digitize(relevance, [-1, 1]) if graded else np.where(relevance > 0, 1, -1)
+    weight = np.random.default_rng(1).integers(1, 4, len(y)).astype(float)
+    model = PairwiseHingeClassifier(lam=0.01, **({"grade_weight": "one"} if graded else {})).fit(X, y, groups=user)
+    scores, inside = X @ model.coef_[0], user % 3 == 0
+    grade = y if graded else (y > 0).astype(int)
+    for weights in (None, weight):
+        held_out = masked_blocks(in_blocks(X, grade, graded, group=user, weight=weights), inside)
+        expected = auc_of_groups(
+            grade[inside],
+            scores[inside],
+            groups=user[inside],
+            sample_weight=None if weights is None else weights[inside],
+        )
+        assert value_of(model, held_out, find_measure("group_auc")) == pytest.approx(expected.mean, abs=1e-14)
+    ndcg = find_measure("ndcg@3")
+    with pytest.raises(InputError, match="these rows are weighted"):
+        value_of(model, held_out, ndcg)
+    unweighted = masked_blocks(in_blocks(X, grade, graded, group=user), inside)
+    expected = ndcg_of_groups(grade[inside], scores[inside], groups=user[inside], k=3)
+    assert value_of(model, unweighted, ndcg) == pytest.approx(expected.mean, abs=1e-14)
+    assert len(scored_groups(model, unweighted).y) == inside.sum()
+    with pytest.raises(InputError, match="the rows have no groups"):
+        value_of(model, in_blocks(X, grade, False), ndcg)
+
+
+@pytest.mark.parametrize("graded", [False, True])
+def test_a_search_with_groups_chooses_by_the_auc_within_them(tmp_path, graded):
+    found = cross_validate(write(tmp_path, graded=graded), SILENT)
+    assert found["metric"] == "group_auc"
+    masks = cross_validate(write(tmp_path, graded=graded, name="masks", placement="masks"), SILENT)
+    assert [row["folds"] for row in found["table"]] == [row["folds"] for row in masks["table"]]
+    other = cross_validate(write(tmp_path, graded=graded, name="all", metric="auc"), SILENT)
+    assert other["metric"] == "auc"
+    assert all(a["mean"] != b["mean"] for a, b in zip(found["table"], other["table"], strict=True))
+
+
+def test_a_search_by_ndcg(tmp_path):
+    found = cross_validate(write(tmp_path, graded=True, metric="ndcg", k=5), SILENT)
+    assert found["metric"].startswith("ndcg@5")
+    assert 0.5 < found["score"] <= 1.0
+    with pytest.raises(InputError, match="metric 'ndcg' needs k"):
+        write(tmp_path, metric="ndcg")
+
+
+def test_without_groups_the_metrics_that_are_possible_are_named(tmp_path):
+    with pytest.raises(InputError, match=r"give it `groups`.*the metrics are auc, average_precision"):
+        cross_validate(write(tmp_path, grouped=False, metric="group_auc"), SILENT)
+
+
+def test_grades_without_groups_are_one_group(tmp_path):
+    assert cross_validate(write(tmp_path, graded=True, grouped=False), SILENT)["metric"] == "group_auc"
+
+
+def test_features_are_chosen_within_groups(tmp_path):
+    config = write(tmp_path, "train", model={"features": "auto", "lam": 0.01, "tol": 0.05})
+    about = json.loads(Path(train(config, SILENT)["run"], "metrics.json").read_text(encoding="utf-8"))
+    assert about["search"]["metric"] == "group_auc"
+    pd.read_csv(tmp_path / "rows.csv").assign(user=1).to_csv(tmp_path / "rows.csv", index=False)
+    with pytest.raises(InputError, match="all rows are of one group"):  # one group cannot be on both sides of a fold
+        train(config, SILENT)
+
+
+def test_a_search_for_features_is_within_groups(tmp_path):
+    config = write(tmp_path, model={"features": "auto", "tol": 0.05}, grid={"lam": [0.01]}, folds={"number": 2})
+    assert cross_validate(config, SILENT)["metric"] == "group_auc"
+
+
+def test_folds_of_few_groups():
+    size = {"n_pos": 50, "n_neg": 200, "n_features": 3}
+    assert auto_search(PairwiseHingeClassifier(), **size, n_groups=3).n_folds == 3
+    assert auto_search(PairwiseHingeClassifier(), **size, graded=True).metric == "group_auc"
