@@ -43,6 +43,16 @@ KEEL = (
     b"@inputs a, k, n\n@outputs y\n@data\n1.5, p, 3, 0\n2, q, -4, 1\n3, p, 5, 0\n"
 )
 
+SPELT = (
+    "written by a till\nname;price;share;when;y\nCafé;1.234,50 €;12,5%;2025-01-31;ja\n'a;b';-,5;n/d;2024-02-29 12:30;nein\n"
+    "Zoë;$ 1.234.567;-999;;ja\n?;NULL;#N/A;nan;nein\n"
+)
+SPELLING = {
+    "format": "csv", "label": "y", "separator": ";", "skip_lines": 1, "quote": "single", "decimal": ",", "thousands": ".",
+    "symbols": ["$", "€", "%"], "missing": "keep", "missing_values": ["n/d", "-999"], "hashed": {"name": 4},
+    "dates": {"when": ["year", "hour"]}, "categorical": [],
+}  # fmt: skip
+
 
 def parquet_file() -> bytes:
     n = np.arange(12)
@@ -59,7 +69,9 @@ def parquet_file() -> bytes:
 WORDS = [
     b"", b"\x00", b"\xff", b"\n", b"\r", b'"', b",", b":", b" ", b"{", b"}", b"[", b"]", b"null", b"NaN", b"nan", b"-", b"1e999",
     b"99999999999999999999", b"2147483647", b"4294967296", b"-1", b"0", b"true", b"@data", b"@attribute", b"#", b"qid:1",
-    b"\xc3\x28", b"[" * 300, b"9" * 400, b"../../etc/passwd", b"\xef\xbb\xbf",
+    b"\xc3\x28", b"[" * 300, b"9" * 400, b"../../etc/passwd", b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff", b"\xd8\x00", b"\x81",
+    b"NULL", b"#N/A", b"n/d", b"-999", b"1.234,5", b"1,2,3", b"1.2.3", b"$", b"%%", b"\xe2\x82\xac", b"\xa0", b"'", b"--1",
+    b"0x1p3", b"1_000", "\u0663".encode(), b"9999-99-99", b"2025-02-30",
 ]  # fmt: skip
 EDIT = st.tuples(
     st.floats(0.0, 1.0), st.sampled_from(["write", "insert", "delete", "repeat", "truncate"]), st.sampled_from(WORDS),
@@ -115,11 +127,28 @@ READERS = {
     "svmlight topics": (b"a,b 1:1\nc 2:3\n 1:7\n", {"format": "svmlight", "labels": "topics", "positive": "a"}),
     "csv": (CSV, {"format": "csv", "label": "y", "categorical": "auto", "missing": "keep"}),
     "csv hashed": (CSV, {"format": "csv", "label": -1, "hashed": {"kind": 5}, "missing": "keep"}),
+    **{
+        f"csv in {name}": (SPELT.encode(codec), SPELLING | {"encoding": name})
+        for name, codec in {"utf-8": "utf-8-sig", "utf-16": "utf-16", "cp1252": "cp1252"}.items()
+    },
+    "csv in latin-1": (SPELT.replace("€", "%").encode("latin-1"), SPELLING | {"encoding": "latin-1"}),
+    "csv of apostrophes": (
+        b"a,y\n1'234.5,0\n12'345'678,1\nN/A,0\n",
+        {"format": "csv", "label": "y", "thousands": "'", "missing": "keep"},
+    ),
     "csv of blanks": (b"1 2 0\n3 4 1\n", {"format": "csv", "label": 2, "header": False, "separator": "space"}),
     "keel": (KEEL, {"format": "keel"}),
     "parquet": (parquet_file(), {"format": "parquet", "label": "y", "categorical": ["k", "d"], "missing": "keep"}),
     "parquet auto": (parquet_file(), {"format": "parquet", "label": "k", "categorical": "auto"}),
 }
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_the_rows_are_read_as_they_are(tmp_path, name):
+    """Otherwise the fuzzer would change files that are refused for another reason."""
+    data, options = READERS[name]
+    (tmp_path / "rows").write_bytes(data)
+    assert len(read(Source(source=str(tmp_path / "rows"), **options)).block.y) >= 2
 
 
 @pytest.mark.parametrize("name", READERS)
