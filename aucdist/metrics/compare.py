@@ -25,7 +25,7 @@ class Difference:
         Two-sided, for the hypothesis that there is none.
     level : float
     method : str
-        ``delong``, ``bootstrap`` or ``corrected-t``; or ``exact-bound`` if the variance cannot be estimated.
+        ``delong``, ``bootstrap``, ``bootstrap-groups`` or ``corrected-t``; ``exact-bound`` if the variance cannot be estimated.
     """
 
     value: float

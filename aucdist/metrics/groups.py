@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from aucdist.errors import InputError
+from aucdist.metrics.compare import Difference
 
 GroupWeight = Literal["pairs", "groups"]
 
@@ -54,14 +55,18 @@ class OfGroups:
         -----
         Percentiles of 2000 means, with a fixed seed. With few groups it is too short, as all of this kind are.
         """
+        low, high = np.quantile(self.resampled(), [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
+        return float(low), float(high)
+
+    def resampled(self) -> np.ndarray:
+        """Return the mean of each of 2000 draws of groups with replacement, with a fixed seed."""
         n, random = len(self.values), np.random.default_rng(SEED)
         means, at_once = [], max(1, CHUNK // n)
         for first in range(0, N_RESAMPLES, at_once):
             drawn = random.integers(0, n, (min(at_once, N_RESAMPLES - first), n))
             weights = self.weights[drawn]
             means.append((weights * self.values[drawn]).sum(axis=1) / weights.sum(axis=1))
-        low, high = np.quantile(np.concatenate(means), [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
-        return float(low), float(high)
+        return np.concatenate(means)
 
 
 def auc_of_groups(
@@ -209,6 +214,37 @@ def recall_of_groups(y_true: Any, y_score: Any, *, groups: Any, k: int = 10) -> 
     there = [part for part in parts if (y[part] > 0).any()]
     values = [_recall(y[part] > 0, score[part], k) for part in there]
     return _found(values, [1.0] * len(values), len(parts) - len(there), "a label above 0")
+
+
+def paired_groups_test(first: OfGroups, second: OfGroups, level: float = 0.95) -> Difference:
+    """Test by a bootstrap of groups whether two models have the same mean, on the same rows.
+
+    Parameters
+    ----------
+    first, second : OfGroups
+        Of the same labels and groups, so that both have values for the same groups, which weigh the same.
+    level : float, default=0.95
+
+    Returns
+    -------
+    Difference
+        First minus second, by percentiles of 2000 means, with a fixed seed. The p-value is twice the share of resamples on the
+        other side of zero, and at least ``1 / 2000``; 1 where no group differs.
+
+    Raises
+    ------
+    InputError
+        If they are not of the same groups.
+    """
+    if not np.array_equal(first.weights, second.weights):
+        raise InputError("the measures are not of the same groups")
+    apart = OfGroups(first.values - second.values, first.weights, first.n_without)
+    found = apart.resampled()
+    low, high = (float(v) for v in np.quantile(found, ((1.0 - level) / 2.0, (1.0 + level) / 2.0)))
+    if not apart.values.any():
+        return Difference(0.0, low, high, 1.0, level, "bootstrap-groups")
+    share = min(float(np.mean(found <= 0)), float(np.mean(found >= 0)))
+    return Difference(apart.mean, low, high, min(max(2.0 * share, 1.0 / len(found)), 1.0), level, "bootstrap-groups")
 
 
 def measures_of_groups(

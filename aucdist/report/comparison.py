@@ -14,6 +14,8 @@ HEADINGS = {
     "auc": ("Test AUC", "paired DeLong test"),
     "partial_auc": ("Partial AUC", "paired test of DeLong's type"),
     "average_precision": ("Average precision", "paired bootstrap"),
+    "group_auc": ("AUC within groups", "paired bootstrap of groups"),
+    "ndcg_at_10": ("NDCG of the first 10 of each group", "paired bootstrap of groups"),
     "folds": ("Value over the folds of the search", "corrected resampled t-test"),
 }
 
@@ -61,10 +63,11 @@ def render_comparison_page(comparison: Comparison) -> str:
 
 
 def sentences(result: dict[str, Any]) -> list[str]:
-    """Return the results of the tests on the test AUC, and on the partial AUC, one sentence for each pair of runs."""
+    """Return the results of the tests on the test AUC, partial AUC and AUC within groups, one sentence for each pair of runs."""
     found = [_sentence(pair, "test AUC") for pair in result["differences"]["auc"]]
     what = f"partial AUC up to a false positive rate of {number_text(result.get('max_fpr'))}"
-    return found + [_sentence(pair, what) for pair in result["differences"].get("partial_auc", [])]
+    found += [_sentence(pair, what) for pair in result["differences"].get("partial_auc", [])]
+    return found + [_sentence(pair, "test AUC within groups") for pair in result["differences"].get("group_auc", [])]
 
 
 def _sentence(pair: dict[str, Any], what: str) -> str:

@@ -20,6 +20,7 @@ from aucdist.metrics.compare import (
     partial_delong_test,
 )
 from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.groups import auc_of_groups, ndcg_of_groups, paired_groups_test
 from aucdist.metrics.intervals import bootstrap_interval
 from aucdist.metrics.measures import MEASURES
 from aucdist.metrics.ranking import auc_interval
@@ -47,6 +48,8 @@ class Run:
     y: np.ndarray
     scores: np.ndarray
     counts: ScoreCounts
+    group: np.ndarray | None = None
+    grade: np.ndarray | None = None
 
     def measure(self, measure: str) -> Callable[[ScoreCounts], float]:
         """Return a measure as a function of counts, with the run's own threshold."""
@@ -113,6 +116,7 @@ def _compared(runs: Sequence[Run], max_fpr: float | None) -> dict[str, Any]:
         tests["partial_auc"] = _pairs(
             runs, lambda a, b: partial_delong_test(y, a.scores, b.scores, max_fpr, standardized=True)
         )
+    tests |= _within_groups(runs)
     tests |= {"average_precision": precisions} | ({} if folds is None else {"folds": folds})
     return jsonable(
         {
@@ -160,6 +164,26 @@ def _pairs(runs: Sequence[Run], test: Callable[[Run, Run], Difference]) -> list[
     ]
 
 
+def _within_groups(runs: Sequence[Run]) -> dict[str, list[dict[str, Any]]]:
+    """Return the tests of the AUC within groups, and of NDCG where labels are grades; none where a run has no groups.
+
+    All runs are measured by the groups of the first one, and by its grades if it has some.
+    """
+    if any(run.group is None for run in runs):
+        return {}
+    groups, grade = runs[0].group, runs[0].grade
+    y = runs[0].y if grade is None else grade - min(0.0, float(grade.min()))
+    try:
+        areas = {run.name: auc_of_groups(y, run.scores, groups=groups) for run in runs}
+    except InputError:  # no group has a pair
+        return {}
+    found = {"group_auc": _pairs(runs, lambda a, b: paired_groups_test(areas[a.name], areas[b.name]))}
+    if grade is not None:
+        gains = {run.name: ndcg_of_groups(y, run.scores, groups=groups, k=10) for run in runs}
+        found["ndcg_at_10"] = _pairs(runs, lambda a, b: paired_groups_test(gains[a.name], gains[b.name]))
+    return found
+
+
 def _over_folds(runs: Sequence[Run]) -> list[dict[str, Any]] | None:
     """Return the tests over the folds of the searches behind the runs; None unless all used the same folds and metric."""
     searches: list[dict[str, Any]] = [run.about["search"] for run in runs if "search" in run.about]
@@ -200,7 +224,9 @@ def read_run(url: str) -> Run:
             f"{shown(url)}: its test rows are weighted; weights do not say how many independent rows there are"
         )
     y, scores = table["y"].to_numpy(), table["score"].to_numpy()
-    return Run(url, about["name"], about, table["row_id"].to_numpy(), y, scores, ScoreCounts.from_scores(y, scores))
+    group, grade = (table[name].to_numpy() if name in table else None for name in ("group", "grade"))
+    counts = ScoreCounts.from_scores(y, scores)
+    return Run(url, about["name"], about, table["row_id"].to_numpy(), y, scores, counts, group, grade)
 
 
 def _with_unique_names(runs: list[Run]) -> list[Run]:
@@ -225,3 +251,6 @@ def comparable(runs: Sequence[Run], skipped: Sequence[str] = ()) -> None:
                 f"{shown(run.url)} and {shown(first.url)} have different test rows ({len(run.y):,} and {len(first.y):,}): "
                 "runs are compared on the same rows, so give both the same `data.test`"
             )
+        for what, one, other in (("groups", run.group, first.group), ("grades", run.grade, first.grade)):
+            if one is not None and other is not None and not np.array_equal(one, other):
+                raise InputError(f"{shown(run.url)} and {shown(first.url)} have different {what} of the same test rows")

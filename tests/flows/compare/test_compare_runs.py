@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from aucdist.metrics import ScoreCounts
 from aucdist.metrics.compare import corrected_t_test, delong_test, partial_delong_test
+from aucdist.metrics.groups import auc_of_groups, ndcg_of_groups, paired_groups_test
 from aucdist.metrics.ranking import auc
 from aucdist.metrics.top import partial_auc
 from flows.cli import app
@@ -187,3 +188,32 @@ def test_a_feature_map_that_was_chosen_is_named_in_words(tmp_path: Path) -> None
         Path(run, "config.yaml").write_text(json.dumps(SAME | {"model": {"lam": 1.0}}))
     names = [row["name"] for row in compare(*runs, "--output", str(tmp_path / "out"))["runs"]]
     assert names == ["same (default features)", "same (features bins with pairs 10)"]
+
+
+@pytest.mark.usefixtures("rendered")
+def test_runs_with_groups(tmp_path: Path) -> None:
+    runs = [make(tmp_path, name, seed) for seed, name in enumerate("ab")]
+    for run in runs:
+        table = pd.read_parquet(f"{run}/scores.parquet")
+        grade = np.where(table["y"] > 0, 1.0 + table["row_id"] % 2, 0.0)
+        table.assign(group=table["row_id"] % 20, grade=grade).to_parquet(f"{run}/scores.parquet", index=False)
+    found = compare(*runs, "--output", str(tmp_path / "out"))
+    tables = [pd.read_parquet(f"{run}/scores.parquet").sort_values("row_id") for run in runs]
+    for name, of in (("group_auc", auc_of_groups), ("ndcg_at_10", ndcg_of_groups)):
+        first, second = (of(table["grade"], table["score"], groups=table["group"]) for table in tables)
+        (test,) = found["differences"][name]
+        assert test["value"] == pytest.approx(first.mean - second.mean)
+        assert test["low"] < test["value"] < test["high"]
+        assert (test["p_value"] < 0.05) == (not test["low"] <= 0 <= test["high"])
+    page = (Path(found["run"]) / "report.html").read_text()
+    assert "AUC within groups" in page
+    pd.read_parquet(f"{runs[1]}/scores.parquet").assign(group=0).to_parquet(f"{runs[1]}/scores.parquet", index=False)
+    result = CliRunner().invoke(app, ["compare", *runs, "--output", str(tmp_path / "out")])
+    assert result.exit_code == 2
+    assert "have different groups of the same test rows" in result.stderr.replace("\n", " ")
+
+
+def test_equal_measures_of_groups_do_not_differ() -> None:
+    found = auc_of_groups([0, 1, 0, 1], [0.1, 0.2, 0.8, 0.7], groups=["a", "a", "b", "b"])
+    test = paired_groups_test(found, found)
+    assert (test.value, test.low, test.high, test.p_value) == (0.0, 0.0, 0.0, 1.0)
