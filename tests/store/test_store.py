@@ -115,7 +115,8 @@ def test_a_kill_at_any_moment_leaves_a_whole_current_version(tmp_path: Path) -> 
             folder = Path(resolve(str(url), MARKER))
             number = folder.joinpath(MARKER).read_bytes()
             assert folder.joinpath("weights.npy").read_bytes() == number * 5000
-            assert sorted(store.current.files) == sorted(p.name for p in folder.iterdir())
+            # A killed write may leave a hidden file, which no reader opens.
+            assert sorted(store.current.files) == sorted(p.name for p in folder.iterdir() if not p.name.startswith("."))
     assert read_store(str(url)).current is not None
     assert promote(read_store(str(url)), content(1), MARKER, {}).version == max(read_store(str(url)).versions)
 
