@@ -12,7 +12,8 @@ from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.curves import roc_curve
 from aucdist.report.html import render_template
 from aucdist.report.plots import thin
-from aucdist.report.text import auc_text, percent_text, proved_excess, rounded_up_text
+from aucdist.report.search import search_section
+from aucdist.report.text import auc_text, percent_text, proved_excess, rounded_up_text, search_verdict
 
 MISTAKES = 12
 MANY = 40
@@ -43,6 +44,8 @@ class ClassesReport:
     versions : dict of str to str
     command : str
         The command that runs the configuration again.
+    search : dict, optional
+        The object that ``aucdist cv --json`` prints, where a search chose the parameters.
     """
 
     title: str
@@ -54,6 +57,7 @@ class ClassesReport:
     config: str
     versions: dict[str, str] = field(default_factory=dict)
     command: str = "aucdist train"
+    search: dict[str, Any] | None = None
 
 
 def render_classes_page(report: ClassesReport) -> str:
@@ -71,7 +75,8 @@ def render_classes_page(report: ClassesReport) -> str:
         run=run,
         one=one,
         which="test" if tested else "training",
-        verdict=_verdict(run, one),
+        verdict=_verdict(run, one) + ([] if report.search is None else [search_verdict(report.search)]),
+        search=None if report.search is None else search_section(report.search),
         warnings=_warnings(run, tested, one),
         tiles=_tiles(run),
         headings=_headings(tested),

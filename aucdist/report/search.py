@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from aucdist.report import plots
-from aucdist.report.text import auc_text, count_text, search_verdict, value_text
+from aucdist.report.text import auc_text, count_text, parameters_text, search_verdict, value_text
 
 MAX_ROWS = 60
 EXECUTION_TEXTS = {
@@ -28,7 +28,7 @@ def search_section(search: Search) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``verdict``, ``paragraphs``, ``figure`` (SVG or None), ``heat`` (or None), ``table``.
+        ``verdict``, ``paragraphs``, ``figure`` (SVG or None), ``heat`` (or None), ``table``, ``classes`` (or None).
     """
     search = _joined(search)
     varied = _varied_parameters(search)
@@ -38,6 +38,7 @@ def search_section(search: Search) -> dict[str, Any]:
         "figure": _curve_figure(search, varied[0]) if len(varied) == 1 and _is_numeric(search, varied[0]) else None,
         "heat": _heat_map(search, *varied) if len(varied) == 2 else None,
         "table": _settings_table(search),
+        "classes": _classes_table(search) if "of_classes" in search else None,
     }
 
 
@@ -74,6 +75,7 @@ def _paragraphs(search: Search) -> list[str]:
         f"in the order of {folds['time']}" if folds.get("time")
         else f"with the rows of each {folds['groups']} kept together" if folds.get("groups")
         else "with equal rows kept together" if folds.get("duplicates") == "together"
+        else "stratified by set of topics" if "of_classes" in search and search["of_classes"]["topics"]
         else "stratified by class"
     )  # fmt: skip
     repeats = f", {folds['repeats']} times" if folds["repeats"] > 1 else ""
@@ -90,10 +92,62 @@ def _paragraphs(search: Search) -> list[str]:
     )
     spread = "Its interval is that of the corrected resampled t-test." if search["interval"] else ""
     stored = f", {tasks['kept']} of them with stored results" if tasks["kept"] else ""
+    about = _paragraphs_of_classes(search) if "of_classes" in search else []
     return [
         f"{n} settings by {folds['number']} folds{repeats}, {kind}. {rule} {score} {spread}",
         f"{tasks['all']} tasks{stored}; {EXECUTION_TEXTS[search['placement']]}.",
+        *about,
     ]
+
+
+def _paragraphs_of_classes(search: Search) -> list[str]:
+    of_classes, score = search["of_classes"], search["score"]
+    one, several = ("topic", "topics") if of_classes["topics"] else ("class", "classes")
+    n = len(of_classes["rows"])
+    text = f"One setting was chosen for all {several}, by the mean over {n} {several} alike (the macro mean)."
+    if of_classes["weighted"] is not None:
+        values = (of_classes["weighted"], *(of_classes["weighted_interval"] or ()))
+        texts = [auc_text(v, score, *values) for v in values]
+        between = f", 95 % interval {texts[1]} to {texts[2]}" if len(texts) > 1 else ""
+        text += f" The mean weighted by the held-out rows of each {one} is {texts[0]}{between}."
+    left_out = of_classes["left_out"]
+    if not left_out:
+        return [text]
+    names = ", ".join(left_out[:8]) + (f" and {len(left_out) - 8} more" if len(left_out) > 8 else "")
+    return [text, f"Too few rows for the folds, and left out of the means: {names}."]
+
+
+def _classes_table(search: Search) -> dict[str, Any]:
+    """Return the scores of the classes over the folds, the worst first."""
+    of_classes, metric = search["of_classes"], search["metric"]
+    sign = -1 if metric.endswith("_loss") else 1
+    one = "topic" if of_classes["topics"] else "class"
+    rows = sorted(of_classes["rows"], key=lambda row: math.inf if row["mean"] is None else sign * row["mean"])
+    return {
+        "caption": f"Each {one} over the folds with the chosen setting, the worst first. The last columns are of the setting "
+        f"that the {one} alone would have chosen on the same folds",
+        "headings": [
+            one.capitalize(),
+            "Training rows",
+            f"Mean {metric}",
+            "95 % interval",
+            "Deviation",
+            "Alone",
+            "Mean",
+        ],
+        "rows": [
+            (
+                row["name"],
+                count_text(row["n_pos"]),
+                "failed" if row["mean"] is None else auc_text(row["mean"]),
+                "" if row["interval"] is None else " to ".join(auc_text(v, *row["interval"]) for v in row["interval"]),
+                "" if row["deviation"] is None else auc_text(row["deviation"]),
+                "" if row["alone"] is None else parameters_text(row["alone"]["parameters"]),
+                "" if row["alone"] is None else auc_text(row["alone"]["mean"]),
+            )
+            for row in rows
+        ],
+    }
 
 
 def _standard_error(row: dict[str, Any]) -> float:
@@ -158,6 +212,7 @@ def _settings_table(search: Search) -> dict[str, Any]:
                 "mean": "failed" if row["mean"] is None else auc_text(row["mean"]),
                 "deviation": "" if row["deviation"] is None else auc_text(row["deviation"]),
                 "folds": ", ".join("failed" if v is None else auc_text(v) for v in row["folds"]),
+                "weighted": auc_text(row["weighted"]) if "weighted" in row else "",
                 "passes": count_text(row["passes"]),
                 "features": _range_text(row.get("features_kept", [])),
                 "chosen": row["parameters"] == search["best"],

@@ -181,8 +181,13 @@ def search_verdict(search: dict[str, Any]) -> str:
         return f"Chosen: {best}; no score, because a fold failed."
     texts = [auc_text(v, score, *(spread or ())) for v in (score, *(spread or ()))]
     between = f" (95 % interval {texts[1]} to {texts[2]})" if spread else ""
+    if "of_classes" in search:
+        n, topics = len(search["of_classes"]["rows"]), search["of_classes"]["topics"]
+        measured = f"{search['metric']} of {n} {'topics' if topics else 'classes'}"
+    else:
+        measured = search["metric"]
     folds = "of choosing by inner folds" if search["nested"] else f"over {len(search['table'][0]['folds'])} folds"
-    return f"Chosen: {best}; mean {search['metric']} {folds} {texts[0]}{between}."
+    return f"Chosen: {best}; mean {measured} {folds} {texts[0]}{between}."
 
 
 def parameters_text(parameters: Mapping[str, Any]) -> str:

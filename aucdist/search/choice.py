@@ -65,21 +65,30 @@ class Row:
         """The deviation over the square root of the number of folds."""
         return None if self.deviation is None else self.deviation / math.sqrt(len(self.results))
 
+    def _weighted_mean(self) -> dict[str, float]:
+        """Return the mean of the values that are weighted by class, where there are several and no fold failed."""
+        found = [result["weighted"] for result in self.results if "weighted" in result]
+        return {"weighted": float(np.mean(found))} if found and self.complete else {}
+
     def summary(self) -> dict[str, Any]:
         """Return the setting and its results as the JSON of a search has them."""
-        return {
-            "parameters": self.parameters,
-            "mean": self.mean,
-            "deviation": self.deviation,
-            "folds": self.values,
-            "max_passes": self.max_passes,
-            "passes": sum(result.get("passes", 0) for result in self.results),
-            "not_converged": sum(result.get("status", "converged") not in REACHED for result in self.results),
-            "errors": self.errors,
-        } | (
-            {"features_kept": kept}
-            if (kept := [r["features_kept"] for r in self.results if "features_kept" in r])
-            else {}
+        return (
+            {
+                "parameters": self.parameters,
+                "mean": self.mean,
+                "deviation": self.deviation,
+                "folds": self.values,
+                "max_passes": self.max_passes,
+                "passes": sum(result.get("passes", 0) for result in self.results),
+                "not_converged": sum(result.get("status", "converged") not in REACHED for result in self.results),
+                "errors": self.errors,
+            }
+            | self._weighted_mean()
+            | (
+                {"features_kept": kept}
+                if (kept := [r["features_kept"] for r in self.results if "features_kept" in r])
+                else {}
+            )
         )
 
 

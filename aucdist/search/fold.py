@@ -8,6 +8,7 @@ from sklearn.base import clone
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary
+from aucdist.engine.classes import ClassBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.path import lam_path
@@ -16,6 +17,7 @@ from aucdist.kernels.rows import project
 from aucdist.metrics.counts import BoundedCounts
 from aucdist.metrics.measures import WITHIN_GROUPS, Measure, ScoredGroups
 from aucdist.search.grid import Point
+from aucdist.solvers.base import REACHED
 
 
 def score_path(
@@ -44,6 +46,54 @@ def score_path(
         along = clone(estimator).set_params(**shared)
         models = lam_path(along, train, lams=[point["lam"] for point in points])
     return [_result(model, held_out, measure) for model in models]
+
+
+def score_paths_of_classes(
+    estimator: BlockClassifier, points: Sequence[Point], train: ClassBlocks, held_out: ClassBlocks, measure: Measure
+) -> list[dict[str, Any]]:
+    """Fit one model per point for each class against the rest, and score each as `score_path` does.
+
+    Parameters
+    ----------
+    estimator, points, measure
+        As for `score_path`.
+    train, held_out : ClassBlocks
+        Each class and its rest have rows in both.
+
+    Returns
+    -------
+    list of dict
+        In the order of the points: under ``classes`` the values of the classes, under ``value`` their mean, and under
+        ``weighted`` their mean weighted by the held-out rows of the class. ``passes`` and ``seconds`` are sums,
+        ``relative_gap`` is the largest, and ``status`` that of a class whose fit was not finished, if there is one.
+
+    Raises
+    ------
+    InputError
+        For a class that cannot be fitted, naming it.
+    """
+    paths = []
+    for k, name in enumerate(train.sets.names()):
+        try:
+            paths.append(score_path(estimator, points, train.of_class(k), held_out.of_class(k), measure))
+        except InputError as error:
+            raise InputError(f"class {name!r}: {error}") from None
+    n = [held_out.of_class(k).n_pos for k in range(len(paths))]
+    return [_result_of_classes(results, n) for results in zip(*paths, strict=True)]
+
+
+def _result_of_classes(results: Sequence[dict[str, Any]], n: Sequence[int]) -> dict[str, Any]:
+    values = [result["value"] for result in results]
+    statuses = [result["status"] for result in results]
+    return {
+        "value": float(np.mean(values)),
+        "weighted": float(np.average(values, weights=n)),
+        "classes": values,
+        "status": next((status for status in statuses if status not in REACHED), statuses[0]),
+        "passes": sum(result["passes"] for result in results),
+        "seconds": sum(result["seconds"] for result in results),
+        "relative_gap": max(result["relative_gap"] for result in results),
+    }
 
 
 def _result(model: Any, held_out: Blocks, measure: Measure) -> dict[str, Any]:

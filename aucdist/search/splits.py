@@ -48,6 +48,7 @@ class Folds:
     time : ndarray of shape (n_samples,), float64, or None
     gap_rows : int
     gap_time : float
+    strata : ndarray of shape (n_samples,), int, or None
         See `aucdist.selection.folds.partition`.
     """
 
@@ -61,6 +62,7 @@ class Folds:
     time: np.ndarray | None = None
     gap_rows: int = 0
     gap_time: float = 0.0
+    strata: np.ndarray | None = None
     _made: dict[tuple[int, int | None], Partition] = field(default_factory=dict)
 
     def outer(self) -> list[Fold]:
@@ -73,7 +75,7 @@ class Folds:
 
     def sides(self, fold: Fold) -> Sides:
         """Return which rows a fold trains on and which it is scored on."""
-        train, held_out = self._rows(fold)
+        train, held_out = self.rows(fold)
         sides = np.zeros((2, int(self.row_id.max()) + 1), dtype=bool)
         sides[0, self.row_id[train]] = True
         sides[1, self.row_id[held_out]] = True
@@ -81,7 +83,7 @@ class Folds:
 
     def sizes(self, fold: Fold) -> tuple[int, int]:
         """Return the number of training rows and of held-out rows."""
-        train, held_out = self._rows(fold)
+        train, held_out = self.rows(fold)
         return int(train.sum()), int(held_out.sum())
 
     def check(self) -> None:
@@ -92,15 +94,17 @@ class Folds:
         InputError
             If one of them cannot be made, see `aucdist.selection.folds.partition`.
         """
-        for fold in self._all():
-            self._rows(fold)
+        for fold in self.all():
+            self.rows(fold)
 
-    def _all(self) -> Iterator[Fold]:
+    def all(self) -> Iterator[Fold]:
+        """Yield the folds, each followed by the folds of its training rows."""
         for fold in self.outer():
             yield fold
             yield from self.inner(fold)
 
-    def _rows(self, fold: Fold) -> tuple[np.ndarray, np.ndarray]:
+    def rows(self, fold: Fold) -> tuple[np.ndarray, np.ndarray]:
+        """Return which rows a fold trains on and which it is scored on: bool arrays, in the order of `row_id`."""
         outer = self._partition(fold.repeat, None)
         train = outer.train(fold.fold)
         if fold.inner is None:
@@ -122,5 +126,6 @@ class Folds:
                 time=None if self.time is None else self.time[at],
                 gap_rows=self.gap_rows,
                 gap_time=self.gap_time,
+                strata=None if self.strata is None else self.strata[at],
             )  # fmt: skip
         return self._made[repeat, fold]

@@ -53,6 +53,7 @@ def partition(
     time: np.ndarray | None = None,
     gap_rows: int = 0,
     gap_time: float = 0.0,
+    strata: np.ndarray | None = None,
 ) -> Partition:
     """Partition rows into folds: at random within each class, by groups, or in the order of time.
 
@@ -76,6 +77,9 @@ def partition(
         scikit-learn's ``TimeSeriesSplit``; rows with the same time are left out together.
     gap_time : float
         With `time`, in its unit: a training row lies at least this long before the first held-out row of the fold.
+    strata : ndarray of shape (n_samples,), int, optional
+        Of rows with several classes: the number of each row's set of classes. Without `groups` and `time` rows are divided
+        within these; which classes a fold then has is for the caller to check. `y` says nothing.
 
     Raises
     ------
@@ -101,8 +105,12 @@ def partition(
             _refuse_groups_over_time(groups, found)
     elif groups is not None:
         found = Partition(group_numbers(row_id, y, groups, n_folds, seed), n_folds)
-    else:
+    elif strata is None:
         return Partition(fold_numbers(row_id, y, n_folds, seed), n_folds)
+    else:
+        return Partition(stratified_numbers(row_id, strata, n_folds, seed), n_folds)
+    if strata is not None:
+        return found
     for fold in range(n_folds):
         for rows, called in ((found.train(fold), "training rows"), (found.held_out(fold), "held-out rows")):
             for label, of_class in CLASSES:
@@ -151,17 +159,40 @@ def fold_numbers(row_id: np.ndarray, y: np.ndarray, n_folds: int, seed: int) -> 
     >>> np.bincount(folds).tolist(), np.bincount(folds[y == 1]).tolist()
     ([20, 20, 20, 20, 20], [2, 2, 2, 2, 2])
     """
-    _refuse_one_fold(n_folds)
-    number = scrambled(row_id, seed)
-    fold = np.empty(len(y), dtype=np.int64)
-    dealt = 0
     for label, called in CLASSES:
-        of_class = np.flatnonzero(y == label)
-        if len(of_class) < n_folds:
-            raise InputError(f"{len(of_class)} {called} rows cannot be divided into {n_folds} folds, at least one each")
-        # The negatives start where the positives ended: otherwise the first folds would get the odd rows of both.
-        fold[of_class[np.argsort(number[of_class])]] = (dealt + np.arange(len(of_class))) % n_folds
-        dealt += len(of_class)
+        n = int((y == label).sum())
+        if n < n_folds:
+            raise InputError(f"{n} {called} rows cannot be divided into {n_folds} folds, at least one each")
+    return stratified_numbers(row_id, y != 1, n_folds, seed)
+
+
+def stratified_numbers(row_id: np.ndarray, strata: np.ndarray, n_folds: int, seed: int) -> np.ndarray:
+    """Return the fold of each row, each stratum evenly divided.
+
+    Each stratum starts at the fold where the one before it ended: otherwise the first folds would get the odd rows of all. So
+    the folds' sizes differ by one row at most, and so do their rows of each stratum.
+
+    Parameters
+    ----------
+    row_id : ndarray of shape (n_samples,), int64
+    strata : ndarray of shape (n_samples,), int or bool
+    n_folds : int
+        At least 2.
+    seed : int
+
+    Returns
+    -------
+    ndarray of shape (n_samples,), int64
+        0 to n_folds - 1 for each row.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than two folds.
+    """
+    _refuse_one_fold(n_folds)
+    fold = np.empty(len(strata), dtype=np.int64)
+    fold[np.lexsort((scrambled(row_id, seed), strata))] = np.arange(len(strata)) % n_folds
     return fold
 
 

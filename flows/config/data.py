@@ -1,5 +1,6 @@
 """Configuration of data sets: which rows are read, how their features are encoded, and which rows are for the test."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, SerializerFunctionWrapHandler, WrapValidator, model_serializer, model_validator
@@ -109,6 +110,15 @@ class DataConfig(DataRef):
         """Whether each class is fitted against the rest."""
         positive = source_of(self).positive if self.positive is None else self.positive
         return positive == EACH or isinstance(positive, EachOf)
+
+
+def refuse_with_each(given: Mapping[str, bool]) -> None:
+    """Raise an InputError if one of these keys is given, which are for two classes."""
+    for key, there in given.items():
+        if there:
+            raise InputError(
+                f"{key} is for two classes: leave it out, or set `positive` to one class in place of `each`"
+            )
 
 
 def source_of(config: DataRef | TestConfig) -> Source:

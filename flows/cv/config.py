@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from aucdist.errors import InputError
 from flows.config.base import NAME, Strict
 from flows.config.cluster import ClusterConfig, NoCluster, refuse_report
-from flows.config.data import CacheMode, DataConfig
+from flows.config.data import CacheMode, DataConfig, refuse_with_each
 from flows.config.loading import load_config
 from flows.config.model import ModelConfig, refuse_missing, refuse_nonlinear
 from flows.config.operating_point import OperatingPointConfig
@@ -100,10 +100,11 @@ class CvConfig(Strict):
     folds: FoldsConfig = Field(default_factory=FoldsConfig)
     metric: str = Field(
         default="auc",
-        description="The score that settings are compared by; of names that end in `_loss` smaller is better. `partial_auc` and "
-        "`recall_at_fpr` need `max_fpr`, `recall_at_precision` needs `min_precision`, `precision_at_recall` needs `min_recall`, "
-        "`precision_at_k` and `recall_at_k` need `k`, `two_way_partial_auc` needs `min_tpr` and `max_fpr`. With groups "
-        "`group_auc`, the AUC within groups, is the default, and `ndcg`, of the first `k` rows of each, is possible",
+        description="The score that settings are compared by, of several classes its mean over them; of names that end in "
+        "`_loss` smaller is better. `partial_auc` and `recall_at_fpr` need `max_fpr`, `recall_at_precision` needs "
+        "`min_precision`, `precision_at_recall` needs `min_recall`, `precision_at_k` and `recall_at_k` need `k`, "
+        "`two_way_partial_auc` needs `min_tpr` and `max_fpr`. With groups `group_auc`, the AUC within groups, is the default, "
+        "and `ndcg`, of the first `k` rows of each, is possible",
     )
     max_fpr: float | None = Field(
         default=None,
@@ -170,9 +171,14 @@ class CvConfig(Strict):
     @model_validator(mode="after")
     def _can_be_run(self) -> "CvConfig":
         if self.data.of_each:
-            raise InputError(
-                "data: a search is for two classes, and `positive: each` is not: set `positive` to one class; the parameters "
-                "that it chooses then go into a training run with `positive: each`"
+            refuse_with_each(
+                {
+                    "operating_point": self.operating_point is not None,
+                    "shapes": self.shapes.wanted,
+                    "model.features: auto": self.model.chooses_features,
+                    "data.direct": self.data.direct,
+                    "placement: masks": self.placement == "masks",
+                }
             )
         for name, values in self.grid.items():
             if isinstance(values, LogSpace):

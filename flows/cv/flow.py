@@ -66,9 +66,10 @@ def cross_validate(config: CvConfig) -> dict[str, Any]:
 
 def markdown_of(result: dict[str, Any]) -> str:
     """Return the verdict of a search in Markdown."""
-    certificate = f"All training rows: the objective is {certificate_text(result['refit']['certificate'])}."
-    summary = summary_markdown({**result["refit"], "run": result["run"]})
-    return "\n".join([search_verdict(result), "", certificate, "", summary])
+    lines = [search_verdict(result), ""]
+    if "certificate" in result["refit"]:  # several classes have one each, in the report
+        lines += [f"All training rows: the objective is {certificate_text(result['refit']['certificate'])}.", ""]
+    return "\n".join([*lines, summary_markdown({**result["refit"], "run": result["run"]})])
 
 
 def table_of(result: dict[str, Any]) -> list[dict[str, Any]]:

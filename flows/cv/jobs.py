@@ -8,14 +8,16 @@ from typing import Any
 from sklearn.exceptions import ConvergenceWarning
 
 from aucdist.data.block import Block
+from aucdist.data.label_sets import RowLabels
 from aucdist.data.shards.block_reader import ParallelMap
 from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, block_seed
+from aucdist.engine.classes import ClassBlocks, with_codes
 from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS
 from aucdist.estimators.base import RankingWarning
 from aucdist.metrics.measures import find_measure
 from aucdist.search.choice import Result
-from aucdist.search.fold import score_path
+from aucdist.search.fold import score_path, score_paths_of_classes
 from aucdist.search.mask import masked_blocks
 from aucdist.search.schedule import Job
 from aucdist.search.splits import Fold, Sides
@@ -39,6 +41,8 @@ class JobSettings:
         Of the folds; random solvers get theirs from it, unless `parameters` has one.
     names : tuple of str
         Of the features.
+    labels : RowLabels or None
+        The classes that are each fitted against the rest; None for two classes. 4 bytes for each row go with each task.
     """
 
     estimator: str
@@ -47,6 +51,7 @@ class JobSettings:
     encoding: Encoding | None
     seed: int
     names: tuple[str, ...]
+    labels: RowLabels | None = None
 
 
 def fit_on_copies(job: Job, sides: Sides, settings: JobSettings, blocks: Sequence[Block]) -> list[Result]:
@@ -152,7 +157,11 @@ def _scored(job: Job, settings: JobSettings, train: Blocks, held_out: Blocks) ->
     estimator = ESTIMATORS[settings.estimator](**settings.parameters).set_params(max_passes=job.max_passes)
     if settings.parameters["random_state"] is None:
         estimator.set_params(random_state=_seed(settings.seed, job.fold))
-    return score_path(estimator, job.points, train, held_out, find_measure(settings.metric))
+    measure, labels = find_measure(settings.metric), settings.labels
+    if labels is None:
+        return score_path(estimator, job.points, train, held_out, measure)
+    of_train, of_held_out = (ClassBlocks(with_codes(side, labels.codes), labels.sets) for side in (train, held_out))
+    return score_paths_of_classes(estimator, job.points, of_train, of_held_out, measure)
 
 
 def _seed(seed: int, fold: Fold) -> int:

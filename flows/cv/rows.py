@@ -19,6 +19,7 @@ from aucdist.selection.groups import codes, duplicates, take_column
 from flows.compute.stages import call_stage
 from flows.compute.workers import Workers
 from flows.config.data import DataConfig, source_of
+from flows.cv.classes import SearchedClasses, searched_classes
 from flows.cv.config import CvConfig, FoldsConfig
 from flows.progress.console import RunObserver
 from flows.rows.encoding import Encoding
@@ -40,12 +41,15 @@ class SearchRows:
         Of the training rows.
     within_groups : bool
         Whether pairs are rows of one group: the source says the groups, or labels are grades.
+    classes : SearchedClasses or None
+        Where each class is fitted against the rest.
     """
 
     rows: TrainTestRows
     data: DataConfig
     folds: Folds
     within_groups: bool = False
+    classes: SearchedClasses | None = None
 
     @property
     def fold_encoding(self) -> Encoding | None:
@@ -134,12 +138,15 @@ def _make_folds(rows: TrainTestRows, config: CvConfig, workers: Workers, observe
                 "the source's groups are kept whole in folds: leave out `folds.groups` and `duplicates: together`"
             )
         groups = rows.train.groups(workers.parallel_map())
+    labels = None if rows.labels is None else rows.labels.train
+    strata = None if labels is None else labels.codes[row_id]
     folds = Folds(
         row_id, y, settings.number, settings.repeats, settings.seed, config.nested, groups, time, settings.gap_rows,
-        settings.gap_time,
+        settings.gap_time, strata,
     )  # fmt: skip
     folds.check()
-    return SearchRows(rows, config.data, folds, grouped or graded)
+    classes = None if labels is None else searched_classes(labels, folds, observer)
+    return SearchRows(rows, config.data, folds, grouped or graded, classes)
 
 
 def _groups_and_grades(data: DataConfig) -> tuple[bool, bool]:

@@ -12,10 +12,12 @@ from flows.json_values import jsonable
 from flows.progress.console import RunObserver
 from flows.progress.metrics import REPORT, MetricsObserver
 from flows.rows.directions import check_monotone
-from flows.run_folder.folder import run_folder, timestamped
+from flows.run_folder.classes import FittedClasses, publish_classes, result_of_classes
+from flows.run_folder.folder import RunFolder, run_folder, timestamped
 from flows.run_folder.leftovers import unfinished_runs
 from flows.run_folder.publish import publish
 from flows.run_folder.results import FittedRun, result_of
+from flows.train.classes import fit_classes
 from flows.train.shapes import more_fits
 from flows.train.stages import evaluate, fit, profile, set_operating_point
 
@@ -70,6 +72,10 @@ def cross_validate(config: CvConfig, observer: RunObserver, run_stage: StageRunn
             blocks = stages("partition", rows.partition, config.cache, workers, observer)
             observer.about(rows.size())
             rows = rows.without_copies()
+            about = search_summary(tried, found)
+            if rows.labels is not None:
+                of_classes = fit_classes(config, model, rows, blocks, stages, observer, about)
+                return _published(of_classes, about, folder, stages)
             estimator, counts = stages("fit", fit, model, blocks.train, observer)
             evaluation = stages("evaluate", evaluate, estimator, counts, blocks, observer)
             seen = stages("profile", profile, estimator, rows, blocks)
@@ -79,8 +85,18 @@ def cross_validate(config: CvConfig, observer: RunObserver, run_stage: StageRunn
                 more = stages("shapes", more_fits, *args)
         if config.operating_point is not None:
             set_operating_point(estimator, evaluation.train, config.operating_point.wanted)
-        about = search_summary(tried, found)
         fitted = FittedRun(config, rows, estimator, evaluation, stages.seconds, seen, about, more)
+        return _published(fitted, about, folder, stages)
+
+
+def _published(
+    fitted: FittedRun | FittedClasses, about: dict[str, Any], folder: RunFolder, stages: Stages
+) -> dict[str, Any]:
+    """Write the run folder, and return the result of the run."""
+    if isinstance(fitted, FittedClasses):
+        refit = result_of_classes(fitted, folder.url)
+        stages("publish", publish_classes, fitted, refit, folder, "aucdist cv", retry=True)
+    else:
         refit = result_of(fitted, folder.url)
         stages("publish", publish, fitted, refit, folder, "aucdist cv", retry=True)
     return {"run": refit.pop("run"), **about, "refit": refit}
@@ -110,5 +126,6 @@ def search_summary(config: CvConfig, found: SearchResult) -> dict[str, Any]:
             "tasks": {"all": found.n_jobs, "kept": found.n_cached, "failed": n_failed},
             "seconds": found.seconds,
         }
+        | ({} if found.of_classes is None else {"of_classes": found.of_classes})
     )
     return summary

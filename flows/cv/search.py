@@ -20,6 +20,7 @@ from aucdist.search.schedule import Halving, Job, run_schedules, search_schedule
 from aucdist.search.splits import Fold, Sides
 from flows.compute.result_cache import ResultCache
 from flows.compute.workers import Workers
+from flows.cv.classes import summary_of_classes
 from flows.cv.config import CvConfig, works_with_masks
 from flows.cv.executors import JobResults, run_here, run_in_threads, run_on_workers
 from flows.cv.jobs import JobSettings, fit_on_copies, fit_on_masks, fit_on_worker
@@ -63,6 +64,8 @@ class SearchResult:
     n_jobs, n_cached : int
         Number of jobs, and of those whose results were in the cache.
     seconds : float
+    of_classes : dict or None
+        Of several classes, as `flows.cv.classes.summary_of_classes` returns it; the means above are over all of them alike.
     """
 
     rows: list[Row]
@@ -75,6 +78,7 @@ class SearchResult:
     n_jobs: int
     n_cached: int
     seconds: float
+    of_classes: dict[str, Any] | None = None
 
 
 def search(config: CvConfig, rows: SearchRows, workers: Workers, observer: RunObserver) -> SearchResult:
@@ -110,10 +114,26 @@ def search(config: CvConfig, rows: SearchRows, workers: Workers, observer: RunOb
     score = float(np.mean(known)) if len(known) == len(values) else None
     sizes = [folds.sizes(fold) for fold in folds.outer()]
     share = float(np.mean([held_out / n_train for n_train, held_out in sizes]))
-    fewest = int(min((folds.y == label).sum() for label in (-1, 1)))
+    of_classes = None
+    if rows.classes is None:
+        fewest = int(min((folds.y == label).sum() for label in (-1, 1)))
+    else:
+        fewest = int(rows.classes.n_rows.min())
+        of_folds = [outer[i].results[k] if i >= 0 else {} for k, i in enumerate(_choices(outer, chosen, nested))]
+        of_classes = summary_of_classes(rows.classes, of_folds, outer, measure, config.rule, share)
     bounds = None if score is None else interval(known, measure, share, fewest)
     seconds = time.perf_counter() - start
-    return SearchResult(outer, chosen, nested, score, bounds, share, placement, runner.n_jobs, runner.n_cached, seconds)
+    return SearchResult(
+        outer, chosen, nested, score, bounds, share, placement, runner.n_jobs, runner.n_cached, seconds, of_classes
+    )
+
+
+def _choices(rows: list[Row], chosen: int, nested: list[NestedChoice] | None) -> list[int]:
+    """Return for each fold the position of the setting that it is scored by; -1 where its inner folds failed."""
+    if nested is None:
+        return [chosen] * len(rows[chosen].results)
+    settings = [row.parameters for row in rows]
+    return [-1 if choice.parameters is None else settings.index(choice.parameters) for choice in nested]
 
 
 def _nested(
@@ -135,6 +155,8 @@ def _placement(config: CvConfig, n_bytes: int, client: Any) -> tuple[str, str]:
     """Return whether folds are tasks or masks, and why."""
     if config.placement != "auto":
         return config.placement, "as configured"
+    if config.data.of_each:
+        return "tasks", "as always for several classes"
     if not all(works_with_masks(clone(config.model.built).set_params(**point)) for point in config.points):
         return "tasks", "the solver needs a copy of the rows of each fold"
     memory = _memory_per_task(client)
@@ -173,7 +195,7 @@ class JobRunner:
         parameters = config.model.built.plain_params()
         self._settings = JobSettings(
             type(config.model.built).__name__, parameters, config.measure, rows.fold_encoding, config.folds.seed,
-            tuple(rows.rows.schema.feature_names),
+            tuple(rows.rows.schema.feature_names), None if rows.classes is None else rows.classes.labels,
         )  # fmt: skip
         url = f"{config.output.rstrip('/')}/cv-{config.name}/tasks"
         self._cache = ResultCache(url, _common_to_all(config, rows, train.n_blocks))
@@ -236,4 +258,6 @@ def _common_to_all(config: CvConfig, rows: SearchRows, n_blocks: int) -> dict[st
     }  # as do keys newer than they
     model = {"estimator": type(config.model.built).__name__, **config.model.built.plain_params()}
     common = {"fingerprint": rows.rows.fingerprint, "data": data, "folds": folds, "blocks": n_blocks, "model": model}
+    if rows.classes is not None:  # more repeats may leave out more of them
+        common["classes"] = rows.classes.labels.sets.names()
     return common | {"metric": config.measure, "nested": config.nested}

@@ -74,7 +74,7 @@ class FittedClasses:
     estimator: Any
     evaluation: ClassEvaluation
     seconds: dict[str, float]
-    search: None = None
+    search: dict[str, Any] | None = None
 
 
 def result_of_classes(fitted: FittedClasses, run: str) -> dict[str, Any]:
@@ -203,7 +203,8 @@ def publish_classes(
         "data": {"name": fitted.rows.name, "fingerprint": fitted.rows.fingerprint},
         "versions": versions(),
     }
-    metrics = json.dumps({**result, **jsonable(about)}, indent=2, allow_nan=False)
+    more = {} if fitted.search is None else {"search": fitted.search}
+    metrics = json.dumps({**result, **more, **jsonable(about)}, indent=2, allow_nan=False)
     (folder.draft / METRICS).write_text(metrics + "\n", encoding="utf-8")
     folder.publish()
 
@@ -274,4 +275,5 @@ def _report_of(fitted: FittedClasses, result: dict[str, Any], config: str, comma
         config=config,
         versions=versions(),
         command=command,
+        search=fitted.search,
     )

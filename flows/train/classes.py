@@ -12,14 +12,32 @@ from aucdist.estimators.classes import predicted_classes
 from aucdist.estimators.scores import count_scores, mapped_rows, scores_of
 from aucdist.metrics.counts import BoundedCounts, ScoreCounts
 from aucdist.metrics.ranking import Interval, auc_interval
+from flows.compute.stages import Stages
 from flows.config.model import ModelConfig
 from flows.progress.console import RunObserver
 from flows.progress.warned import warnings_to
-from flows.rows.train_test import ClassLabels, TrainTestClasses, TrainTestRows
-from flows.run_folder.classes import ClassEvaluation, ClassScores
+from flows.rows.train_test import ClassLabels, TrainTestBlocks, TrainTestClasses, TrainTestRows
+from flows.run_folder.classes import ClassEvaluation, ClassScores, FittedClasses
 
 LEAST_ROWS = 2
 """Training rows of a class, and of its rest, without which it is left out."""
+
+
+def fit_classes(
+    config: Any,
+    model: ModelConfig,
+    rows: TrainTestRows,
+    blocks: TrainTestBlocks,
+    stages: Stages,
+    observer: RunObserver,
+    search: dict[str, Any] | None = None,
+) -> FittedClasses:
+    """Run the stages: fit each class that has enough rows, and evaluate; `search` is what chose the model's parameters."""
+    rows = usable_classes(rows, observer)
+    of_classes = rows.with_classes(blocks)
+    estimator, counts = stages("fit", fit_each, model, of_classes.train, observer)
+    evaluation = stages("evaluate", evaluate_each, estimator, counts, of_classes, observer)
+    return FittedClasses(config, rows, estimator, evaluation, stages.seconds, search)
 
 
 def usable_classes(rows: TrainTestRows, observer: RunObserver) -> TrainTestRows:

@@ -11,7 +11,7 @@ from aucdist.errors import InputError
 from flows.config.base import NAME, Strict
 from flows.config.checkpoint import CheckpointConfig
 from flows.config.cluster import FitClusterConfig, ThreadsHere, refuse_report
-from flows.config.data import CacheMode, DataConfig
+from flows.config.data import CacheMode, DataConfig, refuse_with_each
 from flows.config.loading import load_config
 from flows.config.model import ModelConfig, refuse_missing, refuse_nonlinear
 from flows.config.operating_point import OperatingPointConfig
@@ -71,17 +71,15 @@ class TrainConfig(Strict):
     @model_validator(mode="after")
     def _fits_each_class(self) -> "TrainConfig":
         if self.data.of_each:
-            for key, given in (
-                ("checkpoint", self.checkpoint is not None),
-                ("operating_point", self.operating_point is not None),
-                ("shapes", self.shapes.wanted),
-                ("model.features: auto", self.model.chooses_features),
-                ("data.direct", self.data.direct),
-            ):
-                if given:
-                    raise InputError(
-                        f"{key} is for two classes: leave it out, or set `positive` to one class in place of `each`"
-                    )
+            refuse_with_each(
+                {
+                    "checkpoint": self.checkpoint is not None,
+                    "operating_point": self.operating_point is not None,
+                    "shapes": self.shapes.wanted,
+                    "model.features: auto": self.model.chooses_features,
+                    "data.direct": self.data.direct,
+                }
+            )
         return self
 
     @model_validator(mode="after")

@@ -19,7 +19,7 @@ from flows.run_folder.leftovers import unfinished_runs
 from flows.run_folder.publish import publish
 from flows.run_folder.results import FittedRun, result_of
 from flows.train.checkpoints import CheckpointStore, open_checkpoints, retry_lost_cluster
-from flows.train.classes import evaluate_each, fit_each, usable_classes
+from flows.train.classes import fit_classes
 from flows.train.config import TrainConfig
 from flows.train.feature_choice import choose_features
 from flows.train.shapes import more_fits
@@ -101,11 +101,7 @@ def _train_on_cluster(
                 raise InputError(
                     "a fit starts from another model where there are two classes: set `positive` to one of them"
                 )
-            rows = usable_classes(rows, observer)
-            of_classes = rows.with_classes(blocks)
-            estimator, counts = stages("fit", fit_each, config.model, of_classes.train, observer)
-            evaluation = stages("evaluate", evaluate_each, estimator, counts, of_classes, observer)
-            return FittedClasses(config, rows, estimator, evaluation, stages.seconds), None
+            return fit_classes(config, config.model, rows, blocks, stages, observer), None
         model, search = config.model, None
         if model.chooses_features:
             missing = config.data.impute == "keep"

@@ -17,6 +17,7 @@ from aucdist.selection.folds import (
     group_numbers,
     partition,
     refuse_straddling,
+    stratified_numbers,
     time_parts,
 )
 
@@ -41,6 +42,19 @@ def test_every_row_goes_where_it_is_dealt_whatever_the_order(n_folds, more_pos, 
     assert found.tolist() == [dealt[ids[k]] for k in order]
     for rows in (found, found[np.array(y)[order] > 0], found[np.array(y)[order] < 0]):
         sizes = np.bincount(rows, minlength=n_folds)
+        assert sizes.max() - sizes.min() <= 1
+
+
+@settings(deadline=None)
+@given(st.integers(2, 6), st.lists(st.integers(0, 5), min_size=1, max_size=60), st.integers(0, 2**63), st.randoms())
+def test_each_stratum_is_dealt_on_from_where_the_last_one_ended(n_folds, strata, seed, random):
+    ids = random.sample(range(10**6), len(strata))
+    number = dict(zip(ids, scrambled(np.array(ids), seed).tolist(), strict=True))
+    order = sorted(range(len(ids)), key=lambda k: (strata[k], number[ids[k]]))
+    found = stratified_numbers(np.array(ids), np.array(strata), n_folds, seed)
+    assert found[order].tolist() == [place % n_folds for place in range(len(ids))]
+    for stratum in set(strata):
+        sizes = np.bincount(found[np.array(strata) == stratum], minlength=n_folds)
         assert sizes.max() - sizes.min() <= 1
 
 

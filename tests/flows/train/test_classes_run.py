@@ -179,13 +179,10 @@ def test_labels_that_are_no_classes(tmp_path: Path) -> None:
     assert "`positive: each` is for three or more classes" in err
 
 
-def test_shards_and_searches_say_what_they_do_not_do(folder: Path, tmp_path: Path) -> None:
+def test_shards_say_that_they_are_for_two_classes(folder: Path, tmp_path: Path) -> None:
     _, err = aucdist("shard", folder / "digits.csv", tmp_path / "shards", "--set", "label=digit", "--set", "positive=each",
                      code=2)  # fmt: skip
     assert "`positive: each` needs files that are read into this process" in err
-    path = config(folder, CSV.format(folder), "grid: {lam: [0.1, 0.01]}\n")
-    _, err = aucdist("cv", path, code=2)
-    assert "`positive: each`" in err
 
 
 def test_a_damaged_list_of_classes_is_refused(folder: Path) -> None:

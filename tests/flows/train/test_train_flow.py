@@ -48,7 +48,14 @@ def test_flow_agrees_with_the_plain_run(tmp_path: Path) -> None:
     assert f"{by_flow['metrics']['test_auc']:.4f}" in str(artifacts["train-auc-summary"])
     assert "converged" in str(artifacts["train-auc-table"])
     assert str(artifacts["train-auc-roc"]).startswith("data:image/svg+xml;base64,")
-    assert {name.rsplit("-", 1)[0] for name in tasks} == {"open data", "partition", "profile", "fit", "evaluate", "publish"}
+    assert {name.rsplit("-", 1)[0] for name in tasks} == {
+        "open data",
+        "partition",
+        "profile",
+        "fit",
+        "evaluate",
+        "publish",
+    }
 
 
 @pytest.mark.usefixtures("server")

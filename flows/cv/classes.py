@@ -1,0 +1,130 @@
+"""The classes of a search: which of them have enough rows for every fold, and their scores over the folds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from aucdist.data.label_sets import RowLabels
+from aucdist.errors import InputError, RunError
+from aucdist.metrics.measures import Measure
+from aucdist.search.choice import Result, Row, Rule, choose, interval
+from aucdist.search.splits import Folds
+from flows.progress.console import RunObserver
+from flows.train.classes import LEAST_ROWS
+
+
+@dataclass(frozen=True, eq=False)
+class SearchedClasses:
+    """The classes that a search takes the means over.
+
+    Attributes
+    ----------
+    labels : RowLabels
+        Of these classes.
+    n_rows : ndarray of shape (n_classes,), int64
+        Training rows of each.
+    left_out : tuple of str
+        Classes that have too few rows for the folds.
+    """
+
+    labels: RowLabels
+    n_rows: np.ndarray
+    left_out: tuple[str, ...]
+
+
+def searched_classes(labels: RowLabels, folds: Folds, observer: RunObserver) -> SearchedClasses:
+    """Return the classes that every fold can train on and be scored on; a note names each of the others.
+
+    Parameters
+    ----------
+    labels : RowLabels
+        Of the training rows.
+    folds : Folds
+    observer : RunObserver
+
+    Raises
+    ------
+    InputError
+        If no class is left.
+    """
+    sets, codes, n = labels.sets, labels.codes[folds.row_id], len(folds.row_id)
+    enough, n_rows, names = np.ones(sets.n_classes, dtype=bool), sets.counts(codes), sets.names()
+    for fold in folds.all():
+        for side, least in zip(folds.rows(fold), (LEAST_ROWS, 1), strict=True):
+            n_pos = sets.counts(codes[side])
+            enough &= np.minimum(n_pos, int(side.sum()) - n_pos) >= least
+    for k in np.flatnonzero(~enough).tolist():
+        observer.note(
+            f"class {names[k]!r} has {n_rows[k]} of {n} training rows, too few for the folds: the means leave it out"
+        )
+    which = np.flatnonzero(enough).tolist()
+    if not which:
+        raise InputError("no class has rows on both sides of every fold: take fewer folds")
+    left_out = tuple(names[k] for k in np.flatnonzero(~enough).tolist())
+    return SearchedClasses(labels.only(which), n_rows[which], left_out)
+
+
+def summary_of_classes(
+    classes: SearchedClasses, chosen: Sequence[Result], rows: Sequence[Row], measure: Measure, rule: Rule, share: float
+) -> dict[str, Any]:
+    """Return the scores of each class over the folds, and their weighted mean.
+
+    Parameters
+    ----------
+    classes : SearchedClasses
+    chosen : sequence of dict
+        For each fold the result of what was chosen, as `aucdist.search.fold.score_paths_of_classes` returned it.
+    rows : sequence of Row
+        All settings.
+    measure : Measure
+    rule : {"best", "one-se", "simplest"}
+    share : float
+        Held-out rows for each training row.
+
+    Returns
+    -------
+    dict
+        ``topics``, ``weighted``, ``weighted_interval``, ``left_out``, and ``rows``: for each class ``name``, ``n_pos``, ``mean``,
+        ``deviation``, ``interval``, ``folds``, and under ``alone`` the setting that this class alone would have chosen on these
+        folds, with its mean. Means and intervals are None if a fold failed.
+    """
+    complete = all("classes" in result for result in chosen)
+    weighted = [result["weighted"] for result in chosen] if complete else []
+    found = []
+    for k, (name, n) in enumerate(zip(classes.labels.sets.names(), classes.n_rows.tolist(), strict=True)):
+        values = [result["classes"][k] for result in chosen] if complete else []
+        about = {"name": name, "n_pos": n, "folds": values, "alone": _alone(rows, k, measure, rule)}
+        found.append(about | _mean(values, measure, share, n))
+    mean = _mean(weighted, measure, share, int(classes.n_rows.min()))
+    return {
+        "topics": not classes.labels.sets.exclusive,
+        "weighted": mean["mean"],
+        "weighted_interval": mean["interval"],
+        "left_out": list(classes.left_out),
+        "rows": found,
+    }
+
+
+def _mean(values: Sequence[float], measure: Measure, share: float, fewest: int) -> dict[str, Any]:
+    if not values:
+        return {"mean": None, "deviation": None, "interval": None}
+    return {
+        "mean": float(np.mean(values)),
+        "deviation": float(np.std(values, ddof=1)),
+        "interval": interval(values, measure, share, fewest),
+    }
+
+
+def _alone(rows: Sequence[Row], k: int, measure: Measure, rule: Rule) -> dict[str, Any] | None:
+    """Return the setting that the class at position `k` alone would have chosen, and its mean."""
+    of_class = [
+        replace(row, results=tuple(r if "error" in r else {**r, "value": r["classes"][k]} for r in row.results))
+        for row in rows
+    ]
+    try:
+        best = of_class[choose(of_class, measure, rule)]
+    except RunError:
+        return None
+    return {"parameters": best.parameters, "mean": best.mean}

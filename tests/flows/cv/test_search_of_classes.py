@@ -1,0 +1,210 @@
+"""Searches of several classes and of topics: folds that keep all classes, means over them, one setting for all."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import dump_svmlight_file, load_digits
+from sklearn.metrics import roc_auc_score
+from support.command_line import run as aucdist
+
+from aucdist import PairwiseHingeClassifier
+from aucdist.class_models import load_class_models
+from aucdist.data.label_sets import LabelSets, RowLabels
+from aucdist.data.split import scrambled
+from aucdist.engine.blocks import block_seed
+from aucdist.metrics.measures import MEASURES
+from aucdist.report.text import search_verdict
+from aucdist.search.choice import Row
+from flows.cv.classes import SearchedClasses, summary_of_classes
+from flows.cv.flow import markdown_of, table_of
+
+LAMS = [1.0, 0.01]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Digits below 4, of the four fewer the larger they are; two rows of a fifth class; the same rows with topics."""
+    made = tmp_path_factory.mktemp("search")
+    X, y = load_digits(return_X_y=True)
+    n = {0: 60, 1: 50, 2: 40, 3: 30, 9: 2}
+    rows = np.concatenate([np.flatnonzero(y == k)[:size] for k, size in n.items()])
+    X, y = X[rows] / 16.0, y[rows]
+    pd.DataFrame(X, columns=[f"p{j}" for j in range(64)]).assign(digit=y).to_csv(made / "digits.csv", index=False)
+    dump_svmlight_file(X, y, str(made / "digits.svm"), zero_based=False)
+    topics = {"0": "even,zero", "1": "odd", "2": "even", "3": "odd,three", "9": "rare"}
+    lines = [line.split(" ", 1) for line in (made / "digits.svm").read_text().splitlines()]
+    (made / "topics.svm").write_text("\n".join(f"{topics[label]} {rest}" for label, rest in lines) + "\n")
+    return made
+
+
+CSV = "{{source: '{0}/digits.csv', format: csv, label: digit, positive: each}}"
+TOPICS = "{{source: '{0}/topics.svm', format: svmlight, labels: topics, positive: each}}"
+
+
+def config(folder: Path, source: str, output: Path, more: str = "") -> Path:
+    path = output / "cv.yaml"
+    path.write_text(
+        f"name: digits\ndata:\n  source: {source.format(folder)}\nmodel: {{tol: 1.0e-2}}\ngrid: {{lam: {LAMS}}}\n"
+        f"folds: {{number: 3, seed: 4}}\noutput: '{output}/runs'\n{more}"
+    )
+    return path
+
+
+def search(folder: Path, source: str, output: Path, *options: str, more: str = "") -> tuple[dict[str, Any], str]:
+    out, err = aucdist("cv", config(folder, source, output, more), "--json", *options)
+    return json.loads(out), err
+
+
+@pytest.fixture(scope="module")
+def whole(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], str]:
+    return search(folder, CSV, tmp_path_factory.mktemp("whole"))
+
+
+def by_hand(folder: Path) -> dict[float, np.ndarray]:
+    """Deal the rows of each class to three folds by the order of their random numbers, and fit each class against the rest."""
+    table = pd.read_csv(folder / "digits.csv")
+    X, y = table.drop(columns="digit").to_numpy(), table["digit"].to_numpy()
+    number = scrambled(np.arange(len(y)), block_seed(4, 0, 0))
+    fold = np.empty(len(y), dtype=int)
+    fold[sorted(range(len(y)), key=lambda i: (str(y[i]), number[i]))] = np.arange(len(y)) % 3
+    found = {lam: np.empty((3, 4)) for lam in LAMS}
+    for lam in LAMS:
+        for f in range(3):
+            for k in range(4):
+                model = PairwiseHingeClassifier(tol=1e-6, lam=lam).fit(X[fold != f], y[fold != f] == k)
+                scores = model.decision_function(X[fold == f])
+                found[lam][f, k] = roc_auc_score(y[fold == f] == k, scores)
+    return found
+
+
+def test_the_values_are_those_of_fits_by_hand(folder: Path, tmp_path: Path) -> None:
+    result, _ = search(folder, CSV, tmp_path, "--set", "model.tol=1e-6")
+    expected = by_hand(folder)
+    for row in result["table"]:
+        np.testing.assert_allclose(row["folds"], expected[row["parameters"]["lam"]].mean(axis=1), atol=2e-3)
+    chosen = expected[result["best"]["lam"]]
+    for k, row in enumerate(result["of_classes"]["rows"]):
+        np.testing.assert_allclose(row["folds"], chosen[:, k], atol=2e-3)
+        own = {lam: expected[lam][:, k].mean() for lam in LAMS}
+        assert row["alone"]["mean"] == pytest.approx(max(own.values()), abs=2e-3)
+    # 60, 50, 40 and 30 rows, dealt on from class to class: each fold has these held-out rows of each class.
+    n = np.array([[20, 17, 13, 10], [20, 17, 13, 10], [20, 16, 14, 10]])
+    weighted = [np.average(values, weights=of_fold) for values, of_fold in zip(chosen, n, strict=True)]
+    assert result["of_classes"]["weighted"] == pytest.approx(np.mean(weighted), abs=2e-3)
+
+
+def test_the_object_of_several_classes(whole: tuple[dict[str, Any], str]) -> None:
+    result, err = whole
+    assert "class '9' has 2 of 182 training rows, too few for the folds: the means leave it out" in err
+    assert "placement: tasks, as always for several classes" in err
+    assert result["best"] == max(result["table"], key=lambda row: row["mean"])["parameters"]
+    of_classes = result["of_classes"]
+    assert of_classes["left_out"] == ["9"]
+    assert not of_classes["topics"]
+    assert [(row["name"], row["n_pos"]) for row in of_classes["rows"]] == [("0", 60), ("1", 50), ("2", 40), ("3", 30)]
+    folds = np.array([row["folds"] for row in of_classes["rows"]])
+    best = next(row for row in result["table"] if row["parameters"] == result["best"])
+    np.testing.assert_allclose(folds.mean(axis=0), best["folds"])
+    assert result["score"] == best["mean"]
+    assert best["weighted"] == pytest.approx(of_classes["weighted"])
+    low, high = of_classes["weighted_interval"]
+    assert 0.9 < low <= of_classes["weighted"] <= high <= 1
+    for row in of_classes["rows"]:
+        assert row["mean"] == pytest.approx(np.mean(row["folds"]))
+        assert row["alone"]["mean"] >= row["mean"]
+        assert row["alone"]["parameters"]["lam"] in LAMS
+    assert search_verdict(result).startswith(
+        f"Chosen: lam {result['best']['lam']:g}; mean auc of 4 classes over 3 folds 0.9"
+    )
+
+
+def test_the_last_fit_has_all_classes_at_the_chosen_setting(whole: tuple[dict[str, Any], str]) -> None:
+    result, _ = whole
+    assert [row["name"] for row in result["refit"]["classes"]] == ["0", "1", "2", "3", "9"]
+    run = Path(result["run"])
+    model = load_class_models(str(run / "model"))
+    assert model.classes == ("0", "1", "2", "3", "9")
+    about = json.loads((run / "model" / "class-00002" / "model.json").read_text())
+    assert about["about"]["parameters"]["lam"] == result["best"]["lam"]
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert metrics["search"]["of_classes"] == result["of_classes"]
+
+
+def test_the_page_has_the_classes_over_the_folds(whole: tuple[dict[str, Any], str]) -> None:
+    result, _ = whole
+    page = (Path(result["run"]) / "report.html").read_text()
+    assert "One setting was chosen for all classes, by the mean over 4 classes alike (the macro mean)." in page
+    assert "Too few rows for the folds, and left out of the means: 9." in page
+    table = page.split('aria-label="Classes over the folds"')[1].split("</table>")[0]
+    assert table.count("<tr>") == 1 + 4
+    worst = min(result["of_classes"]["rows"], key=lambda row: row["mean"])["name"]
+    assert table.index(f"<bdi>{worst}</bdi>") == table.index("<bdi>")
+    markdown = markdown_of(result)
+    assert "mean auc of 4 classes" in markdown
+    assert len(table_of(result)) == len(LAMS)
+
+
+def test_a_second_run_takes_the_stored_results(folder: Path, tmp_path: Path) -> None:
+    first, _ = search(folder, CSV, tmp_path)
+    again, _ = search(folder, CSV, tmp_path)
+    assert (first["tasks"]["kept"], again["tasks"]["kept"]) == (0, 3)
+    assert again["of_classes"] == first["of_classes"]
+
+
+def test_topics_with_inner_folds(folder: Path, tmp_path: Path) -> None:
+    result, err = search(folder, TOPICS, tmp_path, "--set", "nested=2")
+    assert "class 'rare' has 2 of 182 training rows" in err
+    of_classes = result["of_classes"]
+    assert of_classes["topics"]
+    assert [row["name"] for row in of_classes["rows"]] == ["even", "odd", "three", "zero"]
+    folds = np.array([row["folds"] for row in of_classes["rows"]])
+    np.testing.assert_allclose(folds.mean(axis=0), [fold["value"] for fold in result["nested"]])
+    assert result["score"] == pytest.approx(folds.mean())
+    page = (Path(result["run"]) / "report.html").read_text()
+    assert "stratified by set of topics" in page
+    some, _ = search(folder, TOPICS.replace("positive: each", "positive: {{each: [odd, zero]}}"), tmp_path)
+    assert [row["name"] for row in some["of_classes"]["rows"]] == ["odd", "zero"]
+
+
+def test_a_fold_that_failed_leaves_no_means() -> None:
+    sets = LabelSets.of_classes(["a", "b"])
+    classes = SearchedClasses(RowLabels(sets, np.zeros(4, dtype=np.int32)), np.array([30, 20]), ())
+    good = {"value": 0.8, "weighted": 0.82, "classes": [0.9, 0.7]}
+    row = Row({"lam": 1.0}, (good, good, {"error": "no room"}), 10)
+    found = summary_of_classes(classes, row.results, [row], MEASURES["auc"], "best", 0.5)
+    assert found["weighted"] is found["weighted_interval"] is None
+    assert [one["mean"] for one in found["rows"]] == [None, None]
+    assert [one["alone"] for one in found["rows"]] == [None, None]
+    assert "weighted" not in row.summary()
+    whole = Row({"lam": 0.1}, (good, good, good), 10)
+    found = summary_of_classes(classes, whole.results, [row, whole], MEASURES["auc"], "best", 0.5)
+    assert [one["mean"] for one in found["rows"]] == pytest.approx([0.9, 0.7])
+    assert found["rows"][0]["alone"] == {"parameters": {"lam": 0.1}, "mean": pytest.approx(0.9)}
+
+
+@pytest.mark.slow
+def test_two_workers_have_the_same_numbers(folder: Path, tmp_path: Path, whole: tuple[dict[str, Any], str]) -> None:
+    there, _ = search(folder, CSV, tmp_path, "--set", "cluster={kind: local, workers: 2, threads: 1}")
+    here, _ = whole
+    for key in ("best", "score", "interval", "table", "of_classes"):
+        assert there[key] == here[key], key
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--set", "placement=masks"], "placement: masks is for two classes"),
+        (["--set", "operating_point={fpr: 0.1}"], "operating_point is for two classes"),
+        (["--set", "model.features=auto"], "model.features: auto is for two classes"),
+        (["--set", "data.direct=true"], "data.direct is for two classes"),
+        (["--set", "folds.number=70"], "no class has rows on both sides of every fold"),
+        (["--set", "metric=brier_loss"], "needs probabilities"),
+    ],
+)
+def test_what_is_refused(folder: Path, tmp_path: Path, options: list[str], message: str) -> None:
+    _, err = aucdist("cv", config(folder, CSV, tmp_path), *options, code=2)
+    assert message in err
