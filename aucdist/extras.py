@@ -23,6 +23,7 @@ EXTRAS = {
     "lightgbm": "trees",
     "markupsafe": "report",
     "matplotlib": "report",
+    "mlflow": "mlflow",
     "onnx": "onnx",
     "prefect": "prefect",
     "prefect_aws": "prefect",

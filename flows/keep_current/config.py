@@ -49,6 +49,10 @@ class KeepCurrentConfig(Strict):
     def _goes_together(self) -> "KeepCurrentConfig":
         if self.margin and self.condition == "always":
             raise InputError("`margin` has no effect with `condition: always`")
+        if self.store.startswith("models:"):
+            raise InputError(
+                "`store` is a folder or URL: a registered model of MLflow is promoted by `aucdist promote`"
+            )
         data = self.train.data
         if (self.held_out is None) != (data.test is not None):
             raise InputError(

@@ -10,7 +10,12 @@ from flows.command import AsJson, Command, Debug, SourceSettings, print_json, re
 
 def promote(
     run: Annotated[str, typer.Argument(help="A run folder, a path or URL.")],
-    store: Annotated[str, typer.Argument(metavar="URL", help="The model store, a folder or URL; made if need be.")],
+    store: Annotated[
+        str,
+        typer.Argument(
+            metavar="URL", help="The model store, a folder or URL, made if need be; or models:/NAME in MLflow."
+        ),
+    ],
     condition: Annotated[
         str, typer.Option("--if", metavar="better|not-worse|always", help="When to replace the version in use.")
     ] = "always",
@@ -34,6 +39,9 @@ def promote(
 
     With --if, the run and the version in use score the same rows, the run's test rows or those of --data. DeLong's paired test
     compares their AUC, or the partial AUC that the run was trained for. The exit code is 0 whether or not the condition holds.
+
+    With models:/NAME it goes to MLflow at MLFLOW_TRACKING_URI: a run with metrics and report, a version of the registered model
+    that mlflow.pyfunc loads, and the alias champion, or that of models:/NAME@ALIAS.
     """
     with report_errors(debug):
         from flows.config.sources import source_from_name

@@ -11,6 +11,7 @@ from aucdist.store.history import read_store
 from aucdist.store.versions import keep, promote
 from flows.promote.decision import decide
 from flows.promote.drawing import decision_svg
+from flows.promote.registry import is_registered, promote_registered, registered_model
 from flows.run_folder.folder import METRICS, model_folder
 from flows.run_folder.scores import SCORES
 
@@ -32,7 +33,7 @@ def promote_run(
     run : str
         A run folder, a path or a URL.
     store_url : str
-        The store: a folder or URL; made if need be.
+        The store: a folder or URL, made if need be; or ``models:/churn``, a registered model of MLflow, see `promote_registered`.
     condition : str
         ``better``: the interval of the difference lies above `margin`; ``not-worse``: above ``-margin``; ``always``.
     margin : float
@@ -57,12 +58,13 @@ def promote_run(
     if data is not None and condition == "always":
         raise InputError("--data has no effect with --if always: give --if better or --if not-worse")
     run = run.rstrip("/")
+    if is_registered(store_url):
+        if most is not None:
+            raise InputError("--keep is for a folder or bucket: MLflow keeps the versions of a registered model")
+        registered_model(store_url)  # refuses a wrong one before anything is read
+        return promote_registered(run, store_url, _version_of(run), condition, margin, data)
     store = read_store(store_url)  # before the decision: what changes meanwhile makes the promotion fail
-    folder = model_folder(run)
-    load_model(folder)  # refuses a damaged one
-    content = {name: read_bytes(f"{folder}/{name}") for name in (ABOUT, WEIGHTS)}
-    optional = {FEATURES: folder, PROFILE: folder, DIGESTS: folder, METRICS: run, SCORES: run}
-    content |= {name: read_bytes(f"{place}/{name}") for name, place in optional.items() if exists(f"{place}/{name}")}
+    content = _version_of(run)
     current = store.current
     result: dict[str, Any] = {"store": shown(store.url), "run": shown(run), "condition": condition, "removed": []}
     decision = None
@@ -78,6 +80,17 @@ def promote_run(
     return result | {
         "promoted": True, "version": change.version, "replaced": change.replaced, "decision": decision
     }  # fmt: skip
+
+
+def _version_of(run: str) -> dict[str, bytes]:
+    """Return the files of a version by name: the model of a run, its profile, metrics and test scores."""
+    folder = model_folder(run)
+    load_model(folder)  # refuses a damaged one
+    content = {name: read_bytes(f"{folder}/{name}") for name in (ABOUT, WEIGHTS)}
+    optional = {FEATURES: folder, PROFILE: folder, DIGESTS: folder, METRICS: run, SCORES: run}
+    return content | {
+        name: read_bytes(f"{place}/{name}") for name, place in optional.items() if exists(f"{place}/{name}")
+    }
 
 
 def _check(condition: str, margin: float, most: int | None) -> None:

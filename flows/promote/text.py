@@ -24,6 +24,8 @@ def promotion_lines(result: dict[str, Any]) -> list[str]:
         lines.append(f"{result['store']}: version {result['version']} is in use{after}")
     else:
         lines.append(f"{result['store']}: version {result['version']} stays in use: the run is not {_missed(result)}")
+    if "mlflow" in result:
+        lines.append(f"logged as run {result['mlflow']['run']} at {result['mlflow']['server']}")
     if result["removed"]:
         lines.append(f"removed: {', '.join(f'version {number}' for number in result['removed'])}")
     return lines
