@@ -176,14 +176,14 @@ def expected_work(rows: int, features: int, blocks: int, passes: int, anchors: i
     cells = [min(2 * m, MAX_CELLS) + 1 for m in (anchors, searched)]
     seek = n * (features + 1)
     search = len(STEPS) * (n * (searched + 2 * (searched + 1) + 2) + 4 * cells[1] + n) + n
-    cut = n + n * (anchors + 2 * (anchors + 1) + 3) + 4 * cells[0]
+    cut = 2 * n + n * (anchors + 2 * (anchors + 1) + 3) + 4 * cells[0]
     finish = n * (groups * anchors + blocks + 1 + 1)
     gradients = n * groups * features
     cut_summary = n * (groups * (anchors + 1) + groups + 2) + gradients
     steps = passes - 1
     return Workload(
         rows, features, blocks, passes, 1 + 2 * passes + 2 * steps,
-        n * (features + 2) + passes * (cut + finish) + steps * (seek + search),
+        n * (features + 3) + passes * (cut + finish) + steps * (seek + search),
         (2 + steps) * n * anchors,
         passes * (cut_summary + gradients) + steps * n * (len(STEPS) + 1),
     )  # fmt: skip
