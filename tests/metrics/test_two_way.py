@@ -146,7 +146,7 @@ def test_names_hold_their_parameters():
     ):
         with pytest.raises(InputError, match=said):
             find_measure(name)
-    with pytest.raises(InputError, match="k applies to metric recall_at_k and precision_at_k, not to 'auc'"):
+    with pytest.raises(InputError, match="k applies to metric recall_at_k and precision_at_k and ndcg, not to 'auc'"):
         measure_name("auc", k=3)
 
 
