@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from aucdist.estimators.base import RankingWarning as RankingWarning
+    from aucdist.estimators.fit_warnings import RankingWarning as RankingWarning
     from aucdist.estimators.hinge import HingeClassifier as HingeClassifier
     from aucdist.estimators.link import LinkClassifier as LinkClassifier
     from aucdist.estimators.link import SeparationWarning as SeparationWarning

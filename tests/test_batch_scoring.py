@@ -273,7 +273,7 @@ def with_rules(tmp_path):
     )
     save_model(
         str(tmp_path / "model"), coef=np.array([1.0, 10.0, 20.0, 40.0, 1e-4]), intercept=0.0, schema=data.schema,
-        preprocessor=preprocessor, about={}, reading=source.rules(),
+        preprocessor=preprocessor, about={}, reading=source.scoring_keys(),
     )  # fmt: skip
     return load_model(str(tmp_path / "model"))
 

@@ -1,6 +1,6 @@
 """Estimators on scikit-learn's contract, each named after what it minimises."""
 
-from aucdist.estimators.base import RankingWarning
+from aucdist.estimators.fit_warnings import RankingWarning
 from aucdist.estimators.hinge import HingeClassifier
 from aucdist.estimators.link import LinkClassifier, SeparationWarning
 from aucdist.estimators.margin_mean import MarginMeanClassifier

@@ -1,17 +1,14 @@
 """What estimators share: a `BlockClassifier` is fitted on blocks of rows by the loop."""
 
-import functools
-import inspect
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import Tags, check_random_state
+from sklearn.base import ClassifierMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from aucdist.data.label_sets import LabelSets
@@ -23,16 +20,14 @@ from aucdist.estimators.classes import (
     forget_fit,
     predicted_classes,
     probabilities_of_classes,
-    refuse_classes,
     scores_of_classes,
 )
-from aucdist.estimators.conditioning import diagnosis
-from aucdist.estimators.display import HistoryDisplay
-from aucdist.estimators.monotone import AUTO, directions, directions_of_line, weight_signs
+from aucdist.estimators.display import WithPlots
+from aucdist.estimators.fit_warnings import warnings_of_fit
+from aucdist.estimators.monotone import AUTO, directions, directions_of_line
 from aucdist.estimators.pair_groups import check_groups
 from aucdist.estimators.scores import mapped_rows, probabilities_of
-from aucdist.estimators.solver_parameter import PREFIX, as_plain, check_names, moved, solver_of
-from aucdist.estimators.threshold import threshold_of_rows
+from aucdist.estimators.threshold import WithThreshold
 from aucdist.estimators.validation import (
     accepted_rows,
     all_or_nothing,
@@ -43,135 +38,34 @@ from aucdist.estimators.validation import (
     without_equal_weights,
     without_index,
 )
-from aucdist.estimators.verbose import RoundPrinter, Verbosity
-from aucdist.extras import load_optional
+from aucdist.estimators.verbose import RoundPrinter
+from aucdist.estimators.with_solver import WithSolver
 from aucdist.maps.base import FittedMap
 from aucdist.maps.state import expander_of
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.objectives.probability_maps import ProbabilityMap
-from aucdist.parameters import Constraints, Seed, at_least_0, check_constraints, count
-from aucdist.solvers.base import REACHED, Callback, Certificate, Solution, Solver, Status, as_table
+from aucdist.solvers.base import Callback, Certificate, Solution, as_table
 
-REASONS = {
-    Status.MAX_PASSES: "max_passes was reached",
-    Status.FINISHED: "the solver took all its steps",
-    Status.DIVERGED: "the steps diverged in the next round, as eta is too long: the weights are those",
-    Status.ROUNDING: "rounding errors are as large as what is left of the gap, or hide where to go on,",
-}
 STACKED = {"certificate_": "certificates_", "history_": "histories_", "threshold_": "thresholds_"}
 """Attributes of a model of two classes, and what models of several have in their place."""
 
 
-class RankingWarning(UserWarning):
-    """The scores rank the training rows worse than chance."""
-
-
-class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
+class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC):
     """A classifier that is fitted on blocks of rows by one of several solvers: two classes, or each of several against the rest.
 
     A subclass has the parameters `solver`, `tol`, `max_passes` and `random_state`, and defines `_solve`, `_set_fitted`,
-    `_scores_without_intercept` and `decision_intercept`. Parameters of the objective that only some solvers take default to None,
-    and are refused where they do not apply; those of an algorithm belong to its `Solver`.
+    `_scores_without_intercept` and `decision_intercept`; see `WithSolver` for its parameters.
     """
 
-    solvers: ClassVar[dict[str, type[Solver]]]
-    """By the names that configurations call them."""
     of_pairs: ClassVar[bool] = False
     """Whether the objective is a mean over pairs, or else over rows."""
-    _parameter_constraints: ClassVar[Constraints] = {
-        "tol": at_least_0(), "max_passes": count(), "verbose": Verbosity(), "random_state": Seed(),
-    }  # fmt: skip
-    solver: Any
-    tol: float
-    max_passes: int
-    random_state: int | np.random.RandomState | None
-    features: Any = None
-    monotone: Any = None
     verbose: int = 0
     n_jobs: int | None = None
     classes_: np.ndarray
     estimators_: list[Any]
     label_sets_: LabelSets
     spreads_: np.ndarray
-    intercept_: np.ndarray
     n_passes_: int
-    threshold_: float
-    probability_: ProbabilityMap
     feature_map_: FittedMap
-    monotone_: np.ndarray
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Refuse a parameter that belongs to a solver; the error names the new form."""
-        _refuse_moved(cls, kwargs)
-        return super().__new__(cls)
-
-    @property
-    def resolved_solver(self) -> Solver:
-        """The solver as an object with all its parameters.
-
-        Raises
-        ------
-        InputError
-            If `solver` stands for none that minimises this objective.
-        """
-        return solver_of(self.solver, self.solvers)
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters.
-
-        Parameters
-        ----------
-        deep : bool, default=True
-            Also those of the solver, as ``solver__epochs``, and of a transformer that is given as `features`.
-
-        Returns
-        -------
-        dict
-        """
-        params: dict[str, Any] = super().get_params(deep)
-        if deep and not isinstance(self.solver, Solver):
-            try:
-                own = self.resolved_solver.get_params()
-            except InputError:  # which `fit` reports
-                own = {}
-            params |= {PREFIX + name: value for name, value in own.items()}
-        return params
-
-    def plain_params(self) -> dict[str, Any]:
-        """Return the parameters as a configuration has them: the solver as a name, or as a mapping of its name and parameters.
-
-        Returns
-        -------
-        dict
-        """
-        params = self.get_params(deep=False)
-        return {**params, "solver": as_plain(params["solver"])}
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters, ``solver__epochs`` among them; a solver that is given by its name becomes an object for these.
-
-        Parameters
-        ----------
-        **params
-            By their names. Where `solver` is among them it is set first.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        InputError
-            For a parameter that the solver lacks, or one that belongs to solvers and lacks its ``solver__``.
-        """
-        if "solver" in params:
-            self.solver = params.pop("solver")
-        if own := [name.removeprefix(PREFIX) for name in params if name.startswith(PREFIX)]:
-            self.solver = self.resolved_solver
-            check_names(own, self.solver, self.solvers)
-        _refuse_moved(type(self), params)
-        super().set_params(**params)
-        return self
 
     def fit(
         self,
@@ -285,12 +179,6 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
             printer.end(solution)
         counts = self._set_fitted(solution, blocks)
         return counts, list(self._warnings_of_fit(blocks))
-
-    def _html_repr(self) -> str:
-        """Return what a notebook shows; scikit-learn calls it where its `display` is "diagram"."""
-        from aucdist.estimators.notebook import model_html
-
-        return model_html(self)
 
     @property
     def has_several_classes(self) -> bool:
@@ -455,94 +343,6 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
                 obj=self,
             )
 
-    def plot_history(self, ax: Any = None) -> HistoryDisplay:
-        """Plot the relative gap of each round of the last `fit` against the passes.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            By default those of a new figure.
-
-        Returns
-        -------
-        HistoryDisplay
-            With the attributes `ax_`, `figure_` and `line_`.
-
-        Raises
-        ------
-        InputError
-            If matplotlib is not installed, or the model has several classes.
-        """
-        refuse_classes(self, "plot_history")
-        return HistoryDisplay(self.history_, self.tol, type(self).__name__).plot(ax)
-
-    def plot_roc(self, X: Any, y: Any, ax: Any = None) -> Any:
-        """Plot the ROC curve of rows.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Their classes.
-        ax : matplotlib Axes, optional
-            By default those of a new figure.
-
-        Returns
-        -------
-        sklearn.metrics.RocCurveDisplay
-
-        Raises
-        ------
-        InputError
-            If matplotlib is not installed, or the model has several classes.
-        """
-        refuse_classes(self, "plot_roc")
-        load_optional("matplotlib.pyplot")
-        from sklearn.metrics import RocCurveDisplay
-
-        return RocCurveDisplay.from_estimator(self, X, y, ax=ax, response_method="decision_function")
-
-    def check_parameters(self) -> None:
-        """Check every parameter, as `fit` does first.
-
-        Raises
-        ------
-        InputError
-            Naming the parameter, its value and what is allowed.
-        """
-        own = self.resolved_solver
-        for name in sorted({option for solver in self.solvers.values() for option in solver.takes}):
-            takers = [key for key, solver in self.solvers.items() if name in solver.takes]
-            if getattr(self, name) is not None and name not in own.takes:
-                raise InputError(f"{name} applies to solver {', '.join(takers)}; with {own.name!r} it must be None")
-        check_constraints(self, self._parameter_constraints)
-        expander = expander_of(self.features)
-        if self.monotone is not None and expander is not None:
-            expander.check_directions()
-        if self.monotone is not None and not own.signs:
-            able = [name for name, solver in self.solvers.items() if solver.signs]
-            other = f"those that do: {', '.join(able)}" if able else "no solver of this estimator does"
-            raise InputError(f"solver {own.name!r} takes no directions of features (monotone); {other}")
-        if own.penalties and (penalty := self.penalty) not in own.penalties:
-            able = [name for name, solver in self.solvers.items() if penalty in solver.penalties]
-            raise InputError(f"solver {own.name!r} has no penalty {penalty!r}; those that have it: {', '.join(able)}")
-        own.check_parameters()
-        own.check_for(self)
-
-    def _solver_options(self, seed: int | None = None) -> dict[str, Any]:
-        """Return the keywords of the solver's rounds; a random one gets this seed, or one drawn from `random_state`."""
-        solver = self.resolved_solver
-        options = {name: getattr(self, name) for name in solver.takes if getattr(self, name) is not None}
-        if len(solver.penalties) > 1:
-            options["penalty"] = self.penalty
-        if solver.random:
-            options["seed"] = int(check_random_state(self.random_state).randint(2**31)) if seed is None else seed
-        if solver.takes_tol:
-            options["tol"] = self.tol
-        if self.monotone is not None:
-            options["signs"] = weight_signs(self.monotone_, getattr(self, "feature_map_", None))
-        return options
-
     def _validated_blocks(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Blocks:
         """Check parameters and data, set what describes the data, and return the rows of two classes as blocks."""
         self.check_parameters()
@@ -601,55 +401,6 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
         else:
             self.monotone_ = directions(self.monotone, blocks.n_features, blocks.feature_names)
 
-    def set_threshold(
-        self,
-        threshold: float | None = None,
-        *,
-        X: Any = None,
-        y: Any = None,
-        sample_weight: Any = None,
-        fpr: float | None = None,
-        alerts: float | None = None,
-        precision: float | None = None,
-        recall: float | None = None,
-        cost: Mapping[str, float] | None = None,
-    ) -> None:
-        """Set the threshold that `predict` uses; the ranking and the probabilities stay the same.
-
-        Parameters
-        ----------
-        threshold : float, optional
-            Of the scores without the intercept, such as ``X @ coef_[0]``: rows above it are predicted positive. Without it, give
-            rows and one requirement.
-        X, y, sample_weight : optional
-            Rows that choose the threshold, as for `fit`: training rows, or better others, but not those of the test.
-        fpr, alerts, precision, recall : float, optional
-            See `aucdist.metrics.threshold_at`.
-        cost : mapping, optional
-            ``{"false_alarm": 1, "miss": 40}``; where costs differ by row, they are the sample weights, and these are 1.
-
-        Raises
-        ------
-        InputError
-            If neither a threshold is given nor rows and one requirement, if no threshold meets it, or if the model has several
-            classes, each of which has a threshold of its own.
-        """
-        check_is_fitted(self)
-        refuse_classes(self, "set_threshold")
-        wanted = {"fpr": fpr, "alerts": alerts, "precision": precision, "recall": recall, "cost": cost}
-        if threshold is None:
-            threshold = threshold_of_rows(self, X, y, sample_weight, wanted)
-        elif any(given is not None for given in (X, y, sample_weight, *wanted.values())):
-            raise InputError("set_threshold: give either a threshold, or X, y and one of " + ", ".join(wanted))
-        by = threshold - self.threshold_
-        self.threshold_ = threshold
-        self._set_intercept(-threshold)
-        if hasattr(self, "probability_"):
-            self.probability_ = self.probability_.shifted(by)
-
-    def _set_intercept(self, intercept: float) -> None:
-        self.intercept_ = np.array([intercept])
-
     def _set_certificate(self, solution: Solution) -> None:
         """Set the attributes that describe the fit."""
         self.certificate_, self.n_passes_ = solution.certificate, solution.passes
@@ -660,48 +411,5 @@ class BlockClassifier(ClassifierMixin, BaseEstimator, ABC):
         """Return the AUC of the training rows, or of some of them where that is surely above one half."""
 
     def _warnings_of_fit(self, blocks: Blocks) -> Iterator[Warning]:
-        """Yield what the user should be warned of after a fit: an early end, and why; scores that rank worse than chance."""
-        yield from self._convergence_warnings()
-        if self.monotone is not None and not getattr(self, "coef_", np.ones(1)).any():
-            yield UserWarning(
-                "the directions in `monotone` leave no weights but 0: each feature would have to fall where it may only rise, or "
-                "the other way round; all scores are equal"
-            )
-        if blocks.has_groups or blocks.has_grades:  # two rows of different groups may be in any order
-            return
-        area = self._training_auc(blocks)
-        if area < 0.5:
-            yield RankingWarning(
-                f"the AUC of the training rows is {area:.3g}, worse than chance: the scores rank negative rows above positive "
-                "ones. Another lam or another solver is needed, or other rows"
-            )
-
-    def _convergence_warnings(self) -> Iterator[ConvergenceWarning]:
-        c, ranges = self.certificate_, self.__dict__.pop("_fitted_ranges", None)
-        if c.status in REACHED:
-            return
-        # A feature map scales what it makes.
-        known = ranges is not None and not hasattr(self, "feature_map_")
-        fault = diagnosis(ranges, getattr(self, "feature_names_in_", None)) if known else None
-        proved = (
-            f"primal and dual value are sure to {c.rounding:.3g} only"
-            if c.status == Status.ROUNDING
-            else "the certificate still holds for what was reached"
-        )
-        yield ConvergenceWarning(
-            f"{REASONS[c.status]} after {self.n_passes_} passes at a relative gap of {c.relative_gap:.3g} "
-            f"(primal {c.primal:.6g}, dual {c.dual:.6g}), above tol={self.tol:g}; {proved}"
-            + ("" if fault is None else f". {fault}")
-        )
-
-
-@functools.cache
-def _parameters(estimator: type[BlockClassifier]) -> frozenset[str]:
-    return frozenset(inspect.signature(estimator).parameters)
-
-
-def _refuse_moved(estimator: type[BlockClassifier], given: Iterable[str]) -> None:
-    """Raise the error that names the new form for a parameter that belongs to a solver."""
-    for name in set(given) - _parameters(estimator):
-        if (error := moved(name, estimator.solvers)) is not None:
-            raise error
+        """Yield what the user should be warned of after a fit."""
+        yield from warnings_of_fit(self, blocks)

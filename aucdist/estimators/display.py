@@ -5,6 +5,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
+from aucdist.estimators.classes import refuse_classes
 from aucdist.extras import load_optional
 
 
@@ -60,3 +61,63 @@ class HistoryDisplay:
         ax.legend()
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+
+class WithPlots:
+    """The plots and the notebook page of a fitted estimator."""
+
+    tol: float
+    history_: Any
+
+    def plot_history(self, ax: Any = None) -> HistoryDisplay:
+        """Plot the relative gap of each round of the last `fit` against the passes.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            By default those of a new figure.
+
+        Returns
+        -------
+        HistoryDisplay
+            With the attributes `ax_`, `figure_` and `line_`.
+
+        Raises
+        ------
+        InputError
+            If matplotlib is not installed, or the model has several classes.
+        """
+        refuse_classes(self, "plot_history")
+        return HistoryDisplay(self.history_, self.tol, type(self).__name__).plot(ax)
+
+    def plot_roc(self, X: Any, y: Any, ax: Any = None) -> Any:
+        """Plot the ROC curve of rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Their classes.
+        ax : matplotlib Axes, optional
+            By default those of a new figure.
+
+        Returns
+        -------
+        sklearn.metrics.RocCurveDisplay
+
+        Raises
+        ------
+        InputError
+            If matplotlib is not installed, or the model has several classes.
+        """
+        refuse_classes(self, "plot_roc")
+        load_optional("matplotlib.pyplot")
+        from sklearn.metrics import RocCurveDisplay
+
+        return RocCurveDisplay.from_estimator(self, X, y, ax=ax, response_method="decision_function")
+
+    def _html_repr(self) -> str:
+        """Return what a notebook shows; scikit-learn calls it where its `display` is "diagram"."""
+        from aucdist.estimators.notebook import model_html
+
+        return model_html(self)

@@ -12,7 +12,7 @@ from aucdist.estimators.conditioning import Shift, with_rounded_intercept
 from aucdist.estimators.linear import LinearClassifier
 from aucdist.objectives.hinge import EQUAL, PENALTIES, ClassWeight
 from aucdist.parameters import Constraints, OneOf, Switch, above_0
-from aucdist.solvers.base import Callback, Round, Solution, Solver, by_name, solve
+from aucdist.solvers.base import Callback, Round, Solution, Solver, solve, solver_table
 from aucdist.solvers.hinge import CDCD, COMID, PSA, RDA, SCD, SDCD, Pegasos
 from aucdist.solvers.hinge.dual import HingeStart
 from aucdist.solvers.pairs.sampling import ResumableRound
@@ -101,7 +101,7 @@ class HingeClassifier(LinearClassifier):
     True
     """
 
-    solvers: ClassVar[dict[str, type[Solver]]] = by_name(SDCD, CDCD, SCD, COMID, RDA, PSA, Pegasos)
+    solvers: ClassVar[dict[str, type[Solver]]] = solver_table(SDCD, CDCD, SCD, COMID, RDA, PSA, Pegasos)
     _parameter_constraints: ClassVar[Constraints] = {
         **LinearClassifier._parameter_constraints,
         "lam": above_0((ONE_OVER_N,)),

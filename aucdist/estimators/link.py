@@ -20,7 +20,7 @@ from aucdist.estimators.scores import separates
 from aucdist.objectives.links import LINKS, LOSSES, Link, LinkLoss, check_shape
 from aucdist.objectives.probability_maps import LinkMap
 from aucdist.parameters import Constraints, Number, OneOf, Switch, count, share
-from aucdist.solvers.base import Callback, Solution, Solver, by_name, solve
+from aucdist.solvers.base import Callback, Solution, Solver, solve, solver_table
 from aucdist.solvers.links import Gradient, Lipschitz, Newton
 from aucdist.solvers.links.gev_shape import Shape, map_shape
 from aucdist.solvers.links.gev_shape_bayes import BayesShape, bayes_shape
@@ -138,7 +138,7 @@ class LinkClassifier(LinearClassifier):
     True
     """
 
-    solvers: ClassVar[dict[str, type[Solver]]] = by_name(Newton, Lipschitz, Gradient)
+    solvers: ClassVar[dict[str, type[Solver]]] = solver_table(Newton, Lipschitz, Gradient)
     _parameter_constraints: ClassVar[Constraints] = {
         **LinearClassifier._parameter_constraints,
         "prior": share(optional=True),

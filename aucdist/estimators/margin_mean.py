@@ -14,7 +14,8 @@ from aucdist.data.split import scrambled
 from aucdist.engine.blocks import Blocks, LocalBlocks
 from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError
-from aucdist.estimators.base import BlockClassifier, RankingWarning
+from aucdist.estimators.base import BlockClassifier
+from aucdist.estimators.fit_warnings import RankingWarning
 from aucdist.estimators.kernel_rows import (
     NO_SCALING,
     GramRows,
@@ -33,7 +34,7 @@ from aucdist.metrics.ranking import auc
 from aucdist.objectives.margin_mean import median_distance
 from aucdist.parameters import Constraints, OneOf, above_0, at_least_0, count
 from aucdist.sampling.distance import DistanceUnderSampler, Hyperplane
-from aucdist.solvers.base import Callback, Solution, Solver, by_name, solve
+from aucdist.solvers.base import Callback, Solution, Solver, solve, solver_table
 from aucdist.solvers.margin_mean import SVRG, ZOSGD, ZOVR
 
 KERNELS = ("linear", "rbf")
@@ -136,7 +137,7 @@ class MarginMeanClassifier(BlockClassifier):
     True
     """
 
-    solvers: ClassVar[dict[str, type[Solver]]] = by_name(SVRG, ZOVR, ZOSGD)
+    solvers: ClassVar[dict[str, type[Solver]]] = solver_table(SVRG, ZOVR, ZOSGD)
     _parameter_constraints: ClassVar[Constraints] = {
         "kernel": OneOf(KERNELS),
         "scale": OneOf(("standard",), optional=True),

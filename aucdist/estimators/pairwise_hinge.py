@@ -14,7 +14,7 @@ from aucdist.estimators.top_share import TOP_CONSTRAINTS, check_share, collapse_
 from aucdist.maps.state import expander_of
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.parameters import Constraints, OneOf
-from aucdist.solvers.base import Solution, Solver, by_name
+from aucdist.solvers.base import Solution, Solver, solver_table
 from aucdist.solvers.pairs import MSGD, SDCD, AllPairs, OAMGra, OAMInf, OAMSeq, SDCDPerm
 from aucdist.solvers.pairs.dual import DualStart
 from aucdist.solvers.pairs.oam import OamState
@@ -139,7 +139,7 @@ class PairwiseHingeClassifier(OnlineClassifier):
     """
 
     of_pairs = True
-    solvers: ClassVar[dict[str, type[Solver]]] = by_name(AllPairs, SDCD, SDCDPerm, MSGD, OAMInf, OAMSeq, OAMGra)
+    solvers: ClassVar[dict[str, type[Solver]]] = solver_table(AllPairs, SDCD, SDCDPerm, MSGD, OAMInf, OAMSeq, OAMGra)
     _parameter_constraints: ClassVar[Constraints] = {
         **OnlineClassifier._parameter_constraints,
         "penalty": OneOf(PENALTIES, optional=True),

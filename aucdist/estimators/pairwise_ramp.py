@@ -11,7 +11,7 @@ from aucdist.estimators.ranking import RankingClassifier
 from aucdist.estimators.top_share import TOP_CONSTRAINTS, check_share
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.parameters import Constraints
-from aucdist.solvers.base import Solution, Solver, by_name
+from aucdist.solvers.base import Solution, Solver, solver_table
 from aucdist.solvers.pairs import RampLBFGS
 from aucdist.solvers.pairs.smooth import MajorantRound
 
@@ -116,7 +116,7 @@ class PairwiseRampClassifier(RankingClassifier):
     """
 
     of_pairs = True
-    solvers: ClassVar[dict[str, type[Solver]]] = by_name(RampLBFGS)
+    solvers: ClassVar[dict[str, type[Solver]]] = solver_table(RampLBFGS)
     _parameter_constraints: ClassVar[Constraints] = {
         **RankingClassifier._parameter_constraints,
         "monotone": Directions(),

@@ -12,7 +12,7 @@ from aucdist.estimators.monotone import Directions
 from aucdist.estimators.online import OnlineClassifier
 from aucdist.estimators.pair_groups import GROUP_CONSTRAINTS
 from aucdist.parameters import Constraints
-from aucdist.solvers.base import Solver, by_name
+from aucdist.solvers.base import Solver, solver_table
 from aucdist.solvers.pairs.groups import pair_groups
 from aucdist.solvers.square import OPAUC, SVRG, TPAUC, Exact
 from aucdist.solvers.square.exact import exact_path
@@ -112,7 +112,7 @@ class PairwiseSquareClassifier(OnlineClassifier):
     """
 
     of_pairs = True
-    solvers: ClassVar[dict[str, type[Solver]]] = by_name(Exact, SVRG, TPAUC, OPAUC)
+    solvers: ClassVar[dict[str, type[Solver]]] = solver_table(Exact, SVRG, TPAUC, OPAUC)
     _parameter_constraints: ClassVar[Constraints] = {
         **OnlineClassifier._parameter_constraints,
         "monotone": Directions(),

@@ -1,15 +1,17 @@
-"""The threshold of a fitted model that some rows need for a requirement."""
+"""The threshold of a fitted model, given or found on rows for a requirement."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from aucdist.errors import InputError
+from aucdist.estimators.classes import refuse_classes
 from aucdist.estimators.validation import accepted_rows, is_dask, without_index
 from aucdist.metrics import threshold_at
-from aucdist.metrics.lifted import labels_of
+from aucdist.metrics.public import labels_of
+from aucdist.objectives.probability_maps import ProbabilityMap
 
 
 def threshold_of_rows(model: Any, X: Any, y: Any, sample_weight: Any, wanted: Mapping[str, Any]) -> float:
@@ -39,3 +41,60 @@ def threshold_of_rows(model: Any, X: Any, y: Any, sample_weight: Any, wanted: Ma
     X = validate_data(model, without_index(X), reset=False, **accepted_rows(model))
     scores, positive = model._scores_without_intercept(X), labels == model.classes_[1]
     return threshold_at(positive, scores, sample_weight=sample_weight, **given)
+
+
+class WithThreshold:
+    """An estimator whose threshold can be set."""
+
+    intercept_: np.ndarray
+    threshold_: float
+    probability_: ProbabilityMap
+
+    def set_threshold(
+        self,
+        threshold: float | None = None,
+        *,
+        X: Any = None,
+        y: Any = None,
+        sample_weight: Any = None,
+        fpr: float | None = None,
+        alerts: float | None = None,
+        precision: float | None = None,
+        recall: float | None = None,
+        cost: Mapping[str, float] | None = None,
+    ) -> None:
+        """Set the threshold that `predict` uses; the ranking and the probabilities stay the same.
+
+        Parameters
+        ----------
+        threshold : float, optional
+            Of the scores without the intercept, such as ``X @ coef_[0]``: rows above it are predicted positive. Without it, give
+            rows and one requirement.
+        X, y, sample_weight : optional
+            Rows that choose the threshold, as for `fit`: training rows, or better others, but not those of the test.
+        fpr, alerts, precision, recall : float, optional
+            See `aucdist.metrics.threshold_at`.
+        cost : mapping, optional
+            ``{"false_alarm": 1, "miss": 40}``; where costs differ by row, they are the sample weights, and these are 1.
+
+        Raises
+        ------
+        InputError
+            If neither a threshold is given nor rows and one requirement, if no threshold meets it, or if the model has several
+            classes, each of which has a threshold of its own.
+        """
+        check_is_fitted(self)
+        refuse_classes(self, "set_threshold")
+        wanted = {"fpr": fpr, "alerts": alerts, "precision": precision, "recall": recall, "cost": cost}
+        if threshold is None:
+            threshold = threshold_of_rows(self, X, y, sample_weight, wanted)
+        elif any(given is not None for given in (X, y, sample_weight, *wanted.values())):
+            raise InputError("set_threshold: give either a threshold, or X, y and one of " + ", ".join(wanted))
+        by = threshold - self.threshold_
+        self.threshold_ = threshold
+        self._set_intercept(-threshold)
+        if hasattr(self, "probability_"):
+            self.probability_ = self.probability_.shifted(by)
+
+    def _set_intercept(self, intercept: float) -> None:
+        self.intercept_ = np.array([intercept])

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from aucdist.estimators.online import OnlineClassifier
-from aucdist.solvers.base import Solver, by_name
+from aucdist.solvers.base import Solver, solver_table
 from aucdist.solvers.square import UniExp, UniSqu, UnivariateLBFGS
 
 
@@ -89,7 +89,7 @@ class UnivariateRankingClassifier(OnlineClassifier):
     True
     """
 
-    solvers: ClassVar[dict[str, type[Solver]]] = by_name(UnivariateLBFGS, UniExp, UniSqu)
+    solvers: ClassVar[dict[str, type[Solver]]] = solver_table(UnivariateLBFGS, UniExp, UniSqu)
 
     def __init__(
         self,

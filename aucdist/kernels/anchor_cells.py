@@ -30,7 +30,7 @@ def fill_cells(scores, weights, edges, table, low, scale, cells, sums, lowest, h
     edges : ndarray of shape (n_cells - 1,), float64
         Ascending. Cell c has the scores from ``edges[c - 1]`` to below ``edges[c]``.
     table, low, scale
-        Result of `aucdist.kernels.pairs.guide` for the edges.
+        Result of `aucdist.kernels.pairs.search_index` for the edges.
     cells : ndarray of shape (n_anchors,), int32
         Written: the cell of each anchor.
     sums : ndarray of shape (2, n_cells), float64

@@ -1,16 +1,16 @@
 """Sums over the pairs within groups: the kernels of all pairs, called on the anchors and the rows of one group after another.
 
 Anchors lie sorted by group, and by score within each. A group of m anchors has m + 1 places: before, between and behind its
-anchors. Running sums and tallies have an entry for each place, group after group, so that those of a group begin at its first
+anchors. Running sums and slope sums have an entry for each place, group after group, so that those of a group begin at its first
 anchor's position plus its number. They start anew in each group, whose sums thus carry no rounding of another's.
 
 In all of them ``starts`` is int64 of shape (n_groups + 1,), where the anchors of each group begin and end. ``runs`` and ``codes``
 say which rows are whose: rows ``runs[k]`` up to ``runs[k + 1]`` are of group ``codes[k]``. ``table``, ``table_starts``, ``low``
-and ``scale`` are the guides of all groups (`aucdist.kernels.pairs.guide`), each of a size of its own.
+and ``scale`` are the guides of all groups (`aucdist.kernels.pairs.search_index`), each of a size of its own.
 """
 
 from aucdist.kernels.compiling import kernel
-from aucdist.kernels.pairs import cut, guide, hinge_sum, slopes_along
+from aucdist.kernels.pairs import cut, hinge_sum, search_index, slopes_along
 from aucdist.kernels.ramp import anchor_slopes, ramp_sum
 
 
@@ -40,11 +40,11 @@ def arrange(order, codes, starts, at, arranged):
 
 @kernel
 def guide_groups(anchors, starts, table, table_starts, low, scale):
-    """Write the guide of every group's anchors (ascending, float64) into its part of the table."""
+    """Write the search_index of every group's anchors (ascending, float64) into its part of the table."""
     for g in range(low.shape[0]):
         if starts[g] < starts[g + 1]:
             mine = table[table_starts[g] : table_starts[g + 1]]
-            low[g], scale[g] = guide(anchors[starts[g] : starts[g + 1]], mine)
+            low[g], scale[g] = search_index(anchors[starts[g] : starts[g + 1]], mine)
 
 
 @kernel
@@ -60,11 +60,11 @@ def running_sums_in_groups(values, starts, out):
 
 @kernel
 def cut_in_groups(
-    scores, weights, runs, codes, anchors, starts, table, table_starts, low, scale, weight_below, score_below, coefs, tally
+    scores, weights, runs, codes, anchors, starts, table, table_starts, low, scale, weight_below, score_below, coefs, slope_sums
 ):  # fmt: skip
     """Return the weight of the active pairs within groups, and the weighted sum of their hinges.
 
-    See `aucdist.kernels.pairs.cut`; `coefs` is written, and `tally`, with an entry for each place, is added to.
+    See `aucdist.kernels.pairs.cut`; `coefs` is written, and `slope_sums`, with an entry for each place, is added to.
     """
     active = 0.0
     hinge = 0.0
@@ -75,7 +75,7 @@ def cut_in_groups(
         places = slice(starts[g] + g, starts[g + 1] + g + 1)
         a, h = cut(
             scores[mine], weights[mine], anchors[here], table[table_starts[g] : table_starts[g + 1]], low[g], scale[g],
-            weight_below[places], score_below[places], coefs[mine], tally[places],
+            weight_below[places], score_below[places], coefs[mine], slope_sums[places],
         )  # fmt: skip
         active += a
         hinge += h
@@ -100,12 +100,12 @@ def hinge_sum_in_groups(
 
 
 @kernel
-def anchor_slopes_in_groups(tally, starts, weights, order, slopes):
+def anchor_slopes_in_groups(slope_sums, starts, weights, order, slopes):
     """Write minus the weight of each anchor's active pairs.
 
     Parameters
     ----------
-    tally : ndarray of shape (n_tallies, n_places), float64
+    slope_sums : ndarray of shape (n_tallies, n_gaps), float64
         From `cut_in_groups`.
     starts : ndarray of shape (n_groups + 1,), int64
     weights : ndarray of shape (n_anchors,), float64
@@ -115,11 +115,11 @@ def anchor_slopes_in_groups(tally, starts, weights, order, slopes):
     slopes : ndarray of shape (n_tallies, n_anchors), float64
         Written.
     """
-    for t in range(tally.shape[0]):
+    for t in range(slope_sums.shape[0]):
         for g in range(starts.shape[0] - 1):
             above = 0.0
             for k in range(starts[g + 1] - 1, starts[g] - 1, -1):
-                above += tally[t, k + g + 1]
+                above += slope_sums[t, k + g + 1]
                 slopes[t, order[k]] = -above * weights[k]
 
 

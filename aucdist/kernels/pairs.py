@@ -9,7 +9,7 @@ and classes are mirrored, ``t = -s``.
 
 In all of them ``anchors`` is a float64 array of shape (n_anchors,), ascending; ``weight_below`` and ``score_below`` are its
 running sums, float64 of shape (n_anchors + 1,): entry r is the sum over the first r anchors of the weight, or of weight times
-score. ``table``, ``low`` and ``scale`` come from `guide`, and shorten the search.
+score. ``table``, ``low`` and ``scale`` come from `search_index`, and shorten the search.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ FEW = 4
 
 
 @kernel
-def guide(anchors, table):
+def search_index(anchors, table):
     """Divide the range of the anchors into equal cells and write where each begins, so that a search starts next to its end.
 
     Parameters
@@ -136,7 +136,7 @@ def slopes_along(start, end, weights, steps, stride, anchors, table, low, scale,
     anchors : ndarray of shape (n_steps, n_anchors), float64
         The anchors' scores at each step, ascending.
     table, low, scale : ndarray of shape (n_steps, n_cells + 1), (n_steps,), (n_steps,)
-        Each step's guide.
+        Each step's search_index.
     weight_below, change_below : ndarray of shape (n_steps, n_anchors + 1), float64
         Sums over the first r anchors of the weight, and of weight times (end - start).
     slopes : ndarray of shape (n_steps,), float64

@@ -21,7 +21,7 @@ def ramp_sum(scores, weights, anchors, table, low, scale, weight_below, score_be
     scores, weights : ndarray of shape (n_rows,), float64
         Rows of the larger class.
     anchors : ndarray of shape (n_anchors,), float64
-        The scores of the smaller class, ascending; `table`, `low` and `scale` come from `guide`.
+        The scores of the smaller class, ascending; `table`, `low` and `scale` come from `search_index`.
     weight_below, score_below, square_below : ndarray of shape (n_anchors + 1,), float64
         Sums over the first r anchors of weight, weight times score, and weight times score squared.
     coefs : ndarray of shape (n_rows,), float64

@@ -14,58 +14,60 @@ from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import OperatingPoint, confusion_counts, g_mean_score
 from aucdist.metrics.groups import OfGroups, auc_of_groups, gauc_score, ndcg_of_groups, recall_of_groups
 from aucdist.metrics.intervals import Estimate, IntervalWarning
-from aucdist.metrics.lifted import on_labels, on_two_models, with_bootstrap
 from aucdist.metrics.probability import Reliability
+from aucdist.metrics.public import on_two_models, public_metric, with_bootstrap
 from aucdist.metrics.ranking import Interval
 
-roc_auc_score = on_labels(top.auc_up_to, "roc_auc_score", one_class=True)
-roc_auc_interval = on_labels(ranking.auc_interval, "roc_auc_interval")
+roc_auc_score = public_metric(top.auc_up_to, "roc_auc_score", one_class=True)
+roc_auc_interval = public_metric(ranking.auc_interval, "roc_auc_interval")
 roc_auc_difference = on_two_models(compare.delong_test, "roc_auc_difference")
-partial_roc_auc_score = on_labels(top.partial_auc, "partial_roc_auc_score")
-partial_roc_auc_interval = on_labels(top.partial_auc_interval, "partial_roc_auc_interval")
+partial_roc_auc_score = public_metric(top.partial_auc, "partial_roc_auc_score")
+partial_roc_auc_interval = public_metric(top.partial_auc_interval, "partial_roc_auc_interval")
 partial_roc_auc_difference = on_two_models(compare.partial_delong_test, "partial_roc_auc_difference")
-two_way_partial_auc_score = on_labels(two_way.two_way_partial_auc, "two_way_partial_auc_score")
-two_way_partial_auc_interval = on_labels(two_way.two_way_partial_auc_interval, "two_way_partial_auc_interval")
-average_precision_score = on_labels(ranking.average_precision, "average_precision_score")
+two_way_partial_auc_score = public_metric(two_way.two_way_partial_auc, "two_way_partial_auc_score")
+two_way_partial_auc_interval = public_metric(two_way.two_way_partial_auc_interval, "two_way_partial_auc_interval")
+average_precision_score = public_metric(ranking.average_precision, "average_precision_score")
 
-threshold_at = on_labels(decisions.threshold_at, "threshold_at")
-expected_cost = on_labels(decisions.expected_cost, "expected_cost")
-expected_cost_interval = on_labels(decisions.expected_cost_interval, "expected_cost_interval")
-operating_point = on_labels(decisions.operating_point, "operating_point")
-recall_at_fpr = on_labels(top.recall_at_fpr, "recall_at_fpr")
-recall_at_fpr_interval = on_labels(
+threshold_at = public_metric(decisions.threshold_at, "threshold_at")
+expected_cost = public_metric(decisions.expected_cost, "expected_cost")
+expected_cost_interval = public_metric(decisions.expected_cost_interval, "expected_cost_interval")
+operating_point = public_metric(decisions.operating_point, "operating_point")
+recall_at_fpr = public_metric(top.recall_at_fpr, "recall_at_fpr")
+recall_at_fpr_interval = public_metric(
     with_bootstrap(top.recall_at_fpr, "max_fpr=0.05", "0.633 from 0.500 to 0.783"), "recall_at_fpr_interval"
 )
-fpr_at_recall = on_labels(top.fpr_at_recall, "fpr_at_recall")
-fpr_at_recall_interval = on_labels(
+fpr_at_recall = public_metric(top.fpr_at_recall, "fpr_at_recall")
+fpr_at_recall_interval = public_metric(
     with_bootstrap(top.fpr_at_recall, "min_recall=0.8", "0.095 from 0.052 to 0.240"), "fpr_at_recall_interval"
 )
-recall_at_k = on_labels(top.recall_at_k, "recall_at_k")
-recall_at_k_interval = on_labels(
+recall_at_k = public_metric(top.recall_at_k, "recall_at_k")
+recall_at_k_interval = public_metric(
     with_bootstrap(top.recall_at_k, "k=50", "0.550 from 0.450 to 0.650"), "recall_at_k_interval"
 )
-precision_at_k = on_labels(top.precision_at_k, "precision_at_k")
-precision_at_k_interval = on_labels(
+precision_at_k = public_metric(top.precision_at_k, "precision_at_k")
+precision_at_k_interval = public_metric(
     with_bootstrap(top.precision_at_k, "k=50", "0.660 from 0.540 to 0.780"), "precision_at_k_interval"
 )
 
-recall_at_precision = on_labels(top.recall_at_precision, "recall_at_precision")
-recall_at_precision_interval = on_labels(
+recall_at_precision = public_metric(top.recall_at_precision, "recall_at_precision")
+recall_at_precision_interval = public_metric(
     with_bootstrap(top.recall_at_precision, "min_precision=0.5", "0.750 from 0.500 to 0.900"),
     "recall_at_precision_interval",
 )
-precision_at_recall = on_labels(top.precision_at_recall, "precision_at_recall")
-precision_at_recall_interval = on_labels(
+precision_at_recall = public_metric(top.precision_at_recall, "precision_at_recall")
+precision_at_recall_interval = public_metric(
     with_bootstrap(top.precision_at_recall, "min_recall=0.8", "0.462 from 0.255 to 0.608"),
     "precision_at_recall_interval",
 )
 
-brier_score_loss = on_labels(probability.brier, "brier_score_loss", "y_proba")
-log_loss = on_labels(probability.log_loss, "log_loss", "y_proba")
-calibration_loss = on_labels(probability.calibration_loss, "calibration_loss", "y_proba")
-refinement_loss = on_labels(probability.refinement_loss, "refinement_loss")
-reliability_curve = on_labels(probability.reliability, "reliability_curve", "y_proba")
-expected_calibration_error = on_labels(probability.expected_calibration_error, "expected_calibration_error", "y_proba")
+brier_score_loss = public_metric(probability.brier, "brier_score_loss", "y_proba")
+log_loss = public_metric(probability.log_loss, "log_loss", "y_proba")
+calibration_loss = public_metric(probability.calibration_loss, "calibration_loss", "y_proba")
+refinement_loss = public_metric(probability.refinement_loss, "refinement_loss")
+reliability_curve = public_metric(probability.reliability, "reliability_curve", "y_proba")
+expected_calibration_error = public_metric(
+    probability.expected_calibration_error, "expected_calibration_error", "y_proba"
+)
 
 __all__ = [
     "Difference",

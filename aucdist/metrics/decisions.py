@@ -13,7 +13,7 @@ import numpy as np
 from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts, refuse
 from aucdist.metrics.intervals import Estimate, check_level, clopper_pearson, refuse_weights
-from aucdist.metrics.lifted import labels_of, signs_of
+from aucdist.metrics.public import labels_of, signs_of
 from aucdist.metrics.ranking import exact_columns
 
 COSTS = ("false_alarm", "miss")

@@ -280,7 +280,7 @@ class Solver(BaseEstimator, ABC):
         return {"name": self.name, **own} if own else self.name
 
 
-def by_name(*solvers: type[Solver]) -> dict[str, type[Solver]]:
+def solver_table(*solvers: type[Solver]) -> dict[str, type[Solver]]:
     """Return the solvers of an estimator by their names.
 
     Raises

@@ -12,7 +12,7 @@ FREE, ZERO = 0, 2
 MOST_ROUNDS = 200
 
 
-def project(w: np.ndarray, signs: np.ndarray | None) -> np.ndarray:
+def project_onto_cone(w: np.ndarray, signs: np.ndarray | None) -> np.ndarray:
     """Return the weights of these signs that are nearest to w; zeros have no sign bit.
 
     Parameters
@@ -69,7 +69,7 @@ def minimise_quadratic(H: np.ndarray, q: np.ndarray, signs: np.ndarray) -> np.nd
             move[free] = np.linalg.solve(H[np.ix_(free, free)], -gradient[free])
         step, best = 1.0, None
         while step > 1e-10:
-            tried = project(w + step * move, signs)
+            tried = project_onto_cone(w + step * move, signs)
             of_tried = float(tried @ (0.5 * (H @ tried) - q))
             if of_tried < value:
                 best = (tried, of_tried)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aucdist.solvers.cone import blocked, project
+from aucdist.solvers.cone import blocked, project_onto_cone
 
 REMEMBERED = 10
 """The number of steps whose change of gradient is stored."""
@@ -87,7 +87,7 @@ def line_search(
     low, high, step = 0.0, np.inf, 1.0
     best = start
     for n_tries in range(1, MOST_TRIES + 1):
-        point = evaluate(project(start.w + step * direction, signs))
+        point = evaluate(project_onto_cone(start.w + step * direction, signs))
         if signs is not None:
             direction_there = (point.w - start.w) / step
             slope = float(start.gradient @ direction_there)

@@ -19,7 +19,7 @@ EPS = float(np.finfo(np.float64).eps)
 MOST_CELLS = 256
 """Of a code."""
 
-SLACK = 16
+EXTRA_OPERATIONS = 16
 """Operations beside those of the sums, which are a handful."""
 
 
@@ -50,13 +50,15 @@ class Rounding:
             Where the rows' coefficients are sums themselves: of so many terms.
         """
         ranges = blocks.ranges
-        return cls(ranges.largest, 0.5 * EPS * (ranges.width + SLACK), 0.5 * EPS * (_depth(blocks) + running))
+        return cls(
+            ranges.largest, 0.5 * EPS * (ranges.width + EXTRA_OPERATIONS), 0.5 * EPS * (_depth(blocks) + running)
+        )
 
     @classmethod
     def of_ones(cls, blocks: Blocks) -> "Rounding":
         """Return the same for rows of a square matrix whose values are at most 1."""
         n = blocks.n_samples
-        return cls(np.ones(n), 0.5 * EPS * (n + SLACK), 0.5 * EPS * _depth(blocks))
+        return cls(np.ones(n), 0.5 * EPS * (n + EXTRA_OPERATIONS), 0.5 * EPS * _depth(blocks))
 
     def reach(self, w: np.ndarray) -> float:
         """Return a bound on the absolute value of any row's score with weights w."""
@@ -68,7 +70,7 @@ class Rounding:
 
     def penalty(self, w: np.ndarray, penalty: float) -> float:
         """Return a bound on the error of a penalty of this size."""
-        return 0.5 * EPS * (len(w) + SLACK) * penalty
+        return 0.5 * EPS * (len(w) + EXTRA_OPERATIONS) * penalty
 
     def pair_hinge(self, w: np.ndarray, hinge: float, score_error: float | None = None) -> float:
         """Return a bound on the error of a mean of hinges over pairs, the difference of two running sums for each row.
@@ -98,13 +100,13 @@ class Rounding:
 
     def half_square(self, v: np.ndarray, error: np.ndarray) -> float:
         """Return a bound on the error of ``v.v / 2`` where the entries of v are off by at most `error`."""
-        return float(np.abs(v) @ error + 0.5 * (error @ error)) + 0.5 * EPS * (len(v) + SLACK) * float(v @ v)
+        return float(np.abs(v) @ error + 0.5 * (error @ error)) + 0.5 * EPS * (len(v) + EXTRA_OPERATIONS) * float(v @ v)
 
 
 def _depth(blocks: Blocks) -> int:
     """Return how many terms a sum over rows has: those of a block, then those of all blocks."""
     cells = MOST_CELLS if blocks.has_codes else 0  # rows are added up in cells, and those along a code
-    return max(info.n_samples for info in blocks.infos) + blocks.n_blocks + cells + SLACK
+    return max(info.n_samples for info in blocks.infos) + blocks.n_blocks + cells + EXTRA_OPERATIONS
 
 
 def higher(known: tuple[float, float], found: tuple[float, float]) -> tuple[float, float]:

@@ -14,7 +14,7 @@ from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, block_seed
 from aucdist.engine.classes import ClassBlocks, with_codes
 from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS
-from aucdist.estimators.base import RankingWarning
+from aucdist.estimators.fit_warnings import RankingWarning
 from aucdist.metrics.measures import find_measure
 from aucdist.search.choice import Result
 from aucdist.search.fold import score_path, score_paths_of_classes

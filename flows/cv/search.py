@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from aucdist.errors import RunError
-from aucdist.estimators.base import RankingWarning
+from aucdist.estimators.fit_warnings import RankingWarning
 from aucdist.metrics.measures import Measure, find_measure
 from aucdist.search.choice import Result, Row, choose, interval
 from aucdist.search.schedule import Halving, Job, run_schedules, search_schedule

@@ -220,7 +220,7 @@ def _save_models(fitted: FittedClasses, result: dict[str, Any], folder: Path) ->
             feature_map=getattr(one, "feature_map_", None),
             schema=schema_of_class(rows.schema, k),
             preprocessor=rows.preprocessor,
-            reading=rows.source.rules(),
+            reading=rows.source.scoring_keys(),
             about={
                 "estimator": result["estimator"],
                 "parameters": jsonable(one.plain_params()),

@@ -57,7 +57,7 @@ def _save_model(fitted: FittedRun, result: dict[str, Any], folder: Path) -> None
         feature_map=getattr(estimator, "feature_map_", None),
         schema=rows.schema,
         preprocessor=rows.preprocessor,
-        reading=rows.source.rules(),
+        reading=rows.source.scoring_keys(),
         about={
             "estimator": result["estimator"],
             "parameters": jsonable(estimator.plain_params()),

@@ -80,7 +80,7 @@ def measure_pair_sweep(block: Block) -> Iterator[Row]:
     others = np.ascontiguousarray(scores[block.y < 0])
     weights, coefs = np.ones(len(others)), np.empty(len(others))
     histogram = np.zeros(len(anchors.scores) + 1)
-    args = (others, weights, *anchors.search(), *anchors.below, coefs, histogram)
+    args = (others, weights, *anchors.search(), *anchors.prefix_sums, coefs, histogram)
     size = others.nbytes + weights.nbytes + coefs.nbytes
     yield _row("pair sweep", fastest(lambda: cut(*args)), size, 5.0 * len(others), _copy_speed(others))
 

@@ -18,7 +18,7 @@ from aucdist.engine.dask import DaskBlocks
 from aucdist.errors import InputError
 from aucdist.maps import BinExpander
 from aucdist.search.mask import masked_blocks
-from aucdist.solvers.cone import FREE, ZERO, outside, project
+from aucdist.solvers.cone import FREE, ZERO, outside, project_onto_cone
 from aucdist.solvers.links.problem import LinkProblem
 from aucdist.solvers.pairs import cutting_planes
 
@@ -132,7 +132,7 @@ def test_the_bound_is_below_every_feasible_value(seed, penalty):
     Z = (X[y == 1][:, None] - X[y == 0][None]).reshape(-1, 3)
     low = model.certificate_.dual - model.certificate_.rounding
     for scale in 10.0 ** r.uniform(-6, 2, 40):
-        w = project(model.coef_[0] + scale * r.normal(size=3), signs)
+        w = project_onto_cone(model.coef_[0] + scale * r.normal(size=3), signs)
         value = np.maximum(0.0, 1.0 - Z @ w).mean() + lam * (np.abs(w).sum() if penalty == "l1" else 0.5 * w @ w)
         assert low <= value * (1.0 + 1e-12)
 
@@ -280,9 +280,9 @@ def test_names_need_names():
 def test_projection_on_the_cone():
     signs = np.array([1, 1, -1, -1, FREE, ZERO], dtype=np.int8)
     w = np.array([2.0, -1.0, 3.0, -4.0, -5.0, 6.0])
-    assert project(w, signs).tolist() == [2.0, 0.0, 0.0, -4.0, -5.0, 0.0]
+    assert project_onto_cone(w, signs).tolist() == [2.0, 0.0, 0.0, -4.0, -5.0, 0.0]
     assert outside(w, signs).tolist() == [0.0, 1.0, 3.0, 0.0, 5.0, 0.0]
-    assert project(w, None) is w
+    assert project_onto_cone(w, None) is w
 
 
 def test_signs_of_a_pair_are_those_of_its_features():

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from support.oracle import active_coefficients, pairwise_hinge
 
-from aucdist.kernels.pairs import cut, guide, hinge_sum, n_active, slopes_along
+from aucdist.kernels.pairs import cut, hinge_sum, n_active, search_index, slopes_along
 from aucdist.solvers.pairs.anchors import anchors_along, running_sums, sorted_anchors
 
 pytestmark = pytest.mark.nojit
@@ -24,24 +24,24 @@ def scores_of(elements, least=1):
 def test_search_agrees_with_counting(anchors, score):
     anchors = np.sort(anchors)
     table = np.empty(9, dtype=np.int32)
-    low, scale = guide(anchors, table)
+    low, scale = search_index(anchors, table)
     assert n_active(anchors, table, low, scale, score) == sum(a - score < 1.0 for a in anchors)
 
 
 def test_search_among_many_equal_anchors():
     anchors = np.sort(np.concatenate([np.zeros(1000), np.full(1000, 5.0), [1e9]]))
     table = np.empty(4001, dtype=np.int32)
-    low, scale = guide(anchors, table)
+    low, scale = search_index(anchors, table)
     found = [n_active(anchors, table, low, scale, s) for s in (-1.0, -0.5, 4.0, 4.5, 1e9)]
     assert found == [0, 1000, 1000, 2000, 2001]
 
 
-def sweep(pos, neg, w_pos, w_neg):
+def loss_and_row_slopes(pos, neg, w_pos, w_neg):
     """Return hinge sum, active weight, and coefficients of the positives and of the negatives."""
     at, order = sorted_anchors(pos, w_pos)
     coefs, histogram = np.empty(len(neg)), np.zeros(len(pos) + 1)
-    active, total = cut(neg, w_neg, *at.search(), *at.below, coefs, histogram)
-    assert hinge_sum(neg, w_neg, *at.search(), *at.below) == pytest.approx(total, rel=1e-14)
+    active, total = cut(neg, w_neg, *at.search(), *at.prefix_sums, coefs, histogram)
+    assert hinge_sum(neg, w_neg, *at.search(), *at.prefix_sums) == pytest.approx(total, rel=1e-14)
     of_pos = np.empty(len(pos))
     of_pos[order] = np.cumsum(histogram[::-1])[::-1][1:] * w_pos[order]
     return total, active, of_pos, coefs
@@ -51,7 +51,7 @@ def sweep(pos, neg, w_pos, w_neg):
 @given(scores_of(THIRDS), scores_of(THIRDS))
 def test_cut_agrees_with_counting_all_pairs(pos, neg):
     scores, y = np.concatenate([pos, neg]), np.repeat([1, -1], [len(pos), len(neg)])
-    total, active, of_pos, of_neg = sweep(pos, neg, np.ones(len(pos)), np.ones(len(neg)))
+    total, active, of_pos, of_neg = loss_and_row_slopes(pos, neg, np.ones(len(pos)), np.ones(len(neg)))
     slow = active_coefficients(scores, y)
     np.testing.assert_array_equal(np.concatenate([of_pos, -of_neg]), slow)
     # One dual point: what the positives have the negatives have, to the last pair.
@@ -64,7 +64,7 @@ def test_cut_with_weights(scores):
     y = np.array([1, -1, 1, -1, -1, 1, -1])
     weight = np.array([0.5, 1.0, 2.0, 3.0, 0.25, 1.0, 7.0])
     pos, neg = y > 0, y < 0
-    total, active, of_pos, of_neg = sweep(scores[pos], scores[neg], weight[pos], weight[neg])
+    total, active, of_pos, of_neg = loss_and_row_slopes(scores[pos], scores[neg], weight[pos], weight[neg])
     slow = active_coefficients(scores, y, weight)
     np.testing.assert_allclose(of_pos, slow[pos], rtol=1e-13)
     np.testing.assert_allclose(-of_neg, slow[neg], rtol=1e-13)
@@ -84,7 +84,7 @@ def test_anchors_of_many_points_are_those_of_each(points, seed):
     found = anchors_along(points, weights, change)
     for k, (scores, weight) in enumerate(zip(points, weights, strict=True)):
         anchors, order = sorted_anchors(scores, weight)
-        for one, all_points in zip((*anchors.search(), anchors.below[0]), found[:5], strict=True):
+        for one, all_points in zip((*anchors.search(), anchors.prefix_sums[0]), found[:5], strict=True):
             np.testing.assert_array_equal(all_points[k], one)
         np.testing.assert_array_equal(found[5][k], running_sums((weight * change)[order]))
 

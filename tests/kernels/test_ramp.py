@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from support.oracle import pairwise_ramp, ramp
 
-from aucdist.kernels.pairs import guide
+from aucdist.kernels.pairs import search_index
 from aucdist.kernels.ramp import anchor_slopes, ramp_sum
 
 pytestmark = pytest.mark.nojit
@@ -14,12 +14,12 @@ pytestmark = pytest.mark.nojit
 SCORES = st.integers(-9, 9).map(lambda k: k / 3.0) | st.floats(-20.0, 20.0)
 
 
-def sweep(anchors, others, of_anchors, of_others):
+def loss_and_row_slopes(anchors, others, of_anchors, of_others):
     """Return the weighted sum over all pairs, and the derivatives by anchor and by row."""
     order = np.argsort(anchors)
     sorted_, weights = anchors[order], of_anchors[order]
     table = np.empty(9, dtype=np.int32)
-    low, scale = guide(sorted_, table)
+    low, scale = search_index(sorted_, table)
     below = [np.concatenate(([0.0], np.cumsum(weights * sorted_**power))) for power in range(3)]
     coefs, sums = np.full(len(others), np.nan), np.zeros((len(anchors) + 1, 3))
     total = ramp_sum(others, of_others, sorted_, table, low, scale, *below, coefs, sums)
@@ -30,7 +30,7 @@ def sweep(anchors, others, of_anchors, of_others):
 
 def check(pos, neg, w_pos, w_neg):
     y = np.repeat([1, -1], [len(pos), len(neg)])
-    total, of_pos, of_neg = sweep(pos, neg, w_pos, w_neg)
+    total, of_pos, of_neg = loss_and_row_slopes(pos, neg, w_pos, w_neg)
     value, slopes = pairwise_ramp(np.concatenate([pos, neg]), y, np.concatenate([w_pos, w_neg]))
     mass = w_pos.sum() * w_neg.sum()
     assert total / mass == pytest.approx(value, rel=1e-11, abs=1e-11)
@@ -55,4 +55,4 @@ def test_the_ramp_has_no_corners_and_halves_ties():
         assert left == pytest.approx(right, abs=1e-8)
         assert slope_left == pytest.approx(slope_right, abs=1e-8)
     assert [ramp(m)[0] for m in (-1.0, 0.0, 1.0)] == [1.0, 0.5, 0.0]
-    assert sweep(np.zeros(3), np.zeros(4), np.ones(3), np.ones(4))[0] == 6.0
+    assert loss_and_row_slopes(np.zeros(3), np.zeros(4), np.ones(3), np.ones(4))[0] == 6.0

@@ -58,7 +58,7 @@ def model_of(
     expander = expander_of(features)
     fitted = None if expander is None else expander.fit_blocks(LocalBlocks([preprocessor.transform(data.block)]))
     coef = np.random.default_rng(seed).normal(size=len(names) if fitted is None else fitted.n_features_out)
-    return LinearModel(coef, 0.3, schema, preprocessor, {}, probability, fitted, given.rules())
+    return LinearModel(coef, 0.3, schema, preprocessor, {}, probability, fitted, given.scoring_keys())
 
 
 def scores(model: LinearModel, file: Path) -> np.ndarray:

@@ -51,7 +51,7 @@ def read(source: SourceFields, *, schema: Schema | None = None, name: str = "") 
     plan = plan_parts(source, [FilePart(where) for where, _ in parsed], surveys, schema=schema, name=name)
     numbered = zip(parsed, plan.parts, strict=True)
     block = stacked([encode(rows, where, plan.source, plan.schema, part.row or 0) for (where, rows), part in numbered])
-    options = json.dumps(source.reading(), sort_keys=True)
+    options = json.dumps(source.fingerprint_keys(), sort_keys=True)
     labels = None
     if plan.schema.classes:
         labels = RowLabels(*LabelSets.of_labels([part.labels for _, part in parsed], plan.schema.classes, name))

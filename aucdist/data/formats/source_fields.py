@@ -1,5 +1,6 @@
 """The keys of a source: what a YAML file may say of a data set, whatever its format."""
 
+from enum import Enum
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -22,29 +23,18 @@ MOST_HASHED = 2**20
 MOST_FEATURES = 2**31 - 1
 """The kernels count features in 32 bits."""
 
-# What changes the numbers that are read, and so is part of the fingerprint of the data.
-READING = (
-    "format",
-    "layout",
-    "positive",
-    "label",
-    "categorical",
-    "header",
-    "columns",
-    "separator",
-    "n_features",
-    "zero_based",
-)
-# Keys that are newer count only where they are given, so that older fingerprints still hold.
-READING_WHERE_GIVEN = (
-    "labels", "qid", "groups", "dtype", "keep", "where", "hashed", "missing", "drop", "dates", "date_format", "unknown",
-    "missing_values", "encoding", "decimal", "thousands", "symbols", "quote", "skip_lines", "query", "sheet",
-)  # fmt: skip
-# What decides how the cells of any file with the features of a model are read: a model carries them.
-RULES = (
-    "format", "header", "columns", "separator", "missing", "unknown", "date_format", "layout", "zero_based", "labels", "qid",
-    "missing_values", "encoding", "decimal", "thousands", "symbols", "quote", "skip_lines",
-)  # fmt: skip
+
+class KeyUse(Enum):
+    """What a key of a source is for, beside reading the file; given with its type."""
+
+    FINGERPRINT = "it changes the numbers that are read, and so is part of the fingerprint of the data"
+    FINGERPRINT_WHERE_GIVEN = (
+        "the same, but it is newer: it counts where it is given, so that older fingerprints still hold"
+    )
+    SCORING = "it decides how the cells of any file with the features of a model are read: a model carries it"
+
+
+ALWAYS, GIVEN, SCORING = KeyUse.FINGERPRINT, KeyUse.FINGERPRINT_WHERE_GIVEN, KeyUse.SCORING
 
 
 class EachOf(BaseModel):
@@ -65,110 +55,124 @@ class SourceFields(BaseModel):
         "Relative paths are looked up in the folder of the YAML file, in the current folder, and below AUCDIST_DATA. The name of "
         "a bundled set for the format `embedded`"
     )
-    format: str = Field(description="Format of the files")
-    label: str | int | None = Field(
+    format: Annotated[str, ALWAYS, SCORING] = Field(description="Format of the files")
+    label: Annotated[str | int | None, ALWAYS] = Field(
         None, description="Label column by name, or by position from 0 (-1 is the last). KEEL files name it themselves"
     )
-    positive: ClassName | list[ClassName] | EachOf = Field(
+    positive: Annotated[ClassName | list[ClassName] | EachOf, ALWAYS] = Field(
         "minority",
         description="Positive class, several of them, or `minority`: the rarest class. The rest is negative. `each` fits each of "
         "three or more classes, or of topics, against the rest; {each: [CCAT, GCAT]} these topics",
     )
-    layout: Layout = Field(
+    layout: Annotated[Layout, ALWAYS, SCORING] = Field(
         "auto",
         description="`auto`: dense, but CSR for svmlight files of which at most half of the entries are non-zero, and for tables "
         "with hashed columns",
     )
-    categorical: list[str | int] | Literal["auto"] = Field(
+    categorical: Annotated[list[str | int] | Literal["auto"], ALWAYS] = Field(
         [],
         description="Columns that become one 0/1 feature for each category. `auto`: those with a cell that is not a "
         "number. The nominal attributes of KEEL files always do",
     )
-    hashed: dict[str | int, Annotated[int, Field(ge=1, le=MOST_HASHED)]] = Field(
+    hashed: Annotated[dict[str | int, Annotated[int, Field(ge=1, le=MOST_HASHED)]], GIVEN] = Field(
         {},
         description="Columns of categories too many to list, and the number of 0/1 features of each: a category belongs to the "
         "one that a hash of it says",
     )
-    missing: Literal["refuse", "keep"] = Field(
+    missing: Annotated[Literal["refuse", "keep"], GIVEN, SCORING] = Field(
         "refuse",
         description="What to do with missing values of features. `keep`: a missing category is one of its own, a missing number "
         "waits for `impute`",
     )
-    missing_values: list[Word] = Field(
+    missing_values: Annotated[list[Word], GIVEN, SCORING] = Field(
         [],
         description="Texts and numbers that stand for a missing value of a feature, such as ['-', '-999'], besides those that "
         "always do: what pandas takes for one, and `?`. Needs `missing: keep`",
     )
-    encoding: Encoding = Field("utf-8", description="csv: how the file is written. Files in utf-16 are read whole")
-    decimal: Literal[".", ","] = Field(".", description="csv: what stands before the fraction of a number")
-    thousands: Literal[",", ".", "'", "space"] | None = Field(
+    encoding: Annotated[Encoding, GIVEN, SCORING] = Field(
+        "utf-8", description="csv: how the file is written. Files in utf-16 are read whole"
+    )
+    decimal: Annotated[Literal[".", ","], GIVEN, SCORING] = Field(
+        ".", description="csv: what stands before the fraction of a number"
+    )
+    thousands: Annotated[Literal[",", ".", "'", "space"] | None, GIVEN, SCORING] = Field(
         None, description="csv: what groups the digits of a number by three, as in 1,234,567"
     )
-    symbols: list[Symbol] = Field(
+    symbols: Annotated[list[Symbol], GIVEN, SCORING] = Field(
         [],
         description="csv: what may stand before or behind a number, such as [$, EUR, '%']. It does not change the number: 12.5% "
         "is 12.5",
     )
-    quote: Literal["double", "single"] = Field("double", description="csv: what may enclose a cell")
-    skip_lines: int = Field(
+    quote: Annotated[Literal["double", "single"], GIVEN, SCORING] = Field(
+        "double", description="csv: what may enclose a cell"
+    )
+    skip_lines: Annotated[int, GIVEN, SCORING] = Field(
         0, ge=0, le=10_000, description="csv: lines before the header, or before the rows, that are not read"
     )
-    header: bool = Field(True, description="csv: the first line holds the column names")
-    columns: list[str] | None = Field(None, description="csv without a header: the column names")
-    separator: Separator = Field(",", description="csv: what stands between cells; `space` is any run of blanks")
-    keep: list[str] | None = Field(
+    header: Annotated[bool, ALWAYS, SCORING] = Field(True, description="csv: the first line holds the column names")
+    columns: Annotated[list[str] | None, ALWAYS, SCORING] = Field(
+        None, description="csv without a header: the column names"
+    )
+    separator: Annotated[Separator, ALWAYS, SCORING] = Field(
+        ",", description="csv: what stands between cells; `space` is any run of blanks"
+    )
+    keep: Annotated[list[str] | None, GIVEN] = Field(
         None,
         min_length=1,
         description="csv and parquet: the columns that become features, in this order. By default all",
     )
-    drop: list[str] | None = Field(
+    drop: Annotated[list[str] | None, GIVEN] = Field(
         None, min_length=1, description="csv and parquet: columns that are not read, of all or of those in `keep`"
     )
-    dates: dict[str, Annotated[list[DatePart], Field(min_length=1)]] = Field(
+    dates: Annotated[dict[str, Annotated[list[DatePart], Field(min_length=1)]], GIVEN] = Field(
         {},
         description="csv and parquet: columns of dates, and the numbers that each becomes, such as {when: [year, month, weekday, "
         "hour, days]}. Monday is weekday 0, and `days` counts from 1970-01-01",
     )
-    date_format: str | None = Field(
+    date_format: Annotated[str | None, GIVEN, SCORING] = Field(
         None,
         min_length=1,
         description="csv and parquet: how texts in columns of dates are written, as in Python's strptime: '%d.%m.%Y'. By default "
         "as in ISO 8601: 2025-01-31, 2025-01-31 14:30",
     )
-    unknown: Literal["error", "ignore", "as-missing"] = Field(
+    unknown: Annotated[Literal["error", "ignore", "as-missing"], GIVEN, SCORING] = Field(
         "error",
         description="csv and parquet: what to do with categories that the training data did not have. `ignore`: the row has none "
         "of the column's categories. `as-missing`: the value counts as missing",
     )
-    where: list[Condition] | None = Field(
+    where: Annotated[list[Condition] | None, GIVEN] = Field(
         None,
         min_length=1,
         description='parquet: conditions such as [year, ">=", 2020] that all must hold for a row to be read. Row groups that '
         "cannot hold such a row, by their statistics, stay on disk",
     )
-    query: str | None = Field(
+    query: Annotated[str | None, GIVEN] = Field(
         None, min_length=1, description="sql: the query; with ORDER BY, so that rows keep their numbers from run to run"
     )
-    sheet: str | None = Field(None, min_length=1, description="excel: the name of a sheet. By default the first one")
-    n_features: int | None = Field(
+    sheet: Annotated[str | None, GIVEN] = Field(
+        None, min_length=1, description="excel: the name of a sheet. By default the first one"
+    )
+    n_features: Annotated[int | None, ALWAYS] = Field(
         None, ge=1, le=MOST_FEATURES, description="svmlight: the width, where the file does not show it"
     )
-    zero_based: bool = Field(False, description="svmlight: the first feature is number 0 and not 1")
-    labels: Literal["numbers", "topics", "grades"] = Field(
+    zero_based: Annotated[bool, ALWAYS, SCORING] = Field(
+        False, description="svmlight: the first feature is number 0 and not 1"
+    )
+    labels: Annotated[Literal["numbers", "topics", "grades"], GIVEN, SCORING] = Field(
         "numbers",
         description="`grades`: numbers of relevance, the larger the more, so that a pair is any two rows (of one group) with "
         "different ones. svmlight: `numbers`, one a row, or `topics`: none, one or several classes a row, words or numbers with "
         "commas between them, of which one in `positive` makes the row positive",
     )
-    qid: Literal["refuse", "ignore", "use"] = Field(
+    qid: Annotated[Literal["refuse", "ignore", "use"], GIVEN, SCORING] = Field(
         "refuse", description="svmlight: what to do with query ids. `use`: pairs are rows of one query"
     )
-    groups: str | int | None = Field(
+    groups: Annotated[str | int | None, GIVEN] = Field(
         None,
         description="csv and parquet: the column that says which rows belong together, such as a user or a query, by name or by "
         "position. Pairs are then rows of one group, a test fraction takes whole groups, and the column is no feature",
     )
-    dtype: Dtype | None = Field(
+    dtype: Annotated[Dtype | None, GIVEN] = Field(
         None, description="Type of the values. By default float64, but float32 where a table's numbers all are"
     )
     sha256: str | None = Field(None, pattern="^[0-9a-f]{64}$", description="Checksum of the one file as it is stored")
@@ -208,13 +212,20 @@ class SourceFields(BaseModel):
         """Return the files, folders, patterns and URLs as a list."""
         return [self.source] if isinstance(self.source, str) else self.source
 
-    def reading(self) -> dict[str, Any]:
+    def fingerprint_keys(self) -> dict[str, Any]:
         """Return the keys that decide how the bytes are read, in types of JSON."""
-        given = {key for key in READING_WHERE_GIVEN if getattr(self, key) != SourceFields.model_fields[key].default}
-        return self.model_dump(mode="json", include={*READING, *given})
+        newer = self.model_dump(
+            mode="json", include=self.keys_for(KeyUse.FINGERPRINT_WHERE_GIVEN), exclude_defaults=True
+        )
+        return self.model_dump(mode="json", include=self.keys_for(KeyUse.FINGERPRINT)) | newer
 
-    def rules(self) -> dict[str, Any]:
-        """Return the keys that say how other files with the same features are read, in types of JSON; see `RULES`."""
+    def scoring_keys(self) -> dict[str, Any]:
+        """Return the keys that say how other files with the same features are read, in types of JSON."""
         if self.format in ("shards", "embedded"):
             return {}
-        return self.model_dump(mode="json", include=set(RULES), exclude_defaults=True)
+        return self.model_dump(mode="json", include=self.keys_for(KeyUse.SCORING), exclude_defaults=True)
+
+    @classmethod
+    def keys_for(cls, use: KeyUse) -> set[str]:
+        """Return the names of the keys of this use."""
+        return {name for name, field in SourceFields.model_fields.items() if use in field.metadata}

@@ -336,7 +336,7 @@ def fingerprint_of(source: Source) -> str:
     """Return what identifies this version of a data set and this way of reading it; see `BlockReader`."""
     if source.format_of().is_sharded:
         return digest_of(read_manifest(files.require(str(source.source))))
-    content = json.dumps([source.format_of().describe_files(source), source.reading()], sort_keys=True)
+    content = json.dumps([source.format_of().describe_files(source), source.fingerprint_keys()], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()
 
 

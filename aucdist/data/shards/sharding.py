@@ -174,7 +174,7 @@ def survey(
     rows = reader.n_samples
     n_shards = math.ceil(rows / asked.rows_per_shard if asked.rows_per_shard else reader.memory / PART_BYTES)
     origin = {
-        "sources": source.format_of().describe_files(source), "reading": source.reading(), "classes": reader.classes,
+        "sources": source.format_of().describe_files(source), "reading": source.fingerprint_keys(), "classes": reader.classes,
         "rows_per_shard": asked.rows_per_shard, "seed": asked.seed, "key": asked.key,
     }  # fmt: skip
     job = Job(asked.work, reader, max(1, min(n_shards, rows)), asked.seed, origin, urls, items)

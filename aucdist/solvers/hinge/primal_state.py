@@ -20,7 +20,7 @@ from aucdist.kernels.rows import CsrRows, accumulate, project
 from aucdist.objectives.hinge import PENALTIES, ClassWeight, DualPoint, penalty_of, shares_of
 from aucdist.parameters import Constraints, Switch, above_0
 from aucdist.solvers.base import Round, Solver
-from aucdist.solvers.rounding import EPS, SLACK, Rounding, higher
+from aucdist.solvers.rounding import EPS, EXTRA_OPERATIONS, Rounding, higher
 
 ONE_OVER_LAM = "1/lam"
 
@@ -183,7 +183,11 @@ class PrimalState:
     def _primal_error(self, value: float) -> float:
         """Return a bound on the rounding error of the objective: that of the scores, of those moved along, and of the sums."""
         moved = EPS * self.moves * (1.0 + self._reach)
-        return self.rounding.over_columns * self._reach + moved + 2.0 * (self.rounding.over_rows + EPS * SLACK) * value
+        return (
+            self.rounding.over_columns * self._reach
+            + moved
+            + 2.0 * (self.rounding.over_rows + EPS * EXTRA_OPERATIONS) * value
+        )
 
     def _bound_error(self, bound: float) -> float:
         """Return a bound on the rounding error of the last lower bound."""

@@ -34,7 +34,7 @@ from aucdist.kernels.link_rows import curvatures, evaluate_rows, sparse_moments
 from aucdist.kernels.rows import CsrRows, DenseRows, accumulate
 from aucdist.objectives.links import LinkLoss
 from aucdist.solvers.base import Round
-from aucdist.solvers.cone import blocked, project
+from aucdist.solvers.cone import blocked, project_onto_cone
 from aucdist.solvers.rounding import EPS, Rounding
 
 MOST_FEATURES = 2000
@@ -139,7 +139,7 @@ class LinkProblem:
 
     def inside(self, theta: np.ndarray) -> np.ndarray:
         """Return the theta in the cone that is nearest to a given one."""
-        return theta if self.signs is None else np.append(project(theta[:-1], self.signs), theta[-1])
+        return theta if self.signs is None else np.append(project_onto_cone(theta[:-1], self.signs), theta[-1])
 
     def fixed(self, point: "Point") -> np.ndarray:
         """Return which entries of theta stay at 0, bool of shape (n_features + 1,)."""
@@ -170,7 +170,7 @@ class LinkProblem:
             slopes = np.abs(sums[:, 1])
             share = slopes.min() / np.maximum(slopes, np.finfo(float).tiny)
         conjugate = float(share @ (sums[:, 2] - sums[:, 0]))
-        v = project(-(share @ gradients), self.signs)
+        v = project_onto_cone(-(share @ gradients), self.signs)
         square = float(v @ v)
         if self.fit_intercept and self.penalise_intercept:
             square += float(sums[:, 1].sum() ** 2)

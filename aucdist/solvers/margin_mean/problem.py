@@ -20,7 +20,7 @@ from aucdist.objectives.margin_mean import class_factors
 from aucdist.parameters import Constraints, count
 from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.pairs.bundle import maximise
-from aucdist.solvers.rounding import EPS, SLACK, Rounding, higher
+from aucdist.solvers.rounding import EPS, EXTRA_OPERATIONS, Rounding, higher
 
 MAX_CUTS = 60
 """How many dual points are kept for the lower bound."""
@@ -240,7 +240,7 @@ class MarginMeanProblem:
         rounding, before = self.rounding, self.rounding.reach(self.w)
         way = float(np.abs(step) @ (np.abs(directions) @ rounding.largest))
         self.w = self.w + step @ directions
-        of_sums = rounding.over_columns + EPS * (len(step) + SLACK)
+        of_sums = rounding.over_columns + EPS * (len(step) + EXTRA_OPERATIONS)
         self._drift += of_sums * way + EPS * (before + rounding.reach(self.w))
 
     def round(self, summary: Summary, passes: float) -> Round:
@@ -261,7 +261,7 @@ class MarginMeanProblem:
     def _primal_error(self, primal: float, loss: float) -> float:
         """Return a bound on the rounding error of the objective. Scores are sums of moves, and c is a weighted sum of rows."""
         rounding = self.rounding
-        score = rounding.score(self.w) + EPS * SLACK * rounding.reach(self.w) + self._drift
+        score = rounding.score(self.w) + EPS * EXTRA_OPERATIONS * rounding.reach(self.w) + self._drift
         of_loss = self.lam2 * (score + 2.0 * rounding.over_rows * loss)
         return of_loss + self._square_error(self.w - self.lam1 * self.centre, self.lam1)
 

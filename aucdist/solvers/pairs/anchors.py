@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aucdist.kernels.pairs import guide
+from aucdist.kernels.pairs import search_index
 
 MAX_CELLS = 2**16
 """The largest size of the table that guides a search: as much as stays in a core's second-level cache."""
@@ -29,8 +29,8 @@ class Anchors:
         Ascending, minus `centre`.
     table : ndarray of shape (n_cells + 1,), int32
     low, scale : ndarray of shape (), float64
-        With `table` the result of `aucdist.kernels.pairs.guide` for the scores.
-    below : tuple of ndarray of shape (n_anchors + 1,), float64
+        With `table` the result of `aucdist.kernels.pairs.search_index` for the scores.
+    prefix_sums : tuple of ndarray of shape (n_anchors + 1,), float64
         Running sums over the first r anchors: of their weights, of weight times score, of weight times score squared, ...
     centre : ndarray of shape (), float64
         The zero of the scores, to be subtracted from those of the larger class too; 0 for most losses.
@@ -40,7 +40,7 @@ class Anchors:
     table: np.ndarray
     low: np.ndarray
     scale: np.ndarray
-    below: tuple[np.ndarray, ...]
+    prefix_sums: tuple[np.ndarray, ...]
     centre: np.ndarray
 
     def search(self) -> tuple[np.ndarray, ...]:
@@ -48,11 +48,11 @@ class Anchors:
         return self.scores, self.table, self.low[()], self.scale[()]
 
     @property
-    def n_places(self) -> int:
-        """How many places there are between anchors, before and behind them: the entries of a running sum or a tally."""
-        return len(self.below[0])
+    def n_gaps(self) -> int:
+        """How many places there are between anchors, before and behind them: the entries of a running sum or a slope_sums."""
+        return len(self.prefix_sums[0])
 
-    def facing(self, runs: Runs) -> "Anchors":
+    def for_groups(self, runs: Runs) -> "Anchors":
         """Return the anchors as rows search them that are of these groups; here there are no groups."""
         return self
 
@@ -82,12 +82,12 @@ def sorted_anchors(
     if centred:
         ascending = ascending - centre
     table = np.empty(_table_size(len(scores)), dtype=np.int32)
-    low, scale = guide(ascending, table)
-    term, below = weights[order], []
+    low, scale = search_index(ascending, table)
+    term, prefix_sums = weights[order], []
     for _ in range(n_sums):
-        below.append(running_sums(term))
+        prefix_sums.append(running_sums(term))
         term = term * ascending
-    return Anchors(ascending, table, np.asarray(low), np.asarray(scale), tuple(below), np.asarray(centre)), order
+    return Anchors(ascending, table, np.asarray(low), np.asarray(scale), tuple(prefix_sums), np.asarray(centre)), order
 
 
 def anchors_along(points: np.ndarray, weights: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -109,7 +109,7 @@ def anchors_along(points: np.ndarray, weights: np.ndarray, change: np.ndarray) -
     ascending = np.take_along_axis(points, order, axis=1)
     n_points, n_anchors = points.shape
     table = np.empty((n_points, _table_size(n_anchors)), dtype=np.int32)
-    low, scale = map(np.array, zip(*map(guide, ascending, table), strict=True))
+    low, scale = map(np.array, zip(*map(search_index, ascending, table), strict=True))
     weight_below, change_below = (
         running_sums(np.take_along_axis(terms, order, axis=1)) for terms in (weights, weights * change)
     )

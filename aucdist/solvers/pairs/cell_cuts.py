@@ -21,7 +21,7 @@ from aucdist.data.block import Block
 from aucdist.data.split import scrambled
 from aucdist.engine.blocks import Summary, without_rows
 from aucdist.kernels.anchor_cells import cut_cells, fill_cells
-from aucdist.kernels.pairs import guide
+from aucdist.kernels.pairs import search_index
 from aucdist.kernels.rows import accumulate_each, project
 from aucdist.solvers.pairs.cuts import MAX_GROUPS, Cut, PairCuts, cut_groups
 from aucdist.solvers.pairs.problem import CutMemory, sort_by_class
@@ -34,7 +34,7 @@ CELLS = 2**13
 SAMPLE, SEED = 20_000, 5
 """So many anchors are drawn, by their ids, for the line search and the first edges."""
 
-SLACK, MOST_TRIES = 0.05, 4
+SLACK_OF_GAP, MOST_TRIES = 0.05, 4
 """The slack may be this share of the gap; so many cuts at most are taken at a point to come there."""
 
 
@@ -113,7 +113,7 @@ class Edges:
     at : ndarray of shape (n_cells - 1,), float64
         Ascending.
     table, low, scale
-        Result of `aucdist.kernels.pairs.guide`.
+        Result of `aucdist.kernels.pairs.search_index`.
     """
 
     at: np.ndarray
@@ -126,7 +126,7 @@ class Edges:
         """Return edges, each of them once."""
         at = np.unique(at)
         table = np.empty(2 * len(at) + 1, dtype=np.int32)
-        low, scale = guide(at, table)
+        low, scale = search_index(at, table)
         return cls(at, table, low, scale)
 
     def search(self) -> tuple[np.ndarray, np.ndarray, float, float]:
@@ -142,18 +142,18 @@ class SentCells:
     points: np.ndarray
 
     def new_sums(self, n_groups: int) -> Summary:
-        """Return zeros: two bounds on the loss, a tally for each group, and the weight of the rows in doubt in each cell."""
+        """Return zeros: two bounds on the loss, a slope_sums for each group, and the weight of the rows in doubt in each cell."""
         n_cells = len(self.points)
-        return {"above": 0.0, "below": 0.0, "tally": np.zeros((n_groups, n_cells + 1)), "near": np.zeros(n_cells)}
+        return {"above": 0.0, "below": 0.0, "slope_sums": np.zeros((n_groups, n_cells + 1)), "near": np.zeros(n_cells)}
 
-    def facing(self, memory: CellMemory, group: int) -> "SentCells":
+    def for_groups(self, memory: CellMemory, group: int) -> "SentCells":
         """Return the cells, which all rows search."""
         return self
 
     def cut(self, scores: np.ndarray, weights: np.ndarray, coefs: np.ndarray, sums: Summary, group: int) -> float:
         """Return the height of the cut of a group's rows."""
-        tally, near = sums["tally"][group], sums["near"]
-        height, most, least = cut_cells(scores, weights, *self.edges.search(), self.points, coefs, tally, near)
+        slope_sums, near = sums["slope_sums"][group], sums["near"]
+        height, most, least = cut_cells(scores, weights, *self.edges.search(), self.points, coefs, slope_sums, near)
         sums["above"] += most
         sums["below"] += least
         return float(height)
@@ -276,10 +276,10 @@ class CellCuts(PairCuts):
             slack = float(taken["above"] - taken["below"]) / self.mass
             refined = refined_edges(edges.at, cells, taken["near"], 3 * CELLS // 4)
             self._edges = Edges.of(np.concatenate((refined, spread(scores, CELLS // 4))))
-            if slack <= SLACK * gap or trial == MOST_TRIES:
+            if slack <= SLACK_OF_GAP * gap or trial == MOST_TRIES:
                 break
             edges = self._edges
-        slopes = -np.cumsum(taken["tally"][:, ::-1], axis=1)[:, ::-1][:, 1:]
+        slopes = -np.cumsum(taken["slope_sums"][:, ::-1], axis=1)[:, ::-1][:, 1:]
         return self.as_cut(taken, float(taken["above"] / self.mass), slack, slopes, trial)
 
     def finish(self, cut: Cut, keep: bool) -> np.ndarray:

@@ -61,7 +61,7 @@ class SentAnchors(Protocol):
     def new_sums(self, n_groups: int) -> Summary:
         """Return zeros for `cut` to add to."""
 
-    def facing(self, memory: Any, group: int) -> "SentAnchors":
+    def for_groups(self, memory: Any, group: int) -> "SentAnchors":
         """Return the anchors as the rows between two `ends` of the memory search them."""
 
     def cut(self, scores: np.ndarray, weights: np.ndarray, coefs: np.ndarray, sums: Summary, group: int) -> float:
@@ -76,17 +76,17 @@ class SentScores:
     anchors: Anchors
 
     def new_sums(self, n_groups: int) -> Summary:
-        """Return zeros: the loss, and a tally for each group."""
-        tally = [self.loss.new_tally(self.anchors.n_places) for _ in range(n_groups)]
-        return {"loss": 0.0, "tally": np.array(tally)}
+        """Return zeros: the loss, and a slope_sums for each group."""
+        slope_sums = [self.loss.zero_slope_sums(self.anchors.n_gaps) for _ in range(n_groups)]
+        return {"loss": 0.0, "slope_sums": np.array(slope_sums)}
 
-    def facing(self, memory: Any, group: int) -> "SentScores":
+    def for_groups(self, memory: Any, group: int) -> "SentScores":
         """Return the anchors as these rows search them: those of their groups, where pairs are within groups."""
-        return replace(self, anchors=memory.facing(self.anchors, group))
+        return replace(self, anchors=memory.for_groups(self.anchors, group))
 
     def cut(self, scores: np.ndarray, weights: np.ndarray, coefs: np.ndarray, sums: Summary, group: int) -> float:
         """Return the height of the cut of a group's rows."""
-        height, loss = self.loss.cut(scores, weights, self.anchors, coefs, sums["tally"][group])
+        height, loss = self.loss.cut(scores, weights, self.anchors, coefs, sums["slope_sums"][group])
         sums["loss"] += loss
         return height
 
@@ -120,7 +120,7 @@ def cut_groups(
             weights = memory.weights[mine] * threshold.parts(scores[mine])
             counted[g] = weights.sum()
         coefs = np.empty(len(weights))
-        heights[g] = anchors.facing(memory, g).cut(scores[mine], weights, coefs, sums, g)
+        heights[g] = anchors.for_groups(memory, g).cut(scores[mine], weights, coefs, sums, g)
         accumulate(block.rows, memory.others[mine], coefs, gradients[g])
         n_rows += int(np.count_nonzero(coefs))
     summary = {**sums, "heights": heights, "gradients": gradients, "rows": n_rows}
@@ -223,7 +223,7 @@ class PairCuts(PairProblem):
         anchors, order = self.sort_anchors(scores, weights)
         threshold = self.share.threshold(self.blocks, step)
         taken = self.blocks.reduce(cut_groups, step, SentScores(self.loss, anchors), threshold)
-        slopes = self.loss.anchor_slopes(taken["tally"], anchors, weights, order)
+        slopes = self.loss.anchor_slopes(taken["slope_sums"], anchors, weights, order)
         return self.as_cut(taken, float(taken["loss"] / self.mass), 0.0, slopes)
 
     def as_cut(self, taken: Summary, loss: float, slack: float, slopes: np.ndarray, n_taken: int = 1) -> Cut:

@@ -27,7 +27,7 @@ import numpy as np
 
 from aucdist.engine.blocks import Blocks
 from aucdist.solvers.base import Round
-from aucdist.solvers.cone import project
+from aucdist.solvers.cone import project_onto_cone
 from aucdist.solvers.pairs.cell_cuts import CellCuts
 from aucdist.solvers.pairs.cuts import PairCuts
 from aucdist.solvers.pairs.group_cuts import GroupCuts
@@ -103,7 +103,11 @@ class CuttingPlanes:
         self.penalty = L2() if penalty is None else penalty
         self.rounding = rounding_of_pairs(blocks, groups)
         self.share = AllNegatives(blocks) if share is None else TopNegatives(blocks, share, self.rounding)
-        w = np.zeros(blocks.n_features) if start is None else project(start.astype(np.float64), self.penalty.signs)
+        w = (
+            np.zeros(blocks.n_features)
+            if start is None
+            else project_onto_cone(start.astype(np.float64), self.penalty.signs)
+        )
         if groups is not None:
             refuse_share(groups if share is not None else None)
             kind = GroupCuts

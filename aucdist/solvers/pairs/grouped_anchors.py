@@ -8,7 +8,7 @@ from aucdist.kernels.pair_groups import arrange, guide_groups, running_sums_in_g
 from aucdist.solvers.pairs.anchors import MAX_CELLS, Anchors, Runs
 
 FEW_ANCHORS = 16
-"""A group of so many anchors is searched without a guide: its table has a single cell."""
+"""A group of so many anchors is searched without a search_index: its table has a single cell."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +27,7 @@ class GroupedAnchors(Anchors):
     table_starts: np.ndarray
     runs: Runs
 
-    def facing(self, runs: Runs) -> "GroupedAnchors":
+    def for_groups(self, runs: Runs) -> "GroupedAnchors":
         """Return the anchors as these rows search them."""
         return replace(self, runs=runs)
 
@@ -61,14 +61,14 @@ class AnchorGroups:
         centre = float(np.median(scores)) if centred else 0.0
         if centred:
             ascending = ascending - centre
-        table, low, scale = self._guides(ascending)
-        term, below = weights[order], []
+        table, low, scale = self._search_indexes(ascending)
+        term, prefix_sums = weights[order], []
         for _ in range(n_sums):
-            below.append(self._running_sums(term))
+            prefix_sums.append(self._running_sums(term))
             term = term * ascending
         nobody = (np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32))
         return GroupedAnchors(
-            ascending, table, low, scale, tuple(below), np.asarray(centre), self.starts, self.table_starts, nobody
+            ascending, table, low, scale, tuple(prefix_sums), np.asarray(centre), self.starts, self.table_starts, nobody
         ), order
 
     def along(self, points: np.ndarray, weights: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -82,8 +82,8 @@ class AnchorGroups:
         """
         orders = [self._order(scores) for scores in points]
         ascending = np.stack([scores[order] for scores, order in zip(points, orders, strict=True)])
-        guides = [self._guides(scores) for scores in ascending]
-        table, low, scale = (np.stack(parts) for parts in zip(*guides, strict=True))
+        indexes = [self._search_indexes(scores) for scores in ascending]
+        table, low, scale = (np.stack(parts) for parts in zip(*indexes, strict=True))
         weight_below, change_below = (
             np.stack([self._running_sums(terms[order]) for order in orders]) for terms in (weights, weights * change)
         )
@@ -94,7 +94,7 @@ class AnchorGroups:
         arrange(np.argsort(scores), self.codes, self.starts, np.empty(len(self.starts) - 1, dtype=np.int64), arranged)
         return arranged
 
-    def _guides(self, ascending: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _search_indexes(self, ascending: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         n_groups = len(self.starts) - 1
         table, low, scale = np.empty(self.table_starts[-1], dtype=np.int32), np.zeros(n_groups), np.zeros(n_groups)
         guide_groups(ascending, self.starts, table, self.table_starts, low, scale)

@@ -16,36 +16,38 @@ class PairHinge(CutPairLoss):
     """The hinge of pairs; see `PairLoss` and `CutPairLoss` for what the methods do.
 
     A pair is active if its margin is below 1. Its dual variable is then 1, so the height of a tangent is the weight of the active
-    pairs. The tally is a histogram: the weight of the rows that are active with exactly the first r anchors.
+    pairs. The slope_sums is a histogram: the weight of the rows that are active with exactly the first r anchors.
     """
 
     n_sums = 2
 
-    def new_tally(self, n_places: int) -> np.ndarray:
+    def zero_slope_sums(self, n_gaps: int) -> np.ndarray:
         """Return an empty histogram."""
-        return np.zeros(n_places)
+        return np.zeros(n_gaps)
 
     def in_groups(self) -> "PairHinge":
         """Return the hinge of the pairs within groups."""
         return HINGE_IN_GROUPS
 
     def cut(
-        self, scores: np.ndarray, weights: np.ndarray, anchors: Anchors, coefs: np.ndarray, tally: np.ndarray
+        self, scores: np.ndarray, weights: np.ndarray, anchors: Anchors, coefs: np.ndarray, slope_sums: np.ndarray
     ) -> tuple[float, float]:
         """Return the weight of the active pairs, and the weighted sum of their hinges."""
-        active, hinge = cut(scores, weights, *anchors.search(), *anchors.below, coefs, tally)
+        active, hinge = cut(scores, weights, *anchors.search(), *anchors.prefix_sums, coefs, slope_sums)
         return active, hinge
 
-    def anchor_slopes(self, tally: np.ndarray, anchors: Anchors, weights: np.ndarray, order: np.ndarray) -> np.ndarray:
-        """Return minus the weight of each anchor's active pairs; tallies of several groups, one a row, give as many rows."""
-        above = np.cumsum(tally[..., ::-1], axis=-1)[..., ::-1][..., 1:]
+    def anchor_slopes(
+        self, slope_sums: np.ndarray, anchors: Anchors, weights: np.ndarray, order: np.ndarray
+    ) -> np.ndarray:
+        """Return minus the weight of each anchor's active pairs; slope sums of several groups, one a row, give as many rows."""
+        above = np.cumsum(slope_sums[..., ::-1], axis=-1)[..., ::-1][..., 1:]
         slopes = np.empty_like(above)
         slopes[..., order] = -above * weights[order]
         return slopes
 
     def total(self, scores: np.ndarray, weights: np.ndarray, anchors: Anchors) -> float:
         """Return the weighted sum of the hinges."""
-        return hinge_sum(scores, weights, *anchors.search(), *anchors.below)
+        return hinge_sum(scores, weights, *anchors.search(), *anchors.prefix_sums)
 
     def add_slopes_along(
         self, start: np.ndarray, end: np.ndarray, weights: np.ndarray, steps: np.ndarray, stride: int,
@@ -60,23 +62,27 @@ class PairHingeInGroups(PairHinge):
     """The hinge of the pairs within groups; the anchors are `GroupedAnchors`."""
 
     def cut(
-        self, scores: np.ndarray, weights: np.ndarray, anchors: Anchors, coefs: np.ndarray, tally: np.ndarray
+        self, scores: np.ndarray, weights: np.ndarray, anchors: Anchors, coefs: np.ndarray, slope_sums: np.ndarray
     ) -> tuple[float, float]:
         """Return the weight of the active pairs, and the weighted sum of their hinges."""
-        active, hinge = cut_in_groups(scores, weights, *anchors.search(), *anchors.below, coefs, tally)
+        active, hinge = cut_in_groups(scores, weights, *anchors.search(), *anchors.prefix_sums, coefs, slope_sums)
         return active, hinge
 
-    def anchor_slopes(self, tally: np.ndarray, anchors: Anchors, weights: np.ndarray, order: np.ndarray) -> np.ndarray:
-        """Return minus the weight of each anchor's active pairs; tallies of several groups of cuts give as many rows."""
+    def anchor_slopes(
+        self, slope_sums: np.ndarray, anchors: Anchors, weights: np.ndarray, order: np.ndarray
+    ) -> np.ndarray:
+        """Return minus the weight of each anchor's active pairs; slope sums of several groups of cuts give as many rows."""
         assert isinstance(anchors, GroupedAnchors)
-        slopes = np.empty((*tally.shape[:-1], len(weights)))
+        slopes = np.empty((*slope_sums.shape[:-1], len(weights)))
         rows = slopes.reshape(-1, len(weights))
-        anchor_slopes_in_groups(tally.reshape(-1, tally.shape[-1]), anchors.starts, weights[order], order, rows)
+        anchor_slopes_in_groups(
+            slope_sums.reshape(-1, slope_sums.shape[-1]), anchors.starts, weights[order], order, rows
+        )
         return slopes
 
     def total(self, scores: np.ndarray, weights: np.ndarray, anchors: Anchors) -> float:
         """Return the weighted sum of the hinges."""
-        return hinge_sum_in_groups(scores, weights, *anchors.search(), *anchors.below)
+        return hinge_sum_in_groups(scores, weights, *anchors.search(), *anchors.prefix_sums)
 
 
 HINGE = PairHinge()

@@ -40,13 +40,13 @@ class PairLoss(ABC):
     centred: ClassVar[bool] = False
 
     @abstractmethod
-    def new_tally(self, n_places: int) -> np.ndarray:
-        """Return zeros for `sweep` to add to: the sums that `anchor_slopes` takes. The tallies of all blocks are added.
+    def zero_slope_sums(self, n_gaps: int) -> np.ndarray:
+        """Return zeros for `loss_and_row_slopes` to add to: the sums that `anchor_slopes` takes. Those of all blocks are added.
 
         Parameters
         ----------
-        n_places : int
-            See `Anchors.n_places`.
+        n_gaps : int
+            See `Anchors.n_gaps`.
         """
 
     def in_groups(self) -> "PairLoss":
@@ -54,8 +54,8 @@ class PairLoss(ABC):
         raise NotImplementedError
 
     @abstractmethod
-    def sweep(
-        self, scores: np.ndarray, weights: np.ndarray, anchors: Anchors, coefs: np.ndarray, tally: np.ndarray
+    def loss_and_row_slopes(
+        self, scores: np.ndarray, weights: np.ndarray, anchors: Anchors, coefs: np.ndarray, slope_sums: np.ndarray
     ) -> float:
         """Return the weighted sum of the loss over all pairs of these rows with all anchors.
 
@@ -67,18 +67,20 @@ class PairLoss(ABC):
         anchors : Anchors
         coefs : ndarray of shape (n_rows,), float64
             Written: the derivative of the sum by each row's score.
-        tally : ndarray
+        slope_sums : ndarray
             Added to.
         """
 
     @abstractmethod
-    def anchor_slopes(self, tally: np.ndarray, anchors: Anchors, weights: np.ndarray, order: np.ndarray) -> np.ndarray:
+    def anchor_slopes(
+        self, slope_sums: np.ndarray, anchors: Anchors, weights: np.ndarray, order: np.ndarray
+    ) -> np.ndarray:
         """Return the derivative of the sum by each anchor's score, float64 of shape (n_anchors,).
 
         Parameters
         ----------
-        tally : ndarray
-            Of all rows of the larger class, from `sweep`.
+        slope_sums : ndarray
+            Of all rows of the larger class, from `loss_and_row_slopes`.
         anchors : Anchors
         weights : ndarray of shape (n_anchors,), float64
         order : ndarray of shape (n_anchors,), int64
@@ -86,8 +88,10 @@ class PairLoss(ABC):
         """
 
     def total(self, scores: np.ndarray, weights: np.ndarray, anchors: Anchors) -> float:
-        """Return the weighted sum of the loss alone; parameters as of `sweep`."""
-        return self.sweep(scores, weights, anchors, np.empty(len(scores)), self.new_tally(anchors.n_places))
+        """Return the weighted sum of the loss alone; parameters as of `loss_and_row_slopes`."""
+        return self.loss_and_row_slopes(
+            scores, weights, anchors, np.empty(len(scores)), self.zero_slope_sums(anchors.n_gaps)
+        )
 
 
 @dataclass(frozen=True)
@@ -98,9 +102,9 @@ class CutPairLoss(PairLoss):
 
     @abstractmethod
     def cut(
-        self, scores: np.ndarray, weights: np.ndarray, anchors: Anchors, coefs: np.ndarray, tally: np.ndarray
+        self, scores: np.ndarray, weights: np.ndarray, anchors: Anchors, coefs: np.ndarray, slope_sums: np.ndarray
     ) -> tuple[float, float]:
-        """Return the height at zero of the tangent at these scores, and the sum of the loss; parameters as of `sweep`.
+        """Return the height at zero of the tangent at these scores, and the sum of the loss, for the same parameters.
 
         The tangent, ``height + slopes * scores``, is nowhere above the sum. The slopes are sums of dual variables of pairs, and
         the height is their dual value. Both must come from the same dual variables, whatever the rounding.
@@ -128,8 +132,8 @@ class CutPairLoss(PairLoss):
             Added to.
         """
 
-    def sweep(
-        self, scores: np.ndarray, weights: np.ndarray, anchors: Anchors, coefs: np.ndarray, tally: np.ndarray
+    def loss_and_row_slopes(
+        self, scores: np.ndarray, weights: np.ndarray, anchors: Anchors, coefs: np.ndarray, slope_sums: np.ndarray
     ) -> float:
-        """Return the weighted sum of the loss over all pairs of these rows with all anchors; see `PairLoss.sweep`."""
-        return self.cut(scores, weights, anchors, coefs, tally)[1]
+        """Return the weighted sum of the loss over all pairs of these rows with all anchors; see `PairLoss`."""
+        return self.cut(scores, weights, anchors, coefs, slope_sums)[1]

@@ -16,8 +16,8 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from aucdist.solvers.cone import FREE, outside, project
-from aucdist.solvers.rounding import EPS, SLACK, Rounding
+from aucdist.solvers.cone import FREE, outside, project_onto_cone
+from aucdist.solvers.rounding import EPS, EXTRA_OPERATIONS, Rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +132,7 @@ class L2(Penalty):
 
     def minimiser(self, slope: np.ndarray, centre: np.ndarray, mu: float) -> np.ndarray:
         """Return ``(mu centre - slope) / (lam + mu)``, projected on the cone."""
-        return project((mu * centre - slope) / (self.lam + mu) if mu > 0.0 else -slope / self.lam, self.signs)
+        return project_onto_cone((mu * centre - slope) / (self.lam + mu) if mu > 0.0 else -slope / self.lam, self.signs)
 
     def quadratic(
         self, points: np.ndarray, slope: np.ndarray, w: np.ndarray, centre: np.ndarray, mu: float
@@ -210,7 +210,7 @@ class L1(SparsePenalty):
     def minimiser(self, slope: np.ndarray, centre: np.ndarray, mu: float) -> np.ndarray:
         """Return ``centre - slope / mu`` with each entry moved towards 0 by ``lam / mu``, projected on the cone."""
         w = centre - slope / mu
-        return project(np.sign(w) * np.maximum(np.abs(w) - self.lam / mu, 0.0), self.signs)
+        return project_onto_cone(np.sign(w) * np.maximum(np.abs(w) - self.lam / mu, 0.0), self.signs)
 
     def quadratic(
         self, points: np.ndarray, slope: np.ndarray, w: np.ndarray, centre: np.ndarray, mu: float
@@ -264,11 +264,14 @@ class GroupL1(SparsePenalty):
         self, bound: float, height: float, w: np.ndarray, n_points: int, rounding: Rounding, of_share: float
     ) -> float:
         """Return a bound on the rounding error of a bound, with that of the groups' lengths."""
-        return super().bound_error(bound, height, w, n_points, rounding, of_share) + EPS * (len(w) + SLACK) * bound
+        return (
+            super().bound_error(bound, height, w, n_points, rounding, of_share)
+            + EPS * (len(w) + EXTRA_OPERATIONS) * bound
+        )
 
     def minimiser(self, slope: np.ndarray, centre: np.ndarray, mu: float) -> np.ndarray:
         """Return ``centre - slope / mu``, projected on the cone, with each group shortened by ``lam sqrt(size) / mu``."""
-        w = project(centre - slope / mu, self.signs)
+        w = project_onto_cone(centre - slope / mu, self.signs)
         lengths = self.norms(w)
         left = np.maximum(lengths - self.lam / mu * self.sizes, 0.0)
         return w * np.divide(left, lengths, out=left, where=lengths > 0.0)[self.groups]

@@ -46,9 +46,9 @@ class PairMemory:
     coefs: np.ndarray
     runs: tuple[Runs, ...] = field(default=(), kw_only=True)
 
-    def facing(self, anchors: Anchors, part: int = 0) -> Anchors:
+    def for_groups(self, anchors: Anchors, part: int = 0) -> Anchors:
         """Return the anchors as the rows of `others` between two `ends` search them."""
-        return anchors.facing(self.runs[part]) if self.runs else anchors
+        return anchors.for_groups(self.runs[part]) if self.runs else anchors
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,15 +128,15 @@ def sort_and_score(
 @without_rows
 def sweep_pairs(block: int, memory: PairMemory, loss: PairLoss, anchors: Anchors) -> tuple[PairMemory, Summary]:
     """Sum the loss over the pairs of the block's rows with all anchors."""
-    coefs, tally = np.empty(len(memory.scores)), loss.new_tally(anchors.n_places)
-    total = loss.sweep(memory.scores, memory.weights, memory.facing(anchors), coefs, tally)
-    return replace(memory, coefs=coefs), {"loss": total, "tally": tally}
+    coefs, slope_sums = np.empty(len(memory.scores)), loss.zero_slope_sums(anchors.n_gaps)
+    total = loss.loss_and_row_slopes(memory.scores, memory.weights, memory.for_groups(anchors), coefs, slope_sums)
+    return replace(memory, coefs=coefs), {"loss": total, "slope_sums": slope_sums}
 
 
 @without_rows
 def sum_pairs(block: int, memory: PairMemory, loss: PairLoss, anchors: Anchors) -> tuple[PairMemory, Summary]:
     """Sum the loss over the pairs of the block's rows with all anchors, without slopes."""
-    return memory, {"loss": loss.total(memory.scores, memory.weights, memory.facing(anchors))}
+    return memory, {"loss": loss.total(memory.scores, memory.weights, memory.for_groups(anchors))}
 
 
 def add_up_gradient(
@@ -207,6 +207,6 @@ class PairProblem:
         """Return the mean loss at w, float64 of shape (n_features,), and its gradient; three reductions."""
         anchors, order = self.sort_anchors(self.score(w), self.weights)
         swept = self.blocks.reduce(sweep_pairs, self.loss, anchors)
-        coefs = self.loss.anchor_slopes(swept["tally"], anchors, self.weights, order)
+        coefs = self.loss.anchor_slopes(swept["slope_sums"], anchors, self.weights, order)
         gradient = self.blocks.reduce(add_up_gradient, coefs, self.offsets)["gradient"]
         return float(swept["loss"] / self.mass), gradient * (self.sign / self.mass)

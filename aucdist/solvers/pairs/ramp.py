@@ -34,24 +34,26 @@ class PairRamp(PairLoss):
     n_sums = 3
     centred = True
 
-    def new_tally(self, n_places: int) -> np.ndarray:
+    def zero_slope_sums(self, n_gaps: int) -> np.ndarray:
         """Return zeros: for each place among the anchors a count, a slope and a moment."""
-        return np.zeros((n_places, 3))
+        return np.zeros((n_gaps, 3))
 
     def in_groups(self) -> "PairRamp":
         """Return the ramp of the pairs within groups."""
         return RAMP_IN_GROUPS
 
-    def sweep(
-        self, scores: np.ndarray, weights: np.ndarray, anchors: Anchors, coefs: np.ndarray, tally: np.ndarray
+    def loss_and_row_slopes(
+        self, scores: np.ndarray, weights: np.ndarray, anchors: Anchors, coefs: np.ndarray, slope_sums: np.ndarray
     ) -> float:
         """Return the weighted sum of the ramps."""
-        return ramp_sum(scores - anchors.centre, weights, *anchors.search(), *anchors.below, coefs, tally)
+        return ramp_sum(scores - anchors.centre, weights, *anchors.search(), *anchors.prefix_sums, coefs, slope_sums)
 
-    def anchor_slopes(self, tally: np.ndarray, anchors: Anchors, weights: np.ndarray, order: np.ndarray) -> np.ndarray:
+    def anchor_slopes(
+        self, slope_sums: np.ndarray, anchors: Anchors, weights: np.ndarray, order: np.ndarray
+    ) -> np.ndarray:
         """Return the derivative of the sum by each anchor's score."""
         slopes = np.empty(len(weights))
-        anchor_slopes(tally, anchors.scores, weights[order], order, slopes)
+        anchor_slopes(slope_sums, anchors.scores, weights[order], order, slopes)
         return slopes
 
 
@@ -59,17 +61,21 @@ class PairRamp(PairLoss):
 class PairRampInGroups(PairRamp):
     """The ramp of the pairs within groups; the anchors are `GroupedAnchors`."""
 
-    def sweep(
-        self, scores: np.ndarray, weights: np.ndarray, anchors: Anchors, coefs: np.ndarray, tally: np.ndarray
+    def loss_and_row_slopes(
+        self, scores: np.ndarray, weights: np.ndarray, anchors: Anchors, coefs: np.ndarray, slope_sums: np.ndarray
     ) -> float:
         """Return the weighted sum of the ramps."""
-        return ramp_in_groups(scores - anchors.centre, weights, *anchors.search(), *anchors.below, coefs, tally)
+        return ramp_in_groups(
+            scores - anchors.centre, weights, *anchors.search(), *anchors.prefix_sums, coefs, slope_sums
+        )
 
-    def anchor_slopes(self, tally: np.ndarray, anchors: Anchors, weights: np.ndarray, order: np.ndarray) -> np.ndarray:
+    def anchor_slopes(
+        self, slope_sums: np.ndarray, anchors: Anchors, weights: np.ndarray, order: np.ndarray
+    ) -> np.ndarray:
         """Return the derivative of the sum by each anchor's score."""
         assert isinstance(anchors, GroupedAnchors)
         slopes = np.empty(len(weights))
-        ramp_slopes_in_groups(tally, anchors.scores, anchors.starts, weights[order], order, slopes)
+        ramp_slopes_in_groups(slope_sums, anchors.scores, anchors.starts, weights[order], order, slopes)
         return slopes
 
 

@@ -22,7 +22,7 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, LocalBlocks
 from aucdist.solvers import lbfgs, sample
 from aucdist.solvers.base import Round
-from aucdist.solvers.cone import project
+from aucdist.solvers.cone import project_onto_cone
 from aucdist.solvers.lbfgs import Point
 from aucdist.solvers.pairs.groups import PairGroups
 from aucdist.solvers.pairs.loss import PairLoss
@@ -88,7 +88,7 @@ class SmoothPairProblem(PairProblem):
         """Return by how much a convex majorant could decrease from a point within the cone, as a share of the objective."""
         if self.signs is None:
             return float(point.gradient @ point.gradient) / (2.0 * self.lam * point.value)
-        way = project(point.w - point.gradient / self.lam, self.signs) - point.w
+        way = project_onto_cone(point.w - point.gradient / self.lam, self.signs) - point.w
         return -float(point.gradient @ way + 0.5 * self.lam * (way @ way)) / point.value
 
 
@@ -135,7 +135,9 @@ def pair_lbfgs(
         last, more = sample.solve_on_sample(blocks, on_sample, NEAR if loss.convex else 0.0)
         start, passes = (None if last is None else last.w), passes + more
     problem = SmoothPairProblem(blocks, loss, lam, groups, signs)
-    first = problem.evaluate(np.zeros(blocks.n_features) if start is None else project(start.astype(np.float64), signs))
+    first = problem.evaluate(
+        np.zeros(blocks.n_features) if start is None else project_onto_cone(start.astype(np.float64), signs)
+    )
     yield from descend(problem, first, tol=tol, passes=passes)
 
 

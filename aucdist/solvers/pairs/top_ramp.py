@@ -25,7 +25,7 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary, without_rows
 from aucdist.solvers import sample
 from aucdist.solvers.base import Round, Solver, solve
-from aucdist.solvers.cone import project
+from aucdist.solvers.cone import project_onto_cone
 from aucdist.solvers.lbfgs import Point
 from aucdist.solvers.pairs.all_pairs import all_pairs
 from aucdist.solvers.pairs.anchors import Anchors, sorted_anchors
@@ -52,10 +52,10 @@ def sweep_top(
     top = np.flatnonzero(memory.scores >= threshold.score)
     scores = memory.scores[top]
     weights, found = memory.weights[top] * threshold.parts(scores), np.empty(len(top))
-    tally, coefs = loss.new_tally(anchors.n_places), np.zeros(len(memory.scores))
-    total = loss.sweep(scores, weights, anchors, found, tally)
+    slope_sums, coefs = loss.zero_slope_sums(anchors.n_gaps), np.zeros(len(memory.scores))
+    total = loss.loss_and_row_slopes(scores, weights, anchors, found, slope_sums)
     coefs[top] = found
-    return replace(memory, coefs=coefs), {"loss": total, "tally": tally}
+    return replace(memory, coefs=coefs), {"loss": total, "slope_sums": slope_sums}
 
 
 class TopSmoothProblem(SmoothPairProblem):
@@ -86,7 +86,7 @@ class TopSmoothProblem(SmoothPairProblem):
             swept = self.blocks.reduce(sweep_pairs, self.loss, anchors)
         else:
             swept = self.blocks.reduce(sweep_top, self.loss, anchors, threshold)
-        coefs = self.loss.anchor_slopes(swept["tally"], anchors, weights, order)
+        coefs = self.loss.anchor_slopes(swept["slope_sums"], anchors, weights, order)
         gradient = self.blocks.reduce(add_up_gradient, coefs, self.offsets)["gradient"]
         return float(swept["loss"] / self.mass), gradient * (self.sign / self.mass)
 
@@ -124,7 +124,7 @@ def top_ramp(
     if start is None:
         start, passes = _start(blocks, lam, share, signs)
     if start is not None:
-        point = problem.evaluate(project(start.astype(np.float64), signs))
+        point = problem.evaluate(project_onto_cone(start.astype(np.float64), signs))
         yield from descend(problem, point, tol=tol, passes=passes + 1)
         return
     starts, passes = hinge_minima(blocks, lam, share, signs)

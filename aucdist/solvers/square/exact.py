@@ -8,7 +8,7 @@ from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
 from aucdist.objectives.pairwise_square import PairQuadratic, PairwiseSquare, gradient, lower_bound, value
 from aucdist.solvers.base import Round, Solver
-from aucdist.solvers.cone import minimise_quadratic, project
+from aucdist.solvers.cone import minimise_quadratic, project_onto_cone
 from aucdist.solvers.pairs.groups import PairGroups, pair_groups
 from aucdist.solvers.rounding import EPS, Rounding
 from aucdist.solvers.square.descent import SubspaceDescent, errors_of_square, moments_of, moments_of_both_classes
@@ -83,7 +83,7 @@ def _in_cone(blocks: Blocks, lam: float, signs: np.ndarray, groups: PairGroups |
     w = minimise_quadratic(H, 2.0 * difference, signs)
     variance = moments.covariance @ w
     primal, slope = value(w, difference, float(w @ variance), lam), gradient(w, difference, variance, lam)
-    away = project(w - slope / lam, signs) - w
+    away = project_onto_cone(w - slope / lam, signs) - w
     bound = max(0.0, primal + float(slope @ away) + 0.5 * lam * float(away @ away))
     of_primal, of_dual = errors_of_square(rounding, w, lam, primal, lam * away, of_errors, full=True)
     of_dual += 8.0 * EPS * float(np.abs(slope) @ np.abs(away))

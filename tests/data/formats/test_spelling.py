@@ -131,10 +131,10 @@ def test_the_same_rows_however_they_are_written(tmp_path, way: str, guessed: boo
 
 def test_a_source_without_new_keys_has_the_fingerprint_that_it_had() -> None:
     keys = {"encoding", "decimal", "thousands", "symbols", "quote", "skip_lines", "missing_values"}
-    assert not keys & set(a_source("f.csv").reading())
+    assert not keys & set(a_source("f.csv").fingerprint_keys())
     assert keys - {"quote"} <= set(
         a_source("f.csv", encoding="cp1252", decimal=",", thousands=".", symbols=["€"], skip_lines=1, missing="keep",
-                 missing_values=["-"]).reading()
+                 missing_values=["-"]).fingerprint_keys()
     )  # fmt: skip
 
 

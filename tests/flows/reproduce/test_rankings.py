@@ -74,9 +74,9 @@ def test_a_tie_is_no_win_on_the_page_of_probabilities():
         "Here first is the best on 1 of 3, and shares the best value on 2 data sets, so it is not the best on" in text
     )
     assert "number 1 of 3 by mean rank" in text
-    by_name = dict(section.rows)
-    assert [cell.highlight for cell in by_name["two"]] == ["better"] * 3
-    assert [cell.highlight for cell in by_name["three"]] == ["better", "", ""]
+    solver_table = dict(section.rows)
+    assert [cell.highlight for cell in solver_table["two"]] == ["better"] * 3
+    assert [cell.highlight for cell in solver_table["three"]] == ["better", "", ""]
 
 
 def g_means(values: dict[str, tuple[float, float]], claims=()) -> tuple[GMeans, dict]:

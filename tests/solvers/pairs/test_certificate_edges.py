@@ -8,7 +8,7 @@ from support.top_optima import top_hinge
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.kernels.pairs import guide, n_active
+from aucdist.kernels.pairs import n_active, search_index
 from aucdist.solvers.pairs.bundle import Bundle
 from aucdist.solvers.pairs.cutting_planes import STEPS, CuttingPlanes
 from aucdist.solvers.pairs.penalty import L2
@@ -21,7 +21,7 @@ def test_active_anchors_are_those_of_the_predicate_next_to_every_tie(seed):
     for _ in range(100):
         anchors = np.sort(rng.normal(size=12) * 10.0 ** rng.integers(-3, 16))
         table = np.empty(int(rng.integers(2, 40)), dtype=np.int32)
-        low, scale = guide(anchors, table)
+        low, scale = search_index(anchors, table)
         # Next to an anchor, and next to the edges of the cells that a search begins with.
         edges = low + np.arange(len(table)) / scale if scale > 0 else anchors[:1]
         ties = np.concatenate([anchors, edges]) - 1.0
@@ -36,7 +36,7 @@ def test_a_cell_that_begins_too_late_is_corrected():
     for _ in range(3000):
         anchors = np.sort(rng.integers(-40, 40, 9) * (1 / 3))
         table = np.empty(int(rng.integers(3, 70)), dtype=np.int32)
-        low, scale = guide(anchors, table)
+        low, scale = search_index(anchors, table)
         if scale == 0.0:
             continue
         for anchor in anchors:

@@ -18,7 +18,7 @@ from aucdist.metrics.measures import MEASURES
 from aucdist.search.choice import Row
 from aucdist.search.fold import score_path
 from aucdist.solvers.base import Status, solve
-from aucdist.solvers.cone import project
+from aucdist.solvers.cone import project_onto_cone
 from aucdist.solvers.pairs.all_pairs import all_pairs
 from aucdist.solvers.pairs.cell_cuts import CellCuts
 from aucdist.solvers.pairs.cuts import PairCuts
@@ -55,7 +55,7 @@ def test_random_problems_against_slsqp(part):
         assert c.primal == pytest.approx(objective(found.w, X, y, lam), rel=1e-12)
         assert c.primal == pytest.approx(best, rel=3e-6), seed
         assert c.dual <= best * (1 + 1e-7), seed
-        np.testing.assert_array_equal(found.w, project(found.w, signs))
+        np.testing.assert_array_equal(found.w, project_onto_cone(found.w, signs))
 
 
 @pytest.mark.nojit
@@ -74,7 +74,9 @@ def test_bounds_hold_at_any_weights(seed):
     ):
         dual = max(dual, state.dual - state.dual_error)
     for _ in range(20):
-        w = project(r.normal(size=6) / np.abs(X).max(axis=0) * (r.random(6) < 0.6) * 10.0 ** r.uniform(-3, 1), signs)
+        w = project_onto_cone(
+            r.normal(size=6) / np.abs(X).max(axis=0) * (r.random(6) < 0.6) * 10.0 ** r.uniform(-3, 1), signs
+        )
         value = lam * norms(w, groups) + np.maximum(0.0, 1.0 - pair_differences(X, y) @ w).mean()
         assert dual <= value * (1 + 1e-12)
     assert dual <= (state.primal + state.primal_error) * (1 + 1e-12)
@@ -86,15 +88,15 @@ def test_the_proximal_point_minimises_and_its_model_is_of_second_order(signs):
     r = np.random.default_rng(0)
     penalty = GroupL1(lam=0.3, signs=signs, groups=GROUPS)
     for _ in range(30):
-        slope, centre, mu = r.normal(size=6), project(r.normal(size=6), signs), 10.0 ** r.uniform(-1, 1)
+        slope, centre, mu = r.normal(size=6), project_onto_cone(r.normal(size=6), signs), 10.0 ** r.uniform(-1, 1)
 
         def value(w, slope=slope, centre=centre, mu=mu):
             return slope @ w + 0.3 * norms(w) + 0.5 * mu * ((w - centre) ** 2).sum()
 
         w = penalty.minimiser(slope, centre, mu)
-        np.testing.assert_array_equal(w, project(w, signs))
-        tried = [project(w + 10.0 ** r.uniform(-4, 0) * r.normal(size=6), signs) for _ in range(60)]
-        assert value(w) <= min(value(v) for v in [*tried, project(w * 0.0, signs)]) + 1e-12
+        np.testing.assert_array_equal(w, project_onto_cone(w, signs))
+        tried = [project_onto_cone(w + 10.0 ** r.uniform(-4, 0) * r.normal(size=6), signs) for _ in range(60)]
+        assert value(w) <= min(value(v) for v in [*tried, project_onto_cone(w * 0.0, signs)]) + 1e-12
         # The dual value as a function of the combination, its slope and its change of slope.
         points, b = r.normal(size=(4, 6)), r.random(4)
         points[0] = slope - b[1:] @ points[1:]

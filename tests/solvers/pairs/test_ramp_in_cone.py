@@ -15,7 +15,7 @@ from aucdist import PairwiseRampClassifier
 from aucdist.errors import InputError
 from aucdist.solvers import lbfgs
 from aucdist.solvers.base import Status, solve
-from aucdist.solvers.cone import blocked, project
+from aucdist.solvers.cone import blocked, project_onto_cone
 from aucdist.solvers.lbfgs import Point
 from aucdist.solvers.pairs.ramp import RAMP, pair_ramp
 from aucdist.solvers.pairs.smooth import SmoothPairProblem
@@ -37,7 +37,7 @@ def value_and_gradient(w, X, y, lam):
 def test_the_end_is_stationary_within_the_cone(seed, lam):
     X, y = small(8, 15, d=5, seed=seed)
     found = solve(pair_ramp(blocks_of(X, y, 1 + seed % 3), lam, tol=1e-9, signs=SIGNS), tol=0.0, max_passes=500)
-    np.testing.assert_array_equal(found.w, project(found.w, SIGNS))
+    np.testing.assert_array_equal(found.w, project_onto_cone(found.w, SIGNS))
     value, gradient = value_and_gradient(found.w, X, y, lam)
     assert found.certificate.primal == pytest.approx(value, rel=1e-12)
     assert found.certificate.status in (Status.STATIONARY, Status.FINISHED)
@@ -54,9 +54,9 @@ def test_the_majorant_gap_is_the_most_that_the_majorant_falls(seed):
     r = np.random.default_rng(seed)
     X, y = small(6, 11, d=5, seed=seed)
     problem = SmoothPairProblem(blocks_of(X, y), RAMP, 0.1, signs=SIGNS)
-    point = problem.evaluate(project(r.normal(size=5), SIGNS))
+    point = problem.evaluate(project_onto_cone(r.normal(size=5), SIGNS))
     most = problem.majorant_gap(point) * point.value
-    ways = [project(point.w + 3.0 * r.normal(size=5), SIGNS) - point.w for _ in range(2000)]
+    ways = [project_onto_cone(point.w + 3.0 * r.normal(size=5), SIGNS) - point.w for _ in range(2000)]
     assert most >= max(-point.gradient @ way - 0.05 * way @ way for way in ways)
     assert most >= 0.0
 
@@ -82,7 +82,7 @@ def test_a_convex_quadratic_is_minimised_over_the_cone(seed):
 
     points = [point for point, _ in lbfgs.descend(evaluate, evaluate(np.zeros(n)), signs)]
     end = points[-1]
-    np.testing.assert_array_equal(end.w, project(end.w, signs))
+    np.testing.assert_array_equal(end.w, project_onto_cone(end.w, signs))
     assert np.abs(np.where(blocked(end.w, end.gradient, signs), 0.0, end.gradient)).max() <= 1e-5
     assert all(after.value <= before.value for before, after in itertools.pairwise(points))
 

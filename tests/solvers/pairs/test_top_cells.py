@@ -12,7 +12,7 @@ from aucdist.data.shards.simulate import simulate
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.serialize import deserialize, serialize
 from aucdist.solvers.base import Status, solve
-from aucdist.solvers.cone import project
+from aucdist.solvers.cone import project_onto_cone
 from aucdist.solvers.pairs import cell_cuts, top
 from aucdist.solvers.pairs.cell_cuts import CellCuts
 from aucdist.solvers.pairs.cuts import PairCuts
@@ -67,7 +67,7 @@ def test_exact_anchors_and_cells_have_one_optimum(classes, n_blocks, signs):
     )
     assert cells.certificate.status is Status.CONVERGED
     assert cells.certificate.primal == pytest.approx(exact.certificate.primal, rel=2e-5)
-    np.testing.assert_array_equal(cells.w, project(cells.w, signs))
+    np.testing.assert_array_equal(cells.w, project_onto_cone(cells.w, signs))
 
 
 def test_few_cells_for_many_anchors_leave_little_slack(monkeypatch):

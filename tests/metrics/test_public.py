@@ -8,7 +8,7 @@ import pytest
 from aucdist import metrics
 from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.metrics.lifted import on_labels, with_bootstrap
+from aucdist.metrics.public import public_metric, with_bootstrap
 
 Y, SCORES = ["no", "no", "yes", "yes"], [0.1, 0.4, 0.3, 0.9]
 
@@ -34,7 +34,7 @@ def share_above(counts, least, *, strict=True):
     return float(counts.pos[above].sum()) / counts.n_pos
 
 
-SHARE = on_labels(share_above, "share_above")
+SHARE = public_metric(share_above, "share_above")
 
 
 def test_signature_and_docstring_are_those_of_the_measure_with_the_data_in_place_of_the_counts():
@@ -83,7 +83,7 @@ def test_the_bootstrap_adds_its_parameters_and_keeps_the_value():
     interval = with_bootstrap(share_above, "least=0.3", "")
     names = list(inspect.signature(interval).parameters)
     assert names == ["counts", "least", "strict", "level", "n_resamples", "seed"]
-    lifted = on_labels(interval, "share_above_interval")
+    lifted = public_metric(interval, "share_above_interval")
     found = lifted(Y, SCORES, least=0.3, strict=False, n_resamples=100, level=0.9, seed=3)
     assert (found.value, found.level, found.method) == (1.0, 0.9, "bootstrap")
     assert 0 < found.low < found.high == 1.0

@@ -54,7 +54,9 @@ class OnLabels(Protocol[T]):
         """Return the measure."""
 
 
-def on_labels(measure: Callable[..., T], name: str, scores: str = "y_score", *, one_class: bool = False) -> OnLabels[T]:
+def public_metric(
+    measure: Callable[..., T], name: str, scores: str = "y_score", *, one_class: bool = False
+) -> OnLabels[T]:
     """Return a measure of counts as a function of ``(y_true, y_score, ..., *, sample_weight, pos_label)``.
 
     Parameters
@@ -70,11 +72,11 @@ def on_labels(measure: Callable[..., T], name: str, scores: str = "y_score", *, 
 
     Examples
     --------
-    >>> from aucdist.metrics.lifted import on_labels
+    >>> from aucdist.metrics.public import public_metric
     >>> def highest(counts):
     ...     "Return the highest score."
     ...     return float(counts.values[-1])
-    >>> on_labels(highest, "highest_score")(["no", "yes", "yes"], [0.1, 0.2, 0.3])
+    >>> public_metric(highest, "highest_score")(["no", "yes", "yes"], [0.1, 0.2, 0.3])
     0.3
     """
 

@@ -1,0 +1,166 @@
+"""An estimator that has a solver among its parameters: `get_params`, `set_params`, and the checks before a fit."""
+
+import functools
+import inspect
+from abc import ABC
+from collections.abc import Iterable
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+
+from aucdist.errors import InputError
+from aucdist.estimators.monotone import weight_signs
+from aucdist.estimators.solver_parameter import PREFIX, as_plain, check_names, moved, solver_of
+from aucdist.estimators.verbose import Verbosity
+from aucdist.maps.state import expander_of
+from aucdist.parameters import Constraints, Seed, at_least_0, check_constraints, count
+from aucdist.solvers.base import Solver
+
+
+class WithSolver(BaseEstimator, ABC):
+    """The parameters of an estimator whose objective one of several solvers minimises.
+
+    Parameters of the objective that only some solvers take default to None, and are refused where they do not apply; those of
+    an algorithm belong to its `Solver`.
+    """
+
+    solvers: ClassVar[dict[str, type[Solver]]]
+    """By the names that configurations call them."""
+    _parameter_constraints: ClassVar[Constraints] = {
+        "tol": at_least_0(), "max_passes": count(), "verbose": Verbosity(), "random_state": Seed(),
+    }  # fmt: skip
+    solver: Any
+    tol: float
+    max_passes: int
+    random_state: int | np.random.RandomState | None
+    features: Any = None
+    monotone: Any = None
+    monotone_: np.ndarray
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Refuse a parameter that belongs to a solver; the error names the new form."""
+        _refuse_moved(cls, kwargs)
+        return super().__new__(cls)
+
+    @property
+    def resolved_solver(self) -> Solver:
+        """The solver as an object with all its parameters.
+
+        Raises
+        ------
+        InputError
+            If `solver` stands for none that minimises this objective.
+        """
+        return solver_of(self.solver, self.solvers)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Also those of the solver, as ``solver__epochs``, and of a transformer that is given as `features`.
+
+        Returns
+        -------
+        dict
+        """
+        params: dict[str, Any] = super().get_params(deep)
+        if deep and not isinstance(self.solver, Solver):
+            try:
+                own = self.resolved_solver.get_params()
+            except InputError:  # which `fit` reports
+                own = {}
+            params |= {PREFIX + name: value for name, value in own.items()}
+        return params
+
+    def plain_params(self) -> dict[str, Any]:
+        """Return the parameters as a configuration has them: the solver as a name, or as a mapping of its name and parameters.
+
+        Returns
+        -------
+        dict
+        """
+        params = self.get_params(deep=False)
+        return {**params, "solver": as_plain(params["solver"])}
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, ``solver__epochs`` among them; a solver that is given by its name becomes an object for these.
+
+        Parameters
+        ----------
+        **params
+            By their names. Where `solver` is among them it is set first.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError
+            For a parameter that the solver lacks, or one that belongs to solvers and lacks its ``solver__``.
+        """
+        if "solver" in params:
+            self.solver = params.pop("solver")
+        if own := [name.removeprefix(PREFIX) for name in params if name.startswith(PREFIX)]:
+            self.solver = self.resolved_solver
+            check_names(own, self.solver, self.solvers)
+        _refuse_moved(type(self), params)
+        super().set_params(**params)
+        return self
+
+    def check_parameters(self) -> None:
+        """Check every parameter, as `fit` does first.
+
+        Raises
+        ------
+        InputError
+            Naming the parameter, its value and what is allowed.
+        """
+        own = self.resolved_solver
+        for name in sorted({option for solver in self.solvers.values() for option in solver.takes}):
+            takers = [key for key, solver in self.solvers.items() if name in solver.takes]
+            if getattr(self, name) is not None and name not in own.takes:
+                raise InputError(f"{name} applies to solver {', '.join(takers)}; with {own.name!r} it must be None")
+        check_constraints(self, self._parameter_constraints)
+        expander = expander_of(self.features)
+        if self.monotone is not None and expander is not None:
+            expander.check_directions()
+        if self.monotone is not None and not own.signs:
+            able = [name for name, solver in self.solvers.items() if solver.signs]
+            other = f"those that do: {', '.join(able)}" if able else "no solver of this estimator does"
+            raise InputError(f"solver {own.name!r} takes no directions of features (monotone); {other}")
+        if own.penalties and (penalty := self.penalty) not in own.penalties:
+            able = [name for name, solver in self.solvers.items() if penalty in solver.penalties]
+            raise InputError(f"solver {own.name!r} has no penalty {penalty!r}; those that have it: {', '.join(able)}")
+        own.check_parameters()
+        own.check_for(self)
+
+    def _solver_options(self, seed: int | None = None) -> dict[str, Any]:
+        """Return the keywords of the solver's rounds; a random one gets this seed, or one drawn from `random_state`."""
+        solver = self.resolved_solver
+        options = {name: getattr(self, name) for name in solver.takes if getattr(self, name) is not None}
+        if len(solver.penalties) > 1:
+            options["penalty"] = self.penalty
+        if solver.random:
+            options["seed"] = int(check_random_state(self.random_state).randint(2**31)) if seed is None else seed
+        if solver.takes_tol:
+            options["tol"] = self.tol
+        if self.monotone is not None:
+            options["signs"] = weight_signs(self.monotone_, getattr(self, "feature_map_", None))
+        return options
+
+
+@functools.cache
+def _parameters(estimator: type[WithSolver]) -> frozenset[str]:
+    return frozenset(inspect.signature(estimator).parameters)
+
+
+def _refuse_moved(estimator: type[WithSolver], given: Iterable[str]) -> None:
+    """Raise the error that names the new form for a parameter that belongs to a solver."""
+    for name in set(given) - _parameters(estimator):
+        if (error := moved(name, estimator.solvers)) is not None:
+            raise error
