@@ -61,7 +61,7 @@ class WithThreshold:
         alerts: float | None = None,
         precision: float | None = None,
         recall: float | None = None,
-        cost: Mapping[str, float] | None = None,
+        cost: Mapping[str, Any] | None = None,
     ) -> None:
         """Set the threshold that `predict` uses; the ranking and the probabilities stay the same.
 
@@ -75,7 +75,7 @@ class WithThreshold:
         fpr, alerts, precision, recall : float, optional
             See `aucdist.metrics.threshold_at`.
         cost : mapping, optional
-            ``{"false_alarm": 1, "miss": 40}``; where costs differ by row, they are the sample weights, and these are 1.
+            ``{"false_alarm": 1, "miss": 40}``; where costs differ by row, a column: ``{"false_alarm": 5, "miss": amount}``.
 
         Raises
         ------

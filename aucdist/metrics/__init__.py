@@ -8,7 +8,7 @@ Examples
 (0.5, 0.3333333333333333)
 """
 
-from aucdist.metrics import compare, decisions, probability, ranking, top, two_way
+from aucdist.metrics import compare, costs, decisions, probability, ranking, top, two_way
 from aucdist.metrics.compare import Difference
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import OperatingPoint, confusion_counts, g_mean_score
@@ -28,9 +28,16 @@ two_way_partial_auc_score = public_metric(two_way.two_way_partial_auc, "two_way_
 two_way_partial_auc_interval = public_metric(two_way.two_way_partial_auc_interval, "two_way_partial_auc_interval")
 average_precision_score = public_metric(ranking.average_precision, "average_precision_score")
 
-threshold_at = public_metric(decisions.threshold_at, "threshold_at")
-expected_cost = public_metric(decisions.expected_cost, "expected_cost")
-expected_cost_interval = public_metric(decisions.expected_cost_interval, "expected_cost_interval")
+threshold_at = public_metric(decisions.threshold_at, "threshold_at", columns=("cost",), by_row=costs.threshold_by_row)
+expected_cost = public_metric(
+    decisions.expected_cost, "expected_cost", columns=decisions.COSTS, by_row=costs.expected_cost_by_row
+)
+expected_cost_interval = public_metric(
+    decisions.expected_cost_interval,
+    "expected_cost_interval",
+    columns=decisions.COSTS,
+    by_row=costs.expected_cost_interval_by_row,
+)
 operating_point = public_metric(decisions.operating_point, "operating_point")
 recall_at_fpr = public_metric(top.recall_at_fpr, "recall_at_fpr")
 recall_at_fpr_interval = public_metric(

@@ -102,7 +102,7 @@ def threshold_at(
     alerts: float | None = None,
     precision: float | None = None,
     recall: float | None = None,
-    cost: Mapping[str, float] | None = None,
+    cost: Mapping[str, Any] | None = None,
 ) -> float:
     """Return the threshold that meets one requirement and finds as many positives (for `recall`: flags as few rows) as possible.
 
@@ -123,7 +123,7 @@ def threshold_at(
     cost : mapping, optional
         ``{"false_alarm": 1, "miss": 40}``: what a flagged negative and a positive that is not flagged cost, above 0 each. The
         total cost is smallest; of equally cheap thresholds the one with the fewest flagged rows is taken. Where costs differ by
-        row, give them as sample weights.
+        row, either may be a column with a value for each row, at least 0: ``{"false_alarm": 5, "miss": amount}``.
 
     Raises
     ------
@@ -200,7 +200,8 @@ def expected_cost(counts: ScoreCounts, threshold: float, *, false_alarm: float, 
     threshold : float
         ``score > threshold`` predicts the positive class.
     false_alarm, miss : float
-        What a flagged negative costs, and a positive that is not flagged; above 0.
+        What a flagged negative costs, and a positive that is not flagged; above 0. Either may be a column with a value for each
+        row, at least 0.
 
     Examples
     --------
@@ -221,7 +222,8 @@ def expected_cost_interval(
 
     The cost is a sum of two independent shares with known factors: of the positives that are missed and of the negatives that
     are flagged. Their intervals of Clopper and Pearson are combined by the method of variance estimates recovery (Zou & Donner,
-    Statistics in Medicine 27, 2008, 1693-1702): on each side, the squared distances of the ends add up.
+    Statistics in Medicine 27, 2008, 1693-1702): on each side, the squared distances of the ends add up. Where costs are a
+    column, Stringer's bounds take the place of Clopper and Pearson's: see `aucdist.metrics.costs.mean_cost_interval`.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ class Estimate:
     level : float
         The share of samples for which such an interval contains the measure of the population.
     method : str
-        ``delong-logit``, ``exact-bound``, ``clopper-pearson``, ``mover`` or ``bootstrap``.
+        ``delong-logit``, ``exact-bound``, ``clopper-pearson``, ``mover``, ``stringer-mover`` or ``bootstrap``.
     """
 
     value: float

@@ -6,7 +6,7 @@ all: the data in place of the counts, sample weights, and the positive label.
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import Parameter, Signature
 from typing import Any, Protocol, TypeVar
 
@@ -55,7 +55,13 @@ class OnLabels(Protocol[T]):
 
 
 def public_metric(
-    measure: Callable[..., T], name: str, scores: str = "y_score", *, one_class: bool = False
+    measure: Callable[..., T],
+    name: str,
+    scores: str = "y_score",
+    *,
+    one_class: bool = False,
+    columns: Sequence[str] = (),
+    by_row: Callable[[dict[str, Any]], T] | None = None,
 ) -> OnLabels[T]:
     """Return a measure of counts as a function of ``(y_true, y_score, ..., *, sample_weight, pos_label)``.
 
@@ -69,6 +75,10 @@ def public_metric(
         What the scores are called.
     one_class : bool
         Whether rows of one class only are legal.
+    columns : sequence of str
+        Parameters of the measure that may be columns, one value a row, or mappings to such; counts cannot say them.
+    by_row : callable, optional
+        Takes the arguments in place of the measure where one of these is a column.
 
     Examples
     --------
@@ -80,8 +90,12 @@ def public_metric(
     0.3
     """
 
+    of_rows = ("y_true", scores, "sample_weight", "pos_label")
+
     def function(given: dict[str, Any]) -> Any:
-        data = [given.pop(key, None) for key in ("y_true", scores, "sample_weight", "pos_label")]
+        if by_row is not None and _has_columns(given.get(key) for key in columns):
+            return by_row(given)
+        data = [given.pop(key, None) for key in of_rows]
         return measure(counts_of(*data, one_class=one_class), **given)
 
     return _public(measure, name, function, {scores: SCORES[scores]}, {"sample_weight": WEIGHT, "pos_label": LABEL})
@@ -136,6 +150,10 @@ Examples
 {result!r}"""
     function.__signature__ = Signature([counts, *own, *more], return_annotation=Estimate)  # type: ignore[attr-defined]
     return function
+
+
+def _has_columns(values: Iterable[Any]) -> bool:
+    return any(_has_columns(value.values()) if isinstance(value, Mapping) else np.ndim(value) > 0 for value in values)
 
 
 RESAMPLING = {"level": 0.95, "n_resamples": 1000, "seed": 0}
