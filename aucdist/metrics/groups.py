@@ -105,16 +105,11 @@ def auc_of_groups(
     """
     if group_weight not in ("pairs", "groups"):
         raise InputError(f"group_weight is {group_weight!r}; 'pairs' and 'groups' are possible")
-    y, score, weight, parts = _by_group(y_true, y_score, groups, sample_weight)
-    values, weights, without = [], [], 0
-    for part in parts:
-        won, pairs = _pairs_won(y[part], score[part], weight[part])
-        if pairs > 0.0:
-            values.append(won / pairs)
-            weights.append(pairs if group_weight == "pairs" else 1.0)
-        else:
-            without += 1
-    return _found(values, weights, without, "rows of two classes")
+    rows = _by_group(y_true, y_score, groups, sample_weight)
+    won, pairs = _pairs_won(rows)
+    there = pairs > 0.0
+    weights = pairs[there] if group_weight == "pairs" else np.ones(int(there.sum()))
+    return _found(won[there] / pairs[there], weights, int((~there).sum()), "rows of two classes")
 
 
 def gauc_score(
@@ -150,7 +145,7 @@ def gauc_score(
 
 
 def ndcg_of_groups(y_true: Any, y_score: Any, *, groups: Any, k: int | None = 10, gain: str = "linear") -> OfGroups:
-    """Return the normalised discounted cumulative gain of the first k rows of each group, by `sklearn.metrics.ndcg_score`.
+    """Return the normalised discounted cumulative gain of the first k rows of each group, as `sklearn.metrics.ndcg_score` does.
 
     Parameters
     ----------
@@ -174,8 +169,6 @@ def ndcg_of_groups(y_true: Any, y_score: Any, *, groups: Any, k: int | None = 10
     >>> found.values.tolist(), found.mean
     ([1.0, 0.0], 0.5)
     """
-    from sklearn.metrics import ndcg_score  # scikit-learn takes most of a second to load
-
     if gain not in ("linear", "exponential"):
         raise InputError(f"gain is {gain!r}; 'linear' and 'exponential' are possible")
     grade = np.asarray(y_true, dtype=np.float64)
@@ -184,10 +177,12 @@ def ndcg_of_groups(y_true: Any, y_score: Any, *, groups: Any, k: int | None = 10
             f"the grade of row {int(np.argmax(grade < 0))} (from 0) is negative; grades are at least 0 here"
         )
     relevance = grade if gain == "linear" else np.exp2(grade) - 1.0
-    y, score, _, parts = _by_group(relevance, y_score, groups, None)
-    there = [part for part in parts if part.stop - part.start > 1 and y[part].any()]
-    values = [float(ndcg_score(y[part][None], score[part][None], k=k)) for part in there]
-    return _found(values, [1.0] * len(values), len(parts) - len(there), "a grade above 0")
+    rows = _by_group(relevance, y_score, groups, None)
+    best = _by_group(relevance, relevance, groups, None)
+    gained, possible = (_discounted_gain(of, k) for of in (rows, best))
+    there = (np.diff(rows.starts) > 1) & (np.add.reduceat(rows.y, rows.starts[:-1]) > 0.0)
+    values = gained[there] / possible[there]
+    return _found(values, np.ones(len(values)), int((~there).sum()), "a grade above 0")
 
 
 def recall_of_groups(y_true: Any, y_score: Any, *, groups: Any, k: int = 10) -> OfGroups:
@@ -210,10 +205,18 @@ def recall_of_groups(y_true: Any, y_score: Any, *, groups: Any, k: int = 10) -> 
     >>> recall_of_groups([1, 1, 0, 0, 1], [0.9, 0.1, 0.5, 0.7, 0.8], groups=["a", "a", "a", "b", "b"], k=1).mean
     0.75
     """
-    y, score, _, parts = _by_group(y_true, y_score, groups, None)
-    there = [part for part in parts if (y[part] > 0).any()]
-    values = [_recall(y[part] > 0, score[part], k) for part in there]
-    return _found(values, [1.0] * len(values), len(parts) - len(there), "a label above 0")
+    rows = _by_group(y_true, y_score, groups, None)
+    first, ends = rows.starts[:-1], rows.starts[1:]
+    bound = np.repeat(rows.score[np.maximum(ends - k, first)], np.diff(rows.starts))  # the score of the k-th row
+    relevant, above, at = rows.y > 0, rows.score > bound, rows.score == bound
+    total, n_above, n_at, found_above, found_at = (
+        np.add.reduceat(which.astype(np.float64), first)
+        for which in (relevant, above, at, relevant & above, relevant & at)
+    )
+    share = np.minimum(1.0, (k - n_above) / n_at)
+    there = total > 0
+    values = (found_above[there] + share[there] * found_at[there]) / total[there]
+    return _found(values, np.ones(len(values)), int((~there).sum()), "a label above 0")
 
 
 def paired_groups_test(first: OfGroups, second: OfGroups, level: float = 0.95) -> Difference:
@@ -258,10 +261,17 @@ def measures_of_groups(
             yield f"{name}_at_{k}", of(y_true, y_score, groups=groups, k=k)
 
 
-def _by_group(
-    y_true: Any, y_score: Any, groups: Any, sample_weight: Any
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[slice]]:
-    """Return labels, scores and weights sorted by group, and where each group lies."""
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Rows sorted by group, and by score within each; those of group g are ``starts[g]`` up to ``starts[g + 1]``."""
+
+    y: np.ndarray
+    score: np.ndarray
+    weight: np.ndarray
+    starts: np.ndarray
+
+
+def _by_group(y_true: Any, y_score: Any, groups: Any, sample_weight: Any) -> _Rows:
     y, score = np.asarray(y_true, dtype=np.float64), np.asarray(y_score, dtype=np.float64)
     named = np.asarray(groups)
     weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
@@ -270,38 +280,40 @@ def _by_group(
         raise InputError(f"labels, scores, groups and weights have the lengths {lengths}; one for each row is needed")
     if not np.isfinite(score).all():
         raise InputError(f"the score of row {int(np.argmin(np.isfinite(score)))} (from 0) is not finite")
-    number = np.unique(named, return_inverse=True)[1]
-    order = np.argsort(number, kind="stable")
-    ends = np.flatnonzero(np.diff(number[order], append=number[order[-1]] + 1)) + 1
-    parts = [slice(int(a), int(b)) for a, b in zip(np.append(0, ends[:-1]), ends, strict=True)]
-    return y[order], score[order], weight[order], parts
+    number, counts = np.unique(named, return_inverse=True, return_counts=True)[1:]
+    order = np.lexsort((score, number))
+    return _Rows(y[order], score[order], weight[order], np.concatenate(([0], np.cumsum(counts))))
 
 
-def _pairs_won(y: np.ndarray, score: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
-    """Return the weight of the pairs that are won, ties counting half, and of all pairs."""
-    order = np.argsort(score, kind="stable")
-    y, weight = y[order], weight[order]
-    tie = np.concatenate(([0], np.cumsum(np.diff(score[order]) != 0)))  # equal scores have one number
-    won = pairs = 0.0
-    for grade in np.unique(y)[1:]:
-        lower, mine = np.where(y < grade, weight, 0.0), y == grade
-        of_tie = np.bincount(tie, lower)
-        below = np.cumsum(of_tie) - 0.5 * of_tie
-        won += float(weight[mine] @ below[tie[mine]])
-        pairs += float(weight[mine].sum() * lower.sum())
+def _pairs_won(rows: _Rows) -> tuple[np.ndarray, np.ndarray]:
+    """Return the weight of each group's pairs that are won, ties counting half, and of all its pairs."""
+    from aucdist.kernels.group_measures import pairs_won  # Numba takes a second to load
+
+    n_groups = len(rows.starts) - 1
+    group = np.repeat(np.arange(n_groups), np.diff(rows.starts))
+    order = np.lexsort((rows.y, group))
+    higher = np.concatenate(([0], (np.diff(rows.y[order]) > 0) & (np.diff(group[order]) == 0)))
+    steps = np.cumsum(higher)
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = 1 + steps - steps[rows.starts[:-1]][group[order]]
+    won, pairs = np.empty(n_groups), np.empty(n_groups)
+    pairs_won(rows.starts, rows.score, rank, rows.weight, np.empty(int(rank.max()) + 1), won, pairs)
     return won, pairs
 
 
-def _recall(relevant: np.ndarray, score: np.ndarray, k: int) -> float:
-    if k >= len(score):
-        return 1.0
-    bound = np.partition(score, len(score) - k)[len(score) - k]
-    above, at = score > bound, score == bound
-    share = (k - above.sum()) / at.sum()
-    return float((relevant[above].sum() + share * relevant[at].sum()) / relevant.sum())
+def _discounted_gain(rows: _Rows, k: int | None) -> np.ndarray:
+    """Return the discounted gain of each group's first k rows; rows that tie share their discounts."""
+    n = np.diff(rows.starts)
+    place = np.repeat(rows.starts[1:], n) - 1 - np.arange(len(rows.y))  # from 0, for the highest score
+    discount = np.where(place < (len(place) if k is None else k), 1.0 / np.log2(place + 2.0), 0.0)
+    apart = np.diff(rows.score) != 0
+    apart[rows.starts[1:-1] - 1] = True
+    ties = np.concatenate(([0], np.flatnonzero(apart) + 1))
+    of_tie = np.add.reduceat(rows.y, ties) * np.add.reduceat(discount, ties) / np.diff(ties, append=len(place))
+    return np.add.reduceat(of_tie, np.searchsorted(ties, rows.starts[:-1]))
 
 
-def _found(values: list[float], weights: list[float], without: int, what: str) -> OfGroups:
-    if not values:
+def _found(values: np.ndarray, weights: np.ndarray, without: int, what: str) -> OfGroups:
+    if not len(values):
         raise InputError(f"none of the {without} groups has {what}")
-    return OfGroups(np.array(values), np.array(weights), without)
+    return OfGroups(values, weights, without)

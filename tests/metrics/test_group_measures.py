@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import ndcg_score, roc_auc_score
 
 from aucdist.errors import InputError
 from aucdist.metrics.groups import (
@@ -23,7 +23,7 @@ def drawn(seed):
     return r.integers(0, 4, n), r.integers(-3, 4, n) / 2.0, r.integers(0, 6, n), r.choice([0.0, 0.5, 1.0, 4.0], n)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6))
 def test_gauc_counts_pairs(seed):
     y, score, group, weight = drawn(seed)
@@ -59,6 +59,19 @@ def test_ndcg_by_hand():
     assert found.n_without == 1
     exponential = ndcg_of_groups([3, 0, 2], [3.0, 2.0, 1.0], groups=[1, 1, 1], k=2, gain="exponential")
     assert exponential.mean == pytest.approx(7 / (7 + 3 / np.log2(3)))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from([1, 3, None]))
+def test_ndcg_is_that_of_scikit_learn(seed, k):
+    y, score, group, _ = drawn(seed)
+    rows = [np.flatnonzero(group == g) for g in np.unique(group)]
+    there = [at for at in rows if len(at) > 1 and y[at].any()]
+    if there:
+        found = ndcg_of_groups(y, score, groups=group, k=k)
+        values = [ndcg_score(y[at][None], score[at][None], k=k) for at in there]
+        np.testing.assert_allclose(found.values, values, rtol=1e-12, atol=1e-15)
+        assert found.n_without == len(rows) - len(there)
 
 
 def test_recall_by_hand():
