@@ -6,6 +6,7 @@ import ssl
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from distributed.system import MEMORY_LIMIT
 from aucdist.data.block import Block
 from aucdist.data.storage import scratch
 from aucdist.data.storage.retries import patient
-from aucdist.engine.blocks import BlockInfo, Blocks, Loader, LocalBlocks, Step, Summary, load_or_store
+from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, Step, Summary, load_or_store
 from aucdist.engine.calls import Call, Held, Parts, died_again
 from aucdist.engine.parts import Part
 from aucdist.engine.steps import in_threads, run_step
@@ -44,7 +45,7 @@ class DaskBlocks(Blocks):
     """
 
     def __init__(self, client: Client, parts: Sequence[Future]):
-        infos = dict(itertools.chain(*_gather(client, client.map(_infos, parts, pure=False), "load")))
+        infos = dict(itertools.chain(*_gather(client, client.map(attrgetter("infos"), parts, pure=False), "load")))
         super().__init__([infos[number] for number in range(len(infos))])
         self._parts = Parts(client, parts)
         self._chain: list[Call] = []
@@ -145,7 +146,7 @@ def place_items(client: Client, items: Sequence[Any]) -> list[Future]:
     """
     some = _neighbours(client, len(items))
     # Dask deals out tasks that depend on fewer than five others as if they depended on none.
-    marks = client.map(_mark, range(max(5, MARKS_PER_WORKER * len(some))), pure=False)
+    marks = client.map(int, range(max(5, MARKS_PER_WORKER * len(some))), pure=False)
     with client.as_current():  # which need not be Dask's default client
         wait(marks)
     holders = client.who_has(marks)
@@ -156,10 +157,6 @@ def place_items(client: Client, items: Sequence[Any]) -> list[Future]:
 
 MARKS_PER_WORKER = 4
 """So many tasks of no work are dealt out until each worker surely has one."""
-
-
-def _mark(number: int) -> int:
-    return number
 
 
 def _keep(item: Any, home: int) -> Any:
@@ -186,10 +183,6 @@ def _load_part(loader: Loader, numbers: list[int], stream: bool, items: list[Any
 
 def _make_part(numbers: list[int], *blocks: Block) -> Part:
     return Part(numbers, blocks)
-
-
-def _infos(part: Part) -> list[tuple[int, BlockInfo]]:
-    return part.infos
 
 
 def blocks_from_collections(

@@ -174,12 +174,8 @@ class StepRunner(WorkerPlugin):
 
 def _merged(nodes: Sequence[Any]) -> Any:
     """Return the nodes of several parts, added up as far as the tree goes, in the form in which they travel."""
-    return on_wire(pack(MergeTree(node for some in nodes for node in unpack(_bytes_of(some))).nodes()))
-
-
-def _bytes_of(data: Any) -> Any:
-    """Return what `on_wire` was given: where it has not travelled, it is still wrapped."""
-    return getattr(data, "data", data)
+    sent = (getattr(some, "data", some) for some in nodes)  # what has not travelled is still wrapped by `on_wire`
+    return on_wire(pack(MergeTree(node for some in sent for node in unpack(some)).nodes()))
 
 
 async def run_beside_scheduler(request: dict[str, Any], dask_worker: Worker) -> Answer:

@@ -143,7 +143,8 @@ def appended(X: Any, rows: Any) -> Any:
         import pandas as pd
 
         more = pd.DataFrame(rows, columns=X.columns)
-        floats = {name: kind for name, kind in X.dtypes.items() if _is_float(kind)}
+        # A sparse column says the type of its values as `subtype`.
+        floats = {name: kind for name, kind in X.dtypes.items() if getattr(kind, "subtype", kind).kind == "f"}
         return pd.concat([X, more.astype(floats)], ignore_index=True)
     if sp.issparse(X):
         return sp.vstack([X, sp.csr_matrix(rows)], format=X.format, dtype=rows.dtype)
@@ -160,8 +161,3 @@ def appended_labels(y: Any, labels: np.ndarray) -> Any:
         return pd.concat([y, more.astype(y.dtypes if y.ndim == 2 else y.dtype)], ignore_index=True)
     both = np.concatenate([np.asarray(y), labels])
     return both.tolist() if isinstance(y, list) else both
-
-
-def _is_float(kind: Any) -> bool:
-    """Return whether a column's type is one of floats, sparse ones included."""
-    return getattr(kind, "subtype", kind).kind == "f"

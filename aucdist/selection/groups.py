@@ -41,7 +41,7 @@ def take_column(block: Block, schema: Schema, name: str) -> tuple[np.ndarray, Bl
     own = [f"{name}={value}" for value in schema.categories[name]] if name in schema.categories else [name]
     at = np.flatnonzero(np.isin(schema.feature_names, own))
     if not len(at):
-        plain = [feature for feature in schema.feature_names if not _of_category(feature, schema)]
+        plain = [feature for feature in schema.feature_names if feature.partition("=")[0] not in schema.categories]
         raise unknown("column", name, [*schema.categories, *plain])
     if len(at) == block.n_features:
         raise InputError(f"{name!r} is the only column there is: nothing would be left to learn from")
@@ -60,10 +60,6 @@ def take_column(block: Block, schema: Schema, name: str) -> tuple[np.ndarray, Bl
         categories={key: value for key, value in schema.categories.items() if key != name},
     )
     return found, block.with_X(block.X[:, others]), left
-
-
-def _of_category(feature: str, schema: Schema) -> bool:
-    return feature.partition("=")[0] in schema.categories
 
 
 def codes(values: np.ndarray) -> np.ndarray:

@@ -24,7 +24,6 @@ distributed primal-dual optimization", ICML 2015). The dual value never falls, u
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -230,13 +229,9 @@ def _ascent_rounds(
         scores = rounding.score(w[:-1]) + EPS * abs(float(w[-1]))
         passes = math.ceil(taken / blocks.n_samples + 0.5 * number)
         yield ResumableRound(
-            w if intercept else w[:-1], primal, bound[0], passes, partial(_current_duals, blocks),
+            w if intercept else w[:-1], primal, bound[0], passes, lambda: HingeStart(tuple(blocks.reduce(send_duals)["duals"])),
             primal_error=scores + 2.0 * rounding.over_rows * primal, dual_error=bound[1],
         )  # fmt: skip
-
-
-def _current_duals(blocks: Blocks) -> HingeStart:
-    return HingeStart(tuple(blocks.reduce(send_duals)["duals"]))
 
 
 def _checked(start: HingeStart | None, blocks: Blocks) -> HingeStart | None:

@@ -238,7 +238,7 @@ def evaluate(block: Block, memory: object, w: np.ndarray, bias: float, loss: Lin
     """Return the sums of losses, slopes, slopes times scores, and gradients of each class."""
     d = block.n_features
     gradients, sums = np.zeros((2, d)), np.zeros((2, 3))
-    at_a_time = _rows_at_a_time(d) if isinstance(block.rows, DenseRows) else 256
+    at_a_time = min(max(CHUNK // (8 * (d + 1)), 64), 4096) if isinstance(block.rows, DenseRows) else 256
     w = np.ascontiguousarray(w)
     evaluate_rows(block.rows, block.y, block.weights(), w, bias, loss.terms, at_a_time, gradients, sums)
     return memory, {"gradients": gradients, "sums": sums}
@@ -283,7 +283,3 @@ def weighted_moments(block: Block, coefs: np.ndarray) -> np.ndarray:
         part[:n, d] = root[first : first + n]
         total += part[:n].T @ part[:n]  # BLAS computes half of a product of a matrix with itself
     return total
-
-
-def _rows_at_a_time(n_features: int) -> int:
-    return min(max(CHUNK // (8 * (n_features + 1)), 64), 4096)
