@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from aucdist.data.label_sets import LabelSets
 from aucdist.engine.blocks import Blocks
@@ -24,19 +24,17 @@ from aucdist.estimators.classes import (
 )
 from aucdist.estimators.display import WithPlots
 from aucdist.estimators.fit_warnings import warnings_of_fit
-from aucdist.estimators.monotone import AUTO, directions, directions_of_line
+from aucdist.estimators.monotone import AUTO, directions_of_features, directions_of_line
 from aucdist.estimators.pair_groups import check_groups
 from aucdist.estimators.scores import mapped_rows, probabilities_of
+from aucdist.estimators.tables import allows_missing, checked_rows
 from aucdist.estimators.threshold import WithThreshold
 from aucdist.estimators.validation import (
-    accepted_rows,
     all_or_nothing,
-    allows_missing,
     is_dask,
     on_chunks,
     training_blocks,
     without_equal_weights,
-    without_index,
 )
 from aucdist.estimators.verbose import RoundPrinter
 from aucdist.estimators.with_solver import WithSolver
@@ -81,6 +79,8 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         ----------
         X : array-like, sparse matrix or array, DataFrame, dask Array or DataFrame, or Blocks, of shape (n_samples, n_features)
             float32 stays float32; sums are float64 either way. Dask collections become blocks where their chunks are.
+            In a table of pandas, polars or pyarrow each value of a column of categories or texts becomes a 0/1 feature: see
+            `aucdist.estimators.tables`.
         y : array-like of shape (n_samples,), or indicator matrix, dense or sparse, of shape (n_samples, n_classes)
             Of two classes the larger label (as NumPy sorts them) is the positive one, as scikit-learn's measures take it, too.
             To choose another one, give ``y == "fraud"``. With more classes, or an indicator matrix of labels, a model is fitted
@@ -265,8 +265,8 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         """
         check_is_fitted(self)
         if is_dask(X):
-            return on_chunks(X, self.decision_function, np.float64, self._width)
-        X = validate_data(self, without_index(X), reset=False, **accepted_rows(self))
+            return on_chunks(self, X, self.decision_function, np.float64, self._width)
+        X = checked_rows(self, X)
         return scores_of_classes(self, X) if self.has_several_classes else self._scores(X)
 
     @property
@@ -299,7 +299,7 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
             check_is_fitted(self)
             labels = self.has_several_classes and not self.label_sets_.exclusive
             return on_chunks(
-                X, self.predict, np.int64 if labels else self.classes_.dtype, self._width if labels else None
+                self, X, self.predict, np.int64 if labels else self.classes_.dtype, self._width if labels else None
             )
         scores = self.decision_function(X)
         if self.has_several_classes:
@@ -311,7 +311,7 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         if not self.has_several_classes:
             return probabilities_of(self.decision_function(X), self.probability_)
         if is_dask(X):
-            return on_chunks(X, self._probabilities, np.float64, self._width)
+            return on_chunks(self, X, self._probabilities, np.float64, self._width)
         return probabilities_of_classes(self, self.decision_function(X))
 
     def __sklearn_tags__(self) -> Tags:
@@ -399,7 +399,7 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         elif isinstance(self.monotone, str) and self.monotone == AUTO:
             self.monotone_ = directions_of_line(self, blocks)
         else:
-            self.monotone_ = directions(self.monotone, blocks.n_features, blocks.feature_names)
+            self.monotone_ = directions_of_features(self, blocks)
 
     def _set_certificate(self, solution: Solution) -> None:
         """Set the attributes that describe the fit."""

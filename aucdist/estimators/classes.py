@@ -22,6 +22,7 @@ from aucdist.engine.steps import in_threads
 from aucdist.errors import InputError
 from aucdist.estimators.monotone import AUTO
 from aucdist.estimators.scores import count_scores
+from aucdist.estimators.tables import ENCODING
 from aucdist.estimators.validation import without_equal_weights
 from aucdist.kernels.rows import project
 from aucdist.maps.base import FittedMap, encoded
@@ -29,7 +30,7 @@ from aucdist.maps.state import expander_of
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.solvers.base import Callback, Record
 
-OF_THE_DATA = ("classes_", "n_features_in_", "feature_names_in_")
+OF_THE_DATA = ("classes_", "n_features_in_", "feature_names_in_", *ENCODING)
 NAMED = 3
 """So many classes are named by a warning that concerns more."""
 

@@ -8,6 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from aucdist.engine.blocks import Blocks
 from aucdist.estimators.conditioning import diagnosis
+from aucdist.estimators.tables import names_of_features
 from aucdist.solvers.base import REACHED, Status
 
 REASONS = {
@@ -46,7 +47,7 @@ def _convergence_warnings(model: Any) -> Iterator[ConvergenceWarning]:
         return
     # A feature map scales what it makes.
     known = ranges is not None and not hasattr(model, "feature_map_")
-    fault = diagnosis(ranges, getattr(model, "feature_names_in_", None)) if known else None
+    fault = diagnosis(ranges, names_of_features(model)) if known else None
     proved = (
         f"primal and dual value are sure to {c.rounding:.3g} only"
         if c.status == Status.ROUNDING

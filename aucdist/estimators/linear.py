@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks
@@ -13,7 +13,7 @@ from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.classes import refuse_classes
 from aucdist.estimators.conditioning import Shift, shifted
 from aucdist.estimators.scores import auc_of_rows, scores_of
-from aucdist.estimators.validation import accepted_rows, without_index
+from aucdist.estimators.tables import checked_rows, names_of_features
 from aucdist.maps.explain import explanation, shapes_of
 from aucdist.maps.shapes import Additive
 from aucdist.parameters import Constraints, above_0
@@ -143,8 +143,8 @@ class LinearClassifier(BlockClassifier):
         """
         check_is_fitted(self)
         refuse_classes(self, "explain")
-        X = validate_data(self, without_index(X), reset=False, **accepted_rows(self))
-        known = getattr(self, "feature_names_in_", None)
+        X = checked_rows(self, X)
+        known = names_of_features(self)
         names = [f"x{j}" for j in range(self.n_features_in_)] if known is None else [str(name) for name in known]
         block = Block.of(X, np.ones(X.shape[0], dtype=np.int8))
         return explanation(block, names, self.coef_[0], self.decision_intercept, getattr(self, "feature_map_", None))

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 
+from aucdist.data.formats.survey import feature_names
 from aucdist.engine.blocks import Blocks, LocalBlocks
 from aucdist.errors import InputError, unknown
 from aucdist.maps.base import FittedMap
@@ -112,6 +113,27 @@ def check_directions(monotone: Any, names: Sequence[str], unordered: Mapping[str
         if isinstance(name, str) and name not in ordered:
             raise unknown("feature in monotone", name, ordered)
     directions(monotone, len(names), names)
+
+
+def directions_of_features(estimator: Any, blocks: Blocks) -> np.ndarray:
+    """Return the direction of each feature by the estimator's parameter, int8 of shape (n_features,).
+
+    Raises
+    ------
+    InputError
+        For a column that is not there, that is named twice, or that has no order, as it holds categories.
+    """
+    monotone, categories = estimator.monotone, vars(estimator).get("categories_")
+    if not categories:
+        return directions(monotone, blocks.n_features, blocks.feature_names)
+    names = [str(name) for name in estimator.feature_names_out_]
+    unordered = {column: feature_names([column], categories, {}) for column in categories}
+    made_of = {feature: column for column, features in unordered.items() for feature in features}
+    columns = list(dict.fromkeys(made_of.get(name, name) for name in names))
+    given = directions(monotone, len(columns), columns)
+    of_columns = {columns[j]: direction for j, direction in (directions_as_parameter(given) or {}).items()}
+    check_directions(of_columns, names, unordered)
+    return directions(of_columns, len(names), names)
 
 
 def directions_as_parameter(found: np.ndarray) -> dict[int, str] | None:

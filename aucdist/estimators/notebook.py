@@ -7,6 +7,7 @@ from typing import Any
 from sklearn.utils import estimator_html_repr
 
 from aucdist.errors import InputError
+from aucdist.estimators.tables import names_of_features
 from aucdist.report import plots
 from aucdist.report.additive import shape_plot, shape_text
 from aucdist.report.text import auc_text, certificate_text, number_text
@@ -74,7 +75,7 @@ def _shapes(model: Any) -> str:
         plots.load_optional("matplotlib")
     except (AttributeError, InputError):
         return ""
-    names = getattr(model, "feature_names_in_", None)
+    names = names_of_features(model)
     drawn = sorted((shape for shape in found if shape.spread > 0), key=lambda shape: -shape.spread)[:MOST_SHAPES]
     reach = max((float(abs(shape.values).max()) for shape in drawn), default=1.0)
     figures = []

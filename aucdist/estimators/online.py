@@ -5,12 +5,12 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import validate_data
 
 from aucdist.data.block import Block
 from aucdist.errors import InputError
 from aucdist.estimators.ranking import RankingClassifier
-from aucdist.estimators.validation import ACCEPTED_ROWS, labelled_block, two_classes, without_index
+from aucdist.estimators.tables import checked_rows
+from aucdist.estimators.validation import labelled_block, two_classes
 
 
 class OnlineClassifier(RankingClassifier):
@@ -65,7 +65,7 @@ class OnlineClassifier(RankingClassifier):
 
     def _batch(self, X: Any, y: Any, sample_weight: Any, classes: Any, *, first: bool) -> Block:
         """Return the rows of a batch, checked against `classes` and against the batches before."""
-        X, y = validate_data(self, without_index(X), y, reset=first, **ACCEPTED_ROWS)
+        X, y = checked_rows(self, X, y, reset=first, declared=True)
         known = self.classes_ if classes is None else two_classes(np.asarray(classes))
         if not first and not np.array_equal(known, self.classes_):
             raise InputError(f"classes are {known}, but the first call had {self.classes_}")

@@ -94,6 +94,10 @@ class PairwiseSquareClassifier(OnlineClassifier):
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Where X has column names.
+    categories_ : dict of str to tuple of str
+    feature_names_out_ : ndarray of shape (n_encoded_features,)
+        Where X has columns of categories or texts: the values of each, and the names of all features that the rows have with a
+        0/1 feature for each value. Weights, `monotone_` and `explain` are of these features.
     stream_ : object
         After `partial_fit`: what is remembered of the rows so far.
 

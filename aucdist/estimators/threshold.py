@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from aucdist.errors import InputError
 from aucdist.estimators.classes import refuse_classes
-from aucdist.estimators.validation import accepted_rows, is_dask, without_index
+from aucdist.estimators.tables import checked_rows
+from aucdist.estimators.validation import is_dask
 from aucdist.metrics import threshold_at
 from aucdist.metrics.public import labels_of
 from aucdist.objectives.probability_maps import ProbabilityMap
@@ -38,7 +39,7 @@ def threshold_of_rows(model: Any, X: Any, y: Any, sample_weight: Any, wanted: Ma
         raise InputError(
             f"y has {labels[at]!r} at position {at} (counted from 0); the model has {model.classes_.tolist()}"
         )
-    X = validate_data(model, without_index(X), reset=False, **accepted_rows(model))
+    X = checked_rows(model, X)
     scores, positive = model._scores_without_intercept(X), labels == model.classes_[1]
     return threshold_at(positive, scores, sample_weight=sample_weight, **given)
 

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import _check_sample_weight, check_consistent_length, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_consistent_length
 
 from aucdist.data.block import Block
 from aucdist.data.group_numbers import group_numbers
@@ -19,77 +19,10 @@ from aucdist.engine.classes import ClassBlocks
 from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.pair_groups import grades_of
-from aucdist.maps.state import expander_of
-
-ACCEPTED_ROWS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
-"""The keywords of `validate_data`: CSR or dense, float32 stays float32."""
-
-
-def allows_missing(estimator: Any) -> bool:
-    """Tell whether the estimator's feature map has a place for missing values; False without a map, and for a wrong one."""
-    try:
-        expander = expander_of(estimator.features)
-    except InputError:
-        return False
-    return expander is not None and expander.allows_missing
-
+from aucdist.estimators.tables import checked_rows, forget_columns, names_of_features, refuse_collection
 
 LEAST_ROWS, MOST_BLOCKS = 100_000, 32
 """A block of a fit to arrays has at least so many rows; there are at most so many blocks."""
-
-
-def accepted_rows(estimator: Any) -> dict[str, Any]:
-    """Return the keywords of `validate_data` for the rows of an estimator."""
-    return {**ACCEPTED_ROWS, "ensure_all_finite": "allow-nan" if allows_missing(estimator) else True}
-
-
-def without_index(X: Any) -> Any:
-    """Return rows; a pyarrow table made from a DataFrame without the columns that hold its index, which are no features.
-
-    Raises
-    ------
-    InputError
-        If X is a table with two columns of one name, or with columns that hold no numbers.
-    """
-    if hasattr(X, "iloc") or hasattr(X, "schema"):
-        refuse_columns(X)
-    if type(X).__module__.partition(".")[0] != "pyarrow" or not hasattr(X, "column_names"):
-        return X
-    from aucdist.data.formats.parquet import PANDAS_INDEX
-
-    return X.drop_columns([name for name in X.column_names if PANDAS_INDEX.fullmatch(name)])
-
-
-def refuse_columns(table: Any) -> None:
-    """Do nothing if the columns of a table differ in their names and hold numbers or truth values.
-
-    Parameters
-    ----------
-    table : DataFrame of pandas or polars, or Table of pyarrow
-
-    Raises
-    ------
-    InputError
-        Naming the first column that does not, and what to do.
-    """
-    import narwhals as nw
-    from narwhals.exceptions import DuplicateError
-
-    try:
-        schema = nw.from_native(table, eager_only=True).schema
-    except DuplicateError:
-        names = list(table.columns) if hasattr(table, "iloc") else list(table.column_names)
-        twice = next(name for i, name in enumerate(names) if name in names[:i])
-        raise InputError(f"two columns are called {twice!r}: names of features must differ") from None
-    except TypeError:  # a table that narwhals does not know
-        return
-    for name, kind in schema.items():
-        if isinstance(kind, nw.Categorical | nw.Enum | nw.Date | nw.Datetime | nw.Duration):
-            raise InputError(
-                f"column {name!r} holds {kind}, and features are numbers: make_column_transformer((OneHotEncoder(), "
-                f"[{name!r}]), remainder='passthrough') before the estimator turns categories into numbers; from files "
-                "`aucdist train` does so by itself"
-            )
 
 
 @contextmanager
@@ -175,10 +108,13 @@ def training_blocks(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: 
                 f"n_jobs is {estimator.n_jobs!r}, which is for arrays: blocks have threads of their own "
                 "(LocalBlocks.of(..., n_jobs=2); cluster: {kind: none, n_jobs: 2} in a configuration)"
             )
+        forget_columns(estimator)
         estimator.classes_ = np.array([-1, 1]) if isinstance(X, Blocks) else X.sets.classes
         estimator.n_features_in_ = X.n_features
         return X
     if is_dask(X):
+        forget_columns(estimator)
+        refuse_collection(estimator, X)
         if estimator.n_jobs is not None:
             raise InputError(
                 f"n_jobs is {estimator.n_jobs!r}, which is for arrays: a collection's workers have their threads"
@@ -188,7 +124,7 @@ def training_blocks(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: 
         return _with_names(estimator, _dask_blocks(estimator, X, y, sample_weight))
     if _is_indicator(y):
         return _labels_blocks(estimator, X, y, sample_weight, groups)
-    X, y = validate_data(estimator, without_index(X), y, **accepted_rows(estimator))
+    X, y = checked_rows(estimator, X, y, reset=True)
     group, grade = group_numbers(groups), grades_of(estimator, y)
     if group is not None:
         check_consistent_length(X, group)
@@ -235,7 +171,7 @@ def _labels_blocks(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: A
     names = getattr(y, "columns", None)
     if names is not None:
         check_distinct(np.asarray(names, dtype=object))
-    X, Y = validate_data(estimator, without_index(X), y, multi_output=True, **accepted_rows(estimator))
+    X, Y = checked_rows(estimator, X, y, reset=True, multi_output=True)
     if Y.shape[1] < 2:
         raise InputError("y is a matrix of one column: give its values as an array of shape (n_samples,)")
     group = group_numbers(groups)
@@ -248,16 +184,18 @@ def _labels_blocks(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: A
 
 def _with_names(estimator: Any, blocks: Blocks) -> Blocks:
     """Return the blocks, which know the names of their columns where the estimator does."""
-    if hasattr(estimator, "feature_names_in_"):
-        blocks.feature_names = tuple(map(str, estimator.feature_names_in_))
+    names = names_of_features(estimator)
+    if names is not None:
+        blocks.feature_names = tuple(map(str, names))
     return blocks
 
 
-def on_chunks(X: Any, function: Callable[[Any], np.ndarray], dtype: Any, width: int | None) -> Any:
+def on_chunks(estimator: Any, X: Any, function: Callable[[Any], np.ndarray], dtype: Any, width: int | None) -> Any:
     """Return what a function makes of each chunk of the rows of a dask collection, as a dask Array.
 
     Parameters
     ----------
+    estimator : BlockClassifier
     X : dask Array or DataFrame of shape (n_samples, n_features)
     function : callable
         Of an array; its result has a row for each.
@@ -265,7 +203,13 @@ def on_chunks(X: Any, function: Callable[[Any], np.ndarray], dtype: Any, width: 
         Of the results.
     width : int or None
         Their columns; None for one-dimensional results.
+
+    Raises
+    ------
+    InputError
+        If a column holds texts, or held categories in the training rows.
     """
+    refuse_collection(estimator, X)
     array = X.to_dask_array() if hasattr(X, "to_dask_array") else X
     rows = array.rechunk({1: -1})
     if width is None:

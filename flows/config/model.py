@@ -115,7 +115,7 @@ def refuse_missing(model: Any) -> None:
     InputError
         If it has not.
     """
-    from aucdist.estimators.validation import allows_missing
+    from aucdist.estimators.tables import allows_missing
 
     if not allows_missing(model):
         raise InputError(

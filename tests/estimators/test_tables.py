@@ -1,35 +1,71 @@
 """Tables of pandas, polars and pyarrow, with the types that each has: every estimator gives the same bits."""
 
+import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.preprocessing import OneHotEncoder
 
+from aucdist import LinkClassifier, PairwiseHingeClassifier, PairwiseSquareClassifier
+from aucdist.batch_scoring import to_test
+from aucdist.data.dataset import Schema
+from aucdist.data.formats.readers import read
+from aucdist.data.preprocess import Preprocessor
+from aucdist.data.sources.source import Source
 from aucdist.errors import InputError
-from aucdist.estimators import ESTIMATORS, PairwiseHingeClassifier
+from aucdist.estimators import ESTIMATORS
+from aucdist.estimators.tables import checked_rows
+from aucdist.model import load_model, save_model
 
 RANDOM = np.random.default_rng(0)
 N = 50
+TEXTS = RANDOM.choice(["low", "mid", "high"], N).astype(object)
 FRAME = pd.DataFrame(
     {
         "a": RANDOM.normal(size=N),
         "b": RANDOM.integers(0, 5, N),
+        "kind": pd.Categorical(RANDOM.choice(["u", "v"], N), categories=["w", "v", "u"]),
         "c": RANDOM.random(N) < 0.5,
+        "text": pd.Series(np.where(np.arange(N) == 7, None, TEXTS), dtype="str"),
         "d": RANDOM.normal(size=N) ** 2,
     }
 )
 Y = np.where(FRAME["a"] + RANDOM.normal(size=N) > 0.2, 1, 0)
+NAMES = ["a", "b", "kind=u", "kind=v", "c", "text=(missing)", "text=high", "text=low", "text=mid", "d"]
+WEIGHTS = {0: "a", 1: "b", 4: "c", 9: "d"}
+
+
+def one_hot() -> np.ndarray:
+    """Return the rows of `FRAME` as scikit-learn's encoder makes them."""
+    made = np.empty((N, len(NAMES)))
+    for j, name in WEIGHTS.items():
+        made[:, j] = FRAME[name]
+    encoder = OneHotEncoder(sparse_output=False)
+    made[:, 2:4] = encoder.fit_transform(FRAME[["kind"]].astype(str))
+    made[:, 5:9] = encoder.fit_transform(FRAME[["text"]].astype(object).fillna("(missing)"))
+    return made
 
 
 def tables() -> dict[str, Any]:
     polars = pytest.importorskip("polars", reason="polars is not installed: pip install polars")
+    texts = FRAME.astype({"kind": object, "text": object}).replace({np.nan: None})
+    of_polars = polars.DataFrame(texts.to_dict("list"))
     return {
         "pandas": FRAME,
+        "objects": texts,
         "nullable": FRAME.convert_dtypes(),
         "of Arrow's types": FRAME.convert_dtypes(dtype_backend="pyarrow"),
-        "polars": polars.DataFrame(FRAME.to_dict("list")),
+        "polars": of_polars.with_columns(polars.col("kind", "text").cast(polars.Categorical)),
+        "polars with an Enum": of_polars.with_columns(polars.col("kind").cast(polars.Enum(["v", "u", "w"]))),
         "pyarrow": pa.Table.from_pandas(FRAME, preserve_index=False),
         "pyarrow with an index": pa.Table.from_pandas(FRAME.rename(lambda i: 2 * i), preserve_index=True),
     }
@@ -39,26 +75,166 @@ def tables() -> dict[str, Any]:
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_every_estimator_gives_the_same_bits(name: str) -> None:
     found = {}
+    parameters = {"max_passes": 30} | ({"random_state": 0} if "random_state" in ESTIMATORS[name]().get_params() else {})
     for kind, table in tables().items():
-        parameters = {"max_passes": 30} | (
-            {"random_state": 0} if "random_state" in ESTIMATORS[name]().get_params() else {}
-        )
         model = ESTIMATORS[name](**parameters).fit(table, Y)
         assert list(model.feature_names_in_) == list(FRAME), kind
+        assert model.n_features_in_ == FRAME.shape[1]
+        assert list(model.feature_names_out_) == NAMES
         found[kind] = (model.coef_.tobytes(), model.decision_function(table).tobytes())
+    X = one_hot()
+    model.fit(X, Y)  # which forgets the columns
+    assert not hasattr(model, "categories_")
+    found["scikit-learn's encoder"] = (model.coef_.tobytes(), model.decision_function(X).tobytes())
     assert len(set(found.values())) == 1, [kind for kind in found if found[kind] != found["pandas"]]
 
 
-@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
-def test_categories_are_refused_with_the_way_out(kind: str) -> None:
-    polars = pytest.importorskip("polars", reason="polars is not installed: pip install polars")
-    frame = FRAME.assign(c=pd.Categorical(np.where(FRAME["c"], "u", "v")))
-    made = {
-        "pandas": lambda: frame,
-        "polars": lambda: polars.DataFrame(frame.to_dict("list")).with_columns(
-            polars.col("c").cast(polars.Categorical)
-        ),
-        "pyarrow": lambda: pa.Table.from_pandas(frame),
-    }
-    with pytest.raises(InputError, match=r"column 'c' holds Categorical.*OneHotEncoder"):
-        PairwiseHingeClassifier().fit(made[kind](), Y)
+CELLS = st.sampled_from(["x", "y", " y ", "10", "NA", "é", None])
+
+
+@settings(max_examples=30)
+@given(
+    st.lists(st.tuples(CELLS, st.sampled_from([1.5, 2.0, -3.0])), min_size=2, max_size=8),
+    st.lists(st.tuples(CELLS, st.sampled_from([1.5, 7.0])), min_size=1, max_size=8),
+)
+def test_rows_are_encoded_as_a_plain_loop_encodes_them(trained: Any, scored: Any) -> None:
+    def value(cell: str | None) -> str:
+        return "(missing)" if cell is None or cell == "NA" else cell.strip()
+
+    model = PairwiseHingeClassifier()
+    trained = [("text", 0.0), *trained]
+    frame = pd.DataFrame(trained, columns=["cell", "number"])
+    checked_rows(model, frame, reset=True)
+    known = sorted({value(cell) for cell, _ in trained})
+    assert model.categories_ == {"cell": tuple(known)}
+    rows = pd.DataFrame([*scored, ("text", 1.0)], columns=["cell", "number"])
+    wanted = [[*(float(value(cell) == one) for one in known), number] for cell, number in [*scored, ("text", 1.0)]]
+    np.testing.assert_array_equal(checked_rows(model, rows), wanted)
+    np.testing.assert_array_equal(checked_rows(model, pa.Table.from_pandas(rows)), wanted)
+
+
+def test_texts_that_are_numbers_are_numbers_as_in_files() -> None:
+    model = PairwiseHingeClassifier(features="bins")
+    rows = checked_rows(
+        model, pd.DataFrame({"a": ["1", "?", "2.5"], "b": [1, 2, None], "c": ["1", "2", "3"]}), reset=True
+    )
+    np.testing.assert_array_equal(rows, [[1, 1, 1], [np.nan, 2, 2], [2.5, np.nan, 3]])
+    assert not hasattr(model, "categories_")
+    with pytest.raises(InputError, match="column 'c' holds texts, and held numbers in the training rows"):
+        checked_rows(model, pd.DataFrame({"a": ["1"], "b": [1], "c": ["one"]}))
+    with pytest.raises(InputError, match="has a place for missing values"):
+        PairwiseHingeClassifier().fit(rows, [0, 1, 0])
+
+
+def test_many_categories_are_sparse_rows() -> None:
+    frame = pd.DataFrame({"a": np.arange(600.0), "b": pd.Categorical([f"v{i % 300}" for i in range(600)])})
+    rows = checked_rows(PairwiseHingeClassifier(), frame, reset=True)
+    assert rows.format == "csr"
+    assert rows.shape == (600, 301)
+    assert rows[301].toarray()[0, 0] == 301.0
+
+
+@pytest.fixture(scope="module")
+def binned() -> PairwiseHingeClassifier:
+    return PairwiseHingeClassifier(features="bins").fit(FRAME, Y)
+
+
+def test_what_a_model_says_of_features_has_their_names(binned: PairwiseHingeClassifier) -> None:
+    assert list(binned.explain(FRAME).columns) == [*NAMES, "constant"]
+    np.testing.assert_allclose(binned.explain(FRAME).sum(axis=1), binned.decision_function(FRAME), atol=1e-12)
+    assert "text=(missing)" in binned._html_repr() or "kind=u" in binned._html_repr()
+    assert (
+        pickle.loads(pickle.dumps(binned)).decision_function(FRAME).tobytes()
+        == binned.decision_function(FRAME).tobytes()
+    )
+
+
+def test_one_row_has_the_score_that_it_has_among_others(binned: PairwiseHingeClassifier) -> None:
+    alone = [binned.decision_function(FRAME.iloc[[i]])[0] for i in (0, 7)]
+    assert alone == binned.decision_function(FRAME)[[0, 7]].tolist()
+
+
+def test_a_search_calibration_classes_and_groups_take_categories() -> None:
+    search = GridSearchCV(
+        PairwiseHingeClassifier(calibration="logit"), {"lam": [1e-2, 1e-1]}, cv=3, scoring="roc_auc"
+    ).fit(FRAME, Y)
+    assert search.best_estimator_.predict_proba(FRAME).shape == (N, 2)
+    several = LinkClassifier(link="logit").fit(FRAME.drop(columns="b"), FRAME["b"])
+    assert several.coef_.shape == (5, len(NAMES) - 1)
+    assert list(several.estimators_[0].feature_names_out_) == [name for name in NAMES if name != "b"]
+    one = LinkClassifier(link="logit").fit(FRAME.drop(columns="b"), FRAME["b"] == 3)
+    assert one.coef_.tobytes() == several.coef_[3].tobytes()
+    grouped = PairwiseSquareClassifier().fit(FRAME, Y, groups=FRAME["b"].to_numpy())
+    assert grouped.coef_.tobytes() == clone(grouped).fit(one_hot(), Y, groups=FRAME["b"].to_numpy()).coef_.tobytes()
+
+
+def test_batches_have_the_categories_that_the_first_declares() -> None:
+    model = PairwiseHingeClassifier(solver="oam-inf").set_params(solver__n_pairs=400)
+    model.partial_fit(FRAME[:25].assign(text="low"), Y[:25], classes=[0, 1])
+    assert model.categories_ == {"kind": ("u", "v", "w"), "text": ("low",)}
+    model.partial_fit(FRAME[25:], Y[25:])
+    assert model.coef_.shape == (1, 8)
+
+
+def test_directions_are_those_of_columns() -> None:
+    names = PairwiseSquareClassifier(monotone={"a": "increasing", "d": "decreasing"}).fit(FRAME, Y)
+    places = PairwiseSquareClassifier(monotone={0: "increasing", 5: "decreasing"}).fit(FRAME, Y)
+    assert names.monotone_.tolist() == places.monotone_.tolist() == [1, *[0] * 8, -1]
+    for feature in ("kind", 2, "kind=u"):
+        with pytest.raises(InputError, match=r"kind"):
+            PairwiseSquareClassifier(monotone={feature: "increasing"}).fit(FRAME, Y)
+
+
+@pytest.mark.parametrize(
+    ("column", "match"),
+    [
+        (pd.date_range("2025-01-01", periods=N), "column 'new' holds timestamp.*month and weekday"),
+        ([f"2025-01-{1 + i % 28:02d}" for i in range(N)], "column 'new' holds dates as texts"),
+        ([[1, 2]] * N, "column 'new' holds list<"),
+    ],
+)
+def test_what_is_no_category_is_refused(column: Any, match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        PairwiseHingeClassifier().fit(FRAME.assign(new=column), Y)
+
+
+def test_identifiers_are_refused() -> None:
+    frame = pd.DataFrame({"name": [f"name {i}" for i in range(60)]})
+    with pytest.raises(InputError, match=r"column 'name' holds 60 different texts in 60 rows, and more than 50"):
+        checked_rows(PairwiseHingeClassifier(), frame, reset=True)
+    assert checked_rows(PairwiseHingeClassifier(), frame.astype("category"), reset=True).shape == (60, 60)
+
+
+def test_other_columns_than_those_of_the_fit_are_refused(binned: PairwiseHingeClassifier) -> None:
+    with pytest.raises(InputError, match=r"its columns 'kind', 'text' held categories: give a table"):
+        binned.decision_function(FRAME.to_numpy())
+    with pytest.raises(InputError, match="column 'a' holds texts, and held numbers"):
+        binned.decision_function(FRAME.assign(a="high"))
+    with pytest.raises(ValueError, match="Feature names"):
+        binned.decision_function(FRAME.rename(columns={"text": "words"}))
+    numbers = FRAME[["a", "b"]]
+    with pytest.raises(InputError, match="column 'b' holds texts"):
+        PairwiseHingeClassifier().fit(numbers, Y).predict(numbers.assign(b="one"))
+
+
+def test_dask_collections_say_that_they_take_numbers(binned: PairwiseHingeClassifier) -> None:
+    dataframe = pytest.importorskip("dask.dataframe")
+    parts = dataframe.from_pandas(FRAME, npartitions=2)
+    with pytest.raises(InputError, match="column 'kind' of the dask DataFrame holds category"):
+        PairwiseHingeClassifier().fit(parts, dataframe.from_pandas(pd.Series(Y), npartitions=2))
+    with pytest.raises(InputError, match="map_partitions"):
+        binned.decision_function(parts)
+
+
+def test_a_saved_model_scores_files_as_the_estimator_does(tmp_path: Path) -> None:
+    model = PairwiseHingeClassifier().fit(FRAME, Y)
+    schema = Schema(tuple(model.feature_names_out_), "y", ("1",), ("0",), model.categories_)
+    save_model(
+        str(tmp_path / "model"), coef=model.coef_[0], intercept=model.decision_intercept, schema=schema,
+        preprocessor=Preprocessor((), "none", None, None), about={}, reading={"missing": "keep", "unknown": "ignore"},
+    )  # fmt: skip
+    pq.write_table(pa.Table.from_pandas(FRAME.assign(y=Y)), tmp_path / "rows.parquet")
+    saved = load_model(str(tmp_path / "model"))
+    source = to_test(Source(source=str(tmp_path / "rows.parquet"), format="parquet", label="y"), saved)
+    rows = read(source, schema=saved.schema).block
+    assert saved.decision_function(rows.X).tobytes() == model.decision_function(FRAME).tobytes()

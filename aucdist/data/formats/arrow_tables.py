@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import numbers
 import zipfile
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.json
 
+from aucdist.data.formats.header import unique
 from aucdist.data.storage.compression import ALWAYS_ALLOWED, MOST_GROWTH
 from aucdist.data.storage.urls import shown
 from aucdist.errors import InputError
@@ -70,7 +72,7 @@ def from_excel(data: bytes, where: str, sheet: str | None, n_skipped: int) -> pa
         raise
     except Exception as e:  # openpyxl raises whatever its XML parser, zipfile and NumPy do
         raise InputError(f"{where} cannot be read as a workbook: {str(e)[:200]}") from None
-    return _from_pandas(frame)
+    return from_pandas(frame, where)
 
 
 def from_query(url: str, query: str) -> pa.Table:
@@ -97,7 +99,7 @@ def from_query(url: str, query: str) -> pa.Table:
         raise InputError(f"{shown(url)}: {_without_secrets(e, url)}") from None
     try:
         with engine.connect() as connection:
-            return _from_pandas(pd.read_sql(sqlalchemy.text(query), connection))
+            return from_pandas(pd.read_sql(sqlalchemy.text(query), connection), shown(url))
     except (sqlalchemy.exc.SQLAlchemyError, pd.errors.DatabaseError) as e:
         raise InputError(f"{shown(url)}: the query failed: {_without_secrets(e, url)}") from None
     finally:
@@ -154,15 +156,25 @@ def digest_of(table: pa.Table) -> str:
     return digest.hexdigest()
 
 
-def _from_pandas(frame: pd.DataFrame) -> pa.Table:
-    """Return a frame as a table of Arrow; a column of values of several types becomes one of texts."""
+def from_pandas(frame: pd.DataFrame, where: str) -> pa.Table:
+    """Return a frame as a table of Arrow, without its index; a column of values of several types becomes one of texts."""
     frame = frame.rename(columns=str)
-    for name in frame.columns:
+    unique(list(frame.columns), where)
+    for name, kind in frame.dtypes.items():
         values = frame[name]
-        if values.dtype == object:
-            kinds = {type(value) for value in values if not pd.isna(value)}
-            if len(kinds) > 1:
-                frame[name] = [None if pd.isna(value) else str(value) for value in values]
+        if isinstance(kind, pd.SparseDtype):
+            frame[name] = values.astype(kind.subtype)
+        elif isinstance(kind, pd.CategoricalDtype) and isinstance(kind.categories.dtype, pd.IntervalDtype):
+            frame[name] = values.cat.rename_categories(str)
+        elif pd.api.types.is_object_dtype(kind):
+            there = [value for value in values if not (pd.api.types.is_scalar(value) and pd.isna(value))]
+            if len({type(value) for value in there}) > 1:
+                if all(isinstance(value, numbers.Real) for value in there):
+                    frame[name] = pd.to_numeric(values)
+                else:
+                    frame[name] = [
+                        None if pd.api.types.is_scalar(value) and pd.isna(value) else str(value) for value in values
+                    ]
     return pa.Table.from_pandas(frame, preserve_index=False)
 
 

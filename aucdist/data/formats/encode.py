@@ -48,7 +48,7 @@ def encode(parsed: Parsed, where: str, source: SourceFields, schema: Schema, fir
         X.resize(X.shape[0], len(schema.feature_names))
         X = X.toarray() if source.layout == "dense" else X
     else:
-        X = _matrix(parsed, where, schema, sparse=source.layout == "csr")
+        X = encoded_matrix(parsed, where, schema, sparse=source.layout == "csr")
     grade = None
     if source.labels == "grades":
         grade = parsed.labels.grades(where)
@@ -69,8 +69,24 @@ def _typed(X: Any, dtype: str | None, where: str) -> Any:
     return cast
 
 
-def _matrix(table: Table, where: str, schema: Schema, *, sparse: bool) -> Any:
-    """Return the features of a table side by side."""
+def encoded_matrix(table: Table, where: str, schema: Schema, *, sparse: bool) -> Any:
+    """Return the features of a table side by side.
+
+    Parameters
+    ----------
+    table : Table
+    where : str
+        Names the table in errors.
+    schema : Schema
+        Names the features, and the categories in the order of theirs.
+    sparse : bool
+        Whether to return a csr_matrix, or else an ndarray of shape (n_samples, n_features), in the type of the numbers.
+
+    Raises
+    ------
+    InputError
+        If the features are not those of the schema.
+    """
     categories = {name: schema.categories.get(name, ()) for name in table.categories}
     names = feature_names(table.features, categories, table.hashed)
     if tuple(names) != schema.feature_names:

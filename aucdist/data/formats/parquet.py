@@ -228,7 +228,7 @@ def _table(
     )
     guess = schema is None and source.categorical == "auto"
     if guess:
-        texts = {name for name in features if not _is_number(table.schema.field(name).type)}
+        texts = {name for name in features if not is_number(table.schema.field(name).type)}
         form = replace(form, categorical=texts - {*form.hashed, *form.dates})
     else:
         form = replace(form, categorical=categorical_in(source, schema, features, where))
@@ -244,7 +244,8 @@ def _table(
     return found if schema is None else replace(found, categories=dict(schema.categories))
 
 
-def _is_number(kind: pa.DataType) -> bool:
+def is_number(kind: pa.DataType) -> bool:
+    """Tell whether the values of a type are numbers or booleans."""
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
 
 
@@ -291,7 +292,7 @@ def _as_texts(column: pa.ChunkedArray, where: str, name: str) -> pa.ChunkedArray
 def is_plain(kind: pa.DataType) -> bool:
     """Tell whether the values of a type can be labels or categories: texts, numbers, booleans, dates and times."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    if _is_number(kind) or _is_string(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+    if is_number(kind) or _is_string(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         return True
     return bool(pa.types.is_decimal(kind) or pa.types.is_temporal(kind))
 
@@ -303,7 +304,7 @@ def _is_string(kind: pa.DataType) -> bool:
 def _numbers(
     column: pa.ChunkedArray, where: str, name: str, first: int, may_miss: bool, spelling: Spelling
 ) -> np.ndarray:
-    if not _is_number(column.type):
+    if not is_number(column.type):
         raise InputError(
             f"{where}, column {name!r}: its type is {column.type}, not a number; if the column holds categories, "
             "list it under `categorical`"

@@ -1,0 +1,302 @@
+"""Rows as estimators take them: arrays, sparse matrices, and tables whose columns may be categories or texts.
+
+A column of categories or texts becomes a 0/1 feature for each of its values in the training rows, by the code that encodes files
+(`aucdist.data.formats.encode`). Missing values are a category of their own if the training rows had some. A row with a value
+that they did not have has none of the column's categories.
+"""
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils.validation import check_array, check_X_y, validate_data
+
+from aucdist.errors import InputError
+from aucdist.maps.state import expander_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from aucdist.data.formats.tables import Table
+
+ENCODING = ("categories_", "feature_names_out_")
+"""Fitted attributes where a column of the training rows held categories or texts."""
+MOST_DENSE = 256
+"""Tables that become more features than this are sparse rows, as most of their features are 0."""
+ROWS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+"""The keywords of `validate_data`: CSR or dense, float32 stays float32."""
+NO_LABELS = "no_validation"  # as scikit-learn says that there is no y
+
+
+def allows_missing(estimator: Any) -> bool:
+    """Tell whether the estimator's feature map has a place for missing values; False without a map, and for a wrong one."""
+    try:
+        expander = expander_of(estimator.features)
+    except InputError:
+        return False
+    return expander is not None and expander.allows_missing
+
+
+def names_of_features(estimator: Any) -> np.ndarray | None:
+    """Return the names of the features that weights, or the feature map, of a fitted estimator are of; None without names."""
+    return getattr(estimator, "feature_names_out_", getattr(estimator, "feature_names_in_", None))
+
+
+def forget_columns(estimator: Any) -> None:
+    """Remove what the last fit knew of columns."""
+    for name in (*ENCODING, "feature_names_in_"):
+        vars(estimator).pop(name, None)
+
+
+def checked_rows(
+    estimator: Any,
+    X: Any,
+    y: Any = NO_LABELS,
+    *,
+    reset: bool = False,
+    multi_output: bool = False,
+    declared: bool = False,
+) -> Any:
+    """Return rows as `sklearn.utils.validation.validate_data` does, with 0/1 features for columns of categories and texts.
+
+    Parameters
+    ----------
+    estimator : BlockClassifier
+    X : array-like, sparse matrix or table of shape (n_samples, n_features)
+        A table is a DataFrame of pandas or polars, a Table of pyarrow, or another that narwhals knows.
+    y : array-like, optional
+    reset : bool, default=False
+        Whether these are training rows, which set `n_features_in_`, `feature_names_in_` and the attributes in `ENCODING`.
+    multi_output : bool, default=False
+        Whether y is a matrix.
+    declared : bool, default=False
+        Whether categories count that the type of a column declares, but that no training row has.
+
+    Returns
+    -------
+    X : ndarray or csr matrix of shape (n_samples, n_encoded_features), float64 or float32
+        With y the tuple of both.
+
+    Raises
+    ------
+    InputError
+        For two columns of one name, a column of dates or one that looks like an identifier, or a column that held numbers in the
+        training rows and holds texts here.
+    """
+    X = _without_index(X)
+    holds_texts = _holds_texts(X)
+    if reset:
+        forget_columns(estimator)
+    known: dict[str, tuple[str, ...]] = vars(estimator).get("categories_", {})
+    accepted: dict[str, Any] = dict(ROWS)
+    if y is not NO_LABELS:
+        accepted["multi_output"] = multi_output
+    if missing := allows_missing(estimator):
+        accepted["ensure_all_finite"] = "allow-nan"
+    with _missing_explained(missing):
+        if not (known or holds_texts):
+            return validate_data(estimator, X, y, reset=reset, **accepted)
+        table = _as_arrow(X, known)
+        validate_data(estimator, X, y, reset=reset, skip_check_array=True)
+        texts = _text_columns(table)
+        if reset and texts:
+            estimator.categories_, estimator.feature_names_out_ = _found_categories(table, texts, declared=declared)
+        elif strange := [name for name in texts if name not in known]:
+            raise InputError(f"column {strange[0]!r} holds texts, and held numbers in the training rows")
+        rows = _encoded(table, estimator)
+        if y is NO_LABELS:
+            return check_array(rows, estimator=estimator, input_name="X", **accepted)
+        return check_X_y(rows, y, estimator=estimator, **accepted)
+
+
+@contextmanager
+def _missing_explained(allowed: bool) -> Iterator[None]:
+    """Say what has a place for missing values where scikit-learn says that there are some."""
+    try:
+        yield
+    except InputError:
+        raise
+    except ValueError as e:
+        if allowed or not str(e).startswith("Input X contains NaN"):
+            raise
+        raise InputError(
+            "Input X contains NaN: features='bins' has a place for missing values; or fill them in before (SimpleImputer)"
+        ) from None
+
+
+def refuse_collection(estimator: Any, X: Any) -> None:
+    """Raise an InputError for a dask DataFrame with texts, or a model that has categories."""
+    if vars(estimator).get("categories_"):
+        raise InputError(
+            "the model was fitted on a table with columns of categories, which dask collections are not encoded for: score a "
+            "DataFrame part by part, X.map_partitions(model.decision_function)"
+        )
+    for name, kind in getattr(X, "dtypes", {}).items() if hasattr(X, "columns") else ():
+        if getattr(kind, "kind", "O") not in "biuf":
+            raise InputError(
+                f"column {name!r} of the dask DataFrame holds {kind}, and features of dask collections are numbers: take "
+                "dask.dataframe.get_dummies, or train on the files by `aucdist train`, which encodes them on the workers"
+            )
+
+
+def _without_index(X: Any) -> Any:
+    """Return rows; a pyarrow table made from a DataFrame without the columns that hold its index, which are no features."""
+    if type(X).__module__.partition(".")[0] != "pyarrow" or not hasattr(X, "column_names"):
+        return X
+    from aucdist.data.formats.parquet import PANDAS_INDEX
+
+    return X.drop_columns([name for name in X.column_names if PANDAS_INDEX.fullmatch(name)])
+
+
+def _holds_texts(X: Any) -> bool:
+    """Tell whether X is a table with a column that holds, by its type, neither numbers nor truth values.
+
+    Raises
+    ------
+    InputError
+        For two columns of one name.
+    """
+    if not (hasattr(X, "iloc") or hasattr(X, "schema")):
+        return False
+    import narwhals as nw
+    from narwhals.exceptions import DuplicateError
+
+    try:
+        kinds = nw.from_native(X, eager_only=True).schema.values()
+    except DuplicateError:
+        names = list(X.columns) if hasattr(X, "iloc") else list(X.column_names)
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise InputError(f"two columns are called {twice!r}: names of features must differ") from None
+    except TypeError:  # a table that narwhals does not know
+        return False
+    return not all(kind.is_numeric() or isinstance(kind, nw.Boolean | nw.Unknown) for kind in kinds)
+
+
+def _as_arrow(X: Any, categorical: Collection[str]) -> "pa.Table":
+    """Return a table as one of Arrow, whose columns are numbers, truth values, texts or categories.
+
+    Raises
+    ------
+    InputError
+        If X is no table, or naming the first column that holds something else.
+    """
+    import narwhals as nw
+    import pyarrow as pa
+
+    from aucdist.data.formats.arrow_tables import from_pandas
+    from aucdist.data.formats.parquet import is_plain
+
+    if not (hasattr(X, "iloc") or hasattr(X, "schema")):
+        raise InputError(
+            f"the model was fitted on a table, and its columns {', '.join(map(repr, sorted(categorical)[:5]))} held categories: "
+            "give a table with the same columns"
+        )
+    table = from_pandas(X, "X") if hasattr(X, "iloc") else nw.from_native(X, eager_only=True).to_arrow()
+    for at, name in enumerate(table.column_names):
+        kind = table.schema.field(at).type
+        value = kind.value_type if pa.types.is_dictionary(kind) else kind
+        if name not in categorical and (numbers := _written_numbers(table.column(at))) is not None:
+            table = table.set_column(at, name, numbers)
+        elif pa.types.is_null(kind) or pa.types.is_decimal(kind):
+            number = name not in categorical
+            table = table.set_column(at, name, table.column(at).cast(pa.float64() if number else pa.string()))
+        elif pa.types.is_temporal(value):
+            raise InputError(_dates(name, str(value)))
+        elif not is_plain(kind):
+            raise InputError(f"column {name!r} holds {kind}; features are numbers, truth values, categories or texts")
+    return table
+
+
+def _written_numbers(column: "pa.ChunkedArray") -> "pa.ChunkedArray | None":
+    """Return a column of texts as numbers if all are, or stand for a missing value as in files; else None."""
+    import pyarrow as pa
+
+    from aucdist.data.formats.spelling import PLAIN
+
+    if not (
+        pa.types.is_string(column.type) or pa.types.is_large_string(column.type) or pa.types.is_string_view(column.type)
+    ):
+        return None
+    distinct = column.cast(pa.string()).combine_chunks().dictionary_encode()
+    values: list[float | None] = []
+    for text in distinct.dictionary.to_pylist():
+        number = PLAIN.plain_number(text.strip())
+        if number is None and not PLAIN.is_missing_number(text.strip()):
+            return None
+        values.append(None if number is None else float(number))
+    return pa.chunked_array([pa.array(values, pa.float64()).take(distinct.indices)])
+
+
+def _text_columns(table: "pa.Table") -> list[str]:
+    from aucdist.data.formats.parquet import is_number
+
+    return [name for name in table.column_names if not is_number(table.schema.field(name).type)]
+
+
+def _dates(name: str, kind: str) -> str:
+    return (
+        f"column {name!r} holds {kind}: give the parts of a date that should count, such as its month and weekday, as columns of "
+        "numbers, or leave the column out; from files `dates` makes the numbers"
+    )
+
+
+def _parsed(table: "pa.Table", schema: Any, categorical: Collection[str] = ()) -> "Table":
+    """Return the columns by the reader of files: with those of categories named, or as they are in a schema."""
+    from aucdist.data.formats.parquet import parse_arrow
+    from aucdist.data.formats.source_fields import SourceFields
+
+    source = SourceFields.model_validate(
+        {"source": "X", "format": "arrow", "categorical": list(categorical), "missing": "keep", "unknown": "ignore"}
+    )
+    return parse_arrow(table, "X", source, schema)
+
+
+def _found_categories(
+    table: "pa.Table", texts: Collection[str], *, declared: bool
+) -> tuple[dict[str, tuple[str, ...]], np.ndarray]:
+    """Return the categories of each column in the order of their features, and the names of all features.
+
+    Raises
+    ------
+    InputError
+        For a column of dates, or one that looks like an identifier.
+    """
+    import pyarrow as pa
+
+    from aucdist.data.formats.dates import are_dates
+    from aucdist.data.formats.header import unique
+    from aucdist.data.formats.survey import FEW, MAX_CATEGORIES, MAX_GUESSED, feature_names
+    from aucdist.data.formats.table_form import MISSING_CATEGORY
+
+    parsed = _parsed(table, None, texts)
+    found = dict(parsed.categories)
+    for name in found:
+        column = table[name]
+        stated = pa.types.is_dictionary(column.type)
+        if not stated and are_dates(found[name], MISSING_CATEGORY):
+            raise InputError(_dates(name, "dates as texts"))
+        if stated and declared:
+            values = [value for chunk in column.chunks for value in chunk.dictionary.cast(pa.string()).to_pylist()]
+            found[name] = tuple(sorted({*found[name], *(value for value in values if value is not None)}))
+        most = MAX_CATEGORIES if stated else min(MAX_GUESSED, max(FEW, table.num_rows // 2))
+        if len(found[name]) > most:
+            raise InputError(
+                f"column {name!r} holds {len(found[name])} different texts in {table.num_rows} rows, and more than {most} look "
+                "like an identifier: leave it out"
+                + ("" if stated else ", or give it the type of categories (astype('category') in pandas)")
+            )
+    names = unique(feature_names(parsed.features, found, {}), "X")
+    return found, np.asarray(names, dtype=object)
+
+
+def _encoded(table: "pa.Table", estimator: Any) -> Any:
+    """Return the features of a table, as the estimator's attributes say what they are."""
+    from aucdist.data.dataset import Schema
+    from aucdist.data.formats.encode import encoded_matrix
+
+    names = vars(estimator).get("feature_names_out_", table.column_names)
+    schema = Schema(tuple(names), "", (), (), vars(estimator).get("categories_", {}))
+    return encoded_matrix(
+        _parsed(table, schema), "X", schema, sparse=len(names) > MOST_DENSE and bool(schema.categories)
+    )
