@@ -1,6 +1,6 @@
 """The folds of a search: which rows each fold trains on, and which it is scored on."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -49,6 +49,7 @@ class Folds:
     gap_rows : int
     gap_time : float
     strata : ndarray of shape (n_samples,), int, or None
+    group_names : sequence of str or None
         See `aucdist.selection.folds.partition`.
     """
 
@@ -63,6 +64,7 @@ class Folds:
     gap_rows: int = 0
     gap_time: float = 0.0
     strata: np.ndarray | None = None
+    group_names: Sequence[str] | None = None
     _made: dict[tuple[int, int | None], Partition] = field(default_factory=dict)
 
     def outer(self) -> list[Fold]:
@@ -127,5 +129,6 @@ class Folds:
                 gap_rows=self.gap_rows,
                 gap_time=self.gap_time,
                 strata=None if self.strata is None else self.strata[at],
+                group_names=self.group_names,
             )  # fmt: skip
         return self._made[repeat, fold]

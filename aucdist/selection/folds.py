@@ -1,5 +1,6 @@
 """The fold of a row: it depends on the row's id, its class and a seed, not on where the row lies."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,6 +55,7 @@ def partition(
     gap_rows: int = 0,
     gap_time: float = 0.0,
     strata: np.ndarray | None = None,
+    group_names: Sequence[str] | None = None,
 ) -> Partition:
     """Partition rows into folds: at random within each class, by groups, or in the order of time.
 
@@ -80,6 +82,8 @@ def partition(
     strata : ndarray of shape (n_samples,), int, optional
         Of rows with several classes: the number of each row's set of classes. Without `groups` and `time` rows are divided
         within these; which classes a fold then has is for the caller to check. `y` says nothing.
+    group_names : sequence of str, optional
+        What errors call the groups, which are then numbered from 0.
 
     Raises
     ------
@@ -102,7 +106,7 @@ def partition(
         part = time_parts(time, n_folds)
         found = Partition(part, n_folds, True, _gaps(time, part, n_folds, gap_rows, gap_time))
         if groups is not None:
-            _refuse_groups_over_time(groups, found)
+            _refuse_groups_over_time(groups, found, group_names)
     elif groups is not None:
         found = Partition(group_numbers(row_id, y, groups, n_folds, seed), n_folds)
     elif strata is None:
@@ -287,18 +291,18 @@ def _gaps(time: np.ndarray, part: np.ndarray, n_folds: int, gap_rows: int, gap_t
     return found
 
 
-def _refuse_groups_over_time(groups: np.ndarray, found: Partition) -> None:
+def _refuse_groups_over_time(groups: np.ndarray, found: Partition, names: Sequence[str] | None) -> None:
     """Raise an InputError if a group has training rows and held-out rows of the same fold."""
     if found.in_gap is None:
-        refuse_straddling(groups, found.part, "the parts of time")
+        refuse_straddling(groups, found.part, "the parts of time", names)
         return
     for fold in range(found.n_folds):
         train, held_out = found.train(fold), found.held_out(fold)
         either = train | held_out
-        refuse_straddling(groups[either], held_out[either], f"the gap of fold {fold + 1} of {found.n_folds}")
+        refuse_straddling(groups[either], held_out[either], f"the gap of fold {fold + 1} of {found.n_folds}", names)
 
 
-def refuse_straddling(groups: np.ndarray, part: np.ndarray, sides: str) -> None:
+def refuse_straddling(groups: np.ndarray, part: np.ndarray, sides: str, names: Sequence[str] | None = None) -> None:
     """Raise an InputError if the rows of a group are not all in the same part.
 
     Parameters
@@ -307,12 +311,15 @@ def refuse_straddling(groups: np.ndarray, part: np.ndarray, sides: str) -> None:
     part : ndarray of shape (n_samples,)
     sides : str
         The name of the parts in the message.
+    names : sequence of str, optional
+        What the message calls the groups, which are then numbered from 0.
     """
     order = np.lexsort((part, groups))
     g, p = groups[order], part[order]
     torn = np.unique(g[1:][(g[1:] == g[:-1]) & (p[1:] != p[:-1])])
     if len(torn):
-        raise InputError(f"{len(torn)} groups straddle {sides}, such as group {torn[0]}: its rows must stay together")
+        first = torn[0] if names is None else names[torn[0]]
+        raise InputError(f"{len(torn)} groups straddle {sides}, such as group {first}: its rows must stay together")
 
 
 def _refuse_one_fold(n_folds: int) -> None:

@@ -76,6 +76,22 @@ def codes(values: np.ndarray) -> np.ndarray:
     return np.unique(values, return_inverse=True, equal_nan=False)[1].astype(np.int64)
 
 
+def names_of_codes(values: np.ndarray, schema: Schema, name: str) -> list[str]:
+    """Return what the values of a column are called, by the numbers that `codes` gives them.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_samples,), float64
+        As `take_column` returns them for this column and schema.
+    schema : Schema
+    name : str
+    """
+    found = np.unique(values, equal_nan=False).tolist()
+    if name not in schema.categories:
+        return [f"{value:.17g}" for value in found]
+    return ["of an unknown category" if value < 0 else schema.categories[name][int(value)] for value in found]
+
+
 def duplicates(block: Block) -> np.ndarray:
     """Return a number for each row, the same for rows whose features are equal, whatever their labels.
 

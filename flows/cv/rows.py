@@ -15,7 +15,7 @@ from aucdist.errors import InputError
 from aucdist.metrics.measures import MEASURES, WITH_PARAMETERS, WITHIN_GROUPS
 from aucdist.search.splits import Folds
 from aucdist.selection.folds import refuse_straddling
-from aucdist.selection.groups import codes, duplicates, take_column
+from aucdist.selection.groups import codes, duplicates, names_of_codes, take_column
 from flows.compute.stages import call_stage
 from flows.compute.workers import Workers
 from flows.config.data import DataConfig, source_of
@@ -118,11 +118,13 @@ def _refuse_keys(folds: FoldsConfig) -> None:
 
 
 def _make_folds(rows: TrainTestRows, config: CvConfig, workers: Workers, observer: RunObserver) -> SearchRows:
-    settings, groups, time = config.folds, None, None
+    settings, groups, time, names = config.folds, None, None, None
     if settings.groups is not None:
+        schema = rows.schema
         rows, of_train, of_test = _take_column(rows, settings.groups)
-        both = codes(np.concatenate((of_train, of_test)))
-        refuse_straddling(both, np.repeat([0, 1], [len(of_train), len(of_test)]), "training and test rows")
+        values, side = np.concatenate((of_train, of_test)), np.repeat([0, 1], [len(of_train), len(of_test)])
+        both, names = codes(values), names_of_codes(values, schema, settings.groups)
+        refuse_straddling(both, side, "training and test rows", names)
         groups = both[: len(of_train)]
     elif settings.duplicates == "together":
         groups = duplicates(rows.train.block)
@@ -142,7 +144,7 @@ def _make_folds(rows: TrainTestRows, config: CvConfig, workers: Workers, observe
     strata = None if labels is None else labels.codes[row_id]
     folds = Folds(
         row_id, y, settings.number, settings.repeats, settings.seed, config.nested, groups, time, settings.gap_rows,
-        settings.gap_time, strata,
+        settings.gap_time, strata, names,
     )  # fmt: skip
     folds.check()
     classes = None if labels is None else searched_classes(labels, folds, observer)

@@ -42,6 +42,8 @@ class FirstRows:
         Columns of types that are neither numbers nor texts.
     whole : bool
         Whether these are all rows.
+    n_files : int
+        The files that they are the first rows of.
     """
 
     source: Source
@@ -50,6 +52,7 @@ class FirstRows:
     label: str
     unread: dict[str, str]
     whole: bool
+    n_files: int = 1
 
 
 def first_rows(source: Source) -> FirstRows:
@@ -156,7 +159,7 @@ def _of_parquet(source: Source, urls: list[str]) -> FirstRows:
     found = [_first_row_groups(url, source, read, MOST_BYTES // len(some)) for url in some]
     columns = {name: union_categoricals([table.texts[name] for table, _ in found]) for name in (*keep, label)}
     whole = len(some) == len(urls) and all(of_file for _, of_file in found)
-    return FirstRows(source, {name: columns[name] for name in keep}, columns[label], label, unread, whole)
+    return FirstRows(source, {name: columns[name] for name in keep}, columns[label], label, unread, whole, len(some))
 
 
 def _first_row_groups(url: str, source: Source, read: Source, most_bytes: int) -> tuple[Table, bool]:

@@ -63,7 +63,7 @@ def init(name: str, source: Source, output: Path) -> dict[str, Any]:
     columns += [Column(column, "drop", f"its type is {kind}") for column, kind in rows.unread.items()]
     positives = rows_of_class(rows.classes, positive)
     columns = [with_auc(column, rows.texts, positives, spelling) for column in columns]
-    n, head = len(rows.classes), _head_comments(source, len(rows.classes), rows.whole, output)
+    n, head = len(rows.classes), _head_comments(source, len(rows.classes), rows.whole, output, rows.n_files)
     if rows.source.format == "csv" and not rows.source.header and "header" not in source.model_fields_set:
         head.append("The first line holds values and no names: columns are called x1, x2, ...")
     head += [] if rows.source.format != "csv" else found_layout(source, rows.source)
@@ -98,10 +98,13 @@ def _init_without_columns(name: str, source: Source, output: Path) -> dict[str, 
     return {"config": str(output), "rows": n, "all_rows": found.whole, "positive": positive, "columns": {}, "leaks": []}
 
 
-def _head_comments(source: Source, n: int, whole: bool, output: Path) -> list[str]:
+def _head_comments(source: Source, n: int, whole: bool, output: Path, n_files: int = 1) -> list[str]:
     """Return the comments at the top of the YAML."""
+    rows = f"{'the' if whole else 'the first'} {n:,} rows"
+    if not whole and n_files > 1:
+        rows = f"{n:,} rows, the first of each of {n_files} files,"
     return [
-        f"Written by `aucdist init` from {f'the {n:,} rows' if whole else f'the first {n:,} rows'} of "
+        f"Written by `aucdist init` from {rows} of "
         f"{files.shown(str(source.source)).rpartition('/')[2]}. Change what is wrong. Then:",
         f"  aucdist data preview {output.name}    prints what becomes of each column",
         f"  aucdist train {output.name}           trains, and writes a report",

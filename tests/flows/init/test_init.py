@@ -267,3 +267,6 @@ def test_a_folder_partitioned_as_hive_does(tmp_path: Path, monkeypatch: pytest.M
     assert result["n_features"] == 4
     run("score", Path(result["run"]) / "model", "rows/year=2024", "scores")
     assert len(pd.read_parquet(tmp_path / "scores")) == 30
+    monkeypatch.setattr("flows.init.read.MOST_FILES", 2)
+    run("init", "rows", "--label", "y", "--output", "some.yaml")
+    assert "from 30 rows, the first of each of 2 files, of rows." in (tmp_path / "some.yaml").read_text()
