@@ -207,8 +207,8 @@ def test_a_group_within_the_gap_does_not_straddle():
         partition(np.arange(30), y, 2, 0, time=time, groups=groups)
     found = partition(np.arange(30), y, 2, 0, time=time, groups=groups, gap_time=3)
     assert np.flatnonzero(found.train(0)).tolist() == list(range(8))
+    names = [f"user-{i}" for i in range(30)]
     with pytest.raises(InputError, match="1 groups straddle the gap of fold 1 of 2, such as group user-8:"):
-        names = [f"user-{i}" for i in range(30)]
         partition(np.arange(30), y, 2, 0, time=time, groups=groups, gap_time=2, group_names=names)
 
 

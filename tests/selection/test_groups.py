@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
 from aucdist.errors import InputError
-from aucdist.selection.groups import codes, duplicates, take_column
+from aucdist.selection.groups import codes, duplicates, names_of_codes, take_column
 
 pytestmark = pytest.mark.nojit
 
@@ -42,6 +42,9 @@ def test_codes_are_equal_where_values_are():
     found = codes(np.array([2.5, -1, 2.5, np.nan, np.nan]))
     assert found[0] == found[2] != found[1]
     assert found[3] != found[4]
+    towns = Schema(("town=a", "town=b"), "class", ("1",), ("-1",), {"town": ("a", "b")})
+    assert names_of_codes(np.array([1.0, -1.0, 0.0, 1.0]), towns, "town") == ["of an unknown category", "a", "b"]
+    assert names_of_codes(np.array([2.5, -1.0, 2.5]), towns, "age") == ["-1", "2.5"]
 
 
 @settings(deadline=None, max_examples=30)
