@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from aucdist.data.block import Block
-from aucdist.drift.profile import RARE, Column, Profile
+from aucdist.drift.profile import RARE, Profile, WatchedColumn
 from aucdist.drift.statistics import kolmogorov_smirnov, more_than, psi, total_variation
 from aucdist.kernels.profile_cells import count_numbers
 from aucdist.maps.bins import Columns
@@ -118,7 +118,7 @@ def moved(profile: Profile, batch: BatchCounts) -> dict[str, Any]:
 
 
 def _column(
-    profile: Profile, column: Column, counts: np.ndarray, outside: int, rows: int, tests: list[dict[str, Any]]
+    profile: Profile, column: WatchedColumn, counts: np.ndarray, outside: int, rows: int, tests: list[dict[str, Any]]
 ) -> dict[str, Any]:
     reference = np.array(column.counts)
     distance, p = (kolmogorov_smirnov if column.kind == "numbers" else total_variation)(reference, counts)

@@ -14,7 +14,7 @@ from aucdist.metrics.ranking import auc_interval
 from aucdist.metrics.top import partial_auc_interval
 
 ALPHA = 0.001
-"""Of all measures of a batch together, by Holm."""
+"""How often a batch without change may raise an alarm, all its measures together, by Holm."""
 LEAST = {"auc": 0.01, "partial_auc": 0.01, "recall": 0.05, "calibration": 0.2}
 """What a loss must be, besides significant, to raise an alarm. Of the calibration it is the change of the ratio of the
 positives to their expected number."""

@@ -27,7 +27,7 @@ RARE = 20
 
 
 @dataclass(frozen=True)
-class Column:
+class WatchedColumn:
     """The bins of a column.
 
     Attributes
@@ -109,7 +109,7 @@ class Profile:
         Training rows.
     n_features : int
         Columns of X.
-    columns : tuple of Column
+    columns : tuple of WatchedColumn
     score : ScoreBins
     test_checked, test_known : int
         Test rows that could be looked up among the digests of the training rows, and how many were there: rows that occur twice.
@@ -119,7 +119,7 @@ class Profile:
 
     rows: Count
     n_features: Count
-    columns: tuple[Column, ...]
+    columns: tuple[WatchedColumn, ...]
     score: ScoreBins
     test_checked: Count = 0
     test_known: Count = 0
@@ -152,7 +152,9 @@ class Profile:
 MOST_CELLS = 2**16
 
 
-def fit_columns(blocks: Blocks, schema: Schema, preprocessor: Preprocessor, coef: np.ndarray) -> tuple[Column, ...]:
+def fit_columns(
+    blocks: Blocks, schema: Schema, preprocessor: Preprocessor, coef: np.ndarray
+) -> tuple[WatchedColumn, ...]:
     """Return the columns of training rows, counted; two reductions: edges from a sample of the rows, then all rows.
 
     Parameters
@@ -193,7 +195,7 @@ def _range(ranges: ColumnRanges, j: int) -> tuple[float, float]:
     return (low, high) if low <= high else (0.0, 0.0)  # all of its values are missing
 
 
-def _watched(schema: Schema, preprocessor: Preprocessor, drawn: Block, coef: np.ndarray) -> list[Column]:
+def _watched(schema: Schema, preprocessor: Preprocessor, drawn: Block, coef: np.ndarray) -> list[WatchedColumn]:
     """Return the columns that are watched, without counts."""
     place = {name: j for j, name in enumerate(schema.feature_names)}
     columns, of_categories = [], set()
@@ -204,7 +206,7 @@ def _watched(schema: Schema, preprocessor: Preprocessor, drawn: Block, coef: np.
             at = tuple(j for _, j in known)
             of_categories |= set(at)
             edges = tuple(float(cuts[j]) for j in at)
-            columns.append(Column(name, "categories", at, edges, tuple(value for value, _ in known), 0.0, 0.0))
+            columns.append(WatchedColumn(name, "categories", at, edges, tuple(value for value, _ in known), 0.0, 0.0))
     numbers = [j for j in range(len(place)) if j not in of_categories]
     room = max(MOST_COLUMNS - len(columns), 0)
     if len(numbers) > room:
@@ -212,7 +214,7 @@ def _watched(schema: Schema, preprocessor: Preprocessor, drawn: Block, coef: np.
     weight = drawn.weights()
     for j in numbers:
         edges = tuple(bins_of(column_of(drawn, j), weight, N_BINS).edges.tolist())
-        columns.append(Column(schema.feature_names[j], "numbers", (j,), edges, (), 0.0, 0.0))
+        columns.append(WatchedColumn(schema.feature_names[j], "numbers", (j,), edges, (), 0.0, 0.0))
     return sorted(columns, key=lambda column: column.at[0])
 
 
@@ -234,7 +236,7 @@ def _largest(numbers: list[int], most: int, drawn: Block, coef: np.ndarray) -> l
     return sorted(order[:most].tolist())
 
 
-def _count_step(block: Block, memory: Any, columns: tuple[Column, ...]) -> tuple[Any, Summary]:
+def _count_step(block: Block, memory: Any, columns: tuple[WatchedColumn, ...]) -> tuple[Any, Summary]:
     values = Columns(block)
     counts = [np.bincount(c.cells(values, block.n_samples), minlength=c.n_cells) for c in columns]
     return memory, {"cells": np.concatenate([*counts, np.zeros(0, dtype=np.int64)]), "ranges": ColumnRanges.of(block)}

@@ -20,7 +20,7 @@ from aucdist.kernels.rows import CsrRows
 MOST_ROWS = 20_000
 """So many rows are looked at, half of each class where there are more."""
 MOST_FEATURES = 2000
-"""Of wider rows no feature is looked at."""
+"""Features are not looked at where there are more of them."""
 SUSPICIOUS = 0.99
 """An AUC of one column alone, from which on it is named."""
 FEW = 20

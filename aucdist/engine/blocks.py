@@ -112,7 +112,7 @@ class StoredBlock(Stored[Block]):
 
 
 _UNKNOWN = BlockInfo(0, 0, 0, 0.0, 0.0, False)
-"""Of a block that has not been read."""
+"""What is known of a block that has not been read."""
 
 
 def _read_block(loader: Loader, item: Any) -> Block:
@@ -150,7 +150,7 @@ class Blocks(ABC):
 
     _unmapped: "Blocks | None" = None
     feature_names: tuple[str, ...] | None = None
-    """Of the columns, where they are known."""
+    """The names of the columns, where they are known."""
 
     def __init__(self, infos: Sequence[BlockInfo]):
         if not infos:

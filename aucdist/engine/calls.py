@@ -142,7 +142,7 @@ class CallLog:
         return file
 
 
-class Held:
+class KeptState:
     """A state that the workers keep for as long as this object lives."""
 
     def __init__(self, parts: "Parts", state: int):

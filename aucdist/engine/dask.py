@@ -20,7 +20,7 @@ from aucdist.data.block import Block
 from aucdist.data.storage import scratch
 from aucdist.data.storage.retries import patient
 from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, Step, Summary, load_or_store
-from aucdist.engine.calls import Call, Held, Parts, died_again
+from aucdist.engine.calls import Call, KeptState, Parts, died_again
 from aucdist.engine.parts import Part
 from aucdist.engine.steps import in_threads, run_step
 from aucdist.errors import ClusterLost, InputError
@@ -49,7 +49,7 @@ class DaskBlocks(Blocks):
         super().__init__([infos[number] for number in range(len(infos))])
         self._parts = Parts(client, parts)
         self._chain: list[Call] = []
-        self._held: Held | None = None
+        self._held: KeptState | None = None
 
     @classmethod
     def load(
@@ -117,7 +117,7 @@ class DaskBlocks(Blocks):
         """Run the step on the workers that hold the blocks."""
         call = Call(step, args)
         chain = [*self._chain, call]
-        held = Held(self._parts, call.state)  # if the step fails, the workers forget what it left where it did not
+        held = KeptState(self._parts, call.state)  # if the step fails, the workers forget what it left where it did not
         total, changed = self._parts.run(chain)
         if changed:  # else the workers forget it as well: the memory is what the calls before have left
             self._chain, self._held = chain, held

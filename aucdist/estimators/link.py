@@ -22,7 +22,7 @@ from aucdist.objectives.probability_maps import LinkMap
 from aucdist.parameters import Constraints, Number, OneOf, Switch, count, share
 from aucdist.solvers.base import Callback, Solution, Solver, solve, solver_table
 from aucdist.solvers.links import Gradient, Lipschitz, Newton
-from aucdist.solvers.links.gev_shape import Shape, map_shape
+from aucdist.solvers.links.gev_shape import GEVShape, map_shape
 from aucdist.solvers.links.gev_shape_bayes import BayesShape, bayes_shape
 from aucdist.solvers.links.problem import LinkRound
 
@@ -289,7 +289,7 @@ class LinkClassifier(LinearClassifier):
     def _intercept_options(self) -> dict[str, bool]:
         return {"fit_intercept": bool(self.fit_intercept), "penalise_intercept": bool(self.penalise_intercept)}
 
-    def _find_shape(self, blocks: Blocks) -> Shape | BayesShape | None:
+    def _find_shape(self, blocks: Blocks) -> GEVShape | BayesShape | None:
         """Look for the shape; None where there is nothing to look for."""
         self.__dict__.pop("xi_trace_", None)
         method = self._shape_method()
@@ -298,7 +298,7 @@ class LinkClassifier(LinearClassifier):
         most_xi = MOST_XI if self.loss == "calibrated" else np.inf
         options: dict[str, Any] = self._intercept_options() | {"most_xi": most_xi}
         most_rounds = self.shape_rounds if method == "map" and self.shape_rounds is not None else MOST_SHAPE_ROUNDS
-        found: Sequence[Shape | BayesShape] = list(itertools.islice(map_shape(blocks, **options), most_rounds))
+        found: Sequence[GEVShape | BayesShape] = list(itertools.islice(map_shape(blocks, **options), most_rounds))
         if method == "bayes":
             given = {"n_rounds": self.shape_rounds, "n_samples": self.shape_samples}
             options |= {name: value for name, value in given.items() if value is not None}

@@ -20,7 +20,7 @@ from aucdist.solvers.pairs.dual import DualStart
 from aucdist.solvers.pairs.oam import OamState
 from aucdist.solvers.pairs.penalty import PENALTIES, GroupL1
 from aucdist.solvers.pairs.sampling import ResumableRound
-from aucdist.solvers.pairs.sgd import Progress
+from aucdist.solvers.pairs.sgd import DescentState
 
 
 class PairwiseHingeClassifier(OnlineClassifier):
@@ -120,7 +120,7 @@ class PairwiseHingeClassifier(OnlineClassifier):
     resume_ : DualStart
         With `warm_start` and ``sdcd`` or ``sdcd-perm``: what the next fit starts from. Their dual variables are
         ``resume_.duals``, sparse of shape (n_pos, n_neg).
-    stream_ : OamState or Progress
+    stream_ : OamState or DescentState
         After `partial_fit`, and after ``msgd``: what the next call goes on from.
 
     Notes
@@ -152,7 +152,7 @@ class PairwiseHingeClassifier(OnlineClassifier):
         **GROUP_CONSTRAINTS,
     }
     resume_: DualStart
-    stream_: OamState | Progress
+    stream_: OamState | DescentState
 
     def __init__(
         self,
@@ -211,7 +211,7 @@ class PairwiseHingeClassifier(OnlineClassifier):
         if not self._is_online:
             return getattr(self, "resume_", weights)
         stream = getattr(self, "stream_", None)
-        return stream if isinstance(stream, Progress) and np.array_equal(stream.w, weights) else weights
+        return stream if isinstance(stream, DescentState) and np.array_equal(stream.w, weights) else weights
 
     def check_parameters(self) -> None:
         """Check every parameter, as `fit` does first.

@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from aucdist import __version__
-from aucdist.export.portable import Column, Kernel, Linear, Portable, Score, Steps, portable
+from aucdist.export.portable import Kernel, Linear, Portable, PortableColumn, Score, Steps, portable
 from aucdist.export.trees import Leaf, Node
 from aucdist.model import LinearModel
 
@@ -84,7 +84,7 @@ def to_json(model: LinearModel, *, contributions: bool = False) -> str:
     return json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
 
 
-def _column(column: Column, described: Portable) -> dict[str, Any]:
+def _column(column: PortableColumn, described: Portable) -> dict[str, Any]:
     content: dict[str, Any] = {"name": column.name, "kind": column.kind}
     if column.kind == "category":
         content |= {"values": list(column.values), "if_missing": column.if_missing, "if_unknown": column.if_unknown}

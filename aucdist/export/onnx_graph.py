@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from aucdist.export.trees import Leaf, Node, Split
+from aucdist.export.trees import Leaf, Node, TreeSplit
 from aucdist.extras import load_optional
 
 OPSET, ML_OPSET, IR_VERSION = 18, 5, 10
@@ -85,7 +85,7 @@ class Graph:
         lists, roots = _Lists(), []
         targets: list[int] = []
         for k, tree in enumerate(trees):
-            assert isinstance(tree, Split)
+            assert isinstance(tree, TreeSplit)
             roots.append(lists.split(tree))
             targets += [k if n_targets > 1 else 0] * (len(lists.leaves) - len(targets))
         return self.add(
@@ -123,7 +123,7 @@ class _Lists:
         self.otherwise: tuple[list[int], list[int]] = ([], [])
         self.leaves: list[float] = []
 
-    def split(self, node: Split) -> int:
+    def split(self, node: TreeSplit) -> int:
         """Add a split and all below it, and return its place."""
         place = len(self.features)
         self.features.append(node.feature)

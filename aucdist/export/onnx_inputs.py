@@ -7,7 +7,7 @@ import numpy as np
 from aucdist.data.formats.spelling import ANY_CASE
 from aucdist.data.formats.table_form import MISSING_CATEGORY
 from aucdist.export.onnx_graph import ML, Graph
-from aucdist.export.portable import AS_MISSING, ZERO, Column, Portable
+from aucdist.export.portable import AS_MISSING, ZERO, Portable, PortableColumn
 
 MINUTE = 60_000_000
 """In microseconds."""
@@ -76,7 +76,7 @@ def _without(graph: Graph, X: str, described: Portable) -> str:
     return X
 
 
-def _category(graph: Graph, column: Column, values: list[str], words: Sequence[str]) -> str:
+def _category(graph: Graph, column: PortableColumn, values: list[str], words: Sequence[str]) -> str:
     """Return 0/1 features; nan where a category is refused."""
     zero, refuse = len(values), len(values) + 1
     code = {value: k for k, value in enumerate(values)}
@@ -93,7 +93,7 @@ def _category(graph: Graph, column: Column, values: list[str], words: Sequence[s
     return graph.add("Where", refused, graph.constant(np.nan), ones)
 
 
-def _date(graph: Graph, column: Column) -> str:
+def _date(graph: Graph, column: PortableColumn) -> str:
     """Return the parts of dates; nan where a date is missing."""
     given = graph.input(column.name, "INT64")
     missing = graph.add("Equal", given, graph.constant(NAT, np.int64))

@@ -32,7 +32,7 @@ REFUSE, ZERO, AS_MISSING = "refuse", "zero", "missing category"
 
 
 @dataclass(frozen=True)
-class Column:
+class PortableColumn:
     """A column that a model reads.
 
     Attributes
@@ -144,7 +144,7 @@ class Portable:
     ----------
     model : LinearModel
         For classes, probabilities and what else is saved with it.
-    columns : tuple of Column
+    columns : tuple of PortableColumn
     features : tuple of Feature
     unit_rows : bool
         Whether the features (with the logarithms) of a row are divided by their Euclidean length, if it is not 0.
@@ -152,7 +152,7 @@ class Portable:
     """
 
     model: LinearModel
-    columns: tuple[Column, ...]
+    columns: tuple[PortableColumn, ...]
     features: tuple[Feature, ...]
     unit_rows: bool
     score: Score
@@ -209,23 +209,23 @@ def portable(model: LinearModel) -> Portable:
 
 def _columns(
     schema: Schema, reading: dict[str, object]
-) -> tuple[tuple[Column, ...], list[tuple[int, str | int | None]]]:
+) -> tuple[tuple[PortableColumn, ...], list[tuple[int, str | int | None]]]:
     """Return the columns, and for each feature its column and which of the column's features it is."""
-    items: dict[str, tuple[Column, str | int | None]] = {}
+    items: dict[str, tuple[PortableColumn, str | int | None]] = {}
     for name, values in schema.categories.items():
         items |= {f"{name}={value}": (_category(name, values, reading), value) for value in values}
     for name, size in schema.hashed.items():
-        items |= {f"{name}#{i}": (Column(name, "hash", size=size), i) for i in range(size)}
+        items |= {f"{name}#{i}": (PortableColumn(name, "hash", size=size), i) for i in range(size)}
     for name, parts in schema.dates.items():
-        column = Column(name, "date", parts=parts)
+        column = PortableColumn(name, "date", parts=parts)
         items |= {feature: (column, part) for feature, part in zip(date_features(name, parts), parts, strict=True)}
-    found = [items.get(name, (Column(name), None)) for name in schema.feature_names]
+    found = [items.get(name, (PortableColumn(name), None)) for name in schema.feature_names]
     columns = list(dict.fromkeys(column for column, _ in found))
     position = {column: i for i, column in enumerate(columns)}
     return tuple(columns), [(position[column], item) for column, item in found]
 
 
-def _category(name: str, values: tuple[str, ...], reading: dict[str, object]) -> Column:
+def _category(name: str, values: tuple[str, ...], reading: dict[str, object]) -> PortableColumn:
     """Return a column of categories with what `aucdist.data.formats.tables` makes of texts that are not among them."""
     as_missing = AS_MISSING if MISSING_CATEGORY in values else REFUSE
     unknown = {"ignore": ZERO, "as-missing": as_missing}.get(str(reading.get("unknown")), REFUSE)
@@ -234,7 +234,7 @@ def _category(name: str, values: tuple[str, ...], reading: dict[str, object]) ->
         missing = REFUSE
     elif as_missing == REFUSE and unknown == ZERO:
         missing = ZERO
-    return Column(name, "category", tuple(values), if_missing=missing, if_unknown=unknown)
+    return PortableColumn(name, "category", tuple(values), if_missing=missing, if_unknown=unknown)
 
 
 def _feature(model: LinearModel, j: int, column: int, item: str | int | None, *, looked_at: bool) -> Feature:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from aucdist.data.formats.spelling import ANY_CASE
 from aucdist.data.formats.table_form import MISSING_CATEGORY
 from aucdist.errors import InputError
-from aucdist.export.portable import AS_MISSING, REFUSE, Column, Kernel, Portable, portable
+from aucdist.export.portable import AS_MISSING, REFUSE, Kernel, Portable, PortableColumn, portable
 from aucdist.export.sql_dates import date_part
 from aucdist.export.sql_parts import case, free_name, identifier, number, one_of, table_name, text, total
 from aucdist.export.sql_probability import probability_stages
@@ -223,7 +223,7 @@ class Query:
         self.values = [*names, square]
 
 
-def _category(cell: str, column: Column, words: Sequence[str]) -> str:
+def _category(cell: str, column: PortableColumn, words: Sequence[str]) -> str:
     """Return a cell of categories as text; NULL where it is missing, or an unknown one that counts as missing."""
     value = f"TRIM(CAST({cell} AS VARCHAR))"
     missing = f"LOWER({value}) IN ({', '.join(text(word) for word in (*ANY_CASE, MISSING_CATEGORY))})"

@@ -32,7 +32,7 @@ class Leaf:
 
 
 @dataclass(frozen=True)
-class Split:
+class TreeSplit:
     """A question to a row.
 
     Attributes
@@ -42,7 +42,7 @@ class Split:
         Rows whose value is at most this go to `then`, the others to `otherwise`.
     missing_to_then : bool
         Where rows without a value go.
-    then, otherwise : Leaf or Split
+    then, otherwise : Leaf or TreeSplit
     """
 
     feature: int
@@ -52,7 +52,7 @@ class Split:
     otherwise: "Node"
 
 
-Node = Leaf | Split
+Node = Leaf | TreeSplit
 
 
 def forest(fitted: "LeafMap", w: np.ndarray, in_units: Callable[[np.ndarray, int], np.ndarray]) -> tuple[Node, ...]:
@@ -89,7 +89,7 @@ def _node(found: "Forest", place: int, values: np.ndarray, in_units: Callable[[n
     to_then = bool(found.default_left[place] if found.missing[place] else edge >= 0.0)
     (at_most,) = in_units(np.array([edge]), feature)
     then, otherwise = (_node(found, int(child[place]), values, in_units) for child in (found.left, found.right))
-    return Split(feature, float(at_most), to_then, then, otherwise)
+    return TreeSplit(feature, float(at_most), to_then, then, otherwise)
 
 
 def of_shape(feature: int, edges: np.ndarray, values: np.ndarray) -> Node:
@@ -102,7 +102,7 @@ def of_bins(feature: int, edges: np.ndarray, ends: list[Node]) -> Node:
     if len(ends) == 1:
         return ends[0]
     middle = (len(ends) - 1) // 2
-    return Split(
+    return TreeSplit(
         feature, float(edges[middle]), False,
         of_bins(feature, edges[:middle], ends[: middle + 1]), of_bins(feature, edges[middle + 1 :], ends[middle + 1 :]),
     )  # fmt: skip
@@ -110,4 +110,4 @@ def of_bins(feature: int, edges: np.ndarray, ends: list[Node]) -> Node:
 
 def with_missing(feature: int, missing: Node, there: Node) -> Node:
     """Return a tree that sends rows without a value to one node, and all others to another."""
-    return Split(feature, float("inf"), False, there, missing)
+    return TreeSplit(feature, float("inf"), False, there, missing)

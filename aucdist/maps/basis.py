@@ -32,7 +32,7 @@ KNOTS = 16
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class CodeFunctions:
     """The basis functions of one code.
 
     Attributes
@@ -50,7 +50,7 @@ class Part:
     names: tuple[str, ...]
 
 
-def joined(parts: list[Part]) -> CodeBasis:
+def joined(parts: list[CodeFunctions]) -> CodeBasis:
     """Return the basis functions of several codes, one after the other."""
     starts = np.concatenate(([0], np.cumsum([len(part.jumps) for part in parts]))).astype(np.int64)
     first, counts, columns, values = 0, [np.zeros(1, dtype=np.int64)], [], []
@@ -79,7 +79,7 @@ def feature_part(
     *,
     linear: bool,
     ramps: bool = False,
-) -> Part:
+) -> CodeFunctions:
     """Return the basis functions of one feature.
 
     Parameters
@@ -111,10 +111,10 @@ def feature_part(
         names += labels
     values = np.column_stack(columns) if columns else np.zeros((n_bins + first, 0))
     if basis != "cumulative":
-        return Part(values, 0, tuple(names))
+        return CodeFunctions(values, 0, tuple(names))
     jumps = np.diff(values, axis=0, prepend=0.0)
     jumps[np.abs(jumps) < 1e-15 * np.abs(values).max(initial=1.0)] = 0.0
-    return Part(jumps, n_bins + first, tuple(names))
+    return CodeFunctions(jumps, n_bins + first, tuple(names))
 
 
 def _shape(
@@ -144,11 +144,11 @@ def _shape(
     return list(hats.T * strength), [f" near {k}" for k in range(len(at))]
 
 
-def pair_part(n_rows: int, width: int, strength: float) -> Part:
+def pair_part(n_rows: int, width: int, strength: float) -> CodeFunctions:
     """Return the basis functions of a pair of features whose cells form a grid: a step for each of its inner corners."""
     corners = [(a, b) for a in range(1, n_rows) for b in range(1, width)]
     jumps = np.zeros((n_rows * width, len(corners)))
     value = strength / np.sqrt(max(len(corners), 1))
     for p, (a, b) in enumerate(corners):
         jumps[a * width + b, p] = value
-    return Part(jumps, width, tuple(f" corner {a}, {b}" for a, b in corners))
+    return CodeFunctions(jumps, width, tuple(f" corner {a}, {b}" for a, b in corners))

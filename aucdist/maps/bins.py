@@ -14,7 +14,7 @@ from aucdist.errors import InputError, unknown
 from aucdist.kernels.codes import BinRows, CodeBasis, encode_column
 from aucdist.kernels.rows import CsrRows
 from aucdist.maps.base import LINEAR, Expander, FittedMap, check_integer, check_positive
-from aucdist.maps.basis import BASES, LINEAR_SCALE, Part, feature_part, joined, pair_part
+from aucdist.maps.basis import BASES, LINEAR_SCALE, CodeFunctions, feature_part, joined, pair_part
 from aucdist.maps.edges import Bins, bins_of, column_of, draw_rows, missing_columns
 from aucdist.maps.pairs import GRID, choose_pairs, coarse
 from aucdist.solvers.cone import FREE, ZERO
@@ -67,7 +67,7 @@ class BinMap(FittedMap):
         return np.flatnonzero(np.array(n_cells) > 1)
 
     @cached_property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[CodeFunctions]:
         """The basis functions of each code: those of the used features, then those of the pairs."""
         own = [
             feature_part(

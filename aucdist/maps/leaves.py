@@ -15,7 +15,7 @@ from aucdist.errors import InputError
 from aucdist.extras import load_optional
 from aucdist.kernels.codes import BinRows, CodeBasis
 from aucdist.maps.base import Expander, FittedMap, check_integer, check_positive
-from aucdist.maps.basis import Part, joined
+from aucdist.maps.basis import CodeFunctions, joined
 from aucdist.maps.edges import draw_rows
 from aucdist.maps.forest import Forest, leaf_counts, leaf_values, read_forest
 from aucdist.maps.rising_leaves import has_direction, ranks_of, step_signs
@@ -59,16 +59,16 @@ class LeafMap(FittedMap):
         return joined(self.parts)
 
     @cached_property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[CodeFunctions]:
         """The basis functions of each tree."""
         value, found = np.sqrt(SPREAD / max(len(self.used), 1)), []
         for tree, ranks in zip(self.used, self.ranks, strict=True):
             n = self.n_leaves[tree]
             if ranks is None:
-                found.append(Part(value * np.eye(n), 0, tuple(f" leaf {k}" for k in range(n))))
+                found.append(CodeFunctions(value * np.eye(n), 0, tuple(f" leaf {k}" for k in range(n))))
             else:
                 steps = np.where(ranks[:, None] > np.arange(n - 1), value / np.sqrt(n - 1), 0.0)
-                found.append(Part(steps, 0, tuple(f" above {k + 1} leaves" for k in range(n - 1))))
+                found.append(CodeFunctions(steps, 0, tuple(f" above {k + 1} leaves" for k in range(n - 1))))
         return found
 
     @cached_property

@@ -17,9 +17,9 @@ from aucdist.objectives.margin_mean import gaussian_kernel, median_distance
 SEED = 2
 """Of the landmarks, so that they are not the rows of a sample that a fit begins at."""
 LINEAR_SCALE = 0.1
-"""Of the standardised features, which stay columns beside those of the kernel."""
+"""The standardised features, which stay columns beside those of the kernel, are multiplied by it."""
 KERNEL_SCALE = 3.0
-"""Of the kernel's columns: a row's kernel part has about this length."""
+"""The kernel's columns are multiplied by it: a row's kernel part has about this length."""
 LEAST_SHARE = 1e-5
 """Directions of the landmarks' kernel matrix whose eigenvalue is below this share of the largest are left out."""
 WIDTHS = {"median": np.sqrt(2.0), "half-median": 0.5}

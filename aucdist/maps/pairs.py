@@ -24,7 +24,7 @@ GRID = 16
 CELLS = 8
 """The same where pairs are compared."""
 LAM, TOL, MOST_PASSES = 1e-3, 3e-2, 60
-"""Of the rough additive model."""
+"""How the rough additive model is fitted."""
 MOST_COMPARED = 200
 """So many features are compared in pairs; of more, those whose shape has the largest spread."""
 FEW = 300

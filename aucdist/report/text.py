@@ -61,7 +61,7 @@ GROUP_MEASURES = {
     "gauc": "Test AUC within groups", "ndcg_at_5": "NDCG of the first 5", "ndcg_at_10": "NDCG of the first 10",
     "recall_at_5": "Recall of the first 5", "recall_at_10": "Recall of the first 10",
 }  # fmt: skip
-"""Of the test rows' groups, by their names in ``metrics.json``."""
+"""What measures within groups are called in a report, by their names in ``metrics.json``."""
 
 
 def group_rows(groups: dict[str, Any]) -> list[tuple[str, str]]:

@@ -26,7 +26,7 @@ class Halving(NamedTuple):
     factor: int
 
 
-class Job(NamedTuple):
+class FitJob(NamedTuple):
     """Settings to fit one after the other on a fold.
 
     Attributes
@@ -41,7 +41,7 @@ class Job(NamedTuple):
     max_passes: int
 
 
-Schedule = Generator[list[Job], list[list[Result]], list[Row]]
+Schedule = Generator[list[FitJob], list[list[Result]], list[Row]]
 
 
 def search_schedule(
@@ -68,7 +68,7 @@ def search_schedule(
 
     Yields
     ------
-    list of Job
+    list of FitJob
         To be answered with their results: for each job those of its points, as `aucdist.search.fold.score_path` returns them, or
         with an ``error`` in place of a ``value``.
 
@@ -91,9 +91,9 @@ def search_schedule(
 
 def _rung(
     estimator: BlockClassifier, points: Sequence[Point], alive: list[int], folds: Sequence[Fold], passes: int
-) -> Generator[list[Job], list[list[Result]], dict[int, Row]]:
+) -> Generator[list[FitJob], list[list[Result]], dict[int, Row]]:
     paths = [[alive[i] for i in path] for path in paths_of(estimator, [points[i] for i in alive])]
-    jobs = [Job(fold, tuple(points[i] for i in path), passes) for fold in folds for path in paths]
+    jobs = [FitJob(fold, tuple(points[i] for i in path), passes) for fold in folds for path in paths]
     answers = yield jobs
     found: dict[int, list[Result]] = {i: [] for i in alive}
     path_of_job = [path for _ in folds for path in paths]
@@ -113,7 +113,9 @@ def _survivors(rows: dict[int, Row], alive: list[int], measure: Measure, n: int)
     return sorted(sorted(alive, key=rank)[:n])
 
 
-def run_schedules(schedules: Sequence[Schedule], answer: Callable[[list[Job]], list[list[Result]]]) -> list[list[Row]]:
+def run_schedules(
+    schedules: Sequence[Schedule], answer: Callable[[list[FitJob]], list[list[Result]]]
+) -> list[list[Row]]:
     """Run several schedules side by side: the jobs that all of them wait for are answered together.
 
     Parameters

@@ -14,10 +14,10 @@ import numpy as np
 from aucdist.engine.blocks import Blocks
 
 EPS = float(np.finfo(np.float64).eps)
-"""2 u."""
+"""The distance from 1 to the next number: twice the unit roundoff u."""
 
 MOST_CELLS = 256
-"""Of a code."""
+"""The most cells that a code has."""
 
 EXTRA_OPERATIONS = 16
 """Operations beside those of the sums, which are a handful."""

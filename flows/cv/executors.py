@@ -6,7 +6,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any
 
 from aucdist.search.choice import Result
-from aucdist.search.schedule import Job
+from aucdist.search.schedule import FitJob
 from aucdist.search.splits import Sides
 from flows.cv.jobs import attempt, failed
 
@@ -14,15 +14,15 @@ CONCURRENT_FITS = 4
 """Fits at a time that share the blocks: while one waits for the network, others compute."""
 
 JobResults = Iterator[tuple[int, list[Result]]]
-SidesOf = Callable[[Job], Sides]
+SidesOf = Callable[[FitJob], Sides]
 
 
-def run_here(jobs: Sequence[Job], sides_of: SidesOf, work: Callable[..., list[Result]], *args: Any) -> JobResults:
+def run_here(jobs: Sequence[FitJob], sides_of: SidesOf, work: Callable[..., list[Result]], *args: Any) -> JobResults:
     """Do jobs one after the other in this process.
 
     Parameters
     ----------
-    jobs : sequence of Job
+    jobs : sequence of FitJob
     sides_of : callable
         Returns the rows of a job.
     work : callable
@@ -38,7 +38,9 @@ def run_here(jobs: Sequence[Job], sides_of: SidesOf, work: Callable[..., list[Re
         yield i, attempt(work, job, sides_of(job), *args)
 
 
-def run_in_threads(jobs: Sequence[Job], sides_of: SidesOf, work: Callable[..., list[Result]], *args: Any) -> JobResults:
+def run_in_threads(
+    jobs: Sequence[FitJob], sides_of: SidesOf, work: Callable[..., list[Result]], *args: Any
+) -> JobResults:
     """Do several jobs at a time in threads of this process, whose steps run on the workers; a failed job is retried once.
 
     Parameters and results are those of `run_here`.
@@ -66,7 +68,7 @@ def _pop(waiting: list[int], n: int) -> list[int]:
 
 
 def run_on_workers(
-    jobs: Sequence[Job], sides_of: SidesOf, work: Callable[..., list[Result]], *args: Any, client: Any
+    jobs: Sequence[FitJob], sides_of: SidesOf, work: Callable[..., list[Result]], *args: Any, client: Any
 ) -> JobResults:
     """Do jobs as tasks on the workers of a Dask client; a failed job is retried once, on another worker if there is one.
 

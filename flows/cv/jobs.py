@@ -19,7 +19,7 @@ from aucdist.metrics.measures import find_measure
 from aucdist.search.choice import Result
 from aucdist.search.fold import score_path, score_paths_of_classes
 from aucdist.search.mask import masked_blocks
-from aucdist.search.schedule import Job
+from aucdist.search.schedule import FitJob
 from aucdist.search.splits import Fold, Sides
 from flows.cv.rows import fit_encoding, select_rows
 from flows.rows.encoding import Encoding
@@ -54,12 +54,12 @@ class JobSettings:
     labels: RowLabels | None = None
 
 
-def fit_on_copies(job: Job, sides: Sides, settings: JobSettings, blocks: Sequence[Block]) -> list[Result]:
+def fit_on_copies(job: FitJob, sides: Sides, settings: JobSettings, blocks: Sequence[Block]) -> list[Result]:
     """Do a job on copies of its rows, in this process.
 
     Parameters
     ----------
-    job : Job
+    job : FitJob
     sides : Sides
     settings : JobSettings
     blocks : sequence of Block
@@ -78,7 +78,7 @@ def fit_on_copies(job: Job, sides: Sides, settings: JobSettings, blocks: Sequenc
 
 
 def fit_on_masks(
-    job: Job, sides: Sides, settings: JobSettings, rows: Rows, parallel_map: ParallelMap, blocks: Blocks
+    job: FitJob, sides: Sides, settings: JobSettings, rows: Rows, parallel_map: ParallelMap, blocks: Blocks
 ) -> list[Result]:
     """Do a job on blocks that stay where they are: rows of the other side get weight 0.
 
@@ -102,7 +102,7 @@ def fit_on_masks(
 
 
 def fit_on_worker(
-    job: Job, sides: Sides, settings: JobSettings, search: str, loader: Loader, items: Sequence[Any]
+    job: FitJob, sides: Sides, settings: JobSettings, search: str, loader: Loader, items: Sequence[Any]
 ) -> list[Result]:
     """Do a job on copies of its rows, on a worker. The first job of a search reads all rows; they stay for the others.
 
@@ -124,7 +124,7 @@ def fit_on_worker(
 
 
 def _fit_on_worker(
-    job: Job, sides: Sides, settings: JobSettings, search: str, loader: Loader, items: Sequence[Any]
+    job: FitJob, sides: Sides, settings: JobSettings, search: str, loader: Loader, items: Sequence[Any]
 ) -> list[Result]:
     if search not in _BLOCKS:
         _BLOCKS.clear()
@@ -136,7 +136,7 @@ _BLOCKS: dict[str, list[Block]] = {}
 """All rows of the search that this process works for."""
 
 
-def attempt(work: Any, job: Job, *args: Any) -> list[Result]:
+def attempt(work: Any, job: FitJob, *args: Any) -> list[Result]:
     """Do a job and return its results; an error becomes its results, with whether a retry could help."""
     try:
         results: list[Result] = work(job, *args)
@@ -145,14 +145,14 @@ def attempt(work: Any, job: Job, *args: Any) -> list[Result]:
     return results
 
 
-def failed(job: Job, e: Exception) -> list[Result]:
+def failed(job: FitJob, e: Exception) -> list[Result]:
     """Return the results of a job that failed."""
     wrong_input = isinstance(e, InputError)
     text = str(e) if wrong_input else f"{type(e).__name__}: {e}"
     return [{"error": text, "again": not wrong_input}] * len(job.points)
 
 
-def _scored(job: Job, settings: JobSettings, train: Blocks, held_out: Blocks) -> list[Result]:
+def _scored(job: FitJob, settings: JobSettings, train: Blocks, held_out: Blocks) -> list[Result]:
     train.feature_names = settings.names or None
     estimator = ESTIMATORS[settings.estimator](**settings.parameters).set_params(max_passes=job.max_passes)
     if settings.parameters["random_state"] is None:

@@ -7,7 +7,7 @@ import numpy as np
 from aucdist.metrics.measures import find_measure
 from aucdist.report.text import parameters_text
 from aucdist.search.choice import Result
-from aucdist.search.schedule import Job
+from aucdist.search.schedule import FitJob
 from aucdist.search.splits import Fold
 from flows.progress.console import RunObserver, Tasks
 
@@ -26,7 +26,7 @@ class SearchProgress:
         self._values: dict[str, list[float]] = {}
         self._n_failed = 0
 
-    def start(self, total: int, cached: list[tuple[Job, list[Result]]]) -> None:
+    def start(self, total: int, cached: list[tuple[FitJob, list[Result]]]) -> None:
         """Report that jobs start, some of which have cached results."""
         for job, results in cached:
             self._record(job, results)
@@ -34,14 +34,14 @@ class SearchProgress:
         self._start, self._finished = time.monotonic(), 0
         self._report(None)
 
-    def finish(self, job: Job, results: list[Result], failed: bool) -> None:
+    def finish(self, job: FitJob, results: list[Result], failed: bool) -> None:
         """Report that a job is finished."""
         self._record(job, results)
         self._finished, self._left = self._finished + 1, self._left - 1
         self._n_failed += failed
         self._report((time.monotonic() - self._start) / self._finished * self._left)
 
-    def _record(self, job: Job, results: list[Result]) -> None:
+    def _record(self, job: FitJob, results: list[Result]) -> None:
         for point, result in zip(job.points, results, strict=True):
             if "value" in result and job.fold.inner is None:
                 text = parameters_text(point)

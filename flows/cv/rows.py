@@ -195,7 +195,7 @@ def select_rows(block: Block, side: np.ndarray) -> Block:
 
 
 @dataclass(frozen=True, eq=False)
-class SideLoader:
+class FoldSideLoader:
     """Reads the rows of blocks that are on one side of a fold: ``loader(item) -> Block``."""
 
     loader: Loader
@@ -208,4 +208,4 @@ class SideLoader:
 
 def fit_encoding(encoding: Encoding, rows: Rows, side: np.ndarray, parallel_map: ParallelMap) -> Preprocessor:
     """Return what an encoding learns from the rows on one side of a fold; they are read once more."""
-    return encoding.fit(rows.items, load=SideLoader(rows.loader, side), each=parallel_map)
+    return encoding.fit(rows.items, load=FoldSideLoader(rows.loader, side), each=parallel_map)

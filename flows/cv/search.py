@@ -16,7 +16,7 @@ from aucdist.errors import RunError
 from aucdist.estimators.fit_warnings import RankingWarning
 from aucdist.metrics.measures import Measure, find_measure
 from aucdist.search.choice import Result, Row, choose, interval
-from aucdist.search.schedule import Halving, Job, run_schedules, search_schedule
+from aucdist.search.schedule import FitJob, Halving, run_schedules, search_schedule
 from aucdist.search.splits import Fold, Sides
 from flows.compute.result_cache import ResultCache
 from flows.compute.workers import Workers
@@ -199,10 +199,10 @@ class JobRunner:
         )  # fmt: skip
         url = f"{config.output.rstrip('/')}/cv-{config.name}/tasks"
         self._cache = ResultCache(url, _common_to_all(config, rows, train.n_blocks))
-        self._execute: Callable[[list[Job]], JobResults] | None = None
+        self._execute: Callable[[list[FitJob]], JobResults] | None = None
         self.n_jobs = self.n_cached = 0
 
-    def run(self, jobs: list[Job]) -> list[list[Result]]:
+    def run(self, jobs: list[FitJob]) -> list[list[Result]]:
         """Return the results of each job."""
         results: dict[int, list[Result]] = {
             i: found for i, job in enumerate(jobs) if (found := self._cache.get(*_cache_key(job))) is not None
@@ -221,12 +221,12 @@ class JobRunner:
             self._progress.finish(job, found, failed=error is not None)
         return [results[i] for i in range(len(jobs))]
 
-    def _run_missing(self, jobs: list[Job]) -> JobResults:
+    def _run_missing(self, jobs: list[FitJob]) -> JobResults:
         if self._execute is None:  # only now, because it may write the rows for the workers
             self._execute = self._executor()
         return self._execute(jobs)
 
-    def _executor(self) -> Callable[[list[Job]], JobResults]:
+    def _executor(self) -> Callable[[list[FitJob]], JobResults]:
         """Return what runs jobs, with the rows where it needs them."""
         workers, settings = self._workers, self._settings
         rows = self._train.for_workers(self._rows.rows.schema, workers, "search")
@@ -240,11 +240,11 @@ class JobRunner:
         args = (settings, uuid.uuid4().hex, rows.loader, rows.items)
         return lambda jobs: run_on_workers(jobs, self._sides, fit_on_worker, *args, client=workers.client)
 
-    def _sides(self, job: Job) -> Sides:
+    def _sides(self, job: FitJob) -> Sides:
         return self._rows.folds.sides(job.fold)
 
 
-def _cache_key(job: Job) -> tuple[str, Any]:
+def _cache_key(job: FitJob) -> tuple[str, Any]:
     inner = "" if job.fold.inner is None else f"-{job.fold.inner}"
     return f"{job.fold.repeat}-{job.fold.fold}{inner}", jsonable(job._asdict())
 

@@ -27,7 +27,7 @@ DATE_FORMATS = tuple(f"{day}{time}" for day in ("%d.%m.%Y", "%Y/%m/%d", "%d/%m/%
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnGuess:
     """What a column holds.
 
     Attributes
@@ -59,7 +59,9 @@ class Column:
     auc: float = 0.5
 
 
-def columns_of(texts: Mapping[str, pd.Categorical], names: Sequence[str], spelling: Spelling = PLAIN) -> list[Column]:
+def columns_of(
+    texts: Mapping[str, pd.Categorical], names: Sequence[str], spelling: Spelling = PLAIN
+) -> list[ColumnGuess]:
     """Return what the columns hold.
 
     Parameters
@@ -74,19 +76,19 @@ def columns_of(texts: Mapping[str, pd.Categorical], names: Sequence[str], spelli
     return _with_one_date_format([_column(name, texts[name], spelling) for name in names])
 
 
-def _column(name: str, cells: pd.Categorical, spelling: Spelling) -> Column:
+def _column(name: str, cells: pd.Categorical, spelling: Spelling) -> ColumnGuess:
     rows = np.bincount(cells.codes, minlength=len(cells.categories)).tolist()
     counts = dict(zip(cells.categories, rows, strict=True))
     missing = counts.pop(MISSING_CATEGORY, 0)
     if len(counts) == 0 or (len(counts) == 1 and not missing):
-        return Column(name, "drop", f"one value: {next(iter(counts))}" if counts else "no values", missing)
+        return ColumnGuess(name, "drop", f"one value: {next(iter(counts))}" if counts else "no values", missing)
     found = _dates(name, list(counts)) or _number(name, cells, counts, spelling) or _text(name, counts, len(cells))
     if found.kind == "number":
         missing += sum(count for text, count in counts.items() if spelling.plain_number(text) is None)
     return replace(found, missing=missing)
 
 
-def _dates(name: str, values: Sequence[str]) -> Column | None:
+def _dates(name: str, values: Sequence[str]) -> ColumnGuess | None:
     """Return a column of dates, or None if it is none."""
     for form in (None, *DATE_FORMATS):
         if parse_date(values[0], form) is None:
@@ -97,28 +99,28 @@ def _dates(name: str, values: Sequence[str]) -> Column | None:
             days = sorted(date.date() for date in present)
             timed = any((date.hour, date.minute) != (0, 0) for date in present)
             parts = tuple(part for part in PARTS if timed or part != "hour")
-            return Column(name, "dates", f"{days[0]} to {days[-1]}", parts=parts, date_format=form)
+            return ColumnGuess(name, "dates", f"{days[0]} to {days[-1]}", parts=parts, date_format=form)
     return None
 
 
-def _number(name: str, cells: pd.Categorical, counts: dict[str, int], spelling: Spelling) -> Column | None:
+def _number(name: str, cells: pd.Categorical, counts: dict[str, int], spelling: Spelling) -> ColumnGuess | None:
     """Return a column of numbers, some of which may be missing; None if it is none."""
     finite = {text: n for text, n in counts.items() if not INFINITE.fullmatch(text)}
     words = words_for_missing(finite, spelling)
     if words is None:
         return None
     if len(finite) < len(counts):
-        return Column(name, "drop", "some values are not finite")
+        return ColumnGuess(name, "drop", "some values are not finite")
     values = {text: _value(text, spelling) for text in counts}
     numbers = [value for value in values.values() if value is not None]
     if not all(map(math.isfinite, numbers)):  # 1e999
-        return Column(name, "drop", "some values are not finite")
+        return ColumnGuess(name, "drop", "some values are not finite")
     if len(numbers) == len(values) and _is_identifier(name, cells, values):
-        return Column(name, "drop", f"{len(numbers):,} different numbers in as many rows: an identifier")
+        return ColumnGuess(name, "drop", f"{len(numbers):,} different numbers in as many rows: an identifier")
     instead = [text for text, value in values.items() if value is None]
     rows = sum(counts[text] for text in instead)
     absent = f", but for {', '.join(map(repr, instead))} in {rows:,} rows" if instead else ""
-    return Column(name, "number", f"{min(numbers):.6g} to {max(numbers):.6g}{absent}", words=tuple(words))
+    return ColumnGuess(name, "number", f"{min(numbers):.6g} to {max(numbers):.6g}{absent}", words=tuple(words))
 
 
 def _value(text: str, spelling: Spelling) -> float | None:
@@ -138,18 +140,18 @@ def _is_identifier(name: str, cells: pd.Categorical, values: Mapping[str, float 
     return bool(IDENTIFIER.fullmatch(name)) or bool((np.abs(np.diff(ordered)) == 1).all())
 
 
-def _text(name: str, counts: dict[str, int], n_rows: int) -> Column:
+def _text(name: str, counts: dict[str, int], n_rows: int) -> ColumnGuess:
     n = len(counts)
     if n > max(FEW, n_rows // 2):
-        return Column(name, "drop", f"{n:,} different texts in {n_rows:,} rows: an identifier or a free text")
+        return ColumnGuess(name, "drop", f"{n:,} different texts in {n_rows:,} rows: an identifier or a free text")
     if n > MAX_GUESSED:
-        return Column(name, "hashed", f"{n:,} different texts")
+        return ColumnGuess(name, "hashed", f"{n:,} different texts")
     often = sorted(counts, key=lambda text: (-counts[text], text))
     shown = ", ".join(f"{text} {counts[text]:,}" for text in often[:SHOWN])
-    return Column(name, "categorical", f"{n}: {shown}" + (", ..." if n > SHOWN else ""))
+    return ColumnGuess(name, "categorical", f"{n}: {shown}" + (", ..." if n > SHOWN else ""))
 
 
-def _with_one_date_format(columns: Sequence[Column]) -> list[Column]:
+def _with_one_date_format(columns: Sequence[ColumnGuess]) -> list[ColumnGuess]:
     """Return the columns without those whose dates have another format than the first: a source has one."""
     formats = [column.date_format for column in columns if column.kind == "dates"]
     if len(set(formats)) < 2:

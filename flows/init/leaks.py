@@ -8,15 +8,17 @@ import pandas as pd
 
 from aucdist.data.formats.spelling import Spelling
 from aucdist.drift.traps import SUSPICIOUS, categories_auc, single_auc
-from flows.init.columns import Column
+from flows.init.columns import ColumnGuess
 
 
-def with_auc(column: Column, texts: Mapping[str, pd.Categorical], positive: np.ndarray, spelling: Spelling) -> Column:
+def with_auc(
+    column: ColumnGuess, texts: Mapping[str, pd.Categorical], positive: np.ndarray, spelling: Spelling
+) -> ColumnGuess:
     """Return a column with its AUC alone, and with a comment where that is suspicious.
 
     Parameters
     ----------
-    column : Column
+    column : ColumnGuess
     texts : mapping of str to Categorical
         The cells of each column.
     positive : ndarray of shape (n_rows,), bool

@@ -13,7 +13,7 @@ from aucdist.data.storage import files
 from aucdist.data.storage.arrow_files import local_path
 from aucdist.drift.traps import SUSPICIOUS
 from aucdist.errors import InputError
-from flows.init.columns import Column, columns_of
+from flows.init.columns import ColumnGuess, columns_of
 from flows.init.directions import direction_of, rows_of_class
 from flows.init.layout import found_layout
 from flows.init.leaks import with_auc
@@ -60,7 +60,7 @@ def init(name: str, source: Source, output: Path) -> dict[str, Any]:
     classes = _classes(rows)
     positive = choose_positive(classes, source.positive, files.shown(str(source.source)))[0][0]
     columns = columns_of(rows.texts, [column for column in rows.texts if column not in ("", rows.label)], spelling)
-    columns += [Column(column, "drop", f"its type is {kind}") for column, kind in rows.unread.items()]
+    columns += [ColumnGuess(column, "drop", f"its type is {kind}") for column, kind in rows.unread.items()]
     positives = rows_of_class(rows.classes, positive)
     columns = [with_auc(column, rows.texts, positives, spelling) for column in columns]
     n, head = len(rows.classes), _head_comments(source, len(rows.classes), rows.whole, output, rows.n_files)

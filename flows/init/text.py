@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import yaml
 
-from flows.init.columns import HASHED_INTO, Column
+from flows.init.columns import HASHED_INTO, ColumnGuess
 
 MOST_COMMENT = 90
 PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
@@ -29,7 +29,7 @@ def comment(text: str) -> str:
 
 
 def yaml_text(
-    name: str, source: dict[str, str], columns: Sequence[Column], classes: Sequence[tuple[str, int]], positive: str,
+    name: str, source: dict[str, str], columns: Sequence[ColumnGuess], classes: Sequence[tuple[str, int]], positive: str,
     head: Sequence[str], directions: Mapping[str, str],
 ) -> str:  # fmt: skip
     """Return a configuration for training.
@@ -39,7 +39,7 @@ def yaml_text(
     name : str
     source : dict of str to str
         Keys of the source as they are written: file, format, label, ...
-    columns : sequence of Column
+    columns : sequence of ColumnGuess
         All but the label.
     classes : sequence of (str, int)
         Each class with its number of rows.

@@ -126,7 +126,7 @@ class Rows:
         found = find_split(self.items, test_fraction, seed, load=self.loader, each=self._map(parallel_map))
         n_test, (_, n_pos) = sum(found.n_test), found.n_test
         share = n_test / self.n_samples
-        train, test = (self._read_by(SideLoader(self.loader, found, side)) for side in (False, True))
+        train, test = (self._read_by(SplitSideLoader(self.loader, found, side)) for side in (False, True))
         if self.are_here:
             return train, test
         n, bytes_of_test = self.n_samples - n_test, int(share * self.n_bytes)
@@ -217,7 +217,7 @@ class EncodedLoader:
 
 
 @dataclass(frozen=True, eq=False)
-class SideLoader:
+class SplitSideLoader:
     """Reads the training rows of blocks, or their test rows: ``loader(item) -> Block``."""
 
     loader: Loader

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from aucdist.drift.digests import RowDigests
-from aucdist.drift.profile import Column
+from aucdist.drift.profile import WatchedColumn
 from aucdist.estimators.monotone import directions_as_parameter
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import (
@@ -55,7 +55,7 @@ class RowsSeen:
 
     Attributes
     ----------
-    columns : tuple of Column
+    columns : tuple of WatchedColumn
         How many rows lie in each bin.
     digests : RowDigests
         By which a row is known again.
@@ -65,7 +65,7 @@ class RowsSeen:
         What should be known before anybody relies on the test; see `aucdist.drift.traps`.
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[WatchedColumn, ...]
     digests: RowDigests
     test_checked: int
     test_known: int

@@ -6,7 +6,7 @@ from typing import Any
 
 from aucdist.data.shards import sharding
 from aucdist.data.shards.block_reader import ParallelMap
-from aucdist.data.shards.job import Job
+from aucdist.data.shards.job import ShardJob
 from aucdist.data.shards.manifest import Manifest
 from flows.compute.clusters import open_cluster
 from flows.compute.s3_environment import s3_as_configured
@@ -62,18 +62,18 @@ def shard(config: ShardConfig, observer: RunObserver, run_stage: StageRunner = c
     return result_of(manifest, time.perf_counter() - start)
 
 
-def survey(request: sharding.Request, workers: Workers, parallel_map: ParallelMap, name: str) -> Job:
+def survey(request: sharding.Request, workers: Workers, parallel_map: ParallelMap, name: str) -> ShardJob:
     """Parse every part once, to number the rows and to find classes, features and categories."""
     return sharding.survey(request, each=parallel_map, hold=workers.hold, name=name)
 
 
-def route(job: Job, parallel_map: ParallelMap) -> list[list[int]]:
+def route(job: ShardJob, parallel_map: ParallelMap) -> list[list[int]]:
     """Write the rows of every part to a temporary file, sorted by shard."""
     route_part = functools.partial(sharding.route, job.url, urls=job.urls)
     return list(parallel_map(route_part, job.items))
 
 
-def gather(job: Job, starts: list[list[int]], parallel_map: ParallelMap) -> list[Any]:
+def gather(job: ShardJob, starts: list[list[int]], parallel_map: ParallelMap) -> list[Any]:
     """Write every shard."""
     return list(parallel_map(functools.partial(sharding.gather, job.url), sharding.items_of(job, starts)))
 

@@ -19,7 +19,7 @@ from aucdist.search.candidates import left_out
 from aucdist.search.choice import Result, Row, choose, interval
 from aucdist.search.fold import score_path
 from aucdist.search.mask import groups_of, masked_blocks, row_ids_and_labels
-from aucdist.search.schedule import Job, run_schedules, search_schedule
+from aucdist.search.schedule import FitJob, run_schedules, search_schedule
 from aucdist.search.splits import Folds
 from flows.config.model import ModelConfig
 from flows.json_values import jsonable
@@ -120,7 +120,7 @@ def try_settings(
     n_tasks, measure = 0, find_measure(search.metric)
     rough = clone(estimator).set_params(tol=search.tol)
 
-    def answer(jobs: list[Job]) -> list[list[Result]]:
+    def answer(jobs: list[FitJob]) -> list[list[Result]]:
         nonlocal n_tasks
         n_tasks, results = len(jobs), []
         for done, job in enumerate(jobs, 1):
@@ -132,7 +132,7 @@ def try_settings(
     return table, n_tasks
 
 
-def _results(estimator: BlockClassifier, job: Job, blocks: Blocks, folds: Folds, measure: Measure) -> list[Result]:
+def _results(estimator: BlockClassifier, job: FitJob, blocks: Blocks, folds: Folds, measure: Measure) -> list[Result]:
     """Return the results of the settings of a job; an error that the data cause becomes their result."""
     train, held_out = (masked_blocks(blocks, side) for side in folds.sides(job.fold))
     with warnings.catch_warnings():

@@ -18,7 +18,7 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.estimators import PairwiseHingeClassifier
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import auc, auc_interval, delong_variance
-from aucdist.search.schedule import Job
+from aucdist.search.schedule import FitJob
 from aucdist.search.splits import Fold, Folds
 from flows.bench.common import Row, read_train_and_test, seconds_of
 from flows.cv.jobs import JobSettings, fit_on_copies
@@ -51,9 +51,9 @@ def _processes_and_workers() -> tuple[float, float]:
     return min(one for one, _ in turns), min(other for _, other in turns)
 
 
-def _job(fold: int, n_folds: int) -> tuple[Job, Any]:
+def _job(fold: int, n_folds: int) -> tuple[FitJob, Any]:
     splits = Folds(_rows().row_id, _rows().y, n_folds)
-    job = Job(Fold(0, fold), tuple({"lam": lam} for lam in LAMS), 1000)
+    job = FitJob(Fold(0, fold), tuple({"lam": lam} for lam in LAMS), 1000)
     return job, splits.sides(job.fold)
 
 

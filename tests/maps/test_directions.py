@@ -12,7 +12,7 @@ from aucdist import PairwiseHingeClassifier
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
-from aucdist.export.trees import Split, forest
+from aucdist.export.trees import TreeSplit, forest
 from aucdist.kernels.codes import expand
 from aucdist.kernels.rows import project
 from aucdist.maps import BinExpander, LeafExpander
@@ -163,7 +163,7 @@ def test_trees_are_described_to_other_systems_with_the_steps_added_up():
     trees = forest(fitted, w, lambda edges, j: edges)
 
     def reached(node, row) -> float:
-        while isinstance(node, Split):
+        while isinstance(node, TreeSplit):
             x = row[node.feature]
             node = node.then if x <= node.at_most or (np.isnan(x) and node.missing_to_then) else node.otherwise
         return node.value

@@ -20,7 +20,7 @@ DENSE_ABOVE = 0.5
 ALWAYS_WIDE, WIDTH_PER_VALUE = 2**20, 10
 """A file of one line could name feature 2 147 483 647. Features beyond the first are seldom rarer than this."""
 BYTES_PER_FEATURE = 150
-"""Of its name, weight and statistics."""
+"""What name, weight and statistics of a feature take."""
 
 
 class SvmlightFormat(LineFormat):

@@ -20,7 +20,7 @@ JOB = "job.json"
 
 
 @dataclass(frozen=True)
-class Job:
+class ShardJob:
     """What every worker must know to do its part.
 
     Attributes
@@ -97,13 +97,13 @@ class _JobFile:
     key: Sha256
 
 
-def write_job(job: Job, key: str) -> None:
+def write_job(job: ShardJob, key: str) -> None:
     """Write the file of a job, without the URLs that hold passwords; `key` is that of its request."""
     content = _JobFile(job.reader.to_json(), job.n_shards, job.seed, job.origin, key)
     files.write_bytes(job.url, json.dumps(redacted(vars(content), job.urls)).encode())
 
 
-def read_job(url: str, urls: tuple[str, ...]) -> tuple[Job, str]:
+def read_job(url: str, urls: tuple[str, ...]) -> tuple[ShardJob, str]:
     """Return the job of a file, and the key of its request.
 
     Parameters
@@ -121,7 +121,7 @@ def read_job(url: str, urls: tuple[str, ...]) -> tuple[Job, str]:
     content = restored(parse_any(files.read_bytes(url), where), urls)
     known = parse_checked(json.dumps(content).encode(), _JobFile, where)
     reader = parse_reader(known.reader, where)
-    job = Job(
+    job = ShardJob(
         url.rpartition("/")[0], reader, known.n_shards, known.seed, known.origin, urls, range(reader.n_blocks)
     )  # fmt: skip
     return job, known.key

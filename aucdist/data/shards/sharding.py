@@ -37,7 +37,7 @@ from aucdist.data.formats.parts import StoredPart
 from aucdist.data.shards.block_file import from_table as block_from_table
 from aucdist.data.shards.block_file import to_table
 from aucdist.data.shards.block_reader import PART_BYTES, Hold, ParallelMap, fingerprint_of, index_of, open_parts
-from aucdist.data.shards.job import JOB, Job, read_job, write_job
+from aucdist.data.shards.job import JOB, ShardJob, read_job, write_job
 from aucdist.data.shards.manifest import CURRENT, FORMAT, Manifest, Shard, below, commit, read_manifest
 from aucdist.data.shards.shard import verify_shard, write_shard
 from aucdist.data.shards.statistics import ColumnStatistics, from_table, to_parquet
@@ -151,7 +151,7 @@ def _committed_beside(work: str) -> Manifest | None:
 
 def survey(
     asked: Request, *, each: ParallelMap = map, hold: Hold = list, n_parts: int | None = None, name: str = ""
-) -> Job:
+) -> ShardJob:
     """Survey the data set and make the job, or resume the one that an earlier run has made.
 
     Parameters
@@ -177,12 +177,12 @@ def survey(
         "sources": source.format_of().describe_files(source), "reading": source.fingerprint_keys(), "classes": reader.classes,
         "rows_per_shard": asked.rows_per_shard, "seed": asked.seed, "key": asked.key,
     }  # fmt: skip
-    job = Job(asked.work, reader, max(1, min(n_shards, rows)), asked.seed, origin, urls, items)
+    job = ShardJob(asked.work, reader, max(1, min(n_shards, rows)), asked.seed, origin, urls, items)
     write_job(job, asked.key)
     return job
 
 
-def _resumed(asked: Request, urls: tuple[str, ...], manifest: str) -> Job | None:
+def _resumed(asked: Request, urls: tuple[str, ...], manifest: str) -> ShardJob | None:
     """Return the job of an earlier run of the same request; None if there is none that is sound and reads the same files."""
     try:
         job, key = read_job(below(asked.work, JOB), urls)
@@ -195,7 +195,7 @@ def _resumed(asked: Request, urls: tuple[str, ...], manifest: str) -> Job | None
 
 
 @functools.lru_cache(maxsize=2)  # its folder is named after what decides it
-def _job_at(url: str, urls: tuple[str, ...] = ()) -> Job:
+def _job_at(url: str, urls: tuple[str, ...] = ()) -> ShardJob:
     return read_job(url, urls)[0]
 
 
@@ -215,7 +215,7 @@ def route(url: str, item: int | StoredPart, urls: tuple[str, ...] = ()) -> list[
     url : str
         That of the job.
     item : int or StoredPart
-        The part: its number, or one of `Job.items`.
+        The part: its number, or one of `ShardJob.items`.
     urls : tuple of str
         Of the job.
 
@@ -232,7 +232,7 @@ def route(url: str, item: int | StoredPart, urls: tuple[str, ...] = ()) -> list[
         return []
 
 
-def _routed(job: Job, item: int | StoredPart) -> list[int]:
+def _routed(job: ShardJob, item: int | StoredPart) -> list[int]:
     index = index_of(item)
     record, file = below(job.work, f"part-{index:05d}.json"), _part(job, index)
     known = _read_record(record, list[Count])
@@ -255,7 +255,7 @@ def _routed(job: Job, item: int | StoredPart) -> list[int]:
     return starts
 
 
-def _part(job: Job, index: int) -> str:
+def _part(job: ShardJob, index: int) -> str:
     return below(job.work, f"part-{index:05d}.arrow")
 
 
@@ -278,7 +278,7 @@ def gather(url: str, item: tuple[int, Sequence[Sequence[int]]]) -> Shard:
         return manifest.shards[item[0]]
 
 
-def _gathered(job: Job, item: tuple[int, Sequence[Sequence[int]]]) -> Shard:
+def _gathered(job: ShardJob, item: tuple[int, Sequence[Sequence[int]]]) -> Shard:
     index, ranges = item
     record = below(job.work, f"shard-{index:05d}.json")
     known = _read_record(record, Shard)
@@ -309,18 +309,18 @@ def _rows_of(url: str, first: int, stop: int) -> pa.Table:
         raise InputError(f"{files.shown(url)} is damaged: remove its folder and start again ({e})") from None
 
 
-def items_of(job: Job, starts: Sequence[Sequence[int]]) -> list[tuple[int, list[tuple[int, int]]]]:
+def items_of(job: ShardJob, starts: Sequence[Sequence[int]]) -> list[tuple[int, list[tuple[int, int]]]]:
     """Return the items that `gather` takes, one for each shard, from what `route` returned of each part."""
     if not all(starts):  # an equal run has ended meanwhile: every shard is there
         return [(k, []) for k in range(job.n_shards)]
     return [(k, [(of_part[k], of_part[k + 1]) for of_part in starts]) for k in range(job.n_shards)]
 
 
-def _statistics(job: Job, index: int) -> str:
+def _statistics(job: ShardJob, index: int) -> str:
     return below(job.work, f"statistics-{index:05d}.parquet")
 
 
-def _statistics_of(job: Job, n_shards: int) -> Iterator[ColumnStatistics]:
+def _statistics_of(job: ShardJob, n_shards: int) -> Iterator[ColumnStatistics]:
     for index in range(n_shards):
         url = _statistics(job, index)
         try:
@@ -332,12 +332,12 @@ def _statistics_of(job: Job, n_shards: int) -> Iterator[ColumnStatistics]:
         yield found
 
 
-def finish(job: Job, shards: Sequence[Shard]) -> Manifest:
+def finish(job: ShardJob, shards: Sequence[Shard]) -> Manifest:
     """Make the shards the data set of the target, and remove the files of the work folder.
 
     Parameters
     ----------
-    job : Job
+    job : ShardJob
     shards : sequence of Shard
         All of them, in order.
     """

@@ -30,7 +30,7 @@ Kept = TypeVar("Kept")
 
 LIMIT = "AUCDIST_SCRATCH_BYTES"
 SHARE_THAT_STAYS_FREE = 0.2
-"""Of the disk."""
+"""So much of the disk is left to others."""
 FILE_BYTES = 2**32
 """A file takes copies until it is so large. It goes when the last of them is gone."""
 ALIGNMENT = 64

@@ -40,7 +40,7 @@ from aucdist.solvers.rounding import EPS, Rounding, higher
 
 
 @dataclass(frozen=True, eq=False)
-class Duals:
+class RowDuals:
     """The dual variables of a block's rows, with what their updates need.
 
     Attributes
@@ -80,7 +80,7 @@ class AscentSettings:
 
 def set_up_duals(
     block: Block, memory: None, shares: ClassWeight, lam: float, start: "HingeStart | None", one: float
-) -> tuple[Duals, Summary]:
+) -> tuple[RowDuals, Summary]:
     """Set up the dual variables from the start, clipped to their upper ends, and return the block's contribution to w."""
     n = block.n_samples
     before = np.zeros(n) if start is None else start.duals[block.index]
@@ -97,12 +97,12 @@ def set_up_duals(
     signed, w = table[:, DUAL] * table[:, LABEL], np.zeros(block.n_features + 1)
     accumulate(block.rows, np.arange(n), signed, w[:-1])
     w[-1] = one * signed.sum()
-    return Duals(table, np.arange(n, dtype=np.int32), n, np.inf, -np.inf, w), {"w": w}
+    return RowDuals(table, np.arange(n, dtype=np.int32), n, np.inf, -np.inf, w), {"w": w}
 
 
 def dual_ascent(
-    block: Block, memory: Duals, w: np.ndarray, settings: AscentSettings, number: int
-) -> tuple[Duals, Summary]:
+    block: Block, memory: RowDuals, w: np.ndarray, settings: AscentSettings, number: int
+) -> tuple[RowDuals, Summary]:
     """Take about n_samples steps from w, which is several sweeps if few rows are active."""
     table, order, local = memory.table.copy(), memory.order.copy(), w.copy()
     seed = block_seed(settings.seed, number, block.index)
@@ -111,10 +111,10 @@ def dual_ascent(
         memory.high, memory.low, local,
     )  # fmt: skip
     own = local if settings.sigma == 1.0 else memory.w + (local - w) / settings.sigma
-    return Duals(table, order, n_active, high, low, own), {"w": own, "total": table[:, DUAL].sum(), "taken": taken}
+    return RowDuals(table, order, n_active, high, low, own), {"w": own, "total": table[:, DUAL].sum(), "taken": taken}
 
 
-def loss_and_active_rows(block: Block, memory: Duals, w: np.ndarray, one: float) -> tuple[Duals, Summary]:
+def loss_and_active_rows(block: Block, memory: RowDuals, w: np.ndarray, one: float) -> tuple[RowDuals, Summary]:
     """Return the loss at w, in units of the dual variables, and activate the rows whose variable could move."""
     slopes = np.empty(block.n_samples)
     loss = find_slopes(block.rows, memory.table, one, w, slopes)
@@ -124,7 +124,7 @@ def loss_and_active_rows(block: Block, memory: Duals, w: np.ndarray, one: float)
     return replace(memory, order=order, n_active=len(active) + int(can_move.sum())), {"loss": loss}
 
 
-def send_duals(block: Block, memory: Duals) -> tuple[Duals, Summary]:
+def send_duals(block: Block, memory: RowDuals) -> tuple[RowDuals, Summary]:
     """Return the dual variables of the block's rows."""
     return memory, {"duals": [memory.table[:, DUAL].copy()]}
 

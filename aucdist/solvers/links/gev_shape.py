@@ -20,7 +20,7 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.kernels.link_rows import shape_rows
 from aucdist.objectives.links import LEAST_XI, Link, LinkLoss
-from aucdist.solvers.links.problem import LinkProblem, Point
+from aucdist.solvers.links.problem import LinkPoint, LinkProblem
 from aucdist.solvers.links.solvers import CountedSolve, backtrack, hessian_solver
 
 FIRST_XI = 0.1
@@ -30,7 +30,7 @@ MOST_SHAPE_HALVINGS = 6
 
 
 @dataclass(frozen=True, eq=False)
-class Shape:
+class GEVShape:
     """The estimate of the shape after a round.
 
     Attributes
@@ -53,7 +53,7 @@ class Shape:
 
 def map_shape(
     blocks: Blocks, *, fit_intercept: bool, penalise_intercept: bool, most_xi: float, settled: float = SETTLED
-) -> Iterator[Shape]:
+) -> Iterator[GEVShape]:
     """Maximise the posterior of weights and shape by alternating steps.
 
     Parameters
@@ -67,7 +67,7 @@ def map_shape(
 
     Yields
     ------
-    Shape
+    GEVShape
         The estimate after each round. A round takes about six passes: value and gradient, Hessian, step, and the derivatives and
         the step of the shape.
     """
@@ -82,7 +82,7 @@ def map_shape(
         found = backtrack(problem, point, solver(-point.gradient)[0])
         point = point if found is None else found[0]
         before, level = level, -weight * point.primal - 0.5 * xi * xi
-        yield Shape(xi, point.theta, level)
+        yield GEVShape(xi, point.theta, level)
         if level - before <= settled:
             return
 
@@ -92,8 +92,8 @@ def _likelihood(xi: float) -> LinkLoss:
 
 
 def _move_shape(
-    problem: LinkProblem, point: Point, xi: float, most_xi: float, solver: CountedSolve
-) -> tuple[LinkProblem, Point, float]:
+    problem: LinkProblem, point: LinkPoint, xi: float, most_xi: float, solver: CountedSolve
+) -> tuple[LinkProblem, LinkPoint, float]:
     """Return problem, point and xi after a scoring step that raises the posterior, or unchanged if none does.
 
     The step is tried with the weights following xi first, and then with fixed weights.

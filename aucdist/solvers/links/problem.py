@@ -64,7 +64,7 @@ class LinkRound(Round):
 
 
 @dataclass(frozen=True, eq=False)
-class Point:
+class LinkPoint:
     """Value, lower bound and gradient of the objective at one theta.
 
     Attributes
@@ -141,11 +141,11 @@ class LinkProblem:
         """Return the theta in the cone that is nearest to a given one."""
         return theta if self.signs is None else np.append(project_onto_cone(theta[:-1], self.signs), theta[-1])
 
-    def fixed(self, point: "Point") -> np.ndarray:
+    def fixed(self, point: "LinkPoint") -> np.ndarray:
         """Return which entries of theta stay at 0, bool of shape (n_features + 1,)."""
         return np.append(blocked(point.theta[:-1], point.gradient[:-1], self.signs), False)
 
-    def evaluate(self, theta: np.ndarray) -> Point:
+    def evaluate(self, theta: np.ndarray) -> LinkPoint:
         """Return value, lower bound and gradient of the objective at theta, by one pass."""
         found = self.blocks.reduce(evaluate, theta[:-1], float(theta[-1]), self.loss)
         gradients, sums, slope = found["gradients"] / self.weight, found["sums"] / self.weight, self.penalty * theta
@@ -158,7 +158,7 @@ class LinkProblem:
         rounding, steepness = self.rounding, float(np.abs(sums[:, 1]).sum())
         score_error = rounding.score(theta[:-1]) + EPS * abs(float(theta[-1]))
         of_primal = steepness * score_error + 2.0 * rounding.over_rows * abs(primal)
-        return Point(theta, primal, dual, gradient, of_primal, error)
+        return LinkPoint(theta, primal, dual, gradient, of_primal, error)
 
     def _bound(self, gradients: np.ndarray, sums: np.ndarray, theta: np.ndarray) -> tuple[float, float]:
         """Return the lower bound from the classes' gradients and sums of losses, slopes and slopes times scores, and its error.

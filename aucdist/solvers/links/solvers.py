@@ -19,9 +19,9 @@ from aucdist.solvers import sample
 from aucdist.solvers.base import Solver
 from aucdist.solvers.links.problem import (
     MOST_FEATURES,
+    LinkPoint,
     LinkProblem,
     LinkRound,
-    Point,
     Solve,
     curvature_of,
 )
@@ -83,8 +83,8 @@ def lipschitz(
     step = _fixed_step(problem, curvature)
     before = problem.origin() if start is None else start.astype(np.float64)
     here, age, passes = before, 1.0, 1
-    best: Point | None = None
-    bound: Point | None = None
+    best: LinkPoint | None = None
+    bound: LinkPoint | None = None
     while True:
         point, passes = problem.evaluate(here), passes + 1
         best = point if best is None or point.primal < best.primal else best
@@ -207,7 +207,7 @@ def gradient(
         passes, bound = passes + 1 + n_tries, _higher(bound, point)
 
 
-def _start_point(problem: LinkProblem, start: np.ndarray | None) -> tuple[Point, int]:
+def _start_point(problem: LinkProblem, start: np.ndarray | None) -> tuple[LinkPoint, int]:
     """Return the point to start from, and the passes that this took: the start, or the origin if the loss is infinite there."""
     if start is not None:
         point = problem.evaluate(problem.inside(start.astype(np.float64)))
@@ -216,7 +216,7 @@ def _start_point(problem: LinkProblem, start: np.ndarray | None) -> tuple[Point,
     return problem.evaluate(problem.origin()), 1 if start is None else 2
 
 
-def _link_round(point: Point, lowest: Point, passes: int, gradient_tol: float) -> LinkRound:
+def _link_round(point: LinkPoint, lowest: LinkPoint, passes: int, gradient_tol: float) -> LinkRound:
     theta, slope = point.theta, point.gradient_norm
     return LinkRound(
         theta[:-1].copy(), point.primal, lowest.dual, passes, float(theta[-1]), slope, stationary=slope <= gradient_tol,
@@ -224,12 +224,12 @@ def _link_round(point: Point, lowest: Point, passes: int, gradient_tol: float) -
     )  # fmt: skip
 
 
-def _higher(known: Point, found: Point) -> Point:
+def _higher(known: LinkPoint, found: LinkPoint) -> LinkPoint:
     """Return the point whose lower bound says more."""
     return found if found.dual - found.dual_error > known.dual - known.dual_error else known
 
 
-def backtrack(problem: LinkProblem, point: Point, move: np.ndarray) -> tuple[Point, int] | None:
+def backtrack(problem: LinkProblem, point: LinkPoint, move: np.ndarray) -> tuple[LinkPoint, int] | None:
     """Return the first lower point at 1, 1/2, 1/4, ... of a move and how many points were tried; None if no point is lower.
 
     If rounding makes the values equal, a shorter gradient counts as lower.
@@ -283,7 +283,7 @@ def _absolute_moments_of_codes(block: Block) -> np.ndarray:
 # ---- Newton's steps ---------------------------------------------------------------------------------------------------
 
 
-def hessian_solver(problem: LinkProblem, point: Point) -> tuple[CountedSolve, int]:
+def hessian_solver(problem: LinkProblem, point: LinkPoint) -> tuple[CountedSolve, int]:
     """Return a function that solves ``Hessian x = b`` at a point, and the passes that its setup took.
 
     Up to `MOST_FEATURES` features it uses a Cholesky factor. Beyond, it uses conjugate gradients, which are more accurate the
@@ -348,7 +348,7 @@ def hessian_product(block: Block, memory: np.ndarray, direction: np.ndarray) -> 
 # ---- bisection --------------------------------------------------------------------------------------------------------
 
 
-def _bisect_length(problem: LinkProblem, point: Point, move: np.ndarray, length: float) -> float:
+def _bisect_length(problem: LinkProblem, point: LinkPoint, move: np.ndarray, length: float) -> float:
     """Return the multiple of a move at which the objective starts to rise; `length` is a first guess."""
     problem.blocks.reduce(keep_scores_along, point.theta, move)
     penalty = problem.penalty

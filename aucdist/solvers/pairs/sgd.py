@@ -45,7 +45,7 @@ EPOCHS = 10
 
 
 @dataclass(frozen=True, eq=False)
-class Progress:
+class DescentState:
     """The weights of a descent, and the number of its steps.
 
     Attributes
@@ -102,7 +102,7 @@ class MSGD(Solver):
         self.epochs = epochs
         self.minority_bytes = minority_bytes
 
-    def rounds(self, blocks: Blocks, lam: float, start: Progress | None = None, *, seed: int) -> Iterator[Round]:
+    def rounds(self, blocks: Blocks, lam: float, start: DescentState | None = None, *, seed: int) -> Iterator[Round]:
         """Yield after each round the weights and their exact objective over all pairs. There is no dual: the bound is 0.
 
         Parameters
@@ -110,7 +110,7 @@ class MSGD(Solver):
         blocks : Blocks
             Both classes must be there.
         lam : float
-        start : Progress, optional
+        start : DescentState, optional
             What ``resume`` of a round returned. Weights alone are refused: the first step multiplies them by 1 - 1/1.
         seed : int
 
@@ -120,10 +120,10 @@ class MSGD(Solver):
             Before the first round, for parameters or data that cannot be used.
         """
         self.check_parameters()
-        if start is not None and not isinstance(start, Progress):
+        if start is not None and not isinstance(start, DescentState):
             raise InputError(
                 "msgd goes on from weights and the number of steps that led to them, and its first step forgets weights "
-                "alone: give a Progress, or set warm_start=False"
+                "alone: give a DescentState, or set warm_start=False"
             )
         if start is not None and start.w.shape != (blocks.n_features,):
             raise InputError(
@@ -138,21 +138,21 @@ class MSGD(Solver):
         super().check_parameters()
         check_steps(self.steps, self.epochs)
 
-    def learn(self, stream: Any, block: Block, lam: float, seed: int) -> tuple[Progress, float | None]:
+    def learn(self, stream: Any, block: Block, lam: float, seed: int) -> tuple[DescentState, float | None]:
         """Take steps along pairs drawn within a batch, as many as `steps` or `epochs` say of it.
 
         The size of the steps goes on from batch to batch; rows of different batches are never paired. A batch of one class
         changes nothing. The threshold is set on the batch. Parameters and returns as of `Solver.learn`; weights to start
         from must be 0.
         """
-        if not isinstance(stream, Progress):
+        if not isinstance(stream, DescentState):
             w = stream if isinstance(stream, np.ndarray) else stream.w
             if w.any():
                 raise InputError(
                     "msgd cannot go on from weights alone, for its steps depend on how many there were: call partial_fit "
                     "on a model that is not fitted"
                 )
-            stream = Progress(w, 0)
+            stream = DescentState(w, 0)
         if (block.y > 0).all() or (block.y < 0).all():
             return stream, None
         progress = stream
@@ -166,7 +166,7 @@ class MSGD(Solver):
 def _msgd_rounds(
     blocks: Blocks,
     lam: float,
-    start: Progress | None,
+    start: DescentState | None,
     seed: int,
     rounds: Iterator[int],
     minority_bytes: int,
@@ -185,4 +185,4 @@ def _msgd_rounds(
         passes = math.ceil(2 * taken / blocks.n_samples + 0.5 * number)
         primal = pairwise_objective(pairing.blocks, w, lam)
         error = objective_error(rounding, w, primal)
-        yield ResumableRound(w, primal, 0.0, passes, partial(Progress, w, time), primal_error=error)
+        yield ResumableRound(w, primal, 0.0, passes, partial(DescentState, w, time), primal_error=error)

@@ -12,7 +12,7 @@ from aucdist.kernels.pair_epochs import draw_any, gradient_steps
 from aucdist.kernels.pair_rows import PairRows
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import all_pairs
-from aucdist.solvers.pairs.sgd import EPOCHS, MSGD, Progress
+from aucdist.solvers.pairs.sgd import EPOCHS, MSGD, DescentState
 
 pytestmark = pytest.mark.nojit
 
@@ -124,8 +124,8 @@ def test_rounds_and_passes():
         ({"steps": 0}, "steps is 0"),
         ({"minority_bytes": -1}, "minority_bytes is -1"),
         ({"start": np.zeros(4)}, "forgets weights alone.*warm_start=False"),
-        ({"start": Progress(np.zeros(3), 5)}, "of 3 features, the data of 4"),
-        ({"start": Progress(np.zeros(4), 2**63 - 5)}, r"both are numbered below 2\*\*63"),
+        ({"start": DescentState(np.zeros(3), 5)}, "of 3 features, the data of 4"),
+        ({"start": DescentState(np.zeros(4), 2**63 - 5)}, r"both are numbered below 2\*\*63"),
     ],
 )
 def test_bad_input_is_refused_before_any_work(options, message):
