@@ -5,6 +5,7 @@ import itertools
 import math
 import os
 import tempfile
+import threading
 import time
 import warnings
 import weakref
@@ -15,6 +16,7 @@ from typing import Any
 
 from distributed import Client, Future, KilledWorker
 
+from aucdist.engine.batches import RequestBatches
 from aucdist.engine.merge import MergeTree, Summary
 from aucdist.engine.parts import Answer, StepRunner, on_wire, pack, run_beside_scheduler, unpack
 from aucdist.engine.steps import Step
@@ -69,8 +71,9 @@ class Call:
     @property
     def data(self) -> bytes:
         """Step and arguments, as `pack` returned them."""
-        if self._data is not None:
-            return self._data
+        data = self._data  # another thread may move it to the file meanwhile
+        if data is not None:
+            return data
         assert self._place is not None
         file, start, size = self._place
         return file.read(start, size)
@@ -78,7 +81,8 @@ class Call:
     @property
     def n_bytes(self) -> int:
         """Bytes that it takes in memory."""
-        return 0 if self._data is None else len(self._data)
+        data = self._data
+        return 0 if data is None else len(data)
 
     def move_to(self, file: "CallFile") -> None:
         """Keep step and arguments in a file."""
@@ -112,10 +116,11 @@ class CallFile:
 class CallLog:
     """The calls that may have to be repeated: the newest in memory, the others in a file, once they take more than `MOST_BYTES`.
 
-    It holds none of them itself: the file ends with the last chain that has a call there.
+    It holds none of them itself: the file ends with the last chain that has a call there. Any thread may add calls.
     """
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._newest: deque[weakref.ref[Call]] = deque()
         self._file: weakref.ref[CallFile] | None = None
 
@@ -126,13 +131,14 @@ class CallLog:
 
     def add(self, call: Call) -> None:
         """Remember that a call may have to be repeated."""
-        self._newest.append(weakref.ref(call))
-        total = self.n_bytes
-        while total > MOST_BYTES and len(self._newest) > 1:  # the last one is about to be needed
-            oldest = self._newest.popleft()()
-            if oldest is not None:
-                total -= oldest.n_bytes
-                oldest.move_to(self._open())
+        with self._lock:
+            self._newest.append(weakref.ref(call))
+            total = self.n_bytes
+            while total > MOST_BYTES and len(self._newest) > 1:  # the last one is about to be needed
+                oldest = self._newest.popleft()()
+                if oldest is not None:
+                    total -= oldest.n_bytes
+                    oldest.move_to(self._open())
 
     def _open(self) -> CallFile:
         file = None if self._file is None else self._file()
@@ -155,7 +161,7 @@ class KeptState:
 
 
 class Parts:
-    """The parts of a data set on the workers of a cluster.
+    """The parts of a data set on the workers of a cluster. Several threads may run chains at the same time.
 
     Parameters
     ----------
@@ -167,7 +173,7 @@ class Parts:
     ----------
     held : set of int
         States that the workers keep.
-    dropped : list of int
+    dropped : deque of int
         States that the workers are to forget with the next call.
     log : CallLog
         The calls that may have to be repeated.
@@ -176,12 +182,12 @@ class Parts:
     def __init__(self, client: Client, futures: Sequence[Future]):
         self.client, self.futures = client, list(futures)
         self.held: set[int] = set()
-        self.dropped: list[int] = []
+        self.dropped: deque[int] = deque()
         self.log = CallLog()
         self._addresses: dict[Any, str] = {}
         self._signed = time.monotonic()
         self._sign: Future | None = None
-        self._task: asyncio.Task[Any] | None = None
+        self._batches = RequestBatches()
         install(client)
 
     def run(self, chain: Sequence[Call]) -> tuple[Summary, bool]:
@@ -211,20 +217,23 @@ class Parts:
         if self.client.status != "running":
             raise ClusterLost(f"the scheduler was lost before step '{chain[-1].name}'")
         self._give_sign()
+        tasks: list[asyncio.Task[Any]] = []
         try:
-            answers = self.client.sync(self._run_everywhere, chain)
+            answers = self.client.sync(self._run_everywhere, chain, tasks)
         except BaseException:  # as Ctrl-C in this thread, of which the others know nothing
-            if self._task is not None and self.client.loop is not None:
-                self.client.loop.add_callback(self._task.cancel)
+            if tasks and self.client.loop is not None:
+                self.client.loop.add_callback(tasks[0].cancel)
             raise
         total = MergeTree(node for nodes, _ in answers for node in unpack(nodes)).total()
         return total, any(changed for _, changed in answers)
 
-    async def _run_everywhere(self, chain: Sequence[Call]) -> list[tuple[bytes, bool]]:
-        self._task = asyncio.current_task()
+    async def _run_everywhere(self, chain: Sequence[Call], tasks: list[asyncio.Task[Any]]) -> list[tuple[bytes, bool]]:
+        """Run the last call on all parts; the task that does so is added to `tasks`."""
+        if (task := asyncio.current_task()) is not None:
+            tasks.append(task)
         # What the last call but one has left is not needed; it may have been made again.
-        forget = [*self.dropped, *(old.state for old in chain[-3:-2] if old.state not in self.held)]
-        self.dropped = []
+        forget = [self.dropped.popleft() for _ in range(len(self.dropped))]
+        forget += [old.state for old in chain[-3:-2] if old.state not in self.held]
         running = [asyncio.create_task(self._run_in(group, chain, forget)) for group in self._groups()]
         try:
             return [answer for of_group in await asyncio.gather(*running) for answer in of_group]
@@ -315,12 +324,15 @@ class Parts:
         OSError
             If the worker is lost, or Dask has given it up.
         """
-        request = {
-            "part": future.key, "before": before, "after": call.state, "call": on_wire(call.data), "forget": forget,
-        }  # fmt: skip
-        return await self._watched(self._send(address, request), {future: address})
 
-    async def _watched(self, answer: Coroutine[Any, Any, Answer], addresses: dict[Future, str]) -> Answer:
+        async def send(requests: Sequence[Any]) -> Sequence[Any]:
+            return await self._watched(self._send(address, str(future.key), requests), {future: address})
+
+        request = {"before": before, "after": call.state, "call": on_wire(call.data), "forget": forget}
+        answer: Answer = await self._batches.ask((future.key, address), request, send)
+        return answer
+
+    async def _watched(self, answer: Coroutine[Any, Any, Any], addresses: dict[Future, str]) -> Any:
         """Return the answer of workers, looking meanwhile whether these still hold their parts.
 
         Raises
@@ -340,16 +352,20 @@ class Parts:
             asked.cancel()
         return asked.result()
 
-    async def _send(self, address: str, request: dict[str, Any]) -> Answer:
+    async def _send(self, address: str, part: str, requests: Sequence[Any]) -> Sequence[Answer]:
+        """Send requests for a part to a worker, and return the answer to each."""
         answer: Any
         if _through_scheduler[self.client]:
-            answers = await self.client.run(run_beside_scheduler, request, workers=[address], on_error="return")
+            answers = await self.client.run(
+                run_beside_scheduler, part, list(requests), workers=[address], on_error="return"
+            )
             answer = answers.get(address)
         else:
-            answer = await self.client.rpc(address).aucdist_run(**request)
+            answer = await self.client.rpc(address).aucdist_run(part=part, requests=list(requests))
         if not isinstance(answer, dict):  # the worker, or its handler, was not there
             raise ConnectionError(f"{address}: {answer!r}")
-        return answer
+        answers_of: Sequence[Answer] = answer["answers"]
+        return answers_of
 
     async def _find(self, future: Future, call: Call) -> str:
         """Return the address of the worker that holds a part; wait while Dask makes it again.

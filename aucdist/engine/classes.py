@@ -10,6 +10,9 @@ from aucdist.data.ranges import ColumnRanges
 from aucdist.engine.blocks import Blocks, LocalBlocks
 from aucdist.engine.view import ViewBlocks
 
+AT_ONCE = 8
+"""So many classes are fitted at the same time to rows on workers: while these work for some, the client works for others."""
+
 
 @dataclass(frozen=True, eq=False)
 class OneAgainstRest:
@@ -114,9 +117,9 @@ class ClassBlocks:
 
     @property
     def threads(self) -> int:
-        """How many classes this process works on at the same time: as many as its threads."""
+        """How many classes are fitted at the same time: as many as this process has threads, or `AT_ONCE` on workers."""
         source = self.blocks._source if isinstance(self.blocks, ViewBlocks) else self.blocks
-        return source._threads if isinstance(source, LocalBlocks) else 1
+        return source._threads if isinstance(source, LocalBlocks) else AT_ONCE
 
     def of_class(self, k: int) -> Blocks:
         """Return the rows with the labels of the class at position `k`: +1 for its rows, -1 for all others."""

@@ -75,7 +75,17 @@ class StepRunner(WorkerPlugin):
         for event in self._running.values():
             event.set()
 
-    async def run(self, *, part: str, before: int | None, after: int, call: Any, forget: list[int]) -> Answer:
+    async def run(self, *, part: str, requests: Sequence[dict[str, Any]]) -> Answer:
+        """Run steps on a part, at the same time where the worker has several threads; each request as `run_one` takes it.
+
+        Returns
+        -------
+        dict
+            ``answers``: what `run_one` returned of each.
+        """
+        return {"status": "OK", "answers": await asyncio.gather(*(self.run_one(part, **one) for one in requests))}
+
+    async def run_one(self, part: str, *, before: int | None, after: int, call: Any, forget: list[int]) -> Answer:
         """Run a step on a part.
 
         Parameters
@@ -98,11 +108,11 @@ class StepRunner(WorkerPlugin):
         """
         held: Any = self._worker.data.get(part)
         if held is None:
-            return {"status": "OK", "has": None}
+            return {"has": None}
         for state in forget:
             held.memories.pop(state, None)
         if before is not None and before not in held.memories:
-            return {"status": "OK", "has": list(held.memories)}
+            return {"has": list(held.memories)}
         stop = self._running.setdefault((part, after), threading.Event())
         work = asyncio.get_running_loop().run_in_executor(
             self._worker.executors["default"], self._work, held, before, after, call, stop
@@ -113,7 +123,7 @@ class StepRunner(WorkerPlugin):
                     stop.set()
         finally:
             self._running.pop((part, after), None)
-        return {"status": "OK", **work.result()}
+        return work.result()
 
     async def relay(
         self, *, parts: Sequence[tuple[str, str, list[int]]], before: int | None, after: int, call: Any
@@ -125,7 +135,7 @@ class StepRunner(WorkerPlugin):
         parts : sequence of (str, str, list of int)
             The address of each worker, the key of its part, and the states to forget.
         before, after, call
-            As for `run`.
+            As for `run_one`.
 
         Returns
         -------
@@ -136,10 +146,11 @@ class StepRunner(WorkerPlugin):
         data = bytes(call)
 
         async def ask(address: str, part: str, forget: list[int]) -> Answer:
-            request = {"part": part, "before": before, "after": after, "call": on_wire(data), "forget": forget}
+            request: dict[str, Any] = {"before": before, "after": after, "call": data, "forget": forget}
             if address == self._worker.address:
-                return await self.run(**request | {"call": data})
-            answer: Answer = await self._worker.rpc(address).aucdist_run(**request)
+                return await self.run_one(part, **request)
+            sent = self._worker.rpc(address).aucdist_run(part=part, requests=[request | {"call": on_wire(data)}])
+            answer: Answer = (await sent)["answers"][0]
             return answer
 
         answers = await asyncio.gather(*(ask(*part) for part in parts), return_exceptions=True)
@@ -178,10 +189,10 @@ def _merged(nodes: Sequence[Any]) -> Any:
     return on_wire(pack(MergeTree(node for some in sent for node in unpack(some)).nodes()))
 
 
-async def run_beside_scheduler(request: dict[str, Any], dask_worker: Worker) -> Answer:
+async def run_beside_scheduler(part: str, requests: Sequence[dict[str, Any]], dask_worker: Worker) -> Answer:
     """Call the handler from the worker itself: for clients that reach the scheduler alone, which relays this."""
     runner: Any = dask_worker.plugins[StepRunner.name]
-    answer: Answer = await runner.run(**request)
+    answer: Answer = await runner.run(part=part, requests=requests)
     return answer
 
 
