@@ -37,6 +37,8 @@ class Block:
         groups a pair is two rows of one group (`aucdist.solvers.pairs.groups`).
     grade : ndarray of shape (n_samples,), float64, or None
         The relevance of each row, where it has more than two values; `y` is then +1 above the lowest of all.
+    cost : ndarray of shape (n_samples,), float64, or None
+        What a wrong decision on each row costs, at least 0. Fits do not use it; thresholds do (`aucdist.metrics.costs`).
     """
 
     rows: Rows
@@ -46,6 +48,7 @@ class Block:
     index: int = 0
     group: np.ndarray | None = None
     grade: np.ndarray | None = None
+    cost: np.ndarray | None = None
 
     @classmethod
     def of(
@@ -58,6 +61,7 @@ class Block:
         index: int = 0,
         group: np.ndarray | None = None,
         grade: np.ndarray | None = None,
+        cost: np.ndarray | None = None,
     ) -> "Block":
         """Make a block from a matrix and labels, copying only what has the wrong form.
 
@@ -67,7 +71,7 @@ class Block:
             float32 stays float32; every other type becomes float64.
         y : array of shape (n_samples,)
             Labels, -1 or +1.
-        row_id, weight, index, group, grade
+        row_id, weight, index, group, grade, cost
             As the attributes; ``row_id`` defaults to 0, 1, 2, ...
 
         Raises
@@ -87,12 +91,14 @@ class Block:
         w = None if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
         groups = None if group is None else np.ascontiguousarray(group, dtype=np.int64)
         grades = None if grade is None else np.ascontiguousarray(grade, dtype=np.float64)
-        for name, given in (("row ids", ids), ("weights", w), ("groups", groups), ("grades", grades)):
+        costs = None if cost is None else np.ascontiguousarray(cost, dtype=np.float64)
+        named = {"row ids": ids, "weights": w, "groups": groups, "grades": grades, "costs": costs}
+        for name, given in named.items():
             if given is not None and given.shape != (n,):
                 raise InputError(f"{n} rows, but {name} of shape {given.shape}")
         if w is not None:
             _check_weights(w)
-        return cls(rows, y.astype(np.int8), ids, w, index, groups, grades)
+        return cls(rows, y.astype(np.int8), ids, w, index, groups, grades, costs)
 
     @property
     def n_samples(self) -> int:
@@ -139,7 +145,7 @@ class Block:
 
     def _labels(self, at: Any) -> dict[str, Any]:
         """Return all that belongs to some rows except their features."""
-        named = {name: getattr(self, name) for name in ("y", "row_id", "weight", "group", "grade")}
+        named = {name: getattr(self, name) for name in ("y", "row_id", "weight", "group", "grade", "cost")}
         return {name: None if values is None else values[at] for name, values in named.items()}
 
     def with_X(self, X: Any) -> "Block":
@@ -218,14 +224,16 @@ def stacked(blocks: Sequence[Block]) -> Block:
     if len(blocks) == 1:
         return blocks[0]
     weighted = any(block.weight is not None for block in blocks)
-    grouped, graded = (all(getattr(block, name) is not None for block in blocks) for name in ("group", "grade"))
+    joined: dict[str, Any] = {}
+    for name in ("group", "grade", "cost"):
+        of_blocks = [getattr(block, name) for block in blocks]
+        joined[name] = None if any(values is None for values in of_blocks) else np.concatenate(of_blocks)
     return Block(
         _stacked_rows([block.rows for block in blocks]),
         np.concatenate([block.y for block in blocks]),
         np.concatenate([block.row_id for block in blocks]),
         np.concatenate([block.weights() for block in blocks]) if weighted else None,
-        group=np.concatenate([block.group for block in blocks if block.group is not None]) if grouped else None,
-        grade=np.concatenate([block.grade for block in blocks if block.grade is not None]) if graded else None,
+        **joined,
     )
 
 

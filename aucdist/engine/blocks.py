@@ -50,8 +50,8 @@ class BlockInfo:
         Of a stored block's columns, so that they need not be read again for it.
     copied : bool
         Whether a stored block has a copy on the local disk, which is mapped for each step: else it is read and decoded.
-    has_groups, has_grades : bool
-        Whether rows have a group, and a grade.
+    has_groups, has_grades, has_costs : bool
+        Whether rows have a group, a grade, and a cost.
     """
 
     n_samples: int
@@ -66,6 +66,7 @@ class BlockInfo:
     copied: bool = False
     has_groups: bool = False
     has_grades: bool = False
+    has_costs: bool = False
 
     @classmethod
     def of(cls, block: Block) -> "BlockInfo":
@@ -78,6 +79,7 @@ class BlockInfo:
         return cls(
             n, block.n_features, n_pos, of_pos, of_neg, weight is not None, isinstance(block.rows, BinRows),
             has_groups=block.group is not None, has_grades=block.grade is not None,
+            has_costs=block.cost is not None,
         )  # fmt: skip
 
 
@@ -210,6 +212,11 @@ class Blocks(ABC):
     def has_grades(self) -> bool:
         """Whether rows have a grade, so that a pair is two rows with different grades."""
         return any(i.has_grades for i in self.infos)
+
+    @property
+    def has_costs(self) -> bool:
+        """Whether rows say what a wrong decision on them costs."""
+        return any(i.has_costs for i in self.infos)
 
     @property
     def has_codes(self) -> bool:

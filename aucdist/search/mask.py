@@ -69,6 +69,7 @@ class Mask:
             int(there.sum()), block.n_features, int(positive.sum()), float(weight[positive].sum()),
             float(weight[there & (block.y < 0)].sum()), bool((weight[there] != 1).any()),
             coded=isinstance(block.rows, BinRows), has_groups=block.group is not None, has_grades=block.grade is not None,
+            has_costs=block.cost is not None,
         )  # fmt: skip
 
 

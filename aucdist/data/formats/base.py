@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 UNSHARDED = frozenset({"positive", "layout", "dtype", "sha256", "classes"})
 """The keys of every format but shards, which are read as they were written and have checksums of their own."""
-OF_TABLES = UNSHARDED | {"label", "categorical", "hashed", "missing", "missing_values"}
-OF_COLUMNS = OF_TABLES | {"groups", "labels", "keep", "drop", "dates", "date_format", "unknown"}
+OF_TABLES = UNSHARDED | {"label", "groups", "cost_column", "categorical", "hashed", "missing", "missing_values"}
+OF_COLUMNS = OF_TABLES | {"labels", "keep", "drop", "dates", "date_format", "unknown"}
 """The keys of the formats whose features are columns that a source may choose by name."""
 
 
@@ -211,8 +211,8 @@ class TableFormat(FileFormat):
     def for_scoring(self, source: SourceFields, schema: "Schema") -> dict[str, Any]:
         """Choose the columns of the model, whatever their order in the file, and no label."""
         return {
-            "label": None, "groups": None, "labels": "numbers", "keep": schema.columns(), "drop": None, "categorical": [],
-            "hashed": {}, "dates": {},
+            "label": None, "groups": None, "cost_column": None, "labels": "numbers", "keep": schema.columns(), "drop": None,
+            "categorical": [], "hashed": {}, "dates": {},
         }  # fmt: skip
 
     def check(self, source: SourceFields) -> None:
@@ -221,15 +221,26 @@ class TableFormat(FileFormat):
             raise InputError("`missing_values` says what stands for a missing value: give `missing: keep` with it")
         if source.labels == "topics":
             raise InputError("`labels: topics` does not apply to tables, only to svmlight")
-        if source.groups is not None and source.groups == source.label:
-            raise InputError(f"column {source.label!r} cannot be both `label` and `groups`")
-        ways = {"categorical": source.categorical, "hashed": source.hashed, "dates": source.dates}
+        refuse_shared_roles(source)
+        costs = [] if source.cost_column is None else [source.cost_column]
+        ways = {"cost_column": costs, "categorical": source.categorical, "hashed": source.hashed, "dates": source.dates}
         given: dict[str | int, str] = {}
         for way, columns in ways.items():
             for column in columns if columns != "auto" else ():
                 if column in given:
                     raise InputError(f"column {column!r} is listed under both `{given[column]}` and `{way}`")
                 given[column] = way
+
+
+def refuse_shared_roles(source: SourceFields) -> None:
+    """Refuse a column that is to be two of the label, the groups and the costs."""
+    roles = {"label": source.label, "groups": source.groups, "cost_column": source.cost_column}
+    given: dict[str | int, str] = {}
+    for role, column in roles.items():
+        if column is not None and column in given:
+            raise InputError(f"column {column!r} cannot be both `{given[column]}` and `{role}`")
+        if column is not None:
+            given[column] = role
 
 
 def are_local(source: SourceFields) -> bool:

@@ -76,10 +76,11 @@ def parse_csv(
         dtype=source.dtype or "float64",
         spelling=Spelling.of(source),
         groups=groups_in(source, names, where),
+        cost=cost_in(source, names, where),
     )
     if schema is not None or source.categorical != "auto":
         return parse_table(data, where, replace(form, categorical=categorical_in(source, schema, features, where)))
-    texts = (infer_texts(data, where, form) & set(features)) - {*form.hashed, *form.dates}
+    texts = (infer_texts(data, where, form) & set(features)) - {*form.hashed, *form.dates, form.cost}
     table = parse_table(data, where, replace(form, categorical=texts))
     refuse_dates(sorted(texts), table.texts, MISSING_CATEGORY, where)
     return table
@@ -88,7 +89,10 @@ def parse_csv(
 def features_in(
     source: SourceFields, schema: Schema | None, names: Sequence[str], label: str | None, where: str
 ) -> tuple[str, ...]:
-    """Return the columns that become features: those of `keep`, or all, without those of `drop` and the label."""
+    """Return the columns that become features: those of `keep`, or all, without those of `drop`, the label, groups and costs.
+
+    Costs that `keep` names are a feature as well.
+    """
     if schema is not None and source.keep is not None:
         lacking = [name for name in source.keep if name not in names]
         if lacking:
@@ -99,13 +103,18 @@ def features_in(
             )
     kept = names if source.keep is None else [pick(names, name, where, "keep") for name in source.keep]
     dropped = {pick(names, name, where, "drop") for name in source.drop or ()}
-    apart = (label, groups_in(source, names, where))
+    apart = {label, groups_in(source, names, where), *([] if source.keep else [cost_in(source, names, where)])}
     return tuple(name for name in kept if name not in apart and name not in dropped)
 
 
 def groups_in(source: SourceFields, names: Sequence[str], where: str) -> str:
     """Return the column that says which rows belong together; empty where the source names none."""
     return "" if source.groups is None else pick(names, source.groups, where, "groups")
+
+
+def cost_in(source: SourceFields, names: Sequence[str], where: str) -> str:
+    """Return the column that says what wrong decisions cost; empty where the source names none."""
+    return "" if source.cost_column is None else pick(names, source.cost_column, where, "cost_column")
 
 
 def categorical_in(source: SourceFields, schema: Schema | None, features: Sequence[str], where: str) -> set[str]:
@@ -185,7 +194,10 @@ def parse_keel(data: bytes, where: str, source: SourceFields, schema: Schema | N
         raise InputError(f"{where}: several outputs ({', '.join(outputs)}); name one of them with `label`")
     label = pick(names, outputs[0] if source.label is None else source.label, where, "label")
     inputs = roles.get("input") or [name for name in names if name not in outputs]
-    features = tuple(pick(names, name, where, "@inputs") for name in inputs if name != label)
+    if schema is not None:  # as of other tables, a model takes its columns, whatever else there is
+        inputs = [name for name in schema.columns() if name in names]
+    groups, cost = groups_in(source, names, where), cost_in(source, names, where)
+    features = tuple(pick(names, name, where, "@inputs") for name in inputs if name not in (label, groups, cost))
     texts = categorical_in(source, schema, features, where)
     if schema is None:
         texts |= {name for name in features if domains[name]}
@@ -195,6 +207,7 @@ def parse_keel(data: bytes, where: str, source: SourceFields, schema: Schema | N
     form = TableForm(
         names, label, features, texts, hashed_in(source, schema, features, where), ",", first_line,
         allowed | (schema.categories if schema else {}), missing, source.dtype or "float64", spelling=Spelling.of(source),
+        groups=groups, cost=cost,
     )  # fmt: skip
     return parse_table(data, where, form)
 

@@ -56,7 +56,14 @@ def encode(parsed: Parsed, where: str, source: SourceFields, schema: Schema, fir
     else:
         y = parsed.labels.signs(schema.positive, schema.negative, where)
     ids = first_row + np.arange(len(y))
-    return Block.of(_typed(X, source.dtype, where), y, row_id=ids, group=parsed.group, grade=grade)
+    X, cost = _typed(X, source.dtype, where), None if isinstance(parsed, SparseRows) else parsed.cost
+    if cost is not None and (wrong := ~(np.isfinite(cost) & (cost >= 0))).any():
+        row = int(np.argmax(wrong))
+        raise InputError(
+            f"{where}: the cost of row {first_row + row} (from 0) is {cost[row]}; what a wrong decision costs is a number of at "
+            "least 0"
+        )
+    return Block.of(X, y, row_id=ids, group=parsed.group, grade=grade, cost=cost)
 
 
 def _typed(X: Any, dtype: str | None, where: str) -> Any:

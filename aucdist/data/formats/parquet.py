@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.dates import refuse_dates
-from aucdist.data.formats.delimited import categorical_in, dates_in, features_in, groups_in, hashed_in
+from aucdist.data.formats.delimited import categorical_in, cost_in, dates_in, features_in, groups_in, hashed_in
 from aucdist.data.formats.header import pick, unique
 from aucdist.data.formats.hive import can_hold, folder_column, path_values, refuse_other_value
 from aucdist.data.formats.source_fields import Condition, SourceFields
@@ -68,15 +68,15 @@ def parse_arrow(table: pa.Table, where: str, source: SourceFields, schema: Schem
     label = None if source.label is None else pick(names, source.label, where, "label")
     columns = [name for name in names if not PANDAS_INDEX.fullmatch(name)]
     features = features_in(source, schema, names if source.keep else columns, label, where)
-    of_groups = groups_in(source, names, where)
+    groups, cost = groups_in(source, names, where), cost_in(source, names, where)
     if source.where is not None:
         for column, _, _ in source.where:
             pick(names, column, where, "where")
         with _conditions_explained(where):
             table = table.filter(_condition(source.where))
             where = f"{where}, where {source.where}"
-    read = [*features, *(name for name in (label, of_groups) if name)]
-    return _table(table.select(read), where, source, schema, label, features, 1, of_groups)
+    read = list(dict.fromkeys([*features, *(name for name in (label, groups, cost) if name)]))
+    return _table(table.select(read), where, source, schema, label, features, 1, groups, cost)
 
 
 def parse_row_groups(url: str, source: SourceFields, schema: Schema | None, start: int, stop: int) -> Table:
@@ -171,14 +171,14 @@ def _parsed(
     label = None if source.label is None else pick(names, source.label, where, "label")
     columns = [name for name in names if not PANDAS_INDEX.fullmatch(name)]
     features = features_in(source, schema, names if source.keep else columns, label, where)
-    of_groups = groups_in(source, names, where)
-    read = [*features, *(name for name in (label, of_groups) if name)]
+    groups, cost = groups_in(source, names, where), cost_in(source, names, where)
+    read = list(dict.fromkeys([*features, *(name for name in (label, groups, cost) if name)]))
     asked = [column for column, _, _ in source.where or ()]
     wanted = range(start, file.num_row_groups if stop is None else stop)
-    groups = _needed_groups(raw, source, wanted, of_file, where, folders)
-    _refuse_bomb(file.metadata, groups, len({*read, *asked}), raw.size(), where)
+    needed = _needed_groups(raw, source, wanted, of_file, where, folders)
+    _refuse_bomb(file.metadata, needed, len({*read, *asked}), raw.size(), where)
     columns = [name for name in dict.fromkeys([*read, *asked]) if name not in added]
-    table = file.read_row_groups(groups, columns=columns, use_threads=False)
+    table = file.read_row_groups(needed, columns=columns, use_threads=False)
     refuse_other_value(table, folders, where)
     for name in added:
         table = table.append_column(name, folder_column(added[name], table.num_rows))
@@ -188,7 +188,7 @@ def _parsed(
             rest = [c for c in source.where if c[0] not in added]  # the folders were asked for the others
             table, first = table.filter(_condition(rest)) if rest else table, 1
             where = f"{where}, where {source.where}"
-    return _table(table.select(read), where, source, schema, label, features, first, of_groups)
+    return _table(table.select(read), where, source, schema, label, features, first, groups, cost)
 
 
 def _refuse_bomb(metadata: pq.FileMetaData, groups: Sequence[int], n_columns: int, size: int, where: str) -> None:
@@ -211,6 +211,7 @@ def _table(
     features: tuple[str, ...],
     first: int,
     groups: str = "",
+    cost: str = "",
 ) -> Table:
     """Turn columns into numbers and texts; `first` is the number of the first row, for errors."""
     form = TableForm(
@@ -225,11 +226,12 @@ def _table(
         unknown=source.unknown,
         spelling=Spelling.of(source),
         groups=groups,
+        cost=cost,
     )
     guess = schema is None and source.categorical == "auto"
     if guess:
         texts = {name for name in features if not is_number(table.schema.field(name).type)}
-        form = replace(form, categorical=texts - {*form.hashed, *form.dates})
+        form = replace(form, categorical=texts - {*form.hashed, *form.dates, cost})
     else:
         form = replace(form, categorical=categorical_in(source, schema, features, where))
     free = set(features) if form.missing else set()
@@ -238,7 +240,8 @@ def _table(
             _refuse_nulls(table[name], where, name, first)
     numbers = [_numbers(table[name], where, name, first, name in free, form.spelling) for name in form.numbers]
     cells = {name: _texts(table[name], where, name, first, form) for name in form.texts}
-    found = table_of(np.column_stack(numbers) if numbers else np.empty((table.num_rows, 0)), cells, form)
+    costs = _numbers(table[cost], where, cost, first, cost in free, form.spelling).astype(np.float64) if cost else None
+    found = table_of(np.column_stack(numbers) if numbers else np.empty((table.num_rows, 0)), cells, form, costs)
     if guess:
         refuse_dates(sorted(form.categorical), found.texts, MISSING_CATEGORY, where)
     return found if schema is None else replace(found, categories=dict(schema.categories))

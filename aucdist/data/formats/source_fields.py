@@ -169,8 +169,14 @@ class SourceFields(BaseModel):
     )
     groups: Annotated[str | int | None, GIVEN] = Field(
         None,
-        description="csv and parquet: the column that says which rows belong together, such as a user or a query, by name or by "
+        description="csv, parquet and keel: the column that says which rows belong together, such as a user or a query, by name or by "
         "position. Pairs are then rows of one group, a test fraction takes whole groups, and the column is no feature",
+    )
+    cost_column: Annotated[str | int | None, GIVEN] = Field(
+        None,
+        description="csv, parquet and keel: the column of what a wrong decision on each row costs, such as the amount of a "
+        "fraud, numbers of at least 0, by name or by position. `operating_point` may use it; it is no feature unless `keep` "
+        "names it",
     )
     dtype: Annotated[Dtype | None, GIVEN] = Field(
         None, description="Type of the values. By default float64, but float32 where a table's numbers all are"

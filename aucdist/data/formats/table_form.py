@@ -49,6 +49,8 @@ class TableForm:
         How numbers, missing values and quotes are written.
     groups : str
         The column that says which rows belong together; empty where there is none.
+    cost : str
+        The column of numbers that says what a wrong decision on each row costs; empty where there is none.
     """
 
     names: Sequence[str]
@@ -66,6 +68,7 @@ class TableForm:
     unknown: str = "error"
     spelling: Spelling = PLAIN
     groups: str = ""
+    cost: str = ""
 
     @property
     def texts(self) -> list[str]:
@@ -80,13 +83,18 @@ class TableForm:
         return [name for name in self.features if name not in texts]
 
     @property
+    def parsed_numbers(self) -> list[str]:
+        """The columns of numbers that are parsed: those of the features, and behind them the costs, if they are none."""
+        return [*self.numbers, *([self.cost] if self.cost and self.cost not in self.numbers else [])]
+
+    @property
     def written(self) -> list[str]:
         """The columns of numbers that are read as texts first, for the way they are written."""
-        return [] if self.spelling.plain else self.numbers
+        return [] if self.spelling.plain else self.parsed_numbers
 
     @property
     def slots(self) -> np.ndarray:
         """The slot of each column, as the kernel takes it; those of `written` follow those of `texts`."""
-        slots = {name: i for i, name in enumerate(self.numbers)}
+        slots = {name: i for i, name in enumerate(self.parsed_numbers)}
         slots |= {name: kernels.FIRST_TEXT - i for i, name in enumerate([*self.texts, *self.written])}
         return np.array([slots.get(name, kernels.SKIPPED) for name in self.names], dtype=np.int64)

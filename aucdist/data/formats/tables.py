@@ -45,7 +45,8 @@ class Table:
     missing, unknown : dict of str to int
         Missing values, and categories that are not allowed, of the columns that have some.
     group : ndarray of shape (n_samples,), int64, or None
-        Of a column of groups, see `Block`.
+    cost : ndarray of shape (n_samples,), float64, or None
+        Of columns of groups and of costs, see `Block`.
     """
 
     numbers: np.ndarray
@@ -58,6 +59,7 @@ class Table:
     missing: dict[str, int] = field(default_factory=dict)
     unknown: dict[str, int] = field(default_factory=dict)
     group: np.ndarray | None = None
+    cost: np.ndarray | None = None
 
     @property
     def labels(self) -> Labels:
@@ -84,7 +86,7 @@ def parse_table(data: bytes, where: str, form: TableForm) -> Table:
         naming line and column.
     """
     text = Text.of(data if form.spelling.quote == "double" else data.translate(SWAPPED), where, form.first_line)
-    n_lines, names = text.data.count(b"\n"), form.numbers
+    n_lines, names = text.data.count(b"\n"), form.parsed_numbers
     numbers = np.empty((n_lines, len(names)), dtype=form.dtype)
     spans = np.empty((len(form.texts) + len(form.written), n_lines, 2), dtype=np.int64)
     hard = np.empty((len(text.data) // 17 + 1, 4), dtype=np.int64)  # memory that is not touched is not used
@@ -106,7 +108,8 @@ def parse_table(data: bytes, where: str, form: TableForm) -> Table:
         numbers[:n, slot] = _written_numbers(text, spans[len(form.texts) + slot, :n], name, form)
     if form.missing and len(form.spelling.missing_numbers):
         numbers[np.isin(numbers, form.spelling.missing_numbers)] = np.nan
-    return table_of(numbers[:n], read, form)
+    cost = numbers[:n, names.index(form.cost)].astype(np.float64) if form.cost else None
+    return table_of(numbers[:n, : len(form.numbers)], read, form, cost)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +121,7 @@ class Cells:
     unknown: int = 0
 
 
-def table_of(numbers: np.ndarray, cells: Mapping[str, Cells], form: TableForm) -> Table:
+def table_of(numbers: np.ndarray, cells: Mapping[str, Cells], form: TableForm, cost: np.ndarray | None = None) -> Table:
     """Return the columns of a file as a table; dates become numbers.
 
     Parameters
@@ -128,6 +131,7 @@ def table_of(numbers: np.ndarray, cells: Mapping[str, Cells], form: TableForm) -
     cells : mapping of str to Cells
         Those of ``form.texts``.
     form : TableForm
+    cost : ndarray of shape (n_samples,), float64, optional
     """
     texts = {name: column.values for name, column in cells.items() if name not in form.dates}
     group = None
@@ -155,7 +159,8 @@ def table_of(numbers: np.ndarray, cells: Mapping[str, Cells], form: TableForm) -
         names = {name: date_features(name, of) for name, of in form.dates.items()}
         numbers, features = insert_dates(numbers, form.features, {*form.categorical, *form.hashed}, parts, names)
     return Table(
-        numbers, texts, form.label, features, categories, dict(form.hashed), dict(form.dates), missing, unknown, group
+        numbers, texts, form.label, features, categories, dict(form.hashed), dict(form.dates), missing, unknown, group,
+        cost,
     )  # fmt: skip
 
 
@@ -175,7 +180,16 @@ def _written_texts(data: bytes, where: str, form: TableForm) -> set[str]:
     others = {*form.hashed, *form.dates}
     names = [name for name in form.features if name not in others]
     every = replace(
-        form, label="", groups="", features=names, categorical=names, hashed={}, dates={}, missing=True, allowed={}
+        form,
+        label="",
+        groups="",
+        cost="",
+        features=names,
+        categorical=names,
+        hashed={},
+        dates={},
+        missing=True,
+        allowed={},
     )
     table = parse_table(data, where, every)
 

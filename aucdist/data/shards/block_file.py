@@ -37,8 +37,8 @@ class Form:
     n_features : int
     weighted : bool
         Whether rows have weights.
-    grouped, graded : bool
-        Whether rows have a group, and a grade.
+    grouped, graded, costed : bool
+        Whether rows have a group, a grade, and a cost.
     """
 
     __pydantic_config__: ClassVar = CHECKED
@@ -49,12 +49,13 @@ class Form:
     weighted: bool
     grouped: bool = False
     graded: bool = False
+    costed: bool = False
 
     @classmethod
     def of(cls, block: Block) -> "Form":
         """Return the form of a block."""
         layout = "csr" if isinstance(block.rows, CsrRows) else "dense"
-        there = (values is not None for values in (block.weight, block.group, block.grade))
+        there = (values is not None for values in (block.weight, block.group, block.grade, block.cost))
         return cls(layout, str(block.rows.values.dtype), block.n_features, *there)
 
     def columns(self) -> pa.Schema:
@@ -68,6 +69,8 @@ class Form:
             kinds["group"] = pa.int64()
         if self.graded:
             kinds["grade"] = pa.float64()
+        if self.costed:
+            kinds["cost"] = pa.float64()
         if self.layout == "csr":
             kinds["indices"] = pa.list_(index)
         kinds["values"] = pa.list_(item) if self.layout == "csr" else pa.list_(item, self.n_features)
@@ -76,12 +79,12 @@ class Form:
 
 def nbytes(block: Block) -> int:
     """Return the memory that a block takes."""
-    arrays = (*block.rows, block.y, block.row_id, block.weight, block.group, block.grade)
+    arrays = (*block.rows, block.y, block.row_id, block.weight, block.group, block.grade, block.cost)
     return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
 
 
 def to_table(block: Block) -> pa.Table:
-    """Return a block as a table: label, row_id, weight, group and grade (if any), indices (of CSR rows) and values.
+    """Return a block as a table: label, row_id, weight, group, grade and cost (if any), indices (of CSR rows) and values.
 
     Raises
     ------
@@ -90,8 +93,8 @@ def to_table(block: Block) -> pa.Table:
     """
     columns = Form.of(block).columns()
     arrays = {"label": pa.array(block.y), "row_id": pa.array(block.row_id)}
-    for name, given in (("weight", block.weight), ("group", block.group), ("grade", block.grade)):
-        if given is not None:
+    for name in ("weight", "group", "grade", "cost"):
+        if (given := getattr(block, name)) is not None:
             arrays[name] = pa.array(given)
     values, kind = pa.array(np.ascontiguousarray(block.rows.values).reshape(-1)), columns.field("values").type
     if isinstance(block.rows, CsrRows):
@@ -189,11 +192,9 @@ def from_table(table: pa.Table, form: Form, index: int) -> Block:
 
 
 def _block(table: pa.Table, rows: Rows, form: Form, index: int) -> Block:
-    weight, group, grade = (
-        _array(table, name) if there else None
-        for name, there in (("weight", form.weighted), ("group", form.grouped), ("grade", form.graded))
-    )
-    return Block(rows, _array(table, "label"), _array(table, "row_id"), weight, index, group, grade)
+    there = {"weight": form.weighted, "group": form.grouped, "grade": form.graded, "cost": form.costed}
+    more = {name: _array(table, name) for name, given in there.items() if given}
+    return Block(rows, _array(table, "label"), _array(table, "row_id"), index=index, **more)
 
 
 def _dense_rows(table: pa.Table, n_features: int) -> Rows:

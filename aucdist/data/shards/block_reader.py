@@ -270,7 +270,7 @@ def _opened(
     read = plan.source
     form = Form(
         read.layout, str(read.dtype), len(plan.schema.feature_names), False, read.groups is not None or read.qid == "use",
-        read.labels == "grades",
+        read.labels == "grades", read.cost_column is not None,
     )  # fmt: skip
     reader = BlockReader(
         plan.source, plan.schema, form, tuple(s.rows for s in surveys), (), _memory(form, plan.survey),

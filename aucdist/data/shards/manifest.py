@@ -101,8 +101,8 @@ class Manifest:
         The file with the names of the features, and their statistics.
     shards : tuple of Shard
         In the order of the blocks.
-    grouped, graded : bool
-        Whether rows have a group, and a grade.
+    grouped, graded, costed : bool
+        Whether rows have a group, a grade, and a cost.
     url : str
         The URL of this generation. It is not in the file.
     """
@@ -128,12 +128,13 @@ class Manifest:
     dates: dict[str, tuple[DatePart, ...]] = field(default_factory=dict)
     grouped: bool = False
     graded: bool = False
+    costed: bool = False
     url: str = field(default="", compare=False)
 
     @property
     def form(self) -> Form:
         """What its blocks have in common."""
-        return Form(self.layout, self.dtype, self.n_features, self.weighted, self.grouped, self.graded)
+        return Form(self.layout, self.dtype, self.n_features, self.weighted, self.grouped, self.graded, self.costed)
 
     @property
     def folder(self) -> str:
@@ -185,11 +186,11 @@ def commit(
     manifest = Manifest(
         FORMAT, form.layout, form.dtype, form.weighted, n_samples, form.n_features, n_pos, n_samples - n_pos,
         schema.label, schema.positive, schema.negative, schema.categories, origin or {}, features, tuple(shards),
-        schema.hashed, schema.dates, form.grouped, form.graded,
+        schema.hashed, schema.dates, form.grouped, form.graded, form.costed,
     )  # fmt: skip
     content = asdict(manifest)
     del content["url"]
-    for newer in ("dates", "grouped", "graded"):
+    for newer in ("dates", "grouped", "graded", "costed"):
         if not content[newer]:
             del content[newer]  # as older versions read it
     data = json.dumps(content, indent=1).encode()

@@ -144,6 +144,8 @@ def _fault(block: Block, shard: Shard) -> str | None:
         return "a weight is negative or not finite"
     if block.grade is not None and not np.isfinite(block.grade).all():
         return "a grade is not finite"
+    if block.cost is not None and not (np.isfinite(block.cost) & (block.cost >= 0)).all():
+        return "a cost is negative or not finite"
     if (block.row_id < 0).any() or len(np.unique(block.row_id)) < block.n_samples:
         return "row ids are negative, or two rows have the same"
     if nbytes(block) != shard.memory:
