@@ -169,8 +169,8 @@ class SourceFields(BaseModel):
     )
     groups: Annotated[str | int | None, GIVEN] = Field(
         None,
-        description="csv, parquet and keel: the column that says which rows belong together, such as a user or a query, by name or by "
-        "position. Pairs are then rows of one group, a test fraction takes whole groups, and the column is no feature",
+        description="csv, parquet and keel: the column that says which rows belong together, such as a user or a query, by name "
+        "or by position. Pairs are then rows of one group, a test fraction takes whole groups, and the column is no feature",
     )
     cost_column: Annotated[str | int | None, GIVEN] = Field(
         None,
