@@ -16,6 +16,9 @@ from aucdist.metrics.decisions import COSTS, check_cost, confusion, threshold_at
 from aucdist.metrics.intervals import Estimate, check_level, refuse_weights
 from aucdist.metrics.public import counts_of, signs_of
 
+COST_COLUMN = "cost_column"
+"""In the place of a number: each row's own cost."""
+
 EXACT_RANKS = 1000
 """So many of the dearest mistakes enter a bound one by one; beyond, ranks that differ by a thousandth go together."""
 
@@ -41,8 +44,8 @@ def cost_of_rows(positive: np.ndarray, cost: Mapping[str, Any]) -> np.ndarray:
     if not isinstance(cost, Mapping):
         raise InputError("cost takes false_alarm and miss, by name: numbers, or columns with a value for each row")
     check_cost({name: 1.0 if np.ndim(value) else value for name, value in cost.items()})
-    columns = {name: np.broadcast_to(_column(name, cost[name], len(positive)), len(positive)) for name in COSTS}
-    found = np.where(positive, columns["miss"], columns["false_alarm"])
+    miss, false_alarm = (_column(name, cost[name], len(positive)) for name in ("miss", "false_alarm"))
+    found = np.where(positive, miss, false_alarm)
     for name, of_class in (("false_alarm", ~positive), ("miss", positive)):
         if of_class.any() and not found[of_class].any():
             raise InputError(f"{name} is 0 for all rows of its class: one at least must cost something")

@@ -111,7 +111,11 @@ def operating_point_text(point: dict[str, Any]) -> str:
     elif name == "precision":
         where = f"Where {number_text(100 * value)} of 100 alarms are to be right"
     elif name == "cost":
-        where = f"At a cost of {number_text(value['false_alarm'])} for a false alarm and {number_text(value['miss'])} for a miss"
+        false_alarm, miss = (
+            "the row's own amount" if isinstance(value[name], str) else number_text(value[name])
+            for name in ("false_alarm", "miss")
+        )
+        where = f"At a cost of {false_alarm} for a false alarm and {miss} for a miss"
     else:
         where = f"Where {number_text(100 * value)} of 100 positives are to be found"
     right = point["precision"]["value"]

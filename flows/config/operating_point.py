@@ -1,20 +1,24 @@
 """The operating point: what the threshold of predictions is to meet."""
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
 from aucdist.errors import InputError
+from aucdist.metrics.costs import COST_COLUMN
 from flows.config.base import Strict
+
+Cost = Annotated[float, Field(gt=0, allow_inf_nan=False)] | Literal["cost_column"]
 
 
 class CostConfig(Strict):
     """What wrong decisions cost, in any unit; only their ratio matters for the threshold."""
 
-    false_alarm: float = Field(
-        gt=0, allow_inf_nan=False, description="What a negative row costs that is predicted positive"
+    false_alarm: Cost = Field(
+        description="What a negative row costs that is predicted positive: a number above 0, or `cost_column`, the row's own "
+        "cost in the column that the source names"
     )
-    miss: float = Field(gt=0, allow_inf_nan=False, description="What a positive row costs that is predicted negative")
+    miss: Cost = Field(description="What a positive row costs that is predicted negative, likewise")
 
 
 class OperatingPointConfig(Strict):
@@ -36,6 +40,11 @@ class OperatingPointConfig(Strict):
         if len(self.wanted) != 1:
             raise InputError("operating_point: give one of fpr, alerts, precision, recall and cost")
         return self
+
+    @property
+    def uses_cost_column(self) -> bool:
+        """Whether rows have a cost of their own."""
+        return self.cost is not None and COST_COLUMN in (self.cost.false_alarm, self.cost.miss)
 
     @property
     def wanted(self) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from flows.cv.search import SearchResult, search
 from flows.json_values import jsonable
 from flows.progress.console import RunObserver
 from flows.progress.metrics import REPORT, MetricsObserver
+from flows.rows.costs import check_cost_column
 from flows.rows.directions import check_monotone
 from flows.run_folder.classes import FittedClasses, publish_classes, result_of_classes
 from flows.run_folder.folder import RunFolder, run_folder, timestamped
@@ -54,6 +55,7 @@ def cross_validate(config: CvConfig, observer: RunObserver, run_stage: StageRunn
         observer.note(left)
     with s3_as_configured(config.s3, config.cluster, observer), run_folder(config.output, name) as folder:
         opened = stages("open data", open_search, config, observer, retry=True)
+        check_cost_column(config.data, config.operating_point)
         n_parts = max(opened.source.n_blocks, config.folds.number * config.folds.repeats)
         report = folder.draft / REPORT if config.performance_report else None
         with (
@@ -77,14 +79,14 @@ def cross_validate(config: CvConfig, observer: RunObserver, run_stage: StageRunn
                 of_classes = fit_classes(config, model, rows, blocks, stages, observer, about)
                 return _published(of_classes, about, folder, stages)
             estimator, counts = stages("fit", fit, model, blocks.train, observer)
-            evaluation = stages("evaluate", evaluate, estimator, counts, blocks, observer)
+            evaluation = stages("evaluate", evaluate, estimator, counts, blocks, observer, config.operating_point)
             seen = stages("profile", profile, estimator, rows, blocks)
             more = None
             if config.shapes.wanted:
                 args = (config.shapes, model, estimator, evaluation, blocks, observer)
                 more = stages("shapes", more_fits, *args)
         if config.operating_point is not None:
-            set_operating_point(estimator, evaluation.train, config.operating_point.wanted)
+            set_operating_point(estimator, evaluation, config.operating_point.wanted)
         fitted = FittedRun(config, rows, estimator, evaluation, stages.seconds, seen, about, more)
         return _published(fitted, about, folder, stages)
 

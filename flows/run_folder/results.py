@@ -21,6 +21,7 @@ from aucdist.metrics.decisions import (
 from aucdist.metrics.ranking import Interval, auc, auc_error, average_precision
 from flows.json_values import jsonable
 from flows.rows.train_test import TrainTestRows
+from flows.run_folder.costs import expected_cost_by_row
 from flows.versions import versions
 
 DATA_STAGES = ("open data", "survey", "split and scale", "partition")
@@ -40,6 +41,8 @@ class Evaluation:
         The scores of the test rows, as `flows.run_folder.scores.count_and_tabulate` returns them.
     groups : dict or None
         What `flows.run_folder.groups.group_results` returns.
+    costs : ScoreCounts or None
+        Of the training rows, each of which weighs what a wrong decision on it costs, where the cost column says that.
     """
 
     train: ScoreCounts
@@ -47,6 +50,7 @@ class Evaluation:
     interval: Interval | None
     scores: list[bytes] = field(default_factory=list)
     groups: dict[str, Any] | None = None
+    costs: ScoreCounts | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +189,13 @@ def _operating_point(fitted: FittedRun, wanted: dict[str, Any]) -> dict[str, Any
         "alerts": (table["tp"] + table["fp"]) / (counts.n_pos + counts.n_neg),
     }
     found = None if counts.weighted else operating_point(counts, threshold)
-    cost = {"expected_cost": _expected_cost(counts, threshold, wanted["cost"])} if "cost" in wanted else {}
+    cost = {}
+    if "cost" in wanted:
+        cost["expected_cost"] = (
+            _expected_cost(counts, threshold, wanted["cost"])
+            if evaluation.costs is None
+            else expected_cost_by_row(evaluation.train, evaluation.costs, evaluation.scores, threshold, wanted["cost"])
+        )
     return {
         "wanted": wanted,
         "threshold": threshold,

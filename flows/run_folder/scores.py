@@ -28,7 +28,7 @@ def count_and_tabulate(blocks: Blocks, estimator: Any) -> tuple[ScoreCounts, lis
     -------
     counts : ScoreCounts
     tables : list of bytes
-        Row id, label, score, and weight, group and grade if there are some, of each block, as a compressed Arrow stream.
+        Row id, label, score, and weight, group, grade and cost if there are some, of each block, as a compressed Arrow stream.
     """
     w = estimator.coef_[0]  # without the intercept, which could round two scores to one
     found = blocks.without_memory().reduce(_score_block, w, getattr(estimator, "feature_map_", None))
@@ -38,7 +38,7 @@ def count_and_tabulate(blocks: Blocks, estimator: Any) -> tuple[ScoreCounts, lis
 def _score_block(block: Block, memory: None, w: np.ndarray, fitted: Any) -> tuple[None, Summary]:
     scores = scores_of(block.X, w, fitted=fitted)
     columns = {"row_id": block.row_id, "y": block.y, "score": scores}
-    more = {"weight": block.weight, "group": block.group, "grade": block.grade}
+    more = {"weight": block.weight, "group": block.group, "grade": block.grade, "cost": block.cost}
     table = pa.table(columns | {name: values for name, values in more.items() if values is not None})
     stream = io.BytesIO()
     with pa.ipc.new_stream(stream, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
@@ -59,7 +59,7 @@ def write_scores(tables: Iterable[bytes], path: Path) -> None:
 
 
 def read_scores(run: str) -> pd.DataFrame:
-    """Return row id, label and score of a run's test rows, and weight, group and grade if there are some, in the order of ids.
+    """Return row id, label and score of a run's test rows, and weight, group, grade and cost if there are some, sorted by id.
 
     Raises
     ------

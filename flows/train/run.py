@@ -11,6 +11,7 @@ from flows.compute.s3_environment import s3_as_configured
 from flows.compute.stages import StageRunner, Stages, call_stage
 from flows.progress.console import RunObserver
 from flows.progress.metrics import REPORT, MetricsObserver
+from flows.rows.costs import check_cost_column
 from flows.rows.directions import check_monotone
 from flows.rows.source import RowSource, open_source
 from flows.run_folder.classes import FittedClasses, publish_classes, result_of_classes
@@ -61,6 +62,7 @@ def train(
         observer.note(left)
     with s3_as_configured(config.s3, config.cluster, observer), run_folder(config.output, name) as folder:
         source = stages("open data", open_source, config.data, config.blocks, retry=True)
+        check_cost_column(config.data, config.operating_point)
         report = folder.draft / REPORT if config.performance_report else None
         work = partial(_train_on_cluster, config, name, source, stages, observer, report, start)
         fitted, checkpoints = retry_lost_cluster(config, work, observer)
@@ -111,12 +113,12 @@ def _train_on_cluster(
         if start is not None and checkpoints is None:  # a fit that resumes begins as it began
             observer.note(start_from(model.built, load_model(start), rows))
         estimator, counts = stages("fit", fit, model, blocks.train, observer, checkpoints)
-        evaluation = stages("evaluate", evaluate, estimator, counts, blocks, observer)
+        evaluation = stages("evaluate", evaluate, estimator, counts, blocks, observer, config.operating_point)
         seen = stages("profile", profile, estimator, rows, blocks)
         more = None
         if config.shapes.wanted:
             args = (config.shapes, model, estimator, evaluation, blocks, observer)
             more = stages("shapes", more_fits, *args)
     if config.operating_point is not None:
-        set_operating_point(estimator, evaluation.train, config.operating_point.wanted)
+        set_operating_point(estimator, evaluation, config.operating_point.wanted)
     return FittedRun(config, rows, estimator, evaluation, stages.seconds, seen, search, more), checkpoints

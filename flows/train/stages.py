@@ -9,12 +9,14 @@ from aucdist.drift.traps import traps
 from aucdist.engine.blocks import Blocks
 from aucdist.estimators.scores import count_scores, mapped_rows
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.metrics.decisions import threshold_at
+from aucdist.metrics.decisions import COSTS, threshold_at
 from aucdist.metrics.ranking import auc_interval
 from flows.config.model import ModelConfig
+from flows.config.operating_point import OperatingPointConfig
 from flows.progress.console import RunObserver
 from flows.progress.warned import warnings_to
 from flows.rows.train_test import TrainTestBlocks, TrainTestRows
+from flows.run_folder.costs import count_costs
 from flows.run_folder.groups import group_results
 from flows.run_folder.results import Evaluation, RowsSeen
 from flows.run_folder.scores import count_and_tabulate
@@ -40,23 +42,36 @@ def fit(
     return estimator, counts
 
 
-def set_operating_point(estimator: Any, train: ScoreCounts, wanted: dict[str, Any]) -> None:
+def set_operating_point(estimator: Any, evaluation: Evaluation, wanted: dict[str, Any]) -> None:
     """Set the threshold of the estimator to what the training rows need, such as ``{"fpr": 0.001}``."""
-    estimator.set_threshold(threshold_at(train, **wanted))
+    if evaluation.costs is None:
+        estimator.set_threshold(threshold_at(evaluation.train, **wanted))
+    else:
+        estimator.set_threshold(threshold_at(evaluation.costs, cost=dict.fromkeys(COSTS, 1.0)))
 
 
-def evaluate(estimator: Any, train: ScoreCounts | None, blocks: TrainTestBlocks, observer: RunObserver) -> Evaluation:
+def evaluate(
+    estimator: Any,
+    train: ScoreCounts | None,
+    blocks: TrainTestBlocks,
+    observer: RunObserver,
+    operating_point: OperatingPointConfig | None = None,
+) -> Evaluation:
     """Count the scores of the test rows, and keep them, and those of the training rows unless the fit has counted them.
 
-    Warnings go to `observer`.
+    Where the operating point uses the cost column, what training rows cost at each score is counted, too. Warnings go to
+    `observer`.
     """
+    costs = None
+    if operating_point is not None and operating_point.uses_cost_column:
+        costs = count_costs(mapped_rows(estimator, blocks.train), estimator.coef_[0], operating_point.wanted["cost"])
     if train is None:
         train = count_scores(mapped_rows(estimator, blocks.train), estimator.coef_[0])
     if blocks.test is None:
-        return Evaluation(train, None, None, groups=group_results(blocks.train, []))
+        return Evaluation(train, None, None, groups=group_results(blocks.train, []), costs=costs)
     test, tables = count_and_tabulate(blocks.test, estimator)
     with warnings_to(observer):
-        return Evaluation(train, test, auc_interval(test), tables, group_results(blocks.train, tables))
+        return Evaluation(train, test, auc_interval(test), tables, group_results(blocks.train, tables), costs)
 
 
 def profile(estimator: Any, rows: TrainTestRows, blocks: TrainTestBlocks) -> RowsSeen:
