@@ -10,7 +10,7 @@ import hashlib
 import io
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -36,6 +36,7 @@ from aucdist.data.storage import files
 from aucdist.data.storage.arrow_files import absolute, opened
 from aucdist.errors import InputError
 from aucdist.model import ABOUT, LinearModel, files_of_model, is_card
+from aucdist.scoring_costs import RowCosts, costs_of_scoring
 from aucdist.store.history import resolve
 
 IN_PROGRESS, DONE = "_scoring.json", "_scores.json"
@@ -62,6 +63,8 @@ class Scoring:
         Whether what each feature adds to a score stands beside it.
     top : int
         Of a model of several classes: so many columns name the most likely ones.
+    cost : RowCosts or None
+        Where it is known what decisions cost.
     items : sequence
         What `score_part` takes for each part: what the survey kept of it, or its number where an earlier run made the survey.
     """
@@ -73,6 +76,7 @@ class Scoring:
     urls: tuple[str, ...] = ()
     contributions: bool = False
     top: int = 0
+    cost: RowCosts | None = None
     items: Sequence[Any] = field(default=(), compare=False)
 
     @property
@@ -96,6 +100,7 @@ class _ScoringFile:
     reader: dict[str, Any] | None = None
     contributions: bool = False
     top: int = 0
+    cost: RowCosts | None = None
 
 
 def begin(
@@ -148,11 +153,19 @@ def begin(
             raise InputError(
                 f"top is {top}: it is for models of several classes, of which {few}, and from 1 to their number"
             )
-    source = to_score(source, loaded)
+    cost = costs_of_scoring(source, loaded)
+    source = to_score(source, loaded).model_copy(update={} if cost is None else cost.columns_of(source))
     digests = [hashlib.sha256(files.read_bytes(file)).hexdigest() for file in files_of_model(model)]
     manifest = read_manifest(files.require(str(source.source))).url if source.format_of().is_sharded else None
-    said = [digests, fingerprint_of(source), manifest, n_parts, *(["contributions"] if contributions else [])]
+    said: list[Any] = [
+        digests,
+        fingerprint_of(source),
+        manifest,
+        n_parts,
+        *(["contributions"] if contributions else []),
+    ]
     said += [f"top {top}"] if top else []
+    said += [] if cost is None else [asdict(cost)]
     key = hashlib.sha256(json.dumps(said).encode()).hexdigest()
     urls = secret_urls(source, model, manifest or "")
     url = below(output, IN_PROGRESS)
@@ -161,7 +174,7 @@ def begin(
         reader = _same_files(parse_reader(earlier.reader, files.shown(url)), source, manifest)
         if reader is not None:
             items: Sequence[Any] = range(reader.n_blocks)
-            return _written(Scoring(model, output, key, reader, urls, contributions, top, items), unless=earlier)
+            return _written(Scoring(model, output, key, reader, urls, contributions, top, cost, items), unless=earlier)
     elif (earlier and earlier.reader) or not (earlier or files.is_vacant(output)):
         raise InputError(
             f"{files.shown(output)} is not empty, and its files are not scores of this model for this version of the data; "
@@ -171,7 +184,7 @@ def begin(
     reader, items = open_parts(
         source, each=each, hold=hold, n_parts=n_parts, schema=loaded.schema, labelled=False, name=name
     )
-    return _written(Scoring(model, output, key, reader, urls, contributions, top, items))
+    return _written(Scoring(model, output, key, reader, urls, contributions, top, cost, items))
 
 
 def is_unfinished(output: str) -> bool:
@@ -226,9 +239,11 @@ def _same_files(reader: BlockReader, source: Source, manifest: str | None) -> Bl
 
 def _written(scoring: Scoring, unless: _ScoringFile | None = None) -> Scoring:
     """Write the file that workers read, unless it is there."""
-    content = _ScoringFile(scoring.key, scoring.model, scoring.reader.to_json(), scoring.contributions, scoring.top)
+    content = _ScoringFile(
+        scoring.key, scoring.model, scoring.reader.to_json(), scoring.contributions, scoring.top, scoring.cost
+    )
     if unless != content:
-        files.write_bytes(scoring.url, json.dumps(redacted(vars(content), scoring.urls)).encode())
+        files.write_bytes(scoring.url, json.dumps(redacted(asdict(content), scoring.urls)).encode())
     return scoring
 
 
@@ -244,7 +259,9 @@ def _scoring_at(url: str, key: str, urls: tuple[str, ...]) -> tuple[Scoring, Lin
     if known.key != key or known.reader is None:
         raise InputError(f"{files.shown(url)} belongs to another run: it was replaced since this one began")
     reader = parse_reader(known.reader, files.shown(url))
-    scoring = Scoring(known.model, url.rpartition("/")[0], key, reader, urls, known.contributions, known.top)
+    scoring = Scoring(
+        known.model, url.rpartition("/")[0], key, reader, urls, known.contributions, known.top, known.cost
+    )
     return scoring, load_any_model(known.model)
 
 
@@ -263,17 +280,21 @@ def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[str, ...]
     Returns
     -------
     dict
-        ``file`` and ``rows``.
+        ``file`` and ``rows``; ``cost`` where decisions have one: see `aucdist.scoring_costs.RowCosts.read`.
     """
     scoring, model = _scoring_at(url, key, urls)
     index = index_of(item)
     part, rows = scoring.part(index), scoring.reader.rows[index]
-    if not _is_complete(part, rows, _columns(model)):
+    if not _is_complete(part, rows, _columns(model) | ({} if scoring.cost is None else {"cost": pa.float64()})):
         block = scoring.reader.read(item)
         out = io.BytesIO()
-        pq.write_table(_scores(model, block.X, block.row_id, scoring), out, compression="zstd")
+        table = _scores(model, block.X, block.row_id, scoring)
+        if scoring.cost is not None:
+            table = scoring.cost.added(table, block)
+        pq.write_table(table, out, compression="zstd")
         files.write_bytes(part, out.getvalue())
-    return {"file": part.rpartition("/")[2], "rows": rows}
+    done: dict[str, Any] = {"file": part.rpartition("/")[2], "rows": rows}
+    return done if scoring.cost is None else done | {"cost": scoring.cost.read(part)}
 
 
 def _columns(model: LinearModel | ClassModels) -> dict[str, pa.DataType]:
@@ -336,9 +357,12 @@ def finish(scoring: Scoring, parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
     -------
     dict
         ``output``, ``rows``, ``parts``; ``missing`` and ``unknown``: missing values, and categories that the training rows did
-        not have, of the columns that have some.
+        not have, of the columns that have some. ``cost`` where decisions have one: see `aucdist.scoring_costs.RowCosts.total`.
     """
     done: dict[str, Any] = {"output": files.shown(scoring.output), "rows": sum(part["rows"] for part in parts)}
     done |= {"parts": len(parts), "missing": scoring.reader.missing, "unknown": scoring.reader.unknown}
-    files.write_bytes(below(scoring.output, DONE), json.dumps(done | {"files": list(parts)}, indent=1).encode())
+    if scoring.cost is not None:
+        done["cost"] = scoring.cost.total([part["cost"] for part in parts])
+    listed = [{"file": part["file"], "rows": part["rows"]} for part in parts]
+    files.write_bytes(below(scoring.output, DONE), json.dumps(done | {"files": listed}, indent=1).encode())
     return done

@@ -53,6 +53,7 @@ FLOORS = [
         "aucdist.class_models",
         "aucdist.export",
         "aucdist.batch_scoring",
+        "aucdist.scoring_costs",
         "aucdist.held_out",
         "aucdist",
     },

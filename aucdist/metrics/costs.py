@@ -6,6 +6,7 @@ and scores in `aucdist.metrics` take both, numbers and columns.
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,25 @@ def _column(name: str, value: Any, n: int) -> np.ndarray:
     return column
 
 
+def costs_of_labels(y: np.ndarray, column: np.ndarray | None, cost: Mapping[str, Any]) -> np.ndarray:
+    """Return what a wrong decision on each row costs.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_samples,)
+        Labels, -1 or +1.
+    column : ndarray of shape (n_samples,), or None
+        The rows' own costs.
+    cost : mapping
+        ``false_alarm`` and ``miss``: numbers, or `COST_COLUMN`.
+    """
+    miss, false_alarm = (
+        column if cost[name] == COST_COLUMN and column is not None else np.full(len(y), cost[name])
+        for name in ("miss", "false_alarm")
+    )
+    return np.where(y > 0, miss, false_alarm)
+
+
 def mean_cost(wrong: np.ndarray, cost: np.ndarray, weight: np.ndarray | None = None) -> float:
     """Return the mean over all rows of what wrong decisions cost.
 
@@ -74,6 +94,57 @@ def mean_cost(wrong: np.ndarray, cost: np.ndarray, weight: np.ndarray | None = N
     """
     weights = np.ones(len(wrong)) if weight is None else weight
     return float((weights * np.where(wrong, cost, 0.0)).sum() / weights.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class DecisionCosts:
+    """What the decisions on some rows cost; ``+`` gives that of the rows of both. Of each class, the positive one first.
+
+    Attributes
+    ----------
+    rows : tuple of int
+    largest : tuple of float
+        What a wrong decision costs at most.
+    mistakes : tuple of ndarray
+        What each wrong decision costs.
+    """
+
+    rows: tuple[int, int]
+    largest: tuple[float, float]
+    mistakes: tuple[np.ndarray, np.ndarray]
+
+    @classmethod
+    def of(cls, positive: np.ndarray, wrong: np.ndarray, cost: np.ndarray) -> "DecisionCosts":
+        """Return it of rows; parameters as of `mean_cost_interval`."""
+        positives, negatives = np.flatnonzero(positive), np.flatnonzero(~positive)
+        return cls(
+            (len(positives), len(negatives)),
+            (float(cost[positives].max(initial=0.0)), float(cost[negatives].max(initial=0.0))),
+            (cost[positives][wrong[positives]], cost[negatives][wrong[negatives]]),
+        )
+
+    def __add__(self, other: "DecisionCosts") -> "DecisionCosts":
+        """Return what the decisions on the rows of both cost."""
+        pos, neg = (
+            (a + b, max(p, q), np.concatenate((m, n)))
+            for a, b, p, q, m, n in zip(
+                self.rows, other.rows, self.largest, other.largest, self.mistakes, other.mistakes, strict=True
+            )
+        )
+        return DecisionCosts((pos[0], neg[0]), (pos[1], neg[1]), (pos[2], neg[2]))
+
+    def interval(self, level: float = 0.95) -> Estimate:
+        """Return the mean cost of a row with its interval; see `mean_cost_interval`."""
+        check_level(level)
+        n, value, below, above = sum(self.rows), 0.0, 0.0, 0.0
+        for rows, largest, mistakes in zip(self.rows, self.largest, self.mistakes, strict=True):
+            if rows == 0:
+                continue
+            low, high = _bounds(np.sort(mistakes)[::-1], rows, largest, level)
+            mean, share = float(mistakes.sum()) / rows, rows / n
+            value += share * mean
+            below, above = below + (share * (mean - low)) ** 2, above + (share * (high - mean)) ** 2
+        return Estimate(value, max(0.0, value - math.sqrt(below)), value + math.sqrt(above), level, "stringer-mover")
 
 
 def mean_cost_interval(positive: np.ndarray, wrong: np.ndarray, cost: np.ndarray, level: float = 0.95) -> Estimate:
@@ -97,16 +168,7 @@ def mean_cost_interval(positive: np.ndarray, wrong: np.ndarray, cost: np.ndarray
     That it covers as often as `level` says is not proved but for equal costs. In simulations it covers more often, at the price
     of its length. Rows with a larger cost than any here, and rows that are not independent, it does not know.
     """
-    check_level(level)
-    value, below, above = mean_cost(wrong, cost), 0.0, 0.0
-    for of_class in (positive, ~positive):
-        n, mistakes = int(of_class.sum()), cost[of_class & wrong]
-        if n == 0:
-            continue
-        low, high = _bounds(np.sort(mistakes)[::-1], n, float(cost[of_class].max()), level)
-        mean, share = float(mistakes.sum()) / n, n / len(cost)
-        below, above = below + (share * (mean - low)) ** 2, above + (share * (high - mean)) ** 2
-    return Estimate(value, max(0.0, value - math.sqrt(below)), value + math.sqrt(above), level, "stringer-mover")
+    return DecisionCosts.of(positive, wrong, cost).interval(level)
 
 
 def _bounds(mistakes: np.ndarray, n: int, largest: float, level: float) -> tuple[float, float]:
@@ -128,7 +190,7 @@ def _bounds(mistakes: np.ndarray, n: int, largest: float, level: float) -> tuple
 
 
 def cost_by_probability(
-    probability: np.ndarray, flagged: np.ndarray, false_alarm: np.ndarray | float, miss: np.ndarray | float
+    probability: np.ndarray, flagged: np.ndarray, column: np.ndarray | None, cost: Mapping[str, Any]
 ) -> np.ndarray:
     """Return what the decision on each row is expected to cost, its label being unknown; as good as the probabilities are.
 
@@ -137,9 +199,11 @@ def cost_by_probability(
     probability : ndarray of shape (n_samples,)
         Of the positive class.
     flagged : ndarray of shape (n_samples,), bool
-    false_alarm, miss : float, or ndarray of shape (n_samples,)
+    column, cost
+        As of `costs_of_labels`.
     """
-    return np.where(flagged, (1.0 - probability) * false_alarm, probability * miss)
+    wrong = costs_of_labels(np.where(flagged, -1, 1), column, cost)  # a flagged row may be a false alarm, others a miss
+    return np.where(flagged, 1.0 - probability, probability) * wrong
 
 
 def threshold_by_row(given: dict[str, Any]) -> float:

@@ -11,7 +11,7 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
 from aucdist.kernels.rows import project
-from aucdist.metrics.costs import COST_COLUMN, mean_cost, mean_cost_interval
+from aucdist.metrics.costs import costs_of_labels, mean_cost, mean_cost_interval
 from aucdist.metrics.counts import BoundedCounts, ScoreCounts
 from aucdist.metrics.decisions import confusion
 
@@ -43,17 +43,10 @@ def _count_costs(block: Block, memory: None, w: np.ndarray, cost: dict[str, Any]
     scores = np.empty(block.n_samples)
     project(block.rows, w, scores)
     return None, {
-        "counts": BoundedCounts.from_scores(block.y, scores, block.weights() * _costs(block.y, block.cost, cost))
+        "counts": BoundedCounts.from_scores(
+            block.y, scores, block.weights() * costs_of_labels(block.y, block.cost, cost)
+        )
     }
-
-
-def _costs(y: np.ndarray, column: np.ndarray | None, cost: Mapping[str, Any]) -> np.ndarray:
-    """Return what a wrong decision on each row costs."""
-    miss, false_alarm = (
-        column if cost[name] == COST_COLUMN and column is not None else np.full(len(y), cost[name])
-        for name in ("miss", "false_alarm")
-    )
-    return np.where(y > 0, miss, false_alarm)
 
 
 def expected_cost_by_row(
@@ -84,7 +77,7 @@ def expected_cost_by_row(
     table = pa.concat_tables([pa.ipc.open_stream(one).read_all() for one in tables])
     y, column = table["y"].to_numpy(), table["cost"].to_numpy()
     weight = table["weight"].to_numpy() if "weight" in table.column_names else None
-    positive, of_row = y > 0, _costs(y, column, cost)
+    positive, of_row = y > 0, costs_of_labels(y, column, cost)
     wrong_rows = (table["score"].to_numpy() > threshold) != positive
     spread = None if weight is not None else mean_cost_interval(positive, wrong_rows, of_row)
     return {

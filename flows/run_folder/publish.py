@@ -62,6 +62,7 @@ def _save_model(fitted: FittedRun, result: dict[str, Any], folder: Path) -> None
             "estimator": result["estimator"],
             "parameters": jsonable(estimator.plain_params()),
             "threshold": jsonable(estimator.threshold_),
+            **({"operating_point": result["operating_point"]["wanted"]} if "operating_point" in result else {}),
             "certificate": result["certificate"],
             "data": {"name": rows.name, "fingerprint": rows.fingerprint},
             "versions": versions(),

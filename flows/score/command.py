@@ -32,7 +32,7 @@ def score(
     with report_errors(debug):
         from flows.config.sources import config_from_options, source_from_name
         from flows.score.config import ScoreConfig
-        from flows.score.run import format_of
+        from flows.score.run import cost_line, format_of
 
         _, source = source_from_name(data, settings or (), labelled=False, otherwise=partial(format_of, model))
         keys = {"source": source, "model": model, "output": output, "contributions": contributions, "top": top}
@@ -41,6 +41,8 @@ def score(
             print_json(result)
         else:
             typer.echo(f"{result['output']}: {result['rows']} rows in {result['parts']} parts")
+            if "cost" in result:
+                typer.echo(cost_line(result["cost"]))
             for what in ("missing", "unknown"):
                 if result[what]:
                     typer.echo(f"{what} values: {', '.join(f'{name} {n:,}' for name, n in result[what].items())}")

@@ -8,6 +8,7 @@ from aucdist import batch_scoring
 from aucdist.class_models import load_any_model
 from aucdist.data.shards.block_reader import ParallelMap
 from aucdist.data.storage.arrow_files import absolute
+from aucdist.report.text import number_text
 from flows.compute.clusters import open_cluster
 from flows.compute.s3_environment import s3_as_configured
 from flows.compute.stages import StageRunner, Stages, call_stage
@@ -58,6 +59,17 @@ def score(config: ScoreConfig, observer: RunObserver, run_stage: StageRunner = c
 def format_of(model: str) -> str | None:
     """Return the format of the rows that a model was trained on; None if it does not say."""
     return load_any_model(absolute(model)).reading.get("format")
+
+
+def cost_line(cost: dict[str, Any]) -> str:
+    """Return what the decisions on the rows cost, as a line of text; `cost` as in the result."""
+    if cost["kind"] == "unknown":
+        return f"what the decisions cost is not known: {cost['why']}"
+    value = number_text(100 * cost["value"])
+    if cost["kind"] == "expected":
+        return f"the decisions on 100 rows are expected to cost {value}, if the probabilities are right"
+    low, high = (number_text(100 * end) for end in cost["interval"])
+    return f"the decisions on 100 rows cost {value} (95 %: {low} to {high})"
 
 
 def survey(config: ScoreConfig, workers: Workers, parallel_map: ParallelMap) -> batch_scoring.Scoring:

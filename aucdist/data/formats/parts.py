@@ -131,7 +131,8 @@ def plan_parts(
     schema : Schema, optional
         That of the training data, for rows that are to be encoded like them.
     labelled : bool, default=True
-        False for rows that are only scored: whatever their labels are, they count as negative.
+        False for rows that are only scored: they may be of one class, and unless the source names a label they count as
+        negative, whatever their labels are.
     name : str
         Names the data set in errors; by default its source.
 
@@ -149,7 +150,8 @@ def plan_parts(
     elif not labelled:
         if total.rows == 0:
             raise InputError(f"{name} has no rows")
-        schema = replace(schema, positive=(), negative=tuple(total.classes), classes=(), topics=False)
+        if source.label is None:
+            schema = replace(schema, positive=(), negative=tuple(total.classes), classes=(), topics=False)
     else:
         choose_positive(total.classes, "minority", name)
         check_expectations(source.model_copy(update={"features": None}), name, total, schema)

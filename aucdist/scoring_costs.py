@@ -1,0 +1,117 @@
+"""What the decisions on scored rows cost: what they did cost where labels are known, else what probabilities expect."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from aucdist.class_models import ClassModels
+from aucdist.data.block import Block
+from aucdist.data.checked import CHECKED
+from aucdist.data.sources.source import Source
+from aucdist.data.storage.arrow_files import opened
+from aucdist.metrics.costs import COST_COLUMN, DecisionCosts, cost_by_probability, costs_of_labels
+from aucdist.model import LinearModel
+
+LARGEST = b"aucdist.largest_costs"
+"""In the metadata of a file of scores: what a wrong decision on a positive and on a negative row costs at most."""
+
+
+@dataclass(frozen=True)
+class RowCosts:
+    """How the column ``cost`` of scores comes about.
+
+    Attributes
+    ----------
+    cost : dict
+        ``false_alarm`` and ``miss``, as the model was trained for: numbers, or `aucdist.metrics.costs.COST_COLUMN`.
+    labelled : bool
+        Whether the labels of the rows are known.
+    unknown : str
+        Why there are no costs; empty where there are.
+    """
+
+    __pydantic_config__: ClassVar = CHECKED
+
+    cost: dict[str, float | str]
+    labelled: bool
+    unknown: str = ""
+
+    def columns_of(self, source: Source) -> dict[str, Any]:
+        """Return the keys of the source that name the columns of labels and costs."""
+        if self.unknown:
+            return {}
+        costs = source.cost_column if COST_COLUMN in self.cost.values() else None
+        return {"cost_column": costs} | ({"label": source.label} if self.labelled else {})
+
+    def added(self, scores: pa.Table, block: Block) -> pa.Table:
+        """Return the scores with ``cost``, and ``y`` where labels are known: -1 or 1."""
+        if self.unknown:
+            return scores.append_column("cost", pa.nulls(scores.num_rows, pa.float64()))
+        flagged = scores["prediction"].to_numpy() > 0
+        if not self.labelled:
+            expected = cost_by_probability(scores["probability"].to_numpy(), flagged, block.cost, self.cost)
+            return scores.append_column("cost", pa.array(expected))
+        positive, of_row = block.y > 0, costs_of_labels(block.y, block.cost, self.cost)
+        largest = [float(of_row[which].max(initial=0.0)) for which in (positive, ~positive)]
+        table = scores.append_column("y", pa.array(block.y))
+        table = table.append_column("cost", pa.array(np.where(flagged != positive, of_row, 0.0)))
+        return table.replace_schema_metadata({LARGEST: json.dumps(largest)})
+
+    def read(self, url: str) -> Any:
+        """Return what the decisions on the rows of a file of scores cost: `DecisionCosts`, or the sum and the number of rows."""
+        with opened(url) as file:
+            parquet = pq.ParquetFile(file)
+            if self.unknown:
+                return 0.0, parquet.metadata.num_rows
+            table = parquet.read(columns=["cost", *(["y"] if self.labelled else [])])
+            cost = table["cost"].to_numpy()
+            if not self.labelled:
+                return float(cost.sum()), len(cost)
+            positive = table["y"].to_numpy() > 0
+            largest = json.loads(parquet.schema_arrow.metadata[LARGEST])
+        rows = int(positive.sum()), int((~positive).sum())
+        return DecisionCosts(rows, tuple(largest), (cost[positive & (cost > 0)], cost[~positive & (cost > 0)]))
+
+    def total(self, parts: Sequence[Any]) -> dict[str, Any]:
+        """Return the mean cost of a row.
+
+        Returns
+        -------
+        dict
+            ``kind``: ``realised``, ``expected`` or ``unknown``; ``value``; ``interval``, of 95 %, of a realised cost; ``why`` it
+            is unknown.
+        """
+        if self.unknown:
+            return {"kind": "unknown", "value": None, "interval": None, "why": self.unknown}
+        if not self.labelled:
+            total, rows = (sum(column) for column in zip(*parts, strict=True))
+            return {"kind": "expected", "value": total / rows, "interval": None}
+        all_rows = parts[0]
+        for part in parts[1:]:
+            all_rows = all_rows + part
+        found = all_rows.interval()
+        return {"kind": "realised", "value": found.value, "interval": [found.low, found.high]}
+
+
+def costs_of_scoring(source: Source, model: LinearModel | ClassModels) -> RowCosts | None:
+    """Return how the decisions of a model on the rows of a source cost something; None where it was not trained for costs.
+
+    Labels are those of a source of columns that names them, as in ``--set label=fraud``.
+    """
+    if isinstance(model, ClassModels):
+        return None
+    point = model.about.get("operating_point")
+    if not point or "cost" not in point:
+        return None
+    cost, unknown = point["cost"], ""
+    if COST_COLUMN in cost.values() and source.cost_column is None:
+        unknown = "the source names no cost_column"
+    labelled = source.label is not None and source.format_of().needs_label
+    if not labelled and model.probability is None:
+        unknown = "the rows have no label, and the model no probabilities"
+    return RowCosts(cost, labelled, unknown)

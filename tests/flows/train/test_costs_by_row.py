@@ -1,0 +1,118 @@
+"""An operating point by costs that differ by row: training, shards, the report, and scoring."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from aucdist.errors import InputError
+from aucdist.metrics import expected_cost_interval, threshold_at
+from flows.progress.console import LineObserver
+from flows.run_folder.scores import read_scores
+from flows.score import run as scoring
+from flows.score.config import ScoreConfig
+from flows.shard import run as sharding
+from flows.shard.config import ShardConfig
+from flows.train import run as pipeline
+from flows.train.config import load_train
+
+QUIET = LineObserver(lambda text: None)
+COST = "operating_point={cost: {false_alarm: 5, miss: cost_column}}"
+
+
+def fitted(config, *settings):
+    return pipeline.train(load_train(str(config), [COST, *settings], str(config.parent / "runs")), QUIET)
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("costs")
+    r = np.random.default_rng(1)
+    X, amount = r.normal(size=(1500, 3)), np.round(r.lognormal(3.0, 1.0, 1500), 2)
+    fraud = (X @ [1.0, -1.0, 0.5] + r.normal(size=1500) > 1.5).astype(int)
+    pd.DataFrame(X, columns=list("abc")).assign(amount=amount, fraud=fraud).to_csv(folder / "rows.csv", index=False)
+    source = {
+        "source": str(folder / "rows.csv"), "format": "csv", "label": "fraud", "positive": 1, "cost_column": "amount",
+    }  # fmt: skip
+    content = {
+        "name": "frauds", "data": {"source": source, "test": {"fraction": 0.3}}, "model": {"lam": 0.01}, "blocks": 3,
+        "cluster": "none",
+    }  # fmt: skip
+    (folder / "frauds.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+    return folder / "frauds.yaml"
+
+
+@pytest.fixture(scope="module")
+def result(config):
+    return fitted(config, "model.calibration=logit")
+
+
+def test_threshold_and_cost_are_those_of_the_rows(config, result):
+    rows = pd.read_csv(config.parent / "rows.csv")
+    point, table = result["operating_point"], read_scores(result["run"])
+    np.testing.assert_array_equal(table["cost"], rows["amount"][table["row_id"]])
+    fraud, threshold = rows["fraud"][table["row_id"]].to_numpy(), point["threshold"]
+    found = expected_cost_interval(fraud, table["score"], threshold, false_alarm=5, miss=table["cost"])
+    cost = point["expected_cost"]
+    assert cost["value"] == pytest.approx(found.value)
+    assert cost["interval"] == pytest.approx([found.low, found.high])
+    assert cost["without_model"] == pytest.approx(min((fraud * table["cost"]).mean(), 5 * (1 - fraud).mean()))
+    assert cost["value"] < cost["without_model"]
+    page = Path(result["run"], "report.html").read_text(encoding="utf-8")
+    assert "At a cost of 5 for a false alarm and the row&#39;s own amount for a miss it finds" in page
+
+
+def test_shards_and_parts_give_the_same_threshold(config, result):
+    target = str(config.parent / "sharded")
+    source = yaml.safe_load(config.read_text(encoding="utf-8"))["data"]["source"]
+    sharding.shard(ShardConfig(source=source, target=target, rows_per_shard=500), QUIET)
+    shards = "data={source: {source: %s, format: shards}}" % target
+    alone = fitted(config, "data.test=null", "data.direct=true", "blocks=3")
+    sharded = fitted(config, shards, "blocks=null")
+    for found in (alone, sharded):
+        point = found["operating_point"]
+        assert (point["rows"], point["expected_cost"]["interval"]) == ("training", None)
+        assert point["expected_cost"]["value"] < point["expected_cost"]["without_model"]
+    # The same rows in other blocks: the same optimum within tol, so nearly the same cost.
+    values = [found["operating_point"]["expected_cost"]["value"] for found in (alone, sharded)]
+    assert values[0] == pytest.approx(values[1], rel=0.02)
+    rows = pd.read_csv(config.parent / "rows.csv")
+    from aucdist.model import load_model
+
+    scores = load_model(alone["run"] + "/model").decision_function(rows[list("abc")].to_numpy())
+    amount = rows["amount"].to_numpy()
+    assert threshold_at(rows["fraud"], scores, cost={"false_alarm": 5, "miss": amount}) == pytest.approx(0.0, abs=1e-9)
+
+
+def scored(config, result, name, **keys):
+    source = {"source": str(config.parent / "rows.csv"), "format": "csv", **keys}
+    output = str(config.parent / name)
+    found = scoring.score(ScoreConfig(source=source, model=result["run"] + "/model", output=output), QUIET)
+    again = scoring.score(ScoreConfig(source=source, model=result["run"] + "/model", output=output), QUIET)
+    assert again["cost"] == found["cost"]  # parts that are there say the same
+    return found["cost"], pd.read_parquet(output + "/part-00000.parquet")
+
+
+def test_scores_say_what_decisions_cost(config, result):
+    rows = pd.read_csv(config.parent / "rows.csv")
+    realised, table = scored(config, result, "known", cost_column="amount", label="fraud")
+    wrong = (table["prediction"] > 0) != (rows["fraud"] > 0)
+    by_hand = np.where(wrong, np.where(rows["fraud"] > 0, rows["amount"], 5.0), 0.0)
+    np.testing.assert_array_equal(table["cost"], by_hand)
+    assert (realised["kind"], realised["value"]) == ("realised", pytest.approx(by_hand.mean()))
+    assert realised["interval"][0] < by_hand.mean() < realised["interval"][1]
+    expected, table = scored(config, result, "unknown", cost_column="amount")
+    flagged, p = table["prediction"] > 0, table["probability"]
+    np.testing.assert_allclose(table["cost"], np.where(flagged, 5 * (1 - p), p * rows["amount"]))
+    assert (expected["kind"], expected["interval"]) == ("expected", None)
+    assert expected["value"] == pytest.approx(realised["value"], rel=0.25)
+    assert "no cost_column" in scored(config, result, "none", label="fraud")[0]["why"]
+
+
+def test_rows_without_costs_are_refused_before_they_are_read(config, result):
+    with pytest.raises(InputError, match="training rows have no costs: they need `cost_column` in the source"):
+        fitted(config, "data.source.cost_column=null")
+    with pytest.raises(InputError, match="miss"):
+        load_train(str(config), ["operating_point={cost: {false_alarm: 5, miss: amount}}"])
