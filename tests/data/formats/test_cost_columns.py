@@ -53,7 +53,9 @@ def test_costs_travel_beside_the_features(tmp_path, kind):
     np.testing.assert_array_equal(stacked(blocks).cost, data.block.cost)
     form = Form.of(data.block)
     assert form.costed
-    np.testing.assert_array_equal(from_table(to_table(data.block), form, 0).take(np.arange(9)).cost, data.block.cost[:9])
+    np.testing.assert_array_equal(
+        from_table(to_table(data.block), form, 0).take(np.arange(9)).cost, data.block.cost[:9]
+    )
 
 
 def test_costs_are_a_feature_where_keep_names_them(tmp_path):

@@ -68,7 +68,7 @@ def test_shards_and_parts_give_the_same_threshold(config, result):
     target = str(config.parent / "sharded")
     source = yaml.safe_load(config.read_text(encoding="utf-8"))["data"]["source"]
     sharding.shard(ShardConfig(source=source, target=target, rows_per_shard=500), QUIET)
-    shards = "data={source: {source: %s, format: shards}}" % target
+    shards = f"data={{source: {{source: {target}, format: shards}}}}"
     alone = fitted(config, "data.test=null", "data.direct=true", "blocks=3")
     sharded = fitted(config, shards, "blocks=null")
     for found in (alone, sharded):
