@@ -187,12 +187,13 @@ def fits(rows, seed):
     alone = rows.weight is None
     pairs = [PairwiseHingeClassifier(**more), InCells(**more), InManyCells(**more)]
     pairs += [PairwiseHingeClassifier(solver="oam-inf", **more)]
+    single = [
+        {"solver": {"name": "sdcd", "epochs": 20}}, {"solver": {"name": "sdcd-perm", "epochs": 20}},
+        {"solver": {"name": "sdcd", "epochs": 8, "average": True}},
+    ]  # fmt: skip
+    pairs += [PairwiseHingeClassifier(**one, **drawn) for one in single]
     if alone:
-        pairs += [
-            PairwiseHingeClassifier().set_params(solver=s, solver__epochs=20, **drawn)
-            for s in ("sdcd", "sdcd-perm", "msgd")
-        ]
-        pairs += [PairwiseHingeClassifier().set_params(solver="sdcd", solver__epochs=8, solver__average=True, **drawn)]
+        pairs += [PairwiseHingeClassifier(solver={"name": "msgd", "epochs": 20}, **drawn)]
     yield of_pairs(rows, hinge), pairs
     yield (
         of_pairs(rows, hinge, l1=True),
@@ -203,7 +204,9 @@ def fits(rows, seed):
     yield of_pairs_in_groups(rows, groups), in_groups
     if (grouped := in_groups_of(rows, seed)) is not None:
         own = more | grouped.options
-        yield of_pairs_within(grouped, hinge), [PairwiseHingeClassifier(**own)]
+        within = [PairwiseHingeClassifier(**own)]
+        within += [PairwiseHingeClassifier(**own, **one, random_state=seed % 1000) for one in single]
+        yield of_pairs_within(grouped, hinge), within
         yield of_pairs_within(grouped, hinge, l1=True), [PairwiseHingeClassifier(penalty="l1", **own)]
         yield of_pairs_within(grouped, square), [PairwiseSquareClassifier(**own)]
         yield of_pairs_within(grouped, ramp), [PairwiseRampClassifier(**own)]

@@ -63,10 +63,10 @@ class PairwiseHingeClassifier(OnlineClassifier):
         ``all-pairs``: the same with a number of negatives in place of a share; with sample weights their total weight. 1 is
         the top push.
     group_weight : {"pairs", "groups"} or None, default=None
-        ``all-pairs``. With `groups` in `fit`: the mean goes over all pairs ("pairs", the default), or each group counts the
-        same, however many pairs it has ("groups").
+        ``all-pairs``, ``sdcd``, ``sdcd-perm``. With `groups` in `fit`: the mean goes over all pairs ("pairs", the default), or
+        each group counts the same, however many pairs it has ("groups").
     grade_weight : {"difference", "one"} or None, default=None
-        ``all-pairs``. The labels are grades, the larger the more relevant, and a pair is any two rows (of one group) with
+        The same solvers. The labels are grades, the larger the more relevant, and a pair is any two rows (of one group) with
         different ones. It weighs their difference, or one. See `aucdist.solvers.pairs.groups`.
     calibration : {"gev", "logit", "isotonic"} or None, default=None
         Gives the model `predict_proba`, by a map from scores to probabilities that is fitted to scores of rows held out, see
@@ -125,10 +125,9 @@ class PairwiseHingeClassifier(OnlineClassifier):
 
     Notes
     -----
-    ``sdcd``, ``sdcd-perm`` and ``msgd`` take no sample weights other than equal ones. The published algorithms draw all pairs
-    with the same probability and bound each dual variable by the same number; weights would need a bound of its own for each
-    pair, so take ``all-pairs`` for weighted rows. The ``oam-*`` solvers take weights, but go through the rows once: a row of
-    weight 2 takes one step where two equal rows take two.
+    With sample weights, groups or grades ``sdcd`` and ``sdcd-perm`` draw pairs alike, whatever they weigh, and each dual variable
+    is bounded by what its pair weighs, where the paper has 1. ``msgd`` takes no sample weights other than equal ones. The
+    ``oam-*`` solvers take weights, but go through the rows once: a row of weight 2 takes one step where two equal rows take two.
 
     A ranking score is not a probability: ``predict_proba`` needs `calibration`.
 

@@ -2,11 +2,14 @@
 
 A pair is a row i of the smaller class, the minority, and a row j of the larger one; ``z = sign * (minority_i - majority_j)`` is
 positive minus negative. Pairs are numbered ``1 + i * n_majority + j`` in 64 bits. They are drawn some thousands at a time, so
-that the rows of the next steps are known and can be fetched from memory early.
+that the rows of the next steps are known and can be fetched from memory early. Where only rows of one group make a pair, rows of
+either class lie group by group, and a random number below the number of pairs says which pair is drawn (`PairPlaces`).
 
 The dual variables that are not 0 are in a hash table with linear probing, an array of `ENTRY` whose length is a power of two:
 pair p is in the first slot from ``mix(p)`` on, cyclically, that has p or is free. An array of zeros is an empty table.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +22,24 @@ ENTRY = np.dtype([("number", np.int64), ("value", np.float64)])
 
 AHEAD = 8
 """Rows are fetched this many steps early."""
+
+
+class PairPlaces(NamedTuple):
+    """Where a block's pairs are, if pairs are within groups: in runs of rows of the larger class that are of one group.
+
+    Attributes
+    ----------
+    before : ndarray of shape (n_runs + 1,), int64
+        The number of pairs before each run, and of all.
+    rows : ndarray of shape (n_runs + 1,), int64
+        Where each run begins and ends.
+    minority : ndarray of shape (n_runs,), int64
+        Where the group's rows of the minority begin.
+    """
+
+    before: np.ndarray
+    rows: np.ndarray
+    minority: np.ndarray
 
 
 @kernel
@@ -52,7 +73,17 @@ def draw_any(key, first, n_minority, majority_rows, drawn):
 @kernel
 def draw_in_order(key, first, n_minority, majority_rows, drawn):
     """Draw all pairs in a random order, then all in another order, and so on; parameters as in `draw_any`."""
-    n_pairs = n_minority * majority_rows.shape[0]
+    numbers_in_order(key, first, n_minority * majority_rows.shape[0], drawn)
+    for t in range(drawn.shape[0]):
+        pair = drawn[t, 0]
+        i = pair // majority_rows.shape[0]
+        drawn[t, 0], drawn[t, 1] = i, pair - i * majority_rows.shape[0]
+    fill_positions(majority_rows, drawn)
+
+
+@kernel
+def numbers_in_order(key, first, n_pairs, drawn):
+    """Write the numbers from 0 to n_pairs - 1 in a random order, then in another order, and so on, into the first column."""
     sweep, position = first // n_pairs, first % n_pairs
     order = np.empty(ORDER_SIZE, np.uint64)
     new_order(stream(key, sweep), n_pairs, order)
@@ -60,10 +91,41 @@ def draw_in_order(key, first, n_minority, majority_rows, drawn):
         if position == n_pairs:
             sweep, position = sweep + 1, 0
             new_order(stream(key, sweep), n_pairs, order)
-        pair = permuted(order, position, n_pairs)
-        i = pair // majority_rows.shape[0]
-        drawn[t, 0], drawn[t, 1] = i, pair - i * majority_rows.shape[0]
+        drawn[t, 0] = permuted(order, position, n_pairs)
         position += 1
+
+
+@kernel
+def draw_any_in_groups(key, first, places, majority_rows, drawn):
+    """Draw pairs within groups independently of each other, as `draw_any`; `places` is a `PairPlaces`."""
+    n_pairs = places.before[places.before.shape[0] - 1]
+    for t in range(drawn.shape[0]):
+        drawn[t, 0] = below(stream(key, first + t), n_pairs)[1]
+    place_pairs(places, majority_rows, drawn)
+
+
+@kernel
+def draw_in_order_in_groups(key, first, places, majority_rows, drawn):
+    """Draw all pairs within groups in a random order, then all in another, as `draw_in_order`; `places` is a `PairPlaces`."""
+    numbers_in_order(key, first, places.before[places.before.shape[0] - 1], drawn)
+    place_pairs(places, majority_rows, drawn)
+
+
+@kernel
+def place_pairs(places, majority_rows, drawn):
+    """Write i, j and ``majority_rows[j]`` of the pairs whose numbers, from 0, are in the first column."""
+    before, rows, minority = places
+    for t in range(drawn.shape[0]):
+        number, run, end = drawn[t, 0], 0, rows.shape[0] - 1
+        while end - run > 1:
+            middle = (run + end) // 2
+            if before[middle] <= number:
+                run = middle
+            else:
+                end = middle
+        n_minority = (before[run + 1] - before[run]) // (rows[run + 1] - rows[run])
+        j, i = divmod(number - before[run], n_minority)
+        drawn[t, 0], drawn[t, 1] = minority[run] + i, rows[run] + j
     fill_positions(majority_rows, drawn)
 
 
@@ -112,7 +174,7 @@ def add_entries(source, factor, table, used):
 
 @kernel
 def dual_steps(rows, drawn, start, first, scale, sigma, table, used, room, w, weight, behind):
-    """Take steps of AUC-SDCD: each maximises the dual over one pair's variable, from 0 to 1, and updates w.
+    """Take steps of AUC-SDCD: each maximises the dual over one pair's variable, from 0 to what the pair weighs, and updates w.
 
     Parameters
     ----------
@@ -123,7 +185,7 @@ def dual_steps(rows, drawn, start, first, scale, sigma, table, used, room, w, we
     first : int
         The number of the pair of both first rows: 1, or more with a later part of the minority.
     scale : float
-        lam times the number of all pairs.
+        lam times the weight of all pairs, which is their number where each weighs one.
     sigma : float
         The factor by which a step overstates its effect on w, so that the changes of blocks can be added; 1 is sequential.
     table : ndarray of ENTRY
@@ -147,6 +209,7 @@ def dual_steps(rows, drawn, start, first, scale, sigma, table, used, room, w, we
         ``sum of (weight + t) * change_t``, of the dual variables.
     """
     minority, majority, sign, n_majority = rows.minority, rows.majority, rows.sign, rows.n_majority
+    most = 1.0
     t, last, behind_dual = start, drawn.shape[0] - 1, 0.0
     while t <= last and used < room:
         later = min(t + AHEAD, last)
@@ -154,11 +217,13 @@ def dual_steps(rows, drawn, start, first, scale, sigma, table, used, room, w, we
         prefetch_row(majority, drawn[later, 2])
         prefetch(table, first_slot(table, first + drawn[later, 0] * n_majority + drawn[later, 1]))
         i, j, pair = drawn[t, 0], drawn[t, 2], first + drawn[t, 0] * n_majority + drawn[t, 1]
+        if rows.minority_weight.shape[0] > 0:
+            most = rows.minority_weight[i] * rows.majority_weight[drawn[t, 1]]
         slot = find_slot(table, pair)
         old = table[slot]["value"]
         margin = 1.0 - sign * pair_dot(minority, i, majority, j, w)
-        if (margin > 0.0 and old < 1.0) or (margin < 0.0 and old > 0.0):
-            new = best_dual(old, scale / sigma * margin, pair_square(minority, i, majority, j))
+        if (margin > 0.0 and old < most) or (margin < 0.0 and old > 0.0):
+            new = best_dual(old, scale / sigma * margin, pair_square(minority, i, majority, j), most)
             if table[slot]["number"] == 0:
                 table[slot]["number"] = pair
                 used += 1
@@ -173,11 +238,11 @@ def dual_steps(rows, drawn, start, first, scale, sigma, table, used, room, w, we
 
 
 @kernel
-def best_dual(old, slope, square):
-    """Return the value from 0 to 1 nearest to ``old + slope / square``; equal rows (a square of 0) have slope > 0 and get 1."""
+def best_dual(old, slope, square, most):
+    """Return the value from 0 to `most` nearest to ``old + slope / square``; equal rows (a square of 0) get `most`: slope > 0."""
     if square == 0.0:
-        return 1.0 if slope > 0.0 else 0.0
-    return min(max(old + slope / square, 0.0), 1.0)
+        return most if slope > 0.0 else 0.0
+    return min(max(old + slope / square, 0.0), most)
 
 
 @kernel
@@ -212,5 +277,5 @@ def gradient_steps(rows, drawn, lam, sigma, time, total):
             margin -= sign * pair_dot(minority, i, majority, j, total) / (lam * before)
         if margin > 0.0:
             slope = lam * (before + sigma) / sigma * margin
-            value = best_dual(0.0, slope, pair_square(minority, i, majority, j))
+            value = best_dual(0.0, slope, pair_square(minority, i, majority, j), 1.0)
             pair_axpy(minority, i, majority, j, sign * sigma * value, total)

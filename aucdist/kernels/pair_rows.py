@@ -13,6 +13,8 @@ from numba.extending import intrinsic, overload, register_jitable
 from aucdist.kernels.rows import SUM_IN_ANY_ORDER, CsrRows, Rows, _is_csr, row_dot
 
 CACHE_LINE = 64
+ONES = np.zeros(0)
+"""Weights of rows that all weigh one."""
 
 
 class PairRows(NamedTuple):
@@ -26,12 +28,17 @@ class PairRows(NamedTuple):
         The number of rows of the larger class.
     sign : int
         1 where the minority is positive, -1 where it is negative.
+    minority_weight : ndarray of shape (n_minority,), float64
+    majority_weight : ndarray of shape (n_majority,), float64
+        A pair weighs the product; both are of length 0 where each pair weighs one.
     """
 
     minority: Rows
     majority: Rows
     n_majority: int
     sign: int
+    minority_weight: np.ndarray = ONES
+    majority_weight: np.ndarray = ONES
 
 
 # ---- differences ------------------------------------------------------------------------------------------------------

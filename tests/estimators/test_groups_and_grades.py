@@ -96,8 +96,8 @@ def test_maps_weights_and_penalties_compose():
     ("model", "labels", "options", "message"),
     [
         (HingeClassifier(), "y", {"groups": 1}, "HingeClassifier takes no groups. Pairs within groups are what"),
-        (PairwiseHingeClassifier(solver="sdcd-perm"), "y", {"groups": 1}, "those that do: all-pairs"),
-        (PairwiseHingeClassifier(solver="msgd", grade_weight="one"), "y", {}, "grade_weight applies to solver all-pairs"),
+        (PairwiseHingeClassifier(solver="msgd"), "y", {"groups": 1}, "those that do: all-pairs, sdcd, sdcd-perm$"),
+        (PairwiseHingeClassifier(solver="msgd", grade_weight="one"), "y", {}, "grade_weight applies to solver all-pairs, sdcd"),
         (PairwiseHingeClassifier(group_weight="groups"), "y", {}, "rows have no groups"),
         (PairwiseHingeClassifier(group_weight="rows"), "y", {"groups": 1}, "group_weight"),
         (PairwiseHingeClassifier(grade_weight="one"), "text", {}, "numbers"),

@@ -3,11 +3,15 @@
 After Jiang, Tao, Gao & Chu, "Dual coordinate descent method for solving AUC optimization problem" (Journal of Software 25(10),
 2014), algorithms 1 and 2. With k pairs z = x_i - x_j the dual is
 
-    D(a) = mean of a - lam/2 |w(a)|^2,    w(a) = (sum of a z) / (lam k),    a in [0, 1].
+    D(a) = (sum of a) / k - lam/2 |w(a)|^2,    w(a) = (sum of a z) / (lam k),    a in [0, 1].
 
 A step takes a pair, maximises D over its variable, ``a <- clip(a + lam k (1 - w.z) / z.z, 0, 1)``, and updates w. If z = 0, when
-a row is equal to one of the other class, a becomes 1. Variables that are 0 are not stored, so that memory grows with the number
-of pairs drawn, not with k.
+a row is equal to one of the other class, a becomes 1.
+
+Within groups only pairs of rows of one group are drawn, and k is their number. The paper's pairs weigh one. Where pairs have
+weights c (rows with weights, groups that count the same, grades), the mean is (sum of c loss) / (sum of c); then k is the sum of
+c, and a is in [0, c], which is all that changes in the dual. Pairs are drawn alike, whatever they weigh. Variables that are 0 are
+not stored, so that memory grows with the number of pairs drawn, not with k.
 
 One block is the published algorithm. With several, each block takes its part of a round's steps on its own pairs
 (`aucdist.solvers.pairs.sampling`), all from the same w. The dual variables stay on the blocks. A block returns its contribution
@@ -25,7 +29,7 @@ The dual value never falls in either, up to rounding.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
@@ -36,11 +40,20 @@ import scipy.sparse as sp
 from aucdist.data.block import Block, n_rows
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
-from aucdist.kernels.pair_epochs import ENTRY, draw_any, draw_in_order, dual_steps
+from aucdist.kernels.pair_epochs import (
+    ENTRY,
+    PairPlaces,
+    draw_any,
+    draw_any_in_groups,
+    draw_in_order,
+    draw_in_order_in_groups,
+    dual_steps,
+)
 from aucdist.kernels.rows import accumulate
 from aucdist.parameters import Constraints, OneOf, Switch
 from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.pairs.dual_table import Table
+from aucdist.solvers.pairs.groups import PairGroups, pair_groups
 from aucdist.solvers.pairs.objective import dual_error, objective_error, pairwise_objective, rounding_of_pairs
 from aucdist.solvers.pairs.sampling import (
     COMBINATIONS,
@@ -52,6 +65,7 @@ from aucdist.solvers.pairs.sampling import (
     SamplingMemory,
     check_sampling,
     check_steps,
+    number_of_pairs,
     pair_key,
     round_sizes,
 )
@@ -85,7 +99,7 @@ class Duals:
     table : Table
         Number ``1 + i * n_majority + j`` is row i of the whole minority with the block's row j of the larger class.
     contribution : ndarray of shape (n_features,), float64
-        ``(sum of a z) / (lam k)`` over the block's pairs.
+        ``(sum of a z) / (lam k)`` over the block's pairs; k is the weight of all pairs.
     mean : Mean
         Of the contribution, and of the sum of the variables.
     """
@@ -102,14 +116,36 @@ class Duals:
 
 @dataclass(frozen=True)
 class Ascent:
-    """The parameters of all rounds; `scale` is lam times the number of all pairs."""
+    """The parameters of all rounds.
+
+    Attributes
+    ----------
+    seed : int
+    shuffled : bool
+        Whether pairs are taken in a random order, or else drawn independently of each other.
+    grouped : bool
+        Whether they are within groups, or weighted.
+    sign : int
+    scale : float
+        lam times the weight of all pairs.
+    combination : Combination
+    average : bool
+    """
 
     seed: int
     shuffled: bool
+    grouped: bool
     sign: int
     scale: float
     combination: Combination
     average: bool
+
+    @property
+    def draw(self) -> Callable[..., None]:
+        """The kernel that draws pairs."""
+        if self.grouped:
+            return draw_in_order_in_groups if self.shuffled else draw_any_in_groups
+        return draw_in_order if self.shuffled else draw_any
 
 
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
@@ -124,18 +160,26 @@ def take_over_duals(
     offsets: np.ndarray,
     ascent: Ascent,
 ) -> tuple[SamplingMemory, Summary]:
-    """Set those of the given dual variables that belong to the block's pairs with the present part of the minority."""
-    duals = Duals.of(block, memory)
+    """Set those of the given dual variables that belong to the block's pairs with the present part of the minority.
+
+    None is set above what its pair weighs. Return how many are of rows that make no pair, too.
+    """
+    duals, strange = Duals.of(block, memory), 0
     i, j = i - memory.first, j - offsets[block.index]
     mine = (i >= 0) & (i < n_rows(memory.minority)) & (j >= 0) & (j < len(memory.majority))
     i, j, values = i[mine], j[mine], values[mine]
+    if isinstance(places := memory.pairs, PairPlaces):
+        run = np.searchsorted(places.rows, j, side="right") - 1
+        n_minority = np.diff(places.before) // np.diff(places.rows)
+        strange = int(np.count_nonzero((i < places.minority[run]) | (i >= places.minority[run] + n_minority[run])))
+        values = np.minimum(values, memory.weights[0][i] * memory.weights[1][j])
     entries = np.empty(len(values), dtype=ENTRY)
     entries["number"], entries["value"] = 1 + (i + memory.first) * len(memory.majority) + j, values
     total = np.zeros(block.n_features)
     accumulate(memory.minority, i, values, total)
     accumulate(block.rows, memory.majority[j], -values, total)
     own = Duals(duals.table.plus(entries), duals.contribution + ascent.sign / ascent.scale * total)
-    return memory.after(0, 0, own), {"w": own.contribution}
+    return memory.after(0, 0, own), {"w": own.contribution, "strange": strange}
 
 
 def ascend_dual(
@@ -149,7 +193,7 @@ def ascend_dual(
         dual = duals.table.total() + how.gamma * (table.total() - behind_dual / n_steps - duals.table.total())
         mean = mean.plus(n_steps, how.moved(duals.contribution, w, local - behind / n_steps), dual)
     if how.gamma < 1.0:
-        table = duals.table.towards(table, how.gamma)
+        table = duals.table.towards(table, how.gamma, np.inf if ascent.grouped else 1.0)
     own = Duals(table, how.moved(duals.contribution, w, local), mean)
     summary = {"w": own.contribution, "dual": table.total()}
     if ascent.average:
@@ -165,8 +209,7 @@ def _take_steps(
     rows, first = memory.rows(block, ascent.sign), 1 + memory.first * len(memory.majority)
     table, local = table.copy(), w.copy()
     behind, behind_dual = np.zeros(block.n_features if ascent.average else 0), 0.0
-    draw = draw_in_order if ascent.shuffled else draw_any
-    for taken, drawn in memory.draws(draw, pair_key(block, ascent.seed, part), part, n_steps):
+    for taken, drawn in memory.draws(ascent.draw, pair_key(block, ascent.seed, part), part, n_steps):
         t = 0
         while t < len(drawn):
             t, used, more = dual_steps(
@@ -197,9 +240,12 @@ class DualStart:
     Attributes
     ----------
     duals : sparse array of shape (n_pos, n_neg), float64
-        The dual variables, from 0 to 1; the rows of each class in the order of the blocks.
+        The dual variables, from 0 to what the pair weighs, which is 1 without weights; the rows of each class in the order of
+        the blocks. Within groups the rows of a class come as often as they are in a group that has pairs: those of the smaller
+        class by the number of their group, those of the larger one so within each block.
     lam : float
-        The lam that they were found for. For another lam they are multiplied so that w stays the same, as far as none exceeds 1.
+        The lam that they were found for. For another lam they are multiplied so that w stays the same, as far as none exceeds 1;
+        within groups, or with weights, those that would exceed what their pair weighs become that.
     steps : int
         The steps that led to them. The next pairs of a seed are drawn after these, so that two fits in a row are one fit.
     """
@@ -215,7 +261,7 @@ class SDCD(Solver):
     Parameters
     ----------
     steps : int, "all" or None, default=None
-        Pairs to draw in all: T. ``"all"`` is n_pos * n_neg, the paper's choice.
+        Pairs to draw in all: T. ``"all"`` is the number of pairs, the paper's choice: n_pos * n_neg without groups.
     epochs : int or None, default=None
         The same in units of n_samples pairs. With neither the fit goes on until `tol` or `max_passes` is reached.
     average : bool, default=False
@@ -236,7 +282,8 @@ class SDCD(Solver):
     name = "sdcd"
     objective = "pairwise hinge"
     random = True
-    sample_weight = False
+    takes = ("group_weight", "grade_weight")
+    groups = True
     resumes = True
     shuffled: ClassVar[bool] = False
     """Whether pairs are taken in a random order, or else drawn independently of each other."""
@@ -261,7 +308,16 @@ class SDCD(Solver):
         self.combine = combine
         self.minority_bytes = minority_bytes
 
-    def rounds(self, blocks: Blocks, lam: float, start: DualStart | None = None, *, seed: int) -> Iterator[Round]:
+    def rounds(
+        self,
+        blocks: Blocks,
+        lam: float,
+        start: DualStart | None = None,
+        *,
+        seed: int,
+        group_weight: str | None = None,
+        grade_weight: str | None = None,
+    ) -> Iterator[Round]:
         """Yield after each round the weights, their exact objective over all pairs, and the best dual value so far.
 
         Parameters
@@ -272,6 +328,8 @@ class SDCD(Solver):
         start : DualStart, optional
             What ``resume`` of a round returned, for the same lam or another. Weights are refused: they have no dual variables.
         seed : int
+        group_weight, grade_weight : str, optional
+            See `aucdist.solvers.pairs.groups.pair_groups`.
 
         Raises
         ------
@@ -279,11 +337,13 @@ class SDCD(Solver):
             Before the first round, for parameters or data that cannot be used.
         """
         self.check_parameters()
-        start = _checked_start(start, blocks, lam)
-        check_sampling(blocks, self.steps, self.epochs, 0 if start is None else start.steps)
-        sizes = round_sizes(blocks, self.steps, self.epochs)
+        groups = pair_groups(blocks, group_weight, grade_weight, weighted=True)
+        start = _checked_start(start, blocks, lam, groups)
+        n_pairs, before = number_of_pairs(blocks, groups), 0 if start is None else start.steps
+        check_sampling(n_pairs, blocks.n_samples, self.steps, self.epochs, before)
+        sizes = round_sizes(blocks, n_pairs, self.steps, self.epochs)
         return _sdcd_rounds(
-            blocks, lam, start, seed, sizes, self.average, self.combine, self.minority_bytes, self.shuffled
+            blocks, groups, lam, start, seed, sizes, self.average, self.combine, self.minority_bytes, self.shuffled
         )
 
     def check_parameters(self) -> None:
@@ -295,7 +355,7 @@ class SDCD(Solver):
 class SDCDPerm(SDCD):
     """Dual coordinate descent on all pairs in a random order, then in another, and so on: AUC-SDCDperm, algorithm 2.
 
-    The order of n_pos * n_neg pairs is computed, not stored (`aucdist.kernels.random.permuted`). One sweep of the paper is
+    The order of all pairs is computed, not stored (`aucdist.kernels.random.permuted`). One sweep of the paper is
     ``steps="all"``. With several blocks, or parts of the minority, each has an order of its own pairs. The parameters are those
     of `SDCD`.
     """
@@ -305,13 +365,13 @@ class SDCDPerm(SDCD):
 
 
 def _sdcd_rounds(
-    blocks: Blocks, lam: float, start: DualStart | None, seed: int, rounds: Iterator[int], average: bool, combine: str,
-    minority_bytes: int, shuffled: bool,
+    blocks: Blocks, groups: PairGroups | None, lam: float, start: DualStart | None, seed: int, rounds: Iterator[int],
+    average: bool, combine: str, minority_bytes: int, shuffled: bool,
 ) -> Iterator[Round]:  # fmt: skip
     before = 0 if start is None else start.steps
-    rounding, pairing = rounding_of_pairs(blocks), Pairing(blocks, minority_bytes, before)
+    rounding, pairing = rounding_of_pairs(blocks, groups), Pairing(blocks, minority_bytes, before, groups)
     how = Combination.of(combine, pairing)
-    ascent = Ascent(seed, shuffled, pairing.sign, lam * pairing.n_pairs, how, average)
+    ascent = Ascent(seed, shuffled, groups is not None, pairing.sign, lam * pairing.mass, how, average)
     w, best, best_error, taken = np.zeros(blocks.n_features), 0.0, 0.0, 0
     if start is not None:
         w = _send_duals(pairing, start.duals, ascent)
@@ -322,10 +382,10 @@ def _sdcd_rounds(
         summary = pairing.reduce(ascend_dual, w, ascent, pairing.shares(size), part, restart)
         w, dual, taken = summary["w"], summary["dual"], taken + size
         result, its_dual = (summary["mean_w"], summary["mean_dual"]) if average else (w, dual)
-        active = float(its_dual / pairing.n_pairs)
+        active = float(its_dual / pairing.mass)
         error = dual_error(rounding, result, active, lam, before + taken)
         best, best_error = higher((best, best_error), (active - 0.5 * lam * float(result @ result), error))
-        primal = pairwise_objective(pairing.blocks, result, lam)
+        primal = pairwise_objective(pairing.blocks, result, lam, groups=groups)
         passes = math.ceil(2 * taken / blocks.n_samples + 0.5 * number)
         yield ResumableRound(
             result.copy(), primal, best, passes, partial(_collect_duals, pairing, lam, before + taken),
@@ -333,7 +393,7 @@ def _sdcd_rounds(
         )  # fmt: skip
 
 
-def _checked_start(start: DualStart | None, blocks: Blocks, lam: float) -> DualStart | None:
+def _checked_start(start: DualStart | None, blocks: Blocks, lam: float, groups: PairGroups | None) -> DualStart | None:
     """Return the dual variables to start from, each pair once, multiplied for this lam."""
     if start is None:
         return None
@@ -343,16 +403,18 @@ def _checked_start(start: DualStart | None, blocks: Blocks, lam: float) -> DualS
             "warm_start=False"
         )
     duals = sp.coo_array(start.duals, dtype=np.float64, copy=True)
-    if duals.shape != (blocks.n_pos, blocks.n_neg):
+    n_pos, n_neg = (blocks.n_pos, blocks.n_neg) if groups is None else (groups.n_pos, groups.n_neg)
+    if duals.shape != (n_pos, n_neg):
         raise InputError(
             f"the dual variables to start from are of {duals.shape[0]} positive and {duals.shape[1]} negative rows, but "
-            f"there are {blocks.n_pos} and {blocks.n_neg}"
+            f"there are {n_pos} and {n_neg}"
         )
     duals.sum_duplicates()
-    if not ((duals.data >= 0.0) & (duals.data <= 1.0)).all():
-        raise InputError("the dual variables to start from are not all between 0 and 1")
+    most = 1.0 if groups is None else np.inf  # what each pair weighs the blocks know
+    if not ((duals.data >= 0.0) & (duals.data <= most) & np.isfinite(duals.data)).all():
+        raise InputError(f"the dual variables to start from are not all between 0 and {most:g}")
     if duals.nnz and lam != start.lam:
-        duals.data *= min(lam / start.lam, 1.0 / duals.data.max())
+        duals.data *= min(lam / start.lam, most / duals.data.max())
     return DualStart(duals, lam, start.steps)
 
 
@@ -363,6 +425,10 @@ def _send_duals(pairing: Pairing, duals: sp.coo_array, ascent: Ascent) -> np.nda
     for part in range(pairing.n_parts):
         pairing.send_minority(part)
         summary = pairing.reduce(take_over_duals, i, j, minority_first.data, pairing.majority_offsets, ascent)
+        if summary["strange"]:
+            raise InputError(
+                "the dual variables to start from are of other pairs: some are of rows of two groups. Set warm_start=False"
+            )
     w: np.ndarray = summary["w"]
     return w
 

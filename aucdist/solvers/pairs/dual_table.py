@@ -58,10 +58,10 @@ class Table:
         """Return a table with free slots and without zeros."""
         return self.plus(self.entries[:0])
 
-    def towards(self, other: "Table", share: float) -> "Table":
-        """Return ``(1 - share)`` times these variables plus ``share`` times others."""
+    def towards(self, other: "Table", share: float, most: float = 1.0) -> "Table":
+        """Return ``(1 - share)`` times these variables plus ``share`` times others, none of them above `most`."""
         mixed = Table.for_entries(0).plus(self.entries, 1.0 - share).plus(other.entries, share)
-        np.minimum(mixed.entries["value"], 1.0, out=mixed.entries["value"])
+        np.minimum(mixed.entries["value"], most, out=mixed.entries["value"])
         return mixed
 
     def total(self) -> float:

@@ -43,6 +43,8 @@ class PairGroups:
         What the weights of a pair's rows are multiplied by.
     weights : ndarray of shape (2, n_groups), float64
         What the positive and the negative rows of each group weigh.
+    counts : ndarray of shape (2, n_groups), int64
+        How many they are.
     levels : ndarray of shape (n_thresholds + 1,), float64
         The grades, ascending; empty for two classes.
     exact : bool
@@ -51,8 +53,6 @@ class PairGroups:
         Whether rows have groups.
     mass : float
         The total weight of all pairs.
-    n_pos, n_neg : int
-        How many rows are positive and negative, each counted as often as it is in a group that has pairs.
     n_without_pairs : int
         How many groups of rows have none.
     """
@@ -61,18 +61,27 @@ class PairGroups:
     number: np.ndarray
     factor: np.ndarray
     weights: np.ndarray
+    counts: np.ndarray
     levels: np.ndarray
     exact: bool
     grouped: bool
     mass: float
-    n_pos: int
-    n_neg: int
     n_without_pairs: int
 
     @property
     def n_groups(self) -> int:
         """The number of groups, divided by grades, that have pairs."""
         return len(self.factor)
+
+    @property
+    def n_pos(self) -> int:
+        """How many rows are positive, each counted as often as it is in a group that has pairs."""
+        return int(self.counts[0].sum())
+
+    @property
+    def n_neg(self) -> int:
+        """How many are negative."""
+        return int(self.counts[1].sum())
 
     @property
     def sign(self) -> int:
@@ -167,7 +176,9 @@ def weigh_groups(block: Block, memory: object, levels: np.ndarray, exact: bool) 
 # ---- the client's side ------------------------------------------------------------------------------------------------
 
 
-def pair_groups(blocks: Blocks, group_weight: str | None = None, grade_weight: str | None = None) -> PairGroups | None:
+def pair_groups(
+    blocks: Blocks, group_weight: str | None = None, grade_weight: str | None = None, *, weighted: bool = False
+) -> PairGroups | None:
     """Return what is a pair, by one reduction, with grades by two; None where all rows of both classes make pairs.
 
     Parameters
@@ -178,13 +189,15 @@ def pair_groups(blocks: Blocks, group_weight: str | None = None, grade_weight: s
         None stands for ``pairs``.
     grade_weight : {"difference", "one"} or None
         None stands for ``difference``.
+    weighted : bool, default=False
+        Whether all rows are one group where they have weights only, for solvers that ask what each pair weighs.
 
     Raises
     ------
     InputError
         If no group has a pair, or there are more than `MOST_GRADES` grades.
     """
-    if not (blocks.has_groups or blocks.has_grades):
+    if not (blocks.has_groups or blocks.has_grades or (weighted and blocks.has_weights)):
         return None
     blank, levels, exact = blocks.without_memory(), np.zeros(0), grade_weight == "one"
     if blocks.has_grades:
@@ -212,11 +225,10 @@ def pair_groups(blocks: Blocks, group_weight: str | None = None, grade_weight: s
     if group_weight == "groups":
         factor = factor / np.where(there, pairs_of_group, 1.0)[:, np.newaxis]
     mass = float(there.sum()) if group_weight == "groups" else float(pairs_of_group.sum())
-    n_pos, n_neg = (int(sums[:, :, c][pairs > 0].sum()) for c in (2, 3))
-    weights = np.ascontiguousarray(sums[pairs > 0].T[:2])
+    weights, counts = np.split(np.ascontiguousarray(sums[pairs > 0].T), 2)
     return PairGroups(
-        keys[there], number[there], np.ascontiguousarray(factor[pairs > 0]), weights, levels, exact, blocks.has_groups, mass,
-        n_pos, n_neg, int(len(keys) - there.sum()),
+        keys[there], number[there], np.ascontiguousarray(factor[pairs > 0]), weights, counts.astype(np.int64), levels, exact,
+        blocks.has_groups, mass, int(len(keys) - there.sum()),
     )  # fmt: skip
 
 

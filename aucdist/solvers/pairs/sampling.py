@@ -3,11 +3,14 @@
 A block pairs its rows of the larger class with all rows of the minority, so that every pair belongs to one block. The rows of the
 minority are collected once and sent to all blocks. If there are several blocks and the minority takes more than
 `minority_bytes`, it is sent in equal parts: in each round one part, the same for every block.
+
+Where pairs are within groups, or of rows with grades or weights (`aucdist.solvers.pairs.groups`), both classes lie group by
+group, rows with grades as often as they are in one. A group may have rows in several blocks.
 """
 
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,10 +19,13 @@ import scipy.sparse as sp
 from aucdist.data.block import Block, as_rows, n_rows
 from aucdist.engine.blocks import Blocks, Step, Summary, block_seed
 from aucdist.errors import InputError
-from aucdist.kernels.pair_rows import PairRows
+from aucdist.kernels.pair_epochs import PairPlaces
+from aucdist.kernels.pair_rows import ONES, PairRows
 from aucdist.kernels.rows import CsrRows, DenseRows, Rows
 from aucdist.parameters import Constraints, Number
 from aucdist.solvers.base import Round
+from aucdist.solvers.pairs.grouped_anchors import runs_of
+from aucdist.solvers.pairs.groups import PairGroups
 
 MINORITY_BYTES = 2**28
 """The default of `minority_bytes`: 256 MiB."""
@@ -65,25 +71,43 @@ class SamplingMemory:
     ----------
     majority : ndarray of shape (n_majority,), int64
         The positions of its rows of the larger class.
+    own : ndarray of int64
+        The positions of its rows of the smaller class.
+    codes : ndarray of shape (n_majority,), int32, or None
+        The number of the group of each row of the larger class, ascending, where pairs are within groups.
     minority : DenseRows or CsrRows, or None
         The part of the minority that was sent last.
     first : int
         The number of that part's first row among all rows of the minority.
     steps_taken : ndarray of shape (n_parts,), int64
         With each part of the minority.
+    pairs : int or PairPlaces
+        The number of rows in the part of the minority; where pairs are within groups, where they are.
+    weights : tuple of ndarray
+        Of the part of the minority, and of the larger class; of length 0 where each pair weighs one.
     state : object
         What the solver adds; None at first.
     """
 
     majority: np.ndarray
-    minority: Rows | None
-    first: int
-    steps_taken: np.ndarray
+    own: np.ndarray
+    codes: np.ndarray | None = None
+    minority: Rows | None = None
+    first: int = 0
+    steps_taken: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    pairs: int | PairPlaces = 0
+    weights: tuple[np.ndarray, np.ndarray] = (ONES, ONES)
     state: Any = None
+
+    @property
+    def n_pairs(self) -> int:
+        """The number of the block's pairs with the part of the minority."""
+        places = self.pairs
+        return int(places.before[-1]) if isinstance(places, PairPlaces) else places * len(self.majority)
 
     def rows(self, block: Block, sign: int) -> PairRows:
         """Return the block's pairs as the kernels take them."""
-        return PairRows(self.minority, block.rows, len(self.majority), sign)
+        return PairRows(self.minority, block.rows, len(self.majority), sign, *self.weights)
 
     def draws(self, draw: Callable[..., None], key: int, part: int, n_steps: int) -> Iterator[tuple[int, np.ndarray]]:
         """Yield the pairs of the next steps, `CHUNK` at a time, after the number of steps before them.
@@ -93,7 +117,7 @@ class SamplingMemory:
         first_step, buffer = int(self.steps_taken[part]), np.empty((min(n_steps, CHUNK), 3), dtype=np.int64)
         for taken in range(0, n_steps, CHUNK):
             drawn = buffer[: n_steps - taken]
-            draw(key, first_step + taken, n_rows(self.minority), self.majority, drawn)
+            draw(key, first_step + taken, self.pairs, self.majority, drawn)
             yield taken, drawn
 
     def after(self, part: int, n_steps: int, state: Any) -> "SamplingMemory":
@@ -106,32 +130,62 @@ class SamplingMemory:
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
 
-def find_majority(block: Block, memory: None, sign: int) -> tuple[SamplingMemory, Summary]:
-    """Find the rows of the larger class, and return how many bytes those of the smaller one take."""
-    mine, rows = block.y == sign, block.rows
-    if isinstance(rows, CsrRows):
-        size = int(np.diff(rows.offsets)[mine].sum()) * (rows.values.itemsize + rows.indices.itemsize)
+def find_majority(block: Block, memory: None, sign: int, groups: PairGroups | None) -> tuple[SamplingMemory, Summary]:
+    """Find the rows of both classes that are in pairs; return how many they are, and the bytes that the smaller one takes."""
+    rows, codes = block.rows, {}
+    if groups is None:
+        found = SamplingMemory(np.flatnonzero(block.y != sign), np.flatnonzero(block.y == sign))
     else:
-        size = int(mine.sum()) * rows.values.itemsize * block.n_features
-    return SamplingMemory(np.flatnonzero(~mine), None, 0, np.zeros(0, dtype=np.int64)), {"bytes": size}
+        (own, own_codes), (majority, of_majority) = (groups.rows_of(block, label) for label in (sign, -sign))
+        weight = block.weights()[majority] * groups.factor[of_majority]
+        found, codes = SamplingMemory(majority, own, of_majority, weights=(ONES, weight)), {"codes": [own_codes]}
+    if isinstance(rows, CsrRows):
+        size = int(np.diff(rows.offsets)[found.own].sum()) * (rows.values.itemsize + rows.indices.itemsize)
+    else:
+        size = len(found.own) * rows.values.itemsize * block.n_features
+    return found, {"bytes": size, "sizes": [(len(found.own), len(found.majority))], **codes}
 
 
 def collect_minority(
-    block: Block, memory: SamplingMemory, sign: int, first: int, end: int, offsets: np.ndarray
+    block: Block, memory: SamplingMemory, ranks: np.ndarray | None, first: int, end: int, offsets: np.ndarray
 ) -> tuple[SamplingMemory, Summary]:
-    """Return the block's rows among those that have the numbers first, ..., end - 1 in the minority."""
-    mine = np.flatnonzero(block.y == sign)
-    ranks = offsets[block.index] + np.arange(len(mine))
-    return memory, {"X": [block.X[mine[(ranks >= first) & (ranks < end)]]]}
+    """Return the block's rows among those that have the numbers first, ..., end - 1 in the minority, and their weights."""
+    mine = slice(offsets[block.index], offsets[block.index + 1])
+    numbers = np.arange(mine.start, mine.stop) if ranks is None else ranks[mine]
+    chosen = memory.own[(numbers >= first) & (numbers < end)]
+    summary = {"X": [block.X[chosen]]}
+    return memory, summary if ranks is None else {**summary, "weights": [block.weights()[chosen]]}
 
 
 def receive_minority(
-    block: Block, memory: SamplingMemory, fields: tuple[Any, ...], first: int, before: np.ndarray
-) -> tuple[SamplingMemory, Summary]:
-    """Replace the part of the minority by another one, which is given by the fields of its rows."""
+    block: Block, memory: SamplingMemory, fields: tuple[Any, ...], first: int, before: np.ndarray,
+    grouped: tuple[np.ndarray, np.ndarray] | None,
+) -> tuple[SamplingMemory, Summary]:  # fmt: skip
+    """Replace the part of the minority by another one, and return the number of pairs with it.
+
+    Parameters
+    ----------
+    block : Block
+    memory : SamplingMemory
+    fields : tuple of ndarray
+        Those of its rows.
+    first : int
+    before : ndarray of shape (n_parts,), int64
+        The steps that earlier fits took with each part.
+    grouped : tuple of ndarray or None
+        Where pairs are within groups: its weights, and where the rows of each group begin and end.
+    """
     rows = DenseRows(*fields) if len(fields) == 1 else CsrRows(*fields)
     steps_taken = memory.steps_taken if len(memory.steps_taken) else before
-    return replace(memory, minority=rows, first=first, steps_taken=steps_taken), {}
+    pairs: int | PairPlaces = n_rows(rows)
+    weights = memory.weights
+    if grouped is not None:
+        assert memory.codes is not None
+        (of_minority, starts), (bounds, codes) = grouped, runs_of(memory.codes)
+        sizes = np.diff(bounds) * (starts[codes + 1] - starts[codes])
+        pairs, weights = PairPlaces(np.append(0, np.cumsum(sizes)), bounds, starts[codes]), (of_minority, weights[1])
+    memory = replace(memory, minority=rows, first=first, steps_taken=steps_taken, pairs=pairs, weights=weights)
+    return memory, {"n_pairs": [memory.n_pairs]}
 
 
 # ---- the client's side ------------------------------------------------------------------------------------------------
@@ -147,12 +201,15 @@ class Pairing:
         The most bytes that rows of the minority may take on a block, if there are several blocks.
     before : int
         Steps of earlier fits. The pairs that they drew are not drawn again.
+    groups : PairGroups, optional
+        Where pairs are within groups, or of rows with grades or weights.
 
     Attributes
     ----------
     sign : int
         1 where the minority is positive, -1 where it is negative.
-    n_pairs : int
+    mass : float
+        The weight of all pairs; their number where each weighs one.
     n_working : int
         The number of blocks that have pairs.
     offsets, majority_offsets : ndarray of shape (n_blocks + 1,), int64
@@ -163,35 +220,47 @@ class Pairing:
         The part that the blocks have; -1 before the first.
     """
 
-    def __init__(self, blocks: Blocks, minority_bytes: int, before: int = 0):
-        self.blocks = blocks.without_memory()
-        self.sign = 1 if blocks.n_pos <= blocks.n_neg else -1
-        self.n_pairs = blocks.n_pos * blocks.n_neg
-        n_pos, n_rows_of = np.array([(i.n_pos, i.n_samples) for i in blocks.infos], dtype=np.int64).T
-        minority, majority = (n_pos, n_rows_of - n_pos) if self.sign > 0 else (n_rows_of - n_pos, n_pos)
+    def __init__(self, blocks: Blocks, minority_bytes: int, before: int = 0, groups: PairGroups | None = None):
+        self.blocks, self.groups = blocks.without_memory(), groups
+        self.sign = (1 if blocks.n_pos <= blocks.n_neg else -1) if groups is None else groups.sign
+        self.mass = blocks.n_pos * blocks.n_neg if groups is None else groups.mass
+        found = self.blocks.reduce(find_majority, self.sign, groups)
+        minority, majority = np.array(found["sizes"], dtype=np.int64).T
         self.n_working = int((majority > 0).sum())
         self.offsets, self.majority_offsets = np.cumsum([0, *minority]), np.cumsum([0, *majority])
-        size = self.blocks.reduce(find_majority, self.sign)["bytes"]
-        parts = -(-size // minority_bytes) if blocks.n_blocks > 1 else 1
+        parts = -(-found["bytes"] // minority_bytes) if blocks.n_blocks > 1 else 1
         self.n_parts = min(int(self.offsets[-1]), max(1, parts))
         self.part = -1
-        self._before = before
+        self._before, self._ranks = before, None
+        if groups is not None:
+            codes = np.concatenate(found["codes"])
+            self._ranks = np.empty(len(codes), dtype=np.int64)
+            self._ranks[np.argsort(codes, kind="stable")] = np.arange(len(codes))
+            self._starts = np.append(0, np.cumsum(np.bincount(codes, minlength=groups.n_groups)))
 
     def send_minority(self, part: int) -> None:
         """Send a part of the minority to the blocks, unless they have it."""
         if part == self.part:
             return
         first, end = (int(self.offsets[-1]) * p // self.n_parts for p in (part, part + 1))
-        parts = self.blocks.reduce(collect_minority, self.sign, first, end, self.offsets)["X"]
+        found, grouped = self.blocks.reduce(collect_minority, self._ranks, first, end, self.offsets), None
+        parts = found["X"]
         stack: Callable[..., Any] = sp.vstack if sp.issparse(parts[0]) else np.concatenate
-        rows = as_rows(parts[0] if len(parts) == 1 else stack(parts))
-        self.blocks.reduce(receive_minority, tuple(rows), first, np.full(self.n_parts, self._before))
-        self.part = part
+        X = parts[0] if len(parts) == 1 else stack(parts)
+        if self._ranks is not None:
+            order = np.argsort(self._ranks[(self._ranks >= first) & (self._ranks < end)])
+            X = X.tocsr()[order] if sp.issparse(X) else X[order]
+            grouped = np.concatenate(found["weights"])[order], np.clip(self._starts - first, 0, end - first)
+        fields = tuple(as_rows(X))
+        sizes = self.blocks.reduce(receive_minority, fields, first, np.full(self.n_parts, self._before), grouped)[
+            "n_pairs"
+        ]
+        self._pairs_before, self.part = np.cumsum([0, *sizes]), part
 
     def shares(self, n_steps: int) -> np.ndarray:
-        """Return how many of the steps each block takes, in proportion to its pairs: int64 of shape (n_blocks,)."""
-        total = int(self.majority_offsets[-1])
-        return np.diff([n_steps * int(before) // total for before in self.majority_offsets])
+        """Return how many of the steps each block takes, in proportion to its pairs with the part sent: int64, (n_blocks,)."""
+        total = int(self._pairs_before[-1])
+        return np.diff([n_steps * int(before) // total for before in self._pairs_before])
 
     def reduce(self, step: Step, *args: Any) -> Summary:
         """Run a step on the blocks."""
@@ -233,18 +302,14 @@ def pair_key(block: Block, seed: int, part: int) -> int:
     return block_seed(seed, part, block.index)
 
 
-def check_sampling(blocks: Blocks, steps: int | str | None, epochs: int | None, before: int) -> None:
-    """Check that a solver of single pairs can use the data and the number of pairs.
+def number_of_pairs(blocks: Blocks, groups: PairGroups | None = None) -> int:
+    """Return how many pairs there are, those of several grades counted once for each grade between them."""
+    return blocks.n_pos * blocks.n_neg if groups is None else sum(int(p) * int(n) for p, n in groups.counts.T)
 
-    Raises
-    ------
-    InputError
-        If rows have weights, or pairs or steps, those before included, would be 2**63 or more.
-    """
-    if blocks.has_weights:
-        raise InputError("solvers of single pairs take no sample weights")
-    n_pairs = blocks.n_pos * blocks.n_neg
-    wanted = n_pairs if steps == ALL else int(steps or 0) + (epochs or 0) * blocks.n_samples
+
+def check_sampling(n_pairs: int, n_samples: int, steps: int | str | None, epochs: int | None, before: int) -> None:
+    """Raise an InputError if pairs or steps, those before included, would be 2**63 or more."""
+    wanted = n_pairs if steps == ALL else int(steps or 0) + (epochs or 0) * n_samples
     if max(n_pairs, before + wanted) >= LIMIT:
         raise InputError(f"{n_pairs} pairs and {before + wanted} steps: both are numbered below 2**63")
 
@@ -255,7 +320,7 @@ def check_steps(steps: int | str | None, epochs: int | None) -> None:
         raise InputError("steps and epochs both set the number of pairs: give one of them")
 
 
-def round_sizes(blocks: Blocks, steps: int | str | None, epochs: int | None) -> Iterator[int]:
+def round_sizes(blocks: Blocks, n_pairs: int, steps: int | str | None, epochs: int | None) -> Iterator[int]:
     """Yield the number of steps of each round.
 
     With `epochs`, a round is an epoch of n_samples steps. With `steps`, one block takes all of them in one round; several blocks
@@ -265,7 +330,7 @@ def round_sizes(blocks: Blocks, steps: int | str | None, epochs: int | None) -> 
     if steps is None:
         yield from itertools.repeat(epoch) if epochs is None else itertools.repeat(epoch, epochs)
         return
-    left = blocks.n_pos * blocks.n_neg if steps == ALL else int(steps)
+    left = n_pairs if steps == ALL else int(steps)
     while left > 0:
         size = left if blocks.n_blocks == 1 else min(left, epoch)
         yield size

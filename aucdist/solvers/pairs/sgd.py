@@ -37,6 +37,7 @@ from aucdist.solvers.pairs.sampling import (
     SamplingMemory,
     check_sampling,
     check_steps,
+    number_of_pairs,
     pair_key,
     round_sizes,
 )
@@ -130,8 +131,12 @@ class MSGD(Solver):
                 f"the weights to start from are of {len(start.w)} features, the data of {blocks.n_features}"
             )
         epochs = EPOCHS if self.steps is None and self.epochs is None else self.epochs
-        check_sampling(blocks, self.steps, epochs, 0 if start is None else start.steps)
-        return _msgd_rounds(blocks, lam, start, seed, round_sizes(blocks, self.steps, epochs), self.minority_bytes)
+        if blocks.has_weights:
+            raise InputError("msgd takes no sample weights")
+        n_pairs = number_of_pairs(blocks)
+        check_sampling(n_pairs, blocks.n_samples, self.steps, epochs, 0 if start is None else start.steps)
+        sizes = round_sizes(blocks, n_pairs, self.steps, epochs)
+        return _msgd_rounds(blocks, lam, start, seed, sizes, self.minority_bytes)
 
     def check_parameters(self) -> None:
         """Check the solver's own parameters, of which only one may set the number of pairs."""

@@ -348,10 +348,3 @@ def test_seeds_make_the_difference():
 def test_bad_input_is_refused_before_any_work(solver, options, message):
     with pytest.raises(InputError, match=message):
         solver(blocks_of(*small()), 1e-2, seed=0, **options)
-
-
-def test_weights_of_rows_are_refused():
-    X, y = small()
-    blocks = LocalBlocks([Block.of(X, y, weight=np.full(32, 2.0))])
-    with pytest.raises(InputError, match="no sample weights"):
-        sdcd(blocks, 1e-2, seed=0)

@@ -16,6 +16,7 @@ def blocks_of(n_pos, n_neg, n_blocks):
 @pytest.mark.parametrize("n_blocks", [1, 2, 5, 40])
 def test_steps_are_shared_out_by_pairs(n_blocks):
     pairing = Pairing(blocks_of(9, 23, n_blocks), 2**28)
+    pairing.send_minority(0)
     assert pairing.n_working == min(n_blocks, 23)
     for n_steps in (1, 32, 1000, 2**62):
         shares = pairing.shares(n_steps)
