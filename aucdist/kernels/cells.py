@@ -3,7 +3,7 @@
 import numpy as np
 
 from aucdist.kernels.compiling import kernel
-from aucdist.kernels.decimals import FINE, HARD, INLINED, NO_NUMBER, UNCOUNTED, byte_at, number_at
+from aucdist.kernels.decimals import FINE, HARD, NO_NUMBER, byte_at, number_at
 
 SOUND, OTHER_LENGTH, BAD_NUMBER, OPEN_QUOTE, STRAY = 0, 1, 2, 3, 4
 SKIPPED, FIRST_TEXT = -1, -2
@@ -29,7 +29,7 @@ def token_table(texts):
     return tokens, lengths
 
 
-@kernel(**UNCOUNTED)
+@kernel
 def parse_cells(data, separator, slots, most, keep_missing, tokens, lengths, numbers, spans, hard):
     """Read the cells of a table.
 
@@ -99,7 +99,7 @@ def parse_cells(data, separator, slots, most, keep_missing, tokens, lengths, num
     return row, n_hard, SOUND, i, i, 0
 
 
-@kernel(**UNCOUNTED)
+@kernel
 def _count_cells(data, i, separator, end):
     """Return the number of cells from here to the end of the row."""
     n = 0
@@ -109,7 +109,7 @@ def _count_cells(data, i, separator, end):
     return n
 
 
-@kernel(**UNCOUNTED)
+@kernel
 def find_texts(data, separator, keep_missing, tokens, lengths, is_text):
     """Set ``is_text[j]`` for each column with a cell that is not a number; stop at the first row of another length."""
     i = 0
@@ -131,7 +131,7 @@ def find_texts(data, separator, keep_missing, tokens, lengths, is_text):
             return
 
 
-@kernel(**INLINED)
+@kernel(forceinline=True)
 def _number_cell(data, start, separator, most, keep_missing, tokens, lengths):
     """Return a number, its stop, the start of the next cell, whether the row goes on, and the kind of the number.
 
@@ -158,7 +158,7 @@ def _number_cell(data, start, separator, most, keep_missing, tokens, lengths):
     return 0.0, stop, start, NEITHER, NO_NUMBER
 
 
-@kernel(**UNCOUNTED)
+@kernel
 def _text_cell(data, start, separator):
     """Return the stop of a cell, the start of the next cell, and whether the row goes on.
 
@@ -185,7 +185,7 @@ def _text_cell(data, start, separator):
     return stop, after, end
 
 
-@kernel(**INLINED)
+@kernel(forceinline=True)
 def _after_cell(data, i, separator):
     """Return the position after the end of a cell, and whether its row goes on."""
     if byte_at(data, i) == separator:
@@ -199,12 +199,12 @@ def _after_cell(data, i, separator):
     return stop, MORE if separator == BLANKS and stop > i else NEITHER
 
 
-@kernel(**INLINED)
+@kernel(forceinline=True)
 def _is_blank(c, separator):
     return c <= SPACE and (c == SPACE or 9 <= c <= 13) and c != NEW_LINE and c != separator
 
 
-@kernel(**INLINED)
+@kernel(forceinline=True)
 def _after_blanks(data, i, separator):
     """Return the next position that is not blank; line breaks and separators are not blank."""
     c = byte_at(data, i)
@@ -214,7 +214,7 @@ def _after_blanks(data, i, separator):
     return i
 
 
-@kernel(**UNCOUNTED)
+@kernel
 def _is_missing(data, start, stop, tokens, lengths):
     """Return whether a cell is one of the tokens, in upper or lower case."""
     if stop - start >= 2 and byte_at(data, start) == QUOTE:
@@ -230,6 +230,6 @@ def _is_missing(data, start, stop, tokens, lengths):
     return False
 
 
-@kernel(**INLINED)
+@kernel(forceinline=True)
 def _lower(c):
     return c + 32 if 65 <= c <= 90 else c

@@ -66,7 +66,7 @@ def _is_bins(rows) -> bool:
 # ---- tables -----------------------------------------------------------------------------------------------------------
 
 
-@kernel
+@kernel(_nrt=True)
 def expand(basis, w):
     """Return the table ``A w``, float64 of shape (n_cells,)."""
     n_cells = basis.offsets.shape[0] - 1

@@ -21,13 +21,16 @@ LONGEST_WAIT = 60.0
 def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Return the compiled function; as a decorator, with or without further options of `numba.njit`.
 
+    A kernel makes no arrays, so that no references are counted, which would take time in a loop and longer to compile. One that
+    makes arrays says ``_nrt=True``; else Numba refuses to compile it.
+
     Workers of one machine start a fit together and need the same kernels. The first one compiles; the others wait, and load the
     code from the cache, so that a first fit does not cost each of them the same seconds. No function that a C program could
     call is made, since nothing would call it.
     """
     if function is None:
         return lambda function: kernel(function, **options)
-    compiled = njit(**{"nogil": True, "cache": True, "no_cfunc_wrapper": True} | options)(function)
+    compiled = njit(**{"nogil": True, "cache": True, "no_cfunc_wrapper": True, "_nrt": False} | options)(function)
     if hasattr(compiled, "compile"):  # with NUMBA_DISABLE_JIT=1 it is the function itself
         compiled.compile = _one_at_a_time(compiled)
     return compiled

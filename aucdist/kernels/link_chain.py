@@ -36,7 +36,7 @@ def standard_normals(state, out):
     return state
 
 
-@kernel
+@kernel(_nrt=True)
 def metropolis(
     rows, y, weight, means, precision, factor, least_xi, most_xi, seed, n_skipped, position, total, shapes, levels
 ):

@@ -46,7 +46,7 @@ def add_to_reservoir(t, own, held, filled, seen, draws):
         held[own, place] = t
 
 
-@kernel
+@kernel(_nrt=True)
 def learn_in_turn(rows, y, weights, first, w, held, filled, seen, draws, bound):
     """Take one passive-aggressive step for each pair of a new row and a buffered row of the other class, one after the other."""
     n = y.shape[0]
@@ -79,7 +79,7 @@ def learn_in_turn(rows, y, weights, first, w, held, filled, seen, draws, bound):
     return read, steps
 
 
-@kernel
+@kernel(_nrt=True)
 def learn_at_once(rows, y, weights, first, w, held, filled, seen, draws, bound):
     """Take one gradient step for all pairs of a new row and the buffered rows of the other class together."""
     active = np.empty(held.shape[1])

@@ -16,7 +16,7 @@ from aucdist.kernels.rows import CsrRows, _is_csr, row_axpy, row_dot
 from aucdist.kernels.square_epochs import SMALLEST_SCALE
 
 
-@kernel
+@kernel(_nrt=True)
 def opauc_full(rows, order, y, weights, eta, lam, counts, sums, squares, w):
     """Take one step per row with full second moments; a step costs n_features^2 operations.
 
@@ -126,7 +126,7 @@ def _row_spread_by_type(rows, i, r, matrix):
     return lambda rows, i, r, matrix: _dense_spread(rows, i, r, matrix)
 
 
-@kernel
+@kernel(_nrt=True)
 def opauc_sketched(rows, order, y, weights, lengths, eta, lam, draws, sketch, totals, gram, w):
     """Take one step per row with sketched second moments; a step costs m operations per non-zero of the row, and m^2.
 

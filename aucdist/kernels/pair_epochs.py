@@ -70,7 +70,7 @@ def draw_any(key, first, n_minority, majority_rows, drawn):
     fill_positions(majority_rows, drawn)
 
 
-@kernel
+@kernel(_nrt=True)
 def draw_in_order(key, first, n_minority, majority_rows, drawn):
     """Draw all pairs in a random order, then all in another order, and so on; parameters as in `draw_any`."""
     numbers_in_order(key, first, n_minority * majority_rows.shape[0], drawn)

@@ -1,10 +1,9 @@
 """Copy pieces of text out of bytes."""
 
 from aucdist.kernels.compiling import kernel
-from aucdist.kernels.decimals import UNCOUNTED
 
 
-@kernel(**UNCOUNTED)
+@kernel
 def gather(data, spans, offsets, out):
     """Copy pieces of the data into one contiguous array.
 

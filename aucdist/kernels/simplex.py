@@ -81,7 +81,7 @@ def _ridge(H):
     return RIDGE * (trace if trace > 0.0 else 1.0) / len(H)
 
 
-@kernel(_nrt=False, error_model="numpy")
+@kernel(error_model="numpy")
 def _maximise(H, a, group, n_groups, ridge, b, free, n_free, A, x):
     """Improve b until no entry that is 0 would gain by rising; return False where a system is singular.
 
@@ -129,7 +129,7 @@ def _maximise(H, a, group, n_groups, ridge, b, free, n_free, A, x):
     return True
 
 
-@kernel(_nrt=False, error_model="numpy")
+@kernel(error_model="numpy")
 def _write_system(H, a, group, n_groups, ridge, free, n_free, A, x):
     """Write the optimality conditions over the free entries, and the sums of the groups, as the system ``A y = x``."""
     m = n_free + n_groups
@@ -148,7 +148,7 @@ def _write_system(H, a, group, n_groups, ridge, free, n_free, A, x):
         x[k] = a[i]
 
 
-@kernel(_nrt=False, error_model="numpy")
+@kernel(error_model="numpy")
 def _move_to_boundary(b, free, n_free, x):
     """Where x is not feasible, move b towards it until the first entry reaches 0; return how many entries are free then."""
     limit, first = np.inf, -1
@@ -170,7 +170,7 @@ def _move_to_boundary(b, free, n_free, x):
     return left
 
 
-@kernel(_nrt=False, error_model="numpy")
+@kernel(error_model="numpy")
 def _solve_in_place(A, x, n):
     """Solve ``A y = x`` for the first n of each by Gaussian elimination with row pivots; return False if A is singular.
 

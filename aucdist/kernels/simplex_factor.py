@@ -110,7 +110,7 @@ class Maximiser:
             _forward(a, self._free, known, U, Y, x)
 
 
-@kernel(_nrt=False, error_model="numpy")
+@kernel(error_model="numpy")
 def _maximise(H, group, n_groups, ridge, c, a, b, free, n_free, U, Y, S, prices, x):
     """Improve b until no entry that is 0 would gain by rising; return how many are free then; 0 for a singular system.
 
@@ -167,7 +167,7 @@ def _maximise(H, group, n_groups, ridge, c, a, b, free, n_free, U, Y, S, prices,
     return n_free
 
 
-@kernel(_nrt=False, error_model="numpy")
+@kernel(error_model="numpy")
 def _append(H, group, n_groups, ridge, c, a, free, k, U, Y, x):
     """Let the factor grow by the entry ``free[k]``: its column of U, and its row of Y. The inner loop runs along a row of U."""
     i = free[k]
@@ -186,7 +186,7 @@ def _append(H, group, n_groups, ridge, c, a, free, k, U, Y, x):
     _write_row(group, n_groups, a, free, k, U, Y)
 
 
-@kernel(_nrt=False, error_model="numpy")
+@kernel(error_model="numpy")
 def _write_row(group, n_groups, a, free, k, U, Y):
     """Solve for a row of Y, given those above it."""
     i = free[k]
@@ -199,7 +199,7 @@ def _write_row(group, n_groups, a, free, k, U, Y):
         Y[k, g] /= U[k, k]
 
 
-@kernel(_nrt=False, error_model="numpy")
+@kernel(error_model="numpy")
 def _forward(a, free, n_free, U, Y, x):
     """Let the first column of Y be that of another right-hand side."""
     for j in range(n_free):
@@ -211,7 +211,7 @@ def _forward(a, free, n_free, U, Y, x):
         Y[j, 0] = r
 
 
-@kernel(_nrt=False, error_model="numpy")
+@kernel(error_model="numpy")
 def _remove(free, n_free, p, U):
     """Take the p-th of the free entries out of the factor; the rows of Y from there on are no longer its."""
     for k in range(p, n_free - 1):
@@ -230,7 +230,7 @@ def _remove(free, n_free, p, U):
             U[q + 1, m] = cosine * v - sine * u
 
 
-@kernel(_nrt=False, error_model="numpy")
+@kernel(error_model="numpy")
 def _solve(group, n_groups, total, free, n_free, U, Y, S, prices, x):
     """Write the free entries whose sum in each group is `total` to x, and the prices; return False for a singular system."""
     for g in range(n_groups):
@@ -265,7 +265,7 @@ def _solve(group, n_groups, total, free, n_free, U, Y, S, prices, x):
     return True
 
 
-@kernel(_nrt=False, error_model="numpy")
+@kernel(error_model="numpy")
 def _move_to_boundary(b, free, n_free, x):
     """Where x is not feasible, move b towards it until the first entry reaches 0, and return True."""
     limit, first = np.inf, -1

@@ -104,7 +104,7 @@ def square_epoch(rows, order, y, factors, products, basis, gram, eta, lam, v, av
             out[j] = scale * v[j] + n0 * basis[0, j] + n1 * basis[1, j] + n2 * basis[2, j]
 
 
-@kernel
+@kernel(_nrt=True)
 def alias_table(weights, accept, other):
     """Build the alias table (Walker, Vose) for sampling with probabilities proportional to the weights.
 

@@ -1,14 +1,14 @@
 """Parse svmlight rows into CSR arrays, by one pass that counts line breaks and colons and one that parses."""
 
 from aucdist.kernels.compiling import kernel
-from aucdist.kernels.decimals import HARD, INLINED, NO_NUMBER, UNCOUNTED, byte_at, number_at
+from aucdist.kernels.decimals import HARD, NO_NUMBER, byte_at, number_at
 
 SOUND, NO_PAIR, TOO_LOW, TOO_HIGH, NOT_ASCENDING, BAD_VALUE, TOO_LARGE, BAD_QUERY = 0, 1, 2, 3, 4, 5, 6, 7
 NO_QUERY = -1
 SPACE, NEW_LINE, COLON, HASH, ZERO = 32, 10, 58, 35, 48
 
 
-@kernel(**UNCOUNTED)
+@kernel
 def count_at_most(data):
     """Return upper bounds on the numbers of rows and values: the numbers of line breaks and of colons."""
     rows, values = 0, 0
@@ -18,7 +18,7 @@ def count_at_most(data):
     return rows, values
 
 
-@kernel(**UNCOUNTED)
+@kernel
 def parse_rows(data, first, last, most, topics, ignore_queries, queries, labels, offsets, indices, values, hard):
     """Parse svmlight rows into labels and CSR arrays.
 
@@ -82,7 +82,7 @@ def parse_rows(data, first, last, most, topics, ignore_queries, queries, labels,
     return row, k, n_hard, width, fault, i
 
 
-@kernel(**INLINED)
+@kernel(forceinline=True)
 def _pairs(data, i, first, last, most, ignore_queries, k, n_hard, indices, values, hard):
     """Parse the pairs of a row; return the position after it (or of the invalid pair), k, n_hard, the row's width and fault."""
     before = first - 1
@@ -122,12 +122,12 @@ def _pairs(data, i, first, last, most, ignore_queries, k, n_hard, indices, value
             k += 1
 
 
-@kernel(**INLINED)
+@kernel(forceinline=True)
 def _ends_token(c):
     return c in (SPACE, HASH) or 9 <= c <= 13
 
 
-@kernel(**INLINED)
+@kernel(forceinline=True)
 def _after_blanks(data, i):
     """Return the next position that is not blank; a line break is not blank."""
     c = byte_at(data, i)
@@ -137,7 +137,7 @@ def _after_blanks(data, i):
     return i
 
 
-@kernel(**UNCOUNTED)
+@kernel
 def _after_token(data, i):
     """Return the next position of a blank, a line break or the start of a comment."""
     while not _ends_token(byte_at(data, i)):
@@ -145,21 +145,21 @@ def _after_token(data, i):
     return i
 
 
-@kernel(**UNCOUNTED)
+@kernel
 def _line_end(data, i):
     while byte_at(data, i) != NEW_LINE:
         i += 1
     return i
 
 
-@kernel(**UNCOUNTED)
+@kernel
 def _has_colon(data, start, stop):
     while start < stop and byte_at(data, start) != COLON:
         start += 1
     return start < stop
 
 
-@kernel(**UNCOUNTED)
+@kernel
 def _query(data, start, before):
     """Return the number behind ``qid:``, the position after it, and the fault; the position before where there is none."""
     if not _is_query(data, start):
@@ -174,7 +174,7 @@ def _query(data, start, before):
     return number, i, SOUND
 
 
-@kernel(**UNCOUNTED)
+@kernel
 def _is_query(data, i):
     """Return whether ``qid:`` starts here. A line break ends the comparison, so it never reads beyond the data."""
     found = byte_at(data, i) == 113 and byte_at(data, i + 1) == 105
