@@ -69,7 +69,9 @@ def parameters_of(function):
 
 
 def check_parameters(documented, signature, *, every_default=True):
-    assert list(documented) == list(signature), "the order is that of the signature"
+    by_place = [name for name, p in signature.items() if p.kind is not inspect.Parameter.KEYWORD_ONLY]
+    assert [name for name in documented if name in by_place] == by_place, "the order is that of the signature"
+    assert sorted(documented) == sorted(signature)
     for name, parameter in signature.items():
         kind, description = documented[name]
         assert kind or description, f"{name} has neither type nor description"

@@ -56,9 +56,8 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
 
     of_pairs: ClassVar[bool] = False
     """Whether the objective is a mean over pairs, or else over rows."""
-    verbose: int = 0
-    n_jobs: int | None = None
     classes_: np.ndarray
+    coef_: np.ndarray
     estimators_: list[Any]
     label_sets_: LabelSets
     spreads_: np.ndarray

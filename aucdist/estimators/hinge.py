@@ -1,7 +1,7 @@
 """The hinge of single rows: a linear support vector machine with an L1 or an L2 penalty."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,13 +14,13 @@ from aucdist.objectives.hinge import EQUAL, PENALTIES, ClassWeight
 from aucdist.parameters import Constraints, OneOf, Switch, above_0
 from aucdist.solvers.base import Callback, Round, Solution, Solver, solve, solver_table
 from aucdist.solvers.hinge import CDCD, COMID, PSA, RDA, SCD, SDCD, Pegasos
-from aucdist.solvers.hinge.dual import HingeStart
 from aucdist.solvers.pairs.sampling import ResumableRound
 
 ONE_OVER_N = "1/n"
 BALANCED = "balanced"
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class HingeClassifier(LinearClassifier):
     """A linear support vector machine: the mean hinge of the rows, with an L1 or an L2 penalty.
 
@@ -112,33 +112,12 @@ class HingeClassifier(LinearClassifier):
         "penalty": OneOf(PENALTIES),
         "fit_intercept": Switch(),
     }
-    resume_: HingeStart
 
-    def __init__(
-        self,
-        *,
-        penalty: str = "l2",
-        lam: float | str = 1e-3,
-        solver: Any = "sdcd",
-        tol: float = 1e-3,
-        max_passes: int = 1000,
-        random_state: int | np.random.RandomState | None = None,
-        warm_start: bool = False,
-        fit_intercept: bool = True,
-        class_weight: Mapping[Any, float] | str | None = None,
-        features: Any = None,
-        verbose: int = 0,
-        n_jobs: int | None = None,
-    ):
-        super().__init__(
-            lam=lam, solver=solver, tol=tol, max_passes=max_passes, random_state=random_state, warm_start=warm_start  # type: ignore[arg-type]
-        )  # fmt: skip
-        self.features = features
-        self.verbose = verbose
-        self.n_jobs = n_jobs
-        self.penalty = penalty
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
+    penalty: str = "l2"
+    lam: float | str = 1e-3  # type: ignore[assignment]
+    solver: Any = "sdcd"
+    fit_intercept: bool = True
+    class_weight: Mapping[Any, float] | str | None = None
 
     def _solve_from(self, blocks: Blocks, start: Any, callback: Callback | None) -> Solution:
         lam = 1.0 / blocks.n_samples if self.lam == ONE_OVER_N else self.lam
@@ -169,7 +148,7 @@ class HingeClassifier(LinearClassifier):
         if hasattr(self, "resume_"):
             del self.resume_
         if self.warm_start and isinstance(solution.last, ResumableRound):
-            self.resume_ = solution.last.resume()
+            self.resume_: Any = solution.last.resume()
         self._set_certificate(solution)
         w = solution.w if self.fit_intercept else np.append(solution.w, 0.0)
         self.coef_, self.intercept_ = w[np.newaxis, :-1], w[-1:]

@@ -1,5 +1,6 @@
 """Estimators whose model is linear in the features or in the basis functions of a map: a solver fits them for one `lam`."""
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,6 +21,7 @@ from aucdist.parameters import Constraints, above_0
 from aucdist.solvers.base import Callback, Solution, solve
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LinearClassifier(BlockClassifier):
     """A linear classifier fitted by a solver for one regularisation strength `lam`.
 
@@ -27,25 +29,8 @@ class LinearClassifier(BlockClassifier):
     """
 
     _parameter_constraints: ClassVar[Constraints] = {"lam": above_0(), **BlockClassifier._parameter_constraints}
-    coef_: np.ndarray
-    threshold_: float
-
-    def __init__(
-        self,
-        *,
-        lam: float = 1e-3,
-        solver: Any,
-        tol: float = 1e-3,
-        max_passes: int = 1000,
-        random_state: int | np.random.RandomState | None = None,
-        warm_start: bool = False,
-    ):
-        self.lam = lam
-        self.solver = solver
-        self.tol = tol
-        self.max_passes = max_passes
-        self.random_state = random_state
-        self.warm_start = warm_start
+    lam: float = 1e-3
+    warm_start: bool = False
 
     @property
     def _ignores_shift(self) -> bool:

@@ -4,7 +4,7 @@ import itertools
 import numbers
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -36,6 +36,7 @@ class SeparationWarning(UserWarning):
     """The training rows are separated: the data set no limit to the weights, so `lam` alone decides how sure the model is."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LinkClassifier(LinearClassifier):
     """A generalized linear model for class probabilities: P(y = 1 | x) = g(w.x + b).
 
@@ -155,45 +156,18 @@ class LinkClassifier(LinearClassifier):
         "penalise_intercept": Switch(),
         "monotone": Directions(),
     }
-    probability_: LinkMap
 
-    def __init__(
-        self,
-        *,
-        link: str = "gev",
-        loss: str = "calibrated",
-        solver: Any = "newton",
-        xi: float | str | None = None,
-        lam: float = 1e-3,
-        fit_intercept: bool = True,
-        penalise_intercept: bool = False,
-        tol: float = 1e-6,
-        max_passes: int = 1000,
-        random_state: int | np.random.RandomState | None = None,
-        warm_start: bool = False,
-        prior: float | None = None,
-        shape_rounds: int | None = None,
-        shape_samples: int | None = None,
-        features: Any = None,
-        monotone: Any = None,
-        verbose: int = 0,
-        n_jobs: int | None = None,
-    ):
-        super().__init__(
-            lam=lam, solver=solver, tol=tol, max_passes=max_passes, random_state=random_state, warm_start=warm_start
-        )
-        self.features = features
-        self.monotone = monotone
-        self.verbose = verbose
-        self.n_jobs = n_jobs
-        self.link = link
-        self.loss = loss
-        self.xi = xi
-        self.fit_intercept = fit_intercept
-        self.penalise_intercept = penalise_intercept
-        self.prior = prior
-        self.shape_rounds = shape_rounds
-        self.shape_samples = shape_samples
+    link: str = "gev"
+    loss: str = "calibrated"
+    solver: Any = "newton"
+    xi: float | str | None = None
+    fit_intercept: bool = True
+    penalise_intercept: bool = False
+    tol: float = 1e-6
+    prior: float | None = None
+    shape_rounds: int | None = None
+    shape_samples: int | None = None
+    monotone: Any = None
 
     def predict_proba(self, X: Any) -> Any:
         """Return the probabilities of the classes.
@@ -335,7 +309,7 @@ class LinkClassifier(LinearClassifier):
         whole = whole.corrected(blocks.weight_pos / (blocks.weight_pos + blocks.weight_neg), self.prior)
         # Where the corrected odds are even.
         self.threshold_ = link.score(1.0 / (1.0 + whole.odds)) - last.intercept
-        self.probability_ = whole.shifted(self.threshold_)
+        self.probability_: LinkMap = whole.shifted(self.threshold_)
 
     def _set_intercept(self, intercept: float) -> None:
         pass  # that of the link stays: it belongs to the probabilities

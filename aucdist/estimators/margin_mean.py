@@ -1,6 +1,7 @@
 """The margin-mean support vector machine on a sample, by values of its loss alone: U-ZOVR, and its first-order yardstick."""
 
 import warnings
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -45,6 +46,7 @@ FEW = 1000
 """The median distance is estimated from so many rows."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MarginMeanClassifier(BlockClassifier):
     """A support vector machine that also widens the mean margin, trained on a sample of the larger class.
 
@@ -152,41 +154,17 @@ class MarginMeanClassifier(BlockClassifier):
         "gram_bytes": count(optional=True),
     }
 
-    def __init__(
-        self,
-        *,
-        kernel: str = "linear",
-        solver: Any = "svrg",
-        sampler: Any = "auto",
-        lam1: float = 1.0,
-        lam2: float = 10.0,
-        tol: float = 1e-3,
-        max_passes: int = 10_000,
-        sigma: float | str | None = None,
-        gram_bytes: int | None = None,
-        scale: str | None = "standard",
-        random_state: int | np.random.RandomState | None = None,
-        features: Any = None,
-        verbose: int = 0,
-        n_jobs: int | None = None,
-    ):
-        self.kernel = kernel
-        self.solver = solver
-        self.sampler = sampler
-        self.lam1 = lam1
-        self.lam2 = lam2
-        self.tol = tol
-        self.max_passes = max_passes
-        self.sigma = sigma
-        self.gram_bytes = gram_bytes
-        self.scale = scale
-        self.random_state = random_state
-        self.features = features
-        self.verbose = verbose
-        self.n_jobs = n_jobs
-
-    _scaling: Preprocessor
-    sample_counts_: tuple[int, int]
+    kernel: str = "linear"
+    solver: Any = "svrg"
+    sampler: Any = "auto"
+    lam1: float = 1.0
+    lam2: float = 10.0
+    max_passes: int = 10_000
+    sigma: float | str | None = None
+    gram_bytes: int | None = None
+    scale: str | None = "standard"
+    sample_counts_: tuple[int, int] = field(init=False)
+    _scaling: Preprocessor = field(init=False)
 
     @property
     def decision_intercept(self) -> float:

@@ -1,6 +1,7 @@
 """The pairwise hinge: a ranking support vector machine over all positive-negative pairs."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,13 +17,12 @@ from aucdist.metrics.counts import ScoreCounts
 from aucdist.parameters import Constraints, OneOf
 from aucdist.solvers.base import Solution, Solver, solver_table
 from aucdist.solvers.pairs import MSGD, SDCD, AllPairs, OAMGra, OAMInf, OAMSeq, SDCDPerm
-from aucdist.solvers.pairs.dual import DualStart
-from aucdist.solvers.pairs.oam import OamState
 from aucdist.solvers.pairs.penalty import PENALTIES, GroupL1
 from aucdist.solvers.pairs.sampling import ResumableRound
 from aucdist.solvers.pairs.sgd import DescentState
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PairwiseHingeClassifier(OnlineClassifier):
     """Linear ranking by the mean pairwise hinge over all positive-negative pairs.
 
@@ -150,44 +150,14 @@ class PairwiseHingeClassifier(OnlineClassifier):
         **TOP_CONSTRAINTS,
         **GROUP_CONSTRAINTS,
     }
-    resume_: DualStart
-    stream_: OamState | DescentState
 
-    def __init__(
-        self,
-        *,
-        lam: float = 1e-3,
-        solver: Any = "all-pairs",
-        tol: float = 1e-3,
-        max_passes: int = 1000,
-        random_state: int | np.random.RandomState | None = None,
-        warm_start: bool = False,
-        penalty: str | None = None,
-        max_fpr: float | None = None,
-        max_false_positives: int | None = None,
-        group_weight: str | None = None,
-        grade_weight: str | None = None,
-        calibration: str | None = None,
-        prior: float | None = None,
-        features: Any = None,
-        monotone: Any = None,
-        verbose: int = 0,
-        n_jobs: int | None = None,
-    ):
-        super().__init__(
-            lam=lam, solver=solver, tol=tol, max_passes=max_passes, random_state=random_state, warm_start=warm_start
-        )
-        self.features = features
-        self.monotone = monotone
-        self.verbose = verbose
-        self.n_jobs = n_jobs
-        self.calibration = calibration
-        self.prior = prior
-        self.penalty = penalty
-        self.max_fpr = max_fpr
-        self.max_false_positives = max_false_positives
-        self.group_weight = group_weight
-        self.grade_weight = grade_weight
+    solver: Any = "all-pairs"
+    penalty: str | None = None
+    max_fpr: float | None = None
+    max_false_positives: int | None = None
+    group_weight: str | None = None
+    grade_weight: str | None = None
+    monotone: Any = None
 
     def _set_fitted(self, solution: Solution, blocks: Blocks) -> ScoreCounts | None:
         if hasattr(self, "resume_"):
@@ -196,7 +166,7 @@ class PairwiseHingeClassifier(OnlineClassifier):
             if self._is_online:
                 self.stream_ = solution.last.resume()
             elif self.warm_start:  # else the dual variables stay on the blocks
-                self.resume_ = solution.last.resume()
+                self.resume_: Any = solution.last.resume()
         return super()._set_fitted(solution, blocks)
 
     def _warnings_of_fit(self, blocks: Blocks) -> Iterator[Warning]:

@@ -1,8 +1,7 @@
 """The pairwise ramp: the AUC itself, smoothed, over all positive-negative pairs."""
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
-
-import numpy as np
 
 from aucdist.engine.blocks import Blocks
 from aucdist.estimators.monotone import Directions
@@ -16,6 +15,7 @@ from aucdist.solvers.pairs import RampLBFGS
 from aucdist.solvers.pairs.smooth import MajorantRound
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PairwiseRampClassifier(RankingClassifier):
     """Linear ranking by the smoothed AUC itself, over all positive-negative pairs.
 
@@ -128,39 +128,12 @@ class PairwiseRampClassifier(RankingClassifier):
         **GROUP_CONSTRAINTS,
     }
 
-    def __init__(
-        self,
-        *,
-        lam: float = 1e-3,
-        solver: Any = "lbfgs",
-        tol: float = 1e-3,
-        max_passes: int = 1000,
-        random_state: int | np.random.RandomState | None = None,
-        warm_start: bool = False,
-        max_fpr: float | None = None,
-        max_false_positives: int | None = None,
-        group_weight: str | None = None,
-        grade_weight: str | None = None,
-        calibration: str | None = None,
-        prior: float | None = None,
-        features: Any = None,
-        monotone: Any = None,
-        verbose: int = 0,
-        n_jobs: int | None = None,
-    ):
-        super().__init__(
-            lam=lam, solver=solver, tol=tol, max_passes=max_passes, random_state=random_state, warm_start=warm_start
-        )
-        self.max_fpr = max_fpr
-        self.max_false_positives = max_false_positives
-        self.group_weight = group_weight
-        self.grade_weight = grade_weight
-        self.features = features
-        self.monotone = monotone
-        self.verbose = verbose
-        self.n_jobs = n_jobs
-        self.calibration = calibration
-        self.prior = prior
+    solver: Any = "lbfgs"
+    max_fpr: float | None = None
+    max_false_positives: int | None = None
+    group_weight: str | None = None
+    grade_weight: str | None = None
+    monotone: Any = None
 
     def check_parameters(self) -> None:
         """Check every parameter, as `fit` does first.

@@ -1,6 +1,7 @@
 """The pairwise square: least squares over all positive-negative pairs."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,6 +19,7 @@ from aucdist.solvers.square import OPAUC, SVRG, TPAUC, Exact
 from aucdist.solvers.square.exact import exact_path
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PairwiseSquareClassifier(OnlineClassifier):
     """Linear ranking by the mean pairwise square over all positive-negative pairs.
 
@@ -123,35 +125,10 @@ class PairwiseSquareClassifier(OnlineClassifier):
         **GROUP_CONSTRAINTS,
     }
 
-    def __init__(
-        self,
-        *,
-        lam: float = 1e-3,
-        solver: Any = "exact",
-        tol: float = 1e-3,
-        max_passes: int = 1000,
-        random_state: int | np.random.RandomState | None = None,
-        warm_start: bool = False,
-        group_weight: str | None = None,
-        grade_weight: str | None = None,
-        calibration: str | None = None,
-        prior: float | None = None,
-        features: Any = None,
-        monotone: Any = None,
-        verbose: int = 0,
-        n_jobs: int | None = None,
-    ):
-        super().__init__(
-            lam=lam, solver=solver, tol=tol, max_passes=max_passes, random_state=random_state, warm_start=warm_start
-        )
-        self.group_weight = group_weight
-        self.grade_weight = grade_weight
-        self.features = features
-        self.monotone = monotone
-        self.verbose = verbose
-        self.n_jobs = n_jobs
-        self.calibration = calibration
-        self.prior = prior
+    solver: Any = "exact"
+    group_weight: str | None = None
+    grade_weight: str | None = None
+    monotone: Any = None
 
     def path(self, X: Any, y: Any = None, *, lams: Sequence[float], sample_weight: Any = None) -> np.ndarray:
         """Return the minimum's weights for several lam, at the cost of about one: all come from the same moments.

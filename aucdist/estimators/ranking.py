@@ -1,5 +1,6 @@
 """Estimators that rank: a threshold set after the fit, and probabilities by calibration."""
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +14,6 @@ from aucdist.estimators.scores import count_scores
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import best_threshold
 from aucdist.metrics.ranking import auc
-from aucdist.objectives.probability_maps import ProbabilityMap
 from aucdist.parameters import Constraints, OneOf, share
 from aucdist.solvers.base import Solution
 
@@ -22,6 +22,7 @@ def _is_calibrated(model: "RankingClassifier") -> bool:
     return model.calibration is not None
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RankingClassifier(LinearClassifier):
     """A linear classifier whose objective orders rows, and leaves threshold and probabilities open.
 
@@ -34,9 +35,8 @@ class RankingClassifier(LinearClassifier):
         "calibration": OneOf(CALIBRATIONS, optional=True),
         "prior": share(optional=True),
     }
-    calibration: str | None
-    prior: float | None
-    probability_: ProbabilityMap
+    calibration: str | None = None
+    prior: float | None = None
 
     @available_if(_is_calibrated)
     def predict_proba(self, X: Any) -> Any:

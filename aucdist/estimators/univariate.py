@@ -1,14 +1,14 @@
 """Bipartite ranking by losses of single rows, weighted by class."""
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
-
-import numpy as np
 
 from aucdist.estimators.online import OnlineClassifier
 from aucdist.solvers.base import Solver, solver_table
 from aucdist.solvers.square import UniExp, UniSqu, UnivariateLBFGS
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class UnivariateRankingClassifier(OnlineClassifier):
     """Linear ranking by a loss of single rows, weighted by class.
 
@@ -95,26 +95,4 @@ class UnivariateRankingClassifier(OnlineClassifier):
 
     solvers: ClassVar[dict[str, type[Solver]]] = solver_table(UnivariateLBFGS, UniExp, UniSqu)
 
-    def __init__(
-        self,
-        *,
-        lam: float = 1e-3,
-        solver: Any = "lbfgs",
-        tol: float = 1e-3,
-        max_passes: int = 1000,
-        random_state: int | np.random.RandomState | None = None,
-        warm_start: bool = False,
-        calibration: str | None = None,
-        prior: float | None = None,
-        features: Any = None,
-        verbose: int = 0,
-        n_jobs: int | None = None,
-    ):
-        super().__init__(
-            lam=lam, solver=solver, tol=tol, max_passes=max_passes, random_state=random_state, warm_start=warm_start
-        )
-        self.features = features
-        self.verbose = verbose
-        self.n_jobs = n_jobs
-        self.calibration = calibration
-        self.prior = prior
+    solver: Any = "lbfgs"

@@ -4,6 +4,7 @@ import functools
 import inspect
 from abc import ABC
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,7 +20,20 @@ from aucdist.parameters import Constraints, Seed, at_least_0, check_constraints,
 from aucdist.solvers.base import Solver
 
 
-class WithSolver(BaseEstimator, ABC):
+@dataclass(kw_only=True, eq=False, repr=False)
+class CommonParameters(BaseEstimator):
+    """The parameters of all estimators; a subclass that is a dataclass adds its own, and may have other defaults."""
+
+    solver: Any
+    tol: float = 1e-3
+    max_passes: int = 1000
+    random_state: int | np.random.RandomState | None = None
+    features: Any = None
+    verbose: int = 0
+    n_jobs: int | None = None
+
+
+class WithSolver(CommonParameters, ABC):
     """The parameters of an estimator whose objective one of several solvers minimises.
 
     Parameters of the objective that only some solvers take default to None, and are refused where they do not apply; those of
@@ -31,11 +45,6 @@ class WithSolver(BaseEstimator, ABC):
     _parameter_constraints: ClassVar[Constraints] = {
         "tol": at_least_0(), "max_passes": count(), "verbose": Verbosity(), "random_state": Seed(),
     }  # fmt: skip
-    solver: Any
-    tol: float
-    max_passes: int
-    random_state: int | np.random.RandomState | None
-    features: Any = None
     monotone: Any = None
     monotone_: np.ndarray
 
