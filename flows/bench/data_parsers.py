@@ -9,8 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from aucdist.data.formats.csv_format import CsvFormat
+from aucdist.data.formats.part import FilePart
 from aucdist.data.formats.parts import split_source, survey_part
-from aucdist.data.formats.readers import parse
+from aucdist.data.formats.svmlight_format import SvmlightFormat
 from aucdist.data.sources.catalog import find
 from aucdist.data.sources.source import parse_source
 from aucdist.data.storage import files
@@ -34,7 +36,7 @@ def svmlight() -> Iterator[Row]:
     for name, times in (("a9a", 50), ("news20", 1), ("usps-esl", 5)):
         source, data = find(name), text_of(name) * times
         yield compare_speeds(
-            f"svmlight {name} x {times}", data, partial(parse, data, name, source, None),
+            f"svmlight {name} x {times}", data, partial(SvmlightFormat().parse, data, source, FilePart(name), None),
             {"scikit-learn": partial(of_stream, load_svmlight_file, data)},
         )  # fmt: skip
 
@@ -52,7 +54,7 @@ def csv() -> Iterator[Row]:
             "pandas": partial(of_stream, partial(pd.read_csv, header=header), data),
             "pyarrow": partial(of_stream, partial(pyarrow.csv.read_csv, read_options=options), data),
         }
-        yield compare_speeds(f"CSV {name}", data, partial(parse, data, name, source, None), peers)
+        yield compare_speeds(f"CSV {name}", data, partial(CsvFormat().parse, data, source, FilePart(name), None), peers)
 
 
 def in_parts() -> Iterator[Row]:

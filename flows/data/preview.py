@@ -9,8 +9,6 @@ from pydantic import ValidationError
 
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
-from aucdist.data.formats.base import FileFormat
-from aucdist.data.formats.part import FilePart
 from aucdist.data.formats.readers import read
 from aucdist.data.labels import listed
 from aucdist.data.sources.source import Source
@@ -96,15 +94,15 @@ def _warnings(source: Source, schema: Schema, block: Block) -> list[str]:
 def _files_of_one_class(source: Source, schema: Schema) -> list[str]:
     """Return what to say where each of several files has rows of one class only."""
     of = source.format_of()
-    urls = of.part_urls(source) if isinstance(of, FileFormat) else []
-    if not 2 <= len(urls) <= MOST_FILES or set(schema.positive) & set(schema.negative):
+    parts = of.whole_files(source)
+    if not 2 <= len(parts) <= MOST_FILES or set(schema.positive) & set(schema.negative):
         return []
-    for url in urls:
-        classes = set(of.read_part(source, FilePart(url), schema)[0].labels.counts())
+    for part in parts:
+        classes = set(of.read_part(source, part, schema)[0].labels.counts())
         if classes & set(schema.positive) and classes & set(schema.negative):
             return []
     return [
-        f"Each of the {len(urls)} files has rows of one class only: whatever differs between files gives the label away, and a "
+        f"Each of the {len(parts)} files has rows of one class only: whatever differs between files gives the label away, and a "
         "random split does not show it."
     ]
 

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 
+from aucdist.data.formats.part import FilePart
 from aucdist.data.formats.registry import FORMATS
 from aucdist.data.formats.survey import Survey, survey_of
 from aucdist.data.sources.source import Source
@@ -77,7 +78,7 @@ def look_at(source: Source) -> RowsFound:
         data, whole = unpacked(files.read_bytes(urls[0]), urls[0]), True
 
     def survey(read: Source) -> Survey:
-        return survey_of(of.parse(data, where, read, None), where, 0)  # type: ignore[attr-defined]  # both are of files
+        return survey_of(of.parse(data, read, FilePart(urls[0]), None), where, 0)  # type: ignore[attr-defined]  # both are of files
 
     if source.format == "keel":
         found = survey(source.model_copy(update={"missing": "keep"}))

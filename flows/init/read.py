@@ -9,6 +9,7 @@ from pandas.api.types import union_categoricals
 from aucdist.data.formats.delimited import QUOTES, csv_head, separator_of
 from aucdist.data.formats.encodings import found_encoding
 from aucdist.data.formats.header import first_row, looks_like_values, pick
+from aucdist.data.formats.part import FilePart
 from aucdist.data.formats.spelling import Spelling
 from aucdist.data.formats.table_form import TableForm
 from aucdist.data.formats.tables import Table, parse_table
@@ -170,4 +171,4 @@ def _first_row_groups(url: str, source: Source, read: Source, most_bytes: int) -
     while stop < len(sizes) and (stop == 0 or total + sizes[stop] <= most_bytes):
         total += sizes[stop]
         stop += 1
-    return parse_row_groups(url, read, None, 0, stop), stop == len(sizes)
+    return parse_row_groups(read, FilePart(url, stop=stop), None), stop == len(sizes)

@@ -9,7 +9,8 @@ import pandas as pd
 import scipy.sparse as sp
 
 from aucdist.data.block import Block
-from aucdist.data.formats.readers import parse
+from aucdist.data.formats.part import FilePart
+from aucdist.data.formats.svmlight_format import SvmlightFormat
 from aucdist.data.shards.simulate import simulate
 from aucdist.data.sources.source import Source, parse_source
 from aucdist.engine.blocks import LocalBlocks
@@ -115,7 +116,13 @@ def measure_parser(block: Block) -> Iterator[Row]:
     dump_svmlight_file(block.X, block.y, stream, zero_based=False)
     text, source = stream.getvalue(), _text_source()
     copied = _copy_speed(np.frombuffer(text, dtype=np.uint8))
-    yield _row("svmlight parse", fastest(lambda: parse(text, "limits", source, None)), len(text), None, copied)
+    yield _row(
+        "svmlight parse",
+        fastest(lambda: SvmlightFormat().parse(text, source, FilePart("limits"), None)),
+        len(text),
+        None,
+        copied,
+    )
 
 
 def _text_source() -> Source:

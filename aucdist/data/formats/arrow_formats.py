@@ -4,10 +4,9 @@ They are read whole, in one piece for each file or query, and then go the way of
 """
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from aucdist.data.formats.base import OF_COLUMNS, TableFormat
+from aucdist.data.formats.base import OF_COLUMNS, FileFormat, TableFormat
 from aucdist.data.formats.part import FilePart
 from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.storage import files
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from aucdist.data.formats.base import Parsed
 
 
-class ArrowFileFormat(TableFormat):
+class ArrowFileFormat(TableFormat, FileFormat):
     """A format of files, each of which becomes a table of Arrow."""
 
     fields = OF_COLUMNS | {"where"}
@@ -30,19 +29,11 @@ class ArrowFileFormat(TableFormat):
     def to_arrow(self, data: bytes, where: str, source: SourceFields) -> "pa.Table":
         """Return the columns in the bytes of a file."""
 
-    def parse(
-        self,
-        data: bytes,
-        where: str,
-        source: SourceFields,
-        schema: "Schema | None",
-        *,
-        columns: Sequence[str] = (),
-        first_line: int = 1,
-    ) -> "Parsed":
+    def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> "Parsed":
         """Return the columns."""
         from aucdist.data.formats.parquet import parse_arrow
 
+        where = files.shown(part.url)
         return parse_arrow(self.to_arrow(data, where, source), where, source, schema)
 
 
@@ -104,49 +95,25 @@ class LoadedFormat(TableFormat):
         """Return each URL, without its password."""
         return [{"url": files.shown(url)} for url in source.urls()]
 
-    def part_urls(self, source: SourceFields) -> list[str]:
-        """Return the URLs."""
-        return source.urls()
-
     def n_bytes(self, source: SourceFields) -> int:
         """Return 0."""
         return 0
 
     def split(self, source: SourceFields, n: int) -> list[FilePart]:
         """Return one part for each URL."""
-        return [FilePart(url) for url in source.urls()]
+        return self.whole_files(source)
 
-    def read_part(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> "tuple[Parsed, int]":
+    def read_part(
+        self, source: SourceFields, part: FilePart, schema: "Schema | None", digests: list[str] | None = None
+    ) -> "tuple[Parsed, int]":
         """Return all rows at a URL."""
-        from aucdist.data.formats.parquet import parse_arrow
-
-        return parse_arrow(self.load(part.url, source), files.shown(part.url), source, schema), 0
-
-    def read_all(self, source: SourceFields, schema: "Schema | None") -> "tuple[list[tuple[str, Parsed]], str]":
-        """Return all rows at each URL, and a checksum of the columns that were fetched."""
         from aucdist.data.formats.arrow_tables import digest_of
         from aucdist.data.formats.parquet import parse_arrow
 
-        parsed: list[tuple[str, Parsed]] = []
-        digests = []
-        for url in source.urls():
-            table, where = self.load(url, source), files.shown(url)
+        table = self.load(part.url, source)
+        if digests is not None:
             digests.append(digest_of(table))
-            parsed.append((where, parse_arrow(table, where, source, schema)))
-        return parsed, " ".join(digests)
-
-    def parse(
-        self,
-        data: bytes,
-        where: str,
-        source: SourceFields,
-        schema: "Schema | None",
-        *,
-        columns: Sequence[str] = (),
-        first_line: int = 1,
-    ) -> "Parsed":
-        """Raise an error: there are no bytes to parse."""
-        raise InputError(f"format {self.name!r} has no files")
+        return parse_arrow(table, files.shown(part.url), source, schema), 0
 
 
 class SqlFormat(LoadedFormat):

@@ -6,8 +6,8 @@ their parsers inside the methods, so that a source can be checked without loadin
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -80,17 +80,34 @@ class Format(ABC):
         """Return the URLs that parts of a source may have."""
         return source.urls()
 
+    def whole_files(self, source: SourceFields) -> list[FilePart]:
+        """Return each file of a source as one part, whatever its version."""
+        return [FilePart(url) for url in self.part_urls(source)]
+
     @abstractmethod
     def split(self, source: SourceFields, n: int) -> list[FilePart]:
         """Split a source into about `n` parts of about the same size, in the order of its rows, each of one file."""
 
     @abstractmethod
-    def read_part(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> "tuple[Parsed, int]":
-        """Return what is in a part, encoded like the training data if their schema is given, and its number of line breaks."""
+    def read_part(
+        self, source: SourceFields, part: FilePart, schema: "Schema | None", digests: list[str] | None = None
+    ) -> "tuple[Parsed, int]":
+        """Return what is in a part, and its number of line breaks.
 
-    @abstractmethod
-    def read_all(self, source: SourceFields, schema: "Schema | None") -> "tuple[list[tuple[str, Parsed]], str]":
-        """Return what is in each file of a source, with its name for errors, and a checksum of the files."""
+        Parameters
+        ----------
+        source : SourceFields
+        part : FilePart
+        schema : Schema or None
+            That of the training data, for rows that are encoded like them.
+        digests : list of str, optional
+            Gets a checksum of what was read, if the part is a whole file.
+
+        Raises
+        ------
+        InputError
+            If the part cannot be read, or something in it is wrong.
+        """
 
     def feature_names(self, source: SourceFields, survey: "Survey") -> tuple[str, ...]:
         """Return the names of the features of a data set; by default those of the columns and their categories."""
@@ -125,8 +142,19 @@ class FileFormat(Format):
         return described(source)
 
     def part_urls(self, source: SourceFields) -> list[str]:
-        """Return the URLs of the files."""
-        return files.expand(source.source)
+        """Return the URLs of the files.
+
+        Raises
+        ------
+        InputError
+            If there are none, or several and the checksum of one.
+        """
+        urls = files.expand(source.source)
+        if source.sha256 is not None and len(urls) > 1:
+            raise InputError(
+                f"`sha256` is the checksum of one file, but {files.shown(str(source.source))} means {len(urls)} of them"
+            )
+        return urls
 
     def n_bytes(self, source: SourceFields) -> int:
         """Return the size of all files but those of the web."""
@@ -134,69 +162,44 @@ class FileFormat(Format):
 
     def split(self, source: SourceFields, n: int) -> list[FilePart]:
         """Return one part for each file."""
-        return [whole_file(url) for url in files.expand(source.source)]
+        return [replace(part, version=version_of(part.url)) for part in self.whole_files(source)]
 
-    def read_part(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> "tuple[Parsed, int]":
+    def read_part(
+        self, source: SourceFields, part: FilePart, schema: "Schema | None", digests: list[str] | None = None
+    ) -> "tuple[Parsed, int]":
         """Return what is in a file, or in a range of one."""
-        where = files.shown(part.url)
         if part.version and files.stat(part.url).etag != part.version:
-            raise InputError(f"{where} has changed since it was first read: start again when it is complete")
+            raise InputError(
+                f"{files.shown(part.url)} has changed since it was first read: start again when it is complete"
+            )
         if part.stop is not None:
             return self.read_range(source, part, schema)
-        return self.parse_file(stored_bytes(part.url, source), part.url, source, schema), 0
+        data = stored_bytes(part.url, source)
+        if digests is not None:
+            digests.append(hashlib.sha256(data).hexdigest() + self.digest_of_path(part.url))
+        return self.parse(unpacked(data, part.url), source, part, schema), 0
 
     def read_range(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> "tuple[Parsed, int]":
         """Return what is in a range of a file, for formats whose `split` makes ranges."""
         raise NotImplementedError(f"files of format {self.name!r} are not split")
-
-    def read_all(self, source: SourceFields, schema: "Schema | None") -> "tuple[list[tuple[str, Parsed]], str]":
-        """Return what is in each file, and the checksums of the files."""
-        urls = files.expand(source.source)
-        if source.sha256 is not None and len(urls) > 1:
-            raise InputError(
-                f"`sha256` is the checksum of one file, but {files.shown(str(source.source))} means {len(urls)} of them"
-            )
-        parsed, digests = [], []
-        for url in urls:
-            data = stored_bytes(url, source)
-            digests.append(hashlib.sha256(data).hexdigest() + self.digest_of_path(url))
-            parsed.append((files.shown(url), self.parse_file(data, url, source, schema)))
-        return parsed, " ".join(digests)
-
-    def parse_file(self, data: bytes, url: str, source: SourceFields, schema: "Schema | None") -> "Parsed":
-        """Return the rows in the bytes of a file as they are stored."""
-        return self.parse(unpacked(data, url), files.shown(url), source, schema)
 
     def digest_of_path(self, url: str) -> str:
         """Return what the path of a file adds to its checksum, for formats that read values from the path."""
         return ""
 
     @abstractmethod
-    def parse(
-        self,
-        data: bytes,
-        where: str,
-        source: SourceFields,
-        schema: "Schema | None",
-        *,
-        columns: Sequence[str] = (),
-        first_line: int = 1,
-    ) -> "Parsed":
+    def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> "Parsed":
         """Return the rows in bytes.
 
         Parameters
         ----------
         data : bytes
             A file, decompressed, or a range of whole lines.
-        where : str
-            Names the file in errors.
         source : SourceFields
+        part : FilePart
+            Where they are from, for errors; of a range its columns too, as it has no header.
         schema : Schema or None
             That of the training data, for rows that are encoded like them.
-        columns : sequence of str
-            For a range of a CSV file, which has no header: the names of the columns.
-        first_line : int
-            The number of the first line, for errors.
 
         Raises
         ------
@@ -205,8 +208,8 @@ class FileFormat(Format):
         """
 
 
-class TableFormat(FileFormat):
-    """A format of files with named columns, of which a source chooses the label and the features."""
+class TableFormat(Format):
+    """A format of named columns, of which a source chooses the label and the features."""
 
     def for_scoring(self, source: SourceFields, schema: "Schema") -> dict[str, Any]:
         """Choose the columns of the model, whatever their order in the file, and no label."""
@@ -254,9 +257,9 @@ def described(source: SourceFields) -> list[dict[str, Any]]:
     return [{"url": files.shown(url)} | ({} if files.is_web(url) else asdict(files.stat(url))) for url in urls]
 
 
-def whole_file(url: str) -> FilePart:
-    """Return a file as one part, with its version unless it is one of the web."""
-    return FilePart(url, version="" if files.is_web(url) else files.stat(url).etag)
+def version_of(url: str) -> str:
+    """Return what identifies the version of a file as it is now; nothing for one of the web."""
+    return "" if files.is_web(url) else files.stat(url).etag
 
 
 def stored_bytes(url: str, source: SourceFields) -> bytes:

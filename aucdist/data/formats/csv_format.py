@@ -1,10 +1,10 @@
 """The format `csv`: text files of cells between separators, with or without a header."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from aucdist.data.formats.base import OF_COLUMNS, TableFormat
 from aucdist.data.formats.lines import LineFormat, after_line_break, first_line_with_text
+from aucdist.data.formats.part import FilePart
 from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.storage import files
 from aucdist.errors import InputError
@@ -50,17 +50,8 @@ class CsvFormat(TableFormat, LineFormat):
         names, after, line = csv_head(first_line_with_text(url, start, stat), where, source, source.encoding, 0)
         return start + after, tuple(names), line + skip
 
-    def parse(
-        self,
-        data: bytes,
-        where: str,
-        source: SourceFields,
-        schema: "Schema | None",
-        *,
-        columns: Sequence[str] = (),
-        first_line: int = 1,
-    ) -> "Parsed":
+    def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> "Parsed":
         """Return the columns."""
         from aucdist.data.formats.delimited import parse_csv
 
-        return parse_csv(data, where, source, schema, columns=columns, first_line=first_line)
+        return parse_csv(data, source, part, schema)

@@ -9,11 +9,13 @@ from aucdist.data.date_parts import DatePart
 from aucdist.data.formats.dates import refuse_dates
 from aucdist.data.formats.encodings import as_utf8
 from aucdist.data.formats.header import BLANKS, first_row, pick, unique
+from aucdist.data.formats.part import FilePart
 from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.formats.spelling import Spelling
 from aucdist.data.formats.table_form import MISSING_CATEGORY, TableForm
 from aucdist.data.formats.tables import Table, infer_texts, parse_table
 from aucdist.data.labels import listed
+from aucdist.data.storage import files
 from aucdist.errors import InputError
 
 SEPARATORS = {"space": BLANKS, "tab": "\t"}
@@ -24,39 +26,27 @@ ATTRIBUTE = re.compile(
 )
 
 
-def parse_csv(
-    data: bytes,
-    where: str,
-    source: SourceFields,
-    schema: Schema | None,
-    *,
-    columns: Sequence[str] = (),
-    first_line: int = 1,
-) -> Table:
+def parse_csv(data: bytes, source: SourceFields, part: FilePart, schema: Schema | None) -> Table:
     """Read a CSV file, or a part of one.
 
     Parameters
     ----------
     data : bytes
-    where : str
-        Names the file in errors.
     source : SourceFields
+    part : FilePart
+        Names the file in errors. A range of a file, which has no header, brings the names of its columns.
     schema : Schema or None
         That of the training data, for a file that must be encoded like it.
-    columns : sequence of str
-        For a part, which has no header: the names of the columns.
-    first_line : int
-        The number of the first line, for errors.
 
     Raises
     ------
     InputError
         If the header or a cell is wrong, naming line and column.
     """
+    where, first_line = files.shown(part.url), part.line or 1
     data = as_utf8(data, where, source, first_line)
-    if columns:
-        names = list(columns)
-    else:
+    names = list(part.columns)
+    if not names:
         names, start, first_line = csv_head(data, where, source)
         data = data[start:]
     label = "" if source.label is None else pick(names, source.label, where, "label")
@@ -185,7 +175,7 @@ def parse_keel(data: bytes, where: str, source: SourceFields, schema: Schema | N
 
     The categories of a nominal attribute are those that it declares, whether they occur or not, so that the parts of a
     partitioned data set are encoded alike. Without ``@inputs`` all other attributes are features; without
-    ``@outputs`` the last attribute is the label. Parameters and errors as `parse_csv`.
+    ``@outputs`` the last attribute is the label. `where` names the file in errors, which are those of `parse_csv`.
     """
     domains, roles, data, first_line = _keel_head(data, where)
     names = list(domains)

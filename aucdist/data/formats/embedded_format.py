@@ -31,17 +31,15 @@ class EmbeddedFormat(Format):
 
     def split(self, source: SourceFields, n: int) -> list[FilePart]:
         """Return one part."""
-        return [FilePart(str(source.source))]
+        return self.whole_files(source)
 
-    def read_part(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> "tuple[Parsed, int]":
+    def read_part(
+        self, source: SourceFields, part: FilePart, schema: "Schema | None", digests: list[str] | None = None
+    ) -> "tuple[Parsed, int]":
         """Return all rows."""
         from aucdist.data.formats.embedded import load_embedded
 
-        return load_embedded(part.url)[0], 0
-
-    def read_all(self, source: SourceFields, schema: "Schema | None") -> "tuple[list[tuple[str, Parsed]], str]":
-        """Return all rows and the checksum of their numbers."""
-        from aucdist.data.formats.embedded import load_embedded
-
         table, digest = load_embedded(source.source)
-        return [(str(source.source), table)], digest
+        if digests is not None:
+            digests.append(digest)
+        return table, 0

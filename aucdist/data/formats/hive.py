@@ -1,7 +1,7 @@
 """Folders of Parquet files that are partitioned as Hive does: `year=2024/part.parquet` has a column `year` with one value."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
@@ -15,7 +15,8 @@ from aucdist.errors import InputError
 NULL = "__HIVE_DEFAULT_PARTITION__"
 """The name of the folder of rows whose value is missing."""
 INTEGER = re.compile(r"-?[0-9]{1,15}")
-"""Integers that every float64 has. Other values are texts; pyarrow takes integers of 32 bits for numbers and others for texts."""
+"""Integers that every float64 has. Other values are texts, and so are all of a column if one folder has a text. pyarrow takes
+integers of 32 bits for numbers and others for texts."""
 
 
 def path_values(url: str) -> dict[str, str]:
@@ -60,14 +61,31 @@ def typed(value: str) -> int | str | None:
     return int(value) if INTEGER.fullmatch(value) else value
 
 
-def folder_column(value: str, n_rows: int) -> pa.Array:
-    """Return a column that has the value of a folder in each of `n_rows` rows; a missing value is one of int64."""
+def text_columns(urls: Iterable[str]) -> tuple[str, ...]:
+    """Return the columns that hold a text in the folders of at least one of some files, sorted."""
+    values = ((name, typed(value)) for url in urls for name, value in path_values(url).items())
+    return tuple(sorted({name for name, value in values if isinstance(value, str)}))
+
+
+def folder_column(value: str, n_rows: int, *, as_text: bool = False) -> pa.Array:
+    """Return a column that has the value of a folder in each of `n_rows` rows, integers as texts if need be."""
     of_row = typed(value)
-    return pa.repeat(pa.scalar(of_row, pa.string() if isinstance(of_row, str) else pa.int64()), n_rows)
+    if as_text or isinstance(of_row, str):
+        return pa.repeat(pa.scalar(None if of_row is None else value, pa.string()), n_rows)
+    return pa.repeat(pa.scalar(of_row, pa.int64()), n_rows)
 
 
-def can_hold(values: Mapping[str, str], conditions: Sequence[Condition]) -> bool:
+def can_hold(values: Mapping[str, str], conditions: Sequence[Condition], texts: Collection[str] = ()) -> bool:
     """Tell whether the conditions on the columns of folders hold; those on other columns are not looked at.
+
+    Parameters
+    ----------
+    values : mapping of str to str
+        As `path_values` returns them.
+    conditions : sequence of tuple
+        As ``where`` of a source.
+    texts : collection of str
+        The columns whose values are texts, integers among them.
 
     Raises
     ------
@@ -77,7 +95,7 @@ def can_hold(values: Mapping[str, str], conditions: Sequence[Condition]) -> bool
     for name, operator, operand in conditions:
         if name not in values:
             continue
-        row = pa.table({name: folder_column(values[name], 1)})
+        row = pa.table({name: folder_column(values[name], 1, as_text=name in texts)})
         if typed(values[name]) is None:
             row = pa.table({name: pa.array([None], pa.array(operand if isinstance(operand, list) else [operand]).type)})
         if not row.filter(pq.filters_to_expression([(name, operator, operand)])).num_rows:

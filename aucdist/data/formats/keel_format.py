@@ -1,10 +1,11 @@
 """The format `keel`: the ``.dat`` files of the KEEL repository, whose header declares attributes, inputs and outputs."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from aucdist.data.formats.base import OF_TABLES, FileFormat, refuse_shared_roles
+from aucdist.data.formats.part import FilePart
 from aucdist.data.formats.source_fields import SourceFields
+from aucdist.data.storage import files
 
 if TYPE_CHECKING:
     from aucdist.data.dataset import Schema
@@ -26,17 +27,8 @@ class KeelFormat(FileFormat):
         """Read neither groups nor costs."""
         return {"groups": None, "cost_column": None}
 
-    def parse(
-        self,
-        data: bytes,
-        where: str,
-        source: SourceFields,
-        schema: "Schema | None",
-        *,
-        columns: Sequence[str] = (),
-        first_line: int = 1,
-    ) -> "Parsed":
+    def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> "Parsed":
         """Return the columns."""
         from aucdist.data.formats.delimited import parse_keel
 
-        return parse_keel(data, where, source, schema)
+        return parse_keel(data, files.shown(part.url), source, schema)

@@ -5,7 +5,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from aucdist.data.formats.base import FileFormat, whole_file
+from aucdist.data.formats.base import FileFormat, version_of
 from aucdist.data.formats.part import FilePart
 from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.storage import files
@@ -29,9 +29,9 @@ class LineFormat(FileFormat):
 
     def split(self, source: SourceFields, n: int) -> list[FilePart]:
         """Return ranges of files; fewer than `n` where lines are long, and more where there are more files."""
-        urls = files.expand(source.source)
+        urls = self.part_urls(source)
         if not any(_can_be_split(url, source) for url in urls):
-            return [whole_file(url) for url in urls]
+            return super().split(source, n)
         stats = [files.stat(url) for url in urls]
         share = max(1, math.ceil(sum(stat.size for stat in stats) / n))
         return [
@@ -40,7 +40,7 @@ class LineFormat(FileFormat):
             for part in (
                 self._ranges(url, stat, share, source)
                 if _can_be_split(url, source) and stat.size > share
-                else [whole_file(url)]
+                else [FilePart(url, version=version_of(url))]
             )
         ]
 
@@ -66,13 +66,12 @@ class LineFormat(FileFormat):
     def read_range(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> "tuple[Parsed, int]":
         """Return what is in a range of a file, and its number of line breaks."""
         assert part.stop is not None
-        where = files.shown(part.url)
         data = files.read_range(part.url, part.start, part.stop, _version(part))
         try:
-            parsed = self.parse(data, where, source, schema, columns=part.columns, first_line=part.line or 1)
+            parsed = self.parse(data, source, part, schema)
         except InputError:
             if part.line is None:  # once more, now that it is worth counting the lines before
-                self.parse(data, where, source, schema, columns=part.columns, first_line=_first_line(part))
+                self.parse(data, source, replace(part, line=_first_line(part)), schema)
             raise
         return parsed, data.count(b"\n")
 

@@ -1,10 +1,9 @@
 """Parquet files of a user's own, with one feature in each column: only the columns and row groups that are needed are read."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from aucdist.data.formats.dates import refuse_dates
 from aucdist.data.formats.delimited import categorical_in, cost_in, dates_in, features_in, groups_in, hashed_in
 from aucdist.data.formats.header import pick, unique
 from aucdist.data.formats.hive import can_hold, folder_column, path_values, refuse_other_value
+from aucdist.data.formats.part import FilePart
 from aucdist.data.formats.source_fields import Condition, SourceFields
 from aucdist.data.formats.spelling import Spelling
 from aucdist.data.formats.table_form import MISSING_CATEGORY, REMEDY, TableForm
@@ -35,21 +35,17 @@ PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 """Columns in which pandas and Arrow store the index of a data frame: row numbers, and no features."""
 
 
-def parse_parquet(
-    data: bytes, where: str, source: SourceFields, schema: Schema | None, folders: Mapping[str, str] | None = None
-) -> Table:
+def parse_parquet(data: bytes, source: SourceFields, part: FilePart, schema: Schema | None) -> Table:
     """Read a Parquet file; numbers and booleans become numbers, float32 stays float32.
 
     Parameters
     ----------
     data : bytes
-    where : str
-        Names the file in errors.
     source : SourceFields
+    part : FilePart
+        Names the file in errors; its folders may stand for columns, see `aucdist.data.formats.hive.path_values`.
     schema : Schema or None
         That of the training data, for a file that must be encoded like it.
-    folders : mapping of str to str, optional
-        The columns that the folders of the file stand for, see `aucdist.data.formats.hive.path_values`.
 
     Raises
     ------
@@ -57,9 +53,8 @@ def parse_parquet(
         If the file is damaged, a column is neither of numbers nor declared categorical, a value is missing, not
         finite or of an unknown category, naming row (from 1) and column, or a column has another value than its folder.
     """
-    with _sound(where):
-        file = pq.ParquetFile(pa.BufferReader(data))
-        return _parsed(file, pa.BufferReader(data), where, source, schema, folders=folders or {})
+    with _sound(files.shown(part.url)):
+        return _parsed(pq.ParquetFile(pa.BufferReader(data)), pa.BufferReader(data), source, part, schema)
 
 
 def parse_arrow(table: pa.Table, where: str, source: SourceFields, schema: Schema | None) -> Table:
@@ -79,18 +74,24 @@ def parse_arrow(table: pa.Table, where: str, source: SourceFields, schema: Schem
     return _table(table.select(read), where, source, schema, label, features, 1, groups, cost)
 
 
-def parse_row_groups(url: str, source: SourceFields, schema: Schema | None, start: int, stop: int) -> Table:
-    """Read the row groups from `start` to before `stop` of a file. Parameters and errors as `parse_parquet`."""
-    with _sound(files.shown(url)), opened(url) as file:
-        parquet = pq.ParquetFile(file, pre_buffer=True)
-        return _parsed(parquet, file, files.shown(url), source, schema, start, stop, path_values(url))
+def parse_row_groups(source: SourceFields, part: FilePart, schema: Schema | None) -> Table:
+    """Read the row groups of a part. Parameters and errors as `parse_parquet`."""
+    with _sound(files.shown(part.url)), opened(part.url) as file:
+        return _parsed(pq.ParquetFile(file, pre_buffer=True), file, source, part, schema)
 
 
-def row_group_sizes(url: str, source: SourceFields) -> dict[int, int]:
+def row_group_sizes(url: str, source: SourceFields, texts: Collection[str] = ()) -> dict[int, int]:
     """Return the bytes of each row group of a file, uncompressed, by its number.
 
     Row groups that cannot hold a row for `source.where`, by their statistics or by the folders of the file, are left out.
     Only the end of the file is read, which describes it.
+
+    Parameters
+    ----------
+    url : str
+    source : SourceFields
+    texts : collection of str
+        The columns of folders that hold texts, see `aucdist.data.formats.hive.text_columns`.
 
     Raises
     ------
@@ -102,7 +103,7 @@ def row_group_sizes(url: str, source: SourceFields) -> dict[int, int]:
         parquet = pq.ParquetFile(file)
         metadata = parquet.metadata
         names = parquet.schema_arrow.names
-        needed = _needed_groups(file, source, range(metadata.num_row_groups), names, where, path_values(url))
+        needed = _needed_groups(file, source, range(metadata.num_row_groups), names, where, path_values(url), texts)
         return {i: metadata.row_group(i).total_byte_size for i in needed}
 
 
@@ -127,6 +128,7 @@ def _needed_groups(
     names: Sequence[str],
     where: str,
     folders: Mapping[str, str],
+    texts: Collection[str],
 ) -> list[int]:
     """Return which of some row groups can hold rows; `names` are the columns of the file itself."""
     if source.where is None:
@@ -135,7 +137,7 @@ def _needed_groups(
     for column, _, _ in source.where:
         pick([*names, *added], column, where, "where")
     with _conditions_explained(where):
-        if not can_hold(added, source.where):
+        if not can_hold(added, source.where, texts):
             return []
         of_file = [c for c in source.where if c[0] not in added]
         if not of_file:
@@ -156,15 +158,9 @@ def _conditions_explained(where: str) -> Iterator[None]:
 
 
 def _parsed(
-    file: pq.ParquetFile,
-    raw: pa.NativeFile,
-    where: str,
-    source: SourceFields,
-    schema: Schema | None,
-    start: int = 0,
-    stop: int | None = None,
-    folders: Mapping[str, str] = MappingProxyType({}),
+    file: pq.ParquetFile, raw: pa.NativeFile, source: SourceFields, part: FilePart, schema: Schema | None
 ) -> Table:
+    where, folders = files.shown(part.url), path_values(part.url)
     of_file = unique(file.schema_arrow.names, where)
     added = {name: value for name, value in folders.items() if name not in of_file}
     names = [*of_file, *added]
@@ -174,15 +170,17 @@ def _parsed(
     groups, cost = groups_in(source, names, where), cost_in(source, names, where)
     read = list(dict.fromkeys([*features, *(name for name in (label, groups, cost) if name)]))
     asked = [column for column, _, _ in source.where or ()]
-    wanted = range(start, file.num_row_groups if stop is None else stop)
-    needed = _needed_groups(raw, source, wanted, of_file, where, folders)
+    wanted = range(part.start, file.num_row_groups if part.stop is None else part.stop)
+    needed = _needed_groups(raw, source, wanted, of_file, where, folders, part.folder_texts)
     _refuse_bomb(file.metadata, needed, len({*read, *asked}), raw.size(), where)
     columns = [name for name in dict.fromkeys([*read, *asked]) if name not in added]
     table = file.read_row_groups(needed, columns=columns, use_threads=False)
     refuse_other_value(table, folders, where)
+    texts = {*part.folder_texts, label, groups, *categorical_in(source, schema, features, where)}
+    texts |= {*hashed_in(source, schema, features, where), *dates_in(source, schema, features, where)}
     for name in added:
-        table = table.append_column(name, folder_column(added[name], table.num_rows))
-    first = sum(file.metadata.row_group(i).num_rows for i in range(start)) + 1
+        table = table.append_column(name, folder_column(added[name], table.num_rows, as_text=name in texts))
+    first = sum(file.metadata.row_group(i).num_rows for i in range(part.start)) + 1
     if source.where is not None:
         with _conditions_explained(where):
             rest = [c for c in source.where if c[0] not in added]  # the folders were asked for the others

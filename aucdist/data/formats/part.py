@@ -20,6 +20,8 @@ class FilePart:
         For a range of a CSV file the names of its columns.
     row, line : int or None
         The number of its first row in the data set (from 0) and of its first line in the file (from 1), once known.
+    folder_texts : tuple of str
+        Columns that folders stand for (`aucdist.data.formats.hive`) and that hold a text in some folder of the data set.
     version : str
         Identifies this version of the file (`aucdist.data.storage.files.Stat`); empty for one of the web.
     """
@@ -32,4 +34,5 @@ class FilePart:
     columns: tuple[str, ...] = ()
     row: Count | None = None
     line: Count | None = None
+    folder_texts: tuple[str, ...] = ()
     version: str = ""

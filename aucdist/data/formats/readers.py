@@ -2,20 +2,17 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
 
 from aucdist.data.block import stacked
 from aucdist.data.dataset import Dataset, Schema
 from aucdist.data.formats.base import FileFormat
-from aucdist.data.formats.encode import Parsed, encode
-from aucdist.data.formats.part import FilePart
+from aucdist.data.formats.encode import encode
 from aucdist.data.formats.parts import plan_parts
 from aucdist.data.formats.registry import FORMATS
 from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.formats.survey import survey_of
 from aucdist.data.label_sets import LabelSets, RowLabels
 from aucdist.data.storage import files
-from aucdist.errors import InputError
 
 
 def read(source: SourceFields, *, schema: Schema | None = None, name: str = "") -> Dataset:
@@ -44,32 +41,17 @@ def read(source: SourceFields, *, schema: Schema | None = None, name: str = "") 
     """
     name = name or files.shown(str(source.source))
     of = FORMATS[source.format]
-    parsed, digest = of.read_all(source, schema)
-    if len(parsed) == 1 and not isinstance(of, FileFormat):
-        parsed = [(name, parsed[0][1])]
-    surveys = [survey_of(rows, where, 0) for where, rows in parsed]
-    plan = plan_parts(source, [FilePart(where) for where, _ in parsed], surveys, schema=schema, name=name)
-    numbered = zip(parsed, plan.parts, strict=True)
-    block = stacked([encode(rows, where, plan.source, plan.schema, part.row or 0) for (where, rows), part in numbered])
+    digests: list[str] = []
+    parts = of.whole_files(source)
+    parsed = [of.read_part(source, part, schema, digests)[0] for part in parts]
+    called = [files.shown(part.url) if isinstance(of, FileFormat) or len(parts) > 1 else name for part in parts]
+    surveys = [survey_of(rows, where, 0) for rows, where in zip(parsed, called, strict=True)]
+    plan = plan_parts(source, parts, surveys, schema=schema, name=name)
+    numbered = zip(parsed, called, plan.parts, strict=True)
+    block = stacked([encode(rows, where, plan.source, plan.schema, part.row or 0) for rows, where, part in numbered])
     options = json.dumps(source.fingerprint_keys(), sort_keys=True)
     labels = None
     if plan.schema.classes:
-        labels = RowLabels(*LabelSets.of_labels([part.labels for _, part in parsed], plan.schema.classes, name))
-    fingerprint = hashlib.sha256(f"{digest} {options}".encode()).hexdigest()
+        labels = RowLabels(*LabelSets.of_labels([rows.labels for rows in parsed], plan.schema.classes, name))
+    fingerprint = hashlib.sha256(f"{' '.join(digests)} {options}".encode()).hexdigest()
     return Dataset(block, plan.schema, fingerprint, name, labels)
-
-
-def parse(
-    data: bytes,
-    where: str,
-    source: SourceFields,
-    schema: Schema | None,
-    *,
-    columns: Sequence[str] = (),
-    first_line: int = 1,
-) -> Parsed:
-    """Return the rows in bytes; parameters and errors as `aucdist.data.formats.base.FileFormat.parse`."""
-    of = FORMATS[source.format]
-    if not isinstance(of, FileFormat):
-        raise InputError(f"format {of.name!r} has no files")
-    return of.parse(data, where, source, schema, columns=columns, first_line=first_line)

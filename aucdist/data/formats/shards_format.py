@@ -38,11 +38,9 @@ class ShardsFormat(Format):
         """Refuse."""
         _refuse()
 
-    def read_part(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> NoReturn:
-        """Refuse."""
-        _refuse()
-
-    def read_all(self, source: SourceFields, schema: "Schema | None") -> NoReturn:
+    def read_part(
+        self, source: SourceFields, part: FilePart, schema: "Schema | None", digests: list[str] | None = None
+    ) -> NoReturn:
         """Refuse."""
         _refuse()
 

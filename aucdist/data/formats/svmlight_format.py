@@ -1,10 +1,10 @@
 """The format `svmlight`: rows of ``label index:value index:value ...``, whose features have numbers and no names."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from aucdist.data.formats.base import UNSHARDED
 from aucdist.data.formats.lines import LineFormat
+from aucdist.data.formats.part import FilePart
 from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.storage import files
 from aucdist.data.storage.memory import check_fits
@@ -35,23 +35,14 @@ class SvmlightFormat(LineFormat):
         if source.labels == "topics" and source.positive == "minority":
             raise InputError("`labels: topics` needs `positive`: the class, or classes, that make a row positive")
 
-    def parse(
-        self,
-        data: bytes,
-        where: str,
-        source: SourceFields,
-        schema: "Schema | None",
-        *,
-        columns: Sequence[str] = (),
-        first_line: int = 1,
-    ) -> "Parsed":
+    def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> "Parsed":
         """Return the rows as CSR."""
         from aucdist.data.formats.svmlight import parse_svmlight
 
         return parse_svmlight(
-            data, where, n_features=len(schema.feature_names) if schema else source.n_features,
+            data, files.shown(part.url), n_features=len(schema.feature_names) if schema else source.n_features,
             zero_based=source.zero_based, topics=source.labels == "topics", qid=source.qid,
-            dtype=source.dtype or "float64", first_line=first_line,
+            dtype=source.dtype or "float64", first_line=part.line or 1,
         )  # fmt: skip
 
     def feature_names(self, source: SourceFields, survey: "Survey") -> tuple[str, ...]:

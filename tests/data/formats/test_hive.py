@@ -129,6 +129,21 @@ def test_a_missing_value_of_a_folder(tmp_path):
     assert len(read(source(tmp_path / "rows", where=[["k", "!=", "zz"]], keep=["x"])).block.y) == 3  # as of any null
 
 
+def test_integers_are_texts_where_another_folder_of_the_column_has_a_text(tmp_path):
+    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0], "y": [0, 1, 0, 1]})
+    for i, code in enumerate(("007", "7", "A7", "__HIVE_DEFAULT_PARTITION__")):
+        (tmp_path / f"code={code}").mkdir()
+        frame.assign(x=frame["x"] + i).to_parquet(tmp_path / f"code={code}" / "a.parquet")
+    of = source(tmp_path, categorical="auto", missing="keep", positive=1)
+    data = read(of)
+    names = ("x", "code=(missing)", "code=007", "code=7", "code=A7")
+    assert data.schema.feature_names == in_parts(of, 4)[0].schema.feature_names == names
+    assert data.block.X[:, 1:].sum(axis=0).tolist() == [4, 4, 4, 4]
+    alone = of.model_copy(update={"source": f"{tmp_path}/code=007/"})
+    assert read(alone, schema=data.schema).block.X[0].tolist() == [1, 0, 1, 0, 0]
+    assert len(read(of.model_copy(update={"where": [("code", "=", "007")]})).block.y) == 4
+
+
 def test_another_value_in_the_file_is_an_error_and_the_same_is_none(tmp_path, frame):
     of_year = frame[frame["year"] == 2024][["x", "y", "year"]]
     (tmp_path / "year=2024").mkdir()
