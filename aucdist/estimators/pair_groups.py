@@ -6,6 +6,7 @@ import numpy as np
 
 from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
+from aucdist.metrics.groups import GroupWeight
 from aucdist.parameters import Constraints, OneOf
 from aucdist.solvers.pairs.groups import GRADE_WEIGHTS, GROUP_WEIGHTS
 
@@ -38,6 +39,11 @@ def grades_of(estimator: Any, y: np.ndarray) -> np.ndarray | None:
     if grades.min() == grades.max():
         raise InputError(f"all rows have the grade {grades[0]:g}: at least two different ones are needed")
     return grades
+
+
+def group_weight_of(estimator: Any) -> GroupWeight:
+    """Return what a group weighs in the objective of an estimator: its pairs, unless it says that each weighs the same."""
+    return getattr(estimator, "group_weight", None) or "pairs"
 
 
 def check_groups(estimator: Any, blocks: Blocks) -> None:

@@ -12,7 +12,7 @@ from aucdist.metrics import compare, costs, decisions, probability, ranking, top
 from aucdist.metrics.compare import Difference
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import OperatingPoint, confusion_counts, g_mean_score
-from aucdist.metrics.groups import OfGroups, auc_of_groups, gauc_score, ndcg_of_groups, recall_of_groups
+from aucdist.metrics.groups import OfGroups, auc_of_groups, group_auc_score, ndcg_of_groups, recall_of_groups
 from aucdist.metrics.intervals import Estimate, IntervalWarning
 from aucdist.metrics.probability import Reliability
 from aucdist.metrics.public import on_two_models, public_metric, with_bootstrap
@@ -96,7 +96,7 @@ __all__ = [
     "fpr_at_recall",
     "fpr_at_recall_interval",
     "g_mean_score",
-    "gauc_score",
+    "group_auc_score",
     "log_loss",
     "ndcg_of_groups",
     "operating_point",

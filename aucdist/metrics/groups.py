@@ -112,7 +112,7 @@ def auc_of_groups(
     return _found(won[there] / pairs[there], weights, int((~there).sum()), "rows of two classes")
 
 
-def gauc_score(
+def group_auc_score(
     y_true: Any, y_score: Any, *, groups: Any, sample_weight: Any = None, group_weight: GroupWeight = "pairs"
 ) -> float:
     """Return the mean AUC within groups (GAUC), see `auc_of_groups`.
@@ -137,8 +137,8 @@ def gauc_score(
 
     Examples
     --------
-    >>> from aucdist.metrics.groups import gauc_score
-    >>> gauc_score([0, 1, 0, 1], [0.1, 0.2, 0.8, 0.7], groups=["a", "a", "b", "b"])
+    >>> from aucdist.metrics.groups import group_auc_score
+    >>> group_auc_score([0, 1, 0, 1], [0.1, 0.2, 0.8, 0.7], groups=["a", "a", "b", "b"])
     0.5
     """
     return auc_of_groups(y_true, y_score, groups=groups, sample_weight=sample_weight, group_weight=group_weight).mean
@@ -251,14 +251,14 @@ def paired_groups_test(first: OfGroups, second: OfGroups, level: float = 0.95) -
 
 
 def measures_of_groups(
-    y_true: Any, y_score: Any, groups: Any, ks: tuple[int, ...] = (5, 10)
+    y_true: Any, y_score: Any, groups: Any, group_weight: GroupWeight = "pairs", ks: tuple[int, ...] = (5, 10)
 ) -> Iterator[tuple[str, OfGroups]]:
-    """Yield what a report says of groups: GAUC, and NDCG and recall for each k, by name."""
-    yield "gauc", auc_of_groups(y_true, y_score, groups=groups)
-    for name, measure in (("ndcg", ndcg_of_groups), ("recall", recall_of_groups)):
+    """Yield what a report says of groups: the AUC within them, and NDCG and recall for each k, by name."""
+    yield "group_auc", auc_of_groups(y_true, y_score, groups=groups, group_weight=group_weight)
+    for name, measure in (("ndcg", ndcg_of_groups), ("group_recall", recall_of_groups)):
         of: Callable[..., OfGroups] = measure
         for k in ks:
-            yield f"{name}_at_{k}", of(y_true, y_score, groups=groups, k=k)
+            yield f"{name}@{k}", of(y_true, y_score, groups=groups, k=k)
 
 
 @dataclass(frozen=True, eq=False)

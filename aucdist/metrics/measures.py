@@ -9,7 +9,7 @@ import numpy as np
 
 from aucdist.errors import InputError, unknown
 from aucdist.metrics.decisions import balanced_accuracy, confusion, g_mean
-from aucdist.metrics.groups import OfGroups, auc_of_groups, ndcg_of_groups
+from aucdist.metrics.groups import GroupWeight, OfGroups, auc_of_groups, ndcg_of_groups
 from aucdist.metrics.probability import brier, calibration_loss, log_loss
 from aucdist.metrics.ranking import auc, average_precision
 from aucdist.metrics.top import (
@@ -26,12 +26,16 @@ from aucdist.metrics.two_way import check_min_tpr, two_way_partial_auc
 
 @dataclass(frozen=True, eq=False)
 class ScoredGroups:
-    """Labels or grades, scores, groups and weights of rows: arrays of shape (n_samples,); no weights are one each."""
+    """Labels or grades, scores, groups and weights of rows: arrays of shape (n_samples,); no weights are one each.
+
+    In the AUC a group weighs what `group_weight` says: its pairs, or each the same.
+    """
 
     y: np.ndarray
     scores: np.ndarray
     groups: np.ndarray
     weight: np.ndarray | None = None
+    group_weight: GroupWeight = "pairs"
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,9 @@ class Measure:
 
 def group_auc(rows: ScoredGroups) -> OfGroups:
     """Return the AUC within each group."""
-    return auc_of_groups(rows.y, rows.scores, groups=rows.groups, sample_weight=rows.weight)
+    return auc_of_groups(
+        rows.y, rows.scores, groups=rows.groups, sample_weight=rows.weight, group_weight=rows.group_weight
+    )
 
 
 def ndcg(rows: ScoredGroups, k: float) -> OfGroups:
@@ -170,7 +176,8 @@ def measure_name(metric: str, **parameters: float | None) -> str:
             raise InputError(f"{name} applies to metric {takes}, not to {metric!r}")
         if value is None and name in needed:
             raise InputError(f"metric {metric!r} needs {name}, {MEANING[name]}")
-    return f"{metric}@{','.join(str(float(parameters[name] or 0.0)) for name in needed)}" if needed else metric
+    values = (float(parameters[name] or 0.0) for name in needed)
+    return f"{metric}@{','.join(str(v).removesuffix('.0') for v in values)}" if needed else metric
 
 
 def _check(parameter: str, value: float) -> None:

@@ -15,7 +15,7 @@ HEADINGS = {
     "partial_auc": ("Partial AUC", "paired test of DeLong's type"),
     "average_precision": ("Average precision", "paired bootstrap"),
     "group_auc": ("AUC within groups", "paired bootstrap of groups"),
-    "ndcg_at_10": ("NDCG of the first 10 of each group", "paired bootstrap of groups"),
+    "ndcg@10": ("NDCG of the first 10 of each group", "paired bootstrap of groups"),
     "folds": ("Value over the folds of the search", "corrected resampled t-test"),
 }
 

@@ -58,8 +58,8 @@ def classes_summary_rows(run: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 GROUP_MEASURES = {
-    "gauc": "Test AUC within groups", "ndcg_at_5": "NDCG of the first 5", "ndcg_at_10": "NDCG of the first 10",
-    "recall_at_5": "Recall of the first 5", "recall_at_10": "Recall of the first 10",
+    "group_auc": "Test AUC within groups", "ndcg@5": "NDCG of the first 5", "ndcg@10": "NDCG of the first 10",
+    "group_recall@5": "Recall of the first 5", "group_recall@10": "Recall of the first 10",
 }  # fmt: skip
 """What measures within groups are called in a report, by their names in ``metrics.json``."""
 
@@ -81,7 +81,9 @@ def group_rows(groups: dict[str, Any]) -> list[tuple[str, str]]:
         if (found := groups["measures"].get(name)) is not None:
             low, high = found["interval"]
             texts = [auc_text(v, found["value"], low, high) for v in (found["value"], low, high)]
-            rows.append((label, "{} (95 % interval {} to {}) over {:,} groups".format(*texts, found["groups"])))
+            alike = ", each the same" if name == "group_auc" and groups.get("group_weight") == "groups" else ""
+            value = "{} (95 % interval {} to {}) over {:,} groups".format(*texts, found["groups"])
+            rows.append((label, value + alike))
     return rows
 
 

@@ -144,8 +144,8 @@ def interval(
     test_over_train : float
         Held-out rows per training row.
     fewest : int
-        Rows of the smaller class. Where all values are equal there is no spread to estimate, and a share gets the bound of
-        `aucdist.metrics.ranking.auc_interval` for such a case.
+        Rows of the smaller class, or groups. Where all values are equal there is no spread to estimate, and a share gets the
+        bound of `aucdist.metrics.ranking.auc_interval` for such a case.
     level : float
 
     Returns

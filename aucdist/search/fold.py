@@ -11,10 +11,12 @@ from aucdist.engine.blocks import Blocks, Summary
 from aucdist.engine.classes import ClassBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
+from aucdist.estimators.pair_groups import group_weight_of
 from aucdist.estimators.path import lam_path
 from aucdist.estimators.scores import count_scores, mapped_rows
 from aucdist.kernels.rows import project
 from aucdist.metrics.counts import BoundedCounts
+from aucdist.metrics.groups import GroupWeight
 from aucdist.metrics.measures import WITHIN_GROUPS, Measure, ScoredGroups
 from aucdist.search.grid import Point
 from aucdist.solvers.base import REACHED
@@ -45,7 +47,8 @@ def score_path(
         shared = {name: value for name, value in points[0].items() if name != "lam"}
         along = clone(estimator).set_params(**shared)
         models = lam_path(along, train, lams=[point["lam"] for point in points])
-    return [_result(model, held_out, measure) for model in models]
+    group_weight = group_weight_of(estimator)  # of the one that is searched, so that all settings are measured alike
+    return [_result(model, held_out, measure, group_weight) for model in models]
 
 
 def score_paths_of_classes(
@@ -96,10 +99,10 @@ def _result_of_classes(results: Sequence[dict[str, Any]], n: Sequence[int]) -> d
     }
 
 
-def _result(model: Any, held_out: Blocks, measure: Measure) -> dict[str, Any]:
+def _result(model: Any, held_out: Blocks, measure: Measure, group_weight: GroupWeight) -> dict[str, Any]:
     kept = getattr(model, "n_features_kept", None)
     return {
-        "value": value_of(model, held_out, measure),
+        "value": value_of(model, held_out, measure, group_weight),
         "status": str(model.certificate_.status),
         "passes": model.n_passes_,
         "seconds": float(model.history_["seconds"].iloc[-1]),
@@ -107,7 +110,7 @@ def _result(model: Any, held_out: Blocks, measure: Measure) -> dict[str, Any]:
     } | ({} if kept is None else {"features_kept": kept})
 
 
-def value_of(model: Any, blocks: Blocks, measure: Measure) -> float:
+def value_of(model: Any, blocks: Blocks, measure: Measure, group_weight: GroupWeight = "pairs") -> float:
     """Return the measure of a fitted model on rows.
 
     Parameters
@@ -117,9 +120,11 @@ def value_of(model: Any, blocks: Blocks, measure: Measure) -> float:
     blocks : Blocks
         With groups or grades where the measure is one within groups.
     measure : Measure
+    group_weight : {"pairs", "groups"}
+        What a group weighs in the AUC within groups.
     """
     if measure.needs == "groups":
-        return measure.of(scored_groups(model, blocks), 0.0)
+        return measure.of(scored_groups(model, blocks, group_weight), 0.0)
     if hasattr(model, "coef_"):
         # Without the intercept, which could round two scores into one.
         counts = count_scores(mapped_rows(model, blocks), model.coef_[0])
@@ -131,7 +136,7 @@ def value_of(model: Any, blocks: Blocks, measure: Measure) -> float:
     return measure.of(counts, threshold)
 
 
-def scored_groups(model: Any, blocks: Blocks) -> ScoredGroups:
+def scored_groups(model: Any, blocks: Blocks, group_weight: GroupWeight = "pairs") -> ScoredGroups:
     """Return labels or grades, scores and groups of the rows with a weight, block by block; one reduction.
 
     Parameters
@@ -140,6 +145,7 @@ def scored_groups(model: Any, blocks: Blocks) -> ScoredGroups:
         Fitted.
     blocks : Blocks
         Rows with grades but without groups are one group.
+    group_weight : {"pairs", "groups"}
 
     Raises
     ------
@@ -153,7 +159,8 @@ def scored_groups(model: Any, blocks: Blocks) -> ScoredGroups:
         found = mapped_rows(model, blocks).without_memory().reduce(_score_groups, model.coef_[0])
     else:
         found = blocks.without_memory().reduce(_decide_groups, model)
-    return ScoredGroups(*(np.concatenate(found[name]) for name in ("y", "scores", "groups", "weight")))
+    y, scores, groups, weight = (np.concatenate(found[name]) for name in ("y", "scores", "groups", "weight"))
+    return ScoredGroups(y, scores, groups, weight, group_weight)
 
 
 def _score_groups(block: Block, memory: None, w: np.ndarray) -> tuple[None, Summary]:

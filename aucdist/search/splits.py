@@ -88,6 +88,12 @@ class Folds:
         train, held_out = self.rows(fold)
         return int(train.sum()), int(held_out.sum())
 
+    @property
+    def fewest(self) -> int:
+        """How many units there are to draw of: rows of the smaller class, or groups, which stay whole, if those are fewer."""
+        rows = int(min((self.y == label).sum() for label in (-1, 1)))
+        return rows if self.groups is None else min(rows, len(np.unique(self.groups)))
+
     def check(self) -> None:
         """Make all folds.
 

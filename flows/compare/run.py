@@ -167,20 +167,21 @@ def _pairs(runs: Sequence[Run], test: Callable[[Run, Run], Difference]) -> list[
 def _within_groups(runs: Sequence[Run]) -> dict[str, list[dict[str, Any]]]:
     """Return the tests of the AUC within groups, and of NDCG where labels are grades; none where a run has no groups.
 
-    All runs are measured by the groups of the first one, and by its grades if it has some.
+    All runs are measured by the groups of the first one, by its grades if it has some, and by what it lets a group weigh.
     """
     if any(run.group is None for run in runs):
         return {}
     groups, grade = runs[0].group, runs[0].grade
     y = runs[0].y if grade is None else grade - min(0.0, float(grade.min()))
     try:
-        areas = {run.name: auc_of_groups(y, run.scores, groups=groups) for run in runs}
+        weight = runs[0].about.get("groups", {}).get("group_weight", "pairs")  # older runs do not say
+        areas = {run.name: auc_of_groups(y, run.scores, groups=groups, group_weight=weight) for run in runs}
     except InputError:  # no group has a pair
         return {}
     found = {"group_auc": _pairs(runs, lambda a, b: paired_groups_test(areas[a.name], areas[b.name]))}
     if grade is not None:
         gains = {run.name: ndcg_of_groups(y, run.scores, groups=groups, k=10) for run in runs}
-        found["ndcg_at_10"] = _pairs(runs, lambda a, b: paired_groups_test(gains[a.name], gains[b.name]))
+        found["ndcg@10"] = _pairs(runs, lambda a, b: paired_groups_test(gains[a.name], gains[b.name]))
     return found
 
 

@@ -133,7 +133,7 @@ def _make_folds(rows: TrainTestRows, config: CvConfig, workers: Workers, observe
         rows, time, _ = _take_column(rows, settings.time)
     row_id, y = rows.train.row_ids_and_labels(workers.parallel_map())
     grouped, graded = _groups_and_grades(config.data)
-    _refuse_metric(config, grouped or graded)
+    _refuse_metric(config, rows, grouped or graded, graded)
     if grouped:
         if groups is not None:
             raise InputError(
@@ -160,12 +160,17 @@ def _groups_and_grades(data: DataConfig) -> tuple[bool, bool]:
     return source.groups is not None or source.qid == "use", source.labels == "grades"
 
 
-def _refuse_metric(config: CvConfig, within_groups: bool) -> None:
+def _refuse_metric(config: CvConfig, rows: TrainTestRows, within_groups: bool, graded: bool) -> None:
     if config.metric in WITHIN_GROUPS and not within_groups:
         others = ", ".join(name for name in (*MEASURES, *WITH_PARAMETERS) if name not in WITHIN_GROUPS)
         raise InputError(
             f"metric {config.metric!r} is one within groups, and the source has none: give it `groups`, or `qid: use` for "
             f"svmlight; without groups the metrics are {others}"
+        )
+    if config.metric == "ndcg" and graded and float(rows.schema.negative[0]) < 0:  # the lowest grade of all rows
+        raise InputError(
+            f"metric 'ndcg' counts grades of at least 0, and the lowest one is {rows.schema.negative[0]}: take 'group_auc', or "
+            "add to all grades"
         )
 
 

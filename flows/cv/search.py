@@ -116,7 +116,7 @@ def search(config: CvConfig, rows: SearchRows, workers: Workers, observer: RunOb
     share = float(np.mean([held_out / n_train for n_train, held_out in sizes]))
     of_classes = None
     if rows.classes is None:
-        fewest = int(min((folds.y == label).sum() for label in (-1, 1)))
+        fewest = folds.fewest
     else:
         fewest = int(rows.classes.n_rows.min())
         of_folds = [outer[i].results[k] if i >= 0 else {} for k, i in enumerate(_choices(outer, chosen, nested))]

@@ -85,7 +85,7 @@ def choose_features(model: ModelConfig, blocks: Blocks, missing: bool, observer:
     chosen = table[choose(table, measure, search.rule)]
     sizes = [folds.sizes(fold) for fold in folds.outer()]
     share = float(np.mean([held_out / n_train for n_train, held_out in sizes]))
-    spread = interval([v for v in chosen.values if v is not None], measure, share, min(blocks.n_pos, blocks.n_neg))
+    spread = interval([v for v in chosen.values if v is not None], measure, share, folds.fewest)
     observer.note(f"{folds.n_folds} folds chose {parameters_text(chosen.parameters)}")
     summary = _summary(table, chosen, search) | {
         "interval": spread,

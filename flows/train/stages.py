@@ -7,6 +7,7 @@ from aucdist.drift.digests import count_known, fit_digests
 from aucdist.drift.profile import fit_columns
 from aucdist.drift.traps import traps
 from aucdist.engine.blocks import Blocks
+from aucdist.estimators.pair_groups import group_weight_of
 from aucdist.estimators.scores import count_scores, mapped_rows
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import COSTS, threshold_at
@@ -65,13 +66,16 @@ def evaluate(
     costs = None
     if operating_point is not None and operating_point.uses_cost_column:
         costs = count_costs(mapped_rows(estimator, blocks.train), estimator.coef_[0], operating_point.wanted["cost"])
+    group_weight = group_weight_of(estimator)
     if train is None:
         train = count_scores(mapped_rows(estimator, blocks.train), estimator.coef_[0])
     if blocks.test is None:
-        return Evaluation(train, None, None, groups=group_results(blocks.train, []), costs=costs)
+        return Evaluation(train, None, None, groups=group_results(blocks.train, [], group_weight), costs=costs)
     test, tables = count_and_tabulate(blocks.test, estimator)
     with warnings_to(observer):
-        return Evaluation(train, test, auc_interval(test), tables, group_results(blocks.train, tables), costs)
+        return Evaluation(
+            train, test, auc_interval(test), tables, group_results(blocks.train, tables, group_weight), costs
+        )
 
 
 def profile(estimator: Any, rows: TrainTestRows, blocks: TrainTestBlocks) -> RowsSeen:

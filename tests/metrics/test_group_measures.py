@@ -10,7 +10,7 @@ from aucdist.errors import InputError
 from aucdist.metrics.groups import (
     OfGroups,
     auc_of_groups,
-    gauc_score,
+    group_auc_score,
     measures_of_groups,
     ndcg_of_groups,
     recall_of_groups,
@@ -37,19 +37,19 @@ def test_gauc_counts_pairs(seed):
                 pairs[group[i]] = pairs.get(group[i], 0) + weight[i] * weight[j]
     if not pairs:
         with pytest.raises(InputError, match="groups has rows of two classes"):
-            gauc_score(y, score, groups=group, sample_weight=weight)
+            group_auc_score(y, score, groups=group, sample_weight=weight)
         return
     found = auc_of_groups(y, score, groups=group, sample_weight=weight)
     assert found.mean == pytest.approx(sum(won.values()) / sum(pairs.values()), rel=1e-12)
     assert found.n_without == len(np.unique(group)) - len(pairs)
-    each = gauc_score(y, score, groups=group, sample_weight=weight, group_weight="groups")
+    each = group_auc_score(y, score, groups=group, sample_weight=weight, group_weight="groups")
     assert each == pytest.approx(np.mean([won[g] / pairs[g] for g in pairs]), rel=1e-12)
 
 
 def test_one_group_is_the_auc():
     r = np.random.default_rng(0)
     y, score = r.integers(0, 2, 200), r.integers(0, 30, 200)
-    assert gauc_score(y, score, groups=np.zeros(200)) == pytest.approx(roc_auc_score(y, score), rel=1e-12)
+    assert group_auc_score(y, score, groups=np.zeros(200)) == pytest.approx(roc_auc_score(y, score), rel=1e-12)
 
 
 def test_ndcg_by_hand():
@@ -93,15 +93,15 @@ def test_interval_covers_the_mean_of_groups():
 def test_all_measures_have_names():
     y, score, group, _ = drawn(3)
     names = [name for name, _ in measures_of_groups(y, score, group)]
-    assert names == ["gauc", "ndcg_at_5", "ndcg_at_10", "recall_at_5", "recall_at_10"]
+    assert names == ["group_auc", "ndcg@5", "ndcg@10", "group_recall@5", "group_recall@10"]
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: gauc_score([0, 1], [0.0, 1.0], groups=[1]), "lengths"),
-        (lambda: gauc_score([0, 1], [0.0, np.nan], groups=[1, 1]), "score of row 1"),
-        (lambda: gauc_score([0, 1], [0.0, 1.0], groups=[1, 1], group_weight="rows"), "'pairs' and 'groups'"),
+        (lambda: group_auc_score([0, 1], [0.0, 1.0], groups=[1]), "lengths"),
+        (lambda: group_auc_score([0, 1], [0.0, np.nan], groups=[1, 1]), "score of row 1"),
+        (lambda: group_auc_score([0, 1], [0.0, 1.0], groups=[1, 1], group_weight="rows"), "'pairs' and 'groups'"),
         (lambda: ndcg_of_groups([0, -1], [0.0, 1.0], groups=[1, 1]), "negative"),
         (lambda: ndcg_of_groups([0, 1], [0.0, 1.0], groups=[1, 1], gain="square"), "'linear' and 'exponential'"),
         (lambda: recall_of_groups([0, 0], [0.0, 1.0], groups=[1, 1]), "a label above 0"),

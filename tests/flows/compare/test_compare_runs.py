@@ -199,7 +199,7 @@ def test_runs_with_groups(tmp_path: Path) -> None:
         table.assign(group=table["row_id"] % 20, grade=grade).to_parquet(f"{run}/scores.parquet", index=False)
     found = compare(*runs, "--output", str(tmp_path / "out"))
     tables = [pd.read_parquet(f"{run}/scores.parquet").sort_values("row_id") for run in runs]
-    for name, of in (("group_auc", auc_of_groups), ("ndcg_at_10", ndcg_of_groups)):
+    for name, of in (("group_auc", auc_of_groups), ("ndcg@10", ndcg_of_groups)):
         first, second = (of(table["grade"], table["score"], groups=table["group"]) for table in tables)
         (test,) = found["differences"][name]
         assert test["value"] == pytest.approx(first.mean - second.mean)

@@ -74,7 +74,9 @@ def test_the_measure_of_a_fold_is_that_of_its_rows(graded):
             groups=user[inside],
             sample_weight=None if weights is None else weights[inside],
         )
-        assert value_of(model, held_out, find_measure("group_auc")) == pytest.approx(expected.mean, abs=1e-14)
+        measure = find_measure("group_auc")
+        assert value_of(model, held_out, measure) == pytest.approx(expected.mean, abs=1e-14)
+        assert value_of(model, held_out, measure, "groups") == pytest.approx(expected.values.mean(), abs=1e-14)
     ndcg = find_measure("ndcg@3")
     with pytest.raises(InputError, match="these rows are weighted"):
         value_of(model, held_out, ndcg)
@@ -92,6 +94,9 @@ def test_a_search_with_groups_chooses_by_the_auc_within_them(tmp_path, graded):
     assert found["metric"] == "group_auc"
     masks = cross_validate(write(tmp_path, graded=graded, name="masks", placement="masks"), SILENT)
     assert [row["folds"] for row in found["table"]] == [row["folds"] for row in masks["table"]]
+    alike = {"lam": 0.01, "group_weight": "groups"}
+    other = cross_validate(write(tmp_path, graded=graded, name="alike", model=alike), SILENT)
+    assert all(a["mean"] != b["mean"] for a, b in zip(found["table"], other["table"], strict=True))
     other = cross_validate(write(tmp_path, graded=graded, name="all", metric="auc"), SILENT)
     assert other["metric"] == "auc"
     assert all(a["mean"] != b["mean"] for a, b in zip(found["table"], other["table"], strict=True))
@@ -99,8 +104,13 @@ def test_a_search_with_groups_chooses_by_the_auc_within_them(tmp_path, graded):
 
 def test_a_search_by_ndcg(tmp_path):
     found = cross_validate(write(tmp_path, graded=True, metric="ndcg", k=5), SILENT)
-    assert found["metric"].startswith("ndcg@5")
+    assert found["metric"] == "ndcg@5"
     assert 0.5 < found["score"] <= 1.0
+    config = write(tmp_path, graded=True, metric="ndcg", k=5)
+    frame = pd.read_csv(tmp_path / "rows.csv")
+    frame.assign(y=frame["y"] - 1).to_csv(tmp_path / "rows.csv", index=False)
+    with pytest.raises(InputError, match="the lowest one is -1: take 'group_auc'"):
+        cross_validate(config, SILENT)
     with pytest.raises(InputError, match="metric 'ndcg' needs k"):
         write(tmp_path, metric="ndcg")
 

@@ -53,11 +53,11 @@ def test_run(tmp_path, graded, direct):
     with_pairs = int((train.groupby("user")["label"].nunique() > 1).sum())
     assert (groups["with_pairs"], groups["without_pairs"]) == (with_pairs, train["user"].nunique() - with_pairs)
     found = auc_of_groups(labels, scores["score"], groups=scores["group"])
-    assert groups["measures"]["gauc"]["value"] == found.mean
-    assert groups["measures"]["gauc"]["interval"] == list(found.interval())
+    assert groups["measures"]["group_auc"]["value"] == found.mean
+    assert groups["measures"]["group_auc"]["interval"] == list(found.interval())
     assert found.mean > 0.7
     ndcg = ndcg_of_groups(labels, scores["score"], groups=scores["group"])
-    assert groups["measures"]["ndcg_at_10"]["value"] == ndcg.mean
+    assert groups["measures"]["ndcg@10"]["value"] == ndcg.mean
     page = Path(result["run"], "report.html").read_text(encoding="utf-8")
     for _, value in group_rows(groups):
         assert value in page
