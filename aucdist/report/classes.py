@@ -13,7 +13,14 @@ from aucdist.metrics.curves import roc_curve
 from aucdist.report.html import render_template
 from aucdist.report.plots import thin
 from aucdist.report.search import search_section
-from aucdist.report.text import auc_text, percent_text, proved_excess, rounded_up_text, search_verdict
+from aucdist.report.text import (
+    auc_text,
+    operating_points_text,
+    percent_text,
+    proved_excess,
+    rounded_up_text,
+    search_verdict,
+)
 
 MISTAKES = 12
 MANY = 40
@@ -60,6 +67,10 @@ class ClassesReport:
     search: dict[str, Any] | None = None
 
 
+POINT = {"recall": "Recall", "precision": "Precision", "fpr": "False alarms"}
+"""What the table of classes says of their operating points."""
+
+
 def render_classes_page(report: ClassesReport) -> str:
     """Return the page as HTML. Equal reports give equal text."""
     from markupsafe import Markup
@@ -79,8 +90,8 @@ def render_classes_page(report: ClassesReport) -> str:
         search=None if report.search is None else search_section(report.search),
         warnings=_warnings(run, tested, one),
         tiles=_tiles(run),
-        headings=_headings(tested),
-        classes=[(rows[k]["name"], _cells(rows[k], tested)) for k in order],
+        headings=[*_headings(tested), *_point_headings(rows[0])],
+        classes=[(rows[k]["name"], [*_cells(rows[k], tested), *_point_cells(rows[k])]) for k in order],
         confusions=None if report.confusions is None else _confusions(report, order, Markup),
         curves=[
             (_short(rows[k]["name"]), auc_text(_area(rows[k], part)), Markup(_curve(report.curves[k]))) for k in order
@@ -115,6 +126,8 @@ def _verdict(run: dict[str, Any], one: str) -> list[str]:
         sentences.append(
             f"{percent_text(metrics['test_accuracy'])} of the test rows are predicted to be of their class."
         )
+    if "operating_point" in run["classes"][0]:
+        sentences.append(operating_points_text(run["classes"]))
     if proved:
         text = f"The objective of {'each' if len(proved) == n else f'{len(proved)} of them'} is above its minimum by at most"
         sentences.append(f"{text} {_percent_above(max(proved))}.")
@@ -178,6 +191,16 @@ def _cells(row: dict[str, Any], tested: bool) -> list[str]:
     ends = "" if interval is None else " to ".join(auc_text(end, row["test_auc"], *interval) for end in interval)
     shares = ["" if row[name] is None else percent_text(row[name]) for name in ("recall", "precision")]
     return [f"{row['test_pos']:,}", auc_text(row["test_auc"]), ends, *shares, *cells]
+
+
+def _point_headings(row: dict[str, Any]) -> list[str]:
+    """Return the headings for the operating point of each class, where the run has one."""
+    return [f"{text} at the threshold" for text in POINT.values()] if "operating_point" in row else []
+
+
+def _point_cells(row: dict[str, Any]) -> list[str]:
+    values = [row["operating_point"][name]["value"] for name in POINT] if "operating_point" in row else []
+    return ["" if value is None else percent_text(value) for value in values]
 
 
 def _confusions(report: ClassesReport, order: list[int], markup: Any) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Numbers and results formatted as text, for the terminal, Prefect and the pages."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 
@@ -49,6 +49,8 @@ def classes_summary_rows(run: dict[str, Any]) -> list[tuple[str, str]]:
         found.append(("Weighted by rows", auc_text(metrics["test_auc_weighted"])))
     if metrics.get("test_accuracy") is not None:
         found.append(("Test accuracy", percent_text(metrics["test_accuracy"])))
+    if "operating_point" in run["classes"][0]:
+        found.append(("Operating points", operating_points_text(run["classes"])))
     return [
         *found,
         ("Certificates", f"largest relative gap {number_text(gap)}; {converged} of {len(run['classes'])} converged"),
@@ -97,6 +99,41 @@ def group_sentences(groups: dict[str, Any]) -> list[str]:
     return [*measured, f"Pairs are rows of one group: {counted}."]
 
 
+def _wanted_text(wanted: dict[str, Any]) -> str:
+    """Return what an operating point is to meet, as the beginning of a sentence."""
+    ((name, value),) = wanted.items()
+    if name == "fpr":
+        return f"At {_one_in(value, 'false alarm')} negatives"
+    if name == "alerts":
+        return f"At {_one_in(value, 'alarm')} rows"
+    if name == "precision":
+        return f"Where {number_text(100 * value)} of 100 alarms are to be right"
+    if name == "cost":
+        false_alarm, miss = (
+            "the row's own amount" if isinstance(value[name], str) else number_text(value[name])
+            for name in ("false_alarm", "miss")
+        )
+        return f"At a cost of {false_alarm} for a false alarm and {miss} for a miss"
+    return f"Where {number_text(100 * value)} of 100 positives are to be found"
+
+
+def operating_points_text(classes: Sequence[dict[str, Any]]) -> str:
+    """Return what the thresholds of several classes find, as a sentence.
+
+    Parameters
+    ----------
+    classes : sequence of dict
+        ``classes`` of the object that ``aucdist train --json`` prints, with an ``operating_point`` each.
+    """
+    points = [row["operating_point"] for row in classes]
+    found = [point["recall"]["value"] for point in points]
+    return (
+        f"{_wanted_text(points[0]['wanted'])} of each class, the thresholds find {percent_text(sum(found) / len(found))} of a "
+        f"class's rows in the mean over classes, and {percent_text(min(found))} of the class with the fewest "
+        f"({points[0]['rows']} rows)."
+    )
+
+
 def operating_point_text(point: dict[str, Any]) -> str:
     """Return what a threshold finds, and how many of its alarms are right, as a sentence.
 
@@ -105,21 +142,7 @@ def operating_point_text(point: dict[str, Any]) -> str:
     point : dict
         ``operating_point`` of the object that ``aucdist train --json`` prints.
     """
-    ((name, value),) = point["wanted"].items()
-    if name == "fpr":
-        where = f"At {_one_in(value, 'false alarm')} negatives"
-    elif name == "alerts":
-        where = f"At {_one_in(value, 'alarm')} rows"
-    elif name == "precision":
-        where = f"Where {number_text(100 * value)} of 100 alarms are to be right"
-    elif name == "cost":
-        false_alarm, miss = (
-            "the row's own amount" if isinstance(value[name], str) else number_text(value[name])
-            for name in ("false_alarm", "miss")
-        )
-        where = f"At a cost of {false_alarm} for a false alarm and {miss} for a miss"
-    else:
-        where = f"Where {number_text(100 * value)} of 100 positives are to be found"
+    where = _wanted_text(point["wanted"])
     right = point["precision"]["value"]
     alarms = (
         "there is no alarm"

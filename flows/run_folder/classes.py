@@ -21,7 +21,7 @@ from flows.json_values import jsonable
 from flows.rows.train_test import TrainTestRows
 from flows.run_folder.folder import METRICS, RunFolder
 from flows.run_folder.publish import cost_of
-from flows.run_folder.results import DATA_STAGES
+from flows.run_folder.results import DATA_STAGES, Evaluation, operating_point_of
 from flows.run_folder.scores import SCORES
 from flows.versions import versions
 
@@ -148,6 +148,10 @@ def _result_of_class(fitted: FittedClasses, k: int, table: np.ndarray | None) ->
         predicted = _predicted(fitted)[:, k]
         found["recall"] = float(table[k, k]) / found["test_pos"] if found["test_pos"] else None
         found["precision"] = float(table[k, k]) / int(predicted.sum()) if predicted.any() else None
+    if (wanted := getattr(fitted.config, "operating_point", None)) is not None:
+        found["operating_point"] = operating_point_of(
+            Evaluation(train, test, interval), found["threshold"], wanted.wanted
+        )
     return found
 
 

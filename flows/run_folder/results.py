@@ -173,13 +173,13 @@ def result_of(fitted: FittedRun, run: str) -> dict[str, Any]:
         result["groups"] = jsonable(fitted.evaluation.groups)
     wanted = getattr(fitted.config, "operating_point", None)
     if wanted is not None:
-        result["operating_point"] = jsonable(_operating_point(fitted, wanted.wanted))
+        threshold = float(estimator.threshold_)
+        result["operating_point"] = jsonable(operating_point_of(fitted.evaluation, threshold, wanted.wanted))
     return result
 
 
-def _operating_point(fitted: FittedRun, wanted: dict[str, Any]) -> dict[str, Any]:
+def operating_point_of(evaluation: Evaluation, threshold: float, wanted: dict[str, Any]) -> dict[str, Any]:
     """Return the performance of the threshold on the test rows, or else on the training rows; weighted rows have no intervals."""
-    evaluation, threshold = fitted.evaluation, float(fitted.estimator.threshold_)
     counts = evaluation.train if evaluation.test is None else evaluation.test
     table = confusion(counts, threshold)
     rates: dict[str, Any] = {

@@ -18,6 +18,7 @@ from flows.progress.console import RunObserver
 from flows.progress.warned import warnings_to
 from flows.rows.train_test import ClassLabels, TrainTestBlocks, TrainTestClasses, TrainTestRows
 from flows.run_folder.classes import ClassEvaluation, ClassScores, FittedClasses
+from flows.train.stages import set_operating_points
 
 LEAST_ROWS = 2
 """Training rows of a class, and of its rest, without which it is left out."""
@@ -36,7 +37,9 @@ def fit_classes(
     rows = usable_classes(rows, observer)
     of_classes = rows.with_classes(blocks)
     estimator, counts = stages("fit", fit_each, model, of_classes.train, observer)
-    evaluation = stages("evaluate", evaluate_each, estimator, counts, of_classes, observer)
+    point = getattr(config, "operating_point", None)
+    wanted = None if point is None else point.wanted
+    evaluation = stages("evaluate", evaluate_each, estimator, counts, of_classes, observer, wanted)
     return FittedClasses(config, rows, estimator, evaluation, stages.seconds, search)
 
 
@@ -65,14 +68,23 @@ def fit_each(model: ModelConfig, train: ClassBlocks, observer: RunObserver) -> t
 
 
 def evaluate_each(
-    estimator: Any, counts: list[ScoreCounts | None], blocks: TrainTestClasses, observer: RunObserver
+    estimator: Any,
+    counts: list[ScoreCounts | None],
+    blocks: TrainTestClasses,
+    observer: RunObserver,
+    wanted: dict[str, Any] | None = None,
 ) -> ClassEvaluation:
-    """Count the scores of each class, and predict the test rows. Warnings go to `observer`."""
+    """Count the scores of each class, set its threshold where one is `wanted`, and predict the test rows.
+
+    Warnings go to `observer`.
+    """
     models = estimator.estimators_
     train = [
         count_scores(mapped_rows(one, blocks.train.of_class(k)), one.coef_[0]) if known is None else known
         for k, (one, known) in enumerate(zip(models, counts, strict=True))
     ]
+    if wanted is not None:
+        set_operating_points(estimator, train, wanted)
     if blocks.test is None:
         return ClassEvaluation(train, [None] * len(models), [None] * len(models), None)
     test: list[ScoreCounts | None] = []

@@ -74,7 +74,8 @@ class TrainConfig(Strict):
             refuse_with_each(
                 {
                     "checkpoint": self.checkpoint is not None,
-                    "operating_point": self.operating_point is not None,
+                    "operating_point.cost: cost_column": self.operating_point is not None
+                    and self.operating_point.uses_cost_column,
                     "shapes": self.shapes.wanted,
                     "model.features: auto": self.model.chooses_features,
                     "data.direct": self.data.direct,

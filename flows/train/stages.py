@@ -7,6 +7,7 @@ from aucdist.drift.digests import count_known, fit_digests
 from aucdist.drift.profile import fit_columns
 from aucdist.drift.traps import traps
 from aucdist.engine.blocks import Blocks
+from aucdist.errors import InputError
 from aucdist.estimators.pair_groups import group_weight_of
 from aucdist.estimators.scores import count_scores, mapped_rows
 from aucdist.metrics.counts import ScoreCounts
@@ -49,6 +50,17 @@ def set_operating_point(estimator: Any, evaluation: Evaluation, wanted: dict[str
         estimator.set_threshold(threshold_at(evaluation.train, **wanted))
     else:
         estimator.set_threshold(threshold_at(evaluation.costs, cost=dict.fromkeys(COSTS, 1.0)))
+
+
+def set_operating_points(estimator: Any, train: list[ScoreCounts], wanted: dict[str, Any]) -> None:
+    """Set the threshold of each class to what its training rows need."""
+    found = []
+    for name, counts in zip(estimator.label_sets_.names(), train, strict=True):
+        try:
+            found.append(threshold_at(counts, **wanted))
+        except InputError as error:
+            raise InputError(f"class {name!r}: {error}") from None
+    estimator.set_threshold(found)
 
 
 def evaluate(

@@ -217,10 +217,35 @@ def test_warm_starts_of_each_class(digits):
     assert sum(one.n_passes_ for one in model.estimators_) < sum(first)
 
 
+def test_each_class_gets_a_threshold_of_its_own(digits, topics):
+    X, y = digits
+    for labels in (y, topics):
+        model = fitted(PairwiseHingeClassifier(tol=1e-2), X, labels)
+        ranks = model.decision_function(X).argsort(axis=0)
+        model.set_threshold(X=X, y=labels, fpr=0.05)
+        for k, one in enumerate(model.estimators_):
+            alone = fitted(
+                PairwiseHingeClassifier(tol=1e-2), X, y == model.classes_[k] if labels is y else labels[:, k]
+            )
+            alone.set_threshold(X=X, y=y == model.classes_[k] if labels is y else labels[:, k], fpr=0.05)
+            assert one.threshold_ == alone.threshold_ == -model.intercept_[k] == model.thresholds_[k]
+        np.testing.assert_array_equal(model.decision_function(X).argsort(axis=0), ranks)
+        before = model.thresholds_
+        with pytest.raises(InputError, match="thresholds are needed, in the order of classes_"):
+            model.set_threshold(0.0)
+        model.set_threshold(before + 1.0)
+        np.testing.assert_array_equal(model.thresholds_, before + 1.0)
+    with pytest.raises(InputError, match="an indicator matrix of 0 and 1 with 3 columns"):
+        model.set_threshold(X=X, y=y, fpr=0.05)
+    of_noise = fitted(PairwiseSquareClassifier(), X, np.arange(len(X)) % 3)
+    with pytest.raises(InputError, match=r"class '0': precision is 1\.0; the highest precision of any threshold is"):
+        of_noise.set_threshold(X=-X, y=np.arange(len(X)) % 3, precision=1.0)
+
+
 def test_what_is_for_one_class(digits):
     X, y = digits
     model = PairwiseHingeClassifier(features="bins", tol=1e-2).fit(X, y)
-    for call in (lambda: model.explain(X), model.shapes, lambda: model.set_threshold(0.0), model.plot_history):
+    for call in (lambda: model.explain(X), model.shapes, model.plot_history):
         with pytest.raises(InputError, match=r"is for one class, and this model has 4: take estimators_\[k\]\."):
             call()
     one = model.estimators_[1]

@@ -198,7 +198,6 @@ def test_two_workers_have_the_same_numbers(folder: Path, tmp_path: Path, whole: 
     ("options", "message"),
     [
         (["--set", "placement=masks"], "placement: masks is for two classes"),
-        (["--set", "operating_point={fpr: 0.1}"], "operating_point is for two classes"),
         (["--set", "model.features=auto"], "model.features: auto is for two classes"),
         (["--set", "data.direct=true"], "data.direct is for two classes"),
         (["--set", "folds.number=70"], "no class has rows on both sides of every fold"),

@@ -111,6 +111,17 @@ def test_topics(folder: Path) -> None:
     assert set(scores["label"]) <= {"", "even", "odd", "even,zero", "odd,three"}
     assert (scores["label"] == scores["prediction"]).mean() > 0.7
     assert "Each topic is predicted by itself" in (Path(result["run"]) / "report.html").read_text()
+    point, err = train(folder, TOPICS.format(folder), "--set", "operating_point={fpr: 0.05}")
+    assert "At one false alarm in 20 negatives of each class" in err + (Path(point["run"]) / "report.html").read_text()
+    found = pd.read_parquet(Path(point["run"]) / "scores.parquet")
+    model = load_class_models(str(Path(point["run"]) / "model"))
+    for k, row in enumerate(point["classes"]):
+        assert row["operating_point"]["threshold"] == row["threshold"] == -model.models[k].intercept
+        flagged = found[f"score {row['name']}"] > row["threshold"]
+        member = found["label"].str.split(",").apply(lambda names, name=row["name"]: name in names)
+        assert row["operating_point"]["recall"]["value"] == pytest.approx((flagged & member).sum() / member.sum())
+        assert row["recall"] == pytest.approx(row["operating_point"]["recall"]["value"])
+        assert row["threshold"] != result["classes"][k]["threshold"]
     some, _ = train(folder, TOPICS.format(folder).replace("positive: each", "positive: {each: [odd, zero]}"))
     assert [row["name"] for row in some["classes"]] == ["odd", "zero"]
     both = {row["name"]: row for row in result["classes"]}
@@ -158,7 +169,7 @@ def test_two_workers_have_the_same_bits(folder: Path) -> None:
         (CSV, ["--set", "data.positive={each: [1, 2]}"], "chooses among topics; here each row has one class"),
         (TOPICS, ["--set", "data.positive={each: [odd, ten]}"], "topic 'ten' is not in the data"),
         (CSV, ["--set", "data.direct=true"], "data.direct is for two classes"),
-        (CSV, ["--set", "operating_point={fpr: 0.1}"], "operating_point is for two classes"),
+        (CSV, ["--set", "operating_point={precision: 1.0}", "--set", "model.lam=1e6"], "class '.': precision is 1.0"),
         (CSV, ["--set", "model.features=auto"], "model.features: auto is for two classes"),
         (CSV, ["--set", "model.solver=oam-inf"], "learns row by row"),
     ],
