@@ -12,8 +12,8 @@ RIDGE = 1e-12
 """Of the mean of the diagonal, added to it: points that nearly coincide make the system singular."""
 
 
-def maximise(H, a, group, n_groups, b):
-    """Maximise ``a'b - b'Hb / 2`` over b >= 0 with a sum of 1 in each group.
+def maximise(H, a, component, n_components, b):
+    """Maximise ``a'b - b'Hb / 2`` over b >= 0 with a sum of 1 in each component.
 
     Small systems come one after another, a few dozen for each call: between them an interpreter would take most of the time.
 
@@ -22,9 +22,9 @@ def maximise(H, a, group, n_groups, b):
     H : ndarray of shape (n, n), float64
         Positive semi-definite.
     a : ndarray of shape (n,), float64
-    group : ndarray of shape (n,), int64
-        Numbers 0 .. n_groups - 1, each present.
-    n_groups : int
+    component : ndarray of shape (n,), int64
+        Numbers 0 .. n_components - 1, each present.
+    n_components : int
     b : ndarray of shape (n,), float64
         A feasible start; overwritten by the outcome.
 
@@ -36,17 +36,17 @@ def maximise(H, a, group, n_groups, b):
     n = len(a)
     start, free = np.flatnonzero(b > 0.0), np.empty(n, dtype=np.int64)
     free[: len(start)] = start
-    A, x = np.empty((n + n_groups, n + n_groups)), np.empty(n + n_groups)
-    if not _maximise(H, a, group, n_groups, _ridge(H), b, free, len(start), A, x):
+    A, x = np.empty((n + n_components, n + n_components)), np.empty(n + n_components)
+    if not _maximise(H, a, component, n_components, _ridge(H), b, free, len(start), A, x):
         raise ZeroDivisionError("singular system")
 
 
-def slopes(H, a, group, n_groups, b):
+def slopes(H, a, component, n_components, b):
     """Return how the maximiser changes when `a` grows by a little of the given one and no entry becomes or leaves 0.
 
     Parameters
     ----------
-    H, group, n_groups
+    H, component, n_components
         As for `maximise`.
     a : ndarray of shape (n,), float64
         The direction.
@@ -64,9 +64,9 @@ def slopes(H, a, group, n_groups, b):
         If the system is singular.
     """
     free = np.flatnonzero(b > 0.0)
-    n_equations = len(free) + n_groups
+    n_equations = len(free) + n_components
     A, x = np.empty((n_equations, n_equations)), np.empty(n_equations)
-    _write_system(H, a, group, n_groups, _ridge(H), free, len(free), A, x)
+    _write_system(H, a, component, n_components, _ridge(H), free, len(free), A, x)
     x[len(free) :] = 0.0
     if not _solve_in_place(A, x, n_equations):
         raise ZeroDivisionError("singular system")
@@ -82,28 +82,28 @@ def _ridge(H):
 
 
 @kernel(error_model="numpy")
-def _maximise(H, a, group, n_groups, ridge, b, free, n_free, A, x):
+def _maximise(H, a, component, n_components, ridge, b, free, n_free, A, x):
     """Improve b until no entry that is 0 would gain by rising; return False where a system is singular.
 
     Parameters
     ----------
-    H, a, group, n_groups, b
+    H, a, component, n_components, b
         As for `maximise`.
     ridge : float
         Added to the diagonal.
     free : ndarray of shape (n,), int64
         The entries of b above 0 come first, `n_free` of them; overwritten.
     n_free : int
-    A : ndarray of shape (n + n_groups, n + n_groups), float64
+    A : ndarray of shape (n + n_components, n + n_components), float64
         Workspace.
-    x : ndarray of shape (n + n_groups,), float64
+    x : ndarray of shape (n + n_components,), float64
         Workspace.
     """
     n = a.shape[0]
     for _ in range(10 * n + 100):
-        # The maximiser with only the free entries non-zero and no sign constraint, then the price of each group's sum.
-        _write_system(H, a, group, n_groups, ridge, free, n_free, A, x)
-        if not _solve_in_place(A, x, n_free + n_groups):
+        # The maximiser with only the free entries non-zero and no sign constraint, then the price of each component's sum.
+        _write_system(H, a, component, n_components, ridge, free, n_free, A, x)
+        if not _solve_in_place(A, x, n_free + n_components):
             return False
         still_free = _move_to_boundary(b, free, n_free, x)
         if still_free < n_free:
@@ -118,21 +118,21 @@ def _maximise(H, a, group, n_groups, ridge, b, free, n_free, A, x):
         for i in range(n):
             if b[i] < 0.0:
                 b[i] = 0.0
-                reduced = a[i] - x[n_free + group[i]]
+                reduced = a[i] - x[n_free + component[i]]
                 for k in range(n_free):
                     reduced -= H[i, free[k]] * x[k]
                 if reduced > gain:
                     free[n_free], gain = i, reduced
-        if not gain > 1e-10 * abs(value) / n_groups:
+        if not gain > 1e-10 * abs(value) / n_components:
             return True
         n_free += 1
     return True
 
 
 @kernel(error_model="numpy")
-def _write_system(H, a, group, n_groups, ridge, free, n_free, A, x):
-    """Write the optimality conditions over the free entries, and the sums of the groups, as the system ``A y = x``."""
-    m = n_free + n_groups
+def _write_system(H, a, component, n_components, ridge, free, n_free, A, x):
+    """Write the optimality conditions over the free entries, and the sums of the components, as the system ``A y = x``."""
+    m = n_free + n_components
     for k in range(m):
         x[k] = 1.0
         for j in range(m):
@@ -142,7 +142,7 @@ def _write_system(H, a, group, n_groups, ridge, free, n_free, A, x):
         for j in range(n_free):
             A[k, j] = H[i, free[j]]
         A[k, k] += ridge
-        j = n_free + group[i]
+        j = n_free + component[i]
         A[k, j] = 1.0
         A[j, k] = 1.0
         x[k] = a[i]

@@ -1,14 +1,15 @@
 """The active-set method of `aucdist.kernels.simplex` for many points: on a Cholesky factor that follows the active set.
 
 The entries that are not 0, the *free* ones, change one at a time. Be ``K = U'U`` the part of ``H + c EE'`` that belongs to them,
-E the indicators of the groups, and Y the solution of ``U'Y = [a, E]``. Then a step takes the prices of the groups' sums, from a
-system of the size of the groups, and one triangular solve, ``U x = Y [1, -prices]``. A new entry is a new column of U, and one
-that leaves is taken out by Givens rotations of the rows below it (Golub & Van Loan, "Matrix Computations", 4th ed., section 6.5).
-The rows of Y below it are solved for anew: rotated, they would keep the rounding of entries that nearly coincided.
+E the indicators of the components, and Y the solution of ``U'Y = [a, E]``. Then a step takes the prices of the components'
+sums, from a system of the size of the components, and one triangular solve, ``U x = Y [1, -prices]``. A new entry is a new
+column of U, and one that leaves is taken out by Givens rotations of the rows below it (Golub & Van Loan, "Matrix
+Computations", 4th ed., section 6.5). The rows of Y below it are solved for anew: rotated, they would keep the rounding of
+entries that nearly coincided.
 
-What c adds to the objective is a constant, since the sums of the groups are. Without it K would be singular as soon as a group
-has one entry more than H has dimensions, which is usual; with it only points that are affinely dependent make it so. It is as
-large as H and a are: with a smaller one the sums of the groups would be lost beside a.
+What c adds to the objective is a constant, since the sums of the components are. Without it K would be singular as soon as a
+component has one entry more than H has dimensions, which is usual; with it only points that are affinely dependent make it so.
+It is as large as H and a are: with a smaller one the sums of the components would be lost beside a.
 
 Where H and a lie too far apart for a factor, as of columns that were not scaled, the plain method solves its systems anew.
 """
@@ -20,11 +21,11 @@ from aucdist.kernels.compiling import kernel
 from aucdist.kernels.simplex import RIDGE, _ridge, _solve_in_place
 
 NEAR = 1e-8
-"""Groups whose sums are off by more show that rounding has spoilt the factor."""
+"""Components whose sums are off by more show that rounding has spoilt the factor."""
 
 
 class Maximiser:
-    """Maximises ``a'b - b'Hb / 2`` over b >= 0 with a sum of 1 in each group, for one `a` after another.
+    """Maximises ``a'b - b'Hb / 2`` over b >= 0 with a sum of 1 in each component, for one `a` after another.
 
     The factor stays: where the next call starts from the maximiser of the last, no system is solved anew.
 
@@ -32,21 +33,21 @@ class Maximiser:
     ----------
     H : ndarray of shape (n, n), float64
         Positive semi-definite.
-    group : ndarray of shape (n,), int64
-        Numbers 0 .. n_groups - 1, each present.
-    n_groups : int
+    component : ndarray of shape (n,), int64
+        Numbers 0 .. n_components - 1, each present.
+    n_components : int
     """
 
-    def __init__(self, H, group, n_groups):
+    def __init__(self, H, component, n_components):
         n = len(H)
-        self._problem = H, group, n_groups, _ridge(H)
+        self._problem = H, component, n_components, _ridge(H)
         self._c = _ridge(H) / RIDGE
         self._free, self._n_free = np.empty(n, dtype=np.int64), 0
         self._work = (
             np.zeros((n, n)),
-            np.zeros((n, n_groups + 1)),
-            np.zeros((n_groups, n_groups)),
-            np.zeros(n_groups),
+            np.zeros((n, n_components + 1)),
+            np.zeros((n_components, n_components)),
+            np.zeros(n_components),
             np.zeros(n),
         )
 
@@ -61,11 +62,11 @@ class Maximiser:
         start = b.copy()
         self._factorise(a, b)
         self._n_free = _maximise(*self._problem, self._c, a, b, self._free, self._n_free, *self._work)
-        H, group, n_groups, _ = self._problem
-        if not np.abs(np.bincount(group, b, minlength=n_groups) - 1.0).max() <= NEAR:
+        H, component, n_components, _ = self._problem
+        if not np.abs(np.bincount(component, b, minlength=n_components) - 1.0).max() <= NEAR:
             self._n_free = 0
             b[:] = start
-            simplex.maximise(H, a, group, n_groups, b)
+            simplex.maximise(H, a, component, n_components, b)
 
     def slopes(self, a, b):
         """Return how the maximiser b changes when `a` grows by a little of the given one and no entry becomes or leaves 0.
@@ -111,15 +112,15 @@ class Maximiser:
 
 
 @kernel(error_model="numpy")
-def _maximise(H, group, n_groups, ridge, c, a, b, free, n_free, U, Y, S, prices, x):
+def _maximise(H, component, n_components, ridge, c, a, b, free, n_free, U, Y, S, prices, x):
     """Improve b until no entry that is 0 would gain by rising; return how many are free then; 0 for a singular system.
 
     Parameters
     ----------
-    H, group, n_groups
+    H, component, n_components
         As of `Maximiser`.
     ridge, c : float
-        Added to the diagonal, and to all entries of H of one group.
+        Added to the diagonal, and to all entries of H of one component.
     a, b : ndarray of shape (n,), float64
         As of `Maximiser.maximise`.
     free : ndarray of shape (n,), int64
@@ -127,15 +128,15 @@ def _maximise(H, group, n_groups, ridge, c, a, b, free, n_free, U, Y, S, prices,
     n_free : int
     U : ndarray of shape (n, n), float64
         The factor in its upper triangle.
-    Y : ndarray of shape (n, n_groups + 1), float64
+    Y : ndarray of shape (n, n_components + 1), float64
         The solution of ``U'Y = [a, E]``.
-    S, prices, x : ndarray of shape (n_groups, n_groups), (n_groups,), (n,), float64
+    S, prices, x : ndarray of shape (n_components, n_components), (n_components,), (n,), float64
         Workspace.
     """
     n = a.shape[0]
     for _ in range(10 * n + 100):
-        # The maximiser with only the free entries non-zero and no sign constraint, then the price of each group's sum.
-        if not _solve(group, n_groups, 1.0, free, n_free, U, Y, S, prices, x):
+        # The maximiser with only the free entries non-zero and no sign constraint, then the price of each component's sum.
+        if not _solve(component, n_components, 1.0, free, n_free, U, Y, S, prices, x):
             return 0
         if _move_to_boundary(b, free, n_free, x):
             lowest = n_free
@@ -144,7 +145,7 @@ def _maximise(H, group, n_groups, ridge, c, a, b, free, n_free, U, Y, S, prices,
                     _remove(free, n_free, k, U)
                     n_free, lowest = n_free - 1, k
             for k in range(lowest, n_free):
-                _write_row(group, n_groups, a, free, k, U, Y)
+                _write_row(component, n_components, a, free, k, U, Y)
             continue
         value, gain = 0.0, -np.inf
         for i in range(n):
@@ -155,25 +156,25 @@ def _maximise(H, group, n_groups, ridge, c, a, b, free, n_free, U, Y, S, prices,
         for i in range(n):
             if b[i] < 0.0:
                 b[i] = 0.0
-                reduced = a[i] - prices[group[i]] - c
+                reduced = a[i] - prices[component[i]] - c
                 for k in range(n_free):
                     reduced -= H[i, free[k]] * x[k]
                 if reduced > gain:
                     free[n_free], gain = i, reduced
-        if not gain > 1e-10 * abs(value) / n_groups:
+        if not gain > 1e-10 * abs(value) / n_components:
             return n_free
-        _append(H, group, n_groups, ridge, c, a, free, n_free, U, Y, x)
+        _append(H, component, n_components, ridge, c, a, free, n_free, U, Y, x)
         n_free += 1
     return n_free
 
 
 @kernel(error_model="numpy")
-def _append(H, group, n_groups, ridge, c, a, free, k, U, Y, x):
+def _append(H, component, n_components, ridge, c, a, free, k, U, Y, x):
     """Let the factor grow by the entry ``free[k]``: its column of U, and its row of Y. The inner loop runs along a row of U."""
     i = free[k]
     for j in range(k):
         x[j] = H[i, free[j]]
-        if group[free[j]] == group[i]:
+        if component[free[j]] == component[i]:
             x[j] += c
     rest = H[i, i] + c + ridge
     for j in range(k):
@@ -183,19 +184,19 @@ def _append(H, group, n_groups, ridge, c, a, free, k, U, Y, x):
         U[j, k] = r
         rest -= r * r
     U[k, k] = np.sqrt(rest if rest > 0.25 * ridge else ridge)  # less than the ridge is rounding
-    _write_row(group, n_groups, a, free, k, U, Y)
+    _write_row(component, n_components, a, free, k, U, Y)
 
 
 @kernel(error_model="numpy")
-def _write_row(group, n_groups, a, free, k, U, Y):
+def _write_row(component, n_components, a, free, k, U, Y):
     """Solve for a row of Y, given those above it."""
     i = free[k]
-    for g in range(n_groups + 1):
-        Y[k, g] = a[i] if g == 0 else (1.0 if g == group[i] + 1 else 0.0)
+    for g in range(n_components + 1):
+        Y[k, g] = a[i] if g == 0 else (1.0 if g == component[i] + 1 else 0.0)
     for j in range(k):
-        for g in range(n_groups + 1):
+        for g in range(n_components + 1):
             Y[k, g] -= U[j, k] * Y[j, g]
-    for g in range(n_groups + 1):
+    for g in range(n_components + 1):
         Y[k, g] /= U[k, k]
 
 
@@ -231,22 +232,22 @@ def _remove(free, n_free, p, U):
 
 
 @kernel(error_model="numpy")
-def _solve(group, n_groups, total, free, n_free, U, Y, S, prices, x):
-    """Write the free entries whose sum in each group is `total` to x, and the prices; return False for a singular system."""
-    for g in range(n_groups):
+def _solve(component, n_components, total, free, n_free, U, Y, S, prices, x):
+    """Write the free entries whose sum in each component is `total` to x, and the prices; return False for a singular system."""
+    for g in range(n_components):
         prices[g] = -total
-        for h in range(n_groups):
+        for h in range(n_components):
             S[g, h] = 0.0
     for k in range(n_free):
-        for g in range(n_groups):
+        for g in range(n_components):
             prices[g] += Y[k, g + 1] * Y[k, 0]
-            for h in range(n_groups):
+            for h in range(n_components):
                 S[g, h] += Y[k, g + 1] * Y[k, h + 1]
-    if not _solve_in_place(S, prices, n_groups):
+    if not _solve_in_place(S, prices, n_components):
         return False
     for k in range(n_free):
         x[k] = Y[k, 0]
-        for g in range(n_groups):
+        for g in range(n_components):
             x[k] -= Y[k, g + 1] * prices[g]
     for k in range(n_free - 1, -1, -1):
         # Four sums side by side, which do not wait for each other.

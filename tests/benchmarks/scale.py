@@ -24,7 +24,7 @@ from aucdist.engine.calls import group_size
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import all_pairs
 from aucdist.solvers.pairs.cell_cuts import CELLS, CellCuts
-from aucdist.solvers.pairs.cuts import MAX_GROUPS
+from aucdist.solvers.pairs.cuts import MAX_COMPONENTS
 from aucdist.solvers.pairs.cutting_planes import FEW_ROWS, STEPS, CuttingPlanes
 from benchmarks.memory import peak_memory
 from benchmarks.scale_model import (
@@ -312,7 +312,7 @@ def predict_large_fit(constants: Constants, ns_per_streamed_value: float, client
     blocks = Simulation(rows, features, 0.5).n_shards
     scores = expected_work(rows, features, blocks, PASSES, anchors, FEW_ROWS)
     designs = {
-        "as built: cells": (replace(cells_workload(features), rows=rows, blocks=blocks), CELLS * MAX_GROUPS),
+        "as built: cells": (replace(cells_workload(features), rows=rows, blocks=blocks), CELLS * MAX_COMPONENTS),
         "each anchor's score": (
             replace(scores, client=client_seconds * (anchors + FEW_ROWS * len(STEPS)) * PASSES), anchors
         ),

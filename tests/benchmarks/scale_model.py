@@ -13,7 +13,7 @@ from scipy.optimize import nnls
 from aucdist.engine.blocks import Blocks, Step, Summary
 from aucdist.engine.calls import group_size
 from aucdist.solvers.pairs.anchors import MAX_CELLS
-from aucdist.solvers.pairs.cuts import number_of_groups
+from aucdist.solvers.pairs.cuts import number_of_components
 from aucdist.solvers.pairs.cutting_planes import STEPS
 
 REDUCTIONS_PER_PASS = 4
@@ -172,14 +172,14 @@ def expected_work(rows: int, features: int, blocks: int, passes: int, anchors: i
     searched : int
         How many of them the line search uses.
     """
-    groups, n = number_of_groups(anchors, rows - anchors, features), 8
+    components, n = number_of_components(anchors, rows - anchors, features), 8
     cells = [min(2 * m, MAX_CELLS) + 1 for m in (anchors, searched)]
     seek = n * (features + 1)
     search = len(STEPS) * (n * (searched + 2 * (searched + 1) + 2) + 4 * cells[1] + n) + n
     cut = 2 * n + n * (anchors + 2 * (anchors + 1) + 3) + 4 * cells[0]
-    finish = n * (groups * anchors + blocks + 1 + 1)
-    gradients = n * groups * features
-    cut_summary = n * (groups * (anchors + 1) + groups + 2) + gradients
+    finish = n * (components * anchors + blocks + 1 + 1)
+    gradients = n * components * features
+    cut_summary = n * (components * (anchors + 1) + components + 2) + gradients
     steps = passes - 1
     return Workload(
         rows, features, blocks, passes, 1 + 2 * passes + 2 * steps,

@@ -17,17 +17,17 @@ FEW_POINTS = 64
 class Bundle:
     """The dual points so far, and the best convex combination of them.
 
-    The dual variables of the pairs are in groups, each with its own points (A, g): the height of a cut at zero, which for the
+    The dual variables of the pairs are in components, each with its own points (A, g): the height of a cut at zero, which for the
     hinge is the weight of the active pairs, and its gradient. The bound is
 
-        max over b of  sum b_t A_t + min over w of (sum b_t g_t).w + penalty(w),   b >= 0,  sum of b over each group = 1,
+        max over b of  sum b_t A_t + min over w of (sum b_t g_t).w + penalty(w),   b >= 0,  sum of b over each component = 1,
 
     which holds for every feasible b: how exactly the maximum is found decides how fast the bound rises, not whether it is true.
     For ``lam/2 |w|^2`` the minimum is ``-|sum b_t g_t|^2 / (2 lam)``.
 
     Parameters
     ----------
-    n_groups, n_features : int
+    n_components, n_features : int
     idle_rounds : int, default=40
         A point that had no weight for so many rounds is dropped, which bounds the memory.
 
@@ -37,35 +37,35 @@ class Bundle:
         The weights of the points.
     """
 
-    def __init__(self, n_groups: int, n_features: int, idle_rounds: int = 40):
-        self.n_groups = n_groups
+    def __init__(self, n_components: int, n_features: int, idle_rounds: int = 40):
+        self.n_components = n_components
         self.idle_rounds = idle_rounds
         self.b = np.zeros(0)
         self._b_proximal = np.zeros(0)
         self._heights = np.zeros(0)
         self._gradients = np.zeros((0, n_features))
         self._gram = np.zeros((0, 0))
-        self._group = np.zeros(0, dtype=np.int64)
+        self._component = np.zeros(0, dtype=np.int64)
         self._idle = np.zeros(0, dtype=np.int64)
 
     def add(self, heights: np.ndarray, gradients: np.ndarray, shares: np.ndarray | None = None) -> np.ndarray:
-        """Add one point per group, but no second one that is zero; return the groups whose points were added.
+        """Add one point per component, but no second one that is zero; return the components whose points were added.
 
-        A group none of whose pairs is active has the point zero, round after round. Equal points share the weight of one, and
+        A component none of whose pairs is active has the point zero, round after round. Equal points share the weight of one, and
         all of them would be in each system that `maximise` solves.
 
         Parameters
         ----------
-        heights : ndarray of shape (n_groups,)
-        gradients : ndarray of shape (n_groups, n_features)
-        shares : ndarray of shape (n_groups,), optional
+        heights : ndarray of shape (n_components,)
+        gradients : ndarray of shape (n_components, n_features)
+        shares : ndarray of shape (n_components,), optional
             Of the rows that count; only a `CoupledBundle` needs them.
         """
         first = len(self.b) == 0
         self._drop_idle()
         known = np.flatnonzero((self._heights == 0.0) & (self._gram.diagonal() == 0.0))
-        again = np.isin(np.arange(self.n_groups), self._group[known]) & zero_points(heights, gradients)
-        self._idle[known[again[self._group[known]]]] = 0
+        again = np.isin(np.arange(self.n_components), self._component[known]) & zero_points(heights, gradients)
+        self._idle[known[again[self._component[known]]]] = 0
         added = np.flatnonzero(~again)
         gradients, old, new = gradients[added], len(self.b), len(added)
         self._gradients = np.vstack([self._gradients, gradients])
@@ -75,7 +75,7 @@ class Bundle:
         gram[old:, :old] = gram[:old, old:].T
         self._gram = gram
         self._heights = np.append(self._heights, heights[added])
-        self._group = np.append(self._group, added)
+        self._component = np.append(self._component, added)
         self._idle = np.append(self._idle, np.zeros(new, dtype=np.int64))
         unused = np.full(new, 1.0 if first else 0.0)
         self.b, self._b_proximal = np.append(self.b, unused), np.append(self._b_proximal, unused)
@@ -190,11 +190,11 @@ class Bundle:
 
     def _maximise(self, which: str, H: np.ndarray, heights: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return the maximiser of ``heights'b - b'Hb / 2`` over the feasible combinations; `which` is "best" or "proximal"."""
-        return maximise(H, heights, self._group, b)
+        return maximise(H, heights, self._component, b)
 
     def newest_gradient(self) -> np.ndarray:
         """Return the gradient of the loss where the last cut was taken."""
-        total: np.ndarray = self._gradients[-self.n_groups :].sum(axis=0)
+        total: np.ndarray = self._gradients[-self.n_components :].sum(axis=0)
         return total
 
     def _drop_idle(self) -> None:
@@ -205,24 +205,24 @@ class Bundle:
             self._gram = self._gram[np.ix_(active, active)]
             self._gradients = self._gradients[active]
             self.b, self._b_proximal, self._heights = self.b[active], self._b_proximal[active], self._heights[active]
-            self._group, self._idle = self._group[active], self._idle[active]
+            self._component, self._idle = self._component[active], self._idle[active]
 
 
 def zero_points(heights: np.ndarray, gradients: np.ndarray) -> np.ndarray:
-    """Return which points, one per group, are zero: bool of shape (n_groups,)."""
+    """Return which points, one per component, are zero: bool of shape (n_components,)."""
     return (heights == 0.0) & ~gradients.any(axis=1)
 
 
-def maximise(H: np.ndarray, a: np.ndarray, group: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Maximise ``a'b - b'Hb / 2`` over b >= 0 with a sum of 1 in each group, by an active-set method.
+def maximise(H: np.ndarray, a: np.ndarray, component: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Maximise ``a'b - b'Hb / 2`` over b >= 0 with a sum of 1 in each component, by an active-set method.
 
     Parameters
     ----------
     H : ndarray of shape (n, n)
         Positive semi-definite.
     a : ndarray of shape (n,)
-    group : ndarray of shape (n,), int64
-        Numbers 0 .. n_groups - 1, each present.
+    component : ndarray of shape (n,), int64
+        Numbers 0 .. n_components - 1, each present.
     b : ndarray of shape (n,)
         A feasible start.
 
@@ -232,9 +232,9 @@ def maximise(H: np.ndarray, a: np.ndarray, group: np.ndarray, b: np.ndarray) -> 
         Feasible, and optimal to a relative 1e-10 of the value unless the rounds ran out.
     """
     b = b.copy()
-    H, n_groups = np.ascontiguousarray(H), int(group.max()) + 1
+    H, n_components = np.ascontiguousarray(H), int(component.max()) + 1
     if len(H) <= FEW_POINTS:
-        simplex.maximise(H, a, group, n_groups, b)
+        simplex.maximise(H, a, component, n_components, b)
     else:
-        Maximiser(H, group, n_groups).maximise(a, b)
-    return b / np.bincount(group, b)[group]
+        Maximiser(H, component, n_components).maximise(a, b)
+    return b / np.bincount(component, b)[component]

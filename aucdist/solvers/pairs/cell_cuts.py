@@ -23,7 +23,7 @@ from aucdist.engine.blocks import Summary, without_rows
 from aucdist.kernels.anchor_cells import cut_cells, fill_cells
 from aucdist.kernels.pairs import search_index
 from aucdist.kernels.rows import accumulate_each, project
-from aucdist.solvers.pairs.cuts import MAX_GROUPS, Cut, PairCuts, cut_groups
+from aucdist.solvers.pairs.cuts import MAX_COMPONENTS, Cut, PairCuts, cut_components
 from aucdist.solvers.pairs.problem import CutMemory, sort_by_class
 from aucdist.solvers.pairs.top import Threshold
 from aucdist.solvers.rounding import EPS
@@ -141,18 +141,23 @@ class SentCells:
     edges: Edges
     points: np.ndarray
 
-    def new_sums(self, n_groups: int) -> Summary:
-        """Return zeros: two bounds on the loss, a slope_sums for each group, and the weight of the rows in doubt in each cell."""
+    def new_sums(self, n_components: int) -> Summary:
+        """Return zeros: two bounds on the loss, slope sums for each component, the weight of the rows in doubt in each cell."""
         n_cells = len(self.points)
-        return {"above": 0.0, "below": 0.0, "slope_sums": np.zeros((n_groups, n_cells + 1)), "near": np.zeros(n_cells)}
+        return {
+            "above": 0.0,
+            "below": 0.0,
+            "slope_sums": np.zeros((n_components, n_cells + 1)),
+            "near": np.zeros(n_cells),
+        }
 
-    def for_groups(self, memory: CellMemory, group: int) -> "SentCells":
+    def for_groups(self, memory: CellMemory, component: int) -> "SentCells":
         """Return the cells, which all rows search."""
         return self
 
-    def cut(self, scores: np.ndarray, weights: np.ndarray, coefs: np.ndarray, sums: Summary, group: int) -> float:
-        """Return the height of the cut of a group's rows."""
-        slope_sums, near = sums["slope_sums"][group], sums["near"]
+    def cut(self, scores: np.ndarray, weights: np.ndarray, coefs: np.ndarray, sums: Summary, component: int) -> float:
+        """Return the height of the cut of a component's rows."""
+        slope_sums, near = sums["slope_sums"][component], sums["near"]
         height, most, least = cut_cells(scores, weights, *self.edges.search(), self.points, coefs, slope_sums, near)
         sums["above"] += most
         sums["below"] += least
@@ -163,10 +168,10 @@ class SentCells:
 
 
 def sort_and_draw(
-    block: Block, memory: None, w: np.ndarray, sign: int, n_groups: int, every: int
+    block: Block, memory: None, w: np.ndarray, sign: int, n_components: int, every: int
 ) -> tuple[CellMemory, Summary]:
     """Sort the rows by class, draw one in `every` anchors, and score all rows at the start, the best point so far."""
-    sorted_, _ = sort_by_class(block, memory, sign, n_groups)
+    sorted_, _ = sort_by_class(block, memory, sign, n_components)
     weights = block.weights()[sorted_.anchors]
     drawn = np.flatnonzero(scrambled(block.row_id[sorted_.anchors], SEED) % np.uint64(every) == 0)
     nothing = np.zeros(0)
@@ -239,22 +244,22 @@ def refined_edges(edges: np.ndarray, cells: CellSums, near: np.ndarray, n: int) 
     return np.interp((np.arange(n) + 0.5) / n, ends, np.append(low, high[-1]))
 
 
-def number_of_groups(n_anchors: int, n_others: int, n_features: int) -> int:
+def number_of_components(n_anchors: int, n_others: int, n_features: int) -> int:
     """Return how many cuts to take per round: as of few anchors, but only the cells are sent for each."""
-    return max(1, min(MAX_GROUPS, n_others // max(2 * n_anchors, 4000), 2**18 // (CELLS + n_features)))
+    return max(1, min(MAX_COMPONENTS, n_others // max(2 * n_anchors, 4000), 2**18 // (CELLS + n_features)))
 
 
 class CellCuts(PairCuts):
     """`PairCuts` for many anchors; the parameters are the same, but the loss is the hinge."""
 
     has_all_scores = False
-    number_of_groups = staticmethod(number_of_groups)
+    number_of_components = staticmethod(number_of_components)
     _edges: Edges | None = None
 
     def sort_and_score(self) -> Summary:
-        """Sort the rows by class and group, and score them at the first best point."""
+        """Sort the rows by class and component, and score them at the first best point."""
         every = max(1, min(self.blocks.n_pos, self.blocks.n_neg) // SAMPLE)
-        return self.blocks.reduce(sort_and_draw, self._w, self.sign, self.n_groups, every)
+        return self.blocks.reduce(sort_and_draw, self._w, self.sign, self.n_components, every)
 
     def score(self, w: np.ndarray) -> np.ndarray:
         """Score all rows at w, and return the scores of the sample of anchors."""
@@ -265,14 +270,14 @@ class CellCuts(PairCuts):
         return 16.0 * EPS * (1.0 + reach)
 
     def take(self, step: float, scores: np.ndarray, gap: float) -> Cut:
-        """Return a cut for each group at a step of the way from the best point to the one scored last; see `PairCuts.take`."""
+        """Return a cut for each component at a step of the way to the point scored last; see `PairCuts.take`."""
         edges = self._edges or Edges.of(np.concatenate((spread(scores, CELLS // 2), evenly(scores, CELLS // 2))))
         threshold, of_anchors = (
             of(self.blocks, step) for of in (self.share.threshold, self.share.threshold_of_anchors)
         )
         for trial in range(1, MOST_TRIES + 1):
             cells = self.blocks.reduce(count_in_cells, step, edges, of_anchors)["cells"]
-            taken = self.blocks.reduce(cut_groups, step, SentCells(edges, cells.points()), threshold)
+            taken = self.blocks.reduce(cut_components, step, SentCells(edges, cells.points()), threshold)
             slack = float(taken["above"] - taken["below"]) / self.mass
             refined = refined_edges(edges.at, cells, taken["near"], 3 * CELLS // 4)
             self._edges = Edges.of(np.concatenate((refined, spread(scores, CELLS // 4))))

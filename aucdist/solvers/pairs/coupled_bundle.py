@@ -1,4 +1,4 @@
-"""A bundle whose groups share one budget: the rows that count weigh no more in all groups together than they may."""
+"""A bundle whose components share one budget: the rows that count weigh no more in all components together than they may."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -31,10 +31,10 @@ class Tried(NamedTuple):
 
 
 class CoupledBundle(Bundle):
-    """`Bundle` for dual points of groups, the shares of whose combination add up to 1 at most.
+    """`Bundle` for dual points of components, the shares of whose combination add up to 1 at most.
 
-    A point of a group has a share m: what the rows of the group that count weigh, over what all rows that count weigh. The bound
-    is that of `Bundle` over the b with ``sum b_t m_t <= 1``.
+    A point of a component has a share m: what the rows of the component that count weigh, over what all rows that count weigh.
+    The bound is that of `Bundle` over the b with ``sum b_t m_t <= 1``.
 
     A price on the shares replaces the last constraint; its best value is enclosed. Of the combinations on both sides of it a
     mixture has the sum 1, so the bound is true however near the price is. It is true for a smaller sum as well: parts of other
@@ -42,17 +42,17 @@ class CoupledBundle(Bundle):
 
     Parameters
     ----------
-    n_groups, n_features, idle_rounds
+    n_components, n_features, idle_rounds
         As for `Bundle`.
     """
 
-    def __init__(self, n_groups: int, n_features: int, idle_rounds: int = 40):
-        super().__init__(n_groups, n_features, idle_rounds)
+    def __init__(self, n_components: int, n_features: int, idle_rounds: int = 40):
+        super().__init__(n_components, n_features, idle_rounds)
         self._shares = np.zeros(0)
         self._prices = {"best": 0.0, "proximal": 0.0}
 
     def add(self, heights: np.ndarray, gradients: np.ndarray, shares: np.ndarray | None = None) -> np.ndarray:
-        """Add one point per group; the shares add up to 1.
+        """Add one point per component; the shares add up to 1.
 
         A point that is zero has no share: what its rows weigh is not needed for it.
         """
@@ -64,24 +64,26 @@ class CoupledBundle(Bundle):
 
     def _maximise(self, which: str, H: np.ndarray, heights: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return about the maximiser of ``heights'b - b'Hb / 2`` whose shares add up to 1 at most."""
-        if self.n_groups == 1:
-            return maximise(H, heights, self._group, b)
+        if self.n_components == 1:
+            return maximise(H, heights, self._component, b)
 
-        H, n_groups = np.ascontiguousarray(H), self.n_groups
-        factor = Maximiser(H, self._group, n_groups) if len(H) > FEW_POINTS else None
+        H, n_components = np.ascontiguousarray(H), self.n_components
+        factor = Maximiser(H, self._component, n_components) if len(H) > FEW_POINTS else None
 
         def at(price: float, start: np.ndarray) -> np.ndarray:
             a = heights - price * self._shares
             if factor is None:
-                return maximise(H, a, self._group, start)
+                return maximise(H, a, self._component, start)
             found = start.copy()
             factor.maximise(a, found)
-            combination: np.ndarray = found / np.bincount(self._group, found)[self._group]
+            combination: np.ndarray = found / np.bincount(self._component, found)[self._component]
             return combination
 
         def slope(combination: np.ndarray) -> float:
             if factor is None:
-                return -float(simplex.slopes(H, self._shares, self._group, n_groups, combination) @ self._shares)
+                return -float(
+                    simplex.slopes(H, self._shares, self._component, n_components, combination) @ self._shares
+                )
             return -float(factor.slopes(self._shares, combination) @ self._shares)
 
         b, self._prices[which] = find_price(at, slope, self._shares, self._prices[which], b)

@@ -20,25 +20,25 @@ from aucdist.solvers.pairs.problem import CutMemory, PairProblem, sort_and_score
 from aucdist.solvers.pairs.share import AllNegatives
 from aucdist.solvers.pairs.top import Threshold, scores_at
 
-MAX_GROUPS = 24
+MAX_COMPONENTS = 24
 
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """A cut for each group, before the anchors' part of the gradients is added.
+    """A cut for each component, before the anchors' part of the gradients is added.
 
     Attributes
     ----------
     loss, slack : float
         The mean loss is at most the first, and at least the first minus the second.
-    heights : ndarray of shape (n_groups,), float64
+    heights : ndarray of shape (n_components,), float64
         At w = 0.
-    gradients : ndarray of shape (n_groups, n_features), float64
+    gradients : ndarray of shape (n_components, n_features), float64
         The larger class's part, not yet a mean.
     slopes : ndarray of float64
         The derivative of the loss by the anchors' scores, in the form that `PairCuts.finish` takes.
-    shares : ndarray of shape (n_groups,), float64, or None
-        What the rows that count weigh in each group, over what they weigh in all; None where all rows count.
+    shares : ndarray of shape (n_components,), float64, or None
+        What the rows that count weigh in each component, over what they weigh in all; None where all rows count.
     n_rows : float
         How many rows of the larger class are in active pairs.
     n_taken : int
@@ -58,14 +58,14 @@ class Cut:
 class SentAnchors(Protocol):
     """What is sent to the blocks of the anchors at a point."""
 
-    def new_sums(self, n_groups: int) -> Summary:
+    def new_sums(self, n_components: int) -> Summary:
         """Return zeros for `cut` to add to."""
 
-    def for_groups(self, memory: Any, group: int) -> "SentAnchors":
+    def for_groups(self, memory: Any, component: int) -> "SentAnchors":
         """Return the anchors as the rows between two `ends` of the memory search them."""
 
-    def cut(self, scores: np.ndarray, weights: np.ndarray, coefs: np.ndarray, sums: Summary, group: int) -> float:
-        """Return the height of the cut of a group's rows; parameters as of `CutPairLoss.cut`."""
+    def cut(self, scores: np.ndarray, weights: np.ndarray, coefs: np.ndarray, sums: Summary, component: int) -> float:
+        """Return the height of the cut of a component's rows; parameters as of `CutPairLoss.cut`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,18 +75,18 @@ class SentScores:
     loss: CutPairLoss
     anchors: Anchors
 
-    def new_sums(self, n_groups: int) -> Summary:
-        """Return zeros: the loss, and a slope_sums for each group."""
-        slope_sums = [self.loss.zero_slope_sums(self.anchors.n_gaps) for _ in range(n_groups)]
+    def new_sums(self, n_components: int) -> Summary:
+        """Return zeros: the loss, and slope sums for each component."""
+        slope_sums = [self.loss.zero_slope_sums(self.anchors.n_gaps) for _ in range(n_components)]
         return {"loss": 0.0, "slope_sums": np.array(slope_sums)}
 
-    def for_groups(self, memory: Any, group: int) -> "SentScores":
+    def for_groups(self, memory: Any, component: int) -> "SentScores":
         """Return the anchors as these rows search them: those of their groups, where pairs are within groups."""
-        return replace(self, anchors=memory.for_groups(self.anchors, group))
+        return replace(self, anchors=memory.for_groups(self.anchors, component))
 
-    def cut(self, scores: np.ndarray, weights: np.ndarray, coefs: np.ndarray, sums: Summary, group: int) -> float:
-        """Return the height of the cut of a group's rows."""
-        height, loss = self.loss.cut(scores, weights, self.anchors, coefs, sums["slope_sums"][group])
+    def cut(self, scores: np.ndarray, weights: np.ndarray, coefs: np.ndarray, sums: Summary, component: int) -> float:
+        """Return the height of the cut of a component's rows."""
+        height, loss = self.loss.cut(scores, weights, self.anchors, coefs, sums["slope_sums"][component])
         sums["loss"] += loss
         return height
 
@@ -95,24 +95,24 @@ class SentScores:
 
 
 def sort_at_start(
-    block: Block, memory: None, w: np.ndarray, sign: int, n_groups: int, pair_groups: PairGroups | None
+    block: Block, memory: None, w: np.ndarray, sign: int, n_components: int, pair_groups: PairGroups | None
 ) -> tuple[CutMemory, Summary]:
     """Sort the rows by class and score them at the start, which is the best point so far."""
-    scored, summary = sort_and_score(block, memory, w, sign, n_groups, pair_groups)
+    scored, summary = sort_and_score(block, memory, w, sign, n_components, pair_groups)
     return CutMemory(**vars(scored), best=scored.scores, trial=scored.scores), summary
 
 
-def cut_groups(
+def cut_components(
     block: Block, memory: Any, step: float, anchors: SentAnchors, threshold: Threshold | None
 ) -> tuple[Any, Summary]:
-    """Take a cut for each group at a step of the way, over the rows from the threshold on, or over all for None.
+    """Take a cut for each component at a step of the way, over the rows from the threshold on, or over all for None.
 
     The gradients so far hold the larger class's part only.
     """
-    scores, n_groups = scores_at(memory, step), len(memory.ends) - 1
-    sums, heights, counted, n_rows = anchors.new_sums(n_groups), np.zeros(n_groups), np.zeros(n_groups), 0
-    gradients = np.zeros((n_groups, block.n_features))
-    for g in range(n_groups):
+    scores, n_components = scores_at(memory, step), len(memory.ends) - 1
+    sums, heights, counted, n_rows = anchors.new_sums(n_components), np.zeros(n_components), np.zeros(n_components), 0
+    gradients = np.zeros((n_components, block.n_features))
+    for g in range(n_components):
         mine: Any = slice(memory.ends[g], memory.ends[g + 1])
         weights = memory.weights[mine]
         if threshold is not None:
@@ -140,14 +140,14 @@ def finish_cuts(
 # ---- rounds: run by the client ----------------------------------------------------------------------------------------
 
 
-def number_of_groups(n_anchors: int, n_others: int, n_features: int) -> int:
+def number_of_components(n_anchors: int, n_others: int, n_features: int) -> int:
     """Return how many cuts to take per round.
 
     More cuts need fewer rounds, but each costs a pass over the anchors' rows, a histogram over the anchors and a gradient. So the
-    cuts cost at most half as much as the larger class, and their gradients take at most a megabyte. Small data have one group, so
-    that a row of weight 2 is the same as two rows.
+    cuts cost at most half as much as the larger class, and their gradients take at most a megabyte. Small data have one
+    component, so that a row of weight 2 is the same as two rows.
     """
-    return max(1, min(MAX_GROUPS, n_others // max(2 * n_anchors, 4000), 2**17 // (n_anchors + n_features)))
+    return max(1, min(MAX_COMPONENTS, n_others // max(2 * n_anchors, 4000), 2**17 // (n_anchors + n_features)))
 
 
 class PairCuts(PairProblem):
@@ -162,13 +162,13 @@ class PairCuts(PairProblem):
     w : ndarray of shape (n_features,), float64
         The first best point.
     sparse : bool
-        Whether the penalty has corners: the bundle of its rounds keeps no budget of several groups.
+        Whether the penalty has corners: the bundle of its rounds keeps no budget of several components.
     groups : PairGroups, optional
         Where pairs are within groups (`aucdist.solvers.pairs.group_cuts`).
 
     Attributes
     ----------
-    n_groups : int
+    n_components : int
         So many cuts are taken at a point, each of a part of the larger class's rows.
     has_all_scores : bool
         Whether the client has the scores of all anchors, or of a sample.
@@ -182,34 +182,34 @@ class PairCuts(PairProblem):
         groups: PairGroups | None = None,
     ):  # fmt: skip
         self.share, self._w, self.groups = share, w, groups
-        self.n_groups = 1 if share.is_part and sparse else self.count_groups(blocks)
+        self.n_components = 1 if share.is_part and sparse else self.count_components(blocks)
         super().__init__(blocks, loss, groups)
         if share.is_part:
             self.mass = share.mass
 
-    number_of_groups = staticmethod(number_of_groups)
+    number_of_components = staticmethod(number_of_components)
 
-    def count_groups(self, blocks: Blocks) -> int:
+    def count_components(self, blocks: Blocks) -> int:
         """Return how many cuts to take at a point."""
         n_anchors = min(blocks.n_pos, blocks.n_neg)
-        return self.number_of_groups(n_anchors, self.share.rows_for_cuts(blocks), blocks.n_features)
+        return self.number_of_components(n_anchors, self.share.rows_for_cuts(blocks), blocks.n_features)
 
     def sort_rows(self) -> Summary:
-        """Sort the rows by class and group, and score them at the first best point."""
+        """Sort the rows by class and component, and score them at the first best point."""
         summary = self.sort_and_score()
         self.first_scores = np.concatenate(summary["scores"])
         return summary
 
     def sort_and_score(self) -> Summary:
         """Do so in one reduction."""
-        return self.blocks.reduce(sort_at_start, self._w, self.sign, self.n_groups, self.groups)
+        return self.blocks.reduce(sort_at_start, self._w, self.sign, self.n_components, self.groups)
 
     def value_error(self, reach: float) -> float:
         """Return a bound on the rounding of the loss beyond that of scores and sums, where no score is larger than `reach`."""
         return 0.0
 
     def take(self, step: float, scores: np.ndarray, gap: float) -> Cut:
-        """Return a cut for each group at a step of the way from the best point to the one scored last.
+        """Return a cut for each component at a step of the way from the best point to the one scored last.
 
         Parameters
         ----------
@@ -222,12 +222,12 @@ class PairCuts(PairProblem):
         weights = self.share.weights_of_anchors(scores, self.weights, True)
         anchors, order = self.sort_anchors(scores, weights)
         threshold = self.share.threshold(self.blocks, step)
-        taken = self.blocks.reduce(cut_groups, step, SentScores(self.loss, anchors), threshold)
+        taken = self.blocks.reduce(cut_components, step, SentScores(self.loss, anchors), threshold)
         slopes = self.loss.anchor_slopes(taken["slope_sums"], anchors, weights, order)
         return self.as_cut(taken, float(taken["loss"] / self.mass), 0.0, slopes)
 
     def as_cut(self, taken: Summary, loss: float, slack: float, slopes: np.ndarray, n_taken: int = 1) -> Cut:
-        """Return a cut from the summary of `cut_groups`."""
+        """Return a cut from the summary of `cut_components`."""
         counted = taken.get("counted")
         shares = None if counted is None else counted / counted.sum()
         return Cut(
@@ -235,7 +235,7 @@ class PairCuts(PairProblem):
         )
 
     def finish(self, cut: Cut, keep: bool) -> np.ndarray:
-        """Return the gradients of a cut, of shape (n_groups, n_features); with `keep` its place becomes the best point."""
+        """Return the gradients of a cut, of shape (n_components, n_features); with `keep` its place becomes the best point."""
         rest = self.blocks.reduce(finish_cuts, cut.slopes, self.offsets, keep)
         gradients: np.ndarray = (cut.gradients + rest["gradients"]) * (self.sign / self.mass)
         return gradients

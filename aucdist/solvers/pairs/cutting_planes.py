@@ -10,7 +10,7 @@ have weights. The problem has parts, each of which may be another one:
 
 After Franc & Sonnenburg, "Optimized Cutting Plane Algorithm for Large-Scale Risk Minimization" (JMLR 10, 2009), carried
 over to pairs. Departures: the sum over pairs goes through the sorted scores of the anchors; the rows of the larger class are
-divided into groups, each with its own cuts, which saves rounds where the classes are very unequal; the next target is the
+divided into components, each with its own cuts, which saves rounds where the classes are very unequal; the next target is the
 bundle's minimiser near the best point (a proximal term whose weight depends on the steps of the line search), which saves rounds
 where many pairs make the objective smooth; the line search takes the zero of a chord of the exact derivative at a few steps, all
 of them from one reduction.
@@ -114,7 +114,7 @@ class CuttingPlanes:
         elif kind is None:
             kind = CellCuts if min(blocks.n_pos, blocks.n_neg) > MOST_ANCHORS else PairCuts
         self.cuts = kind(blocks, loss, self.share, w, sparse=self.penalty.has_corners, groups=groups)
-        self.bundle = self.share.new_bundle(self.cuts.n_groups, blocks.n_features)
+        self.bundle = self.share.new_bundle(self.cuts.n_components, blocks.n_features)
         self.w, self.best_scores = w, self.cuts.first_scores
         self.best_loss, self.slack, self.gap = np.inf, 0.0, 1.0
         self.best_error = self.target_error = self.rounding.score(w)
@@ -234,7 +234,7 @@ class CuttingPlanes:
         return float(STEPS[k - 1] + (STEPS[k] - STEPS[k - 1]) * slopes[k - 1] / (slopes[k - 1] - slopes[k]))
 
     def take_cuts(self, step: float, scores: np.ndarray, w: np.ndarray) -> float:
-        """Give the bundle one point per group, the tangent's height and gradient, and keep w if it is the best so far.
+        """Give the bundle one point per component, the tangent's height and gradient, and keep w if it is the best so far.
 
         Parameters
         ----------

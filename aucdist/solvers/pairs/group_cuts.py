@@ -4,7 +4,7 @@ import numpy as np
 
 from aucdist.engine.blocks import Blocks, Summary, without_rows
 from aucdist.kernels.pair_groups import slopes_along_in_groups
-from aucdist.solvers.pairs.cuts import PairCuts, number_of_groups
+from aucdist.solvers.pairs.cuts import PairCuts, number_of_components
 from aucdist.solvers.pairs.grouped_anchors import AnchorGroups
 from aucdist.solvers.pairs.loss import CutPairLoss
 from aucdist.solvers.pairs.problem import CutMemory
@@ -19,8 +19,8 @@ def slopes_in_groups(
 ) -> tuple[CutMemory, Summary]:
     """Do what `slopes_on_line` does over the pairs within groups; the weight is that of the pairs used."""
     slopes, weight = np.zeros(len(steps)), 0.0
-    for part, runs in enumerate(memory.runs):
-        mine = slice(memory.ends[part], memory.ends[part + 1])
+    for component, runs in enumerate(memory.runs):
+        mine = slice(memory.ends[component], memory.ends[component + 1])
         ends = memory.best[mine], memory.scores[mine], memory.weights[mine]
         weight += slopes_along_in_groups(*ends, *runs, steps, stride, *anchors, slopes)
     return memory, {"slopes": slopes, "weight": weight}
@@ -29,11 +29,11 @@ def slopes_in_groups(
 class GroupCuts(PairCuts):
     """`PairCuts` over the pairs within groups; the parameters are the same, and all negatives count."""
 
-    def count_groups(self, blocks: Blocks) -> int:
+    def count_components(self, blocks: Blocks) -> int:
         """Return how many cuts to take at a point: as over all pairs, but the groups' sums are sent as well."""
         assert self.groups is not None
         few, many = sorted((self.groups.n_pos, self.groups.n_neg))
-        return number_of_groups(few + self.groups.n_groups, many, blocks.n_features)
+        return number_of_components(few + self.groups.n_groups, many, blocks.n_features)
 
     def slopes_at(
         self, steps: np.ndarray, best_scores: np.ndarray, last_scores: np.ndarray, stride: int, some: int

@@ -39,7 +39,7 @@ class PairHinge(CutPairLoss):
     def anchor_slopes(
         self, slope_sums: np.ndarray, anchors: Anchors, weights: np.ndarray, order: np.ndarray
     ) -> np.ndarray:
-        """Return minus the weight of each anchor's active pairs; slope sums of several groups, one a row, give as many rows."""
+        """Return minus the weight of each anchor's active pairs; those of several components give as many rows."""
         above = np.cumsum(slope_sums[..., ::-1], axis=-1)[..., ::-1][..., 1:]
         slopes = np.empty_like(above)
         slopes[..., order] = -above * weights[order]
@@ -71,7 +71,7 @@ class PairHingeInGroups(PairHinge):
     def anchor_slopes(
         self, slope_sums: np.ndarray, anchors: Anchors, weights: np.ndarray, order: np.ndarray
     ) -> np.ndarray:
-        """Return minus the weight of each anchor's active pairs; slope sums of several groups of cuts give as many rows."""
+        """Return minus the weight of each anchor's active pairs; slope sums of several components give as many rows."""
         assert isinstance(anchors, GroupedAnchors)
         slopes = np.empty((*slope_sums.shape[:-1], len(weights)))
         rows = slopes.reshape(-1, len(weights))

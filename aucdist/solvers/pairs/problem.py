@@ -25,17 +25,17 @@ class PairMemory:
     Attributes
     ----------
     anchors, others : ndarray of int64
-        Positions of the rows of the smaller and of the larger class; these lie group by group.
+        Positions of the rows of the smaller and of the larger class; these lie component by component.
     weights : ndarray of shape (n_others,), float64
-    ends : ndarray of shape (n_groups + 1,), int64
-        Where each group begins and ends in `others`.
+    ends : ndarray of shape (n_components + 1,), int64
+        Where each component begins and ends in `others`: a cut is taken for each.
     scores : ndarray of shape (n_others,), float64
         At the point that was scored last; mirrored if the negatives are the smaller class.
     coefs : ndarray of shape (n_others,), float64
         The derivative of the loss by the scores, from `sweep_pairs` to `add_up_gradient`.
     runs : tuple of Runs
-        Where pairs are within groups (`aucdist.solvers.pairs.groups`): which of `others` are whose, for each part between
-        `ends`. Rows with grades are in `anchors` and `others` as often as they are in a group.
+        Where pairs are within groups (`aucdist.solvers.pairs.groups`): which of `others` are whose, for each component.
+        Rows with grades are in `anchors` and `others` as often as they are in a group.
     """
 
     anchors: np.ndarray
@@ -46,9 +46,9 @@ class PairMemory:
     coefs: np.ndarray
     runs: tuple[Runs, ...] = field(default=(), kw_only=True)
 
-    def for_groups(self, anchors: Anchors, part: int = 0) -> Anchors:
+    def for_groups(self, anchors: Anchors, component: int = 0) -> Anchors:
         """Return the anchors as the rows of `others` between two `ends` search them."""
-        return anchors.for_groups(self.runs[part]) if self.runs else anchors
+        return anchors.for_groups(self.runs[component]) if self.runs else anchors
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,9 +69,9 @@ class CutMemory(PairMemory):
 
 
 def sort_by_class(
-    block: Block, memory: None, sign: int, n_groups: int, pair_groups: PairGroups | None = None
+    block: Block, memory: None, sign: int, n_components: int, pair_groups: PairGroups | None = None
 ) -> tuple[PairMemory, Summary]:
-    """Find the rows of each class, divide those of the larger one into groups, and return the weights of the anchors.
+    """Find the rows of each class, divide those of the larger one into components, and return the weights of the anchors.
 
     Parameters
     ----------
@@ -79,31 +79,31 @@ def sort_by_class(
     memory : None
     sign : int
         The label of the smaller class.
-    n_groups : int
-        The group of a row depends on its id, so that it does not depend on how the rows lie in blocks.
+    n_components : int
+        The component of a row depends on its id, so that it does not depend on how the rows lie in blocks.
     pair_groups : PairGroups, optional
         Of the rows that make pairs, where not all of both classes do.
     """
     if pair_groups is not None:
-        return _sort_in_groups(block, sign, n_groups, pair_groups)
+        return _sort_in_groups(block, sign, n_components, pair_groups)
     weight = block.weights()
     there = weight > 0  # rows outside a fold are in the block with weight 0
     anchors, others = (np.flatnonzero(there & (block.y == label)) for label in (sign, -sign))
-    group = block.row_id[others] % n_groups
-    if n_groups > 1:
-        others = others[np.argsort(group, kind="stable")]
-    ends = np.concatenate(([0], np.cumsum(np.bincount(group, minlength=n_groups))))
+    component = block.row_id[others] % n_components
+    if n_components > 1:
+        others = others[np.argsort(component, kind="stable")]
+    ends = np.concatenate(([0], np.cumsum(np.bincount(component, minlength=n_components))))
     return PairMemory(anchors, others, weight[others], ends, np.zeros(0), np.zeros(0)), {"weights": [weight[anchors]]}
 
 
-def _sort_in_groups(block: Block, sign: int, n_parts: int, groups: PairGroups) -> tuple[PairMemory, Summary]:
+def _sort_in_groups(block: Block, sign: int, n_components: int, groups: PairGroups) -> tuple[PairMemory, Summary]:
     (anchors, codes), (others, of_others) = (groups.rows_of(block, label) for label in (sign, -sign))
-    part = block.row_id[others] % n_parts
-    if n_parts > 1:
-        order = np.argsort(part, kind="stable")
+    component = block.row_id[others] % n_components
+    if n_components > 1:
+        order = np.argsort(component, kind="stable")
         others, of_others = others[order], of_others[order]
-    ends = np.concatenate(([0], np.cumsum(np.bincount(part, minlength=n_parts))))
-    runs = tuple(runs_of(of_others[ends[k] : ends[k + 1]]) for k in range(n_parts))
+    ends = np.concatenate(([0], np.cumsum(np.bincount(component, minlength=n_components))))
+    runs = tuple(runs_of(of_others[ends[k] : ends[k + 1]]) for k in range(n_components))
     weight = block.weights()
     memory = PairMemory(anchors, others, weight[others], ends, np.zeros(0), np.zeros(0), runs=runs)
     return memory, {"weights": [weight[anchors]], "codes": [codes]}
@@ -117,10 +117,10 @@ def score_rows(block: Block, memory: Any, w: np.ndarray, sign: int) -> tuple[Any
 
 
 def sort_and_score(
-    block: Block, memory: None, w: np.ndarray, sign: int, n_groups: int, pair_groups: PairGroups | None = None
+    block: Block, memory: None, w: np.ndarray, sign: int, n_components: int, pair_groups: PairGroups | None = None
 ) -> tuple[PairMemory, Summary]:
     """Do `sort_by_class` and `score_rows` in one step."""
-    sorted_, weights = sort_by_class(block, memory, sign, n_groups, pair_groups)
+    sorted_, weights = sort_by_class(block, memory, sign, n_components, pair_groups)
     scored, scores = score_rows(block, sorted_, w, sign)
     return scored, weights | scores
 

@@ -95,9 +95,9 @@ class AllNegatives:
         """Return the number of rows that bounds what all cuts of a round together may cost: 0 for one cut a round."""
         return blocks.n_samples - min(blocks.n_pos, blocks.n_neg)
 
-    def new_bundle(self, n_groups: int, n_features: int) -> Bundle:
+    def new_bundle(self, n_components: int, n_features: int) -> Bundle:
         """Return an empty bundle."""
-        return Bundle(n_groups, n_features)
+        return Bundle(n_components, n_features)
 
     def weights_of_anchors(self, scores: np.ndarray, weights: np.ndarray, are_all: bool) -> np.ndarray:
         """Return how much anchors of these (mirrored) scores and weights count, float64 of shape (n_anchors,).
@@ -107,7 +107,7 @@ class AllNegatives:
         return weights
 
     def threshold(self, blocks: Blocks, step: float | None) -> Threshold | None:
-        """Return which rows of the larger class count at a step of the way, as `cut_groups` takes it; None for all."""
+        """Return which rows of the larger class count at a step of the way, as `cut_components` takes it; None for all."""
         return None
 
     def threshold_of_anchors(self, blocks: Blocks, step: float) -> Threshold | None:
@@ -156,18 +156,19 @@ class TopNegatives(AllNegatives):
         Each cut costs a pass over the positives, and the first is needed anyway; the others may together cost as much as a pass
         over all negatives, of which only the highest-scoring ones count here.
 
-        Groups are of rows of the larger class. If those are negatives, the parts u that the groups take from different rounds may
-        together have a larger sum than q, and then the bound is none: `CoupledBundle` keeps the sum. If those are positives, each
-        group would combine the parts of the same negatives in another way, and no u would belong to all of them.
+        Components are of rows of the larger class. If those are negatives, the parts u that the components take from different
+        rounds may together have a larger sum than q, and then the bound is none: `CoupledBundle` keeps the sum. If those are
+        positives, each component would combine the parts of the same negatives in another way, and no u would belong to all of
+        them.
         """
         return 0 if self.are_anchors else 2 * blocks.n_samples
 
-    def new_bundle(self, n_groups: int, n_features: int) -> Bundle:
-        """Return an empty bundle, whose groups share the budget q."""
-        if n_groups == 1:
-            return Bundle(n_groups, n_features)
+    def new_bundle(self, n_components: int, n_features: int) -> Bundle:
+        """Return an empty bundle, whose components share the budget q."""
+        if n_components == 1:
+            return Bundle(n_components, n_features)
         self.part_error += ROUNDED
-        return CoupledBundle(n_groups, n_features)
+        return CoupledBundle(n_components, n_features)
 
     def weights_of_anchors(self, scores: np.ndarray, weights: np.ndarray, are_all: bool) -> np.ndarray:
         """Return what the anchors weigh at these scores: where they are negatives, only the highest-scoring ones count."""

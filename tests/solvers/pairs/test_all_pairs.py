@@ -9,7 +9,7 @@ from support.small_sets import blocks_of, small
 
 from aucdist.solvers.base import Status, solve
 from aucdist.solvers.pairs.all_pairs import all_pairs
-from aucdist.solvers.pairs.cuts import PairCuts, number_of_groups
+from aucdist.solvers.pairs.cuts import PairCuts, number_of_components
 from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
 
 pytestmark = pytest.mark.nojit
@@ -72,8 +72,8 @@ def test_weight_two_is_two_rows():
     assert weighted.certificate.primal == pytest.approx(pairwise_objective(weighted.w, X, y, 1e-2, weight * 1.0))
 
 
-def test_groups_keep_the_bound_true(monkeypatch):
-    monkeypatch.setattr(PairCuts, "number_of_groups", lambda *_: 5)
+def test_components_keep_the_bound_true(monkeypatch):
+    monkeypatch.setattr(PairCuts, "number_of_components", lambda *_: 5)
     X, y = small(n_pos=8, n_neg=60)
     best = optimum(X, y, 1e-2)
     for state in itertools.islice(all_pairs(blocks_of(X, y, 3), 1e-2), 40):
@@ -90,7 +90,7 @@ def test_start_is_used():
 
 
 @pytest.mark.parametrize(
-    ("shape", "groups"),
+    ("shape", "n_components"),
     [
         ((9, 23, 4), 1),
         ((4228, 390_988, 118), 24),
@@ -99,8 +99,8 @@ def test_start_is_used():
         ((600, 12_000, 62_061), 2),
     ],
 )
-def test_number_of_groups(shape, groups):
-    assert number_of_groups(*shape) == groups
+def test_number_of_components(shape, n_components):
+    assert number_of_components(*shape) == n_components
 
 
 def test_loop_stops_for_each_of_its_reasons():

@@ -58,12 +58,12 @@ def test_many_blocks_same_optimum(n_blocks):
     assert cells.certificate.primal == pytest.approx(exact.certificate.primal, rel=2e-6)
 
 
-def test_weights_sparse_rows_and_groups(monkeypatch):
+def test_weights_sparse_rows_and_components(monkeypatch):
     X, y = small(n_pos=8, n_neg=60, d=6)
     X[np.abs(X) < 0.5] = 0.0
     weight = np.random.default_rng(2).integers(1, 4, len(y)) * 1.0
     exact = solve(all_pairs(blocks_of(X, y, weight=weight), 1e-2), tol=1e-7, max_passes=300)
-    monkeypatch.setattr(CellCuts, "number_of_groups", lambda *_: 5)
+    monkeypatch.setattr(CellCuts, "number_of_components", lambda *_: 5)
     cells = CuttingPlanes(blocks_of(sp.csr_array(X), y, 3, weight), kind=CellCuts)
     found = solve(cells.rounds(1e-2), tol=1e-6, max_passes=300)
     assert found.certificate.status is Status.CONVERGED
@@ -114,10 +114,12 @@ def test_nothing_that_is_sent_grows_with_the_rows(monkeypatch):
 
 def test_cuts_that_are_taken_again_count_as_passes(monkeypatch):
     monkeypatch.setattr(cell_cuts, "CELLS", 8)
-    monkeypatch.setattr(cell_cuts, "SLACK", 0.0)  # never small enough, but where all scores of a cell are the same
+    monkeypatch.setattr(
+        cell_cuts, "SLACK_OF_GAP", 0.0
+    )  # never small enough, but where all scores of a cell are the same
     X, y = small(n_pos=30, n_neg=40)
-    cuts, cut = [], cell_cuts.cut_groups
-    monkeypatch.setattr(cell_cuts, "cut_groups", lambda *args: cuts.append(1) or cut(*args))
+    cuts, cut = [], cell_cuts.cut_components
+    monkeypatch.setattr(cell_cuts, "cut_components", lambda *args: cuts.append(1) or cut(*args))
     *_, last = itertools.islice(CuttingPlanes(blocks_of(X, y), kind=CellCuts).rounds(1e-3), 5)
     assert last.passes == len(cuts) > 5
 

@@ -134,6 +134,6 @@ def test_the_way_back_from_far_off_is_saved_where_the_minimum_is_near_zero(monke
 def test_more_cuts_than_of_all_pairs():
     X, y = np.random.default_rng(0).normal(size=(10_000, 2)), np.repeat([1, -1], [2_500, 7_500])
     blocks = blocks_of(X, y, 2)
-    assert CuttingPlanes(blocks).cuts.n_groups == 1
-    assert CuttingPlanes(blocks, share=TopShare(0.1)).cuts.n_groups == 4
-    assert CuttingPlanes(blocks_of(X, -y, 2), share=TopShare(0.1)).cuts.n_groups == 1
+    assert CuttingPlanes(blocks).cuts.n_components == 1
+    assert CuttingPlanes(blocks, share=TopShare(0.1)).cuts.n_components == 4
+    assert CuttingPlanes(blocks_of(X, -y, 2), share=TopShare(0.1)).cuts.n_components == 1
