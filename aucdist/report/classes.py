@@ -86,7 +86,7 @@ def render_classes_page(report: ClassesReport) -> str:
         run=run,
         one=one,
         which="test" if tested else "training",
-        verdict=_verdict(run, one) + ([] if report.search is None else [search_verdict(report.search)]),
+        sentences=_verdict(run, one) + ([] if report.search is None else [search_verdict(report.search)]),
         search=None if report.search is None else search_section(report.search),
         warnings=_warnings(run, tested, one),
         tiles=_tiles(run),

@@ -17,6 +17,7 @@ def render_classes_comparison(result: dict[str, Any]) -> str:
     classes = sorted(result["classes"], key=lambda one: (min(one["auc"].values()), one["name"]))
     return render_template(
         Path(__file__).with_name("classes_comparison.html"),
+        title=f"Comparison of {len(result['runs'])} runs",
         one="topic" if result["topics"] else "class",
         sentences=classes_sentences(result),
         runs=[_run(run) for run in result["runs"]],

@@ -51,23 +51,25 @@ def render_comparison_page(comparison: Comparison) -> str:
     }  # fmt: skip
     return render_template(
         Path(__file__).with_name("comparison.html"),
-        n=len(result["runs"]),
+        title=f"Comparison of {len(result['runs'])} runs",
         rows=f"{result['n_pos']:,} positive and {result['n_neg']:,} negative test rows",
         sentences=sentences(result),
         warnings=[f"{run['name']}: {text}" for run in result["runs"] for text in run["warnings"]],
         runs=[_run(run) for run in result["runs"]],
         max_fpr=result.get("max_fpr"),
+        grouped="group_auc" in result["differences"],
         tests=[_test(name, pairs, result.get("max_fpr")) for name, pairs in result["differences"].items()],
         figures=figures,
     )
 
 
 def sentences(result: dict[str, Any]) -> list[str]:
-    """Return the results of the tests on the test AUC, partial AUC and AUC within groups, one sentence for each pair of runs."""
-    found = [_sentence(pair, "test AUC") for pair in result["differences"]["auc"]]
+    """Return the results of the tests on the AUC within groups, test AUC and partial AUC, one sentence for each pair of runs."""
+    found = [_sentence(pair, "test AUC within groups") for pair in result["differences"].get("group_auc", [])]
+    of_all = "test AUC of all rows together" if found else "test AUC"
+    found += [_sentence(pair, of_all) for pair in result["differences"]["auc"]]
     what = f"partial AUC up to a false positive rate of {number_text(result.get('max_fpr'))}"
-    found += [_sentence(pair, what) for pair in result["differences"].get("partial_auc", [])]
-    return found + [_sentence(pair, "test AUC within groups") for pair in result["differences"].get("group_auc", [])]
+    return found + [_sentence(pair, what) for pair in result["differences"].get("partial_auc", [])]
 
 
 def _sentence(pair: dict[str, Any], what: str) -> str:
@@ -103,9 +105,13 @@ def _run(run: dict[str, Any]) -> dict[str, Any]:
         texts = [auc_text(v, value, low, high) for v in (value, low, high)]
         return texts[0], f"{texts[1]} to {texts[2]}"
 
-    names = ("auc", *(["partial_auc"] if "partial_auc" in run else []), *BY_NAME)
+    names = [name for name in ("group_auc", "auc", "partial_auc") if name in run]
     how = f"{run['estimator']}, {run['solver']}"
-    return {"name": run["name"], "how": how, "cells": [*map(with_interval, names), (seconds_text(run["seconds"]), "")]}
+    return {
+        "name": run["name"],
+        "how": how,
+        "cells": [*map(with_interval, [*names, *BY_NAME]), (seconds_text(run["seconds"]), "")],
+    }
 
 
 def _test(name: str, pairs: list[dict[str, Any]], max_fpr: float | None) -> dict[str, Any]:

@@ -122,7 +122,7 @@ def render_run_page(report: Report) -> str:
         title=report.title,
         run=report.run,
         which=which,
-        verdict=_verdict(report, shown, which, interval),
+        sentences=_verdict(report, shown, which, interval),
         warnings=_warnings(report, interval, interval_warnings),
         tiles=_tiles(report, shown, interval),
         band=report.test is not None and not report.test.weighted,
@@ -215,8 +215,10 @@ def _verdict(report: Report, shown: ScoreCounts, which: str, interval: ranking.I
     between = f", 95 % interval {texts[1]} to {texts[2]}" if ends else ""
     if (error := ranking.auc_error(shown)) > 0:
         between += f", counted in {len(shown.values):,} cells of scores, which is exact to {rounded_up_text(error)}"
+    groups = report.run.get("groups", {})
+    whichever = " of whatever groups" if groups.get("grouped") else ""
     found = [
-        f"Of a positive and a negative {which} row, the positive one scores higher {_frequency_text(area)}: "
+        f"Of a positive and a negative {which} row{whichever}, the positive one scores higher {_frequency_text(area)}: "
         f"AUC {texts[0]}{between}.",
         f"The objective is {certificate_text(report.run['certificate'], _population_text(report))}{_given(report)}.",
     ]
@@ -265,8 +267,15 @@ def _tiles(report: Report, shown: ScoreCounts, interval: ranking.Interval | None
     found, precise = percent_text(decisions.recall(table)), percent_text(decisions.precision(table))
     rates = f"finds {found} of the positives; precision {precise}"
     prevalence = shown.n_pos / (shown.n_pos + shown.n_neg)
+    area = (f"{which} AUC", auc_text(ranking.auc(shown)), f"{spread}; train {auc_text(ranking.auc(report.train))}")
+    of_groups = report.run.get("groups", {}).get("measures", {}).get("group_auc")
+    if of_groups is not None:
+        ends = (of_groups["interval"][0], of_groups["value"], of_groups["interval"][1])
+        low, value, high = (auc_text(v, *ends) for v in ends)
+        small = f"95 % interval {low} to {high}; of all rows together {area[1]}"
+        area = (f"{which} AUC within groups", value, small)
     return [
-        (f"{which} AUC", auc_text(ranking.auc(shown)), f"{spread}; train {auc_text(ranking.auc(report.train))}"),
+        area,
         ("Above the optimum", bound, f"proved {_population_text(report)}"),
         ("G-mean", f"{decisions.g_mean(table):.4f}", rates),
         (

@@ -20,7 +20,7 @@ from aucdist.metrics.compare import (
     partial_delong_test,
 )
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.metrics.groups import auc_of_groups, ndcg_of_groups, paired_groups_test
+from aucdist.metrics.groups import OfGroups, auc_of_groups, ndcg_of_groups, paired_groups_test
 from aucdist.metrics.intervals import bootstrap_interval
 from aucdist.metrics.measures import MEASURES
 from aucdist.metrics.ranking import auc_interval
@@ -111,26 +111,28 @@ def _compared(runs: Sequence[Run], max_fpr: float | None) -> dict[str, Any]:
         ),
     )  # fmt: skip
     folds = _over_folds(runs)
-    tests = {"auc": areas}
+    areas_in_groups = _areas_in_groups(runs)
+    tests = _within_groups(runs, areas_in_groups) | {"auc": areas}
     if max_fpr is not None:
         tests["partial_auc"] = _pairs(
             runs, lambda a, b: partial_delong_test(y, a.scores, b.scores, max_fpr, standardized=True)
         )
-    tests |= _within_groups(runs)
     tests |= {"average_precision": precisions} | ({} if folds is None else {"folds": folds})
     return jsonable(
         {
             **({} if max_fpr is None else {"max_fpr": max_fpr}),
             "n_pos": int((y == 1).sum()),
             "n_neg": int((y == -1).sum()),
-            "runs": [_row(run, max_fpr) for run in runs],
+            "runs": [_row(run, max_fpr, areas_in_groups.get(run.name)) for run in runs],
             "differences": tests,
         }
     )
 
 
-def _row(run: Run, max_fpr: float | None) -> dict[str, Any]:
+def _row(run: Run, max_fpr: float | None, in_groups: OfGroups | None) -> dict[str, Any]:
     about, found = run.about, {}
+    if in_groups is not None:
+        found["group_auc"] = {"value": in_groups.mean, "interval": list(in_groups.interval())}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         spread = auc_interval(run.counts)
@@ -164,22 +166,29 @@ def _pairs(runs: Sequence[Run], test: Callable[[Run, Run], Difference]) -> list[
     ]
 
 
-def _within_groups(runs: Sequence[Run]) -> dict[str, list[dict[str, Any]]]:
-    """Return the tests of the AUC within groups, and of NDCG where labels are grades; none where a run has no groups.
+def _areas_in_groups(runs: Sequence[Run]) -> dict[str, OfGroups]:
+    """Return the AUC within groups of each run; none where a run has no groups, or no group has a pair.
 
     All runs are measured by the groups of the first one, by its grades if it has some, and by what it lets a group weigh.
     """
     if any(run.group is None for run in runs):
         return {}
-    groups, grade = runs[0].group, runs[0].grade
-    y = runs[0].y if grade is None else grade - min(0.0, float(grade.min()))
+    y = runs[0].y if runs[0].grade is None else runs[0].grade
+    weight = runs[0].about.get("groups", {}).get("group_weight", "pairs")  # older runs do not say
     try:
-        weight = runs[0].about.get("groups", {}).get("group_weight", "pairs")  # older runs do not say
-        areas = {run.name: auc_of_groups(y, run.scores, groups=groups, group_weight=weight) for run in runs}
+        return {run.name: auc_of_groups(y, run.scores, groups=runs[0].group, group_weight=weight) for run in runs}
     except InputError:  # no group has a pair
         return {}
+
+
+def _within_groups(runs: Sequence[Run], areas: dict[str, OfGroups]) -> dict[str, list[dict[str, Any]]]:
+    """Return the tests of the AUC within groups, and of NDCG where labels are grades; none where runs have no such AUC."""
+    if not areas:
+        return {}
+    groups, grade = runs[0].group, runs[0].grade
     found = {"group_auc": _pairs(runs, lambda a, b: paired_groups_test(areas[a.name], areas[b.name]))}
     if grade is not None:
+        y = grade - min(0.0, float(grade.min()))
         gains = {run.name: ndcg_of_groups(y, run.scores, groups=groups, k=10) for run in runs}
         found["ndcg@10"] = _pairs(runs, lambda a, b: paired_groups_test(gains[a.name], gains[b.name]))
     return found
