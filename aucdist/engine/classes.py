@@ -1,5 +1,6 @@
 """Blocks whose rows have several classes, and their views: one class against the rest, with the same rows."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -95,10 +96,13 @@ class ClassBlocks:
     blocks : Blocks
         `Block.y` holds places in the table of `sets`.
     sets : LabelSets
+    follow : callable, optional
+        ``follow(k, blocks) -> Blocks`` gives the rows of the class at position `k` to what records its steps, as checkpoints do.
     """
 
     blocks: Blocks
     sets: LabelSets
+    follow: Callable[[int, Blocks], Blocks] | None = None
 
     @property
     def n_samples(self) -> int:
@@ -123,7 +127,8 @@ class ClassBlocks:
 
     def of_class(self, k: int) -> Blocks:
         """Return the rows with the labels of the class at position `k`: +1 for its rows, -1 for all others."""
-        return ClassView(self.blocks, self.sets.signs(k))
+        blocks = ClassView(self.blocks, self.sets.signs(k))
+        return blocks if self.follow is None else self.follow(k, blocks)
 
     def unlabelled(self) -> Blocks:
         """Return the rows with the label -1 each, for what needs no classes."""

@@ -9,6 +9,7 @@ run side by side as the blocks have threads.
 
 import warnings
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,7 @@ def fit_classes(model: BaseEstimator, rows: ClassBlocks, callback: Callback | No
     forget_fit(model)
     model.label_sets_ = sets
     if rows.has_weights and not model.resolved_solver.sample_weight:
-        rows = ClassBlocks(without_equal_weights(rows.blocks), sets)
+        rows = replace(rows, blocks=without_equal_weights(rows.blocks))
     mapped = _mapped_once(model, rows)
     names = sets.names()
     models = [_model_of_class(model, k, None if before is None else before[k]) for k in range(sets.n_classes)]
@@ -205,7 +206,7 @@ def _mapped_once(model: BaseEstimator, rows: ClassBlocks) -> ClassBlocks | None:
         return None
     model._find_directions(rows.blocks)
     model.feature_map_ = expander.fit_blocks(rows.unlabelled(), vars(model).get("monotone_"))
-    return ClassBlocks(model._checked_codes(encoded(rows.blocks, model.feature_map_)), rows.sets)
+    return replace(rows, blocks=model._checked_codes(encoded(rows.blocks, model.feature_map_)))
 
 
 def _ready(one: Any, rows: ClassBlocks, mapped: ClassBlocks | None, k: int, shared: FittedMap | None) -> Blocks:

@@ -76,7 +76,7 @@ def cross_validate(config: CvConfig, observer: RunObserver, run_stage: StageRunn
             rows = rows.without_copies()
             about = search_summary(tried, found)
             if rows.labels is not None:
-                of_classes = fit_classes(config, model, rows, blocks, stages, observer, about)
+                of_classes, _ = fit_classes(config, model, rows, blocks, stages, observer, about)
                 return _published(of_classes, about, folder, stages)
             estimator, counts = stages("fit", fit, model, blocks.train, observer)
             evaluation = stages("evaluate", evaluate, estimator, counts, blocks, observer, config.operating_point)

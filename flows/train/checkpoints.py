@@ -5,14 +5,17 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 from aucdist import __version__
+from aucdist.class_models import class_folder
+from aucdist.data.storage.files import names_in, remove
 from aucdist.engine.blocks import Blocks
 from aucdist.engine.checkpoint import Journal
+from aucdist.engine.classes import ClassBlocks
 from aucdist.errors import ClusterLost
 from flows.config.checkpoint import CheckpointConfig
 from flows.config.model import ModelConfig
@@ -23,34 +26,21 @@ GRACE = 20
 """Seconds that the current round may still take after SIGTERM; Kubernetes kills after 30."""
 
 
-class CheckpointStore:
-    """The checkpoints of one fit: its journal, and when the next one is due.
+class Termination:
+    """Delays SIGTERM until a round is done and its checkpoint is written.
 
     Attributes
     ----------
-    blocks : Blocks
-        The blocks to fit to, which record what a checkpoint needs.
+    terminate : callable or None
+        Ends the process, once a SIGTERM has come.
     """
 
-    def __init__(self, journal: Journal, config: CheckpointConfig):
-        self._journal, self._config = journal, config
-        self._terminate: Callable[[], None] | None = None
-        self.blocks: Blocks = journal.blocks
-
-    def round_done(self) -> None:
-        """Write a checkpoint if one is due; after SIGTERM write one in any case, and terminate."""
-        terminate = self._terminate
-        self._journal.round_done(self._config.rounds, self._config.seconds, now=terminate is not None)
-        if terminate is not None:
-            terminate()
-
-    def remove(self) -> None:
-        """Remove the checkpoints, once the run folder is complete."""
-        self._journal.remove()
+    def __init__(self) -> None:
+        self.terminate: Callable[[], None] | None = None
 
     @contextmanager
-    def finish_round_on_sigterm(self) -> Iterator[None]:
-        """Delay SIGTERM until the round is done and its checkpoint is written, for `GRACE` seconds at most."""
+    def after_round(self) -> Iterator[None]:
+        """Delay SIGTERM for `GRACE` seconds at most."""
         if threading.current_thread() is not threading.main_thread():
             yield  # only the main thread handles signals
             return
@@ -62,9 +52,9 @@ class CheckpointStore:
             os.kill(os.getpid(), signal.SIGTERM)
 
         def on_sigterm(number: int, frame: Any) -> None:
-            if self._terminate is not None:  # the second SIGTERM
+            if self.terminate is not None:  # the second SIGTERM
                 terminate()
-            self._terminate = terminate
+            self.terminate = terminate
             signal.alarm(GRACE)
 
         alarm_before = signal.signal(signal.SIGALRM, lambda number, frame: terminate())
@@ -75,6 +65,94 @@ class CheckpointStore:
             signal.alarm(0)
             signal.signal(signal.SIGALRM, alarm_before)
             signal.signal(signal.SIGTERM, before)
+
+
+class CheckpointStore:
+    """The checkpoints of one fit: its journal, and when the next one is due.
+
+    Attributes
+    ----------
+    blocks : Blocks
+        The blocks to fit to, which record what a checkpoint needs.
+    """
+
+    def __init__(self, journal: Journal, config: CheckpointConfig, termination: Termination | None = None):
+        self._journal, self._config = journal, config
+        self._termination = Termination() if termination is None else termination
+        self.blocks: Blocks = journal.blocks
+
+    def round_done(self, last: bool = False) -> None:
+        """Write a checkpoint if one is due, or this is the `last` round; after SIGTERM write one in any case, and terminate."""
+        terminate = self._termination.terminate
+        self._journal.round_done(self._config.rounds, self._config.seconds, now=last or terminate is not None)
+        if terminate is not None and threading.current_thread() is threading.main_thread():
+            terminate()
+
+    def remove(self) -> None:
+        """Remove the checkpoints, once the run folder is complete."""
+        self._journal.remove()
+
+    def finish_round_on_sigterm(self) -> AbstractContextManager[None]:
+        """Delay SIGTERM until the round is done and its checkpoint is written, for `GRACE` seconds at most."""
+        return self._termination.after_round()
+
+
+class ClassCheckpoints:
+    """The checkpoints of the fits of several classes, each in a folder of its own.
+
+    A class whose fit has ended has a checkpoint of its last round: a run that resumes takes no rounds for it.
+
+    Parameters
+    ----------
+    url : str
+    identity : dict
+        What decides the bits, but for the class.
+    names : sequence of str
+        Of the classes.
+    config : CheckpointConfig
+    note : callable
+    """
+
+    def __init__(
+        self,
+        url: str,
+        identity: dict[str, Any],
+        names: Sequence[str],
+        config: CheckpointConfig,
+        note: Callable[[str], None],
+    ):
+        self._url, self._identity, self._names, self._config, self._note = url, identity, names, config, note
+        self._stores: dict[str, CheckpointStore] = {}
+        self._termination = Termination()
+
+    def follow(self, k: int, blocks: Blocks) -> Blocks:
+        """Return the rows of a class as blocks that record what its checkpoints need."""
+        name = self._names[k]
+
+        def note(text: str) -> None:
+            self._note(f"class {name!r}: {text}")
+
+        journal = Journal(f"{self._url}/{class_folder(k)}", {**self._identity, "class": name}, blocks, note)
+        if blocks.unmapped is not blocks:
+            journal.blocks._unmapped = blocks.unmapped
+        self._stores[name] = CheckpointStore(journal, self._config, self._termination)
+        return journal.blocks
+
+    def round_done(self, name: str, last: bool) -> None:
+        """Count a round of the class of this name, as `CheckpointStore.round_done` does."""
+        self._stores[name].round_done(last)
+
+    def finish_round_on_sigterm(self) -> AbstractContextManager[None]:
+        """Delay SIGTERM until the classes in work have written checkpoints, for `GRACE` seconds at most."""
+        return self._termination.after_round()
+
+    def remove(self) -> None:
+        """Remove the checkpoints, once the run folder is complete."""
+        for store in self._stores.values():
+            store.remove()
+        above = self._url.rpartition("/")[0]
+        if not names_in(above):
+            remove(above)
 
 
 def open_checkpoints(
@@ -101,7 +179,23 @@ def open_checkpoints(
     """
     if config.checkpoint is None:
         return None
-    identity = {
+    identity = _identity(config, model, fingerprint, train)
+    return CheckpointStore(Journal(_url(config, identity), identity, train, observer.note), config.checkpoint)
+
+
+def open_class_checkpoints(
+    config: Any, model: ModelConfig, fingerprint: str, train: ClassBlocks, observer: RunObserver
+) -> ClassCheckpoints | None:
+    """Open the checkpoints of the fits of several classes; parameters and errors as of `open_checkpoints`."""
+    if getattr(config, "checkpoint", None) is None:
+        return None
+    identity = _identity(config, model, fingerprint, train.blocks)
+    return ClassCheckpoints(_url(config, identity), identity, train.sets.names(), config.checkpoint, observer.note)
+
+
+def _identity(config: TrainConfig, model: ModelConfig, fingerprint: str, train: Blocks) -> dict[str, Any]:
+    """Return what decides the bits of a fit."""
+    return {
         "aucdist": __version__,
         "data": fingerprint,
         "encoding": _digest(config.data.model_dump(mode="json")),
@@ -111,8 +205,12 @@ def open_checkpoints(
             key: repr(v) for key, v in model.built.plain_params().items() if v is not None and key != "verbose"
         },
     }
-    url = f"{_folder(config)}/{config.checkpoint.id or f'{config.name}-{_digest(identity)}'}"
-    return CheckpointStore(Journal(url, identity, train, observer.note), config.checkpoint)
+
+
+def _url(config: TrainConfig, identity: dict[str, Any]) -> str:
+    """Return the folder of the checkpoints of a fit."""
+    assert config.checkpoint is not None
+    return f"{_folder(config)}/{config.checkpoint.id or f'{config.name}-{_digest(identity)}'}"
 
 
 def retry_lost_cluster(config: TrainConfig, work: Callable[[], Any], observer: RunObserver) -> Any:

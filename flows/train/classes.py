@@ -1,5 +1,6 @@
 """The stages of training for several classes: fit each against the rest, evaluate each, and predict the test rows."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +19,7 @@ from flows.progress.console import RunObserver
 from flows.progress.warned import warnings_to
 from flows.rows.train_test import ClassLabels, TrainTestBlocks, TrainTestClasses, TrainTestRows
 from flows.run_folder.classes import ClassEvaluation, ClassScores, FittedClasses
+from flows.train.checkpoints import ClassCheckpoints, open_class_checkpoints
 from flows.train.stages import set_operating_points
 
 LEAST_ROWS = 2
@@ -32,15 +34,16 @@ def fit_classes(
     stages: Stages,
     observer: RunObserver,
     search: dict[str, Any] | None = None,
-) -> FittedClasses:
+) -> tuple[FittedClasses, ClassCheckpoints | None]:
     """Run the stages: fit each class that has enough rows, and evaluate; `search` is what chose the model's parameters."""
     rows = usable_classes(rows, observer)
     of_classes = rows.with_classes(blocks)
-    estimator, counts = stages("fit", fit_each, model, of_classes.train, observer)
+    checkpoints = open_class_checkpoints(config, model, rows.fingerprint, of_classes.train, observer)
+    estimator, counts = stages("fit", fit_each, model, of_classes.train, observer, checkpoints)
     point = getattr(config, "operating_point", None)
     wanted = None if point is None else point.wanted
     evaluation = stages("evaluate", evaluate_each, estimator, counts, of_classes, observer, wanted)
-    return FittedClasses(config, rows, estimator, evaluation, stages.seconds, search)
+    return FittedClasses(config, rows, estimator, evaluation, stages.seconds, search), checkpoints
 
 
 def usable_classes(rows: TrainTestRows, observer: RunObserver) -> TrainTestRows:
@@ -59,11 +62,23 @@ def usable_classes(rows: TrainTestRows, observer: RunObserver) -> TrainTestRows:
     return replace(rows, schema=schema, labels=ClassLabels(labels.train.only(which), labels.test.only(which)))
 
 
-def fit_each(model: ModelConfig, train: ClassBlocks, observer: RunObserver) -> tuple[Any, list[ScoreCounts | None]]:
-    """Return the fitted estimator, and for each class the counts of the training scores where the fit needed them."""
+def fit_each(
+    model: ModelConfig, train: ClassBlocks, observer: RunObserver, checkpoints: ClassCheckpoints | None = None
+) -> tuple[Any, list[ScoreCounts | None]]:
+    """Return the fitted estimator, and for each class the counts of the training scores where the fit needed them.
+
+    Rounds and warnings go to `observer`, and each round may write a checkpoint.
+    """
     estimator = model.built
-    with warnings_to(observer):
-        counts = estimator.fit_class_blocks(train, callback=lambda record: observer.round(record, estimator.tol))
+
+    def round_done(record: dict[str, Any]) -> None:
+        observer.round(record, estimator.tol)
+        if checkpoints is not None:
+            checkpoints.round_done(record["class"], last=record["relative_gap"] <= estimator.tol)
+
+    with warnings_to(observer), nullcontext() if checkpoints is None else checkpoints.finish_round_on_sigterm():
+        rows = train if checkpoints is None else replace(train, follow=checkpoints.follow)
+        counts = estimator.fit_class_blocks(rows, callback=round_done)
     return estimator, counts
 
 

@@ -73,7 +73,6 @@ class TrainConfig(Strict):
         if self.data.of_each:
             refuse_with_each(
                 {
-                    "checkpoint": self.checkpoint is not None,
                     "operating_point.cost: cost_column": self.operating_point is not None
                     and self.operating_point.uses_cost_column,
                     "shapes": self.shapes.wanted,

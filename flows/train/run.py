@@ -19,7 +19,7 @@ from flows.run_folder.folder import run_folder, run_name
 from flows.run_folder.leftovers import unfinished_runs
 from flows.run_folder.publish import publish
 from flows.run_folder.results import FittedRun, result_of
-from flows.train.checkpoints import CheckpointStore, open_checkpoints, retry_lost_cluster
+from flows.train.checkpoints import CheckpointStore, ClassCheckpoints, open_checkpoints, retry_lost_cluster
 from flows.train.classes import fit_classes
 from flows.train.config import TrainConfig
 from flows.train.feature_choice import choose_features
@@ -85,7 +85,7 @@ def _train_on_cluster(
     observer: MetricsObserver,
     report: Path | None,
     start: str | None,
-) -> tuple[FittedRun | FittedClasses, CheckpointStore | None]:
+) -> tuple[FittedRun | FittedClasses, CheckpointStore | ClassCheckpoints | None]:
     """Run the stages that need workers: partition the rows, fit and evaluate."""
     n_blocks = source.n_blocks
     with (
@@ -103,7 +103,7 @@ def _train_on_cluster(
                 raise InputError(
                     "a fit starts from another model where there are two classes: set `positive` to one of them"
                 )
-            return fit_classes(config, config.model, rows, blocks, stages, observer), None
+            return fit_classes(config, config.model, rows, blocks, stages, observer)
         model, search = config.model, None
         if model.chooses_features:
             missing = config.data.impute == "keep"

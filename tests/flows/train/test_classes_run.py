@@ -12,9 +12,12 @@ from support.command_line import run as aucdist
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.class_models import ClassModels, load_any_model, load_class_models
+from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.model import load_model
+from flows.progress.console import LineObserver
 from flows.train.config import load_train
+from flows.train.run import train as run_training
 
 
 @pytest.fixture(scope="module")
@@ -211,7 +214,49 @@ def test_a_damaged_list_of_classes_is_refused(folder: Path) -> None:
         load_class_models(str(model))
 
 
-def test_checkpoints_are_refused(folder: Path) -> None:
-    path = config(folder, CSV.format(folder), f"checkpoint: {{url: '{folder}/checkpoints'}}\n")
-    with pytest.raises(InputError, match="checkpoint is for two classes"):
-        load_train(str(path))
+class Interrupting(LineObserver):
+    """Collects lines, and raises in a round of a class."""
+
+    def __init__(self, name: str = "", number: int = 0):
+        self.lines: list[str] = []
+        super().__init__(self.lines.append)
+        self.when = (name, number)
+
+    def round(self, record: dict, tol: float) -> None:
+        if (record["class"], record["round"]) == self.when:
+            raise RuntimeError("stop here")
+
+
+@pytest.mark.parametrize(
+    "more", [{"features": "bins", "monotone": {"p20": "increasing"}}, {"features": "leaves"}], ids=str
+)
+def test_a_run_that_was_ended_fits_no_class_again_that_was_done(
+    folder: Path, tmp_path: Path, monkeypatch, more
+) -> None:
+    text = f"checkpoint: {{rounds: 1, seconds: 1000}}\ncluster: {{kind: none, n_jobs: 1}}\noutput: '{tmp_path}/runs'\n"
+    path = config(folder, CSV.format(folder), text.rpartition("output")[0])
+    steps, reduce = [], LocalBlocks.reduce
+
+    def counted(self: LocalBlocks, step, *args):
+        steps.append(step)
+        return reduce(self, step, *args)
+
+    def run(observer: LineObserver, *settings: str) -> tuple[dict, int]:
+        steps.clear()
+        settings += (f"output={tmp_path}/runs", f"model={{tol: 1.0e-2, lam: 1.0e-2, {json.dumps(more)[1:-1]}}}")
+        return run_training(load_train(str(path), settings), observer), len(steps)
+
+    monkeypatch.setattr(LocalBlocks, "reduce", counted)
+    expected, n_steps = run(Interrupting(), "checkpoint=null")
+    with pytest.raises(RuntimeError, match="stop here"):
+        run(Interrupting("3", 3))
+    observer = Interrupting()
+    found, n_left = run(observer)
+    resumed = [line.strip() for line in observer.lines if "resumes" in line]
+    assert [line.partition(":")[0] for line in resumed] == ["class '0'", "class '1'", "class '2'", "class '3'"]
+    assert resumed[3].endswith("resumes from the checkpoint of round 2")
+    assert n_left < 0.6 * n_steps
+    for result in (expected, found):
+        del result["run"], result["seconds"]
+    assert found == expected
+    assert not (tmp_path / "runs" / ".checkpoints").exists()
