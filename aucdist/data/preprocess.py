@@ -197,7 +197,6 @@ def fit_preprocessor(
     if impute not in IMPUTES:
         raise unknown("impute", impute, IMPUTES)
     columns = _log1p_columns(log1p, feature_names, categories)
-    of_block = functools.partial(_statistic, load, tuple(feature_names))
     fill, error = None, 0.0
     if impute == "keep" and scale != "none":
         raise InputError(
@@ -205,7 +204,7 @@ def fit_preprocessor(
             f"not {scale!r}"
         )
     if impute not in WITHOUT_FILL:
-        found = functools.reduce(operator.add, each(functools.partial(of_block, _filling, (impute,)), blocks))
+        found = functools.reduce(operator.add, each(functools.partial(_filling, load, impute), blocks))
         fill, error = found.fill(), found.error
         _refuse_infinite(fill, feature_names, "it is missing in every training row, or too large; leave it out")
     if scale in ("none", "unit-row"):
@@ -213,7 +212,7 @@ def fit_preprocessor(
     # What is beyond floating point is refused below.
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         found = functools.reduce(
-            operator.add, each(functools.partial(of_block, _moments, (columns, scale, fill)), blocks)
+            operator.add, each(functools.partial(_moments, load, tuple(feature_names), columns, scale, fill), blocks)
         )
         if found.count == 0:
             raise InputError("there are no rows to fit the scaling on")
@@ -226,23 +225,19 @@ def fit_preprocessor(
     return Preprocessor(columns, scale, shift, factor, impute, fill, error)
 
 
-def _statistic(
-    load: Callable[[Any], Block] | None,
-    names: tuple[str, ...],
-    statistic: Callable[..., Any],
-    args: tuple[Any, ...],
-    item: Any,
-) -> Any:
-    return statistic(item if load is None else load(item), names, *args)
-
-
-def _filling(block: Block, names: tuple[str, ...], impute: str) -> Means | Medians:
-    return STATISTICS[impute].of(block.rows)
+def _filling(load: Callable[[Any], Block] | None, impute: str, item: Any) -> Means | Medians:
+    return STATISTICS[impute].of((item if load is None else load(item)).rows)
 
 
 def _moments(
-    block: Block, names: tuple[str, ...], columns: tuple[int, ...], scale: str, fill: np.ndarray | None
+    load: Callable[[Any], Block] | None,
+    names: tuple[str, ...],
+    columns: tuple[int, ...],
+    scale: str,
+    fill: np.ndarray | None,
+    item: Any,
 ) -> Moments:
+    block = item if load is None else load(item)
     if scale in CENTRING and isinstance(block.rows, CsrRows):
         raise InputError(
             f"scale {scale!r} would subtract a number from every zero of sparse rows; use `maxabs` or `unit-row`, or "
@@ -283,14 +278,15 @@ def _log1p_columns(
 
 def _scaling(total: Moments, scale: str) -> tuple[np.ndarray | None, np.ndarray]:
     """Return shift and factor. Where a factor is beyond floating point, it is not finite."""
+    ranges = total.ranges
     if scale == "standard":
         shift, spread = total.mean, np.sqrt(total.m2 / total.count)
     elif scale == "minmax":
-        shift, spread = total.low, total.high - total.low
+        shift, spread = ranges.low, ranges.high - ranges.low
     else:
-        shift, spread = None, np.maximum(np.abs(total.low), np.abs(total.high))
+        shift, spread = None, np.maximum(np.abs(ranges.low), np.abs(ranges.high))
     # By the values themselves: rounding leaves a constant column a variance just above zero.
-    constant = spread == 0 if scale == "maxabs" else total.low == total.high
+    constant = spread == 0 if scale == "maxabs" else ranges.constant
     factor = 1.0 / np.where(constant, 1.0, spread)
     return shift, np.where(factor > 0, factor, np.inf)
 

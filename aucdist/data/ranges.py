@@ -5,10 +5,10 @@ from functools import cached_property
 
 import numpy as np
 
-from aucdist.data.block import Block
+from aucdist.data.block import Block, n_rows
 from aucdist.kernels.codes import BinRows
 from aucdist.kernels.column_ranges import csr_ranges, dense_ranges
-from aucdist.kernels.rows import CsrRows
+from aucdist.kernels.rows import CsrRows, DenseRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,27 +34,12 @@ class ColumnRanges:
     @classmethod
     def of(cls, block: Block) -> "ColumnRanges":
         """Return the ranges of a block's columns; one reading of its rows."""
-        rows, d = block.rows, block.n_features
-        if isinstance(rows, BinRows):
-            return cls._of_cells(rows, d)
-        there = np.ones(block.n_samples, dtype=bool) if block.weight is None else block.weight > 0
-        low, high = np.full(d, np.inf, rows.values.dtype), np.full(d, -np.inf, rows.values.dtype)
-        width = d
-        if isinstance(rows, CsrRows):
-            stored = np.zeros(d, dtype=np.int64)
-            width = int(csr_ranges(rows.values, rows.indices, rows.offsets, there, low, high, stored))
-            gaps = stored < there.sum()
-            low[gaps], high[gaps] = np.minimum(low[gaps], 0.0), np.maximum(high[gaps], 0.0)
-        else:
-            dense_ranges(rows.values, there, low, high)
-        return cls(low.astype(np.float64), high.astype(np.float64), width)
-
-    @classmethod
-    def _of_cells(cls, rows: BinRows, n_features: int) -> "ColumnRanges":
-        """Return ranges that hold for any codes: a value is a sum over some of the cells that the column occurs in."""
-        basis = rows.basis
-        parts = [np.bincount(basis.columns, np.maximum(sign * basis.values, 0.0), n_features) for sign in (-1.0, 1.0)]
-        return cls(-parts[0], parts[1], len(basis.offsets) - 1 + rows.codes.shape[1])
+        if not isinstance(block.rows, BinRows):
+            return ranges_of(block.rows, None if block.weight is None else block.weight > 0)
+        # They hold for any codes: a value is a sum over some of the cells that the column occurs in.
+        basis, d = block.rows.basis, block.n_features
+        parts = [np.bincount(basis.columns, np.maximum(sign * basis.values, 0.0), d) for sign in (-1.0, 1.0)]
+        return cls(-parts[0], parts[1], len(basis.offsets) - 1 + block.rows.codes.shape[1])
 
     @cached_property
     def largest(self) -> np.ndarray:
@@ -65,3 +50,26 @@ class ColumnRanges:
     def constant(self) -> np.ndarray:
         """Whether all values of the column are equal, of shape (n_features,)."""
         return self.low >= self.high
+
+
+def ranges_of(rows: DenseRows | CsrRows, there: np.ndarray | None = None) -> ColumnRanges:
+    """Return the ranges of the values that are not missing.
+
+    Parameters
+    ----------
+    rows : DenseRows or CsrRows
+    there : ndarray of shape (n_samples,), bool, optional
+        Which rows count; by default all.
+    """
+    there = np.ones(n_rows(rows), dtype=bool) if there is None else there
+    d = rows.n_features if isinstance(rows, CsrRows) else rows.values.shape[1]
+    low, high = np.full(d, np.inf, rows.values.dtype), np.full(d, -np.inf, rows.values.dtype)
+    width = d
+    if isinstance(rows, CsrRows):
+        stored = np.zeros(d, dtype=np.int64)
+        width = int(csr_ranges(rows.values, rows.indices, rows.offsets, there, low, high, stored))
+        gaps = stored < there.sum()
+        low[gaps], high[gaps] = np.minimum(low[gaps], 0.0), np.maximum(high[gaps], 0.0)
+    else:
+        dense_ranges(rows.values, there, low, high)
+    return ColumnRanges(low.astype(np.float64), high.astype(np.float64), width)

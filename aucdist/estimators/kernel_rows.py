@@ -117,7 +117,7 @@ def standard_scaling(blocks: Blocks) -> Preprocessor:
         found = blocks.without_memory().reduce(_moments)
         total = found["moments"]
         # By the values themselves: rounding leaves a constant column a variance just above zero.
-        factor = 1.0 / np.where(total.low == total.high, 1.0, np.sqrt(total.m2 / total.count))
+        factor = 1.0 / np.where(total.ranges.constant & np.isfinite(total.mean), 1.0, np.sqrt(total.m2 / total.count))
     if not (np.isfinite(factor) & (factor > 0)).all():
         bad = int(np.argmin(np.isfinite(factor) & (factor > 0)))
         raise InputError(f"feature {bad} (from 0): its values are too large or too small to scale them; use scale=None")

@@ -173,7 +173,7 @@ class NystroemMap(Expander):
             found: Moments = blocks.without_memory().reduce(_moments)["moments"]
             spread = np.sqrt(found.m2 / max(found.count, 1))
         # By the values themselves: rounding leaves a constant column a variance just above zero.
-        constant = found.low == found.high
+        constant = found.ranges.constant
         factor = np.where(constant, 0.0, 1.0 / np.where(constant | (spread == 0), 1.0, spread))
         if not (np.isfinite(found.mean) & np.isfinite(factor)).all():
             raise InputError("a feature is missing or too large to scale; fill in or scale the features first")

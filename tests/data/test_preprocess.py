@@ -90,7 +90,7 @@ def test_merged_moments_are_those_of_plain_sums(rows, cuts, sparse):
         assert total.count == len(column)
         assert abs(total.mean[j] - mean) <= 1e-12 * size
         assert abs(total.m2[j] - m2) <= 1e-12 * (m2 + len(column) * size * size * 1e-3)
-        assert (total.low[j], total.high[j]) == (min(column), max(column))
+        assert (total.ranges.low[j], total.ranges.high[j]) == (min(column), max(column))
 
 
 def test_many_rows_far_from_zero_keep_their_variance():

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from aucdist.data.block import Block, n_rows
+from aucdist.data.ranges import ranges_of
 from aucdist.errors import InputError
 from aucdist.kernels.rows import CsrRows
 
@@ -49,12 +50,24 @@ class ColumnStatistics:
     @classmethod
     def of(cls, block: Block) -> "ColumnStatistics":
         """Return the statistics of a block."""
-        rows = block.rows
+        rows, ranges = block.rows, ranges_of(block.rows)
+        d, count, mean = block.n_features, np.zeros(block.n_features, dtype=np.int64), np.zeros(block.n_features)
         if isinstance(rows, CsrRows):
-            return _of_csr(rows)
-        found = _nothing(block.n_features)
+            there = ~np.isnan(rows.values)
+            x, column = rows.values[there].astype(np.float64), rows.indices[there]
+            count = n_rows(rows) - np.bincount(rows.indices, minlength=d) + np.bincount(column, minlength=d)
+            mean = np.bincount(column, x / np.maximum(count, 1)[column], minlength=d).astype(
+                np.float64
+            )  # int64 without values
+            return cls(count, mean, ranges.low, ranges.high)
+        found = cls(count, mean, ranges.low, ranges.high)
         for start in range(0, block.n_samples, CHUNK):
-            found += _of_dense(rows.values[start : start + CHUNK])
+            x = rows.values[start : start + CHUNK].astype(np.float64)
+            there = ~np.isnan(x)
+            count = there.sum(axis=0)
+            # Each value is divided before they are added, so that the largest floats have a mean.
+            mean = (np.where(there, x, 0.0) / np.maximum(count, 1)).sum(axis=0)
+            found += cls(count, mean, ranges.low, ranges.high)
         return found
 
     def include(self, other: "ColumnStatistics") -> bool:
@@ -65,33 +78,6 @@ class ColumnStatistics:
             and (other.low >= self.low)[some].all()
             and (other.high <= self.high)[some].all()
         )
-
-
-def _nothing(d: int) -> ColumnStatistics:
-    return ColumnStatistics(np.zeros(d, dtype=np.int64), np.zeros(d), np.full(d, np.inf), np.full(d, -np.inf))
-
-
-def _of_dense(part: np.ndarray) -> ColumnStatistics:
-    x = part.astype(np.float64)
-    there = ~np.isnan(x)
-    count = there.sum(axis=0)
-    # Each value is divided before they are added, so that the largest floats have a mean.
-    mean = (np.where(there, x, 0.0) / np.maximum(count, 1)).sum(axis=0)
-    low, high = np.where(there, x, np.inf).min(axis=0), np.where(there, x, -np.inf).max(axis=0)
-    return ColumnStatistics(count, mean, low, high)
-
-
-def _of_csr(rows: CsrRows) -> ColumnStatistics:
-    n, d = n_rows(rows), rows.n_features
-    there = ~np.isnan(rows.values)
-    x, column = rows.values[there].astype(np.float64), rows.indices[there]
-    zeros = n - np.bincount(rows.indices, minlength=d)
-    count = zeros + np.bincount(column, minlength=d)
-    mean = np.bincount(column, x / np.maximum(count, 1)[column], minlength=d).astype(np.float64)  # int64 without values
-    low, high = np.where(zeros > 0, 0.0, np.inf), np.where(zeros > 0, 0.0, -np.inf)
-    np.minimum.at(low, column, x)
-    np.maximum.at(high, column, x)
-    return ColumnStatistics(count, mean, low, high)
 
 
 def to_parquet(names: Sequence[str] | None, statistics: ColumnStatistics | None) -> bytes:
