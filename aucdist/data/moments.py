@@ -1,7 +1,5 @@
 """Mean, spread and range of each column, as statistics that merge over blocks."""
 
-import functools
-import operator
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,21 +47,18 @@ class Moments:
 def moments(rows: DenseRows | CsrRows) -> Moments:
     """Return the statistics of the columns."""
     n, ranges = n_rows(rows), ranges_of(rows)
-    d, zero = len(ranges.low), np.zeros(len(ranges.low))
-    if n == 0:
-        return Moments(0, zero, zero, ranges)
-    if not isinstance(rows, CsrRows):
-        parts = (_dense_moments(rows.values[i : i + CHUNK], ranges) for i in range(0, n, CHUNK))
-        return functools.reduce(operator.add, parts)
-    x = rows.values.astype(np.float64)
-    zeros = n - np.bincount(rows.indices, minlength=d)
-    mean = np.bincount(rows.indices, x, minlength=d) / n
-    m2 = np.bincount(rows.indices, (x - mean[rows.indices]) ** 2, minlength=d) + zeros * mean**2
-    return Moments(n, mean, m2, ranges)
-
-
-def _dense_moments(part: np.ndarray, ranges: ColumnRanges) -> Moments:
-    """Return the statistics of some rows, but for the ranges, which are those of all."""
-    x = part.astype(np.float64)
-    mean = x.mean(axis=0)
-    return Moments(len(x), mean, ((x - mean) ** 2).sum(axis=0), ranges)
+    d = len(ranges.low)
+    found = Moments(0, np.zeros(d), np.zeros(d), ranges)
+    if isinstance(rows, CsrRows):
+        if n == 0:
+            return found
+        x = rows.values.astype(np.float64)
+        zeros = n - np.bincount(rows.indices, minlength=d)
+        mean = np.bincount(rows.indices, x, minlength=d) / n
+        m2 = np.bincount(rows.indices, (x - mean[rows.indices]) ** 2, minlength=d) + zeros * mean**2
+        return Moments(n, mean, m2, ranges)
+    for start in range(0, n, CHUNK):
+        x = rows.values[start : start + CHUNK].astype(np.float64)
+        mean = x.mean(axis=0)
+        found += Moments(len(x), mean, ((x - mean) ** 2).sum(axis=0), ranges)  # the ranges are those of all rows
+    return found

@@ -212,11 +212,10 @@ def _written_numbers(column: "pa.ChunkedArray") -> "pa.ChunkedArray | None":
     """Return a column of texts as numbers if all are, or stand for a missing value as in files; else None."""
     import pyarrow as pa
 
+    from aucdist.data.formats.parquet import is_text
     from aucdist.data.formats.spelling import PLAIN
 
-    if not (
-        pa.types.is_string(column.type) or pa.types.is_large_string(column.type) or pa.types.is_string_view(column.type)
-    ):
+    if not is_text(column.type):
         return None
     distinct = column.cast(pa.string()).combine_chunks().dictionary_encode()
     values: list[float | None] = []

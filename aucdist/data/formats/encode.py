@@ -126,7 +126,9 @@ def _pieces(table: Table, categories: Mapping[str, Sequence[str]]) -> Iterator[t
         for name in of_run:
             column, width = table.texts[name], table.hashed.get(name) or len(categories[name])
             if name in table.hashed:
-                feature = [_hash(value) % width for value in column.categories]
+                # 64 bits that depend on the text alone, in every process and on every machine.
+                hashes = (hashlib.blake2b(value.encode(), digest_size=8).digest() for value in column.categories)
+                feature = [int.from_bytes(one, "little") % width for one in hashes]
             else:
                 position = {UNKNOWN_CATEGORY: NONE} | {value: i for i, value in enumerate(categories[name])}
                 feature = [position[value] for value in column.categories]
@@ -139,11 +141,6 @@ def _sparse(piece: np.ndarray, width: int, dtype: np.dtype) -> sp.csr_matrix:
     there = piece != NONE
     offsets = np.concatenate([[0], np.cumsum(there)])
     return sp.csr_matrix((np.ones(offsets[-1], dtype=dtype), piece[there], offsets), (len(piece), width))
-
-
-def _hash(text: str) -> int:
-    """Return 64 bits that depend on the text alone, in every process and on every machine."""
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
 def _missing(names: Sequence[str], schema: Schema) -> str:

@@ -94,7 +94,9 @@ def first_row(
             yield data[start:read].decode(encoding)
 
     found = lines()
-    reader = (line.split() for line in found) if separator == BLANKS else _cells(found, separator, quote)
+    reader: Iterator[list[str]] = (line.split() for line in found)
+    if separator != BLANKS:
+        reader = csv.reader(found, delimiter=separator, quotechar=quote, skipinitialspace=True, strict=True)
     try:
         for cells in reader:
             if len(cells) > 1 or any(cell.strip() for cell in cells):
@@ -106,7 +108,3 @@ def first_row(
         line = data.count(b"\n", 0, max(0, read - 1)) + 1
         raise InputError(f"{where}, line {line}: {said}") from None
     raise InputError(f"{where} has no rows")
-
-
-def _cells(lines: Iterator[str], separator: str, quote: str) -> Iterator[list[str]]:
-    return csv.reader(lines, delimiter=separator, quotechar=quote, skipinitialspace=True, strict=True)

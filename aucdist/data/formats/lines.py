@@ -71,7 +71,9 @@ class LineFormat(FileFormat):
             parsed = self.parse(data, source, part, schema)
         except InputError:
             if part.line is None:  # once more, now that it is worth counting the lines before
-                self.parse(data, source, replace(part, line=_first_line(part)), schema)
+                chunks = ((at, min(at + CHUNK, part.start)) for at in range(0, part.start, CHUNK))
+                before = sum(files.read_range(part.url, *chunk, _version(part)).count(b"\n") for chunk in chunks)
+                self.parse(data, source, replace(part, line=1 + before), schema)
             raise
         return parsed, data.count(b"\n")
 
@@ -108,12 +110,6 @@ def after_line_break(url: str, position: int, stat: files.Stat) -> int:
             return start + found + 1
         start, window = stop, window * 4
     return stat.size
-
-
-def _first_line(part: FilePart) -> int:
-    """Return the number of the line that a part starts with."""
-    chunks = ((at, min(at + CHUNK, part.start)) for at in range(0, part.start, CHUNK))
-    return 1 + sum(files.read_range(part.url, *chunk, _version(part)).count(b"\n") for chunk in chunks)
 
 
 def _version(part: FilePart) -> files.Stat | None:

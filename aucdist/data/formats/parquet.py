@@ -234,8 +234,9 @@ def _table(
         form = replace(form, categorical=categorical_in(source, schema, features, where))
     free = set(features) if form.missing else set()
     for name in table.column_names:
-        if name not in free:
-            _refuse_nulls(table[name], where, name, first)
+        if name not in free and table[name].null_count:
+            row = pc.index(table[name].is_null(), True).as_py() + first
+            raise InputError(f"{where}, row {row}, column {name!r}: the value is missing; {REMEDY}")
     numbers = [_numbers(table[name], where, name, first, name in free, form.spelling) for name in form.numbers]
     cells = {name: _texts(table[name], where, name, first, form) for name in form.texts}
     costs = _numbers(table[cost], where, cost, first, cost in free, form.spelling).astype(np.float64) if cost else None
@@ -248,12 +249,6 @@ def _table(
 def is_number(kind: pa.DataType) -> bool:
     """Tell whether the values of a type are numbers or booleans."""
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
-
-
-def _refuse_nulls(column: pa.ChunkedArray, where: str, name: str, first: int) -> None:
-    if column.null_count:
-        row = pc.index(column.is_null(), True).as_py() + first
-        raise InputError(f"{where}, row {row}, column {name!r}: the value is missing; {REMEDY}")
 
 
 def _texts(column: pa.ChunkedArray, where: str, name: str, first: int, form: TableForm) -> Cells:
@@ -293,12 +288,13 @@ def _as_texts(column: pa.ChunkedArray, where: str, name: str) -> pa.ChunkedArray
 def is_plain(kind: pa.DataType) -> bool:
     """Tell whether the values of a type can be labels or categories: texts, numbers, booleans, dates and times."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    if is_number(kind) or _is_string(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+    if is_number(kind) or is_text(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         return True
     return bool(pa.types.is_decimal(kind) or pa.types.is_temporal(kind))
 
 
-def _is_string(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Tell whether the values of a type are texts."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 

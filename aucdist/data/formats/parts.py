@@ -162,7 +162,11 @@ def plan_parts(
             line, url = part.line or 1, part.url
         numbered.append(replace(part, row=row, line=line))
         row, line = row + one.rows, line + one.lines
-    complete = _with_layout_and_dtype(source, of, total, len(schema.feature_names))
+    layout = source.layout
+    if layout == "auto":
+        layout = "csr" if of.is_sparse(total, len(schema.feature_names)) else "dense"
+    dtype = source.dtype or ("float32" if total.single else "float64")
+    complete = source.model_copy(update={"layout": layout, "dtype": dtype})
     return Plan(complete, tuple(numbered), schema, total)
 
 
@@ -226,10 +230,3 @@ def _schema_of(source: SourceFields, of: Format, survey: Survey, name: str) -> S
     divide = above_lowest if source.labels == "grades" else choose_positive
     positive, negative = divide(survey.classes, source.positive, name)
     return Schema(names, survey.label, positive, negative, *common)
-
-
-def _with_layout_and_dtype(source: AnySource, of: Format, survey: Survey, n_features: int) -> AnySource:
-    """Return the source with the layout and the type of the values decided where it leaves them open."""
-    layout = ("csr" if of.is_sparse(survey, n_features) else "dense") if source.layout == "auto" else source.layout
-    dtype = source.dtype or ("float32" if survey.single else "float64")
-    return source.model_copy(update={"layout": layout, "dtype": dtype})
