@@ -3,9 +3,11 @@
 After Lou, Caruana, Gehrke & Hooker, "Accurate intelligible models with pairwise interactions" (KDD 2013). A pair's score is how
 much of the residual a table of its cells explains beyond its row and column sums. Departures: 8 x 8 cells in place of the best
 2 x 2 split; the residual is the derivative of the mean pairwise hinge by each row's score, at an additive model fitted roughly.
+Where rows have groups or grades, all of this is over the pairs that these make.
 """
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,10 +16,11 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary, without_rows
 from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows, expand, pair_histograms
-from aucdist.kernels.rows import project
+from aucdist.kernels.rows import DenseRows, project
 from aucdist.maps.base import encoded
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import all_pairs
+from aucdist.solvers.pairs.groups import PairGroups, pair_groups
 
 GRID = 16
 """Cells of a pair along each feature, at most."""
@@ -87,7 +90,8 @@ def choose_pairs(blocks: Blocks, fitted: Any, n_pairs: int) -> np.ndarray:
             stacklevel=5,
         )
     rows = encoded(blocks, fitted)
-    rounds = all_pairs(rows, LAM)
+    groups = pair_groups(rows)
+    rounds = all_pairs(rows, LAM, groups=groups)
     w = solve(rounds, tol=TOL, max_passes=MOST_PASSES).w
     compared = _compared(fitted, w)
     if len(compared) < 2:
@@ -95,7 +99,7 @@ def choose_pairs(blocks: Blocks, fitted: Any, n_pairs: int) -> np.ndarray:
     tables = tuple(
         coarse(fitted.bins[fitted.used[k]].shares, bool(fitted.missing[fitted.used[k]]), CELLS) for k in compared
     )
-    scores = pair_scores(rows, w, compared, tables)
+    scores = pair_scores(rows, w, compared, tables, groups)
     features = fitted.used[compared]
     a, b = np.tril_indices(len(compared), -1)
     order = np.argsort(-scores, kind="stable")[:n_pairs]
@@ -116,7 +120,9 @@ def _compared(fitted: Any, w: np.ndarray) -> np.ndarray:
     return np.sort(np.argsort(-spreads, kind="stable")[:MOST_COMPARED])
 
 
-def pair_scores(rows: Blocks, w: np.ndarray, compared: np.ndarray, tables: tuple[np.ndarray, ...]) -> np.ndarray:
+def pair_scores(
+    rows: Blocks, w: np.ndarray, compared: np.ndarray, tables: tuple[np.ndarray, ...], groups: PairGroups | None = None
+) -> np.ndarray:
     """Return how much of the residual each pair's cells explain beyond their row and column sums.
 
     Parameters
@@ -129,6 +135,8 @@ def pair_scores(rows: Blocks, w: np.ndarray, compared: np.ndarray, tables: tuple
         Columns of the codes.
     tables : tuple of ndarray
         The coarse cell, below `CELLS`, of each cell of those.
+    groups : PairGroups, optional
+        Where pairs of rows are within groups, or of grades.
 
     Returns
     -------
@@ -136,20 +144,28 @@ def pair_scores(rows: Blocks, w: np.ndarray, compared: np.ndarray, tables: tuple
         In the order of ``np.tril_indices(m, -1)``.
     """
     rows = rows.without_memory()
-    sign = 1 if rows.n_pos <= rows.n_neg else -1
-    scored = rows.reduce(score_rows, w, sign)
-    scores, weights = np.concatenate(scored["scores"]), np.concatenate(scored["weights"])
-    order = np.argsort(scores, kind="stable")
+    if groups is None:
+        sign, factor, total = 1 if rows.n_pos <= rows.n_neg else -1, np.ones(1), rows.weight_pos * rows.weight_neg
+        of_class = np.array([[rows.weight_pos], [rows.weight_neg]])
+    else:
+        sign, factor, total, of_class = groups.sign, groups.factor, groups.mass, groups.weights
+    anchors_weigh, rows_weigh = of_class if sign > 0 else of_class[::-1]
+    scored = rows.reduce(score_rows, w, sign, groups)
+    scores, weights, codes = (np.concatenate(scored[name]) for name in ("scores", "weights", "codes"))
+    order = np.lexsort((scores, codes))
+    starts = np.concatenate(([0], np.cumsum(np.bincount(codes, minlength=len(factor)))))
     below = np.concatenate(([0.0], np.cumsum(weights[order])))
-    active = rows.reduce(active_pairs, scores[order], below, sign)["active"]
+    share = factor / total
+    sorted_anchors = scores[order], codes[order], starts, below
+    active = rows.reduce(active_pairs, sorted_anchors, sign, groups, share, share * anchors_weigh)["active"]
+    beyond = np.concatenate((np.cumsum(active[::-1])[::-1], [0.0]))
+    # A group of m anchors has m + 1 places; the anchor at place k is in active pairs with rows whose place is beyond k.
+    place = np.arange(len(order)) + codes[order]
     slopes = np.empty(len(scores))
-    slopes[order] = np.cumsum(active[::-1])[::-1]
+    slopes[order] = beyond[place + 1] - beyond[(starts[1:] + np.arange(len(factor)) + 1)[codes[order]]]
     offsets = np.cumsum([0, *(len(part) for part in scored["scores"])])
-    total = rows.weight_pos * rows.weight_neg
-    found = rows.reduce(residual_histograms, slopes, offsets, sign, total, compared, tables)
-    weight = rows.reduce(class_histograms, rows.weight_neg, rows.weight_pos, compared, tables)["weight"]
-    prior = PRIOR / rows.n_samples
-    return _gain(found["residual"], weight, prior)
+    found = rows.reduce(pair_cells, slopes, offsets, sign, share * rows_weigh, compared, tables)
+    return _gain(found["residual"], found["weight"], PRIOR / rows.n_samples)
 
 
 def _gain(residual: np.ndarray, weight: np.ndarray, prior: float) -> np.ndarray:
@@ -163,54 +179,75 @@ def _gain(residual: np.ndarray, weight: np.ndarray, prior: float) -> np.ndarray:
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
 
-def score_rows(block: Block, memory: Any, w: np.ndarray, sign: int) -> tuple[np.ndarray, Summary]:
-    """Score the rows, mirrored where the negatives are the smaller class, and send the scores of that."""
+def score_rows(
+    block: Block, memory: Any, w: np.ndarray, sign: int, groups: PairGroups | None
+) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray, Block], Summary]:
+    """Score the rows, mirrored where the negatives are the smaller class, and send the scores of that, the anchors."""
     scores = np.empty(block.n_samples)
     project(block.rows, sign * w, scores)
-    mine, weight = block.y == sign, block.weights()
-    return np.column_stack((scores, weight, block.y)), {"scores": [scores[mine]], "weights": [weight[mine]]}
+    at, codes = _rows_of(block, sign, groups)
+    summary = {"scores": [scores[at]], "weights": [block.weights()[at]], "codes": [codes]}
+    return (scores, at, codes, replace(block, rows=DenseRows(np.zeros((block.n_samples, 0))))), summary
+
+
+def _rows_of(block: Block, label: int, groups: PairGroups | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return the positions of the rows of one class that are in pairs, and the number of the group of each."""
+    if groups is not None:
+        return groups.rows_of(block, label)
+    at = np.flatnonzero(block.y == label)
+    return at, np.zeros(len(at), dtype=np.int32)
 
 
 @without_rows
 def active_pairs(
-    block: int, memory: np.ndarray, ascending: np.ndarray, below: np.ndarray, sign: int
-) -> tuple[tuple[np.ndarray, np.ndarray], Summary]:
+    block: int,
+    memory: Any,
+    anchors: tuple[np.ndarray, ...],
+    sign: int,
+    groups: PairGroups | None,
+    share: np.ndarray,
+    half: np.ndarray,
+) -> tuple[Any, Summary]:
     """Find what each row of the larger class weighs in pairs with a margin below 1, and send where those pairs end.
 
-    `ascending` are the scores of the smaller class, and `below` the running sums of its weights.
+    `anchors` are their scores and groups, sorted by both, where each group begins, and the running sums of their weights; of each
+    group `share` is what a pair of weight 1 is of all, and `half` that of a row with all anchors.
     """
-    scores, weight, y = memory.T
-    mine = y != sign
-    end = np.searchsorted(ascending, scores[mine] + 1.0, side="left")
-    coefs = np.zeros(len(scores))
-    coefs[mine] = -sign * weight[mine] * below[end]
-    # The row at place k of the smaller class has such a pair with the rows whose end is beyond k.
-    return (coefs, weight), {"active": np.bincount(end, weight[mine], minlength=len(ascending) + 1)[1:]}
+    scores, own, own_codes, labels = memory
+    ascending, of_anchors, starts, below = anchors
+    at, codes = _rows_of(labels, -sign, groups)
+    end = _count_below(ascending, of_anchors, scores[at] + 1.0, codes)
+    weight = labels.weights()[at]
+    coefs, mass = np.zeros(len(scores)), np.zeros(len(scores))
+    np.add.at(coefs, at, -sign * weight * share[codes] * (below[end] - below[starts[codes]]))
+    np.add.at(mass, at, 0.5 * weight * half[codes])
+    sums = np.bincount(end + codes, weight * share[codes], minlength=len(ascending) + len(share))
+    return (coefs, mass, own, own_codes, labels.weights()), {"active": sums}
 
 
-def residual_histograms(
-    block: Block, memory: Any, slopes: np.ndarray, offsets: np.ndarray, sign: int, total: float,
+def _count_below(ascending: np.ndarray, of_anchors: np.ndarray, values: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Return how many anchors are of a lower group, or of the same one with a lower score, for each value with its group."""
+    if not of_anchors.any():  # all of one group, the first
+        return np.searchsorted(ascending, values, side="left")
+    is_anchor = np.repeat([1, 0], [len(ascending), len(values)])
+    order = np.lexsort((is_anchor, np.concatenate((ascending, values)), np.concatenate((of_anchors, codes))))
+    found = np.empty(len(order), dtype=np.int64)
+    found[order] = np.cumsum(is_anchor[order])
+    return found[len(ascending) :]
+
+
+def pair_cells(
+    block: Block, memory: Any, slopes: np.ndarray, offsets: np.ndarray, sign: int, half: np.ndarray,
     compared: np.ndarray, tables: tuple[np.ndarray, ...],
 ) -> tuple[None, Summary]:  # fmt: skip
-    """Add up how the mean hinge falls with the score of the rows in each cell of each pair."""
-    coefs, weight = memory
-    mine = np.flatnonzero(block.y == sign)
-    coefs = coefs.copy()
-    coefs[mine] = sign * weight[mine] * slopes[offsets[block.index] : offsets[block.index + 1]]
-    return None, {"residual": _histograms(block, coefs / total, compared, tables)}
-
-
-def class_histograms(
-    block: Block,
-    memory: Any,
-    weight_neg: float,
-    weight_pos: float,
-    compared: np.ndarray,
-    tables: tuple[np.ndarray, ...],
-) -> tuple[None, Summary]:
-    """Add up the rows' weights in each cell of each pair, half for each class."""
-    coefs = block.weights() * np.where(block.y > 0, 0.5 / weight_pos, 0.5 / weight_neg)
-    return None, {"weight": _histograms(block, coefs, compared, tables)}
+    """Add up over the cells of each pair how the mean hinge falls with the scores of rows, and what rows weigh in pairs."""
+    coefs, mass, own, codes, weight = memory
+    coefs, mass = coefs.copy(), mass.copy()
+    np.add.at(coefs, own, sign * weight[own] * slopes[offsets[block.index] : offsets[block.index + 1]])
+    np.add.at(mass, own, 0.5 * weight[own] * half[codes])
+    return None, {
+        name: _histograms(block, of, compared, tables) for name, of in (("residual", coefs), ("weight", mass))
+    }
 
 
 def _histograms(block: Block, coefs: np.ndarray, compared: np.ndarray, tables: tuple[np.ndarray, ...]) -> np.ndarray:

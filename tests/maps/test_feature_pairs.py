@@ -11,6 +11,7 @@ from aucdist.maps.base import encoded
 from aucdist.maps.pairs import CELLS, PRIOR, coarse, pair_scores
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import all_pairs
+from aucdist.solvers.pairs.groups import pair_groups
 
 
 def checkerboard(n=1500, seed=0, rare=False):
@@ -21,24 +22,26 @@ def checkerboard(n=1500, seed=0, rare=False):
     return X, np.where(score > (1.2 if rare else 0.0), 1, -1)
 
 
-def blocks_of(X, y, n_blocks=1, weight=None):
-    return LocalBlocks(partition(Block.of(X, y, weight=weight), n_blocks))
+def blocks_of(X, y, n_blocks=1, weight=None, group=None):
+    return LocalBlocks(partition(Block.of(X, y, weight=weight, group=group), n_blocks))
 
 
-def slow_scores(X, y, weight, fitted, w, tables):
-    """Return each pair's score, by loops over pairs of rows and cells."""
+def slow_scores(X, y, weight, fitted, w, tables, group):
+    """Return each pair's score, by loops over pairs of rows of one group and cells."""
     block = fitted.encode(Block.of(X, y))
     s = np.empty(len(y))
     project(block.rows, w, s)
     pos, neg = np.flatnonzero(y > 0), np.flatnonzero(y < 0)
-    coefs = np.zeros(len(y))
+    coefs, h, total = np.zeros(len(y)), np.zeros(len(y)), 0.0
     for i in pos:
-        for j in neg:
+        for j in neg[group[neg] == group[i]]:
+            pair = weight[i] * weight[j]
+            total += pair
+            h[[i, j]] += 0.5 * pair
             if s[i] - s[j] < 1.0:
-                coefs[i] += weight[i] * weight[j]
-                coefs[j] -= weight[i] * weight[j]
-    coefs /= weight[pos].sum() * weight[neg].sum()
-    h = weight * np.where(y > 0, 0.5 / weight[pos].sum(), 0.5 / weight[neg].sum())
+                coefs[i] += pair
+                coefs[j] -= pair
+    coefs, h = coefs / total, h / total
     found = []
     for a in range(1, X.shape[1]):
         for b in range(a):
@@ -55,16 +58,18 @@ def slow_scores(X, y, weight, fitted, w, tables):
 
 @pytest.mark.parametrize("rare", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_scores_are_those_of_all_pairs_of_rows(rare, weighted):
+@pytest.mark.parametrize("n_groups", [1, 20])
+def test_scores_are_those_of_all_pairs_of_rows(rare, weighted, n_groups):
     X, y = checkerboard(150, rare=rare)
     r = np.random.default_rng(1)
     weight = r.integers(1, 4, 150).astype(float) if weighted else np.ones(150)
-    blocks = blocks_of(X, y, 3, weight if weighted else None)
+    group = r.integers(0, n_groups, 150)
+    blocks = blocks_of(X, y, 3, weight if weighted else None, None if n_groups == 1 else group)
     fitted = BinExpander(bins=20).fit_blocks(blocks)
     w = r.normal(size=fitted.n_features_out)
     tables = tuple(coarse(bins.shares, False, CELLS) for bins in fitted.bins)
-    found = pair_scores(encoded(blocks, fitted), w, np.arange(5), tables)
-    np.testing.assert_allclose(found, slow_scores(X, y, weight, fitted, w, tables), rtol=1e-9, atol=1e-15)
+    found = pair_scores(encoded(blocks, fitted), w, np.arange(5), tables, pair_groups(blocks))
+    np.testing.assert_allclose(found, slow_scores(X, y, weight, fitted, w, tables, group), rtol=1e-9, atol=1e-15)
 
 
 def test_the_pair_that_interacts_is_found_and_modelled():
@@ -122,3 +127,18 @@ def test_no_more_pairs_than_say_anything():
 def test_one_class_is_refused():
     with pytest.raises(InputError, match="both are needed"):
         BinExpander(pairs=1).fit_blocks(blocks_of(np.eye(4), np.ones(4)))
+
+
+def test_pairs_are_measured_within_groups():
+    """Across groups two features that say the group interact most; within groups another pair does."""
+    r = np.random.default_rng(3)
+    group = r.integers(0, 40, 2400)
+    X = r.normal(size=(2400, 4))
+    of_group = r.normal(size=(40, 2))[group]
+    X[:, 2:] = of_group
+    score = np.sign(X[:, 0] * X[:, 1]) + 4.0 * np.sign(of_group[:, 0] * of_group[:, 1]) + 0.3 * r.normal(size=2400)
+    y = np.where(score > np.quantile(score, 0.6), 1, -1)
+    found = {}
+    for name, groups in (("all", None), ("within", group)):
+        found[name] = BinExpander(pairs=1).fit_blocks(blocks_of(X, y, 2, group=groups)).pairs.tolist()
+    assert found == {"all": [[2, 3]], "within": [[0, 1]]}
