@@ -87,21 +87,9 @@ class LoadedFormat(TableFormat):
     def load(self, url: str, source: SourceFields) -> "pa.Table":
         """Return the rows at a URL."""
 
-    def is_present(self, source: SourceFields) -> bool:
-        """Return True: whether it is there is seen when it is read."""
-        return True
-
     def describe_files(self, source: SourceFields) -> list[dict[str, Any]]:
         """Return each URL, without its password."""
         return [{"url": files.shown(url)} for url in source.urls()]
-
-    def n_bytes(self, source: SourceFields) -> int:
-        """Return 0."""
-        return 0
-
-    def split(self, source: SourceFields, n: int) -> list[FilePart]:
-        """Return one part for each URL."""
-        return self.whole_files(source)
 
     def read_part(
         self, source: SourceFields, part: FilePart, schema: "Schema | None", digests: list[str] | None = None

@@ -64,17 +64,17 @@ class Format(ABC):
             If they do not.
         """
 
-    @abstractmethod
     def is_present(self, source: SourceFields) -> bool:
-        """Tell whether a data set can be read here without a network."""
+        """Tell whether a data set can be read here without a network; by default that is not known before it is read."""
+        return True
 
     @abstractmethod
     def describe_files(self, source: SourceFields) -> list[dict[str, Any]]:
         """Return URL, size and ETag (of local files: the time of the last change) of each file, in types of JSON."""
 
-    @abstractmethod
     def n_bytes(self, source: SourceFields) -> int:
-        """Return the bytes that `split` divides; 0 where that is not known before reading."""
+        """Return the bytes that `split` divides; 0, as by default, where that is not known before reading."""
+        return 0
 
     def part_urls(self, source: SourceFields) -> list[str]:
         """Return the URLs that parts of a source may have."""
@@ -84,9 +84,12 @@ class Format(ABC):
         """Return each file of a source as one part, whatever its version."""
         return [FilePart(url) for url in self.part_urls(source)]
 
-    @abstractmethod
     def split(self, source: SourceFields, n: int) -> list[FilePart]:
-        """Split a source into about `n` parts of about the same size, in the order of its rows, each of one file."""
+        """Split a source into about `n` parts of about the same size, in the order of its rows, each of one file.
+
+        By default each file, or whatever a URL stands for, is a part.
+        """
+        return self.whole_files(source)
 
     @abstractmethod
     def read_part(

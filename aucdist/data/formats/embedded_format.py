@@ -17,21 +17,9 @@ class EmbeddedFormat(Format):
     name = "embedded"
     fields = UNSHARDED
 
-    def is_present(self, source: SourceFields) -> bool:
-        """Return True."""
-        return True
-
     def describe_files(self, source: SourceFields) -> list[dict[str, Any]]:
         """Return the name of the data set as the only URL."""
         return [{"url": str(source.source)}]
-
-    def n_bytes(self, source: SourceFields) -> int:
-        """Return 0."""
-        return 0
-
-    def split(self, source: SourceFields, n: int) -> list[FilePart]:
-        """Return one part."""
-        return self.whole_files(source)
 
     def read_part(
         self, source: SourceFields, part: FilePart, schema: "Schema | None", digests: list[str] | None = None
