@@ -12,8 +12,10 @@ import pyarrow.parquet as pq
 from aucdist.class_models import ClassModels
 from aucdist.data.block import Block
 from aucdist.data.checked import CHECKED
+from aucdist.data.shards.manifest import Manifest, read_manifest
 from aucdist.data.sources.source import Source
 from aucdist.data.storage.arrow_files import opened
+from aucdist.data.storage.files import require
 from aucdist.metrics.costs import COST_COLUMN, DecisionCosts, cost_by_probability, costs_of_labels
 from aucdist.model import LinearModel
 
@@ -46,7 +48,7 @@ class RowCosts:
         if self.unknown:
             return {}
         costs = source.cost_column if COST_COLUMN in self.cost.values() else None
-        return {"cost_column": costs} | ({"label": source.label} if self.labelled else {})
+        return {"cost_column": costs, "label": source.label if self.labelled else None}
 
     def added(self, scores: pa.Table, block: Block) -> pa.Table:
         """Return the scores with ``cost``, and ``y`` where labels are known: -1 or 1."""
@@ -98,10 +100,20 @@ class RowCosts:
         return {"kind": "realised", "value": found.value, "interval": [found.low, found.high]}
 
 
+def _manifest_of(source: Source) -> Manifest | None:
+    return read_manifest(require(str(source.source))) if source.format_of().is_sharded else None
+
+
+def has_costs(source: Source) -> bool:
+    """Tell whether the rows of a source say what a wrong decision on them costs."""
+    manifest = _manifest_of(source)
+    return source.cost_column is not None if manifest is None else manifest.costed
+
+
 def costs_of_scoring(source: Source, model: LinearModel | ClassModels) -> RowCosts | None:
     """Return how the decisions of a model on the rows of a source cost something; None where it was not trained for costs.
 
-    Labels are those of a source of columns that names them, as in ``--set label=fraud``.
+    Labels are those of a source of columns that names them, as in ``--set label=fraud``, and of shards with the model's classes.
     """
     if isinstance(model, ClassModels):
         return None
@@ -109,9 +121,13 @@ def costs_of_scoring(source: Source, model: LinearModel | ClassModels) -> RowCos
     if not point or "cost" not in point:
         return None
     cost, unknown = point["cost"], ""
-    if COST_COLUMN in cost.values() and source.cost_column is None:
-        unknown = "the source names no cost_column"
-    labelled = source.label is not None and source.format_of().needs_label
+    manifest, schema = _manifest_of(source), model.schema
+    if COST_COLUMN in cost.values() and not has_costs(source):
+        unknown = "the source names no cost_column" if manifest is None else "the shards have no costs"
+    if manifest is None:
+        labelled = source.label is not None and source.format_of().needs_label
+    else:
+        labelled = (manifest.positive, manifest.negative) == (schema.positive, schema.negative)
     if not labelled and model.probability is None:
         unknown = "the rows have no label, and the model no probabilities"
     return RowCosts(cost, labelled, unknown)

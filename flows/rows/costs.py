@@ -1,8 +1,7 @@
 """Whether the rows have the costs that an operating point is chosen by."""
 
-from aucdist.data.shards.manifest import read_manifest
-from aucdist.data.storage.files import require
 from aucdist.errors import InputError
+from aucdist.scoring_costs import has_costs
 from flows.config.data import DataConfig, source_of
 from flows.config.operating_point import OperatingPointConfig
 
@@ -15,8 +14,8 @@ def check_cost_column(data: DataConfig, point: OperatingPointConfig | None) -> N
     if data.test is not None and data.test.fraction is None:
         sources["test"] = source_of(data.test)
     for part, source in sources.items():
-        sharded = source.format_of().is_sharded
-        if not (read_manifest(require(str(source.source))).costed if sharded else source.cost_column is not None):
+        if not has_costs(source):
+            sharded = source.format_of().is_sharded
             given = "shards of a source with `cost_column`" if sharded else "`cost_column` in the source"
             raise InputError(
                 f"operating_point.cost says cost_column, but the {part} rows have no costs: they need {given}"

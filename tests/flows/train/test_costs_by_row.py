@@ -108,6 +108,14 @@ def test_scores_say_what_decisions_cost(config, result):
     np.testing.assert_allclose(table["cost"], np.where(flagged, 5 * (1 - p), p * rows["amount"]))
     assert (expected["kind"], expected["interval"]) == ("expected", None)
     assert expected["value"] == pytest.approx(realised["value"], rel=0.25)
+    shards = str(config.parent / "to-score")
+    trained = yaml.safe_load(config.read_text(encoding="utf-8"))["data"]["source"]
+    sharding.shard(ShardConfig(source=trained, target=shards, rows_per_shard=400), QUIET)
+    output = str(config.parent / "of-shards")
+    job = ScoreConfig(source={"source": shards, "format": "shards"}, model=result["run"] + "/model", output=output)
+    again = scoring.score(job, QUIET)["cost"]
+    assert (again["kind"], again["value"]) == ("realised", pytest.approx(realised["value"]))
+    assert again["interval"] == pytest.approx(realised["interval"])
     assert "no cost_column" in scored(config, result, "none", label="fraud")[0]["why"]
 
 
