@@ -48,15 +48,21 @@ def imports_of(file: Path, modules: set[str], *, deferred: bool = True) -> Itera
 
 def _visited(node: ast.AST, deferred: bool) -> Iterator[ast.AST]:
     for child in ast.iter_child_nodes(node):
-        if not deferred and isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
-            continue
-        yield child
-        yield from _visited(child, deferred)
+        if isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):  # an expression imports nothing
+            if not deferred and isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            yield child
+            yield from _visited(child, deferred)
+
+
+def files_of_modules() -> dict[str, Path]:
+    """Return the file of each module of aucdist and flows, by dotted name."""
+    return {module_of(file): file for top in PACKAGES for file in sorted((ROOT / top).rglob("*.py"))}
 
 
 def graph_of_files(*, deferred: bool = True) -> Graph:
     """Return the imports between files, by dotted name."""
-    files = {module_of(file): file for top in PACKAGES for file in sorted((ROOT / top).rglob("*.py"))}
+    files = files_of_modules()
     names = set(files)
     return {name: set(imports_of(file, names, deferred=deferred)) & names - {name} for name, file in files.items()}
 

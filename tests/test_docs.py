@@ -76,7 +76,8 @@ def test_every_parameter_is_described(thing: Any) -> None:
     if isinstance(thing, type) and issubclass(thing, Warning):
         return
     # Plain results have attributes in place of parameters.
-    heading = "Attributes" if hasattr(thing, "__dataclass_fields__") else "Parameters"
+    is_result = hasattr(thing, "__dataclass_fields__") and not hasattr(thing, "get_params")
+    heading = "Attributes" if is_result else "Parameters"
     wanted = [name for name in inspect.signature(thing).parameters if name != "self"]
     described = entries(section(text, heading))
     assert [name for name in wanted if name not in described] == []
@@ -90,32 +91,33 @@ def test_every_method_names_its_source(thing: Any) -> None:
     assert re.search(r"\b(19|20)\d\d\b", docstring), "no paper"
 
 
-@pytest.mark.parametrize("file", TEXTS, ids=name_of)
-def test_links_lead_somewhere(file: Path) -> None:
-    text = FENCE.sub("", file.read_text(encoding="utf-8"))
-    for target in LINK.findall(text):
-        path = target.partition("#")[0]
-        if path and "://" not in target:
-            found = (file.parent / path).resolve()
-            assert found.exists() or found in MADE, f"{target}: no such file"
+def test_links_lead_somewhere() -> None:
+    targets = {
+        (file, target.partition("#")[0])
+        for file in TEXTS
+        for target in LINK.findall(FENCE.sub("", file.read_text(encoding="utf-8")))
+        if "://" not in target and not target.startswith("#")
+    }
+    assert len(targets) > 100
+    found = {(name_of(file), path): (file.parent / path).resolve() for file, path in targets}
+    assert [link for link, there in found.items() if not there.exists() and there not in MADE] == []
 
 
-def commands() -> Iterator[Any]:
-    """Yield the command lines in code, which must be whole, and those in sentences, which need not."""
+def commands() -> Iterator[tuple[str, str, bool]]:
+    """Yield a page and a command line, and whether it must be whole: those in code must, those in sentences need not."""
     for file in TEXTS:
         text = file.read_text(encoding="utf-8")
         blocks = "\n".join(body for _, body in FENCE.findall(text)).replace("\\\n", " ")
         whole = INDENTED.findall(text) + re.findall(r"^(?:\w+=\S+ )*(aucdist .*)$", blocks, re.MULTILINE)
         for line in dict.fromkeys(whole):
-            yield pytest.param(line, True, id=f"{file.stem}: {line}")
+            yield name_of(file), line, True
         for line in dict.fromkeys(re.findall(r"`(aucdist [^`\n]+)`", FENCE.sub("", text))):
-            yield pytest.param(line, False, id=f"{file.stem}: {line}, in a sentence")
+            yield name_of(file), line, False
 
 
-@pytest.mark.parametrize(("line", "whole"), list(commands()))
-def test_commands_and_options_exist(line: str, whole: bool) -> None:
+def check_command(command: Any, line: str, whole: bool) -> None:
+    """Raise an error if a command or an option of a line does not exist."""
     words = shlex.split(PLACEHOLDER.sub("1", line), comments=True)[1:]
-    command: Any = get_command(app)
     while hasattr(command, "commands") and words and not words[0].startswith("-"):
         assert words[0] in command.commands, f"no command {words[0]!r}"
         command = command.commands[words.pop(0)]
@@ -125,6 +127,17 @@ def test_commands_and_options_exist(line: str, whole: bool) -> None:
         command.make_context("aucdist", words)  # refuses what is wrong or missing, and runs nothing
     else:
         command.make_parser(command.context_class(command)).parse_args(words)
+
+
+def test_commands_and_options_exist() -> None:
+    found, wrong, program = list(commands()), [], get_command(app)
+    for page, line, whole in found:
+        try:
+            check_command(program, line, whole)
+        except Exception as error:
+            wrong.append((page, line, str(error)))
+    assert wrong == []
+    assert len(found) > 100
 
 
 def configurations() -> Iterator[Any]:

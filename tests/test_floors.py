@@ -84,7 +84,13 @@ BETWEEN_USE_CASES = {
 }
 """The use cases that another one is allowed to import."""
 
-FILES = import_graph.graph_of_files()
+MODULES = sorted(import_graph.files_of_modules())
+
+
+@pytest.fixture(scope="module")
+def files() -> dict[str, set[str]]:
+    """The imports between files; made here, since each process that collects the tests imports this file."""
+    return import_graph.graph_of_files()
 
 
 def floor_of(module: str) -> int:
@@ -94,26 +100,27 @@ def floor_of(module: str) -> int:
     return pytest.fail(f"{module} has no floor")
 
 
-@pytest.mark.parametrize("module", sorted(FILES))
-def test_imports_run_down(module: str) -> None:
-    above = {other for other in FILES[module] if floor_of(other) > floor_of(module)}
+def test_imports_run_down(files: dict[str, set[str]]) -> None:
     # The package's lazy names are the way in for users, not an import that anything depends on.
-    assert module == "aucdist" or above == set()
+    imports = {(module, other) for module, imported in files.items() if module != "aucdist" for other in imported}
+    assert {(module, other) for module, other in imports if floor_of(other) > floor_of(module)} == set()
 
 
-@pytest.mark.parametrize("module", sorted(module for module in FILES if module.startswith("flows.")))
-def test_use_cases_stay_apart(module: str) -> None:
-    use_case = module.split(".")[1]
-    if f"flows.{use_case}" not in USE_CASES:
-        return
-    others = {other.split(".")[1] for other in FILES[module] if floor_of(other) == floor_of(module)} - {use_case}
-    assert {(use_case, other) for other in others} <= BETWEEN_USE_CASES
+def test_use_cases_stay_apart(files: dict[str, set[str]]) -> None:
+    cases = {module: module.split(".")[1] for module in files if ".".join(module.split(".")[:2]) in USE_CASES}
+    imports = {
+        (case, cases[other])
+        for module, case in cases.items()
+        for other in files[module]
+        if cases.get(other, case) != case
+    }
+    assert imports <= BETWEEN_USE_CASES
 
 
 @pytest.mark.parametrize("kind", ["files", "folders"])
-def test_no_circles(kind: str) -> None:
+def test_no_circles(kind: str, files: dict[str, set[str]]) -> None:
     """Not even of imports inside functions: those hide a circle, they do not open it."""
-    graph = FILES if kind == "files" else import_graph.graph_of_folders(FILES)
+    graph = files if kind == "files" else import_graph.graph_of_folders(files)
     assert import_graph.circles(graph) == []
 
 
@@ -132,7 +139,7 @@ def test_floors_of_a_graph() -> None:
 @pytest.mark.parametrize("name", ["prefect", "distributed", "dask_kubernetes"])
 def test_heavy_packages_have_one_place(name: str) -> None:
     allowed = {"distributed": {"aucdist.engine.dask", "aucdist.engine.calls", "aucdist.engine.parts"}}.get(name, set())
-    for module in sorted(FILES):
+    for module in MODULES:
         if not module.startswith("aucdist") or module in allowed:
             continue
         path = ROOT.joinpath(*module.split("."))

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from support.contract import checks_of
 
 from aucdist import (
     HingeClassifier,
@@ -41,8 +41,8 @@ EXACT = {"check_classifiers_multilabel_output_format_predict_proba": "probabilit
 
 
 @pytest.mark.filterwarnings("ignore")
-@parametrize_with_checks(
-    [PairwiseSquareClassifier(calibration=kind, prior=0.5 if kind == "gev" else None) for kind in KINDS],
+@checks_of(
+    *(PairwiseSquareClassifier(calibration=kind, prior=0.5 if kind == "gev" else None) for kind in KINDS),
     expected_failed_checks=lambda model: NOT_KEPT | (EXACT if model.calibration == "isotonic" else {}),
 )
 def test_scikit_learn_contract(estimator, check):

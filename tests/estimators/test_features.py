@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from support.contract import checks_of
 
 from aucdist import LinkClassifier, MarginMeanClassifier, PairwiseHingeClassifier, PairwiseSquareClassifier, lam_path
 from aucdist.data.block import Block, partition
@@ -230,7 +230,7 @@ def test_works_in_tools_of_scikit_learn():
     assert roc_auc_score(y, fit(pipeline, X, y).decision_function(X)) > 0.9
 
 
-@parametrize_with_checks([PairwiseHingeClassifier(features="bins"), LinkClassifier(link="logit", features="bins")])
+@checks_of(PairwiseHingeClassifier(features="bins"), LinkClassifier(link="logit", features="bins"))
 def test_is_a_scikit_learn_classifier(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from support.contract import checks_of
 from support.hinge_twins import hinge_value, l1_minimum, l2_minimum
 
 from aucdist import HingeClassifier, RankingWarning
@@ -31,8 +31,10 @@ def classifier(penalty, solver, **parameters):
 
 
 @pytest.mark.filterwarnings("ignore")
-@parametrize_with_checks(
-    [classifier("l2", "sdcd"), classifier("l1", "scd", max_passes=60), classifier("l1", "psa", max_passes=60)],
+@checks_of(
+    classifier("l2", "sdcd"),
+    classifier("l1", "scd", max_passes=60),
+    classifier("l1", "psa", max_passes=60),
     expected_failed_checks=lambda model: (
         dict.fromkeys(
             ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"),

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from support.contract import checks_of
 
 from aucdist import LinkClassifier, SeparationWarning
 from aucdist.data.block import Block, partition
@@ -23,12 +23,10 @@ SOLVERS = ["lipschitz", "newton", "gradient"]
 
 
 @pytest.mark.filterwarnings("ignore")
-@parametrize_with_checks(
-    [
-        *(LinkClassifier(xi=0.2, solver=solver, tol=1e-13) for solver in ("lipschitz", "newton")),
-        LinkClassifier(link="cloglog", loss="likelihood", solver="newton", tol=1e-13),
-        LinkClassifier(lam=0.1, solver="newton", tol=1e-13),
-    ],
+@checks_of(
+    *(LinkClassifier(xi=0.2, solver=solver, tol=1e-13) for solver in ("lipschitz", "newton")),
+    LinkClassifier(link="cloglog", loss="likelihood", solver="newton", tol=1e-13),
+    LinkClassifier(lam=0.1, solver="newton", tol=1e-13),
     expected_failed_checks=lambda model: (
         {"check_classifiers_multilabel_output_format_predict_proba": "this link has probabilities of exactly 0 or 1"}
         if model.xi is not None

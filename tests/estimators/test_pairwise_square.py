@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_svmlight_file
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from support.contract import checks_of
 from support.square_twins import square_minimiser, square_value
 
 from aucdist import PairwiseSquareClassifier
@@ -24,8 +24,8 @@ STEPS = dict.fromkeys(
 
 
 @pytest.mark.filterwarnings("ignore")
-@parametrize_with_checks(
-    [PairwiseSquareClassifier(solver=solver, tol=1e-13) for solver in SOLVERS],
+@checks_of(
+    *(PairwiseSquareClassifier(solver=solver, tol=1e-13) for solver in SOLVERS),
     expected_failed_checks=lambda model: STEPS if model.solver in ("tpauc", "opauc") else {},
 )
 def test_scikit_learn_contract(estimator, check):

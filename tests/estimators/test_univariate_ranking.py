@@ -3,8 +3,8 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from support import square_twins as twin
+from support.contract import checks_of
 
 from aucdist import UnivariateRankingClassifier
 from aucdist.data.block import Block
@@ -19,8 +19,8 @@ EQUIVALENCE = ("check_sample_weight_equivalence_on_dense_data", "check_sample_we
 
 
 @pytest.mark.filterwarnings("ignore")
-@parametrize_with_checks(
-    [UnivariateRankingClassifier(solver=solver) for solver in ["lbfgs", *SOLVERS]],
+@checks_of(
+    *(UnivariateRankingClassifier(solver=solver) for solver in ["lbfgs", *SOLVERS]),
     expected_failed_checks=lambda model: {} if model.solver == "lbfgs" else dict.fromkeys(EQUIVALENCE, STEPS),
 )
 def test_scikit_learn_contract(estimator, check):

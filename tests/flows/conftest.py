@@ -1,13 +1,20 @@
 """Settings for the tests of the flows: quiet, and out of reach of the user's own Prefect."""
 
 import atexit
+import logging
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.canary import KEY, PASSWORD, TOKEN, client_of
 from support.figures import render_only
+from support.s3_servers import mock_server, new_bucket, new_connections, point_to
+from support.web_server import web_server
+
+from aucdist.data.storage import retries
 
 HOME = Path(tempfile.mkdtemp(prefix="aucdist-prefect-"))
 atexit.register(shutil.rmtree, HOME, ignore_errors=True)
@@ -32,3 +39,37 @@ def quick() -> list[str]:
     """Settings that make the digits a matter of a moment: one process, a coarse gap."""
     settings = ("cluster=none", "blocks=2", "model.tol=0.05", "model.lam=0.01")
     return [part for setting in settings for part in ("--set", setting)]
+
+
+@pytest.fixture(scope="module")
+def web() -> Iterator[str]:
+    """A web server that asks for a password."""
+    with web_server(PASSWORD) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    """A mock of S3."""
+    with mock_server() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def place(
+    endpoint: str, web: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> Iterator[Path]:
+    """A folder to work in, with everything secret that a run can be given, and a log of all that is written."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AUCDIST_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("AUCDIST_LOG", "")
+    monkeypatch.setenv("AWS_SESSION_TOKEN", TOKEN)
+    for patience in ("OPENING", "WORKING"):
+        monkeypatch.setattr(retries, patience, 0.2)
+    point_to(monkeypatch, endpoint, "AKIACANARY", KEY)
+    caplog.set_level(logging.DEBUG)
+    # What botocore says to those who ask for its own log are the headers of its requests, and a token is one of them.
+    for library in ("botocore", "aiobotocore", "urllib3", "numba", "matplotlib"):  # the last two only talk much
+        caplog.set_level(logging.INFO, logger=library)
+    with new_connections(), new_bucket(client_of(endpoint), "canary"):
+        yield tmp_path

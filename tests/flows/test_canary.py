@@ -1,69 +1,25 @@
 """Secrets that a run is given, by every way there is, appear in nothing that it writes, however it ends."""
 
-import contextlib
 import json
-import logging
-import os
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
-from pathlib import Path
 
-import boto3
 import pytest
-from support.s3_servers import mock_server, new_connections, point_to
-from support.web_server import web_server
+from support.canary import (
+    BLOCK,
+    ENDPOINT,
+    MISPLACED,
+    PASSWORD,
+    QUICK,
+    QUICK_CV,
+    check,
+    configuration,
+    left_behind,
+    rows_at,
+    sets,
+)
 from typer.testing import CliRunner
 
-from aucdist.data.storage import retries
 from flows.cli import app
 from flows.compute import s3_environment as s3
-
-SECRETS = {
-    "key in the environment": "canary1KeyInTheEnvironment",
-    "token in the environment": "canary2TokenInTheEnvironment",
-    "password in a URL": "canary3PasswordInAUrl",
-    "query of a URL": "canary4QueryOfAUrl",
-    "key in a block": "canary5KeyInABlock",
-    "password of the endpoint": "canary6PasswordOfTheEndpoint",
-    "key in the wrong place": "canary7KeyInTheWrongPlace",
-}
-KEY, TOKEN, PASSWORD, QUERY, BLOCK, ENDPOINT, MISPLACED = SECRETS.values()
-QUICK = ["cluster=none", "model.tol=0.1", "model.lam=0.1"]
-QUICK_CV = ["cluster=none", "folds={number: 2}", "model.tol=0.1", "grid={lam: [1.0, 0.1]}"]
-
-
-@pytest.fixture(scope="module")
-def web():
-    with web_server(PASSWORD) as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
-def endpoint():
-    with mock_server() as endpoint:
-        yield endpoint
-
-
-@pytest.fixture
-def place(endpoint, web, tmp_path, monkeypatch, caplog):
-    """A folder to work in, with everything secret that a run can be given, and a log of all that is written."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("AUCDIST_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("AUCDIST_LOG", "")
-    monkeypatch.setenv("AWS_SESSION_TOKEN", TOKEN)
-    for patience in ("OPENING", "WORKING"):
-        monkeypatch.setattr(retries, patience, 0.2)
-    point_to(monkeypatch, endpoint, "AKIACANARY", KEY)
-    caplog.set_level(logging.DEBUG)
-    # What botocore says to those who ask for its own log are the headers of its requests, and a token is one of them.
-    for library in ("botocore", "aiobotocore", "urllib3", "numba", "matplotlib"):  # the last two only talk much
-        caplog.set_level(logging.INFO, logger=library)
-    with new_connections():
-        boto3.session.Session().client("s3").create_bucket(Bucket="canary")
-        yield tmp_path
 
 
 @pytest.fixture
@@ -83,44 +39,9 @@ def a_block(monkeypatch):
     monkeypatch.setattr(s3, "api_configured", lambda: True)
 
 
-def rows_at(web, name="rows.svm"):
-    return f"http://user:{PASSWORD}@{web}/web/{name}?token={QUERY}"
-
-
-def configuration(web, **more):
-    """Write a configuration of both kinds of training, and return its path."""
-    source = {"format": "svmlight", "source": rows_at(web), "note": "of a test"}
-    path = Path(f"canary{len(more)}.yaml")
-    path.write_text(json.dumps({"name": "canary", "data": {"source": source, "test": {"fraction": 0.3}}, **more}))
-    return str(path)
-
-
-def sets(*settings):
-    return [part for setting in settings for part in ("--set", setting)]
-
-
 def run(*args):
     found = CliRunner().invoke(app, list(args))
     return found.exit_code, found.stdout + found.stderr
-
-
-def left_behind(folder):
-    """Return the names and contents of all files and objects, but for the configurations that are given."""
-    found = {str(path).encode(): path.read_bytes() for path in folder.glob("*/**/*") if path.is_file()}
-    client = boto3.session.Session().client("s3")
-    for page in client.get_paginator("list_objects_v2").paginate(Bucket="canary"):
-        for item in page.get("Contents", []):
-            found[item["Key"].encode()] = client.get_object(Bucket="canary", Key=item["Key"])["Body"].read()
-    return found
-
-
-def check(written, caplog, folder):
-    left = left_behind(folder)
-    for what, secret in SECRETS.items():
-        assert secret not in written, what
-        assert secret not in caplog.text, what
-        for name, body in left.items():
-            assert secret.encode() not in name + body, (what, name)
 
 
 @pytest.mark.parametrize(
@@ -213,70 +134,3 @@ def test_mistakes_do_not_repeat_secrets(place, web, caplog, mistake):
     code, written = run("train", configuration(web), *sets(*QUICK, MISTAKES[mistake]), "--debug")
     assert code == 2, written
     check(written, caplog, place)
-
-
-@pytest.fixture(scope="module")
-def prefect_server(tmp_path_factory):
-    """A real server with an empty home: what the tests of this process run with, and its folder."""
-    folder = tmp_path_factory.mktemp("server")
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
-    command = [
-        str(Path(sys.executable).with_name("prefect")),
-        "server",
-        "start",
-        "--host",
-        "127.0.0.1",
-        "--port",
-        str(port),
-    ]
-    with (folder / "output").open("wb") as written:
-        running = subprocess.Popen(
-            command, env=os.environ | {"PREFECT_HOME": str(folder)}, stdout=written, stderr=written
-        )
-        try:
-            url = f"http://127.0.0.1:{port}/api"
-            wait_for(f"{url}/health")
-            yield folder, url
-        finally:
-            running.terminate()
-            running.wait(60)
-
-
-def wait_for(url):
-    end = time.monotonic() + 120
-    while time.monotonic() < end:
-        with contextlib.suppress(OSError):
-            return urllib.request.urlopen(url, timeout=1).close()
-        time.sleep(0.2)
-    raise TimeoutError(url)
-
-
-IN_TURN = """
-import json, sys
-from flows.cli import app
-for args in json.loads(sys.argv[1]):
-    assert not app(args, standalone_mode=False)  # the exit code, if any
-"""
-
-
-def test_nothing_is_kept_by_prefect(place, web, caplog, prefect_server):
-    folder, url = prefect_server
-    output = ["--output", "s3://canary/prefect"]
-    commands = {
-        "train-auc": ["train", configuration(web), *sets(*QUICK), *output],
-        "cross-validate": ["cv", configuration(web), *sets(*QUICK_CV), *output],
-        "shard-data": ["shard", rows_at(web), "s3://canary/prefect-shards"],
-    }
-    # In a process of its own: Prefect settles early which server it talks to. In one for all: its start takes longest.
-    environment = os.environ | {"PREFECT_API_URL": url, "PYTHONPATH": str(Path(__file__).parents[2])}
-    line = [sys.executable, "-c", IN_TURN, json.dumps(list(commands.values()))]
-    done = subprocess.run(line, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    database = b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
-    for flow in commands:
-        assert flow.encode() in database
-    for what, secret in SECRETS.items():
-        assert secret.encode() not in database, what
-    check(done.stdout + done.stderr, caplog, place)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.metrics import roc_auc_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from support.contract import checks_of
 
 from aucdist.data.block import Block, partition
 from aucdist.data.code_rows import matrix_of
@@ -21,13 +21,13 @@ from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import all_pairs
 
 
-@parametrize_with_checks([BinExpander(), BinExpander(basis="one-hot", linear="drop", sparse_output=False)])
+@checks_of(BinExpander(), BinExpander(basis="one-hot", linear="drop", sparse_output=False))
 def test_is_a_scikit_learn_transformer(estimator, check):
     check(estimator)
 
 
 @pytest.mark.filterwarnings("ignore:pairs=")
-@parametrize_with_checks([BinExpander(pairs=2, bins=8)])
+@checks_of(None, BinExpander(pairs=2, bins=8))
 def test_is_one_with_pairs(estimator, check):
     check(estimator)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
 from sklearn.metrics import roc_auc_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from support.contract import checks_of
 
 from aucdist.data.block import Block, partition
 from aucdist.data.code_rows import matrix_of
@@ -18,12 +18,12 @@ from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import all_pairs
 
 
-@parametrize_with_checks([NystroemMap(), NystroemMap(landmarks=5, linear="drop")])
+@checks_of(NystroemMap(), NystroemMap(landmarks=5, linear="drop"))
 def test_the_kernel_map_is_a_scikit_learn_transformer(estimator, check):
     check(estimator)
 
 
-@parametrize_with_checks([LeafExpander(trees=5)])
+@checks_of(LeafExpander(trees=5))
 def test_the_leaves_are_a_scikit_learn_transformer(estimator, check):
     pytest.importorskip("lightgbm")
     check(estimator)

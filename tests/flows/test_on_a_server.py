@@ -1,30 +1,49 @@
-"""The flow on a real Prefect server: the same figures as the plain run, and artifacts."""
+"""Flows on a real Prefect server, one for this file: the figures and bytes of the plain runs, artifacts, and no secret."""
 
 import json
 import logging
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
+from support.canary import QUICK, QUICK_CV, SECRETS, check, configuration, rows_at, sets
+from support.command_line import contents
 
 from aucdist.errors import InputError
 from flows.progress.console import LineObserver
+from flows.score import run as scoring
+from flows.score.config import ScoreConfig
+from flows.shard import run as sharding
+from flows.shard.config import ShardConfig
 from flows.train import run as pipeline
 from flows.train.config import TrainConfig, load_train
+from flows.up.run import _server
 
 SETTINGS = ["cluster=none", "blocks=2", "model.tol=0.05", "model.lam=0.01"]
+QUIET = LineObserver(lambda text: None)
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[None]:
-    from prefect.testing.utilities import prefect_test_harness
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A server as `aucdist up` starts it, and its folder: a start takes ten seconds of computing, so it is the only one."""
+    from prefect.settings import PREFECT_API_URL, temporary_settings
 
-    with prefect_test_harness(server_startup_timeout=120):
-        yield
+    home = tmp_path_factory.mktemp("server")
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    with ExitStack() as stack:
+        with mock.patch.dict(os.environ, PREFECT_HOME=str(home)):
+            stack.enter_context(_server(port))
+        stack.enter_context(temporary_settings({PREFECT_API_URL: f"http://127.0.0.1:{port}/api"}))
+        yield home
 
 
 def figures(result: dict[str, Any]) -> dict[str, Any]:
@@ -39,7 +58,7 @@ def test_flow_agrees_with_the_plain_run(tmp_path: Path) -> None:
 
     config = load_train("digits", SETTINGS, str(tmp_path))
     by_flow = train_auc(config)
-    plain = pipeline.train(config, LineObserver(lambda text: None))
+    plain = pipeline.train(config, QUIET)
     assert figures(by_flow) == figures(plain)
     assert Path(by_flow["run"], "report.html").is_file()
     with get_client(sync_client=True) as client:
@@ -56,6 +75,35 @@ def test_flow_agrees_with_the_plain_run(tmp_path: Path) -> None:
         "evaluate",
         "publish",
     }
+
+
+@pytest.mark.usefixtures("server")
+def test_flows_of_shards_and_scores_agree_with_the_plain_runs(tmp_path: Path) -> None:
+    from prefect.client.orchestration import get_client
+
+    from flows.score.flow import score
+    from flows.shard.flow import shard_data
+
+    def shard_config(target: str) -> ShardConfig:
+        return ShardConfig(name="digits", target=str(tmp_path / target), rows_per_shard=500)
+
+    by_flow, plain = shard_data(shard_config("a")), sharding.shard(shard_config("b"), QUIET)
+    assert by_flow["manifest"] == plain["manifest"]
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+
+    settings = ["cluster=none", "blocks=2", "model.tol=0.05", "model.lam=0.01", "data.test=null"]
+    model = pipeline.train(load_train("digits", settings, str(tmp_path / "runs")), QUIET)["run"] + "/model"
+
+    def score_config(output: str) -> ScoreConfig:
+        return ScoreConfig(name="digits", model=model, output=str(tmp_path / output))
+
+    assert score(score_config("c"))["rows"] == scoring.score(score_config("d"), QUIET)["rows"] == 1797
+    assert contents(tmp_path / "c")["part-00000.parquet"] == contents(tmp_path / "d")["part-00000.parquet"]
+    with get_client(sync_client=True) as client:
+        artifacts = {a.key for a in client.read_artifacts()}
+        tasks = {run.name.rsplit("-", 1)[0] for run in client.read_task_runs()}
+    assert {"shard-data-table", "score-table"} <= artifacts
+    assert {"survey", "route", "write shards", "commit", "score"} <= tasks
 
 
 @pytest.mark.usefixtures("server")
@@ -180,32 +228,50 @@ def test_flow_with_retries_resumes_from_its_checkpoints(tmp_path: Path, monkeypa
     assert [Path(result["run"])] == list(tmp_path.iterdir())
 
 
-def command(*args: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run `aucdist` in a process of its own, with this test's server as its API."""
+def in_another_process(code: str, *args: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run Python with this test's server as its API, as Prefect settles early which one it talks to."""
     from prefect.settings import PREFECT_API_URL
 
-    environment = {
-        **os.environ,
-        "PREFECT_API_URL": PREFECT_API_URL.value(),
-        "PYTHONPATH": str(Path(__file__).parents[3]),
+    above = {"PREFECT_API_URL": PREFECT_API_URL.value(), "PYTHONPATH": str(Path(__file__).parents[2])}
+    command = [sys.executable, "-c", code, *args]
+    return subprocess.run(command, cwd=cwd, env=os.environ | above, capture_output=True, text=True, check=False)
+
+
+IN_TURN = """
+import json, sys
+from flows.cli import app
+for args in json.loads(sys.argv[1]):
+    assert not app(args, standalone_mode=False)  # the exit code, if any
+"""
+
+
+def test_commands_run_the_flows_where_an_api_is_configured_and_prefect_keeps_no_secret(
+    place: Path, web: str, caplog: pytest.LogCaptureFixture, server: Path
+) -> None:
+    output = ["--output", "s3://canary/prefect"]
+    commands = {
+        "train-auc": ["train", configuration(web), *sets(*QUICK), *output, "--json"],
+        "cross-validate": ["cv", configuration(web), *sets(*QUICK_CV), *output],
+        "shard-data": ["shard", rows_at(web), "s3://canary/prefect-shards"],
     }
-    whole = [sys.executable, "-m", "flows.cli", *args]
-    return subprocess.run(whole, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
-
-
-@pytest.mark.usefixtures("server")
-def test_command_runs_the_flow_where_an_api_is_configured(tmp_path: Path) -> None:
-    args = [part for setting in SETTINGS for part in ("--set", setting)]
-    done = command("train", "digits", "--json", *args, cwd=tmp_path)
+    # In one process for all: its start takes longest.
+    done = in_another_process(IN_TURN, json.dumps(list(commands.values())), cwd=place)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["certificate"]["status"] == "converged"
-    assert "Flow run 'digits-all-pairs-lam1e-2'" in done.stderr
+    assert json.loads(done.stdout.splitlines()[0])["certificate"]["status"] == "converged"
+    assert "Flow run 'canary-all-pairs-lam1e-1'" in done.stderr
+    database = b"".join(path.read_bytes() for path in server.rglob("*") if path.is_file())
+    for flow in commands:
+        assert flow.encode() in database
+    for what, secret in SECRETS.items():
+        assert secret.encode() not in database, what
+    check(done.stdout + done.stderr, caplog, place)
 
 
 @pytest.mark.usefixtures("server")
 @pytest.mark.slow
 def test_command_shows_no_traceback_of_prefect(tmp_path: Path) -> None:
-    done = command("train", "digits", "--set", "data.positive=77", cwd=tmp_path)
+    code = "from flows.cli import app; app()"
+    done = in_another_process(code, "train", "digits", "--set", "data.positive=77", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert "Traceback" not in done.stderr
     assert done.stderr.splitlines()[-1].startswith("error: digits: positive class '77'")
