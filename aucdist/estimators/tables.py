@@ -92,9 +92,9 @@ def checked_rows(
     accepted: dict[str, Any] = dict(ROWS)
     if y is not NO_LABELS:
         accepted["multi_output"] = multi_output
-    if missing := allows_missing(estimator):
+    if allows_missing(estimator):
         accepted["ensure_all_finite"] = "allow-nan"
-    with _missing_explained(missing):
+    with _errors_explained(estimator):
         if not (known or holds_texts):
             return validate_data(estimator, X, y, reset=reset, **accepted)
         table = _as_arrow(X, known)
@@ -111,18 +111,21 @@ def checked_rows(
 
 
 @contextmanager
-def _missing_explained(allowed: bool) -> Iterator[None]:
-    """Say what has a place for missing values where scikit-learn says that there are some."""
+def _errors_explained(estimator: Any) -> Iterator[None]:
+    """Say what has a place for missing values where scikit-learn finds some, and turn the errors of Arrow into sentences."""
     try:
         yield
     except InputError:
         raise
-    except ValueError as e:
-        if allowed or not str(e).startswith("Input X contains NaN"):
+    except (ValueError, NotImplementedError) as e:
+        if type(e).__module__.startswith("pyarrow") or isinstance(e, UnicodeError):
+            raise InputError(f"a column of X holds what is neither numbers nor texts: {str(e)[:200]}") from None
+        if not str(e).startswith("Input X contains NaN"):
             raise
-        raise InputError(
-            "Input X contains NaN: features='bins' has a place for missing values; or fill them in before (SimpleImputer)"
-        ) from None
+        map_of_bins = "features='bins' has a place for missing values; or " * (
+            "features" in estimator.get_params(deep=False)
+        )
+        raise InputError(f"Input X contains NaN: {map_of_bins}fill them in before, by SimpleImputer") from None
 
 
 def refuse_collection(estimator: Any, X: Any) -> None:

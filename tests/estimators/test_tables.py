@@ -120,6 +120,12 @@ def test_texts_that_are_numbers_are_numbers_as_in_files() -> None:
     )
     np.testing.assert_array_equal(rows, [[1, 1, 1], [np.nan, 2, 2], [2.5, np.nan, 3]])
     assert not hasattr(model, "categories_")
+    mixed = np.array([1, 2.5, None], dtype=object)
+    of_types = pd.DataFrame({"n": mixed, "t": [1, "x", None], "k": pd.Categorical([1, "x", None])})
+    np.testing.assert_array_equal(
+        checked_rows(clone(model), of_types, reset=True),
+        [[1, 0, 1, 0, 0, 1, 0], [2.5, 0, 0, 1, 0, 0, 1], [np.nan, 1, 0, 0, 1, 0, 0]],
+    )
     with pytest.raises(InputError, match="column 'c' holds texts, and held numbers in the training rows"):
         checked_rows(model, pd.DataFrame({"a": ["1"], "b": [1], "c": ["one"]}))
     with pytest.raises(InputError, match="has a place for missing values"):
@@ -195,6 +201,8 @@ def test_directions_are_those_of_columns() -> None:
         (pd.date_range("2025-01-01", periods=N), "column 'new' holds timestamp.*month and weekday"),
         ([f"2025-01-{1 + i % 28:02d}" for i in range(N)], "column 'new' holds dates as texts"),
         ([[1, 2]] * N, "column 'new' holds list<"),
+        (np.full(N, 1j), "neither numbers nor texts.*column new with type complex128"),
+        ([b"\xff", b"y"] * (N // 2), "neither numbers nor texts: Invalid UTF8"),
     ],
 )
 def test_what_is_no_category_is_refused(column: Any, match: str) -> None:

@@ -7,11 +7,11 @@ import zipfile
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.json
 
-from aucdist.data.formats.header import unique
 from aucdist.data.storage.compression import ALWAYS_ALLOWED, MOST_GROWTH
 from aucdist.data.storage.urls import shown
 from aucdist.errors import InputError
@@ -159,23 +159,33 @@ def digest_of(table: pa.Table) -> str:
 def from_pandas(frame: pd.DataFrame, where: str) -> pa.Table:
     """Return a frame as a table of Arrow, without its index; a column of values of several types becomes one of texts."""
     frame = frame.rename(columns=str)
-    unique(list(frame.columns), where)
-    for name, kind in frame.dtypes.items():
-        values = frame[name]
+    names = list(frame.columns)
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            raise InputError(f"{where}: two columns are called {name!r}")
+    for name, kind in zip(names, frame.dtypes, strict=True):
         if isinstance(kind, pd.SparseDtype):
-            frame[name] = values.astype(kind.subtype)
-        elif isinstance(kind, pd.CategoricalDtype) and isinstance(kind.categories.dtype, pd.IntervalDtype):
-            frame[name] = values.cat.rename_categories(str)
+            frame[name] = frame[name].astype(kind.subtype)
+        elif isinstance(kind, pd.CategoricalDtype):
+            values = frame[name].cat.categories
+            if isinstance(values.dtype, pd.IntervalDtype):
+                frame[name] = frame[name].cat.rename_categories(str)
+            elif pd.api.types.is_object_dtype(values.dtype) and len(set(map(type, values))) > 1:
+                frame[name] = _of_one_type(frame[name].astype(object))
         elif pd.api.types.is_object_dtype(kind):
-            there = [value for value in values if not (pd.api.types.is_scalar(value) and pd.isna(value))]
-            if len({type(value) for value in there}) > 1:
-                if all(isinstance(value, numbers.Real) for value in there):
-                    frame[name] = pd.to_numeric(values)
-                else:
-                    frame[name] = [
-                        None if pd.api.types.is_scalar(value) and pd.isna(value) else str(value) for value in values
-                    ]
+            frame[name] = _of_one_type(frame[name])
     return pa.Table.from_pandas(frame, preserve_index=False)
+
+
+def _of_one_type(column: pd.Series) -> pd.Series:
+    """Return a column of objects; if they are of several types as numbers, or else as texts."""
+    missing = np.array([pd.api.types.is_scalar(value) and pd.isna(value) for value in column], dtype=bool)
+    there = column[~missing]
+    if len(set(map(type, there))) <= 1:
+        return column
+    if all(isinstance(value, numbers.Real) for value in there):
+        return pd.to_numeric(column)
+    return column.map(str).where(~missing, None)
 
 
 def _without_secrets(error: Exception, url: str) -> str:
