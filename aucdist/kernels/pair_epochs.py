@@ -81,7 +81,7 @@ def draw_in_order(key, first, n_minority, majority_rows, drawn):
     fill_positions(majority_rows, drawn)
 
 
-@kernel
+@kernel(_nrt=True)
 def numbers_in_order(key, first, n_pairs, drawn):
     """Write the numbers from 0 to n_pairs - 1 in a random order, then in another order, and so on, into the first column."""
     sweep, position = first // n_pairs, first % n_pairs
@@ -104,7 +104,7 @@ def draw_any_in_groups(key, first, places, majority_rows, drawn):
     place_pairs(places, majority_rows, drawn)
 
 
-@kernel
+@kernel(_nrt=True)
 def draw_in_order_in_groups(key, first, places, majority_rows, drawn):
     """Draw all pairs within groups in a random order, then all in another, as `draw_in_order`; `places` is a `PairPlaces`."""
     numbers_in_order(key, first, places.before[places.before.shape[0] - 1], drawn)
