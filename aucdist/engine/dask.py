@@ -6,6 +6,7 @@ import ssl
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -196,7 +197,7 @@ def blocks_from_collections(
     y, weight : dask Array or Series of shape (n_samples,)
         Chunked as X is, or re-chunked to it.
     encode : callable
-        Turns a chunk's labels into -1 and +1.
+        Turns a chunk's labels into -1 and +1, or into places in a table of sets of classes.
     """
     parts = [dask_chunks(X)] + [dask_chunks(a, like=X) for a in (y, weight) if a is not None]
     lengths = dask.compute(*(dask.delayed(len)(part) for part in parts[1]))
@@ -375,7 +376,8 @@ def _make_block(
     X: Any, y: Any, weight: Any = None, *, encode: Callable[[np.ndarray], np.ndarray], index: int, first: int
 ) -> Block:
     ids = np.arange(first, first + len(y))
-    return Block.of(X, encode(np.asarray(y)), weight=weight, row_id=ids, index=index)
+    ones = np.ones(len(ids), dtype=np.int8)
+    return replace(Block.of(X, ones, weight=weight, row_id=ids, index=index), y=encode(np.asarray(y)))
 
 
 def _cut(cut: Step, part: Part, n_blocks: int) -> dict[int, list[Any]]:

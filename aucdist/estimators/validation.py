@@ -121,7 +121,7 @@ def training_blocks(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: 
             )
         if groups is not None or getattr(estimator, "grade_weight", None) is not None:
             raise InputError("dask collections take no groups or grades: make Blocks of them, or arrays")
-        return _with_names(estimator, _dask_blocks(estimator, X, y, sample_weight))
+        return _dask_blocks(estimator, X, y, sample_weight)
     if _is_indicator(y):
         return _labels_blocks(estimator, X, y, sample_weight, groups)
     X, y = checked_rows(estimator, X, y, reset=True)
@@ -254,20 +254,44 @@ def _weighted_block(
     return replace(Block.of(X[counts], ones, weight=weight[counts], group=groups, grade=grades), y=y[counts])
 
 
-def _dask_blocks(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) -> Blocks:
-    import dask
-
-    from aucdist.engine.dask import blocks_from_collections, dask_chunks
+def _dask_blocks(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) -> Blocks | ClassBlocks:
+    from aucdist.engine.dask import blocks_from_collections
 
     if not is_dask(y) or (sample_weight is not None and not is_dask(sample_weight)):
         raise InputError("X is a dask collection: y and sample_weight must be dask collections too")
-    parts = dask.compute(*(dask.delayed(np.unique)(chunk) for chunk in dask_chunks(y)))
-    estimator.classes_ = two_classes(np.concatenate(parts))
-    blocks = blocks_from_collections(X, y, sample_weight, encode=_EncodeLabels(estimator.classes_[1]))
+    found, encode = _dask_labels(y)
+    estimator.classes_ = found.classes if isinstance(found, LabelSets) else found
+    blocks = blocks_from_collections(X, y, sample_weight, encode=encode)
     estimator.n_features_in_ = blocks.n_features
     if hasattr(X, "columns"):
         estimator.feature_names_in_ = np.asarray(X.columns, dtype=object)
-    return blocks
+    blocks = _with_names(estimator, blocks)
+    return ClassBlocks(blocks, found) if isinstance(found, LabelSets) else blocks
+
+
+def _dask_labels(y: Any) -> tuple[np.ndarray | LabelSets, Callable[[np.ndarray], np.ndarray]]:
+    """Return both classes, or the table of several, and what makes labels, or places in the table, of a chunk of y."""
+    import dask
+
+    from aucdist.engine.dask import dask_chunks
+
+    parts = dask.compute(*(dask.delayed(_distinct)(chunk) for chunk in dask_chunks(y)))
+    if _is_indicator(y):
+        distinct = np.unique(np.concatenate(parts), axis=0)
+        sets, codes = LabelSets.of_indicator(distinct, getattr(y, "columns", None))
+        return sets, _EncodeSets({row.tobytes(): code for row, code in zip(distinct, codes.tolist(), strict=True)})
+    values = np.concatenate(parts)
+    if values.dtype.kind not in "biu":
+        check_classification_targets(values)
+    classes = np.unique(values)
+    if len(classes) > 2:
+        return LabelSets.of_classes(classes), _EncodeClasses(classes)
+    return two_classes(values), _EncodeLabels(classes[-1])
+
+
+def _distinct(y: Any) -> np.ndarray:
+    """Return the distinct labels of a chunk, or the distinct rows of an indicator matrix."""
+    return np.unique(np.asarray(y), axis=0)
 
 
 class _EncodeLabels:
@@ -278,6 +302,26 @@ class _EncodeLabels:
 
     def __call__(self, y: np.ndarray) -> np.ndarray:
         return np.where(y == self.positive, 1, -1)
+
+
+class _EncodeClasses:
+    """Labels of several classes to their places."""
+
+    def __init__(self, classes: np.ndarray):
+        self.classes = classes
+
+    def __call__(self, y: np.ndarray) -> np.ndarray:
+        return np.searchsorted(self.classes, y).astype(np.int32)
+
+
+class _EncodeSets:
+    """Rows of an indicator matrix to places in a table of sets of labels."""
+
+    def __init__(self, places: dict[bytes, int]):
+        self.places = places
+
+    def __call__(self, y: np.ndarray) -> np.ndarray:
+        return np.array([self.places[row.tobytes()] for row in np.ascontiguousarray(y)], dtype=np.int32)
 
 
 def without_equal_weights(blocks: Blocks) -> Blocks:

@@ -189,8 +189,27 @@ def test_dask_arrays_are_scored(digits, topics):
             here = getattr(model, method)(X)
             assert there.shape == here.shape
             np.testing.assert_array_equal(there.compute(), here)
-    with pytest.raises(InputError, match="Only binary"):
-        LinkClassifier().fit(chunks, da.from_array(y, chunks=100))
+
+
+def test_dask_arrays_are_fitted_chunk_by_chunk(digits, topics):
+    da = pytest.importorskip("dask.array")
+    X, y = digits
+    chunks, weight = da.from_array(X, chunks=(100, 32)), np.arange(300) % 3 + 1.0
+    for labels, sides in ((y, y[:, np.newaxis] == np.unique(y)), (topics, topics)):
+        for more in ({}, {"sample_weight": weight}):
+            model = PairwiseHingeClassifier(tol=1e-2)
+            model.fit(
+                chunks, da.from_array(labels, chunks=100), **{k: da.from_array(v, chunks=100) for k, v in more.items()}
+            )
+            assert model.classes_.tolist() == (list(np.unique(y)) if labels is y else [0, 1, 2])
+            for k, one in enumerate(model.estimators_):
+                blocks = LocalBlocks.of(X, np.where(sides[:, k], 1, -1), more.get("sample_weight"), n_blocks=3)
+                alone = PairwiseHingeClassifier(tol=1e-2).fit(blocks)
+                np.testing.assert_array_equal(one.coef_, alone.coef_)
+                assert one.certificate_ == alone.certificate_
+            assert model.predict(chunks).compute().tolist() == model.predict(X).tolist()
+    with pytest.raises(ValueError, match="continuous"):
+        PairwiseHingeClassifier().fit(chunks, da.from_array(np.linspace(0.0, 1.0, 300), chunks=100))
 
 
 def test_the_last_fit_is_what_counts(digits, topics):
