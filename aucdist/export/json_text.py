@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from aucdist import __version__
+from aucdist.class_models import ClassModels
 from aucdist.export.portable import Kernel, Linear, Portable, PortableColumn, Score, Steps, portable
 from aucdist.export.trees import Leaf, Node
 from aucdist.model import LinearModel
@@ -18,12 +19,13 @@ VERSION = 1
 """Of the description. It grows when a reader of the older one would go wrong."""
 
 
-def to_json(model: LinearModel, *, contributions: bool = False) -> str:
+def to_json(model: LinearModel | ClassModels, *, contributions: bool = False) -> str:
     """Return a model as a JSON object that describes all that a score needs.
 
     Parameters
     ----------
-    model : LinearModel
+    model : LinearModel or ClassModels
+        Of several classes, the object has the description of each.
     contributions : bool, default=False
         Whether ``contributions`` names what each shape and each pair adds, or each weight of a model without a feature map, in
         the order in which they stand; the constant comes last.
@@ -51,6 +53,24 @@ def to_json(model: LinearModel, *, contributions: bool = False) -> str:
     >>> json.loads(to_json(LinearModel(np.array([1.0, -2.0]), 0.5, schema, scaling, {})))["score"]
     {'kind': 'linear', 'constant': 0.5, 'weights': [0.5, -0.5], 'centers': [0.0, 0.0]}
     """
+    content = _of_classes(model, contributions) if isinstance(model, ClassModels) else _content(model, contributions)
+    return json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def _of_classes(model: ClassModels, contributions: bool) -> dict[str, Any]:
+    return {
+        "format": "aucdist models",
+        "version": VERSION,
+        "aucdist": __version__,
+        "topics": model.topics,
+        "classes": [
+            {"name": name, "spread": float(spread), "model": _content(one, contributions)}
+            for name, spread, one in zip(model.classes, model.spreads, model.models, strict=True)
+        ],
+    }
+
+
+def _content(model: LinearModel, contributions: bool) -> dict[str, Any]:
     described = portable(model)
     content = {
         "format": "aucdist model",
@@ -81,7 +101,7 @@ def to_json(model: LinearModel, *, contributions: bool = False) -> str:
     }
     if contributions:
         content["contributions"] = model.contribution_names()
-    return json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+    return content
 
 
 def _column(column: PortableColumn, described: Portable) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from aucdist.class_models import ClassModels, load_any_model
 from aucdist.data.storage.files import exists, shown, write_bytes
 from aucdist.errors import InputError
 from aucdist.export import to_json, to_onnx, to_sql
@@ -40,8 +41,9 @@ def export(config: ExportConfig, observer: RunObserver) -> dict[str, Any]:
         output = config.output or f"{_name_of(folder)}{'.card' if config.to == 'scorecard' else ''}.{config.suffix}"
         if exists(output) and not config.force:
             raise InputError(f"{shown(output)} is there already: name another by --output, or replace it by --force")
-        model = load_model(folder)
+        model = load_any_model(folder) if config.to == "json" else load_model(folder)
         if config.to == "scorecard":
+            assert isinstance(model, LinearModel)
             card = card_of(model, folder, config.card or CardConfig())
             data = card_file(card, config.suffix, f"Scorecard of {_name_of(folder)}")
             more = {"lines": len(card_rows(card)), "rounding": card.rounding}
@@ -60,11 +62,12 @@ def _name_of(folder: str) -> str:
     return parts[-2] if len(parts) > 1 and parts[-1] == "model" and parts[-2] not in ("", ".", "..") else "model"
 
 
-def _exported(model: LinearModel, config: ExportConfig) -> bytes:
+def _exported(model: LinearModel | ClassModels, config: ExportConfig) -> bytes:
+    if config.to == "json":
+        return to_json(model, contributions=config.contributions).encode()
+    assert isinstance(model, LinearModel)
     if config.to == "onnx":
         data: bytes = to_onnx(model, contributions=config.contributions).SerializeToString()
         return data
-    if config.to == "sql":
-        adds = config.contributions
-        return to_sql(model, table=config.table or "rows", ids=config.ids, contributions=adds).encode()
-    return to_json(model, contributions=config.contributions).encode()
+    adds = config.contributions
+    return to_sql(model, table=config.table or "rows", ids=config.ids, contributions=adds).encode()

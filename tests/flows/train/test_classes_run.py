@@ -14,6 +14,7 @@ from aucdist import PairwiseHingeClassifier
 from aucdist.class_models import ClassModels, load_any_model, load_class_models
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
+from aucdist.export import to_json
 from aucdist.model import load_model
 from flows.progress.console import LineObserver
 from flows.train.config import load_train
@@ -100,6 +101,15 @@ def test_scores_of_a_data_set_are_those_of_the_run(folder: Path, tmp_path: Path)
     for k, name in enumerate(model.classes):
         own = (here[f"score {name}"] + model.models[k].intercept) / model.spreads[k]
         np.testing.assert_allclose(found[f"score {name}"], own, rtol=1e-12)
+    aucdist("export", run, "--to", "json", "--output", tmp_path / "model.json")
+    described = json.loads((tmp_path / "model.json").read_text())
+    assert (described["format"], described["topics"]) == ("aucdist models", False)
+    for one, name, of_class, spread in zip(
+        described["classes"], model.classes, model.models, model.spreads, strict=True
+    ):
+        assert one == {"name": name, "spread": spread, "model": json.loads(to_json(of_class))}
+    _, err = aucdist("export", run, "--to", "onnx", code=2)
+    assert "take the folder of one of them" in err
     aucdist("explain", run / "model" / "class-00001", folder / "digits.csv", "--set", "drop=[digit]")
     with pytest.raises(InputError, match="a model of several classes; take the folder of one of them"):
         load_model(str(run / "model"))
