@@ -26,6 +26,10 @@ BATCH = 64
 """So many rows are added up together: few enough to stay in the first-level cache for every sum that they go to."""
 
 
+SHORT = np.uint64(16)
+"""Dense rows of fewer values are added up several at a time wherever they lie."""
+
+
 class DenseRows(NamedTuple):
     """Rows of a dense matrix.
 
@@ -108,9 +112,12 @@ def _csr_axpy(rows, i, a, out):
         out[np.uint32(rows.indices[k])] += a * rows.values[k]
 
 
-# Eight rows at a time: the sum is then read and written once for all of them. Positions are unsigned, as in `_csr_dot`.
+# Eight rows at a time: the sum is then read and written once for all of them. But rows that lie close together are read one
+# after another, as memory is read fastest; short ones are fetched together anyway. Positions are unsigned, as in `_csr_dot`.
 def _dense_axpys(rows, which, coefs, n, out):
-    x, whole, width = rows.values, n - n % 8, np.uint64(out.shape[0])
+    x, width = rows.values, np.uint64(out.shape[0])
+    apart = width < SHORT or which[n - 1] - which[0] > np.uint64(3 * n)
+    whole = n - n % 8 if apart else 0
     for k in range(0, whole, 8):
         i0, i1, i2, i3 = which[k], which[k + 1], which[k + 2], which[k + 3]
         i4, i5, i6, i7 = which[k + 4], which[k + 5], which[k + 6], which[k + 7]

@@ -179,7 +179,7 @@ def expected_work(rows: int, features: int, blocks: int, passes: int, anchors: i
     cut = 2 * n + n * (anchors + 2 * (anchors + 1) + 3) + 4 * cells[0]
     finish = n * (components * anchors + blocks + 1 + 1)
     gradients = n * components * features
-    cut_summary = n * (components * (anchors + 1) + components + 2) + gradients
+    cut_summary = n * (components * (anchors + 1) + components + 2)
     steps = passes - 1
     return Workload(
         rows, features, blocks, passes, 1 + 2 * passes + 2 * steps,

@@ -22,8 +22,8 @@ from aucdist.data.split import scrambled
 from aucdist.engine.blocks import Summary, without_rows
 from aucdist.kernels.anchor_cells import cut_cells, fill_cells
 from aucdist.kernels.pairs import search_index
-from aucdist.kernels.rows import accumulate_each, project
-from aucdist.solvers.pairs.cuts import MAX_COMPONENTS, Cut, PairCuts, cut_components
+from aucdist.kernels.rows import project
+from aucdist.solvers.pairs.cuts import MAX_COMPONENTS, Cut, PairCuts, add_up_gradients, cut_components, moved
 from aucdist.solvers.pairs.problem import CutMemory, sort_by_class
 from aucdist.solvers.pairs.top import Threshold
 from aucdist.solvers.rounding import EPS
@@ -44,8 +44,8 @@ class CellMemory(CutMemory):
 
     Attributes
     ----------
-    anchor_weights, anchor_scores, anchor_best, anchor_trial : ndarray of shape (n_anchors,), float64
-        Of the smaller class: as `weights`, `scores`, `best` and `trial` of the larger one.
+    anchor_weights, anchor_scores, anchor_best : ndarray of shape (n_anchors,), float64
+        Of the smaller class: as `weights`, `scores` and `best` of the larger one.
     drawn : ndarray of int64
         The positions among the anchors of those whose scores are sent.
     cells : ndarray of shape (n_anchors,), int32
@@ -56,7 +56,6 @@ class CellMemory(CutMemory):
     anchor_weights: np.ndarray
     anchor_scores: np.ndarray
     anchor_best: np.ndarray
-    anchor_trial: np.ndarray
     drawn: np.ndarray
     cells: np.ndarray
     counting: np.ndarray
@@ -176,8 +175,8 @@ def sort_and_draw(
     drawn = np.flatnonzero(scrambled(block.row_id[sorted_.anchors], SEED) % np.uint64(every) == 0)
     nothing = np.zeros(0)
     unscored = CellMemory(
-        **vars(sorted_), best=nothing, trial=nothing, anchor_weights=weights, anchor_scores=nothing, anchor_best=nothing,
-        anchor_trial=nothing, drawn=drawn, cells=np.zeros(0, dtype=np.int32), counting=nothing,
+        **vars(sorted_), best=nothing, anchor_weights=weights, anchor_scores=nothing, anchor_best=nothing, drawn=drawn,
+        cells=np.zeros(0, dtype=np.int32), counting=nothing,
     )  # fmt: skip
     scored, summary = score_and_draw(block, unscored, w, sign)
     at_start = replace(scored, best=scored.scores, anchor_best=scored.anchor_scores)
@@ -206,18 +205,16 @@ def count_in_cells(
     cells, sums = np.empty(len(scores), dtype=np.int32), np.zeros((2, n_cells))
     lowest, highest = np.full(n_cells, np.inf), np.full(n_cells, -np.inf)
     fill_cells(scores, counting, *edges.search(), cells, sums, lowest, highest)
-    return replace(memory, anchor_trial=scores, cells=cells, counting=counting), {
-        "cells": CellSums(sums, lowest, highest)
-    }
+    return replace(memory, cells=cells, counting=counting), {"cells": CellSums(sums, lowest, highest)}
 
 
-def finish_by_cells(block: Block, memory: CellMemory, slopes: np.ndarray, keep: bool) -> tuple[CellMemory, Summary]:
-    """Return the anchors' part of the gradients; with `keep`, where the cut was taken becomes the best point."""
-    gradients = np.zeros((len(slopes), block.n_features))
-    accumulate_each(block.rows, memory.anchors, slopes[:, memory.cells] * memory.counting, gradients)
-    if keep:
-        memory = replace(memory, best=memory.trial, anchor_best=memory.anchor_trial)
-    return memory, {"gradients": gradients}
+def finish_by_cells(
+    block: Block, memory: CellMemory, slopes: np.ndarray, step: float | None
+) -> tuple[CellMemory, Summary]:
+    """Return the gradients; with a step, where the cut was taken, that becomes the best point."""
+    gradients = add_up_gradients(block, memory, slopes[:, memory.cells] * memory.counting)
+    best = memory.anchor_best if step is None else memory.anchor_scores_at(step)
+    return replace(moved(memory, step), anchor_best=best, anchor_scores=best), {"gradients": gradients}
 
 
 # ---- rounds: run by the client ----------------------------------------------------------------------------------------
@@ -285,12 +282,12 @@ class CellCuts(PairCuts):
                 break
             edges = self._edges
         slopes = -np.cumsum(taken["slope_sums"][:, ::-1], axis=1)[:, ::-1][:, 1:]
-        return self.as_cut(taken, float(taken["above"] / self.mass), slack, slopes, trial)
+        return self.as_cut(step, taken, float(taken["above"] / self.mass), slack, slopes)
 
     def finish(self, cut: Cut, keep: bool) -> np.ndarray:
         """Return the gradients of a cut; see `PairCuts.finish`."""
-        rest = self.blocks.reduce(finish_by_cells, cut.slopes, keep)
-        gradients: np.ndarray = (cut.gradients + rest["gradients"]) * (self.sign / self.mass)
+        found = self.blocks.reduce(finish_by_cells, cut.slopes, cut.step if keep else None)
+        gradients: np.ndarray = found["gradients"] * (self.sign / self.mass)
         return gradients
 
 

@@ -11,48 +11,46 @@ from typing import Any, Protocol
 import numpy as np
 
 from aucdist.data.block import Block
-from aucdist.engine.blocks import Blocks, Summary
+from aucdist.engine.blocks import Blocks, Summary, without_rows
 from aucdist.kernels.rows import accumulate, accumulate_each
 from aucdist.solvers.pairs.anchors import Anchors, anchors_along
 from aucdist.solvers.pairs.groups import PairGroups
 from aucdist.solvers.pairs.loss import CutPairLoss
-from aucdist.solvers.pairs.problem import CutMemory, PairProblem, sort_and_score
+from aucdist.solvers.pairs.problem import CutMemory, PairProblem, sort_and_score, sum_of_rows
 from aucdist.solvers.pairs.share import AllNegatives
 from aucdist.solvers.pairs.top import Threshold, scores_at
 
-MAX_COMPONENTS = 24
+FEWEST_COMPONENTS, MAX_COMPONENTS = 4, 24
+"""Two or three cuts over all pairs save hardly a pass; the rows of one cut are added up in a single reading of both classes."""
 
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """A cut for each component, before the anchors' part of the gradients is added.
+    """A cut for each component, before the rows are added up to its gradients.
 
     Attributes
     ----------
+    step : float
+        Where it was taken.
     loss, slack : float
         The mean loss is at most the first, and at least the first minus the second.
     heights : ndarray of shape (n_components,), float64
         At w = 0.
-    gradients : ndarray of shape (n_components, n_features), float64
-        The larger class's part, not yet a mean.
     slopes : ndarray of float64
         The derivative of the loss by the anchors' scores, in the form that `PairCuts.finish` takes.
     shares : ndarray of shape (n_components,), float64, or None
         What the rows that count weigh in each component, over what they weigh in all; None where all rows count.
     n_rows : float
         How many rows of the larger class are in active pairs.
-    n_taken : int
-        So many times the rows were read.
     """
 
+    step: float
     loss: float
     slack: float
     heights: np.ndarray
-    gradients: np.ndarray
     slopes: np.ndarray
     shares: np.ndarray | None
     n_rows: float
-    n_taken: int = 1
 
 
 class SentAnchors(Protocol):
@@ -99,42 +97,55 @@ def sort_at_start(
 ) -> tuple[CutMemory, Summary]:
     """Sort the rows by class and score them at the start, which is the best point so far."""
     scored, summary = sort_and_score(block, memory, w, sign, n_components, pair_groups)
-    return CutMemory(**vars(scored), best=scored.scores, trial=scored.scores), summary
+    return CutMemory(**vars(scored), best=scored.scores), summary
 
 
+@without_rows
 def cut_components(
-    block: Block, memory: Any, step: float, anchors: SentAnchors, threshold: Threshold | None
+    block: int, memory: Any, step: float, anchors: SentAnchors, threshold: Threshold | None
 ) -> tuple[Any, Summary]:
-    """Take a cut for each component at a step of the way, over the rows from the threshold on, or over all for None.
-
-    The gradients so far hold the larger class's part only.
-    """
+    """Take a cut for each component at a step of the way, over the rows from the threshold on, or over all for None."""
     scores, n_components = scores_at(memory, step), len(memory.ends) - 1
-    sums, heights, counted, n_rows = anchors.new_sums(n_components), np.zeros(n_components), np.zeros(n_components), 0
-    gradients = np.zeros((n_components, block.n_features))
+    sums, heights, counted = anchors.new_sums(n_components), np.zeros(n_components), np.zeros(n_components)
+    coefs = np.zeros(len(scores))
     for g in range(n_components):
         mine: Any = slice(memory.ends[g], memory.ends[g + 1])
-        weights = memory.weights[mine]
-        if threshold is not None:
-            mine = memory.ends[g] + np.flatnonzero(scores[mine] >= threshold.score)
-            weights = memory.weights[mine] * threshold.parts(scores[mine])
-            counted[g] = weights.sum()
-        coefs = np.empty(len(weights))
-        heights[g] = anchors.for_groups(memory, g).cut(scores[mine], weights, coefs, sums, g)
-        accumulate(block.rows, memory.others[mine], coefs, gradients[g])
-        n_rows += int(np.count_nonzero(coefs))
-    summary = {**sums, "heights": heights, "gradients": gradients, "rows": n_rows}
-    return replace(memory, trial=scores), summary if threshold is None else {**summary, "counted": counted}
+        if threshold is None:
+            heights[g] = anchors.for_groups(memory, g).cut(scores[mine], memory.weights[mine], coefs[mine], sums, g)
+            continue
+        mine = memory.ends[g] + np.flatnonzero(scores[mine] >= threshold.score)
+        weights, of_rows = memory.weights[mine] * threshold.parts(scores[mine]), np.empty(len(mine))
+        counted[g] = weights.sum()
+        heights[g] = anchors.for_groups(memory, g).cut(scores[mine], weights, of_rows, sums, g)
+        coefs[mine] = of_rows
+    summary = {**sums, "heights": heights, "rows": int(np.count_nonzero(coefs))}
+    return replace(memory, coefs=coefs), summary if threshold is None else {**summary, "counted": counted}
 
 
 def finish_cuts(
-    block: Block, memory: CutMemory, coefs: np.ndarray, offsets: np.ndarray, keep: bool
-) -> tuple[CutMemory, Summary]:
-    """Return the anchors' part of the gradients; with `keep`, where the cut was taken becomes the best point."""
-    gradients = np.zeros((len(coefs), block.n_features))
-    mine = coefs[:, offsets[block.index] : offsets[block.index + 1]]
-    accumulate_each(block.rows, memory.anchors, mine, gradients)
-    return replace(memory, best=memory.trial if keep else memory.best), {"gradients": gradients}
+    block: Block, memory: Any, slopes: np.ndarray, offsets: np.ndarray, step: float | None
+) -> tuple[Any, Summary]:
+    """Return the gradients; with a step, where the cut was taken, that becomes the best point."""
+    gradients = add_up_gradients(block, memory, slopes[:, offsets[block.index] : offsets[block.index + 1]])
+    return moved(memory, step), {"gradients": gradients}
+
+
+def add_up_gradients(block: Block, memory: CutMemory, of_anchors: np.ndarray) -> np.ndarray:
+    """Return the gradient of each component's cut from the derivatives by the anchors' scores, one row for each component."""
+    if len(of_anchors) == 1:
+        return sum_of_rows(block, memory, of_anchors[0])[np.newaxis]
+    gradients = np.zeros((len(of_anchors), block.n_features))
+    for g, gradient in enumerate(gradients):
+        mine = slice(memory.ends[g], memory.ends[g + 1])
+        accumulate(block.rows, memory.others[mine], memory.coefs[mine], gradient)
+    accumulate_each(block.rows, memory.anchors, of_anchors, gradients)
+    return gradients
+
+
+def moved(memory: Any, step: float | None) -> Any:
+    """Return the memory after a cut, without what only the cut needed."""
+    best = memory.best if step is None else scores_at(memory, step)
+    return replace(memory, best=best, scores=best, coefs=np.zeros(0))
 
 
 # ---- rounds: run by the client ----------------------------------------------------------------------------------------
@@ -192,7 +203,8 @@ class PairCuts(PairProblem):
     def count_components(self, blocks: Blocks) -> int:
         """Return how many cuts to take at a point."""
         n_anchors = min(blocks.n_pos, blocks.n_neg)
-        return self.number_of_components(n_anchors, self.share.rows_for_cuts(blocks), blocks.n_features)
+        possible = self.number_of_components(n_anchors, self.share.rows_for_cuts(blocks), blocks.n_features)
+        return possible if self.share.is_part or possible >= FEWEST_COMPONENTS else 1
 
     def sort_rows(self) -> Summary:
         """Sort the rows by class and component, and score them at the first best point."""
@@ -224,20 +236,18 @@ class PairCuts(PairProblem):
         threshold = self.share.threshold(self.blocks, step)
         taken = self.blocks.reduce(cut_components, step, SentScores(self.loss, anchors), threshold)
         slopes = self.loss.anchor_slopes(taken["slope_sums"], anchors, weights, order)
-        return self.as_cut(taken, float(taken["loss"] / self.mass), 0.0, slopes)
+        return self.as_cut(step, taken, float(taken["loss"] / self.mass), 0.0, slopes)
 
-    def as_cut(self, taken: Summary, loss: float, slack: float, slopes: np.ndarray, n_taken: int = 1) -> Cut:
+    def as_cut(self, step: float, taken: Summary, loss: float, slack: float, slopes: np.ndarray) -> Cut:
         """Return a cut from the summary of `cut_components`."""
         counted = taken.get("counted")
         shares = None if counted is None else counted / counted.sum()
-        return Cut(
-            loss, slack, taken["heights"] / self.mass, taken["gradients"], slopes, shares, taken["rows"], n_taken
-        )
+        return Cut(step, loss, slack, taken["heights"] / self.mass, slopes, shares, taken["rows"])
 
     def finish(self, cut: Cut, keep: bool) -> np.ndarray:
         """Return the gradients of a cut, of shape (n_components, n_features); with `keep` its place becomes the best point."""
-        rest = self.blocks.reduce(finish_cuts, cut.slopes, self.offsets, keep)
-        gradients: np.ndarray = (cut.gradients + rest["gradients"]) * (self.sign / self.mass)
+        found = self.blocks.reduce(finish_cuts, cut.slopes, self.offsets, cut.step if keep else None)
+        gradients: np.ndarray = found["gradients"] * (self.sign / self.mass)
         return gradients
 
     def slopes_at(

@@ -264,6 +264,6 @@ class CuttingPlanes:
                 error,
             )
         self.active_rows = cut.n_rows
-        self._n_taken += cut.n_taken
+        self._n_taken += 1
         self.bundle.add(cut.heights, self.cuts.finish(cut, keep), cut.shares)
         return value

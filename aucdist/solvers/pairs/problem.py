@@ -32,7 +32,7 @@ class PairMemory:
     scores : ndarray of shape (n_others,), float64
         At the point that was scored last; mirrored if the negatives are the smaller class.
     coefs : ndarray of shape (n_others,), float64
-        The derivative of the loss by the scores, from `sweep_pairs` to `add_up_gradient`.
+        The derivative of the loss by the scores, until the rows are added up.
     runs : tuple of Runs
         Where pairs are within groups (`aucdist.solvers.pairs.groups`): which of `others` are whose, for each component.
         Rows with grades are in `anchors` and `others` as often as they are in a group.
@@ -57,12 +57,11 @@ class CutMemory(PairMemory):
 
     Attributes
     ----------
-    best, trial : ndarray of shape (n_others,), float64
-        Scores of the larger class at the best point, and where the last cut was taken.
+    best : ndarray of shape (n_others,), float64
+        Scores of the larger class at the best point.
     """
 
     best: np.ndarray
-    trial: np.ndarray
 
 
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
@@ -143,10 +142,21 @@ def add_up_gradient(
     block: Block, memory: PairMemory, coefs: np.ndarray, offsets: np.ndarray
 ) -> tuple[PairMemory, Summary]:
     """Return the sum of the rows times their coefficients; those of the anchors are given, block after block."""
-    gradient = np.zeros(block.n_features)
-    accumulate(block.rows, memory.others, memory.coefs, gradient)
-    accumulate(block.rows, memory.anchors, coefs[offsets[block.index] : offsets[block.index + 1]], gradient)
-    return memory, {"gradient": gradient}
+    of_anchors = coefs[offsets[block.index] : offsets[block.index + 1]]
+    return memory, {"gradient": sum_of_rows(block, memory, of_anchors)}
+
+
+def sum_of_rows(block: Block, memory: PairMemory, of_anchors: np.ndarray) -> np.ndarray:
+    """Return the sum of the rows times the derivatives by their scores, `memory.coefs` and those of the block's anchors.
+
+    Both classes are read together, in the order in which the rows lie: this takes less than half as long as one after the other.
+    """
+    coefs = np.zeros(block.n_samples)
+    for which, of_rows in ((memory.others, memory.coefs), (memory.anchors, of_anchors)):
+        np.add.at(coefs, which, of_rows)  # with grades, a row is there several times
+    total = np.zeros(block.n_features)
+    accumulate(block.rows, np.arange(block.n_samples), coefs, total)
+    return total
 
 
 # ---- the client's side ------------------------------------------------------------------------------------------------

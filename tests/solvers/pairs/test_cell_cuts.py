@@ -112,16 +112,20 @@ def test_nothing_that_is_sent_grows_with_the_rows(monkeypatch):
     np.testing.assert_allclose(sent[1], sent[0], rtol=0.25)
 
 
-def test_cuts_that_are_taken_again_count_as_passes(monkeypatch):
+def test_cuts_that_are_taken_again_read_no_rows(monkeypatch):
     monkeypatch.setattr(cell_cuts, "CELLS", 8)
     monkeypatch.setattr(
         cell_cuts, "SLACK_OF_GAP", 0.0
     )  # never small enough, but where all scores of a cell are the same
     X, y = small(n_pos=30, n_neg=40)
-    cuts, cut = [], cell_cuts.cut_components
-    monkeypatch.setattr(cell_cuts, "cut_components", lambda *args: cuts.append(1) or cut(*args))
-    *_, last = itertools.islice(CuttingPlanes(blocks_of(X, y), kind=CellCuts).rounds(1e-3), 5)
-    assert last.passes == len(cuts) > 5
+    steps, reduce = [], LocalBlocks.reduce
+    monkeypatch.setattr(LocalBlocks, "reduce", lambda *args: steps.append(args[1]) or reduce(*args))
+    blocks = blocks_of(X, y)
+    *_, last = itertools.islice(CuttingPlanes(blocks, kind=CellCuts).rounds(1e-3), 5)
+    assert last.passes == steps.count(cell_cuts.finish_by_cells) == 5
+    assert steps.count(cell_cuts.cut_components) > 5
+    reading = [step for step in steps if not getattr(step, "without_rows", False)]
+    assert len(reading) == 1 + 2 * last.passes  # the columns' ranges once, then scores and gradients
 
 
 def test_a_path_starts_from_what_is_known():
