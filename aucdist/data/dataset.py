@@ -1,6 +1,6 @@
 """A data set in memory, and the names of its features and classes."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from aucdist.data.block import Block
@@ -54,7 +54,7 @@ class Schema:
 
     def to_json(self) -> dict[str, Any]:
         """Return the schema in types of JSON; without newer keys where they are not needed, as older versions read it."""
-        return {key: value for key, value in asdict(self).items() if value or key not in ("dates", "classes", "topics")}
+        return {key: value for key, value in vars(self).items() if value or key not in ("dates", "classes", "topics")}
 
 
 @dataclass(frozen=True, eq=False)
