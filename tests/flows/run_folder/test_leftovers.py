@@ -1,7 +1,7 @@
 """SIGKILL in mid-work leaves something; the next command to the same output names it in one line, and removes nothing else."""
 
+import json
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -14,20 +14,28 @@ from support.command_line import run
 from flows.run_folder.folder import run_folder
 from flows.run_folder.leftovers import leftover_line, unfinished_runs
 
-# Each command stops where it has just written something, as if it took long, and says so.
+# Each command stops where it has just written something, as if it took long, and says so. A child of one process that has
+# imported everything runs each of them: the imports take longest.
 PAUSED = """
-import sys, time
-import aucdist.batch_scoring, aucdist.data.shards.sharding, flows.train.run
+import json, os, signal, sys, time
+import aucdist.batch_scoring, aucdist.data.shards.sharding, flows.score.run, flows.shard.run, flows.train.run
 from flows.cli import app
 
 def pause(*args, **more):
-    print("paused", flush=True)
+    os.write(writing, b"paused")
     time.sleep(600)
 
 flows.train.run.fit = aucdist.data.shards.sharding.gather = pause
 of_part = aucdist.batch_scoring.score_part
 aucdist.batch_scoring.score_part = lambda *args, **more: (of_part(*args, **more), pause())
-app(sys.argv[1:])
+for args in json.loads(sys.argv[1]):
+    reading, writing = os.pipe()
+    if (child := os.fork()) == 0:
+        app(args)
+    os.close(writing)
+    assert os.read(reading, 6) == b"paused", args  # nothing, if the child ended
+    os.kill(child, signal.SIGKILL)
+    assert os.waitpid(child, 0)[1] == signal.SIGKILL
 """
 
 TRAIN = ["train", "rows.yaml", "--set", "cluster=none", "--output", "out"]
@@ -54,30 +62,42 @@ def expanded(folder: Path, args: list[str]) -> list[str]:
     return [str(next(folder.glob(arg))) if "*" in arg else arg for arg in args]
 
 
-def killed_when_paused(folder: Path, args: list[str]) -> None:
+@pytest.fixture(scope="module")
+def killed(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """The commands, all of them killed in mid-work, with the folders that they wrote to."""
+    lines = {
+        command: [str(tmp_path_factory.mktemp(command) / "out") if arg == "out" else arg for arg in args]
+        for command, (args, _, _) in COMMANDS.items()
+    }
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3]), "PREFECT_API_URL": ""}
-    command = [sys.executable, "-c", PAUSED, *expanded(folder, args)]
-    with subprocess.Popen(command, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert "paused" in process.stdout.readline()
-        process.send_signal(signal.SIGKILL)
+    started = json.dumps([expanded(folder, args) for args in lines.values()])
+    done = subprocess.run(
+        [sys.executable, "-c", PAUSED, started],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return lines
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_what_a_killed_run_left_is_named_by_the_next(
-    command: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: str, folder: Path, killed: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
-    args, left, resumes = COMMANDS[command]
-    args = [str(tmp_path / "out") if arg == "out" else arg for arg in args]
-    killed_when_paused(folder, args)
-    (found,) = (tmp_path / "out").glob(left)
-    foreign = tmp_path / "out" / ".notes.partial"
+    _, left, resumes = COMMANDS[command]
+    args = killed[command]
+    (out,) = (Path(arg) for arg in args if arg.endswith("/out"))
+    (found,) = out.glob(left)
+    foreign = out / ".notes.partial"
     if command == "train":  # the others refuse folders with files of somebody else
         foreign.write_text("mine")
     lines = [line for line in run(*expanded(folder, args))[1].splitlines() if "unfinished" in line]
     assert len(lines) == 1
-    assert str(found if command != "score" else tmp_path / "out") in lines[0]
+    assert str(found if command != "score" else out) in lines[0]
     assert resumes in lines[0]
     assert "`rm -r " in lines[0]
     if command == "train":
