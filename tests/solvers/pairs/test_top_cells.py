@@ -2,6 +2,7 @@
 
 import itertools
 
+import numba
 import numpy as np
 import pytest
 from benchmarks.scale_model import CountingBlocks
@@ -70,6 +71,9 @@ def test_exact_anchors_and_cells_have_one_optimum(classes, n_blocks, signs):
     np.testing.assert_array_equal(cells.w, project_onto_cone(cells.w, signs))
 
 
+@pytest.mark.skipif(
+    numba.config.DISABLE_JIT, reason="4 000 rows are many for plain Python; the other tests run its kernels"
+)
 def test_few_cells_for_many_anchors_leave_little_slack(monkeypatch):
     monkeypatch.setattr(cell_cuts, "CELLS", 64)
     for positive in (0.2, 0.8):
