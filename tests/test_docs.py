@@ -108,7 +108,7 @@ def commands() -> Iterator[tuple[str, str, bool]]:
     for file in TEXTS:
         text = file.read_text(encoding="utf-8")
         blocks = "\n".join(body for _, body in FENCE.findall(text)).replace("\\\n", " ")
-        whole = INDENTED.findall(text) + re.findall(r"^(?:\w+=\S+ )*(aucdist .*)$", blocks, re.MULTILINE)
+        whole = INDENTED.findall(text) + re.findall(r"^(?:\w+=\S+ )*(aucdist \S.*)$", blocks, re.MULTILINE)
         for line in dict.fromkeys(whole):
             yield name_of(file), line, True
         for line in dict.fromkeys(re.findall(r"`(aucdist [^`\n]+)`", FENCE.sub("", text))):
@@ -117,7 +117,7 @@ def commands() -> Iterator[tuple[str, str, bool]]:
 
 def check_command(command: Any, line: str, whole: bool) -> None:
     """Raise an error if a command or an option of a line does not exist."""
-    words = shlex.split(PLACEHOLDER.sub("1", line), comments=True)[1:]
+    words = shlex.split(PLACEHOLDER.sub("1", re.split(r" [|>] ", line)[0]), comments=True)[1:]
     while hasattr(command, "commands") and words and not words[0].startswith("-"):
         assert words[0] in command.commands, f"no command {words[0]!r}"
         command = command.commands[words.pop(0)]

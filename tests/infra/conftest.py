@@ -2,7 +2,9 @@
 
 import os
 import subprocess
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -32,6 +34,7 @@ def namespace(simulated_node: None) -> None:
         if m["kind"] not in ("Deployment", "Job", "DaskCluster", "DaskAutoscaler")
     ]
     lab.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(still))
+    count_quota(next(m for m in still if m["kind"] == "ResourceQuota"))
     entries = [f"--from-literal={name}={os.environ[name]}" for name in SECRET]
     secret = lab.kubectl(
         "-n", "aucdist", "create", "secret", "generic", "aucdist-s3", *entries, "--dry-run=client", "-o", "yaml"
@@ -39,6 +42,25 @@ def namespace(simulated_node: None) -> None:
     lab.kubectl("apply", "-f", "-", stdin=secret)
     fs, _ = open_fs(lab.BUCKET)
     fs.makedirs("aucdist-lab", exist_ok=True)
+
+
+def count_quota(quota: dict[str, Any]) -> None:
+    """Wait until all that a quota limits is counted.
+
+    A server that was started with these tests learns of the operator's kinds half a minute later. Until then it counts a quota
+    without them, and by itself again only after five minutes; one that is made again it counts at once.
+    """
+
+    def counted() -> bool:
+        (found,) = lab.objects("resourcequotas")
+        return set(found.get("status", {}).get("used", {})) >= set(quota["spec"]["hard"])
+
+    def counted_if_made_again() -> bool:
+        lab.kubectl("replace", "--force", "-f", "-", stdin=yaml.safe_dump(quota))
+        return any(counted() or time.sleep(1) for _ in range(5))
+
+    if not counted():
+        lab.wait_until(counted_if_made_again)
 
 
 @pytest.fixture

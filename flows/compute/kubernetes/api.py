@@ -1,6 +1,8 @@
 """The calls to the Kubernetes API that a run makes, with error messages that say what to do."""
 
+import itertools
 import json
+import logging
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -13,8 +15,13 @@ from aucdist.errors import InputError, RunError
 GROUP, VERSION = "kubernetes.dask.org", "v1"
 PLURAL = {"DaskCluster": "daskclusters", "DaskAutoscaler": "daskautoscalers"}
 SECONDS = (5, 30)  # to connect, and to answer
-UNCOUNTED, PATIENCE = "status unknown for quota", 60.0
-"""The server's message about a new quota until its controller has counted, up to half a minute; and seconds to wait."""
+UNCOUNTED, PATIENCE = "status unknown for quota", 360.0
+"""The server's message about a quota until its controller has counted; and seconds to wait.
+
+The controller looks for new kinds every half minute. A quota that it counted before it knew a kind, as right after the operator
+was installed, is counted again five minutes later, or when it is made again.
+"""
+log = logging.getLogger(__name__)
 INSTALL = "pip install 'aucdist[kubernetes]'"
 
 
@@ -105,15 +112,17 @@ def _load_credentials() -> None:
 
 
 def once_counted(call: Callable[[], object], pause: float = 1.0) -> None:
-    """Call a function, again while the namespace's quota is not counted, as in the first half minute after it was applied."""
+    """Call a function, again while the namespace's quota is not counted, as in the first minutes after it was applied."""
     end = time.monotonic() + PATIENCE
-    while True:
+    for tried in itertools.count():
         try:
             call()
             return
         except Exception as e:
             if UNCOUNTED not in str(getattr(e, "body", "")) or time.monotonic() >= end:
                 raise
+        if tried == 0:
+            log.warning("Kubernetes has not counted the quota yet: up to five minutes after the operator was installed")
         time.sleep(pause)
 
 

@@ -267,7 +267,7 @@ def test_removal_that_fails_does_not_hide_how_the_run_ended(
             403,
             '{"message": "status unknown for quota: q"}',
             RunError,
-            "the quota of namespace here was not counted within 60 s: status unknown for quota: q",
+            "the quota of namespace here was not counted within 360 s: status unknown for quota: q",
         ),
         (
             403,
@@ -290,7 +290,7 @@ def test_answers_of_the_api_in_our_words(status: int, body: str, kind: type[Exce
 
 @pytest.mark.parametrize(("patience", "calls"), [(60.0, 3), (0.0, 1)])
 def test_a_quota_that_is_not_counted_yet_is_waited_for(
-    patience: float, calls: int, monkeypatch: pytest.MonkeyPatch
+    patience: float, calls: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Refused(Exception):
         body = '{"message": "forbidden: status unknown for quota: aucdist"}'
@@ -309,6 +309,9 @@ def test_a_quota_that_is_not_counted_yet_is_waited_for(
         with pytest.raises(Refused):
             once_counted(create, pause=0.01)
     assert len(calls_made) == calls
+    assert [r.message.startswith("Kubernetes has not counted the quota yet") for r in caplog.records] == [True] * (
+        patience > 0
+    )
 
 
 def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,99 @@
+"""The stories of docs/pages/examples: run as they are printed, each page's code from top to bottom, in a folder of its own.
+
+    python docs/stories.py [NAME ...]     write what the code prints and draws today into the pages (all, or those named)
+
+The data are files that the catalog or the page names, below AUCDIST_DATA. A fence of text holds what the fence of code above
+it printed; `tests/test_stories.py` runs the same and compares.
+"""
+
+import contextlib
+import io
+import os
+import re
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from textwrap import fill
+from typing import Any
+
+import aucdist
+
+PAGES = Path(__file__).resolve().parent / "pages" / "examples"
+FENCE = re.compile(r"^```(python|sh|text)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
+PRINTED_BY = re.compile(r"^Printed by.*\n\Z", re.MULTILINE)
+
+
+def names() -> list[str]:
+    """Return the names of the stories."""
+    return sorted(file.stem for file in PAGES.glob("*.md"))
+
+
+def run(text: str) -> str:
+    """Return a page with what its code prints now, after running it in the current folder, where its pictures are left."""
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    printed = ""
+
+    def renew(fence: re.Match[str]) -> str:
+        nonlocal printed
+        language, body = fence.groups()
+        if language == "text":
+            return f"```text\n{printed.rstrip()}\n```\n"
+        printed = _python(body, namespace) if language == "python" else _shell(body)
+        return fence[0]
+
+    return FENCE.sub(renew, text)
+
+
+def _python(code: str, namespace: dict[str, Any]) -> str:
+    with contextlib.redirect_stdout(io.StringIO()) as out, warnings.catch_warnings():
+        warnings.simplefilter("default")
+        warnings.showwarning = lambda message, category, *_: print(fill(f"{category.__name__}: {message}", 110))
+        exec(compile(code, "story", "exec"), namespace)
+    return out.getvalue()
+
+
+def _shell(code: str) -> str:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", code], env=os.environ | {"PATH": path, "PREFECT_API_URL": "", "COLUMNS": "110"},
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=1800,
+    )  # fmt: skip
+    if done.returncode:
+        raise RuntimeError(f"{code}\n{done.stderr[-2000:]}")
+    return done.stdout
+
+
+@contextlib.contextmanager
+def drawing() -> Iterator[None]:
+    """Draw without a screen, and the same file from the same data."""
+    import matplotlib.pyplot as plt
+
+    os.environ["SOURCE_DATE_EPOCH"] = "0"
+    with plt.rc_context(
+        {"svg.hashsalt": "aucdist", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
+    ):
+        yield
+        plt.close("all")
+
+
+def write(name: str) -> None:
+    """Run a story and write what it prints, and its pictures, into `PAGES`."""
+    page = PAGES / f"{name}.md"
+    with TemporaryDirectory() as folder, contextlib.chdir(folder), drawing():
+        text = run(page.read_text(encoding="utf-8"))
+        versions = ", ".join(f"{package} {version(package)}" for package in ("lightgbm", "scikit-learn", "numpy"))
+        page.write_text(
+            PRINTED_BY.sub(f"Printed by aucdist {aucdist.__version__}, {versions}.\n", text), encoding="utf-8"
+        )
+        for picture in Path(folder).glob("*.svg"):
+            (PAGES / picture.name).write_text(picture.read_text(encoding="utf-8"), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    for story in sys.argv[1:] or names():
+        write(story)
+        print(story)

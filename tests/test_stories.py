@@ -1,0 +1,52 @@
+"""The stories of the documentation print what their pages say, on the data that they name."""
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = ROOT / "docs" / "pages" / "examples"
+DATA = {
+    "credit": "tables/german.csv",
+    "intrusion": "uci/kddcup.data_10_percent.xz",
+    "rare-disease": "keel/cleveland-0_vs_4.dat",
+    "search-list": "rank/lightgbm-rank.t.xz",
+}
+QUICK = ("rare-disease", "search-list")
+"""The others take commands or minutes."""
+
+
+@pytest.fixture(scope="module")
+def stories() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("stories", ROOT / "docs" / "stories.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_story_names_its_data(stories: ModuleType) -> None:
+    assert stories.names() == sorted(DATA)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow]) for name in DATA]
+)
+def test_a_story_prints_what_its_page_says(
+    name: str, stories: ModuleType, data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("lightgbm", reason="LightGBM is not installed")
+    if not (data_dir / DATA[name]).exists():
+        pytest.skip(f"the data of the story are not there: {DATA[name]}")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AUCDIST_DATA", str(data_dir))
+    page = (PAGES / f"{name}.md").read_text(encoding="utf-8")
+    with stories.drawing():
+        assert stories.run(page) == page
+    assert f"]({name}.svg)" in page
+    drawn = (tmp_path / f"{name}.svg").read_text(encoding="utf-8")
+    kept = (PAGES / f"{name}.svg").read_text(encoding="utf-8")
+    assert drawn.count("<path") == kept.count("<path") > 10
