@@ -9,8 +9,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs" / "pages" / "examples"
 DATA = {
+    "churn": "tables/hr.csv",
     "credit": "tables/german.csv",
     "intrusion": "uci/kddcup.data_10_percent.xz",
+    "news-topics": "libsvm/news20.xz",
     "rare-disease": "keel/cleveland-0_vs_4.dat",
     "search-list": "rank/lightgbm-rank.t.xz",
 }
