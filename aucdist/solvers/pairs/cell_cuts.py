@@ -162,6 +162,12 @@ class SentCells:
         sums["below"] += least
         return float(height)
 
+    def total(self, scores: np.ndarray, weights: np.ndarray) -> float:
+        """Return an upper bound on the loss of these rows."""
+        sums = self.new_sums(1)
+        self.cut(scores, weights, np.empty(len(scores)), sums, 0)
+        return float(sums["above"])
+
 
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
@@ -266,7 +272,7 @@ class CellCuts(PairCuts):
         """Return a bound on what the chord in a cell adds to the rounding: a few roundings of scores."""
         return 16.0 * EPS * (1.0 + reach)
 
-    def take(self, step: float, scores: np.ndarray, gap: float) -> Cut:
+    def take(self, step: float, scores: np.ndarray, gap: float, softness: float) -> Cut:
         """Return a cut for each component at a step of the way to the point scored last; see `PairCuts.take`."""
         edges = self._edges or Edges.of(np.concatenate((spread(scores, CELLS // 2), evenly(scores, CELLS // 2))))
         threshold, of_anchors = (
@@ -282,12 +288,12 @@ class CellCuts(PairCuts):
                 break
             edges = self._edges
         slopes = -np.cumsum(taken["slope_sums"][:, ::-1], axis=1)[:, ::-1][:, 1:]
-        return self.as_cut(step, taken, float(taken["above"] / self.mass), slack, slopes)
+        return self.as_cut(step, taken, float(taken["above"] / self.mass), slack, slopes, float(cells.weight.sum()))
 
     def finish(self, cut: Cut, keep: bool) -> np.ndarray:
         """Return the gradients of a cut; see `PairCuts.finish`."""
         found = self.blocks.reduce(finish_by_cells, cut.slopes, cut.step if keep else None)
-        gradients: np.ndarray = found["gradients"] * (self.sign / self.mass)
+        gradients: np.ndarray = found["gradients"] * (self.sign * cut.scale / self.mass)
         return gradients
 
 

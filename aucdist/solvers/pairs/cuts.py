@@ -18,6 +18,7 @@ from aucdist.solvers.pairs.groups import PairGroups
 from aucdist.solvers.pairs.loss import CutPairLoss
 from aucdist.solvers.pairs.problem import CutMemory, PairProblem, sort_and_score, sum_of_rows
 from aucdist.solvers.pairs.share import AllNegatives
+from aucdist.solvers.pairs.soft_top import SoftThreshold, are_soft
 from aucdist.solvers.pairs.top import Threshold, scores_at
 
 FEWEST_COMPONENTS, MAX_COMPONENTS = 4, 24
@@ -38,6 +39,8 @@ class Cut:
         At w = 0.
     slopes : ndarray of float64
         The derivative of the loss by the anchors' scores, in the form that `PairCuts.finish` takes.
+    scale : float
+        A factor of the gradients; the heights have it.
     shares : ndarray of shape (n_components,), float64, or None
         What the rows that count weigh in each component, over what they weigh in all; None where all rows count.
     n_rows : float
@@ -49,6 +52,7 @@ class Cut:
     slack: float
     heights: np.ndarray
     slopes: np.ndarray
+    scale: float
     shares: np.ndarray | None
     n_rows: float
 
@@ -64,6 +68,9 @@ class SentAnchors(Protocol):
 
     def cut(self, scores: np.ndarray, weights: np.ndarray, coefs: np.ndarray, sums: Summary, component: int) -> float:
         """Return the height of the cut of a component's rows; parameters as of `CutPairLoss.cut`."""
+
+    def total(self, scores: np.ndarray, weights: np.ndarray) -> float:
+        """Return the loss of these rows, or an upper bound."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +95,14 @@ class SentScores:
         sums["loss"] += loss
         return height
 
+    def total(self, scores: np.ndarray, weights: np.ndarray) -> float:
+        """Return the loss of these rows."""
+        return self.loss.total(scores, weights, self.anchors)
+
+
+Valued = tuple[SentAnchors | None, Threshold | SoftThreshold | None]
+"""The anchors, None for those of the cut, and the threshold by which the loss is taken where it is not that of the cut."""
+
 
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
@@ -102,9 +117,13 @@ def sort_at_start(
 
 @without_rows
 def cut_components(
-    block: int, memory: Any, step: float, anchors: SentAnchors, threshold: Threshold | None
-) -> tuple[Any, Summary]:
-    """Take a cut for each component at a step of the way, over the rows from the threshold on, or over all for None."""
+    block: int, memory: Any, step: float, anchors: SentAnchors, threshold: Threshold | SoftThreshold | None,
+    valued: Valued | None = None,
+) -> tuple[Any, Summary]:  # fmt: skip
+    """Take a cut for each component at a step of the way, over the rows from the threshold on, or over all for None.
+
+    With `valued` the loss there is summed as well, as ``"valued"``.
+    """
     scores, n_components = scores_at(memory, step), len(memory.ends) - 1
     sums, heights, counted = anchors.new_sums(n_components), np.zeros(n_components), np.zeros(n_components)
     coefs = np.zeros(len(scores))
@@ -119,6 +138,14 @@ def cut_components(
         heights[g] = anchors.for_groups(memory, g).cut(scores[mine], weights, of_rows, sums, g)
         coefs[mine] = of_rows
     summary = {**sums, "heights": heights, "rows": int(np.count_nonzero(coefs))}
+    if valued is not None:
+        others, hard = valued
+        which: Any = slice(0, len(scores))
+        weights = memory.weights
+        if hard is not None:
+            which = np.flatnonzero(scores >= hard.score)
+            weights = weights[which] * hard.parts(scores[which])
+        summary["valued"] = (others or anchors).total(scores[which], weights)
     return replace(memory, coefs=coefs), summary if threshold is None else {**summary, "counted": counted}
 
 
@@ -181,6 +208,8 @@ class PairCuts(PairProblem):
     ----------
     n_components : int
         So many cuts are taken at a point, each of a part of the larger class's rows.
+    is_soft : bool
+        Whether the cuts count negatives near the threshold in part (`aucdist.solvers.pairs.soft_top`).
     has_all_scores : bool
         Whether the client has the scores of all anchors, or of a sample.
     """
@@ -193,7 +222,8 @@ class PairCuts(PairProblem):
         groups: PairGroups | None = None,
     ):  # fmt: skip
         self.share, self._w, self.groups = share, w, groups
-        self.n_components = 1 if share.is_part and sparse else self.count_components(blocks)
+        self.is_soft = share.is_part and not sparse and are_soft(blocks)
+        self.n_components = 1 if self.is_soft or (share.is_part and sparse) else self.count_components(blocks)
         super().__init__(blocks, loss, groups)
         if share.is_part:
             self.mass = share.mass
@@ -220,7 +250,7 @@ class PairCuts(PairProblem):
         """Return a bound on the rounding of the loss beyond that of scores and sums, where no score is larger than `reach`."""
         return 0.0
 
-    def take(self, step: float, scores: np.ndarray, gap: float) -> Cut:
+    def take(self, step: float, scores: np.ndarray, gap: float, softness: float) -> Cut:
         """Return a cut for each component at a step of the way from the best point to the one scored last.
 
         Parameters
@@ -230,24 +260,36 @@ class PairCuts(PairProblem):
             What the client has of the anchors' scores there.
         gap : float
             What is left of the objective's gap: it says how much slack the loss may have.
+        softness : float
+            From 0 to 1. Soft cuts may lie below the loss by a share of the gap in proportion to it.
         """
-        weights = self.share.weights_of_anchors(scores, self.weights, True)
-        anchors, order = self.sort_anchors(scores, weights)
-        threshold = self.share.threshold(self.blocks, step)
-        taken = self.blocks.reduce(cut_components, step, SentScores(self.loss, anchors), threshold)
-        slopes = self.loss.anchor_slopes(taken["slope_sums"], anchors, weights, order)
-        return self.as_cut(step, taken, float(taken["loss"] / self.mass), 0.0, slopes)
+        below = softness * gap if self.is_soft else 0.0
+        of_cut, of_loss = self.share.countings(self.blocks, step, scores, self.weights, below)
+        anchors, order = self.sort_anchors(scores, of_cut.weights)
+        valued: Valued | None = None
+        if of_loss is not None:
+            same = of_loss.weights is of_cut.weights
+            others = None if same else SentScores(self.loss, self.sort_anchors(scores, of_loss.weights)[0])
+            valued = others, of_loss.threshold
+        taken = self.blocks.reduce(cut_components, step, SentScores(self.loss, anchors), of_cut.threshold, valued)
+        slopes = self.loss.anchor_slopes(taken["slope_sums"], anchors, of_cut.weights, order)
+        loss = float(taken["loss" if valued is None else "valued"] / self.mass)
+        self.share.record(loss - float(taken["loss"] / self.mass))
+        return self.as_cut(step, taken, loss, 0.0, slopes, float(of_cut.weights.sum()))
 
-    def as_cut(self, step: float, taken: Summary, loss: float, slack: float, slopes: np.ndarray) -> Cut:
-        """Return a cut from the summary of `cut_components`."""
+    def as_cut(
+        self, step: float, taken: Summary, loss: float, slack: float, slopes: np.ndarray, of_anchors: float
+    ) -> Cut:
+        """Return a cut from the summary of `cut_components`; `of_anchors` is what the anchors weigh that count."""
         counted = taken.get("counted")
         shares = None if counted is None else counted / counted.sum()
-        return Cut(step, loss, slack, taken["heights"] / self.mass, slopes, shares, taken["rows"])
+        scale = self.share.scale(of_anchors if counted is None else float(counted.sum()))
+        return Cut(step, loss, slack, taken["heights"] * (scale / self.mass), slopes, scale, shares, taken["rows"])
 
     def finish(self, cut: Cut, keep: bool) -> np.ndarray:
         """Return the gradients of a cut, of shape (n_components, n_features); with `keep` its place becomes the best point."""
         found = self.blocks.reduce(finish_cuts, cut.slopes, self.offsets, cut.step if keep else None)
-        gradients: np.ndarray = found["gradients"] * (self.sign / self.mass)
+        gradients: np.ndarray = found["gradients"] * (self.sign * cut.scale / self.mass)
         return gradients
 
     def slopes_at(

@@ -64,6 +64,9 @@ PREDICTED = 0.5
 CLOSE = 0.03
 """If the predicted decrease is less than this share of the gap, the points are too close together."""
 
+PROGRESS = 2e-4
+"""If a round closes a smaller share of the gap, the next cut lies less far below the loss: see `PairCuts.take`."""
+
 MOST_NULL_STEPS = 4
 """After so many rounds with hardly a decrease, the points come closer."""
 
@@ -118,7 +121,7 @@ class CuttingPlanes:
         self.w, self.best_scores = w, self.cuts.first_scores
         self.best_loss, self.slack, self.gap = np.inf, 0.0, 1.0
         self.best_error = self.target_error = self.rounding.score(w)
-        self._n_taken = 0
+        self._softness, self._n_taken = 1.0, 0
 
     @property
     def primal(self) -> float:
@@ -147,7 +150,10 @@ class CuttingPlanes:
         dual, error = (0.0, 0.0) if self.penalty.has_corners else (-np.inf, 0.0)
         for bound, w in walk:
             dual, error = higher((dual, error), (bound, self.bound_error(bound, w)))
-            self.gap = (self.primal - dual) / self.primal
+            before_round, self.gap = self.gap, (self.primal - dual) / self.primal
+            # A cut below the loss may leave the bundle's minimiser where it is; a hard one does not.
+            moved = self.gap < (1.0 - PROGRESS) * before_round
+            self._softness = min(1.0, 4.0 * self._softness) if moved else 0.25 * self._softness
             passes = self._n_taken - before
             yield Round(
                 self.w.copy(), self.primal, dual, passes, primal_error=self.primal_error, dual_error=error, slack=self.slack,
@@ -252,7 +258,7 @@ class CuttingPlanes:
         # The errors of scores at a step of the way: those of both ends, and of the sums of both.
         of_ends = abs(1.0 - step) * self.best_error + abs(step) * self.target_error
         error = of_ends + 4.0 * EPS * (self.rounding.reach(self.w) + self.rounding.reach(w))
-        cut = self.cuts.take(step, scores, self.gap * self.primal)
+        cut = self.cuts.take(step, scores, min(self.gap, 1.0) * self.primal, self._softness)
         value = cut.loss + self.penalty.value(w)
         keep = value < self.primal
         if keep:

@@ -12,8 +12,11 @@ minimum of the objective with an L2 penalty, g being the gradient that they give
 (`aucdist.solvers.pairs.penalty`). Value, gradient and bound of a cut all come from one choice of u.
 
 Departures from the paper: cutting planes with the line search and the proximal point of `aucdist.solvers.pairs.cutting_planes`;
-the highest-scoring rows are found without a sort of all (`aucdist.solvers.pairs.top`), and along a line at each step anew.
+the highest-scoring rows are found without a sort of all (`aucdist.solvers.pairs.top`), and along a line at each step anew;
+cuts count those near the threshold in part (`aucdist.solvers.pairs.soft_top`).
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,10 +26,12 @@ from aucdist.solvers.pairs.bundle import Bundle
 from aucdist.solvers.pairs.coupled_bundle import ROUNDED, CoupledBundle
 from aucdist.solvers.pairs.loss import CutPairLoss
 from aucdist.solvers.pairs.problem import CutMemory
+from aucdist.solvers.pairs.soft_top import Band, Softener, SoftThreshold
 from aucdist.solvers.pairs.top import (
     Threshold,
     TopOnLine,
     TopShare,
+    gather_negatives,
     threshold_in_blocks,
     threshold_of,
     top_on_line,
@@ -68,6 +73,22 @@ def top_slopes_on_line(
 # ---- rounds: run by the client ----------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, eq=False)
+class Counting:
+    """How much each row counts.
+
+    Attributes
+    ----------
+    threshold : Threshold, SoftThreshold or None
+        Which rows of the larger class count; None for all.
+    weights : ndarray of shape (n_anchors,), float64
+        How much the anchors count.
+    """
+
+    threshold: Threshold | SoftThreshold | None
+    weights: np.ndarray
+
+
 class AllNegatives:
     """All negatives count.
 
@@ -98,6 +119,29 @@ class AllNegatives:
     def new_bundle(self, n_components: int, n_features: int) -> Bundle:
         """Return an empty bundle."""
         return Bundle(n_components, n_features)
+
+    def countings(
+        self, blocks: Blocks, step: float, scores: np.ndarray, weights: np.ndarray, gap: float
+    ) -> tuple[Counting, Counting | None]:
+        """Return how much rows count for a cut at a step of the way, and for the loss there; None for the same.
+
+        Parameters
+        ----------
+        blocks : Blocks
+        step : float
+        scores, weights : ndarray of shape (n_anchors,), float64
+            The (mirrored) scores of all anchors at this step, and their weights.
+        gap : float
+            What is left of the objective's gap.
+        """
+        return Counting(None, weights), None
+
+    def scale(self, counted: float) -> float:
+        """Return the factor that makes a cut feasible whose negatives weigh so much, as their rounded sum says."""
+        return 1.0
+
+    def record(self, slack: float) -> None:
+        """Learn from the slack of a cut."""
 
     def weights_of_anchors(self, scores: np.ndarray, weights: np.ndarray, are_all: bool) -> np.ndarray:
         """Return how much anchors of these (mirrored) scores and weights count, float64 of shape (n_anchors,).
@@ -148,7 +192,9 @@ class TopNegatives(AllNegatives):
         self.are_anchors = blocks.n_pos > blocks.n_neg
         self._part, self._n_neg = self.wanted / blocks.weight_neg, blocks.n_neg
         # Where rows have weights, the sum of those above the boundary is rounded, and decides how much of those at it counts.
-        self.part_error = (rounding.over_rows if blocks.has_weights else EPS) * blocks.weight_neg / self.wanted
+        of_hard = (rounding.over_rows if blocks.has_weights else EPS) * blocks.weight_neg / self.wanted
+        self.part_error = of_hard + rounding.over_rows
+        self._softener = Softener()
 
     def rows_for_cuts(self, blocks: Blocks) -> int:
         """Return 0 if the negatives are the smaller class, else more than of all pairs.
@@ -169,6 +215,28 @@ class TopNegatives(AllNegatives):
             return Bundle(n_components, n_features)
         self.part_error += ROUNDED
         return CoupledBundle(n_components, n_features)
+
+    def countings(
+        self, blocks: Blocks, step: float, scores: np.ndarray, weights: np.ndarray, gap: float
+    ) -> tuple[Counting, Counting | None]:
+        """Return how much rows count for a cut, those near the threshold in part, and for the loss; see `AllNegatives`."""
+        if self.are_anchors:
+            band = Band(-scores, weights, self.wanted)
+            soft, of_loss = self._softener.threshold(band, gap), Counting(None, weights * band.hard.parts(-scores))
+            return (of_loss, None) if soft is None else (Counting(None, weights * soft.parts(-scores)), of_loss)
+        if not gap > 0.0:
+            return Counting(threshold_in_blocks(blocks, self._n_neg, self.wanted, step), weights), None
+        band = Band(*gather_negatives(blocks, step, False), self.wanted)
+        soft, of_loss = self._softener.threshold(band, gap), Counting(band.hard, weights)
+        return (of_loss, None) if soft is None else (Counting(soft, weights), of_loss)
+
+    def scale(self, counted: float) -> float:
+        """Return the factor that makes a cut feasible whose negatives weigh so much, as their rounded sum says."""
+        return min(1.0, self.wanted / counted)
+
+    def record(self, slack: float) -> None:
+        """Learn from the slack of a cut."""
+        self._softener.record(slack)
 
     def weights_of_anchors(self, scores: np.ndarray, weights: np.ndarray, are_all: bool) -> np.ndarray:
         """Return what the anchors weigh at these scores: where they are negatives, only the highest-scoring ones count."""

@@ -4,6 +4,8 @@ The largest mean over a share of the negatives counts those above a threshold fu
 all (`Threshold`). Where the rows lie in blocks, few of them are gathered at the client. Of many, reductions count the leading 16
 bits of their scores, then the next 16 of those in the cell of the threshold, until what remains is few rows or a single score.
 At many steps of a line search, reductions count 12 bits for all of them, until the cells hold little weight (`TopOnLine`).
+
+A `SoftThreshold` counts the rows near the threshold in part, by their score: see `aucdist.solvers.pairs.soft_top`.
 """
 
 from dataclasses import dataclass
@@ -208,6 +210,8 @@ def threshold_in_blocks(
     are_anchors : bool
         Whether the negatives are the smaller class, and lie in the blocks (`aucdist.solvers.pairs.cell_anchors`).
     """
+    if n_neg <= MOST_GATHERED:
+        return threshold_of(*gather_negatives(blocks, step, are_anchors), wanted)
     prefix, shift, above, n_inside = 0, 64, 0.0, float(n_neg)
     while n_inside > MOST_GATHERED and shift > 0:
         counted = blocks.reduce(count_cells, step, prefix, shift - BITS, are_anchors)
@@ -225,6 +229,12 @@ def threshold_in_blocks(
         return Threshold(_score_of(prefix), _fraction(wanted - above, inside))
     found = blocks.reduce(gather_cell, step, prefix, shift, are_anchors)
     return threshold_of(np.concatenate(found["scores"]), np.concatenate(found["weights"]), wanted, above)
+
+
+def gather_negatives(blocks: Blocks, step: float | None, are_anchors: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return scores and weights of all negatives, of which there are few."""
+    found = blocks.reduce(gather_cell, step, 0, 64, are_anchors)
+    return np.concatenate(found["scores"]), np.concatenate(found["weights"])
 
 
 def top_on_line(blocks: Blocks, steps: np.ndarray, stride: int, share: float) -> TopOnLine:

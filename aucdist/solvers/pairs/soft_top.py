@@ -1,0 +1,144 @@
+"""Cuts that count the negatives near the threshold in part: the bundle then needs a fraction of the rounds.
+
+At the minimum of the loss over the highest-scoring negatives, hundreds of them have the same score as the threshold, and each
+counts in part. Cuts that count each negative fully or not at all come to these parts slowly, by mixing hundreds of cuts. So the
+parts of a cut rise linearly with the score, over a band around the threshold (`SoftThreshold`). Any parts in [0, 1] whose sum is
+at most q give a true lower bound (`aucdist.solvers.pairs.share`); the loss itself, the upper one, is that of the hard threshold.
+
+A cut then lies below the loss at its own point, by its *slack*. The band is as wide as a slack in proportion to the objective's
+gap allows: it narrows as the fit goes on. It is the smoothing of Nesterov, "Smooth minimization of non-smooth functions"
+(Mathematical Programming 103, 2005), for the maximum over the parts alone, with a width that follows the certificate.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from aucdist.engine.blocks import Blocks
+from aucdist.solvers.pairs.top import MOST_GATHERED, threshold_of
+
+MANY = 0.25
+"""Cuts are soft where there are so many features for each negative. Of fewer features, fewer negatives can tie, and hard cuts of
+several groups take fewer passes: half as many with 10 to 256 features for 3 400 to 11 200 negatives."""
+
+SLACK = 0.5
+"""The slack of a cut may be this share of the objective's gap."""
+
+MOST_WIDTHS, NEAR = 6, 0.5
+"""So many widths are tried for a cut at most; one whose slack is at least this share of the allowed one is wide enough."""
+
+MOST_CHANGE = 8.0
+"""A width is at most so many times the one tried before, or at least as small a part of it."""
+
+BISECTIONS = 50
+
+
+@dataclass(frozen=True)
+class SoftThreshold:
+    """Where the highest-scoring rows end, with parts that rise with the score.
+
+    Attributes
+    ----------
+    low, high : float
+        Rows below the first do not count, those above the second count fully.
+    """
+
+    low: float
+    high: float
+
+    @property
+    def score(self) -> float:
+        """Rows below it do not count."""
+        return self.low
+
+    def parts(self, scores: np.ndarray) -> np.ndarray:
+        """Return how much of each row counts, from 0 to 1; float64 of shape (n_rows,)."""
+        return np.clip((scores - self.low) / (self.high - self.low), 0.0, 1.0)
+
+
+def are_soft(blocks: Blocks) -> bool:
+    """Return whether cuts over the highest-scoring negatives are to be soft: `MANY` features, and scores that the client has."""
+    return blocks.n_features >= MANY * blocks.n_neg and blocks.n_neg <= MOST_GATHERED
+
+
+class Band:
+    """All negatives, for one threshold after another.
+
+    Parameters
+    ----------
+    scores, weights : ndarray of shape (n_rows,), float64
+    wanted : float
+        What the rows that count are to weigh.
+
+    Attributes
+    ----------
+    hard : Threshold
+        Rows above it count fully, those below it not at all.
+    """
+
+    def __init__(self, scores: np.ndarray, weights: np.ndarray, wanted: float):
+        self.hard, self.wanted = threshold_of(scores, weights, wanted), wanted
+        order = np.argsort(scores, kind="stable")
+        # From the threshold on: far off 0, differences of the sums would be lost.
+        self._away, self._weights = scores[order] - self.hard.score, weights[order]
+        self._loss = float((self._weights * self.hard.parts(scores[order])) @ self._away)
+        self._weight = np.concatenate(([0.0], np.cumsum(self._weights)))
+        self._moment = np.concatenate(([0.0], np.cumsum(self._weights * self._away)))
+
+    @property
+    def spread(self) -> float:
+        """The distance between the lowest and the highest score."""
+        return float(self._away[-1] - self._away[0])
+
+    def soften(self, width: float) -> tuple[SoftThreshold, float]:
+        """Return the threshold of a width, whose parts weigh what is wanted, and a bound on its slack for a slope of 1."""
+        low, high = -width, 0.0
+        for _ in range(BISECTIONS):
+            middle = 0.5 * (low + high)
+            i, j = np.searchsorted(self._away, (middle, middle + width))
+            inside = self._moment[j] - self._moment[i] - middle * (self._weight[j] - self._weight[i])
+            if self._weight[-1] - self._weight[j] + inside / width > self.wanted:
+                low = middle
+            else:
+                high = middle
+        parts = np.clip((self._away - high) / width, 0.0, 1.0)
+        slack = float(self._loss - (self._weights * parts) @ self._away) / self.wanted
+        start = self.hard.score + high
+        return SoftThreshold(start, start + width), max(slack, 0.0)
+
+
+class Softener:
+    """Chooses the width of the band for one cut after another.
+
+    Attributes
+    ----------
+    slope : float
+        By how much the mean loss of a negative near the threshold rises with its score, as the last cut says; at most 1.
+    """
+
+    def __init__(self) -> None:
+        self._width, self.slope, self._expected = 0.0, 1.0, 0.0
+
+    def threshold(self, band: Band, gap: float) -> SoftThreshold | None:
+        """Return a threshold whose cut has about the slack that the gap allows; None for the hard one."""
+        allowed, most = SLACK * gap / self.slope, band.spread
+        self._expected, found = 0.0, None
+        if not (0.0 < allowed < np.inf) or most <= 0.0:
+            return None
+        width = min(self._width or most, most)
+        for _ in range(MOST_WIDTHS):
+            soft, slack = band.soften(width)
+            if slack <= allowed:
+                found, self._width, self._expected = soft, width, slack
+                if slack >= NEAR * allowed or width == most:
+                    break
+            change = np.sqrt(0.5 * (1.0 + NEAR) * allowed / slack) if slack > 0.0 else MOST_CHANGE
+            width = min(width * min(max(change, 1.0 / MOST_CHANGE), MOST_CHANGE), most)
+        if found is None:
+            self._width = width
+        return found if found is not None and found.high > found.low else None
+
+    def record(self, slack: float) -> None:
+        """Learn from the slack of the cut at the threshold found last."""
+        if self._expected > 0.0:
+            self.slope = min(max(slack / self._expected, self.slope / MOST_CHANGE, 1e-12), 1.0)

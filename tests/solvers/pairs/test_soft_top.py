@@ -1,0 +1,66 @@
+"""Cuts that count the negatives near the threshold in part: their parts, their slack, and the optimum that they lead to."""
+
+import numpy as np
+import pytest
+from support.small_sets import blocks_of, small
+from support.top_optima import top_optimum
+
+from aucdist.solvers.base import Status, solve
+from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
+from aucdist.solvers.pairs.soft_top import SLACK, Band, Softener
+from aucdist.solvers.pairs.top import TopShare
+
+pytestmark = pytest.mark.nojit
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+@pytest.mark.parametrize("width", [1e-3, 0.3, 2.0, 50.0])
+def test_the_parts_weigh_what_is_wanted_and_their_slack_is_that_of_the_sums(width, offset):
+    r = np.random.default_rng(0)
+    scores, weights = offset + r.normal(size=40).round(1), r.uniform(0.5, 2.0, 40)
+    band = Band(scores, weights, 7.5)
+    soft, slack = band.soften(width)
+    parts = soft.parts(scores)
+    assert ((parts >= 0.0) & (parts <= 1.0)).all()
+    assert parts @ weights == pytest.approx(7.5, rel=1e-5)
+    assert parts @ weights <= 7.5 * (1.0 + 1e-6)
+    lost = (band.hard.parts(scores) - parts) * weights @ (scores - band.hard.score)
+    assert slack == pytest.approx(lost / 7.5, rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.parametrize("gap", [1e-6, 1e-3, 0.1, 10.0])
+def test_the_width_follows_the_gap_and_the_slope(gap):
+    r = np.random.default_rng(1)
+    softener = Softener()
+    for _ in range(8):
+        band = Band(r.normal(size=500), np.ones(500), 25.0)
+        soft = softener.threshold(band, gap)
+        assert soft is not None
+        _, slack = band.soften(soft.high - soft.low)
+        softener.record(0.5 * slack)
+        assert softener.slope <= 1.0
+    assert 0.5 * slack <= 1.01 * SLACK * gap
+
+
+def test_no_gap_or_equal_scores_leave_the_hard_threshold():
+    one, equal = Band(np.arange(9.0), np.ones(9), 3.0), Band(np.ones(9), np.ones(9), 3.0)
+    assert Softener().threshold(one, 0.0) is None
+    assert Softener().threshold(one, np.inf) is None
+    assert Softener().threshold(equal, 1.0) is None
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("classes", [(5, 24), (24, 5)])  # the negatives are the larger class, and the anchors
+def test_soft_cuts_reach_the_optimum_and_never_pass_it(classes, weighted):
+    X, y = small(*classes, d=8)
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y)) if weighted else np.ones(len(y))
+    best = top_optimum(X, y, 1e-2, 0.3 * weight[y < 0].sum(), weight)
+    one, other = (CuttingPlanes(blocks_of(X, y, n, weight), share=TopShare(0.3)) for n in (1, 3))
+    assert one.cuts.is_soft
+    assert one.cuts.n_components == 1
+    found = solve(one.rounds(1e-2), tol=1e-6, max_passes=900)
+    assert found.certificate.status is Status.CONVERGED
+    assert found.certificate.primal == pytest.approx(best, rel=2e-6)
+    assert found.certificate.dual <= best * (1 + 1e-7)
+    again = solve(other.rounds(1e-2), tol=1e-6, max_passes=900)
+    assert again.certificate.primal == pytest.approx(best, rel=2e-6)
