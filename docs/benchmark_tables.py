@@ -177,6 +177,14 @@ TABLES = {
         },
         lambda row: row["data"].startswith("all ") or row["system"] in TOP_SHOWN,
     ),
+    "curves": Table(
+        "curves",
+        {
+            "data": DATA, "split": ("split", plain), "system": SYSTEM, "partial AUC 0.01": ("partial AUC 0.01", area),
+            "AUC": ("AUC", area), "CPU seconds": ("CPU seconds", short), "p": ("p", short), "aucdist": ("aucdist", plain),
+            "wins": ("wins", short), "ties": ("ties", short), "loses": ("loses", short),
+        },
+    ),
     "passes": Table(
         "passes",
         {
