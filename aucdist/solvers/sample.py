@@ -2,6 +2,9 @@
 
 Rows are drawn by their ids, from each class separately, so that the sample does not depend on how the rows lie in blocks. A
 row of the sample has its weight divided by the share drawn of its class: the objective of the sample estimates that of all rows.
+
+Where pairs are within groups, whole groups are drawn by their numbers, and rows keep their weights: a share of the rows of a
+small group would have hardly a pair.
 """
 
 import math
@@ -23,6 +26,9 @@ LARGE = 100_000
 SHARE, MOST = 1 / 32, 20_000
 """The rows to draw from each class: this share of all rows, and at most so many."""
 
+LEAST_GROUPS = 60
+"""A sample of fewer groups with pairs is not worth it."""
+
 MOST_PASSES = 200
 """The most passes over the sample, which need not be solved well."""
 
@@ -33,7 +39,7 @@ CHUNK = 2**14
 
 
 def solve_on_sample(
-    blocks: Blocks, rounds: Callable[[Block], Iterator[Round] | None], tol: float
+    blocks: Blocks, rounds: Callable[[Block], Iterator[Round] | None], tol: float, n_groups: int | None = None
 ) -> tuple[Round | None, int]:
     """Return the solution over a sample, to start from, and what it cost.
 
@@ -44,18 +50,22 @@ def solve_on_sample(
         ``rounds(sample)`` is the solver on the sample, or None where its solution would be no good start.
     tol : float
         The tolerance on the relative gap over the sample.
+    n_groups : int, optional
+        How many groups have pairs, where pairs are within groups.
 
     Returns
     -------
     last : Round or None
         The last round; None if there is none, if the data are not large, or if a sample would have more features than rows of
-        a class.
+        a class, or fewer groups than `LEAST_GROUPS`.
     passes : int
         The cost in passes over all rows: one to draw, and the passes over the sample by its share of the rows.
     """
     if blocks.n_samples < LARGE or rows_per_class(blocks) < blocks.n_features:
         return None, 0
-    drawn = draw_sample(blocks)
+    if n_groups is not None and n_groups * share_of_groups(blocks) < LEAST_GROUPS:
+        return None, 0
+    drawn = draw_sample(blocks, whole_groups=n_groups is not None)
     solver = rounds(drawn)
     if solver is None:
         return None, 1
@@ -68,10 +78,20 @@ def rows_per_class(blocks: Blocks) -> float:
     return min(SHARE * blocks.n_samples, MOST)
 
 
-def draw_sample(blocks: Blocks) -> Block:
-    """Return a sample of the rows, in the order of their ids."""
-    shares = (rows_per_class(blocks) / blocks.n_neg, rows_per_class(blocks) / blocks.n_pos)
-    drawn = stacked(blocks.without_memory().reduce(draw_from_block, shares)["parts"])
+def share_of_groups(blocks: Blocks) -> float:
+    """Return the share of the groups to draw, so that there are as many rows as of two classes."""
+    return min(2.0 * rows_per_class(blocks) / blocks.n_samples, 1.0)
+
+
+def draw_sample(blocks: Blocks, *, whole_groups: bool = False) -> Block:
+    """Return a sample of the rows, or of whole groups of them, in the order of their ids."""
+    blank = blocks.without_memory()
+    if whole_groups:
+        parts = blank.reduce(draw_groups, share_of_groups(blocks))["parts"]
+    else:
+        shares = (rows_per_class(blocks) / blocks.n_neg, rows_per_class(blocks) / blocks.n_pos)
+        parts = blank.reduce(draw_from_block, shares)["parts"]
+    drawn = stacked(parts)
     in_order = (drawn.row_id[1:] >= drawn.row_id[:-1]).all()
     return drawn if in_order else drawn.take(np.argsort(drawn.row_id, kind="stable"))
 
@@ -87,6 +107,13 @@ def draw_from_block(block: Block, memory: object, shares: tuple[float, float]) -
     which = np.concatenate(parts)
     share = np.minimum(np.where(block.y[which] > 0, shares[1], shares[0]), 1.0)
     return memory, {"parts": [replace(block.take(which), weight=weight[which] / share)]}
+
+
+def draw_groups(block: Block, memory: object, share: float) -> tuple[object, Summary]:
+    """Return the block's rows of the groups that are drawn, this share of all."""
+    assert block.group is not None
+    uniform = (scrambled(block.group, SEED) >> np.uint64(11)) * 2.0**-53
+    return memory, {"parts": [block.take(np.flatnonzero((uniform < share) & (block.weights() > 0)))]}
 
 
 def noise(drawn: Block) -> float:

@@ -13,6 +13,7 @@ from aucdist.solvers import sample
 from aucdist.solvers.base import REACHED, solve
 from aucdist.solvers.links.solvers import newton
 from aucdist.solvers.pairs.all_pairs import LEAST_NOISE, all_pairs
+from aucdist.solvers.pairs.groups import pair_groups
 from aucdist.solvers.pairs.ramp import pair_ramp
 
 N, D = 3000, 5
@@ -157,3 +158,32 @@ def test_workers_give_the_same_bits(client):
         here = solve(rounds(dealt(rows(), 4), 1e-3), tol=1e-3, max_passes=500)
         there = solve(rounds(blocks, 1e-3), tol=1e-3, max_passes=500)
         np.testing.assert_array_equal(there.w, here.w)
+
+
+def in_groups(n_groups=2400, n=6 * N):
+    r = np.random.default_rng(5)
+    group = r.integers(0, n_groups, n)
+    y = np.where(r.random(n) < 0.2, 1, -1)
+    return Block.of(r.normal(size=(n, D)) + 0.5 * (y[:, None] > 0), y, group=group)
+
+
+@pytest.mark.nojit
+def test_groups_are_drawn_whole():
+    block = in_groups()
+    one, many = (sample.draw_sample(dealt(block, k), whole_groups=True) for k in (1, 4))
+    np.testing.assert_array_equal(one.row_id, many.row_id)
+    np.testing.assert_array_equal(one.row_id, np.flatnonzero(np.isin(block.group, one.group)))
+    assert 90 < len(np.unique(one.group)) < 220
+
+
+@pytest.mark.parametrize(("n_groups", "options"), [(2400, {}), (2400, {"group_weight": "groups"}), (300, {})])
+def test_a_fit_within_groups_starts_from_a_sample_of_them(n_groups, options, large, monkeypatch):
+    drawn, draw = [], sample.draw_sample
+    monkeypatch.setattr(sample, "draw_sample", lambda *a, **k: drawn.append(draw(*a, **k)) or drawn[-1])
+    blocks = dealt(in_groups(n_groups), 2)
+    groups = pair_groups(blocks, **options)
+    warm = solve(all_pairs(blocks, 1e-2, groups=groups), tol=1e-4, max_passes=300).certificate
+    cold = solve(all_pairs(blocks, 1e-2, np.zeros(D), groups=groups), tol=1e-4, max_passes=300).certificate
+    assert len(drawn) == (n_groups == 2400)  # of few groups no sample is drawn
+    assert warm.status in REACHED
+    assert warm.primal == pytest.approx(cold.primal, rel=2e-4)

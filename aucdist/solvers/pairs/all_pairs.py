@@ -37,7 +37,7 @@ def all_pairs(
         Both classes must be there.
     lam : float
     start : ndarray of shape (n_features,), optional
-        By default the solution over a sample; zero for small data, for a small lam, for a penalty with corners, and for groups.
+        By default the solution over a sample; zero for small data, a small lam, few groups, and a penalty with corners.
     penalty : {"l2", "l1", "group-l1"}, default="l2"
     share : TopShare, optional
         Which negatives count; all by default.
@@ -60,10 +60,13 @@ def all_pairs(
         # So much smaller is the sample of the negatives that count.
         if lam < LEAST_NOISE * sample.noise(drawn) / part:
             return None
-        return all_pairs(LocalBlocks([drawn]), lam, share=None if share is None else TopShare(part), signs=signs)
+        rows = LocalBlocks([drawn])
+        within = None if groups is None else groups.of(rows)
+        return all_pairs(rows, lam, share=None if share is None else TopShare(part), signs=signs, groups=within)
 
-    if start is None and groups is None and not of_weights.has_corners:
-        last, passes = sample.solve_on_sample(blocks, on_sample, NEAR)
+    if start is None and not of_weights.has_corners:
+        n_groups = len(groups.keys) if groups is not None and groups.grouped else None
+        last, passes = sample.solve_on_sample(blocks, on_sample, NEAR, n_groups)
         start = None if last is None else last.w
     for state in CuttingPlanes(blocks, start, penalty=of_weights, share=share, groups=groups).rounds(lam):
         yield replace(state, passes=passes + state.passes)

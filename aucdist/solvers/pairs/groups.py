@@ -51,6 +51,8 @@ class PairGroups:
         Whether only rows of exactly a grade are positive at its threshold: for pairs of weight one.
     grouped : bool
         Whether rows have groups.
+    alike : bool
+        Whether each group with pairs counts the same.
     mass : float
         The total weight of all pairs.
     n_without_pairs : int
@@ -65,6 +67,7 @@ class PairGroups:
     levels: np.ndarray
     exact: bool
     grouped: bool
+    alike: bool
     mass: float
     n_without_pairs: int
 
@@ -92,6 +95,14 @@ class PairGroups:
     def n_thresholds(self) -> int:
         """How many groups a row may be in."""
         return self.number.shape[1]
+
+    def of(self, blocks: Blocks) -> "PairGroups":
+        """Return what is a pair among other rows, such as a sample of these."""
+        found = pair_groups(
+            blocks, "groups" if self.alike else None, "one" if self.exact else None, weighted=not self.grouped
+        )
+        assert found is not None
+        return found
 
     @property
     def key_of(self) -> np.ndarray:
@@ -228,7 +239,7 @@ def pair_groups(
     weights, counts = np.split(np.ascontiguousarray(sums[pairs > 0].T), 2)
     return PairGroups(
         keys[there], number[there], np.ascontiguousarray(factor[pairs > 0]), weights, counts.astype(np.int64), levels, exact,
-        blocks.has_groups, mass, int(len(keys) - there.sum()),
+        blocks.has_groups, group_weight == "groups", mass, int(len(keys) - there.sum()),
     )  # fmt: skip
 
 
