@@ -9,6 +9,7 @@ SUITES = OUR_SUITES | {
     "cv": "benchmarks.cv",
     "coverage": "benchmarks.cv",
     "sampling": "benchmarks.sampling",
+    "groups": "benchmarks.groups",
     "hinge": "benchmarks.hinge",
     "link": "benchmarks.link",
     "peers": "benchmarks.peers.suite",

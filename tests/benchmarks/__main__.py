@@ -17,7 +17,7 @@ def main(
     only: Annotated[
         str | None,
         typer.Option(
-            metavar="NAMES", help="passes, peers, top, curves, trees: names of data sets, separated by commas."
+            metavar="NAMES", help="groups, passes, peers, top, curves, trees: names of data sets, separated by commas."
         ),
     ] = None,
     threads: Annotated[int | None, typer.Option(help="peers: threads for each system. [default: 1]")] = None,

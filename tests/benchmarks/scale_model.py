@@ -176,7 +176,7 @@ def expected_work(rows: int, features: int, blocks: int, passes: int, anchors: i
     cells = [min(2 * m, MAX_CELLS) + 1 for m in (anchors, searched)]
     seek = n * (features + 1)
     search = len(STEPS) * (n * (searched + 2 * (searched + 1) + 2) + 4 * cells[1] + n) + n
-    cut = 2 * n + n * (anchors + 2 * (anchors + 1) + 3) + 4 * cells[0]
+    cut = 3 * n + n * (anchors + 2 * (anchors + 1) + 3) + 4 * cells[0]
     finish = n * (components * anchors + blocks + 1 + 1)
     gradients = n * components * features
     cut_summary = n * (components * (anchors + 1) + components + 2)

@@ -43,14 +43,13 @@ class NamelessFile:
     def __init__(self, folder: Path):
         with tempfile.TemporaryFile(dir=folder) as opened:
             self.descriptor = os.dup(opened.fileno())
+        # Not in `__del__`, while which another thread could take a place in the file by a weak reference.
+        weakref.finalize(self, os.close, self.descriptor).atexit = False
         self.end = 0
         """The bytes that it has."""
         self.left: deque[tuple[int, int]] = deque()
         """Where copies were that are gone, and their bytes. Appending needs no lock: any thread may drop the last reference."""
         self._free: list[tuple[int, int]] = []
-
-    def __del__(self) -> None:
-        os.close(self.descriptor)
 
     def take(self, size: int) -> int | None:
         """Take so many bytes of what copies have left, and return where they begin; None where no gap is so large."""
