@@ -80,7 +80,8 @@ class Band:
         self.hard, self.wanted = threshold_of(scores, weights, wanted), wanted
         order = np.argsort(scores, kind="stable")
         # From the threshold on: far off 0, differences of the sums would be lost.
-        self._away, self._weights = scores[order] - self.hard.score, weights[order]
+        self._scores, self._weights = scores[order], weights[order]
+        self._away = self._scores - self.hard.score
         self._loss = float((self._weights * self.hard.parts(scores[order])) @ self._away)
         self._weight = np.concatenate(([0.0], np.cumsum(self._weights)))
         self._moment = np.concatenate(([0.0], np.cumsum(self._weights * self._away)))
@@ -91,7 +92,10 @@ class Band:
         return float(self._away[-1] - self._away[0])
 
     def soften(self, width: float) -> tuple[SoftThreshold, float]:
-        """Return the threshold of a width, whose parts weigh what is wanted, and a bound on its slack for a slope of 1."""
+        """Return the threshold of a width, whose parts weigh what is wanted, and a bound on its slack for a slope of 1.
+
+        The slack is infinite where the width is within the rounding of the scores, so that next to nothing would count.
+        """
         low, high = -width, 0.0
         for _ in range(BISECTIONS):
             middle = 0.5 * (low + high)
@@ -101,10 +105,12 @@ class Band:
                 low = middle
             else:
                 high = middle
-        parts = np.clip((self._away - high) / width, 0.0, 1.0)
-        slack = float(self._loss - (self._weights * parts) @ self._away) / self.wanted
         start = self.hard.score + high
-        return SoftThreshold(start, start + width), max(slack, 0.0)
+        soft = SoftThreshold(start, start + width)
+        counted = self._weights * soft.parts(self._scores) if soft.high > soft.low else np.zeros(len(self._weights))
+        if counted.sum() < 0.5 * self.wanted:
+            return soft, np.inf
+        return soft, max(float(self._loss - counted @ self._away) / self.wanted, 0.0)
 
 
 class Softener:

@@ -64,3 +64,13 @@ def test_soft_cuts_reach_the_optimum_and_never_pass_it(classes, weighted):
     assert found.certificate.dual <= best * (1 + 1e-7)
     again = solve(other.rounds(1e-2), tol=1e-6, max_passes=900)
     assert again.certificate.primal == pytest.approx(best, rel=2e-6)
+
+
+def test_a_band_within_the_rounding_of_the_scores_is_none():
+    """All rows at the threshold would count nothing, by rounding alone, and the cut would be of no rows."""
+    scores = np.array([1e15, 1e15, 1e15 - 0.125, 1e15 - 0.25])
+    band = Band(scores, np.ones(4), 2.0)
+    for width in 10.0 ** np.arange(-4, 1):
+        soft, slack = band.soften(width)
+        assert slack == np.inf or soft.parts(scores).sum() >= 1.0
+    assert band.soften(1e-4)[1] == np.inf
