@@ -290,6 +290,14 @@ TABLES = {
         },
         lambda row: row["split"] == "mean" and row["set"] in LARGE and row["system"] in MAPS_SHOWN,
     ),
+    "groups": Table(
+        "groups",
+        {
+            "data": DATA, "system": SYSTEM, "GAUC": ("GAUC", area), "NDCG@10": ("NDCG@10", area),
+            "NDCG@10 over lambdarank": ("NDCG@10 over LightGBM lambdarank", signed), "from": ("NDCG@10 over, low", signed),
+            "to": ("NDCG@10 over, high", signed), "seconds": SECONDS,
+        },
+    ),
     "growth": Table(
         "scale",
         {
