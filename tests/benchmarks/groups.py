@@ -156,7 +156,7 @@ def services() -> GroupSet:
     scaling = fit_preprocessor(
         [data.block], data.schema.feature_names, log1p="numeric", scale="none", categories=data.schema.categories
     )
-    block, names = scaling.transform(data.block), list(scaling.feature_names)
+    block, names = scaling.transform(data.block), data.schema.feature_names
     at = [k for k, name in enumerate(names) if name.startswith("service")]
     r = np.random.default_rng(SEED)
     rare, rest = np.flatnonzero(block.y > 0), np.flatnonzero(block.y < 0)
