@@ -116,7 +116,8 @@ def _csr_axpy(rows, i, a, out):
 # after another, as memory is read fastest; short ones are fetched together anyway. Positions are unsigned, as in `_csr_dot`.
 def _dense_axpys(rows, which, coefs, n, out):
     x, width = rows.values, np.uint64(out.shape[0])
-    apart = width < SHORT or which[n - 1] - which[0] > np.uint64(3 * n)
+    first, last = which[0], which[n - 1]
+    apart = width < SHORT or last < first or last > first + np.uint64(3 * n)
     whole = n - n % 8 if apart else 0
     for k in range(0, whole, 8):
         i0, i1, i2, i3 = which[k], which[k + 1], which[k + 2], which[k + 3]
@@ -124,8 +125,8 @@ def _dense_axpys(rows, which, coefs, n, out):
         a0, a1, a2, a3 = coefs[k], coefs[k + 1], coefs[k + 2], coefs[k + 3]
         a4, a5, a6, a7 = coefs[k + 4], coefs[k + 5], coefs[k + 6], coefs[k + 7]
         for j in range(width):
-            first = a0 * x[i0, j] + a1 * x[i1, j] + a2 * x[i2, j] + a3 * x[i3, j]
-            out[j] += first + (a4 * x[i4, j] + a5 * x[i5, j] + a6 * x[i6, j] + a7 * x[i7, j])
+            half = a0 * x[i0, j] + a1 * x[i1, j] + a2 * x[i2, j] + a3 * x[i3, j]
+            out[j] += half + (a4 * x[i4, j] + a5 * x[i5, j] + a6 * x[i6, j] + a7 * x[i7, j])
     for k in range(whole, n):
         i0, a0 = which[k], coefs[k]
         for j in range(width):
