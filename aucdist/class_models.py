@@ -151,7 +151,7 @@ def has_classes(url: str) -> bool:
     where = resolve(url, ABOUT)
     try:
         found = parse_any(read_bytes(f"{where}/{ABOUT}"), f"{shown(where)}/{ABOUT}")
-    except InputError:  # of which whoever reads the model has more to say
+    except InputError:  # reading the model says more of it
         return False
     return isinstance(found, dict) and found.get("format") == CLASSES_FORMAT
 

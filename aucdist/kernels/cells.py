@@ -3,7 +3,7 @@
 import numpy as np
 
 from aucdist.kernels.compiling import kernel
-from aucdist.kernels.decimals import FINE, HARD, NO_NUMBER, byte_at, number_at
+from aucdist.kernels.decimals import HARD, NO_NUMBER, byte_at, number_at
 
 SOUND, OTHER_LENGTH, BAD_NUMBER, OPEN_QUOTE, STRAY = 0, 1, 2, 3, 4
 SKIPPED, FIRST_TEXT = -1, -2
@@ -20,17 +20,13 @@ MISSING_NUMBER = (
 
 
 def token_table(texts):
-    """Return texts as the kernels take them: their bytes in lower case, one row each, and their lengths."""
+    """Return texts as the kernels take them: one after the other in lower case, each behind its length in two bytes."""
     rows = [text.encode().lower() for text in texts]
-    lengths = np.array([len(row) for row in rows], dtype=np.int64)
-    tokens = np.zeros((len(rows), max(1, int(lengths.max(initial=0)))), dtype=np.uint8)
-    for token, row in zip(tokens, rows, strict=True):
-        token[: len(row)] = np.frombuffer(row, dtype=np.uint8)
-    return tokens, lengths
+    return np.frombuffer(b"".join(len(row).to_bytes(2, "little") + row for row in rows), dtype=np.uint8)
 
 
 @kernel
-def parse_cells(data, separator, slots, most, keep_missing, tokens, lengths, numbers, spans, hard):
+def parse_cells(data, separator, slots, most, keep_missing, tokens, numbers, spans, hard):
     """Read the cells of a table.
 
     Parameters
@@ -45,7 +41,7 @@ def parse_cells(data, separator, slots, most, keep_missing, tokens, lengths, num
         The largest absolute value allowed.
     keep_missing : bool
         Whether a missing number becomes nan.
-    tokens, lengths : ndarray
+    tokens : ndarray of uint8
         What says that one is missing; see `token_table`.
     numbers : ndarray of shape (rows, n_numbers), float32 or float64
         Written: the numbers.
@@ -77,11 +73,14 @@ def parse_cells(data, separator, slots, most, keep_missing, tokens, lengths, num
                 return row, n_hard, OTHER_LENGTH, begin, i, j
             start, slot, end = _after_blanks(data, i, separator), slots[j], NEITHER
             if slot >= 0:
-                value, stop, i, end, kind = _number_cell(data, start, separator, most, keep_missing, tokens, lengths)
+                value, stop, i, end, kind = _number_cell(data, start, separator, most)
                 numbers[row, slot] = value
                 if kind == HARD:
                     hard[n_hard, 0], hard[n_hard, 1], hard[n_hard, 2], hard[n_hard, 3] = row, slot, start, stop
                     n_hard += 1
+            if end == NEITHER and slot >= 0 and keep_missing:
+                i, end = _missing_cell(data, start, separator, tokens)
+                numbers[row, slot] = np.nan
             if end == NEITHER:
                 stop, i, end = _text_cell(data, start, separator)
                 if end == NEITHER:
@@ -110,7 +109,7 @@ def _count_cells(data, i, separator, end):
 
 
 @kernel
-def find_texts(data, separator, keep_missing, tokens, lengths, is_text):
+def find_texts(data, separator, keep_missing, tokens, is_text):
     """Set ``is_text[j]`` for each column with a cell that is not a number; stop at the first row of another length."""
     i = 0
     while i < data.shape[0]:
@@ -123,7 +122,9 @@ def find_texts(data, separator, keep_missing, tokens, lengths, is_text):
             if end != MORE:
                 return
             start = _after_blanks(data, i, separator)
-            _, _, i, end, _ = _number_cell(data, start, separator, np.inf, keep_missing, tokens, lengths)
+            _, _, i, end, _ = _number_cell(data, start, separator, np.inf)
+            if end == NEITHER and keep_missing:
+                i, end = _missing_cell(data, start, separator, tokens)
             if end == NEITHER:
                 is_text[j] = True
                 _, i, end = _text_cell(data, start, separator)
@@ -132,7 +133,7 @@ def find_texts(data, separator, keep_missing, tokens, lengths, is_text):
 
 
 @kernel(forceinline=True)
-def _number_cell(data, start, separator, most, keep_missing, tokens, lengths):
+def _number_cell(data, start, separator, most):
     """Return a number, its stop, the start of the next cell, whether the row goes on, and the kind of the number.
 
     The row goes on (`MORE`), ends (`END`), or the cell is not a number (`NEITHER`).
@@ -151,11 +152,16 @@ def _number_cell(data, start, separator, most, keep_missing, tokens, lengths):
             i, end = _after_cell(data, i, separator)
             if end != NEITHER:
                 return value, stop, i, end, kind
-    if keep_missing:
-        stop, i, end = _text_cell(data, start, separator)
-        if end != NEITHER and _is_missing(data, start, stop, tokens, lengths):
-            return np.nan, stop, i, end, FINE
     return 0.0, stop, start, NEITHER, NO_NUMBER
+
+
+@kernel
+def _missing_cell(data, start, separator, tokens):
+    """Return of a cell that says that a number is missing how to go on, as `_text_cell` does; of another one `NEITHER`."""
+    stop, i, end = _text_cell(data, start, separator)
+    if end != NEITHER and _is_missing(data, start, stop, tokens):
+        return i, end
+    return start, NEITHER
 
 
 @kernel
@@ -215,18 +221,20 @@ def _after_blanks(data, i, separator):
 
 
 @kernel
-def _is_missing(data, start, stop, tokens, lengths):
+def _is_missing(data, start, stop, tokens):
     """Return whether a cell is one of the tokens, in upper or lower case."""
     if stop - start >= 2 and byte_at(data, start) == QUOTE:
         start, stop = start + 1, stop - 1
-    n = stop - start
-    for t in range(lengths.shape[0]):
-        if lengths[t] == n:
+    n, t = stop - start, 0
+    while t < tokens.shape[0]:
+        length = byte_at(tokens, t) + 256 * byte_at(tokens, t + 1)
+        if length == n:
             k = 0
-            while k < n and _lower(byte_at(data, start + k)) == tokens[t, k]:
+            while k < n and _lower(byte_at(data, start + k)) == byte_at(tokens, t + 2 + k):
                 k += 1
             if k == n:
                 return True
+        t += 2 + length
     return False
 
 

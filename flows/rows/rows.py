@@ -144,7 +144,7 @@ class Rows:
         return self._read_by(EncodedLoader(self.loader, preprocessor))
 
     def without_copies(self) -> "Rows":
-        """Return the same rows without the copies of what was parsed: whoever needs them again reads the files."""
+        """Return the same rows without the copies of what was parsed: where they are needed again the files are read."""
         return self if self.are_here else replace(self, items=range(self.n_blocks))
 
     def for_workers(self, schema: Schema, workers: Workers, folder: str) -> "Rows":

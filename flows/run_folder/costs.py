@@ -49,7 +49,7 @@ def _count_costs(block: Block, memory: None, w: np.ndarray, cost: dict[str, Any]
     }
 
 
-def expected_cost_by_row(
+def mean_cost_of_rows(
     train: ScoreCounts, costs: ScoreCounts, tables: Sequence[bytes], threshold: float, cost: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the mean cost of a test row, or else of a training row, where rows have a cost of their own.

@@ -21,7 +21,7 @@ from aucdist.metrics.decisions import (
 from aucdist.metrics.ranking import Interval, auc, auc_error, average_precision
 from flows.json_values import jsonable
 from flows.rows.train_test import TrainTestRows
-from flows.run_folder.costs import expected_cost_by_row
+from flows.run_folder.costs import mean_cost_of_rows
 from flows.versions import versions
 
 DATA_STAGES = ("open data", "survey", "split and scale", "partition")
@@ -194,7 +194,7 @@ def operating_point_of(evaluation: Evaluation, threshold: float, wanted: dict[st
         cost["expected_cost"] = (
             _expected_cost(counts, threshold, wanted["cost"])
             if evaluation.costs is None
-            else expected_cost_by_row(evaluation.train, evaluation.costs, evaluation.scores, threshold, wanted["cost"])
+            else mean_cost_of_rows(evaluation.train, evaluation.costs, evaluation.scores, threshold, wanted["cost"])
         )
     return {
         "wanted": wanted,

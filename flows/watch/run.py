@@ -252,8 +252,8 @@ def _check_scores(scores: str, reader: BlockReader, watched: Watched) -> None:
     if not files.exists(f"{scores}/{batch_scoring.DONE}"):
         raise InputError(f"{where} has no complete scores: run `aucdist score` to its end, or leave --scores out")
     done = json.loads(files.read_bytes(f"{scores}/{batch_scoring.DONE}"))
-    begun = json.loads(files.read_bytes(f"{scores}/{batch_scoring.IN_PROGRESS}"))
-    model = str(begun.get("model", "")).rpartition("/")[2]
+    started = json.loads(files.read_bytes(f"{scores}/{batch_scoring.IN_PROGRESS}"))
+    model = str(started.get("model", "")).rpartition("/")[2]
     if model != watched.folder.rpartition("/")[2]:
         raise InputError(
             f"{where} has scores of {model}, not of {watched.folder.rpartition('/')[2]}: name the model that made them"

@@ -32,7 +32,7 @@ def parse(data, n_columns, texts=(), separator=",", keep_missing=False, skipped=
     hard = np.zeros((len(data), 4), np.int64)
     byte = cells.BLANKS if separator == "blanks" else ord(separator)
     n, n_hard, *fault = cells.parse_cells(
-        array, byte, slots, float(np.finfo(dtype).max), keep_missing, *TOKENS, X, spans, hard
+        array, byte, slots, float(np.finfo(dtype).max), keep_missing, TOKENS, X, spans, hard
     )
     for row, slot, start, stop in hard[:n_hard]:
         X[row, slot] = float(data[start:stop])
@@ -96,6 +96,14 @@ def test_missing_numbers_become_nan_where_they_may(cell):
     assert parse(text, 3)[2][0] == cells.BAD_NUMBER
 
 
+def test_tokens_of_any_length_are_found():
+    texts = ("", "-", "\N{SNOWMAN WITHOUT SNOW}" * 100, "K. A.", "\N{BABY}" * 100)
+    tokens = cells.token_table(texts)
+    for text in (*texts, "--", "\N{BABY}" * 99):
+        cell = np.frombuffer(f"{text},".encode(), dtype=np.uint8)
+        assert cells._is_missing(cell, 0, len(cell) - 1, tokens) == (text in texts)
+
+
 @pytest.mark.parametrize("cell", ["n", "naa", "nul", "nill", "<nan>", "??", "-", "inf", "1e400", "x", "1 2", "1_0"])
 def test_other_words_are_not_missing(cell):
     assert parse(f"1,{cell},2\n", 3, keep_missing=True)[2][0] == cells.BAD_NUMBER
@@ -123,10 +131,10 @@ def test_a_fault_is_told_with_its_place(text, fault, shown, column):
 def test_texts_are_found_by_looking_at_every_cell():
     flags = np.zeros(4, dtype=bool)
     data = np.frombuffer(b"1,2,3,x\n4,?,y,6\n7,8,9,1e5\n", dtype=np.uint8)
-    cells.find_texts(data, ord(","), False, *TOKENS, flags)
+    cells.find_texts(data, ord(","), False, TOKENS, flags)
     assert flags.tolist() == [False, True, True, True]
     flags[:] = False
-    cells.find_texts(data, ord(","), True, *TOKENS, flags)
+    cells.find_texts(data, ord(","), True, TOKENS, flags)
     assert flags.tolist() == [False, False, True, True]
 
 
@@ -139,5 +147,5 @@ def test_it_ends_whatever_it_reads(text, separator, keep_missing):
     assert 0 <= fault[1] <= len(text)
     cells.find_texts(
         np.frombuffer(text.encode(), dtype=np.uint8),
-        cells.BLANKS if separator == "blanks" else ord(separator), keep_missing, *TOKENS, np.zeros(2, dtype=bool),
+        cells.BLANKS if separator == "blanks" else ord(separator), keep_missing, TOKENS, np.zeros(2, dtype=bool),
     )  # fmt: skip

@@ -77,7 +77,7 @@ class Spelling:
         return text.encode().lower() in self._tokens
 
     @cached_property
-    def tokens(self) -> tuple[np.ndarray, np.ndarray]:
+    def tokens(self) -> np.ndarray:
         """What `is_missing_number` accepts, as the kernels take it."""
         return token_table(tuple(dict.fromkeys((*MISSING_NUMBER, *self.missing))))
 

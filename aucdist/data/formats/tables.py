@@ -92,7 +92,7 @@ def parse_table(data: bytes, where: str, form: TableForm) -> Table:
     hard = np.empty((len(text.data) // 17 + 1, 4), dtype=np.int64)  # memory that is not touched is not used
     most = float(np.finfo(form.dtype).max)
     n, n_hard, *fault = kernels.parse_cells(
-        text.array, _separator(form), form.slots, most, form.missing, *form.spelling.tokens, numbers, spans, hard
+        text.array, _separator(form), form.slots, most, form.missing, form.spelling.tokens, numbers, spans, hard
     )
     if fault[0] != kernels.SOUND:
         raise _fault(text, form, *fault)
@@ -170,7 +170,7 @@ def infer_texts(data: bytes, where: str, form: TableForm) -> set[str]:
         return _written_texts(data, where, form)
     is_text = np.zeros(len(form.names), dtype=bool)
     data = data if form.spelling.quote == "double" else data.translate(SWAPPED)
-    kernels.find_texts(Text.of(data, where).array, _separator(form), form.missing, *form.spelling.tokens, is_text)
+    kernels.find_texts(Text.of(data, where).array, _separator(form), form.missing, form.spelling.tokens, is_text)
     return {name for name, found in zip(form.names, is_text, strict=True) if found}
 
 

@@ -1,7 +1,7 @@
 """Any data set as blocks that are read one at a time, by the process that works on them.
 
 Sharded data sets know their blocks. Other files are split into parts, and parsed once before to number the rows and to learn the
-classes, features and categories. `open_parts` keeps what was parsed on the local disk of whoever parsed it.
+classes, features and categories. `open_parts` keeps what was parsed on the local disk of the process that parsed it.
 """
 
 import functools
