@@ -15,6 +15,8 @@ LINE_STYLES = [
     (plots.INK, ":"), (plots.MUTED, "-"),
 ]  # fmt: skip
 """Colour and line style of each curve in turn."""
+MAX_POINTS = 80
+"""Of a curve, and of the band around it, spread evenly along the curve as drawn."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,9 +38,11 @@ def line_plot(
     def plot(axes: Any) -> None:
         for curve, (colour, style) in zip(curves, LINE_STYLES * len(curves), strict=False):
             marker = "." if len(curve.x) <= 20 else None
-            axes.plot(curve.x, curve.y, style, color=colour, label=curve.label, marker=marker)
-            if curve.low is not None:
-                axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.15, linewidth=0)
+            drawn = plots.thin(_on_axis(curve.x, log_x), _on_axis(curve.y, log_y), MAX_POINTS)
+            axes.plot(curve.x[drawn], curve.y[drawn], style, color=colour, label=curve.label, marker=marker)
+            if curve.low is not None and curve.high is not None:
+                band = (curve.x[drawn], curve.low[drawn], curve.high[drawn])
+                axes.fill_between(*band, color=colour, alpha=0.15, linewidth=0)
         axes.set(xlabel=xlabel + ", log scale" * log_x, ylabel=ylabel + ", log scale" * log_y)
         if log_x:
             axes.set_xscale("log")
@@ -48,6 +52,11 @@ def line_plot(
             axes.legend(loc="best", fontsize=8)
 
     return plot
+
+
+def _on_axis(values: np.ndarray, log: bool) -> np.ndarray:
+    positive = values[values > 0.0]
+    return np.log(np.maximum(values, positive.min())) if log and len(positive) else values
 
 
 def page_figure(name: str, heading: str, caption: str, description: str, plot: Callable[[Any], None]) -> Figure:
