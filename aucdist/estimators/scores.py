@@ -1,5 +1,6 @@
 """Scores of a linear model, for a matrix here or for blocks anywhere."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from aucdist.engine.blocks import Blocks, Summary
 from aucdist.estimators.validation import is_dask
 from aucdist.kernels.rows import project
 from aucdist.maps.base import FittedMap, encoded
+from aucdist.metrics.costs import CostCounts, costs_of_labels
 from aucdist.metrics.counts import BoundedCounts, ScoreCounts
 from aucdist.metrics.ranking import auc
 from aucdist.objectives.probability_maps import ProbabilityMap
@@ -69,6 +71,21 @@ def count_scores(blocks: Blocks, w: np.ndarray, intercept: float = 0.0) -> Score
     return blocks.without_memory().reduce(_count, w, intercept)["counts"].counts
 
 
+def count_costs(blocks: Blocks, w: np.ndarray, cost: Mapping[str, Any]) -> CostCounts:
+    """Return the counts of the scores of rows, each of which weighs what a wrong decision on it costs; one reduction.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        As the weights score them; with costs where `cost` takes them.
+    w : ndarray of shape (n_features,), float64
+    cost : mapping
+        ``false_alarm`` and ``miss``: numbers, or `aucdist.metrics.costs.COST_COLUMN`.
+    """
+    found = blocks.without_memory().reduce(_count_costs, w, dict(cost))
+    return CostCounts(found["counts"].counts, float(found["weight"]))
+
+
 def auc_of_rows(blocks: Blocks, w: np.ndarray) -> float:
     """Return the AUC of the scores; where a part of the rows shows that it is above 1/2, the AUC of that part.
 
@@ -113,6 +130,13 @@ def _count(block: Block, memory: None, w: np.ndarray, intercept: float) -> tuple
     scores = np.empty(block.n_samples)
     project(block.rows, w, scores)
     return None, {"counts": BoundedCounts.from_scores(block.y, scores + intercept, block.weight)}
+
+
+def _count_costs(block: Block, memory: None, w: np.ndarray, cost: dict[str, Any]) -> tuple[None, Summary]:
+    scores, weight = np.empty(block.n_samples), block.weights()
+    project(block.rows, w, scores)
+    of_rows = weight * costs_of_labels(block.y, block.cost, cost)
+    return None, {"counts": BoundedCounts.from_scores(block.y, scores, of_rows), "weight": weight.sum()}
 
 
 def _count_few(block: Block, memory: None, w: np.ndarray) -> tuple[None, Summary]:

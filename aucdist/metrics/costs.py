@@ -5,16 +5,17 @@ and scores in `aucdist.metrics` take both, numbers and columns.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from aucdist.errors import InputError
-from aucdist.metrics.counts import as_column, refuse
+from aucdist.metrics.compare import Difference
+from aucdist.metrics.counts import ScoreCounts, as_column, refuse
 from aucdist.metrics.decisions import COSTS, check_cost, confusion, threshold_at
-from aucdist.metrics.intervals import Estimate, check_level, refuse_weights
+from aucdist.metrics.intervals import Estimate, check_level, check_resamples, refuse_weights
 from aucdist.metrics.public import counts_of, signs_of
 
 COST_COLUMN = "cost_column"
@@ -80,6 +81,44 @@ def costs_of_labels(y: np.ndarray, column: np.ndarray | None, cost: Mapping[str,
         for name in ("miss", "false_alarm")
     )
     return np.where(y > 0, miss, false_alarm)
+
+
+@dataclass(frozen=True, eq=False)
+class CostCounts:
+    """The counts of the scores of rows, each of which weighs what a wrong decision on it costs.
+
+    Attributes
+    ----------
+    counts : ScoreCounts
+    weight : float
+        What all rows weigh themselves.
+    """
+
+    counts: ScoreCounts
+    weight: float
+
+    def cheapest_threshold(self) -> float:
+        """Return the threshold whose wrong decisions cost least; see `aucdist.metrics.threshold_at`.
+
+        Raises
+        ------
+        InputError
+            If all rows of a class cost nothing.
+        """
+        for name, total in (("false_alarm", self.counts.n_neg), ("miss", self.counts.n_pos)):
+            if total == 0:
+                raise InputError(f"cost: {name} is 0 for all training rows of its class")
+        return threshold_at(self.counts, cost=dict.fromkeys(COSTS, 1.0))
+
+    def mean(self, threshold: float) -> float:
+        """Return the mean cost of the decisions of a threshold over all rows."""
+        wrong = confusion(self.counts, threshold)
+        return (wrong["fp"] + wrong["fn"]) / self.weight
+
+    @property
+    def without_model(self) -> float:
+        """The mean cost of the cheaper one of flagging no row and all rows."""
+        return min(self.counts.n_pos, self.counts.n_neg) / self.weight
 
 
 def mean_cost(wrong: np.ndarray, cost: np.ndarray, weight: np.ndarray | None = None) -> float:
@@ -169,6 +208,62 @@ def mean_cost_interval(positive: np.ndarray, wrong: np.ndarray, cost: np.ndarray
     of its length. Rows with a larger cost than any here, and rows that are not independent, it does not know.
     """
     return DecisionCosts.of(positive, wrong, cost).interval(level)
+
+
+def mean_cost_difference(
+    positive: np.ndarray,
+    wrong: Sequence[np.ndarray],
+    cost: np.ndarray,
+    level: float = 0.95,
+    *,
+    n_resamples: int = 1000,
+    seed: int = 0,
+) -> Difference:
+    """Test by stratified bootstrap whether the decisions of two models cost the same, at thresholds chosen on other rows.
+
+    Rows are drawn in pairs, so that only those on which one of both models alone is wrong count.
+
+    Parameters
+    ----------
+    positive : ndarray of shape (n_samples,), bool
+    wrong : two ndarrays of shape (n_samples,), bool
+        Of the first model and of the second.
+    cost : ndarray of shape (n_samples,), float64
+        As `cost_of_rows` returns it.
+    level, n_resamples, seed
+        As for `aucdist.metrics.compare.paired_bootstrap`.
+
+    Returns
+    -------
+    Difference
+        The mean cost of a row with the first model minus that with the second. Where all resamples are alike, as where both
+        models are wrong on the same rows, the interval is that of shares of which nothing was seen, and ``exact-bound`` its
+        method.
+    """
+    check_level(level)
+    check_resamples(n_resamples)
+    first, second = wrong
+    classes, n, random = (
+        [which for which in (positive, ~positive) if which.any()],
+        len(cost),
+        np.random.default_rng(seed),
+    )
+    found = [(cost * (first.astype(np.int8) - second))[which] for which in classes]
+    value = sum(float(of_class.sum()) for of_class in found) / n
+    sums = np.zeros(n_resamples)
+    for of_class in found:
+        other = of_class[of_class != 0.0]
+        if len(other):
+            drawn = random.binomial(len(of_class), len(other) / len(of_class), size=n_resamples)
+            sums += [other[random.integers(len(other), size=k)].sum() for k in drawn.tolist()]
+    low, high = (float(v) / n for v in np.quantile(sums, ((1 - level) / 2, (1 + level) / 2)))
+    if low == high:  # each class has the same difference on all of its rows
+        unseen = [cost[which].max() * (1 - (1 - level) ** (1 / which.sum())) * which.sum() / n for which in classes]
+        reach = math.sqrt(sum(end**2 for end in unseen))
+        p_value = 1.0 if value == 0.0 else 1 / n_resamples
+        return Difference(value, value - reach, value + reach, p_value, level, "exact-bound")
+    tail = min((sums <= 0).mean(), (sums >= 0).mean())
+    return Difference(value, low, high, float(np.clip(2 * tail, 1 / n_resamples, 1)), level, "bootstrap")
 
 
 def _bounds(mistakes: np.ndarray, n: int, largest: float, level: float) -> tuple[float, float]:

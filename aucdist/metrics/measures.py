@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 
 from aucdist.errors import InputError, unknown
-from aucdist.metrics.decisions import balanced_accuracy, confusion, g_mean
+from aucdist.metrics.costs import COST_COLUMN, CostCounts
+from aucdist.metrics.decisions import COSTS, balanced_accuracy, check_cost, confusion, g_mean
 from aucdist.metrics.groups import GroupWeight, OfGroups, auc_of_groups, ndcg_of_groups
 from aucdist.metrics.probability import brier, calibration_loss, log_loss
 from aucdist.metrics.ranking import auc, average_precision
@@ -45,25 +46,28 @@ class Measure:
     Attributes
     ----------
     name : str
-        If it ends with ``_loss``, smaller is better.
+        If it ends with ``_loss``, and of costs, smaller is better.
     of : callable
         ``of(counts, threshold)``; only decisions use the threshold.
-    needs : {"ranking", "decision", "probability", "groups"}
+    needs : {"ranking", "decision", "probability", "groups", "costs"}
         The kind of counts: of scores, of scores with a threshold, or of probabilities of the positive class; or `ScoredGroups`
-        in place of counts.
+        in place of counts; or `CostCounts` and the threshold that costs least on the training rows.
     largest : float
         No value is above this, so that no interval is; inf where values have no bound.
+    cost : dict
+        ``false_alarm`` and ``miss`` of a measure of costs: numbers, or `aucdist.metrics.costs.COST_COLUMN`.
     """
 
     name: str
     of: Callable[[Any, float], float]
-    needs: Literal["ranking", "decision", "probability", "groups"]
+    needs: Literal["ranking", "decision", "probability", "groups", "costs"]
     largest: float = 1.0
+    cost: dict[str, Any] = field(default_factory=dict)
 
     @property
     def sign(self) -> int:
         """1 if larger is better, else -1."""
-        return -1 if self.name.endswith("_loss") else 1
+        return -1 if self.name.endswith("_loss") or self.needs == "costs" else 1
 
 
 def group_auc(rows: ScoredGroups) -> OfGroups:
@@ -106,6 +110,8 @@ MEASURES = {
 }
 
 
+EXPECTED_COST = "expected_cost"
+
 WITH_PARAMETERS: dict[str, tuple[Callable[..., float], tuple[str, ...]]] = {
     "partial_auc": (partial_auc, ("max_fpr",)),
     "two_way_partial_auc": (two_way_partial_auc, ("min_tpr", "max_fpr")),
@@ -115,8 +121,10 @@ WITH_PARAMETERS: dict[str, tuple[Callable[..., float], tuple[str, ...]]] = {
     "recall_at_k": (recall_at_k, ("k",)),
     "precision_at_k": (precision_at_k, ("k",)),
     "ndcg": (lambda rows, k: ndcg(rows, k).mean, ("k",)),
+    EXPECTED_COST: (CostCounts.mean, COSTS),
 }
-"""Measures of the top of a ranking or of each group, and what they need. Their full names end with it: partial_auc@0.01."""
+"""Measures of the top of a ranking, of each group or of costs, and what they need. Their full names end with it:
+partial_auc@0.01."""
 
 MEANING = {
     "max_fpr": "the largest false positive rate",
@@ -124,6 +132,8 @@ MEANING = {
     "min_precision": "the least precision",
     "min_recall": "the least recall",
     "k": "a number of rows",
+    "false_alarm": "what a false alarm costs",
+    "miss": "what a miss costs",
 }
 """What the parameters of measures are."""
 
@@ -143,9 +153,14 @@ def find_measure(name: str) -> Measure:
         for parameter in parameters[len(given) :]:
             raise InputError(f"metric {kind!r} needs {parameter}, {MEANING[parameter]}")
         try:
-            values = dict(zip(parameters, map(float, given), strict=True))
+            values: dict[str, Any] = {
+                p: v if v == COST_COLUMN else float(v) for p, v in zip(parameters, given, strict=True)
+            }
         except ValueError:
             raise InputError(f"metric {name!r}: {text!r} is not {' and '.join(parameters)}") from None
+        if kind == EXPECTED_COST:
+            check_cost({name: 1.0 if value == COST_COLUMN else value for name, value in values.items()})
+            return Measure(name, function, "costs", largest=math.inf, cost=values)
         for parameter, value in values.items():
             _check(parameter, value)
         needs: Literal["groups", "ranking"] = "groups" if kind in WITHIN_GROUPS else "ranking"
@@ -155,14 +170,14 @@ def find_measure(name: str) -> Measure:
     return MEASURES[name]
 
 
-def measure_name(metric: str, **parameters: float | None) -> str:
+def measure_name(metric: str, **parameters: float | str | None) -> str:
     """Return the full name of a measure, for `find_measure`.
 
     Parameters
     ----------
     metric : str
-    **parameters : float or None
-        Those of `MEANING`, for the measures that need them.
+    **parameters : float, str or None
+        Those of `MEANING`, for the measures that need them; a cost may be `aucdist.metrics.costs.COST_COLUMN`.
 
     Raises
     ------
@@ -176,7 +191,7 @@ def measure_name(metric: str, **parameters: float | None) -> str:
             raise InputError(f"{name} applies to metric {takes}, not to {metric!r}")
         if value is None and name in needed:
             raise InputError(f"metric {metric!r} needs {name}, {MEANING[name]}")
-    values = (float(parameters[name] or 0.0) for name in needed)
+    values = (v if (v := parameters[name]) == COST_COLUMN else float(v or 0.0) for name in needed)
     return f"{metric}@{','.join(str(v).removesuffix('.0') for v in values)}" if needed else metric
 
 

@@ -13,6 +13,7 @@ from aucdist.report.text import auc_text, count_text, number_text, seconds_text
 HEADINGS = {
     "auc": ("Test AUC", "paired DeLong test"),
     "partial_auc": ("Partial AUC", "paired test of DeLong's type"),
+    "expected_cost": ("Expected cost of a test row", "paired bootstrap"),
     "average_precision": ("Average precision", "paired bootstrap"),
     "group_auc": ("AUC within groups", "paired bootstrap of groups"),
     "ndcg@10": ("NDCG of the first 10 of each group", "paired bootstrap of groups"),
@@ -57,6 +58,7 @@ def render_comparison_page(comparison: Comparison) -> str:
         warnings=[f"{run['name']}: {text}" for run in result["runs"] for text in run["warnings"]],
         runs=[_run(run) for run in result["runs"]],
         max_fpr=result.get("max_fpr"),
+        costed="expected_cost" in result["differences"],
         grouped="group_auc" in result["differences"],
         tests=[_test(name, pairs, result.get("max_fpr")) for name, pairs in result["differences"].items()],
         figures=figures,
@@ -64,12 +66,13 @@ def render_comparison_page(comparison: Comparison) -> str:
 
 
 def sentences(result: dict[str, Any]) -> list[str]:
-    """Return the results of the tests on the AUC within groups, test AUC and partial AUC, one sentence for each pair of runs."""
+    """Return the results of the tests on AUC within groups, AUC, partial AUC and cost, one sentence for each pair of runs."""
     found = [_sentence(pair, "test AUC within groups") for pair in result["differences"].get("group_auc", [])]
     of_all = "test AUC of all rows together" if found else "test AUC"
     found += [_sentence(pair, of_all) for pair in result["differences"]["auc"]]
     what = f"partial AUC up to a false positive rate of {number_text(result.get('max_fpr'))}"
-    return found + [_sentence(pair, what) for pair in result["differences"].get("partial_auc", [])]
+    found += [_sentence(pair, what) for pair in result["differences"].get("partial_auc", [])]
+    return found + [_sentence(pair, "expected cost") for pair in result["differences"].get("expected_cost", [])]
 
 
 def _sentence(pair: dict[str, Any], what: str) -> str:
@@ -102,10 +105,12 @@ def p_text(p: float) -> str:
 def _run(run: dict[str, Any]) -> dict[str, Any]:
     def with_interval(name: str) -> tuple[str, str]:
         value, (low, high) = run[name]["value"], run[name]["interval"]
+        if name == "expected_cost":
+            return number_text(value), f"{number_text(low)} to {number_text(high)}"
         texts = [auc_text(v, value, low, high) for v in (value, low, high)]
         return texts[0], f"{texts[1]} to {texts[2]}"
 
-    names = [name for name in ("group_auc", "auc", "partial_auc") if name in run]
+    names = [name for name in ("group_auc", "auc", "partial_auc", "expected_cost") if name in run]
     how = f"{run['estimator']}, {run['solver']}"
     return {
         "name": run["name"],

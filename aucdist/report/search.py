@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from aucdist.metrics.measures import find_measure
 from aucdist.report import plots
 from aucdist.report.text import auc_text, count_text, parameters_text, search_verdict, value_text
 
@@ -120,7 +121,7 @@ def _paragraphs_of_classes(search: Search) -> list[str]:
 def _classes_table(search: Search) -> dict[str, Any]:
     """Return the scores of the classes over the folds, the worst first."""
     of_classes, metric = search["of_classes"], search["metric"]
-    sign = -1 if metric.endswith("_loss") else 1
+    sign = find_measure(metric).sign
     one = "topic" if of_classes["topics"] else "class"
     rows = sorted(of_classes["rows"], key=lambda row: math.inf if row["mean"] is None else sign * row["mean"])
     return {
@@ -171,7 +172,7 @@ def _heat_map(search: Search, down: str, across: str) -> dict[str, Any]:
     """Return the means as a table of two parameters, each cell with a shade from 0 (worst) to 60 (best)."""
     means = [row["mean"] for row in search["table"] if row["mean"] is not None]
     low, high = min(means), max(means)
-    sign = -1 if search["metric"].endswith("_loss") else 1
+    sign = find_measure(search["metric"]).sign
     cells: dict[str, dict[str, dict[str, Any]]] = {}
     for row in search["table"]:
         mean = row["mean"]
@@ -197,7 +198,7 @@ def _heat_map(search: Search, down: str, across: str) -> dict[str, Any]:
 
 def _settings_table(search: Search) -> dict[str, Any]:
     """Return the settings, those with the best means first where there are too many of them."""
-    rows, sign = list(search["table"]), -1 if search["metric"].endswith("_loss") else 1
+    rows, sign = list(search["table"]), find_measure(search["metric"]).sign
     if len(rows) > MAX_ROWS:
         worst = -math.inf
         rows = sorted(rows, key=lambda r: worst if r["mean"] is None else sign * r["mean"], reverse=True)[:MAX_ROWS]

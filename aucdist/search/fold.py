@@ -13,7 +13,7 @@ from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.pair_groups import group_weight_of
 from aucdist.estimators.path import lam_path
-from aucdist.estimators.scores import count_scores, mapped_rows
+from aucdist.estimators.scores import count_costs, count_scores, mapped_rows
 from aucdist.kernels.rows import project
 from aucdist.metrics.counts import BoundedCounts
 from aucdist.metrics.groups import GroupWeight
@@ -47,6 +47,10 @@ def score_path(
         shared = {name: value for name, value in points[0].items() if name != "lam"}
         along = clone(estimator).set_params(**shared)
         models = lam_path(along, train, lams=[point["lam"] for point in points])
+    if measure.needs == "costs":
+        for model in models:
+            costs = count_costs(mapped_rows(model, train), model.coef_[0], measure.cost)
+            model.set_threshold(costs.cheapest_threshold())
     group_weight = group_weight_of(estimator)  # of the one that is searched, so that all settings are measured alike
     return [_result(model, held_out, measure, group_weight) for model in models]
 
@@ -118,13 +122,15 @@ def value_of(model: Any, blocks: Blocks, measure: Measure, group_weight: GroupWe
     model : estimator
         Fitted; with ``predict_proba`` where the measure needs probabilities.
     blocks : Blocks
-        With groups or grades where the measure is one within groups.
+        With groups or grades where the measure is one within groups, and with costs where it takes those of the rows.
     measure : Measure
     group_weight : {"pairs", "groups"}
         What a group weighs in the AUC within groups.
     """
     if measure.needs == "groups":
         return measure.of(scored_groups(model, blocks, group_weight), 0.0)
+    if measure.needs == "costs":
+        return measure.of(count_costs(mapped_rows(model, blocks), model.coef_[0], measure.cost), model.threshold_)
     if hasattr(model, "coef_"):
         # Without the intercept, which could round two scores into one.
         counts = count_scores(mapped_rows(model, blocks), model.coef_[0])

@@ -2,7 +2,7 @@
 
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,12 +11,14 @@ import pandas as pd
 
 from aucdist.data.storage.files import read_bytes, shown
 from aucdist.errors import InputError
-from aucdist.metrics.compare import delong_test, holm
+from aucdist.metrics.compare import Difference, delong_test, holm
+from aucdist.metrics.costs import costs_of_labels, mean_cost_difference
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import auc
 from aucdist.report.classes_comparison import render_classes_comparison
 from flows.compare.labels import settings_of, unique_names
 from flows.json_values import jsonable
+from flows.run_folder.costs import common_cost
 from flows.run_folder.folder import METRICS, run_folder, timestamped
 from flows.run_folder.scores import read_scores
 
@@ -40,6 +42,14 @@ class ClassesRun:
     def scores(self, name: str) -> np.ndarray:
         """Return the scores of a class."""
         return self.table[f"score {name}"].to_numpy()
+
+    def of_class(self, name: str) -> dict[str, Any]:
+        """Return what ``metrics.json`` has of a class."""
+        return next(row for row in self.about["classes"] if row["name"] == name)
+
+    def wrong(self, name: str) -> np.ndarray:
+        """Return which rows the threshold of a class decides wrongly."""
+        return (self.scores(name) > self.of_class(name)["threshold"]) != (self.labels(name) > 0)
 
 
 def about_run(url: str) -> dict[str, Any]:
@@ -95,7 +105,10 @@ def compare_classes(urls: Sequence[str], output: str, skipped: Sequence[str]) ->
                 "topics": runs[0].about["topics"],
                 "runs": [_row(run) for run in runs],
                 "classes": [_areas(runs, name) for name in classes],
-                "differences": _differences(runs, classes),
+                "differences": _differences(
+                    runs, classes, lambda y, a, b, name: delong_test(y, a.scores(name), b.scores(name))
+                ),
+                **_cost_differences(runs, classes),
                 "skipped": list(skipped),
             }
         )
@@ -149,13 +162,28 @@ def _areas(runs: Sequence[ClassesRun], name: str) -> dict[str, Any]:
     return {"name": name, "n_pos": int((y > 0).sum()), "n_neg": int((y < 0).sum()), "auc": areas}
 
 
-def _differences(runs: Sequence[ClassesRun], classes: Sequence[str]) -> list[dict[str, Any]]:
-    """Return DeLong's paired test for each class and each pair of runs; Holm's method corrects for all of them."""
+def _differences(
+    runs: Sequence[ClassesRun],
+    classes: Sequence[str],
+    test: Callable[[np.ndarray, ClassesRun, ClassesRun, str], Difference],
+) -> list[dict[str, Any]]:
+    """Return a paired test for each class and each pair of runs; Holm's method corrects for all of them."""
     found = []
     for name in classes:
         y = runs[0].labels(name)
         for a, b in itertools.combinations(runs, 2):
-            difference = delong_test(y, a.scores(name), b.scores(name))
-            found.append({"class": name, "first": a.name, "second": b.name, **asdict(difference)})
+            found.append({"class": name, "first": a.name, "second": b.name, **asdict(test(y, a, b, name))})
     corrected = holm([one["p_value"] for one in found])
     return [{**one, "p_holm": p} for one, p in zip(found, corrected, strict=True)]
+
+
+def _cost_differences(runs: Sequence[ClassesRun], classes: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+    """Return under ``cost_differences`` the tests of the expected cost of each class; nothing where runs do not say costs."""
+    cost = common_cost([run.of_class(name).get("operating_point") for run in runs for name in classes])
+    if cost is None:
+        return {}
+
+    def test(y: np.ndarray, a: ClassesRun, b: ClassesRun, name: str) -> Difference:
+        return mean_cost_difference(y > 0, (a.wrong(name), b.wrong(name)), costs_of_labels(y, None, cost))
+
+    return {"cost_differences": _differences(runs, classes, test)}

@@ -19,6 +19,7 @@ from aucdist.metrics.compare import (
     paired_bootstrap,
     partial_delong_test,
 )
+from aucdist.metrics.costs import COST_COLUMN, costs_of_labels, mean_cost_difference, mean_cost_interval
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.groups import OfGroups, auc_of_groups, ndcg_of_groups, paired_groups_test
 from aucdist.metrics.intervals import bootstrap_interval
@@ -30,6 +31,7 @@ from aucdist.store.history import resolve
 from flows.compare.classes import about_run, compare_classes
 from flows.compare.labels import settings_of, unique_names
 from flows.json_values import jsonable
+from flows.run_folder.costs import common_cost
 from flows.run_folder.folder import METRICS, run_folder, timestamped
 from flows.run_folder.scores import SCORES, read_scores
 
@@ -50,6 +52,12 @@ class Run:
     counts: ScoreCounts
     group: np.ndarray | None = None
     grade: np.ndarray | None = None
+    cost: np.ndarray | None = None
+
+    @property
+    def wrong(self) -> np.ndarray:
+        """Whether the run's threshold decides a row wrongly."""
+        return (self.scores > self.about["threshold"]) != (self.y > 0)
 
     def measure(self, measure: str) -> Callable[[ScoreCounts], float]:
         """Return a measure as a function of counts, with the run's own threshold."""
@@ -111,25 +119,27 @@ def _compared(runs: Sequence[Run], max_fpr: float | None) -> dict[str, Any]:
         ),
     )  # fmt: skip
     folds = _over_folds(runs)
-    areas_in_groups = _areas_in_groups(runs)
+    areas_in_groups, cost = _areas_in_groups(runs), _cost_of_rows(runs)
     tests = _within_groups(runs, areas_in_groups) | {"auc": areas}
     if max_fpr is not None:
         tests["partial_auc"] = _pairs(
             runs, lambda a, b: partial_delong_test(y, a.scores, b.scores, max_fpr, standardized=True)
         )
+    if cost is not None:
+        tests["expected_cost"] = _pairs(runs, lambda a, b: mean_cost_difference(y > 0, (a.wrong, b.wrong), cost))
     tests |= {"average_precision": precisions} | ({} if folds is None else {"folds": folds})
     return jsonable(
         {
             **({} if max_fpr is None else {"max_fpr": max_fpr}),
             "n_pos": int((y == 1).sum()),
             "n_neg": int((y == -1).sum()),
-            "runs": [_row(run, max_fpr, areas_in_groups.get(run.name)) for run in runs],
+            "runs": [_row(run, max_fpr, areas_in_groups.get(run.name), cost) for run in runs],
             "differences": tests,
         }
     )
 
 
-def _row(run: Run, max_fpr: float | None, in_groups: OfGroups | None) -> dict[str, Any]:
+def _row(run: Run, max_fpr: float | None, in_groups: OfGroups | None, cost: np.ndarray | None) -> dict[str, Any]:
     about, found = run.about, {}
     if in_groups is not None:
         found["group_auc"] = {"value": in_groups.mean, "interval": list(in_groups.interval())}
@@ -139,6 +149,9 @@ def _row(run: Run, max_fpr: float | None, in_groups: OfGroups | None) -> dict[st
         if max_fpr is not None:
             top = partial_auc_interval(run.counts, max_fpr, standardized=True)
             found["partial_auc"] = {"value": top.value, "interval": [top.low, top.high]}
+    if cost is not None:
+        mean = mean_cost_interval(run.y > 0, run.wrong, cost)
+        found["expected_cost"] = {"value": mean.value, "interval": [mean.low, mean.high]}
     for name in BY_BOOTSTRAP:
         measure = run.measure(name)
         estimate = bootstrap_interval(run.counts, measure, n_resamples=RESAMPLES)
@@ -179,6 +192,15 @@ def _areas_in_groups(runs: Sequence[Run]) -> dict[str, OfGroups]:
         return {run.name: auc_of_groups(y, run.scores, groups=runs[0].group, group_weight=weight) for run in runs}
     except InputError:  # no group has a pair
         return {}
+
+
+def _cost_of_rows(runs: Sequence[Run]) -> np.ndarray | None:
+    """Return what a wrong decision on each test row costs, by the operating points of the runs; None where they do not say it."""
+    cost = common_cost([run.about.get("operating_point") for run in runs])
+    column = next((run.cost for run in runs if run.cost is not None), None)
+    if cost is None or (COST_COLUMN in cost.values() and column is None):
+        return None
+    return costs_of_labels(runs[0].y, column, cost)
 
 
 def _within_groups(runs: Sequence[Run], areas: dict[str, OfGroups]) -> dict[str, list[dict[str, Any]]]:
@@ -234,9 +256,9 @@ def read_run(url: str) -> Run:
             f"{shown(url)}: its test rows are weighted; weights do not say how many independent rows there are"
         )
     y, scores = table["y"].to_numpy(), table["score"].to_numpy()
-    group, grade = (table[name].to_numpy() if name in table else None for name in ("group", "grade"))
+    more = [table[name].to_numpy() if name in table else None for name in ("group", "grade", "cost")]
     counts = ScoreCounts.from_scores(y, scores)
-    return Run(url, about["name"], about, table["row_id"].to_numpy(), y, scores, counts, group, grade)
+    return Run(url, about["name"], about, table["row_id"].to_numpy(), y, scores, counts, *more)
 
 
 def _with_unique_names(runs: list[Run]) -> list[Run]:
@@ -261,6 +283,8 @@ def comparable(runs: Sequence[Run], skipped: Sequence[str] = ()) -> None:
                 f"{shown(run.url)} and {shown(first.url)} have different test rows ({len(run.y):,} and {len(first.y):,}): "
                 "runs are compared on the same rows, so give both the same `data.test`"
             )
-        for what, one, other in (("groups", run.group, first.group), ("grades", run.grade, first.grade)):
+        for what, one, other in (
+            ("groups", run.group, first.group), ("grades", run.grade, first.grade), ("costs", run.cost, first.cost)
+        ):  # fmt: skip
             if one is not None and other is not None and not np.array_equal(one, other):
                 raise InputError(f"{shown(run.url)} and {shown(first.url)} have different {what} of the same test rows")

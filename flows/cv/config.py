@@ -101,10 +101,11 @@ class CvConfig(Strict):
     metric: str = Field(
         default="auc",
         description="The score that settings are compared by, of several classes its mean over them; of names that end in "
-        "`_loss` smaller is better. `partial_auc` and `recall_at_fpr` need `max_fpr`, `recall_at_precision` needs "
+        "`_loss`, and of costs, smaller is better. `partial_auc` and `recall_at_fpr` need `max_fpr`, `recall_at_precision` needs "
         "`min_precision`, `precision_at_recall` needs `min_recall`, `precision_at_k` and `recall_at_k` need `k`, "
-        "`two_way_partial_auc` needs `min_tpr` and `max_fpr`. With groups `group_auc`, the AUC within groups, is the default, "
-        "and `ndcg`, of the first `k` rows of each, is possible",
+        "`two_way_partial_auc` needs `min_tpr` and `max_fpr`. `expected_cost` is the mean cost of a held-out row by "
+        "`operating_point.cost`, at the threshold that costs least on the training rows of the fold. With groups `group_auc`, "
+        "the AUC within groups, is the default, and `ndcg`, of the first `k` rows of each, is possible",
     )
     max_fpr: float | None = Field(
         default=None,
@@ -245,9 +246,16 @@ class CvConfig(Strict):
     @property
     def measure(self) -> str:
         """The full name of the metric, for `aucdist.metrics.measures.find_measure`."""
-        from aucdist.metrics.measures import MEANING, measure_name
+        from aucdist.metrics.measures import EXPECTED_COST, MEANING, measure_name
 
-        return measure_name(self.metric, **{name: getattr(self, name) for name in MEANING})
+        given = {name: getattr(self, name, None) for name in MEANING}
+        if self.metric == EXPECTED_COST:
+            if self.operating_point is None or self.operating_point.cost is None:
+                raise InputError(
+                    f"metric {EXPECTED_COST!r} needs `operating_point.cost`: what false alarms and misses cost"
+                )
+            given |= self.operating_point.cost.model_dump()
+        return measure_name(self.metric, **given)
 
     @property
     def points(self) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ import numpy as np
 from aucdist.drift.digests import RowDigests
 from aucdist.drift.profile import WatchedColumn
 from aucdist.estimators.monotone import directions_as_parameter
+from aucdist.metrics.costs import CostCounts
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import (
     confusion,
@@ -41,8 +42,8 @@ class Evaluation:
         The scores of the test rows, as `flows.run_folder.scores.count_and_tabulate` returns them.
     groups : dict or None
         What `flows.run_folder.groups.group_results` returns.
-    costs : ScoreCounts or None
-        Of the training rows, each of which weighs what a wrong decision on it costs, where the cost column says that.
+    costs : CostCounts or None
+        Of the training rows, where the cost column says what wrong decisions cost.
     """
 
     train: ScoreCounts
@@ -50,7 +51,7 @@ class Evaluation:
     interval: Interval | None
     scores: list[bytes] = field(default_factory=list)
     groups: dict[str, Any] | None = None
-    costs: ScoreCounts | None = None
+    costs: CostCounts | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +195,7 @@ def operating_point_of(evaluation: Evaluation, threshold: float, wanted: dict[st
         cost["expected_cost"] = (
             _expected_cost(counts, threshold, wanted["cost"])
             if evaluation.costs is None
-            else mean_cost_of_rows(evaluation.train, evaluation.costs, evaluation.scores, threshold, wanted["cost"])
+            else mean_cost_of_rows(evaluation.costs, evaluation.scores, threshold, wanted["cost"])
         )
     return {
         "wanted": wanted,

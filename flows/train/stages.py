@@ -9,16 +9,15 @@ from aucdist.drift.traps import traps
 from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
 from aucdist.estimators.pair_groups import group_weight_of
-from aucdist.estimators.scores import count_scores, mapped_rows
+from aucdist.estimators.scores import count_costs, count_scores, mapped_rows
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.metrics.decisions import COSTS, threshold_at
+from aucdist.metrics.decisions import threshold_at
 from aucdist.metrics.ranking import auc_interval
 from flows.config.model import ModelConfig
 from flows.config.operating_point import OperatingPointConfig
 from flows.progress.console import RunObserver
 from flows.progress.warned import warnings_to
 from flows.rows.train_test import TrainTestBlocks, TrainTestRows
-from flows.run_folder.costs import count_costs
 from flows.run_folder.groups import group_results
 from flows.run_folder.results import Evaluation, RowsSeen
 from flows.run_folder.scores import count_and_tabulate
@@ -46,10 +45,8 @@ def fit(
 
 def set_operating_point(estimator: Any, evaluation: Evaluation, wanted: dict[str, Any]) -> None:
     """Set the threshold of the estimator to what the training rows need, such as ``{"fpr": 0.001}``."""
-    if evaluation.costs is None:
-        estimator.set_threshold(threshold_at(evaluation.train, **wanted))
-    else:
-        estimator.set_threshold(threshold_at(evaluation.costs, cost=dict.fromkeys(COSTS, 1.0)))
+    costs = evaluation.costs
+    estimator.set_threshold(threshold_at(evaluation.train, **wanted) if costs is None else costs.cheapest_threshold())
 
 
 def set_operating_points(estimator: Any, train: list[ScoreCounts], wanted: dict[str, Any]) -> None:

@@ -103,6 +103,27 @@ def test_intervals_of_costs_by_row_cover(n_pos, missed, spread):
     assert covered / 300 > 0.95
 
 
+def test_differences_of_costs_cover_and_find_none_where_there_is_none():
+    """Of 200 samples with the same mistakes for half of the rows; with half as many misses the difference is found."""
+    random, positive = np.random.default_rng(4), np.repeat([True, False], [100, 400])
+    cost = np.where(positive, 10.0, 1.0)
+    for misses, truth in ((0.3, 0.0), (0.15, 100 * 0.15 * 10 / 500)):
+        found = []
+        for _ in range(200):
+            first, second = random.random((2, 500))
+            second = np.where(random.random(500) < 0.5, first, second)
+            wrong = first < np.where(positive, 0.3, 0.05), second < np.where(positive, misses, 0.05)
+            found.append(costs.mean_cost_difference(positive, wrong, cost, n_resamples=200))
+        assert np.mean([one.low <= truth <= one.high for one in found]) > 0.9
+        rejected = np.mean([one.p_value < 0.05 for one in found])
+        assert rejected < 0.1 if truth == 0.0 else rejected > 0.7
+    alone = costs.mean_cost_difference(positive, (np.zeros(500, dtype=bool), positive), cost)
+    assert alone.low < alone.value == -2.0 < alone.high < 0.0
+    same = costs.mean_cost_difference(positive, (positive, positive), cost)
+    assert (same.value, same.p_value, same.method) == (0.0, 1.0, "exact-bound")
+    assert 0.0 < same.high == -same.low < 0.1
+
+
 def test_costs_by_row_that_are_wrong_are_refused():
     y, amount = np.repeat([0, 1], [9, 3]), np.arange(12.0)
     for cost, said in (

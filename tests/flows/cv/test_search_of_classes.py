@@ -148,11 +148,16 @@ def test_the_page_has_the_classes_over_the_folds(whole: tuple[dict[str, Any], st
     assert len(table_of(result)) == len(LAMS)
 
 
-def test_a_second_run_takes_the_stored_results(folder: Path, tmp_path: Path) -> None:
-    first, _ = search(folder, CSV, tmp_path)
-    again, _ = search(folder, CSV, tmp_path)
+def test_a_second_run_takes_the_stored_results_of_costs(folder: Path, tmp_path: Path) -> None:
+    more = "metric: expected_cost\noperating_point: {cost: {false_alarm: 1, miss: 9}}\n"
+    first, _ = search(folder, CSV, tmp_path, more=more)
+    again, _ = search(folder, CSV, tmp_path, more=more)
     assert (first["tasks"]["kept"], again["tasks"]["kept"]) == (0, 3)
     assert again["of_classes"] == first["of_classes"]
+    assert first["score"] == min(row["mean"] for row in first["table"])
+    for row in first["of_classes"]["rows"]:
+        # At most what it costs to flag none of the rows of a class, or all of them.
+        assert 0.0 <= row["alone"]["mean"] <= row["mean"] <= min(9 * row["n_pos"], 182 - row["n_pos"]) / 182 + 0.01
 
 
 def test_topics_with_inner_folds(folder: Path, tmp_path: Path) -> None:

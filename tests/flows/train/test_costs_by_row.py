@@ -7,8 +7,13 @@ import pandas as pd
 import pytest
 import yaml
 
+from aucdist import PairwiseHingeClassifier
 from aucdist.errors import InputError
-from aucdist.metrics import expected_cost_interval, threshold_at
+from aucdist.metrics import expected_cost, expected_cost_interval, threshold_at
+from aucdist.search.splits import Folds
+from flows.compare.run import compare
+from flows.cv.config import load_cv
+from flows.cv.run import cross_validate
 from flows.progress.console import LineObserver
 from flows.run_folder.scores import read_scores
 from flows.score import run as scoring
@@ -62,6 +67,41 @@ def test_threshold_and_cost_are_those_of_the_rows(config, result):
     assert cost["value"] < cost["without_model"]
     page = Path(result["run"], "report.html").read_text(encoding="utf-8")
     assert "At a cost of 5 for a false alarm and the row&#39;s own amount for a miss it finds" in page
+
+
+def test_folds_choose_by_the_cost_of_their_held_out_rows_and_runs_are_compared_by_it(config, result):
+    cv, output = yaml.safe_load(config.read_text(encoding="utf-8")), str(config.parent / "searched")
+    cv |= {"metric": "expected_cost", "grid": {"lam": [10.0, 0.01]}, "folds": {"number": 2}, "model": {"tol": 1e-6}}
+    path = config.parent / "cv.yaml"
+    path.write_text(yaml.safe_dump(cv), encoding="utf-8")
+    with pytest.raises(InputError, match=r"'expected_cost' needs `operating_point\.cost`"):
+        load_cv(str(path), [], output)
+    found = cross_validate(load_cv(str(path), [COST], output), QUIET)
+    assert found["metric"] == "expected_cost@5,cost_column"
+    assert found["score"] == min(row["mean"] for row in found["table"])
+    assert found["interval"][0] < found["score"] < found["interval"][1]
+    rows, table = pd.read_csv(config.parent / "rows.csv"), read_scores(found["run"])
+    train = np.setdiff1d(np.arange(len(rows)), table["row_id"])
+    X, y, amount = (rows[name].to_numpy()[train] for name in (list("abc"), "fraud", "amount"))
+    folds = Folds(train, np.where(y > 0, 1, -1), 2)
+    for row in found["table"]:
+        for fold, value in zip(folds.outer(), row["folds"], strict=True):
+            seen, held_out = folds.rows(fold)
+            model = PairwiseHingeClassifier(lam=row["parameters"]["lam"], tol=1e-6).fit(X[seen], y[seen])
+            model.set_threshold(X=X[seen], y=y[seen], cost={"false_alarm": 5, "miss": amount[seen]})
+            cost = {"false_alarm": 5, "miss": amount[held_out]}
+            assert value == pytest.approx(
+                expected_cost(y[held_out], model.decision_function(X[held_out]), 0.0, **cost), rel=0.02
+            )
+    compared = compare([result["run"], found["run"]], output)
+    (test,) = compared["differences"]["expected_cost"]
+    both = [run["expected_cost"] for run in compared["runs"]]
+    assert both[0]["value"] == pytest.approx(result["operating_point"]["expected_cost"]["value"])
+    assert both[0]["interval"] == pytest.approx(result["operating_point"]["expected_cost"]["interval"])
+    assert test["value"] == pytest.approx(both[0]["value"] - both[1]["value"])
+    assert test["low"] <= test["value"] <= test["high"]
+    page = Path(compared["run"], "report.html").read_text(encoding="utf-8")
+    assert "Expected cost of a test row" in page
 
 
 def test_shards_and_parts_give_the_same_threshold(config, result):
