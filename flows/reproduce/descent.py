@@ -12,15 +12,14 @@ from pydantic import Field, model_validator
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.errors import unknown
 from aucdist.estimators import ESTIMATORS
 from flows.config.base import Strict
 from flows.reproduce.datasets import NOT_RUN, DataSet, Version
 from flows.reproduce.figures import Curve, line_plot, page_figure
-from flows.reproduce.folds import Grid, Params, System, fit_scaling, read_dataset
-from flows.reproduce.kind import Kind, Result, Results, Task, TaskKey, csv_bytes, results_of
+from flows.reproduce.kind import Kind, Result, Results, Task, TaskKey, check_names, csv_bytes, results_of
 from flows.reproduce.linear_programme import minimise_l1_hinge
 from flows.reproduce.page import Figure, PageSection, TableCell
+from flows.reproduce.protocol import Grid, Params, Scale, System, fit_scaling, read_dataset
 
 REFERENCE = "reference"
 LEAST_SHOWN = 1e-7
@@ -33,7 +32,7 @@ Axis = Literal["sweeps", "seconds"]
 class DescentDataSet(DataSet):
     """A data set, all rows of which are training rows."""
 
-    scale: Literal["none", "standard", "minmax", "maxabs", "unit-row"] = "none"
+    scale: Scale = "none"
 
 
 class DescentSystem(System):
@@ -83,10 +82,9 @@ class Descent(Kind):
     def _check_systems(self) -> "Descent":
         for system in self.systems.values():
             system.all_points()
-        for claim in self.claims:
-            for name in (claim.faster, *claim.than):
-                if name not in self.systems:
-                    raise unknown("system of a claim", name, self.systems)
+        check_names(
+            "system of a claim", (s for claim in self.claims for s in (claim.faster, *claim.than)), self.systems
+        )
         return self
 
     def tasks(self, versions: Mapping[str, Version]) -> Iterator[tuple[TaskKey, Task]]:

@@ -1,34 +1,21 @@
 """The kind `g-mean`: G-means and seconds of systems that may sample the rows first, compared with printed figures."""
 
-import functools
 import itertools
-import json
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
+from sklearn.svm import SVC
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import block_seed
-from aucdist.errors import unknown
 from aucdist.metrics import g_mean_score
 from aucdist.sampling import MWMOTE, DistanceUnderSampler
-from flows.reproduce.datasets import NOT_RUN, DataSet, Version
+from flows.reproduce.datasets import NOT_RUN, DataSet
 from flows.reproduce.figures import Curve, line_plot, page_figure
-from flows.reproduce.folds import (
-    Folds,
-    Grid,
-    Params,
-    System,
-    best_point,
-    check_targets,
-    fit_on_fold,
-    fold_rows,
-    fold_tasks,
-)
 from flows.reproduce.gmean_cells import (
     COLUMNS,
     MEASURES,
@@ -40,21 +27,15 @@ from flows.reproduce.gmean_cells import (
     claim_verdict,
     values_by_dataset,
 )
-from flows.reproduce.kind import Kind, Result, Results, Task, TaskKey, csv_bytes, results_of
+from flows.reproduce.kind import Result, Results, Task, check_names, csv_bytes, results_of
 from flows.reproduce.page import Figure, PageSection, TableCell
+from flows.reproduce.protocol import Folds, Grid, Params, ProtocolKind, System, choose_once, fit_on_fold, train_and_test
 from flows.reproduce.rankings import best_counts, mean_ranks, rank_sentence
-
-
-def _svc() -> Any:
-    from sklearn.svm import SVC
-
-    return SVC(C=10.0, class_weight="balanced")
-
 
 SAMPLERS: dict[str, Callable[[int], Any]] = {
     "none": lambda seed: None,
     "u": lambda seed: DistanceUnderSampler(random_state=seed),
-    "u-svc": lambda seed: DistanceUnderSampler(svm=_svc(), random_state=seed),
+    "u-svc": lambda seed: DistanceUnderSampler(svm=SVC(C=10.0, class_weight="balanced"), random_state=seed),
     "mwmote": lambda seed: MWMOTE(random_state=seed),
 }
 """The samplers of the YAML: none; U1 or U2 with the default hyperplane or that of a Gaussian SVM; MWMOTE."""
@@ -74,9 +55,7 @@ class SampledSystem(System):
 
     @model_validator(mode="after")
     def _check_samplers(self) -> "SampledSystem":
-        for name in self.samplers:
-            if name not in SAMPLERS:
-                raise unknown("sampler", name, SAMPLERS)
+        check_names("sampler", self.samplers, SAMPLERS)
         return self
 
     def all_points(self) -> list[Params]:
@@ -96,7 +75,7 @@ class ChosenOnce(Folds):
     inner_folds: int = Field(default=3, ge=2)
 
 
-class GMeans(Kind):
+class GMeans(ProtocolKind):
     """G-means and seconds over folds, at parameters chosen within the first training part."""
 
     kind: Literal["g-mean"]
@@ -118,31 +97,32 @@ class GMeans(Kind):
     def _check_names(self) -> "GMeans":
         for system in self.systems.values():
             system.all_points()
-        check_targets(self.targets, self.datasets, self.systems)
-        for claim in self.claims:
-            for name in (claim.system, *claim.than):
-                if name not in self.systems:
-                    raise unknown("system of a claim", name, self.systems)
+        check_names("data set of a target", (target.dataset for target in self.targets), self.datasets)
+        check_names("system of a target", (target.system for target in self.targets), self.systems)
+        check_names(
+            "system of a claim", (s for claim in self.claims for s in (claim.system, *claim.than)), self.systems
+        )
         return self
 
-    def tasks(self, versions: Mapping[str, Version]) -> Iterator[tuple[TaskKey, Task]]:
-        """Yield every fold of every system on the data sets that are present."""
-
-        def extra(dataset: str, name: str) -> Task:
-            system = self.systems[name]
-            return {"points": system.all_points(), "rule": system.rule, "choice_rows": self.choice_rows}
-
-        return fold_tasks(self.protocol, self.datasets, self.systems, versions, extra)
+    def tasks_of_systems(self, dataset: str) -> dict[str, Task]:
+        """Return estimator, points and rule of each system."""
+        return {
+            name: {
+                "estimator": system.model.estimator, "points": system.all_points(), "rule": system.rule,
+                "choice_rows": self.choice_rows,
+            }
+            for name, system in self.systems.items()
+        }  # fmt: skip
 
     @staticmethod
     def run_task(task: Task) -> Result:
         """Return the G-means at the chosen point of the grid, and the seconds of its fit and of scoring both parts."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the solvers stop after a fixed number of rounds, converged or not
-            chosen = _choose_on_first_part(json.dumps(task | {"repeat": 0, "fold": 0}))
-            train, test = fold_rows(task)
+            chosen = choose_once(task, _g_mean_of_point)
+            train, test = train_and_test(task)
             start = time.perf_counter()
-            model = _fit(task, chosen, train)
+            model = _fit(task, task["points"][chosen], train)
             found = {"train": _g_mean(task, model, train), "test": _g_mean(task, model, test)}
         return found | {"seconds": time.perf_counter() - start, "chosen": chosen}
 
@@ -150,6 +130,7 @@ class GMeans(Kind):
         """Return the table of G-means with the verdicts, the table of seconds, and the figures."""
         cells = self.cells(results)
         columns = ["Data set", *self.systems]
+        verdicts = [f"{claim.text} {claim_verdict(claim, cells)}" for claim in self.claims]
         about_accuracy = (
             f"Mean G-mean in per cent over {self.protocol.repeats} x {self.protocol.folds} folds, training / test. Parameters: "
             f"chosen by {self.protocol.inner_folds} folds of the first training part."
@@ -161,7 +142,7 @@ class GMeans(Kind):
         return [
             PageSection(
                 f"{self.accuracy}: {self.title}",
-                [about_accuracy, *self._against_print(cells), *self._against_rivals(cells), *self._verdicts(cells)],
+                [about_accuracy, *self._against_print(cells), *self._against_rivals(cells), *verdicts],
                 columns,
                 self._table_rows(cells, ("train", "test")),
             ),
@@ -253,9 +234,6 @@ class GMeans(Kind):
             yield f"Highest test G-mean in this run: {'; '.join(leaders)} data sets."
             yield rank_sentence(mean_ranks(tests, higher_is_better=True), len(tests))
 
-    def _verdicts(self, cells: list[Cell]) -> Iterator[str]:
-        yield from (f"{claim.text} {claim_verdict(claim, cells)}" for claim in self.claims)
-
     def _figure(self, name: str, cells: list[Cell], measure: Measure) -> Figure:
         curves = []
         for system in self.systems:
@@ -284,27 +262,14 @@ def _table_cell(cells: list[Cell]) -> TableCell:
     return TableCell(here, details, "better" if last.reached else "miss")
 
 
-@functools.lru_cache(maxsize=64)
-def _choose_on_first_part(first_task: str) -> int:
-    """Return the point of the grid with the highest mean G-mean over folds of the first training part."""
-    task = json.loads(first_task)
-    n_points, protocol = len(task["points"]), task["protocol"]
-    if n_points == 1:
-        return 0
-    train, _ = fold_rows(task)
-    train = train.take(np.arange(train.n_samples)[: task["choice_rows"]])  # the rows are in random order
-
-    def score(point: int, inner: Block, validation: Block) -> float:
-        return _g_mean(task, _fit(task, point, inner), validation)
-
-    return best_point(train, n_points, protocol["inner_folds"], block_seed(protocol["seed"], 0, 2), score)
+def _g_mean_of_point(task: Task, point: Params, train: Block, validation: Block) -> float:
+    return _g_mean(task, _fit(task, point, train), validation)
 
 
-def _fit(task: Task, i: int, train: Block) -> Any:
-    point = dict(task["points"][i])
+def _fit(task: Task, point: Params, train: Block) -> Any:
     if "sampler" in point:
         seed = block_seed(task["protocol"]["seed"], task["repeat"], 100 + task["fold"]) % 2**31
-        point["sampler"] = SAMPLERS[point["sampler"]](seed)
+        point = point | {"sampler": SAMPLERS[point["sampler"]](seed)}
     return fit_on_fold(task, point, train)
 
 

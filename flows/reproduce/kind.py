@@ -17,8 +17,8 @@ A kind whose tasks import an optional package returns its name from ``packages()
 
 ``--quick`` needs no support by the kind: it changes keys of the experiment and selects data sets.
 
-`table` and `learning_curves` are good models. Shared parts: `folds` and `splits` (training and test rows), `figures` (curves),
-and `results_of` and `csv_bytes` below.
+`table` and `learning_curves` are good models. Shared parts: `protocol` (training and test rows over folds or splits, and the
+choice of parameters), `figures` (curves), `rankings`, and `results_of`, `csv_bytes` and `check_names` below.
 """
 
 import csv
@@ -30,6 +30,7 @@ from typing import Any
 
 from pydantic import Field
 
+from aucdist.errors import unknown
 from flows.config.base import Strict
 from flows.reproduce.datasets import DataSet, Version
 from flows.reproduce.page import PageSection
@@ -109,17 +110,19 @@ def results_of(results: Results, dataset: str, system: str) -> list[Result]:
     return [results[key] for key in sorted(keys, key=lambda key: (key.repeat, key.fold))]
 
 
+def check_names(what: str, names: Iterable[str], known: Iterable[str]) -> None:
+    """Raise an InputError if one of the names is not known."""
+    for name in names:
+        if name not in known:
+            raise unknown(what, name, known)
+
+
 def csv_bytes(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> bytes:
     """Return rows as a CSV file: floats with six significant digits, None and missing values as empty cells."""
     stream = io.StringIO()
     writer = csv.DictWriter(stream, columns, lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        writer.writerow({column: _csv_value(row.get(column)) for column in columns})
+        values = {column: row.get(column) for column in columns}
+        writer.writerow({c: f"{v:.{CSV_DIGITS}g}" if isinstance(v, float) else v for c, v in values.items()})
     return stream.getvalue().encode()
-
-
-def _csv_value(value: Any) -> Any:
-    if value is None:
-        return ""
-    return f"{value:.{CSV_DIGITS}g}" if isinstance(value, float) else value

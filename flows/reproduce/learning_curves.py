@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
@@ -14,11 +14,11 @@ from aucdist.report.text import number_text
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import all_pairs
 from aucdist.solvers.pairs.objective import pairwise_objective
-from flows.reproduce.datasets import DataSet, Version
+from flows.reproduce.datasets import DataSet
 from flows.reproduce.figures import Curve, line_plot, page_figure
-from flows.reproduce.folds import Folds, System, auc_on, fit_on_fold, fold_rows, fold_tasks
-from flows.reproduce.kind import Kind, Result, Results, Task, TaskKey, results_of
+from flows.reproduce.kind import Result, Results, Task, results_of
 from flows.reproduce.page import Figure, PageSection
+from flows.reproduce.protocol import Folds, ProtocolKind, System, auc_on, fit_on_fold, train_and_test
 
 OPTIMUM_GAP = 1e-4
 """The relative gap to which the minimum of the objective is computed."""
@@ -38,7 +38,7 @@ class LearningCurveSystem(System):
     )
 
 
-class LearningCurves(Kind):
+class LearningCurves(ProtocolKind):
     """Learning curves of systems on data sets."""
 
     kind: Literal["learning-curves"]
@@ -55,21 +55,22 @@ class LearningCurves(Kind):
             system.grid_points({"lam": [1.0], system.steps or "solver__n_pairs": [self.every]})
         return self
 
-    def tasks(self, versions: Mapping[str, Version]) -> Iterator[tuple[TaskKey, Task]]:
-        """Yield every fold of every system on the data sets that are present."""
-
-        def extra(dataset: str, name: str) -> Task:
-            system = self.systems[name]
-            points = system.grid_points({"lam": [self.datasets[dataset].lam]})
-            return {"points": points, "steps": system.steps, "every": self.every, "until": self.until}
-
-        return fold_tasks(self.protocol, self.datasets, self.systems, versions, extra)
+    def tasks_of_systems(self, dataset: str) -> dict[str, Task]:
+        """Return estimator, parameters and steps of each system."""
+        lam = {"lam": [self.datasets[dataset].lam]}
+        return {
+            name: {
+                "estimator": system.model.estimator, "points": system.grid_points(lam), "steps": system.steps,
+                "every": self.every, "until": self.until,
+            }
+            for name, system in self.systems.items()
+        }  # fmt: skip
 
     @staticmethod
     def run_task(task: Task) -> Result:
         """Return test AUC and training objective after every so many steps, and the certificate of the minimum."""
         start = time.perf_counter()
-        train, test = fold_rows(task)
+        train, test = train_and_test(task)
         with warnings.catch_warnings():
             # The papers' solvers stop after a fixed number of steps, converged or not.
             warnings.simplefilter("ignore")

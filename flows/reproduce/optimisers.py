@@ -3,7 +3,7 @@
 import itertools
 import statistics
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
@@ -17,11 +17,11 @@ from aucdist.objectives.links import Link, LinkLoss
 from aucdist.solvers.base import Round
 from aucdist.solvers.links.gev_shape import map_shape
 from aucdist.solvers.links.solvers import gradient, lipschitz, newton
-from flows.reproduce.datasets import NOT_RUN, DataSet, Version
+from flows.reproduce.datasets import NOT_RUN, DataSet
 from flows.reproduce.figures import Curve, line_plot, page_figure
-from flows.reproduce.kind import Kind, Result, Results, Task, TaskKey, csv_bytes, results_of
+from flows.reproduce.kind import Result, Results, Task, csv_bytes, results_of
 from flows.reproduce.page import Figure, PageSection, TableCell
-from flows.reproduce.splits import Splits, split_rows, split_tasks
+from flows.reproduce.protocol import ProtocolKind, Splits, train_and_test
 
 SOLVERS: dict[str, tuple[Any, dict[str, Any]]] = {
     "lipschitz": (lipschitz, {"momentum": False}),
@@ -33,7 +33,7 @@ SYSTEM = "all"
 MOST_XI = 0.99
 
 
-class Optimisers(Kind):
+class Optimisers(ProtocolKind):
     """Log loss against iterations from weights of 0, and the seconds of a number of iterations."""
 
     kind: Literal["optimisers"]
@@ -47,16 +47,14 @@ class Optimisers(Kind):
     timed: int = Field(default=100, ge=1, description="Iterations in the table")
     times: int = Field(default=10, ge=1, description="Repetitions of each measurement; the table has the median")
 
-    def tasks(self, versions: Mapping[str, Version]) -> Iterator[tuple[TaskKey, Task]]:
-        """Yield a task for each data set that is present."""
-        names = ("shape_rounds", "iterations", "timed", "times")
-        extra = {SYSTEM: {name: getattr(self, name) for name in names}}
-        return split_tasks(self.protocol, self.datasets, extra, versions)
+    def tasks_of_systems(self, dataset: str) -> dict[str, Task]:
+        """Return the numbers of rounds."""
+        return {SYSTEM: self.model_dump(include={"shape_rounds", "iterations", "timed", "times"})}
 
     @staticmethod
     def run_task(task: Task) -> Result:
         """Return the log losses and seconds of each solver on the training rows."""
-        train, _ = split_rows(task)
+        train, _ = train_and_test(task)
         blocks, lam = LocalBlocks([train]), task["protocol"]["penalty"] / train.n_samples
         shapes = map_shape(blocks, fit_intercept=True, penalise_intercept=True, most_xi=MOST_XI)
         *_, shape = itertools.islice(shapes, task["shape_rounds"])

@@ -2,7 +2,8 @@
 
 import itertools
 import time
-from collections.abc import Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -10,17 +11,20 @@ import numpy as np
 from pydantic import Field, model_validator
 from scipy.stats import wilcoxon
 
-from aucdist.errors import InputError, unknown
+from aucdist.data.block import Block
+from aucdist.engine.blocks import LocalBlocks, block_seed
+from aucdist.errors import InputError
+from aucdist.estimators import ESTIMATORS
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.probability import brier, calibration_loss
 from aucdist.metrics.ranking import auc
 from flows.config.base import Strict
 from flows.config.model import ModelConfig
-from flows.reproduce.datasets import NOT_RUN, DataSet, Version
-from flows.reproduce.kind import Kind, Result, Results, Task, TaskKey, csv_bytes, results_of
+from flows.reproduce.datasets import NOT_RUN, DataSet
+from flows.reproduce.kind import Result, Results, Task, check_names, csv_bytes, results_of
 from flows.reproduce.page import PageSection, TableCell
+from flows.reproduce.protocol import ProtocolKind, Splits, train_and_test
 from flows.reproduce.rankings import BestCounts, best_counts, best_systems, mean_ranks, rank_sentence, ranks
-from flows.reproduce.splits import Splits, fit_on_split, oversample, split_rows, split_seed, split_tasks
 
 Measure = Literal["auc", "brier", "calibration"]
 MEASURE_NAMES: dict[Measure, str] = {"auc": "AUC", "brier": "Brier score", "calibration": "Calibration loss"}
@@ -83,7 +87,7 @@ class Cell:
         return "" if self.best else next((mark for level, mark in SIGNIFICANCE_MARKS if self.p_value < level), "")
 
 
-class Probabilities(Kind):
+class Probabilities(ProtocolKind):
     """One table for each measure."""
 
     kind: Literal["probabilities"]
@@ -95,28 +99,31 @@ class Probabilities(Kind):
 
     @model_validator(mode="after")
     def _check_claim(self) -> "Probabilities":
-        if self.claim.system not in self.systems:
-            raise unknown("system of a claim", self.claim.system, self.systems)
+        check_names("system of a claim", [self.claim.system], self.systems)
         return self
 
     def packages(self) -> set[str]:
         """Return the package of SMOTE where a system uses it."""
         return {"imblearn"} if any(system.smote for system in self.systems.values()) else set()
 
-    def tasks(self, versions: Mapping[str, Version]) -> Iterator[tuple[TaskKey, Task]]:
-        """Yield every split of every system on the data sets that are present."""
-        systems = {
-            name: {"model": {k: v for k, v in s.model.model_dump().items() if v is not None}, "smote": s.smote}
-            for name, s in self.systems.items()
+    def tasks_of_systems(self, dataset: str) -> dict[str, Task]:
+        """Return the model of each system, and whether SMOTE comes before it."""
+        return {
+            name: {"model": s.model.model_dump(exclude_none=True), "smote": s.smote} for name, s in self.systems.items()
         }
-        return split_tasks(self.protocol, self.datasets, systems, versions)
 
     @staticmethod
     def run_task(task: Task) -> Result:
         """Return the measures on the test rows."""
-        train, test = split_rows(task)
+        train, test = train_and_test(task)
         start = time.perf_counter()
-        model = fit_on_split(task, task["model"], oversample(train, split_seed(task)) if task["smote"] else train)
+        if task["smote"]:
+            train = oversample(train, block_seed(task["protocol"]["seed"], task["repeat"], 1) % 2**31)
+        parameters = task["model"] | {"lam": task["protocol"]["penalty"] / train.n_samples}
+        model: Any = ESTIMATORS[parameters.pop("estimator")]()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a fit that stops at its limit
+            model.set_params(**parameters).fit(LocalBlocks([train]))
         seconds = time.perf_counter() - start
         scores = ScoreCounts.from_scores(test.y, model.decision_function(test.X))
         probabilities = ScoreCounts.from_scores(test.y, model.predict_proba(test.X)[:, 1])
@@ -217,6 +224,19 @@ def _means_by_dataset(measure: str, cells: Sequence[Cell]) -> list[dict[str, flo
         {c.system: c.mean for c in of_dataset}
         for _, of_dataset in itertools.groupby(of_measure, key=lambda c: c.dataset)
     ]
+
+
+def oversample(train: Block, seed: int) -> Block:
+    """Return the rows with the smaller class oversampled to the size of the larger one, by SMOTE.
+
+    SMOTE uses 5 neighbours, or as many as the smaller class has.
+    """
+    from imblearn.over_sampling import SMOTE
+
+    n_minority = int(min((train.y > 0).sum(), (train.y < 0).sum()))
+    sampler = SMOTE(sampling_strategy=1.0, k_neighbors=min(5, n_minority - 1), random_state=seed)
+    X, y = sampler.fit_resample(np.asarray(train.X), train.y)
+    return Block.of(X, y)
 
 
 def p_value(values: np.ndarray, best: np.ndarray) -> float:

@@ -18,14 +18,10 @@ def summary_entries(summary: Mapping[str, Any], prefix: str = "") -> Iterator[tu
     """
     numbers = {key: value for key, value in summary.items() if isinstance(value, int | float)}
     if numbers:
-        yield prefix, ", ".join(f"{key} {_number_text(value)}" for key, value in numbers.items())
+        yield prefix, ", ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in numbers.items())
     for key, value in summary.items():
         name = f"{prefix} {key}".strip()
         if isinstance(value, str):
             yield name.removesuffix("."), value
         elif isinstance(value, Mapping):
             yield from summary_entries(value, name)
-
-
-def _number_text(value: float) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,35 +1,32 @@
 """The kind `table`: test AUCs of systems on data sets, compared with the printed ones."""
 
-import functools
 import itertools
-import json
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from aucdist.data.block import Block
-from aucdist.engine.blocks import block_seed
 from aucdist.errors import InputError
-from flows.reproduce.datasets import NOT_RUN, DataSet, Version
+from flows.reproduce.datasets import NOT_RUN, DataSet
 from flows.reproduce.figures import Curve, line_plot, page_figure
-from flows.reproduce.folds import (
+from flows.reproduce.kind import Result, Results, Task, check_names, csv_bytes, results_of
+from flows.reproduce.page import Figure, PageSection, TableCell
+from flows.reproduce.protocol import (
     Folds,
     Grid,
     Params,
+    ProtocolKind,
     System,
     auc_on,
-    best_point,
-    check_targets,
+    choose,
+    choose_once,
     fit_on_fold,
-    fold_rows,
-    fold_tasks,
+    train_and_test,
 )
-from flows.reproduce.kind import Kind, Result, Results, Task, TaskKey, csv_bytes, results_of
-from flows.reproduce.page import Figure, PageSection, TableCell
 from flows.reproduce.table_cells import Cell, Target, agreement_text, count_agreement, printed_text
 
 UNITS = "Differences are in units of the deviation that the paper prints, or of ours where it prints none."
@@ -73,7 +70,7 @@ CHOICE_TEXTS = {
 }
 
 
-class Table(Kind):
+class Table(ProtocolKind):
     """Means over folds, at the chosen point of a grid."""
 
     kind: Literal["table"]
@@ -93,29 +90,34 @@ class Table(Kind):
     def _check_grid_and_targets(self) -> "Table":
         for system in self.systems.values():
             system.all_points(self.grid)
-        check_targets(self.targets, self.datasets, self.systems)
+        check_names("data set of a target", (target.dataset for target in self.targets), self.datasets)
+        check_names("system of a target", (target.system for target in self.targets), self.systems)
         if self.figure is not None and len(self.grid) != 1:
             raise InputError("`figure` draws the AUC against one parameter, but `grid` has another number of them")
         return self
 
-    def tasks(self, versions: Mapping[str, Version]) -> Iterator[tuple[TaskKey, Task]]:
-        """Yield every fold of every system on the data sets that are present."""
-
-        def extra(dataset: str, system: str) -> Task:
-            return {"points": self.systems[system].all_points(self.grid)}
-
-        return fold_tasks(self.protocol, self.datasets, self.systems, versions, extra)
+    def tasks_of_systems(self, dataset: str) -> dict[str, Task]:
+        """Return estimator and points of each system."""
+        return {
+            name: {"estimator": system.model.estimator, "points": system.all_points(self.grid)}
+            for name, system in self.systems.items()
+        }
 
     @staticmethod
     def run_task(task: Task) -> Result:
         """Return the test AUC at every point of the grid (`best`), or at the chosen one alone; None elsewhere."""
         start = time.perf_counter()
-        train, test = fold_rows(task)
+        train, test = train_and_test(task)
         areas: list[float | None] = [None] * len(task["points"])
         with warnings.catch_warnings():
             # Some points do not converge, and the papers' solvers stop after a fixed number of steps.
             warnings.simplefilter("ignore")
-            for i in _points_to_run(task, train):
+            to_run = list(range(len(areas)))
+            if task["protocol"]["choose"] == "once":
+                to_run = [choose_once(task, _auc_of_point)]
+            elif task["protocol"]["choose"] == "cv" and len(areas) > 1:
+                to_run = [choose(task, train, _auc_of_point)]
+            for i in to_run:
                 areas[i] = auc_on(fit_on_fold(task, task["points"][i], train), test)
         return {"auc": areas, "seconds": time.perf_counter() - start}
 
@@ -138,7 +140,10 @@ class Table(Kind):
     def csv_files(self, name: str, results: Results) -> dict[str, bytes]:
         """Return the cells."""
         columns = list(Cell.COLUMNS) if self.tolerance is None else [*Cell.COLUMNS, "at_least_print_minus_tolerance"]
-        rows = [cell.row() | self._tolerance_column(cell) for cell in self.cells(results)]
+        rows = []
+        for cell in self.cells(results):
+            reached = None if self.tolerance is None or cell.difference is None else cell.reaches(self.tolerance)
+            rows.append(cell.row() | {"at_least_print_minus_tolerance": {True: "yes", False: "no", None: ""}[reached]})
         return {f"{name}.csv": csv_bytes(columns, rows)}
 
     def summary(self, results: Results) -> dict[str, Any]:
@@ -162,7 +167,11 @@ class Table(Kind):
             if areas is None:
                 cells.append(Cell(dataset, system, paper, paper_deviation))
                 continue
-            chosen, values = _best_overall(areas) if self.protocol.choose == "best" else _chosen_by_fold(areas)
+            if self.protocol.choose == "best":
+                chosen = np.full(len(areas), np.argmax(areas.mean(axis=0)))
+            else:  # each fold was scored at its choice alone
+                chosen = np.argmax(~np.isnan(areas), axis=1)
+            values = areas[np.arange(len(areas)), chosen]
             points = settings.all_points(self.grid)
             varied = list(self.grid if settings.grid is None else settings.grid)
             text = _choices_text([points[i] for i in chosen], varied)
@@ -184,11 +193,6 @@ class Table(Kind):
         if reached:
             listed = ", ".join(f"{system} {n} of {compared}" for system, (n, compared) in reached.items())
             yield f"Cells of at least the printed AUC minus {self.tolerance:g}: {listed}. The others are marked."
-
-    def _tolerance_column(self, cell: Cell) -> dict[str, str]:
-        if self.tolerance is None or cell.difference is None:
-            return {}
-        return {"at_least_print_minus_tolerance": "yes" if cell.reaches(self.tolerance) else "no"}
 
     def _table_rows(self, cells: list[Cell]) -> Iterator[tuple[str, list[TableCell]]]:
         """Yield the rows of the page: the data sets, and below the last draw of a data set the row of all its draws."""
@@ -212,55 +216,14 @@ class Table(Kind):
                 yield page_figure(f"{name}-{dataset}-grid", dataset, "", description, plot)
 
 
-# ---- the choice of the parameters -------------------------------------------------------------------------------------
-
-
-def _points_to_run(task: Task, train: Block) -> list[int]:
-    choose, n_points = task["protocol"]["choose"], len(task["points"])
-    if choose == "best" or n_points == 1:
-        return list(range(n_points))
-    if choose == "cv":
-        return [_choose(task, train)]
-    return [_choose_on_first_part(json.dumps(task | {"repeat": 0, "fold": 0}))]
-
-
-@functools.lru_cache(maxsize=64)
-def _choose_on_first_part(first_task: str) -> int:
-    """Return the choice of the first training part; a process computes it once for all folds of a system on a data set."""
-    task = json.loads(first_task)
-    return _choose(task, fold_rows(task)[0])
-
-
-def _choose(task: Task, train: Block) -> int:
-    """Return the point of the grid with the highest mean AUC over folds of the training rows."""
-    protocol, points = task["protocol"], task["points"]
-    seed = block_seed(protocol["seed"], task["repeat"], 2 + task["fold"])
-
-    def score(point: int, inner: Block, validation: Block) -> float:
-        return auc_on(fit_on_fold(task, points[point], inner), validation)
-
-    return best_point(train, len(points), protocol["inner_folds"], seed, score)
-
-
-# ---- cells ------------------------------------------------------------------------------------------------------------
+def _auc_of_point(task: Task, point: Params, train: Block, validation: Block) -> float:
+    return auc_on(fit_on_fold(task, point, train), validation)
 
 
 def _areas(dataset: str, system: str, results: Results) -> np.ndarray | None:
     """Return the AUCs by fold and point of the grid, nan where a point was not run; None without results."""
     found = [run["auc"] for run in results_of(results, dataset, system)]
     return np.array(found, dtype=float) if found else None
-
-
-def _best_overall(areas: np.ndarray) -> tuple[list[int], np.ndarray]:
-    """Return the point whose mean over the folds is highest, and its AUCs."""
-    best = int(np.argmax(areas.mean(axis=0)))
-    return [best], areas[:, best]
-
-
-def _chosen_by_fold(areas: np.ndarray) -> tuple[list[int], np.ndarray]:
-    """Return the point that each fold chose, and its AUC there."""
-    chosen = np.argmax(~np.isnan(areas), axis=1)
-    return chosen.tolist(), areas[np.arange(len(areas)), chosen]
 
 
 def _choices_text(points: list[Params], names: list[str]) -> str:

@@ -23,9 +23,8 @@ from aucdist.errors import InputError
 from flows.reproduce.config import load_paper
 from flows.reproduce.kind import TaskKey
 from flows.reproduce.links import gev_density, gev_distribution
-from flows.reproduce.probabilities import Probabilities, p_value
+from flows.reproduce.probabilities import Probabilities, oversample, p_value
 from flows.reproduce.shapes import simulate_rows
-from flows.reproduce.splits import oversample
 
 LINK = {"estimator": "LinkClassifier", "solver": "newton"}
 
