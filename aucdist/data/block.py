@@ -39,6 +39,9 @@ class Block:
         The relevance of each row, where it has more than two values; `y` is then +1 above the lowest of all.
     cost : ndarray of shape (n_samples,), float64, or None
         What a wrong decision on each row costs, at least 0. Fits do not use it; thresholds do (`aucdist.metrics.costs`).
+    code : ndarray of shape (n_samples,), int32, or None
+        Where each class is fitted against the rest: the place of the row's set of classes in `aucdist.data.label_sets.LabelSets`.
+        `y` is then not used.
     """
 
     rows: Rows
@@ -49,6 +52,7 @@ class Block:
     group: np.ndarray | None = None
     grade: np.ndarray | None = None
     cost: np.ndarray | None = None
+    code: np.ndarray | None = None
 
     @classmethod
     def of(
@@ -62,6 +66,7 @@ class Block:
         group: np.ndarray | None = None,
         grade: np.ndarray | None = None,
         cost: np.ndarray | None = None,
+        code: np.ndarray | None = None,
     ) -> "Block":
         """Make a block from a matrix and labels, copying only what has the wrong form.
 
@@ -71,7 +76,7 @@ class Block:
             float32 stays float32; every other type becomes float64.
         y : array of shape (n_samples,)
             Labels, -1 or +1.
-        row_id, weight, index, group, grade, cost
+        row_id, weight, index, group, grade, cost, code
             As the attributes; ``row_id`` defaults to 0, 1, 2, ...
 
         Raises
@@ -92,13 +97,14 @@ class Block:
         groups = None if group is None else np.ascontiguousarray(group, dtype=np.int64)
         grades = None if grade is None else np.ascontiguousarray(grade, dtype=np.float64)
         costs = None if cost is None else np.ascontiguousarray(cost, dtype=np.float64)
-        named = {"row ids": ids, "weights": w, "groups": groups, "grades": grades, "costs": costs}
+        codes = None if code is None else np.ascontiguousarray(code, dtype=np.int32)
+        named = {"row ids": ids, "weights": w, "groups": groups, "grades": grades, "costs": costs, "codes": codes}
         for name, given in named.items():
             if given is not None and given.shape != (n,):
                 raise InputError(f"{n} rows, but {name} of shape {given.shape}")
         if w is not None:
             _check_weights(w)
-        return cls(rows, y.astype(np.int8), ids, w, index, groups, grades, costs)
+        return cls(rows, y.astype(np.int8), ids, w, index, groups, grades, costs, codes)
 
     @property
     def n_samples(self) -> int:
@@ -145,7 +151,7 @@ class Block:
 
     def _labels(self, at: Any) -> dict[str, Any]:
         """Return all that belongs to some rows except their features."""
-        named = {name: getattr(self, name) for name in ("y", "row_id", "weight", "group", "grade", "cost")}
+        named = {name: getattr(self, name) for name in ("y", "row_id", "weight", "group", "grade", "cost", "code")}
         return {name: None if values is None else values[at] for name, values in named.items()}
 
     def with_X(self, X: Any) -> "Block":
@@ -225,7 +231,7 @@ def stacked(blocks: Sequence[Block]) -> Block:
         return blocks[0]
     weighted = any(block.weight is not None for block in blocks)
     joined: dict[str, Any] = {}
-    for name in ("group", "grade", "cost"):
+    for name in ("group", "grade", "cost", "code"):
         of_blocks = [getattr(block, name) for block in blocks]
         joined[name] = None if any(values is None for values in of_blocks) else np.concatenate(of_blocks)
     return Block(

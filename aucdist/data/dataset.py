@@ -4,9 +4,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from aucdist.data.block import Block
-from aucdist.data.checked import CHECKED, Positive
+from aucdist.data.checked import CHECKED, Count, Positive
 from aucdist.data.date_parts import DatePart, date_features
-from aucdist.data.label_sets import RowLabels
 
 
 @dataclass(frozen=True)
@@ -31,6 +30,8 @@ class Schema:
         Where each class is fitted against the rest: all of them, of which the first is `positive` here. Else empty.
     topics : bool
         Whether a row may have several of `classes`, or none.
+    sets : tuple of tuple of int
+        With `topics` the distinct sets that rows have, as positions in `classes`: `aucdist.data.label_sets.LabelSets`.
     """
 
     __pydantic_config__: ClassVar = CHECKED
@@ -44,6 +45,7 @@ class Schema:
     dates: dict[str, tuple[DatePart, ...]] = field(default_factory=dict)
     classes: tuple[str, ...] = ()
     topics: bool = False
+    sets: tuple[tuple[Count, ...], ...] = ()
 
     def columns(self) -> list[str]:
         """Return the columns that the features are made of, in their order."""
@@ -54,7 +56,11 @@ class Schema:
 
     def to_json(self) -> dict[str, Any]:
         """Return the schema in types of JSON; without newer keys where they are not needed, as older versions read it."""
-        return {key: value for key, value in vars(self).items() if value or key not in ("dates", "classes", "topics")}
+        return {
+            key: value
+            for key, value in vars(self).items()
+            if value or key not in ("dates", "classes", "topics", "sets")
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,12 +75,9 @@ class Dataset:
     fingerprint : str
         SHA-256 (hexadecimal) of the bytes as they are stored and of the options that decide how they are read.
     name : str
-    labels : RowLabels or None
-        Of all rows, where each class is fitted against the rest; `block` then has the labels of the first class.
     """
 
     block: Block
     schema: Schema
     fingerprint: str
     name: str
-    labels: RowLabels | None = None

@@ -1,19 +1,20 @@
 """Labels of rows with several classes: a table of sets of classes, and for each row its place in the table."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from aucdist.data.dataset import Schema
 from aucdist.data.labels import MOST_CLASSES, Labels, listed
 from aucdist.errors import InputError
 
 
 @dataclass(frozen=True, eq=False)
 class LabelSets:
-    """The distinct sets of classes that rows have; `Block.y` holds the place of a row's set, before a class is chosen.
+    """The distinct sets of classes that rows have; `Block.code` holds the place of a row's set.
 
     Attributes
     ----------
@@ -95,44 +96,11 @@ class LabelSets:
         return cls(names, members, False), codes
 
     @classmethod
-    def of_labels(cls, labels: Sequence[Labels], classes: Sequence[str], where: str) -> "tuple[LabelSets, np.ndarray]":
-        """Return the table of labels that were read, and the place of each row's set.
-
-        Parameters
-        ----------
-        labels : sequence of Labels
-            Of the parts of the data, in their order.
-        classes : sequence of str
-            Those that are fitted.
-        where : str
-            Names the data in errors.
-
-        Raises
-        ------
-        InputError
-            If a row has one class, and it is not among these.
-        """
-        topics, place = labels[0].topics, {name: k for k, name in enumerate(classes)}
-        places: dict[tuple[int, ...], int] = {} if topics else {(k,): k for k in range(len(classes))}
-        codes = []
-        for part in labels:
-            used = set(np.unique(part.codes).tolist())
-            table = np.zeros(len(part.names), dtype=np.int32)
-            for code, name in enumerate(part.names):
-                if code not in used:
-                    continue
-                names = name.split(",") if topics else [name]
-                if not topics and name not in place:
-                    raise InputError(
-                        f"{where}: class {name!r} is not among the classes of the training data: {listed(classes)}"
-                    )
-                found = tuple(sorted(place[topic] for topic in names if topic in place))
-                table[code] = places.setdefault(found, len(places))
-            codes.append(table[part.codes])
-        rows = [k for found in places for k in found]
-        ends = np.cumsum([0, *map(len, places)])
-        members = sp.csr_array((np.ones(len(rows), dtype=bool), rows, ends), (len(places), len(classes)))
-        return cls(np.array(classes), sp.csc_array(members), not topics), np.concatenate(codes)
+    def of_schema(cls, schema: Schema) -> "LabelSets":
+        """Return the table of the rows of a schema with `classes`."""
+        if not schema.topics:
+            return cls.of_classes(schema.classes)
+        return cls(np.array(schema.classes), sp.csc_array(_members(schema.sets, len(schema.classes))), False)
 
     @property
     def n_classes(self) -> int:
@@ -164,27 +132,63 @@ class LabelSets:
         return sp.csr_array(sp.csr_array(self.members)[codes])
 
 
-@dataclass(frozen=True, eq=False)
-class RowLabels:
-    """Which classes the rows of a data set have.
+def sets_of_topics(
+    texts: Iterable[str], classes: Sequence[str], known: Sequence[tuple[int, ...]] = ()
+) -> tuple[tuple[int, ...], ...]:
+    """Return the distinct sets of rows, as positions in `classes`, behind those that are `known`.
 
-    Attributes
+    Parameters
     ----------
-    sets : LabelSets
-    codes : ndarray of shape (n_rows,), int32
-        The place of the set of each row, by its ``row_id``.
+    texts : iterable of str
+        Classes with commas between them; those that are not among `classes` do not count.
+    classes : sequence of str
+    known : sequence of tuple of int
     """
+    place = {name: k for k, name in enumerate(classes)}
+    found = {_set_of(text, place) for text in texts}
+    return (*known, *sorted(found - set(known)))
 
-    sets: LabelSets
-    codes: np.ndarray
 
-    def only(self, which: Sequence[int]) -> "RowLabels":
-        """Return the labels of some classes."""
-        return RowLabels(self.sets.only(which), self.codes)
+def places(labels: Labels, schema: Schema, where: str) -> np.ndarray:
+    """Return the place of each row's set of classes in the table of a schema, int32 of shape (n_samples,).
 
-    def strata(self, row_id: np.ndarray) -> np.ndarray:
-        """Return for each row the number of the group within which it is split: its class, or with topics one for all rows."""
-        return self.codes[row_id] if self.sets.exclusive else np.zeros(len(row_id), dtype=np.int32)
+    Parameters
+    ----------
+    labels : Labels
+    schema : Schema
+        With `classes`; with `topics`, with the sets of all rows.
+    where : str
+        Names the data in errors.
+
+    Raises
+    ------
+    InputError
+        If a row has one class, and it is not among those of the schema.
+    """
+    place = {name: k for k, name in enumerate(schema.classes)}
+    table = np.zeros(len(labels.names), dtype=np.int32)
+    place_of_set = {found: k for k, found in enumerate(schema.sets)}
+    for code in np.unique(labels.codes).tolist():
+        name = labels.names[code]
+        if schema.topics:
+            table[code] = place_of_set[_set_of(name, place)]
+        elif name in place:
+            table[code] = place[name]
+        else:
+            raise InputError(
+                f"{where}: class {name!r} is not among the classes of the training data: {listed(schema.classes)}"
+            )
+    return table[labels.codes]
+
+
+def _set_of(text: str, place: Mapping[str, int]) -> tuple[int, ...]:
+    return tuple(sorted(place[name] for name in text.split(",") if name in place))
+
+
+def _members(sets: Sequence[tuple[int, ...]], n_classes: int) -> sp.csr_array:
+    rows = [k for found in sets for k in found]
+    ends = np.cumsum([0, *map(len, sets)])
+    return sp.csr_array((np.ones(len(rows), dtype=bool), rows, ends), (len(sets), n_classes))
 
 
 def check_distinct(names: np.ndarray) -> None:

@@ -10,7 +10,7 @@ they have the share of all rows.
 import functools
 import operator
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,26 +23,61 @@ LABELS = (-1, 1)
 
 
 @dataclass(frozen=True)
+class Strata:
+    """What rows are split within: the two classes, or one of several classes each.
+
+    Attributes
+    ----------
+    n : int or None
+        Of rows with several classes their number, `Block.code` being the class; 1 for rows of which each may have several. None
+        for two classes.
+    """
+
+    n: int | None = None
+
+    def of(self, block: Block) -> np.ndarray:
+        """Return the number of each row's stratum, from 0: int of shape (n_samples,)."""
+        if self.n == 1:
+            return np.zeros(block.n_samples, dtype=np.intp)
+        return np.asarray(block.y == 1 if self.n is None else block.code).astype(np.intp)
+
+    @property
+    def n_bins(self) -> int:
+        """Bins of each histogram: those of all strata take half a megabyte."""
+        return max(2, N_BINS >> max((self.n or 1) - 1, 0).bit_length())
+
+    def bins(self, numbers: np.ndarray) -> np.ndarray:
+        """Return the bin of each random number."""
+        return (numbers >> np.uint64(65 - self.n_bins.bit_length())).astype(np.intp)
+
+
+@dataclass(frozen=True)
 class Split:
     """A choice of test rows, for whichever block they lie in.
 
     Attributes
     ----------
     seed : int
-    limits : (int, int)
-        The greatest random number of a test row, of the negative and of the positive class.
-    n_test : (int, int)
-        The number of test rows of either class.
+    limits : tuple of int
+        The greatest random number of a test row of each stratum, of two classes of the negative and of the positive one; -1 for a
+        stratum without test rows.
+    n_test : tuple of int
+        The number of test rows of each stratum.
+    strata : Strata
     """
 
     seed: int
-    limits: tuple[int, int]
-    n_test: tuple[int, int]
+    limits: tuple[int, ...]
+    n_test: tuple[int, ...]
+    strata: Strata = Strata()
 
     def is_test(self, block: Block) -> np.ndarray:
         """Return whether each row is a test row, bool of shape (n_samples,)."""
-        limits = np.array(self.limits, dtype=np.uint64)[(block.y == 1).astype(np.intp)]
-        return scrambled(block.row_id if block.group is None else block.group, self.seed) <= limits
+        some = np.array([limit >= 0 for limit in self.limits])
+        limits = np.array([max(limit, 0) for limit in self.limits], dtype=np.uint64)
+        stratum = self.strata.of(block)
+        number = scrambled(block.row_id if block.group is None else block.group, self.seed)
+        return some[stratum] & (number <= limits[stratum])
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,8 +106,11 @@ class GroupCounts:
     def __add__(self, other: "GroupCounts") -> "GroupCounts":
         return GroupCounts.of(np.concatenate([self.numbers, other.numbers]), np.concatenate([self.rows, other.rows]))
 
-    def split(self, test_fraction: float, seed: int) -> Split:
-        """Return the split that takes the groups of the smallest numbers, of about this share of all rows."""
+    def split(self, test_fraction: float, seed: int, both: bool = True) -> Split:
+        """Return the split that takes the groups of the smallest numbers, of about this share of all rows.
+
+        With `both`, either side needs rows of both classes.
+        """
         if len(self.numbers) < 2:
             raise InputError("the rows are all of one group; a split into training and test rows needs at least two")
         below = np.cumsum(self.rows, axis=0)
@@ -80,7 +118,7 @@ class GroupCounts:
         last = min(int(np.searchsorted(total, test_fraction * total[-1])), len(total) - 2)
         n_test = below[last]
         for side, n in (("test", n_test), ("training", below[-1] - n_test)):
-            if 0 in n:
+            if both and 0 in n:
                 raise InputError(
                     f"with whole groups the {side} rows are all of one class: take another seed or another share of test rows"
                 )
@@ -93,6 +131,7 @@ def find_split(
     test_fraction: float,
     seed: int,
     *,
+    strata: Strata = Strata(),
     load: Callable[[Any], Block] | None = None,
     each: Callable[..., Iterable[Any]] = map,
 ) -> Split:
@@ -103,9 +142,12 @@ def find_split(
     blocks : sequence of Block, or of whatever `load` makes a block of
         All rows of the data set.
     test_fraction : float
-        Share of each class, between 0 and 1. Of each class at least one row goes to either side.
+        Share of each class, between 0 and 1. Of each class at least one row goes to either side; of several classes, one that has
+        a single row goes to the training rows.
     seed : int
         Any integer.
+    strata : Strata
+        What rows are split within.
     load : callable, optional
         Makes a block, if the blocks are not there yet.
     each : callable
@@ -118,24 +160,27 @@ def find_split(
     """
     if not 0 < test_fraction < 1:
         raise InputError(f"the share of test rows is {test_fraction}; it must lie between 0 and 1")
-    histogram = functools.reduce(operator.add, each(functools.partial(_histogram, load, seed), blocks))
+    histogram = functools.reduce(operator.add, each(functools.partial(_histogram, load, seed, strata), blocks))
     if isinstance(histogram, GroupCounts):
-        return histogram.split(test_fraction, seed)
+        found = histogram.split(test_fraction, seed, strata.n is None)
+        return replace(found, limits=found.limits[:1] * (strata.n or 2), strata=strata)
     below = np.cumsum(histogram, axis=1)
     n_test, bins = [], []
-    for of_class, called in zip(below, ("negative", "positive"), strict=True):
+    for k, of_class in enumerate(below):
         n = int(of_class[-1])
-        if n < 2:
-            raise InputError(f"{n} {called} rows; a split into training and test rows needs at least two")
-        n_test.append(min(max(round(test_fraction * n), 1), n - 1))
+        if n < 2 and strata.n is None:
+            raise InputError(
+                f"{n} {('negative', 'positive')[k]} rows; a split into training and test rows needs at least two"
+            )
+        n_test.append(max(min(max(round(test_fraction * n), 1), n - 1), 0))
         bins.append(int(np.searchsorted(of_class, n_test[-1])))  # which has the last test row of the class
-    parts = list(each(functools.partial(_numbers_in_bins, load, seed, bins), blocks))
+    parts = list(each(functools.partial(_numbers_in_bins, load, seed, strata, bins), blocks))
     limits = []
     for k, bin_ in enumerate(bins):
         before = int(below[k][bin_ - 1]) if bin_ else 0
         numbers = np.sort(np.concatenate([part[k] for part in parts]))
-        limits.append(int(numbers[n_test[k] - before - 1]))
-    return Split(seed, (limits[0], limits[1]), (n_test[0], n_test[1]))
+        limits.append(int(numbers[n_test[k] - before - 1]) if n_test[k] else -1)
+    return Split(seed, tuple(limits), tuple(n_test), strata)
 
 
 def split(block: Block, test_fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -147,49 +192,26 @@ def split(block: Block, test_fraction: float, seed: int) -> tuple[np.ndarray, np
     return np.flatnonzero(~is_test), np.flatnonzero(is_test)
 
 
-def _histogram(load: Callable[[Any], Block] | None, seed: int, item: Any) -> np.ndarray | GroupCounts:
-    """Return how many rows of each class have a random number in each bin, int64 of shape (2, N_BINS); or those of groups."""
+def _histogram(load: Callable[[Any], Block] | None, seed: int, strata: Strata, item: Any) -> np.ndarray | GroupCounts:
+    """Return how many rows of each stratum have a random number in each bin, int64 of shape (n_strata, n_bins); or of groups."""
     block = item if load is None else load(item)
     if block.group is not None:
         rows = np.column_stack([block.y == label for label in LABELS]).astype(np.int64)
         return GroupCounts.of(scrambled(block.group, seed), rows)
-    bins = _bins(scrambled(block.row_id, seed))
-    return np.stack([np.bincount(bins[block.y == label], minlength=N_BINS) for label in LABELS])
+    n, n_bins = strata.n or 2, strata.n_bins
+    at = strata.of(block) * n_bins + strata.bins(scrambled(block.row_id, seed))
+    return np.bincount(at, minlength=n * n_bins).reshape(n, n_bins)
 
 
 def _numbers_in_bins(
-    load: Callable[[Any], Block] | None, seed: int, wanted: Sequence[int], item: Any
+    load: Callable[[Any], Block] | None, seed: int, strata: Strata, wanted: Sequence[int], item: Any
 ) -> list[np.ndarray]:
-    """Return the random numbers of the rows in the wanted bin of each class."""
+    """Return the random numbers of the rows in the wanted bin of each stratum."""
     block = item if load is None else load(item)
-    numbers = scrambled(block.row_id, seed)
-    bins = _bins(numbers)
-    return [numbers[(block.y == label) & (bins == one)] for label, one in zip(LABELS, wanted, strict=True)]
-
-
-def _bins(numbers: np.ndarray) -> np.ndarray:
-    return (numbers >> np.uint64(48)).astype(np.intp)
-
-
-def split_strata(
-    row_id: np.ndarray, strata: np.ndarray, test_fraction: float, seed: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the positions of the training rows and of the test rows: the same share of each group of rows, ascending.
-
-    Parameters
-    ----------
-    row_id : ndarray of shape (n_samples,), int64
-    strata : ndarray of shape (n_samples,), int
-        The group of each row, such as its class. A group of one row goes to the training rows.
-    test_fraction, seed
-        As for `find_split`, which chooses the same rows where the groups are the two classes.
-    """
-    number, is_test = scrambled(row_id, seed), np.zeros(len(row_id), dtype=bool)
-    for group in np.unique(strata).tolist():
-        rows = np.flatnonzero(strata == group)
-        n_test = min(max(round(test_fraction * len(rows)), 1), len(rows) - 1)
-        is_test[rows[np.argsort(number[rows], kind="stable")[:n_test]]] = True
-    return np.flatnonzero(~is_test), np.flatnonzero(is_test)
+    numbers, stratum = scrambled(block.row_id, seed), strata.of(block)
+    there = strata.bins(numbers) == np.asarray(wanted)[stratum]
+    numbers, stratum = numbers[there], stratum[there]
+    return [numbers[stratum == k] for k in range(len(wanted))]
 
 
 def scrambled(row_id: np.ndarray, seed: int) -> np.ndarray:

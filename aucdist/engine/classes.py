@@ -30,7 +30,8 @@ class OneAgainstRest:
 
     def __call__(self, block: Block) -> Block:
         """Return the block with labels."""
-        return replace(block, y=self.signs[block.y])
+        assert block.code is not None  # else `signs` would be taken whole
+        return replace(block, y=self.signs[block.code], code=None)
 
 
 class ClassView(ViewBlocks):
@@ -39,7 +40,7 @@ class ClassView(ViewBlocks):
     Parameters
     ----------
     blocks : Blocks
-        `Block.y` holds places in a table of sets of classes.
+        `Block.code` holds places in a table of sets of classes.
     signs : ndarray of shape (n_sets,), int8
     """
 
@@ -56,45 +57,13 @@ class ClassView(ViewBlocks):
 
 
 @dataclass(frozen=True, eq=False)
-class CodesOfRows:
-    """Gives rows the places of their sets of classes, by their ids.
-
-    Attributes
-    ----------
-    codes : ndarray of shape (n_rows,), int32
-        Of all rows of the data set.
-    """
-
-    codes: np.ndarray
-    same_rows = True
-
-    def __call__(self, block: Block) -> Block:
-        """Return the block with places in place of labels."""
-        return replace(block, y=self.codes[block.row_id])
-
-
-def with_codes(blocks: Blocks, codes: np.ndarray) -> Blocks:
-    """Return blocks whose rows have the places of their sets of classes in place of labels.
-
-    Parameters
-    ----------
-    blocks : Blocks
-    codes : ndarray of shape (n_rows,), int32
-        By the ids of the rows; 4 bytes each go to each worker.
-    """
-    found = ViewBlocks(blocks, CodesOfRows(codes), keep="memory" if blocks.lasting else "nowhere")
-    found.feature_names = blocks.feature_names
-    return found
-
-
-@dataclass(frozen=True, eq=False)
 class ClassBlocks:
     """Rows with several classes, in blocks.
 
     Attributes
     ----------
     blocks : Blocks
-        `Block.y` holds places in the table of `sets`.
+        `Block.code` holds places in the table of `sets`.
     sets : LabelSets
     follow : callable, optional
         ``follow(k, blocks) -> Blocks`` gives the rows of the class at position `k` to what records its steps, as checkpoints do.
@@ -129,6 +98,15 @@ class ClassBlocks:
         """Return the rows with the labels of the class at position `k`: +1 for its rows, -1 for all others."""
         blocks = ClassView(self.blocks, self.sets.signs(k))
         return blocks if self.follow is None else self.follow(k, blocks)
+
+    def then(self, change: Callable[[Blocks], Blocks]) -> "ClassBlocks":
+        """Return the same classes, whose rows are what `change` makes of those of each class."""
+        before = self.follow
+
+        def follow(k: int, blocks: Blocks) -> Blocks:
+            return change(blocks if before is None else before(k, blocks))
+
+        return replace(self, follow=follow)
 
     def unlabelled(self) -> Blocks:
         """Return the rows with the label -1 each, for what needs no classes."""

@@ -6,7 +6,6 @@ import ssl
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -187,7 +186,7 @@ def _make_part(numbers: list[int], *blocks: Block) -> Part:
 
 
 def blocks_from_collections(
-    X: Any, y: Any, weight: Any = None, *, encode: Callable[[np.ndarray], np.ndarray]
+    X: Any, y: Any, weight: Any = None, *, encode: Callable[[np.ndarray], np.ndarray], several: bool = False
 ) -> Blocks:
     """Make blocks of Dask collections, one per chunk of rows; on the current client's workers, or here if there is no client.
 
@@ -197,13 +196,14 @@ def blocks_from_collections(
     y, weight : dask Array or Series of shape (n_samples,)
         Chunked as X is, or re-chunked to it.
     encode : callable
-        Turns a chunk's labels into -1 and +1, or into places in a table of sets of classes.
+        Turns a chunk's labels into -1 and +1; with `several` classes, into places in a table of sets of them.
+    several : bool, default=False
     """
     parts = [dask_chunks(X)] + [dask_chunks(a, like=X) for a in (y, weight) if a is not None]
     lengths = dask.compute(*(dask.delayed(len)(part) for part in parts[1]))
     offsets = np.cumsum([0, *lengths])
     made = [
-        dask.delayed(_make_block)(*chunks, encode=encode, index=i, first=int(offsets[i]))
+        dask.delayed(_make_block)(*chunks, encode=encode, several=several, index=i, first=int(offsets[i]))
         for i, chunks in enumerate(zip(*parts, strict=True))
     ]
     try:
@@ -373,11 +373,19 @@ def _patiently(function: Callable[[Any], Any], item: Any) -> Any:
 
 
 def _make_block(
-    X: Any, y: Any, weight: Any = None, *, encode: Callable[[np.ndarray], np.ndarray], index: int, first: int
+    X: Any,
+    y: Any,
+    weight: Any = None,
+    *,
+    encode: Callable[[np.ndarray], np.ndarray],
+    several: bool,
+    index: int,
+    first: int,
 ) -> Block:
     ids = np.arange(first, first + len(y))
-    ones = np.ones(len(ids), dtype=np.int8)
-    return replace(Block.of(X, ones, weight=weight, row_id=ids, index=index), y=encode(np.asarray(y)))
+    labels = encode(np.asarray(y))
+    y, code = (np.ones(len(ids), dtype=np.int8), labels) if several else (labels, None)
+    return Block.of(X, y, weight=weight, row_id=ids, index=index, code=code)
 
 
 def _cut(cut: Step, part: Part, n_blocks: int) -> dict[int, list[Any]]:

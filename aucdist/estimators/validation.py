@@ -142,7 +142,7 @@ def training_blocks(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: 
         estimator.classes_ = classes
         codes = np.searchsorted(classes, y).astype(np.int32)
         return ClassBlocks(
-            _with_names(estimator, _cut(estimator, _weighted_block(X, codes, sample_weight, group))), sets
+            _with_names(estimator, _cut(estimator, _weighted_block(X, None, sample_weight, group, code=codes))), sets
         )
     estimator.classes_ = two_classes(y)
     return _with_names(estimator, _cut(estimator, labelled_block(X, y, estimator.classes_, sample_weight, group)))
@@ -179,7 +179,8 @@ def _labels_blocks(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: A
         check_consistent_length(X, group)
     sets, codes = LabelSets.of_indicator(Y, names)
     estimator.classes_ = sets.classes
-    return ClassBlocks(_with_names(estimator, _cut(estimator, _weighted_block(X, codes, sample_weight, group))), sets)
+    block = _weighted_block(X, None, sample_weight, group, code=codes)
+    return ClassBlocks(_with_names(estimator, _cut(estimator, block)), sets)
 
 
 def _with_names(estimator: Any, blocks: Blocks) -> Blocks:
@@ -241,17 +242,21 @@ def labelled_block(
 
 
 def _weighted_block(
-    X: Any, y: np.ndarray, sample_weight: Any, group: np.ndarray | None, grade: np.ndarray | None = None
+    X: Any,
+    y: np.ndarray | None,
+    sample_weight: Any,
+    group: np.ndarray | None,
+    grade: np.ndarray | None = None,
+    code: np.ndarray | None = None,
 ) -> Block:
-    """Return rows with these labels, or places in a table of sets of classes, as a block, without those of weight 0."""
+    """Return rows with labels, or with places in a table of sets of classes, as a block, without those of weight 0."""
+    labels = np.ones(X.shape[0], dtype=np.int8) if y is None else y
     if sample_weight is None:
-        block = Block.of(X, np.ones(len(y), dtype=np.int8), group=group, grade=grade)
-        return replace(block, y=y)
+        return Block.of(X, labels, group=group, grade=grade, code=code)
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     counts = weight > 0
-    groups, grades = (None if values is None else values[counts] for values in (group, grade))
-    ones = np.ones(counts.sum(), dtype=np.int8)
-    return replace(Block.of(X[counts], ones, weight=weight[counts], group=groups, grade=grades), y=y[counts])
+    groups, grades, codes = (None if values is None else values[counts] for values in (group, grade, code))
+    return Block.of(X[counts], labels[counts], weight=weight[counts], group=groups, grade=grades, code=codes)
 
 
 def _dask_blocks(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) -> Blocks | ClassBlocks:
@@ -261,7 +266,7 @@ def _dask_blocks(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) -
         raise InputError("X is a dask collection: y and sample_weight must be dask collections too")
     found, encode = _dask_labels(y)
     estimator.classes_ = found.classes if isinstance(found, LabelSets) else found
-    blocks = blocks_from_collections(X, y, sample_weight, encode=encode)
+    blocks = blocks_from_collections(X, y, sample_weight, encode=encode, several=isinstance(found, LabelSets))
     estimator.n_features_in_ = blocks.n_features
     if hasattr(X, "columns"):
         estimator.feature_names_in_ = np.asarray(X.columns, dtype=object)

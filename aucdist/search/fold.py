@@ -21,26 +21,41 @@ from aucdist.metrics.measures import WITHIN_GROUPS, Measure, ScoredGroups
 from aucdist.search.grid import Point
 from aucdist.solvers.base import REACHED
 
+AnyBlocks = Blocks | ClassBlocks
+
 
 def score_path(
-    estimator: BlockClassifier, points: Sequence[Point], train: Blocks, held_out: Blocks, measure: Measure
+    estimator: BlockClassifier, points: Sequence[Point], train: AnyBlocks, held_out: AnyBlocks, measure: Measure
 ) -> list[dict[str, Any]]:
-    """Fit one model per point and score each.
+    """Fit one model per point and score each; of several classes a model for each class against the rest.
 
     Parameters
     ----------
     estimator : BlockClassifier
     points : sequence of dict
         One, or several that differ in lam alone and whose solver has a path: see `aucdist.search.grid.paths_of`.
-    train, held_out : Blocks
+    train, held_out : Blocks or ClassBlocks
+        Of one kind. Each class and its rest have rows in both.
     measure : Measure
 
     Returns
     -------
     list of dict
         In the order of the points: ``value``, and of the fit ``status``, ``passes``, ``seconds`` and ``relative_gap``, and
-        ``features_kept`` where the penalty leaves features out.
+        ``features_kept`` where the penalty leaves features out. Of several classes, under ``classes`` the values of the classes,
+        under ``value`` their mean, and under ``weighted`` their mean weighted by the held-out rows of the class; ``passes`` and
+        ``seconds`` are sums, ``relative_gap`` is the largest, and ``status`` that of a class whose fit was not finished, if there
+        is one.
+
+    Raises
+    ------
+    InputError
+        For rows that cannot be fitted, naming the class.
     """
+    if isinstance(train, ClassBlocks):
+        assert isinstance(held_out, ClassBlocks)
+        return _score_path_of_classes(estimator, points, train, held_out, measure)
+    assert isinstance(held_out, Blocks)
     if len(points) == 1:
         models = [clone(estimator).set_params(**points[0]).fit(train)]
     else:
@@ -55,37 +70,17 @@ def score_path(
     return [_result(model, held_out, measure, group_weight) for model in models]
 
 
-def score_paths_of_classes(
+def _score_path_of_classes(
     estimator: BlockClassifier, points: Sequence[Point], train: ClassBlocks, held_out: ClassBlocks, measure: Measure
 ) -> list[dict[str, Any]]:
-    """Fit one model per point for each class against the rest, and score each as `score_path` does.
-
-    Parameters
-    ----------
-    estimator, points, measure
-        As for `score_path`.
-    train, held_out : ClassBlocks
-        Each class and its rest have rows in both.
-
-    Returns
-    -------
-    list of dict
-        In the order of the points: under ``classes`` the values of the classes, under ``value`` their mean, and under
-        ``weighted`` their mean weighted by the held-out rows of the class. ``passes`` and ``seconds`` are sums,
-        ``relative_gap`` is the largest, and ``status`` that of a class whose fit was not finished, if there is one.
-
-    Raises
-    ------
-    InputError
-        For a class that cannot be fitted, naming it.
-    """
-    paths = []
+    paths, n = [], []
     for k, name in enumerate(train.sets.names()):
+        of_class = held_out.of_class(k)
         try:
-            paths.append(score_path(estimator, points, train.of_class(k), held_out.of_class(k), measure))
+            paths.append(score_path(estimator, points, train.of_class(k), of_class, measure))
         except InputError as error:
             raise InputError(f"class {name!r}: {error}") from None
-    n = [held_out.of_class(k).n_pos for k in range(len(paths))]
+        n.append(of_class.n_pos)
     return [_result_of_classes(results, n) for results in zip(*paths, strict=True)]
 
 

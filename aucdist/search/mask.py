@@ -7,12 +7,13 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.data.preprocess import Preprocessor
 from aucdist.engine.blocks import BlockInfo, Blocks, Summary
+from aucdist.engine.classes import ClassBlocks
 from aucdist.engine.view import ViewBlocks
 from aucdist.kernels.codes import BinRows
 
 
 def row_ids_and_labels(blocks: Blocks) -> tuple[np.ndarray, np.ndarray]:
-    """Return id (int64) and label (int8) of every row, block by block: 9 bytes each."""
+    """Return id (int64) and label (int8) of every row, or the place of its set of classes (int32), block by block."""
     found = blocks.without_memory().reduce(_row_ids_and_labels)
     return np.concatenate(found["row_id"]), np.concatenate(found["y"])
 
@@ -29,7 +30,7 @@ def _groups(block: Block, memory: None) -> tuple[None, Summary]:
 
 
 def _row_ids_and_labels(block: Block, memory: None) -> tuple[None, Summary]:
-    return None, {"row_id": [np.array(block.row_id)], "y": [np.array(block.y)]}
+    return None, {"row_id": [np.array(block.row_id)], "y": [np.array(block.y if block.code is None else block.code)]}
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +85,13 @@ class Weighted:
         """Return the block with these weights."""
         seen = replace(block, weight=self.weight)
         return seen if self.prepare is None else self.prepare.transform(seen)
+
+
+def masked(rows: Blocks | ClassBlocks, inside: np.ndarray, prepare: Preprocessor | None = None) -> Blocks | ClassBlocks:
+    """Return `masked_blocks` of rows, or of the rows of each class."""
+    if isinstance(rows, ClassBlocks):
+        return rows.then(lambda blocks: masked_blocks(blocks, inside, prepare))
+    return masked_blocks(rows, inside, prepare)
 
 
 def masked_blocks(blocks: Blocks, inside: np.ndarray, prepare: Preprocessor | None = None) -> Blocks:

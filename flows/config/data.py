@@ -1,6 +1,5 @@
 """Configuration of data sets: which rows are read, how their features are encoded, and which rows are for the test."""
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, SerializerFunctionWrapHandler, WrapValidator, model_serializer, model_validator
@@ -112,8 +111,13 @@ class DataConfig(DataRef):
         return positive == EACH or isinstance(positive, EachOf)
 
 
-def refuse_with_each(given: Mapping[str, bool]) -> None:
-    """Raise an InputError if one of these keys is given, which are for two classes."""
+def refuse_for_classes(config: Any) -> None:
+    """Raise an InputError if a configuration of a run has a key that is for two classes."""
+    point = config.operating_point
+    given = {
+        "operating_point.cost: cost_column": point is not None and point.uses_cost_column,
+        "shapes": config.shapes.wanted,
+    }
     for key, there in given.items():
         if there:
             raise InputError(

@@ -1,6 +1,6 @@
 """Configuration of a search: the model behind the files in ``configs/cv`` and behind the form of the Prefect flow."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -9,13 +9,12 @@ from pydantic import Field, model_validator
 from aucdist.errors import InputError
 from flows.config.base import NAME, Strict
 from flows.config.cluster import ClusterConfig, NoCluster, refuse_report
-from flows.config.data import CacheMode, DataConfig, refuse_with_each
+from flows.config.data import CacheMode, DataConfig, refuse_for_classes
 from flows.config.loading import load_config
 from flows.config.model import ModelConfig, refuse_missing, refuse_nonlinear
 from flows.config.operating_point import OperatingPointConfig
 from flows.config.s3 import S3Config
 from flows.config.shapes import ShapesConfig
-from flows.rows.rows import Rows
 
 
 class LogSpace(Strict):
@@ -172,16 +171,7 @@ class CvConfig(Strict):
     @model_validator(mode="after")
     def _can_be_run(self) -> "CvConfig":
         if self.data.of_each:
-            refuse_with_each(
-                {
-                    "operating_point.cost: cost_column": self.operating_point is not None
-                    and self.operating_point.uses_cost_column,
-                    "shapes": self.shapes.wanted,
-                    "model.features: auto": self.model.chooses_features,
-                    "data.direct": self.data.direct,
-                    "placement: masks": self.placement == "masks",
-                }
-            )
+            refuse_for_classes(self)
         for name, values in self.grid.items():
             if isinstance(values, LogSpace):
                 self.grid[name] = values.values()
@@ -211,7 +201,9 @@ class CvConfig(Strict):
                 refuse_missing(clone(self.model.built).set_params(**point))
         return self
 
-    def with_candidates(self, train: Rows, note: Callable[[str], None], within_groups: bool = False) -> "CvConfig":
+    def with_candidates(
+        self, size: Mapping[str, int], note: Callable[[str], None], within_groups: bool = False
+    ) -> "CvConfig":
         """Return the search with the feature maps to try in its grid, where the model has `features: auto`.
 
         Unless a metric is given, it is the measure that the model is trained for: that of the pairs within groups where there
@@ -219,7 +211,8 @@ class CvConfig(Strict):
 
         Parameters
         ----------
-        train : Rows
+        size : mapping of str to int
+            ``n_pos``, ``n_neg`` and ``n_features`` of the training rows; of several classes those of the smallest one.
         note : callable
             Takes a sentence on a map that cannot be tried here.
         within_groups : bool
@@ -231,8 +224,7 @@ class CvConfig(Strict):
         from aucdist.search.auto import trained_max_fpr
         from aucdist.search.candidates import candidates, left_out
 
-        model, n_neg = self.model.built, train.n_samples - train.n_pos
-        size = {"n_pos": train.n_pos, "n_neg": n_neg, "n_features": train.n_features}
+        model, n_neg = self.model.built, size["n_neg"]
         maps = candidates(model, **size, missing=self.data.impute == "keep")
         if (sentence := left_out(model, **size)) is not None:
             note(sentence)

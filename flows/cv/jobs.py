@@ -8,17 +8,17 @@ from typing import Any
 from sklearn.exceptions import ConvergenceWarning
 
 from aucdist.data.block import Block
-from aucdist.data.label_sets import RowLabels
+from aucdist.data.label_sets import LabelSets
 from aucdist.data.shards.block_reader import ParallelMap
 from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, block_seed
-from aucdist.engine.classes import ClassBlocks, with_codes
+from aucdist.engine.classes import ClassBlocks
 from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS
 from aucdist.estimators.fit_warnings import RankingWarning
 from aucdist.metrics.measures import find_measure
 from aucdist.search.choice import Result
-from aucdist.search.fold import score_path, score_paths_of_classes
-from aucdist.search.mask import masked_blocks
+from aucdist.search.fold import AnyBlocks, score_path
+from aucdist.search.mask import masked
 from aucdist.search.schedule import FitJob
 from aucdist.search.splits import Fold, Sides
 from flows.cv.rows import fit_encoding, select_rows
@@ -41,8 +41,8 @@ class JobSettings:
         Of the folds; random solvers get theirs from it, unless `parameters` has one.
     names : tuple of str
         Of the features.
-    labels : RowLabels or None
-        The classes that are each fitted against the rest; None for two classes. 4 bytes for each row go with each task.
+    sets : LabelSets or None
+        The classes that are each fitted against the rest; None for two classes.
     """
 
     estimator: str
@@ -51,7 +51,7 @@ class JobSettings:
     encoding: Encoding | None
     seed: int
     names: tuple[str, ...]
-    labels: RowLabels | None = None
+    sets: LabelSets | None = None
 
 
 def fit_on_copies(job: FitJob, sides: Sides, settings: JobSettings, blocks: Sequence[Block]) -> list[Result]:
@@ -74,11 +74,11 @@ def fit_on_copies(job: FitJob, sides: Sides, settings: JobSettings, blocks: Sequ
     if settings.encoding is not None:
         preprocessor = settings.encoding.fit(train)
         train, held_out = ([preprocessor.transform(block) for block in part] for part in (train, held_out))
-    return _scored(job, settings, LocalBlocks(train), LocalBlocks(held_out))
+    return _scored(job, settings, *(with_classes(LocalBlocks(side), settings.sets) for side in (train, held_out)))
 
 
 def fit_on_masks(
-    job: FitJob, sides: Sides, settings: JobSettings, rows: Rows, parallel_map: ParallelMap, blocks: Blocks
+    job: FitJob, sides: Sides, settings: JobSettings, rows: Rows, parallel_map: ParallelMap, blocks: AnyBlocks
 ) -> list[Result]:
     """Do a job on blocks that stay where they are: rows of the other side get weight 0.
 
@@ -90,15 +90,13 @@ def fit_on_masks(
         The rows of the search, from which the encoding learns.
     parallel_map : ParallelMap
         Reads them.
-    blocks : Blocks
+    blocks : Blocks or ClassBlocks
         The same rows, on the workers.
     """
     preprocessor = None
     if settings.encoding is not None:
         preprocessor = fit_encoding(settings.encoding, rows, sides.train, parallel_map)
-    return _scored(
-        job, settings, *(masked_blocks(blocks, side, preprocessor) for side in (sides.train, sides.held_out))
-    )
+    return _scored(job, settings, *(masked(blocks, side, preprocessor) for side in (sides.train, sides.held_out)))
 
 
 def fit_on_worker(
@@ -152,16 +150,17 @@ def failed(job: FitJob, e: Exception) -> list[Result]:
     return [{"error": text, "again": not wrong_input}] * len(job.points)
 
 
-def _scored(job: FitJob, settings: JobSettings, train: Blocks, held_out: Blocks) -> list[Result]:
-    train.feature_names = settings.names or None
+def with_classes(blocks: Blocks, sets: LabelSets | None) -> AnyBlocks:
+    """Return rows with their classes, if there are several."""
+    return blocks if sets is None else ClassBlocks(blocks, sets)
+
+
+def _scored(job: FitJob, settings: JobSettings, train: AnyBlocks, held_out: AnyBlocks) -> list[Result]:
+    (train.blocks if isinstance(train, ClassBlocks) else train).feature_names = settings.names or None
     estimator = ESTIMATORS[settings.estimator](**settings.parameters).set_params(max_passes=job.max_passes)
     if settings.parameters["random_state"] is None:
         estimator.set_params(random_state=_seed(settings.seed, job.fold))
-    measure, labels = find_measure(settings.metric), settings.labels
-    if labels is None:
-        return score_path(estimator, job.points, train, held_out, measure)
-    of_train, of_held_out = (ClassBlocks(with_codes(side, labels.codes), labels.sets) for side in (train, held_out))
-    return score_paths_of_classes(estimator, job.points, of_train, of_held_out, measure)
+    return score_path(estimator, job.points, train, held_out, find_measure(settings.metric))
 
 
 def _seed(seed: int, fold: Fold) -> int:

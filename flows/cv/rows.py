@@ -13,13 +13,13 @@ from aucdist.data.storage.files import require
 from aucdist.engine.blocks import Loader
 from aucdist.errors import InputError
 from aucdist.metrics.measures import MEASURES, WITH_PARAMETERS, WITHIN_GROUPS
+from aucdist.search.classes import SearchedClasses, searched_classes, smallest_class
 from aucdist.search.splits import Folds
 from aucdist.selection.folds import refuse_straddling
 from aucdist.selection.groups import codes, duplicates, names_of_codes, take_column
 from flows.compute.stages import call_stage
 from flows.compute.workers import Workers
 from flows.config.data import DataConfig, source_of
-from flows.cv.classes import SearchedClasses, searched_classes
 from flows.cv.config import CvConfig, FoldsConfig
 from flows.progress.console import RunObserver
 from flows.rows.encoding import Encoding
@@ -50,6 +50,15 @@ class SearchRows:
     folds: Folds
     within_groups: bool = False
     classes: SearchedClasses | None = None
+
+    @property
+    def size(self) -> dict[str, int]:
+        """``n_pos``, ``n_neg`` and ``n_features`` of the training rows; of several classes those of the smallest one."""
+        train = self.rows.train
+        if self.classes is None:
+            return {"n_pos": train.n_pos, "n_neg": train.n_samples - train.n_pos, "n_features": train.n_features}
+        n_pos, n_neg = smallest_class(self.classes.sets, self.folds.y, self.folds.n_folds)
+        return {"n_pos": n_pos, "n_neg": n_neg, "n_features": train.n_features}
 
     @property
     def fold_encoding(self) -> Encoding | None:
@@ -140,14 +149,14 @@ def _make_folds(rows: TrainTestRows, config: CvConfig, workers: Workers, observe
                 "the source's groups are kept whole in folds: leave out `folds.groups` and `duplicates: together`"
             )
         groups = rows.train.groups(workers.parallel_map())
-    labels = None if rows.labels is None else rows.labels.train
-    strata = None if labels is None else labels.codes[row_id]
+    sets = None if rows.tables is None else rows.tables.train
+    strata = None if sets is None else y
     folds = Folds(
         row_id, y, settings.number, settings.repeats, settings.seed, config.nested, groups, time, settings.gap_rows,
         settings.gap_time, strata, names,
     )  # fmt: skip
     folds.check()
-    classes = None if labels is None else searched_classes(labels, folds, observer)
+    classes = None if sets is None else searched_classes(sets, y, folds, observer.note)
     return SearchRows(rows, config.data, folds, grouped or graded, classes)
 
 

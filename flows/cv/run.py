@@ -64,7 +64,7 @@ def cross_validate(config: CvConfig, observer: RunObserver, run_stage: StageRunn
             observer.report_to(workers.client, report),
         ):
             search_rows = stages("make folds", opened.make_folds, config, workers, observer)
-            tried = config.with_candidates(search_rows.rows.train, observer.note, search_rows.within_groups)
+            tried = config.with_candidates(search_rows.size, observer.note, search_rows.within_groups)
             directions = [getattr(tried.model.built, "monotone", None), *(p.get("monotone") for p in tried.points)]
             check_monotone(directions, search_rows.rows.schema)
             found: SearchResult = stages("search", search, tried, search_rows, workers, observer)
@@ -75,7 +75,7 @@ def cross_validate(config: CvConfig, observer: RunObserver, run_stage: StageRunn
             observer.about(rows.size())
             rows = rows.without_copies()
             about = search_summary(tried, found)
-            if rows.labels is not None:
+            if rows.tables is not None:
                 of_classes, _ = fit_classes(config, model, rows, blocks, stages, observer, about)
                 return _published(of_classes, about, folder, stages)
             estimator, counts = stages("fit", fit, model, blocks.train, observer)

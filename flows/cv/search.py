@@ -16,14 +16,14 @@ from aucdist.errors import RunError
 from aucdist.estimators.fit_warnings import RankingWarning
 from aucdist.metrics.measures import Measure, find_measure
 from aucdist.search.choice import Result, Row, choose, interval
+from aucdist.search.classes import summary_of_classes
 from aucdist.search.schedule import FitJob, Halving, run_schedules, search_schedule
 from aucdist.search.splits import Fold, Sides
 from flows.compute.result_cache import ResultCache
 from flows.compute.workers import Workers
-from flows.cv.classes import summary_of_classes
 from flows.cv.config import CvConfig, works_with_masks
 from flows.cv.executors import JobResults, run_here, run_in_threads, run_on_workers
-from flows.cv.jobs import JobSettings, fit_on_copies, fit_on_masks, fit_on_worker
+from flows.cv.jobs import JobSettings, fit_on_copies, fit_on_masks, fit_on_worker, with_classes
 from flows.cv.progress import SearchProgress, fold_text
 from flows.cv.rows import SearchRows
 from flows.json_values import jsonable
@@ -65,7 +65,7 @@ class SearchResult:
         Number of jobs, and of those whose results were in the cache.
     seconds : float
     of_classes : dict or None
-        Of several classes, as `flows.cv.classes.summary_of_classes` returns it; the means above are over all of them alike.
+        Of several classes, as `aucdist.search.classes.summary_of_classes` returns it; the means above are over all of them alike.
     """
 
     rows: list[Row]
@@ -155,8 +155,6 @@ def _placement(config: CvConfig, n_bytes: int, client: Any) -> tuple[str, str]:
     """Return whether folds are tasks or masks, and why."""
     if config.placement != "auto":
         return config.placement, "as configured"
-    if config.data.of_each:
-        return "tasks", "as always for several classes"
     if not all(works_with_masks(clone(config.model.built).set_params(**point)) for point in config.points):
         return "tasks", "the solver needs a copy of the rows of each fold"
     memory = _memory_per_task(client)
@@ -195,7 +193,7 @@ class JobRunner:
         parameters = config.model.built.plain_params()
         self._settings = JobSettings(
             type(config.model.built).__name__, parameters, config.measure, rows.fold_encoding, config.folds.seed,
-            tuple(rows.rows.schema.feature_names), None if rows.classes is None else rows.classes.labels,
+            tuple(rows.rows.schema.feature_names), None if rows.classes is None else rows.classes.sets,
         )  # fmt: skip
         url = f"{config.output.rstrip('/')}/cv-{config.name}/tasks"
         self._cache = ResultCache(url, _common_to_all(config, rows, train.n_blocks))
@@ -231,7 +229,7 @@ class JobRunner:
         workers, settings = self._workers, self._settings
         rows = self._train.for_workers(self._rows.rows.schema, workers, "search")
         if self._placement == "masks":
-            blocks, parallel_map = rows.load(workers), workers.parallel_map()
+            blocks, parallel_map = with_classes(rows.load(workers), settings.sets), workers.parallel_map()
             run_jobs = run_here if workers.client is None else run_in_threads
             return lambda jobs: run_jobs(jobs, self._sides, fit_on_masks, settings, rows, parallel_map, blocks)
         if workers.client is None:
@@ -259,5 +257,5 @@ def _common_to_all(config: CvConfig, rows: SearchRows, n_blocks: int) -> dict[st
     model = {"estimator": type(config.model.built).__name__, **config.model.built.plain_params()}
     common = {"fingerprint": rows.rows.fingerprint, "data": data, "folds": folds, "blocks": n_blocks, "model": model}
     if rows.classes is not None:  # more repeats may leave out more of them
-        common["classes"] = rows.classes.labels.sets.names()
+        common["classes"] = rows.classes.sets.names()
     return common | {"metric": config.measure, "nested": config.nested}

@@ -14,7 +14,7 @@ from aucdist.data.preprocess import Preprocessor
 from aucdist.data.shards.block_reader import BlockReader, ParallelMap
 from aucdist.data.shards.manifest import Manifest, read_manifest
 from aucdist.data.shards.shard import read_shard, write_shards
-from aucdist.data.split import Split, find_split
+from aucdist.data.split import Split, Strata, find_split
 from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, load
 from aucdist.errors import InputError
 from flows.compute.cache import choose_cache, threads_that_fit, worker_memory
@@ -37,6 +37,7 @@ class Rows:
     items : sequence
         What the loader takes for each block: its number, what is kept of it where it was parsed, or the block itself.
     n_samples, n_features, n_pos : int
+        Positive rows are counted of two classes only.
     n_bytes, largest_block : int
         Bytes that all blocks take in memory, and the largest of them.
     n_blocks : int
@@ -110,7 +111,10 @@ class Rows:
             yield load(self.loader, item)
 
     def row_ids_and_labels(self, parallel_map: ParallelMap) -> tuple[np.ndarray, np.ndarray]:
-        """Return id (int64) and label (int8) of every row, block by block: 9 bytes each. The rows are read once."""
+        """Return id (int64) and label (int8) of every row, block by block: 9 bytes each. The rows are read once.
+
+        In place of the label, rows with several classes have the place of their set of classes (int32).
+        """
         parts = self._map(parallel_map)(partial(_row_ids_and_labels, self.loader), self.items)
         row_id, y = (np.concatenate(column) for column in zip(*parts, strict=True))
         return row_id, y
@@ -121,10 +125,14 @@ class Rows:
         there = [part for part in parts if part is not None]
         return np.concatenate(there) if len(there) == len(parts) else None
 
-    def split(self, test_fraction: float, seed: int, parallel_map: ParallelMap) -> tuple["Rows", "Rows"]:
+    def split(
+        self, test_fraction: float, seed: int, strata: Strata, parallel_map: ParallelMap
+    ) -> tuple["Rows", "Rows"]:
         """Return training rows and test rows; see `aucdist.data.split.find_split`."""
-        found = find_split(self.items, test_fraction, seed, load=self.loader, each=self._map(parallel_map))
-        n_test, (_, n_pos) = sum(found.n_test), found.n_test
+        found = find_split(
+            self.items, test_fraction, seed, strata=strata, load=self.loader, each=self._map(parallel_map)
+        )
+        n_test, n_pos = sum(found.n_test), 0 if strata.n is not None else found.n_test[1]
         share = n_test / self.n_samples
         train, test = (self._read_by(SplitSideLoader(self.loader, found, side)) for side in (False, True))
         if self.are_here:
@@ -240,4 +248,4 @@ def _groups(loader: Loader, item: Any) -> np.ndarray | None:
 
 def _row_ids_and_labels(loader: Loader, item: Any) -> tuple[np.ndarray, np.ndarray]:
     block = loader(item)
-    return block.row_id, block.y
+    return block.row_id, block.y if block.code is None else block.code

@@ -1,10 +1,12 @@
 """Opens the rows of a data set: read into this process, shards, or files whose parts the workers read."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from aucdist.data.dataset import Schema
 from aucdist.data.formats.parts import split_source
 from aucdist.data.formats.readers import read
+from aucdist.data.label_sets import LabelSets
 from aucdist.data.shards.block_reader import ParallelMap, default_parts, open_parts, open_reader
 from aucdist.data.shards.manifest import read_manifest
 from aucdist.data.sources.catalog import refuse_absent
@@ -16,7 +18,7 @@ from flows.compute.workers import Workers
 from flows.config.data import DataConfig, source_of
 from flows.progress.console import RunObserver
 from flows.rows.rows import Rows
-from flows.rows.train_test import ClassLabels, TrainTestRows
+from flows.rows.train_test import ClassTables, TrainTestRows
 
 MOST_BLOCKS = 2**16
 
@@ -112,14 +114,13 @@ def read_rows(config: DataConfig, n_blocks: int | None = None, *, encode: bool =
     """
     source = _with_positive(config)
     data = read(source, name=config.name or "")
-    test, test_labels = None, data.labels
+    test, test_schema = None, data.schema
     if config.test is not None and config.test.fraction is None:
         own = read(source_of(config.test), schema=data.schema, name=config.test.name or "")
-        test, test_labels = Rows.of_block(own.block, n_blocks), own.labels
+        test, test_schema = Rows.of_block(own.block, n_blocks), own.schema
     train = Rows.of_block(data.block, n_blocks)
-    rows = TrainTestRows(data.name, source, data.schema, data.fingerprint, train, test)
-    if data.labels is not None and test_labels is not None:
-        rows = replace(rows, labels=ClassLabels(data.labels, test_labels))
+    tables = _tables(data.schema, test_schema)
+    rows = TrainTestRows(data.name, source, data.schema, data.fingerprint, train, test, tables=tables)
     rows.check_classes()
     rows = rows.split(config, map)
     if n_blocks is not None and n_blocks > rows.train.n_samples:
@@ -144,14 +145,16 @@ def open_shards(config: DataConfig, n_blocks: int | None = None) -> TrainTestRow
     name = config.name or shown(str(source.source))
     if n_blocks is not None:
         raise InputError(f"`blocks` is {n_blocks}, but {name} is sharded: its {reader.n_blocks} shards are the blocks")
-    test = None
+    test, test_schema = None, reader.schema
     if config.test is not None and config.test.fraction is None:
         test_source = source_of(config.test)
         if not test_source.format_of().is_sharded:
             raise InputError("the training data are shards, so a test set of its own has to be sharded too")
-        test = Rows.of_shards(read_manifest(open_reader(test_source, schema=reader.schema).manifest))
+        of_test = open_reader(test_source, schema=reader.schema)
+        test, test_schema = Rows.of_shards(read_manifest(of_test.manifest)), of_test.schema
     train = Rows.of_shards(read_manifest(reader.manifest))
-    rows = TrainTestRows(name, source, reader.schema, reader.fingerprint, train, test)
+    tables = _tables(reader.schema, test_schema)
+    rows = TrainTestRows(name, source, reader.schema, reader.fingerprint, train, test, tables=tables)
     rows.check_classes()
     return rows
 
@@ -175,18 +178,21 @@ def open_file_parts(config: DataConfig, n_blocks: int | None = None, *, encode: 
         reader, items = open_parts(
             source, each=parallel_map, hold=workers.hold, n_parts=n_parts, name=config.name or ""
         )
-        train, test = Rows.of_parts(reader, items, workers.scratch), None
+        train, test, test_schema = Rows.of_parts(reader, items, workers.scratch), None, reader.schema
         if own is not None:
-            test = Rows.of_parts(
-                *open_parts(
-                    source_of(own), each=parallel_map, hold=workers.hold, schema=reader.schema, name=own.name or ""
-                ),
-                workers.scratch,
+            of_test, items = open_parts(
+                source_of(own), each=parallel_map, hold=workers.hold, schema=reader.schema, name=own.name or ""
             )
-        name = config.name or shown(str(source.source))
-        return TrainTestRows(name, source, reader.schema, reader.fingerprint, train, test)
+            test, test_schema = Rows.of_parts(of_test, items, workers.scratch), of_test.schema
+        name, tables = config.name or shown(str(source.source)), _tables(reader.schema, test_schema)
+        return TrainTestRows(name, source, reader.schema, reader.fingerprint, train, test, tables=tables)
 
     return RowSource(n_parts, True, config, encode, survey=survey)
+
+
+def _tables(train: Schema, test: Schema) -> ClassTables | None:
+    """Return the tables of sets of classes, where each class is fitted against the rest."""
+    return ClassTables(LabelSets.of_schema(train), LabelSets.of_schema(test)) if train.classes else None
 
 
 def _with_positive(config: DataConfig) -> Source:

@@ -1,15 +1,16 @@
 """Training and test rows of a data set, split and encoded, and as blocks of the engine."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from aucdist.data.dataset import Schema
-from aucdist.data.label_sets import RowLabels
+from aucdist.data.label_sets import LabelSets
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.shards.block_reader import ParallelMap
 from aucdist.data.sources.source import Source
-from aucdist.data.split import split_strata
+from aucdist.data.split import Strata
 from aucdist.engine.blocks import Blocks
-from aucdist.engine.classes import ClassBlocks, with_codes
+from aucdist.engine.classes import ClassBlocks
 from aucdist.errors import InputError
 from flows.compute.workers import Workers
 from flows.config.data import CacheMode, DataConfig
@@ -35,11 +36,15 @@ class TrainTestClasses:
 
 
 @dataclass(frozen=True, eq=False)
-class ClassLabels:
-    """The classes of the training rows and of the test rows, by their ids."""
+class ClassTables:
+    """The tables of sets of classes that training rows and test rows have: those of the test may have more sets."""
 
-    train: RowLabels
-    test: RowLabels
+    train: LabelSets
+    test: LabelSets
+
+    def only(self, which: Sequence[int]) -> "ClassTables":
+        """Return the tables with some classes."""
+        return ClassTables(self.train.only(which), self.test.only(which))
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +62,7 @@ class TrainTestRows:
     test : Rows or None
     preprocessor : Preprocessor
         The encoding that `train` and `test` have.
-    labels : ClassLabels or None
+    tables : ClassTables or None
         Where each class is fitted against the rest.
     """
 
@@ -68,18 +73,16 @@ class TrainTestRows:
     train: Rows
     test: Rows | None
     preprocessor: Preprocessor = AS_READ
-    labels: ClassLabels | None = None
+    tables: ClassTables | None = None
 
     def split(self, config: DataConfig, parallel_map: ParallelMap) -> "TrainTestRows":
         """Return the rows with the test fraction split off, if there is one."""
         if config.test is None or config.test.fraction is None:
             return self
-        if self.labels is not None:
-            block, labels = self.train.block, self.labels.train
-            sides = split_strata(block.row_id, labels.strata(block.row_id), config.test.fraction, config.test.seed)
-            of_sides = [Rows.of_block(block.take(side), self.train.wanted_blocks) for side in sides]
-            return replace(self, train=of_sides[0], test=of_sides[1])
-        train, test = self.train.split(config.test.fraction, config.test.seed, parallel_map)
+        strata = Strata()
+        if self.tables is not None:
+            strata = Strata(self.tables.train.n_classes if self.tables.train.exclusive else 1)
+        train, test = self.train.split(config.test.fraction, config.test.seed, strata, parallel_map)
         return replace(self, train=train, test=test)
 
     def check_classes(self) -> None:
@@ -90,7 +93,7 @@ class TrainTestRows:
         InputError
             If they have not.
         """
-        if self.labels is None and self.train.n_pos in (0, self.train.n_samples):
+        if self.tables is None and self.train.n_pos in (0, self.train.n_samples):
             raise InputError(f"{self.name}: the training rows are all of one class; both are needed")
 
     def encode(self, config: DataConfig, parallel_map: ParallelMap) -> "TrainTestRows":
@@ -109,13 +112,9 @@ class TrainTestRows:
 
     def with_classes(self, blocks: TrainTestBlocks) -> TrainTestClasses:
         """Return blocks of these rows with their classes."""
-        assert self.labels is not None
-        train, test = (
-            None if of_part is None else ClassBlocks(with_codes(of_part, labels.codes), labels.sets)
-            for of_part, labels in ((blocks.train, self.labels.train), (blocks.test, self.labels.test))
-        )
-        assert train is not None
-        return TrainTestClasses(train, test)
+        assert self.tables is not None
+        test = None if blocks.test is None else ClassBlocks(blocks.test, self.tables.test)
+        return TrainTestClasses(ClassBlocks(blocks.train, self.tables.train), test)
 
     def without_copies(self) -> "TrainTestRows":
         """Return the rows without the copies of what was parsed, which the blocks that were made of them do not need."""

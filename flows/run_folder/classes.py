@@ -33,12 +33,15 @@ class ClassScores:
     Attributes
     ----------
     row_id : ndarray of shape (n_test,), int64
+    code : ndarray of shape (n_test,), int32
+        The place of each row's set of classes in the table of the test rows.
     scores : ndarray of shape (n_test, n_classes), float64
         Of the model of each class, without its intercept.
     predicted : ndarray of shape (n_test,) of class names, or of shape (n_test, n_classes), int64, of topics
     """
 
     row_id: np.ndarray
+    code: np.ndarray
     scores: np.ndarray
     predicted: np.ndarray
 
@@ -165,9 +168,8 @@ def _predicted(fitted: FittedClasses) -> np.ndarray:
 def _members(fitted: FittedClasses) -> np.ndarray:
     """Return which classes the test rows have, bool of shape (n_test, n_classes)."""
     assert fitted.evaluation.scores is not None
-    assert fitted.rows.labels is not None
-    labels = fitted.rows.labels.test
-    return np.asarray(labels.sets.indicator(labels.codes[fitted.evaluation.scores.row_id]).toarray())
+    assert fitted.rows.tables is not None
+    return np.asarray(fitted.rows.tables.test.indicator(fitted.evaluation.scores.code).toarray())
 
 
 def _confusions(fitted: FittedClasses) -> np.ndarray | None:

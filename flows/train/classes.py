@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from aucdist.class_models import load_any_model
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.engine.classes import ClassBlocks
@@ -13,17 +14,19 @@ from aucdist.estimators.classes import predicted_classes
 from aucdist.estimators.scores import count_scores, mapped_rows, scores_of
 from aucdist.metrics.counts import BoundedCounts, ScoreCounts
 from aucdist.metrics.ranking import Interval, auc_interval
+from aucdist.search.classes import LEAST_ROWS
+from aucdist.search.mask import row_ids_and_labels
 from flows.compute.stages import Stages
+from flows.config.data import refuse_for_classes
 from flows.config.model import ModelConfig
 from flows.progress.console import RunObserver
 from flows.progress.warned import warnings_to
-from flows.rows.train_test import ClassLabels, TrainTestBlocks, TrainTestClasses, TrainTestRows
+from flows.rows.train_test import TrainTestBlocks, TrainTestClasses, TrainTestRows
 from flows.run_folder.classes import ClassEvaluation, ClassScores, FittedClasses
 from flows.train.checkpoints import ClassCheckpoints, open_class_checkpoints
+from flows.train.feature_choice import choose_features
 from flows.train.stages import set_operating_points
-
-LEAST_ROWS = 2
-"""Training rows of a class, and of its rest, without which it is left out."""
+from flows.train.warm_start import start_each_from
 
 
 def fit_classes(
@@ -34,11 +37,34 @@ def fit_classes(
     stages: Stages,
     observer: RunObserver,
     search: dict[str, Any] | None = None,
+    start: str | None = None,
 ) -> tuple[FittedClasses, ClassCheckpoints | None]:
-    """Run the stages: fit each class that has enough rows, and evaluate; `search` is what chose the model's parameters."""
-    rows = usable_classes(rows, observer)
+    """Run the stages: fit each class that has enough rows, and evaluate.
+
+    Parameters
+    ----------
+    config : TrainConfig or CvConfig
+    model : ModelConfig
+    rows : TrainTestRows
+    blocks : TrainTestBlocks
+        The same rows.
+    stages : Stages
+    observer : RunObserver
+    search : dict, optional
+        What chose the model's parameters.
+    start : str, optional
+        A model of several classes: each class that it has starts from its weights.
+    """
+    refuse_for_classes(config)  # the configuration does not say that shards have several
+    rows = usable_classes(rows, blocks.train, observer)
     of_classes = rows.with_classes(blocks)
+    if model.chooses_features:
+        missing = config.data.impute == "keep"
+        choice = stages("choose features", choose_features, model, of_classes.train, missing, observer)
+        model, search = choice.model, choice.search
     checkpoints = open_class_checkpoints(config, model, rows.fingerprint, of_classes.train, observer)
+    if start is not None and checkpoints is None:  # a fit that resumes begins as it began
+        observer.note(start_each_from(model.built, load_any_model(start), rows))
     estimator, counts = stages("fit", fit_each, model, of_classes.train, observer, checkpoints)
     point = getattr(config, "operating_point", None)
     wanted = None if point is None else point.wanted
@@ -46,20 +72,24 @@ def fit_classes(
     return FittedClasses(config, rows, estimator, evaluation, stages.seconds, search), checkpoints
 
 
-def usable_classes(rows: TrainTestRows, observer: RunObserver) -> TrainTestRows:
+def usable_classes(rows: TrainTestRows, train: Blocks, observer: RunObserver) -> TrainTestRows:
     """Return the rows with the classes that can be fitted; a note names those that are left out."""
-    assert rows.labels is not None
-    labels, (row_id, _) = rows.labels, rows.train.row_ids_and_labels(map)
-    n = labels.train.sets.counts(labels.train.codes[row_id])
-    enough = np.minimum(n, len(row_id) - n) >= LEAST_ROWS
+    assert rows.tables is not None
+    sets = rows.tables.train
+    n = np.asarray(sets.members.T @ train.without_memory().reduce(_count_codes, sets.members.shape[0])["n"])
+    enough = np.minimum(n, train.n_samples - n) >= LEAST_ROWS
     if enough.all():
         return rows
-    names = labels.train.sets.names()
+    names = sets.names()
     for k in np.flatnonzero(~enough).tolist():
-        observer.note(f"class {names[k]!r} has {n[k]} of {len(row_id)} training rows, and is left out")
+        observer.note(f"class {names[k]!r} has {n[k]} of {train.n_samples} training rows, and is left out")
     which = np.flatnonzero(enough).tolist()
     schema = replace(rows.schema, classes=tuple(names[k] for k in which))
-    return replace(rows, schema=schema, labels=ClassLabels(labels.train.only(which), labels.test.only(which)))
+    return replace(rows, schema=schema, tables=rows.tables.only(which))
+
+
+def _count_codes(block: Block, memory: None, n: int) -> tuple[None, Summary]:
+    return None, {"n": np.bincount(block.code, minlength=n)}  # type: ignore[arg-type]
 
 
 def fit_each(
@@ -107,22 +137,25 @@ def evaluate_each(
     columns = []
     with warnings_to(observer):
         for k, one in enumerate(models):
-            of_class, row_id, scores = _test_scores(blocks.test.of_class(k), one)
+            of_class, scores = _test_scores(blocks.test.of_class(k), one)
             both = of_class.n_pos > 0 and of_class.n_neg > 0
             intervals.append(auc_interval(of_class) if both else None)
             test.append(of_class if both else None)
             columns.append(scores)
+    row_id, code = row_ids_and_labels(blocks.test.blocks)
     matrix = np.column_stack(columns)
     shown = (matrix + [one.decision_intercept for one in models]) / estimator.spreads_
-    return ClassEvaluation(train, test, intervals, ClassScores(row_id, matrix, predicted_classes(estimator, shown)))
+    return ClassEvaluation(
+        train, test, intervals, ClassScores(row_id, code, matrix, predicted_classes(estimator, shown))
+    )
 
 
-def _test_scores(blocks: Blocks, one: Any) -> tuple[ScoreCounts, np.ndarray, np.ndarray]:
+def _test_scores(blocks: Blocks, one: Any) -> tuple[ScoreCounts, np.ndarray]:
     found = blocks.without_memory().reduce(_score_rows, one.coef_[0], getattr(one, "feature_map_", None))
-    return found["counts"].counts, np.concatenate(found["row_id"]), np.concatenate(found["scores"])
+    return found["counts"].counts, np.concatenate(found["scores"])
 
 
 def _score_rows(block: Block, memory: None, w: np.ndarray, fitted: Any) -> tuple[None, Summary]:
     scores = scores_of(block.X, w, fitted=fitted)
     counts = BoundedCounts.from_scores(block.y, scores, block.weight)
-    return None, {"counts": counts, "row_id": [block.row_id], "scores": [scores]}
+    return None, {"counts": counts, "scores": [scores]}

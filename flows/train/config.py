@@ -11,7 +11,7 @@ from aucdist.errors import InputError
 from flows.config.base import NAME, Strict
 from flows.config.checkpoint import CheckpointConfig
 from flows.config.cluster import FitClusterConfig, ThreadsHere, refuse_report
-from flows.config.data import CacheMode, DataConfig, refuse_with_each
+from flows.config.data import CacheMode, DataConfig, refuse_for_classes
 from flows.config.loading import load_config
 from flows.config.model import ModelConfig, refuse_missing, refuse_nonlinear
 from flows.config.operating_point import OperatingPointConfig
@@ -71,15 +71,7 @@ class TrainConfig(Strict):
     @model_validator(mode="after")
     def _fits_each_class(self) -> "TrainConfig":
         if self.data.of_each:
-            refuse_with_each(
-                {
-                    "operating_point.cost: cost_column": self.operating_point is not None
-                    and self.operating_point.uses_cost_column,
-                    "shapes": self.shapes.wanted,
-                    "model.features: auto": self.model.chooses_features,
-                    "data.direct": self.data.direct,
-                }
-            )
+            refuse_for_classes(self)
         return self
 
     @model_validator(mode="after")

@@ -2,23 +2,24 @@
 
 import time
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from aucdist.engine.blocks import Blocks
+from aucdist.engine.classes import ClassBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
 from aucdist.maps.base import changed, with_weight
 from aucdist.metrics.measures import Measure, find_measure
 from aucdist.report.text import parameters_text, value_text
-from aucdist.search.auto import AutoSearch, auto_search
+from aucdist.search.auto import MOST_FOLDS, AutoSearch, auto_search
 from aucdist.search.candidates import left_out
 from aucdist.search.choice import Result, Row, choose, interval
-from aucdist.search.fold import score_path
-from aucdist.search.mask import groups_of, masked_blocks, row_ids_and_labels
+from aucdist.search.classes import searched_classes, smallest_class, summary_of_classes
+from aucdist.search.fold import AnyBlocks, score_path
+from aucdist.search.mask import groups_of, masked, row_ids_and_labels
 from aucdist.search.schedule import FitJob, run_schedules, search_schedule
 from aucdist.search.splits import Folds
 from flows.config.model import ModelConfig
@@ -41,16 +42,17 @@ class FeatureChoice:
     search: dict[str, Any]
 
 
-def choose_features(model: ModelConfig, blocks: Blocks, missing: bool, observer: RunObserver) -> FeatureChoice:
+def choose_features(model: ModelConfig, rows: AnyBlocks, missing: bool, observer: RunObserver) -> FeatureChoice:
     """Choose a feature map by folds and by the measure that is trained for.
 
-    The rows stay where they are: those outside a fold get weight 0. Folds keep groups whole.
+    The rows stay where they are: those outside a fold get weight 0. Folds keep groups whole. Of several classes, one map is
+    chosen for all by the mean over them, and the smallest class decides which maps are tried.
 
     Parameters
     ----------
     model : ModelConfig
         With `features: auto`.
-    blocks : Blocks
+    rows : Blocks or ClassBlocks
         The training rows, encoded. Each fold fits its own map; their scaling is that of all training rows.
     missing : bool
         Whether values may be missing.
@@ -64,9 +66,15 @@ def choose_features(model: ModelConfig, blocks: Blocks, missing: bool, observer:
         If every fit failed.
     """
     start, estimator = time.perf_counter(), clone(model.built)
+    of_classes = rows if isinstance(rows, ClassBlocks) else None
+    blocks = rows.blocks if isinstance(rows, ClassBlocks) else rows
     if "random_state" in estimator.get_params() and estimator.random_state is None:
         estimator.set_params(random_state=0)
-    size = {"n_pos": blocks.n_pos, "n_neg": blocks.n_neg, "n_features": blocks.n_features}
+    row_id, y = row_ids_and_labels(blocks)
+    n_pos, n_neg = blocks.n_pos, blocks.n_neg
+    if of_classes is not None:
+        n_pos, n_neg = smallest_class(of_classes.sets, y, MOST_FOLDS)
+    size = {"n_pos": n_pos, "n_neg": n_neg, "n_features": blocks.n_features}
     groups = groups_of(blocks)
     n_groups = None if groups is None else len(np.unique(groups))
     if n_groups == 1:
@@ -77,15 +85,20 @@ def choose_features(model: ModelConfig, blocks: Blocks, missing: bool, observer:
     search = auto_search(estimator, **size, missing=missing, lam=model.lam, n_groups=n_groups, graded=blocks.has_grades)
     if (note := left_out(estimator, **size)) is not None:
         observer.note(note)
-    row_id, y = row_ids_and_labels(blocks)
-    folds = Folds(row_id, y, search.n_folds, seed=search.seed, groups=groups)
+    strata = None if of_classes is None else y
+    folds = Folds(row_id, y, search.n_folds, seed=search.seed, groups=groups, strata=strata)
     folds.check()
-    table, n_jobs = try_settings(estimator, search, blocks, folds, observer)
+    classes = None
+    if of_classes is not None:
+        classes = searched_classes(of_classes.sets, y, folds, observer.note)
+        rows = replace(of_classes, sets=classes.sets)
+    table, n_jobs = try_settings(estimator, search, rows, folds, observer)
     measure = find_measure(search.metric)
     chosen = table[choose(table, measure, search.rule)]
     sizes = [folds.sizes(fold) for fold in folds.outer()]
     share = float(np.mean([held_out / n_train for n_train, held_out in sizes]))
-    spread = interval([v for v in chosen.values if v is not None], measure, share, folds.fewest)
+    fewest = folds.fewest if classes is None else int(classes.n_rows.min())
+    spread = interval([v for v in chosen.values if v is not None], measure, share, fewest)
     observer.note(f"{folds.n_folds} folds chose {parameters_text(chosen.parameters)}")
     summary = _summary(table, chosen, search) | {
         "interval": spread,
@@ -93,11 +106,13 @@ def choose_features(model: ModelConfig, blocks: Blocks, missing: bool, observer:
         "tasks": {"all": n_jobs, "kept": 0, "failed": sum(bool(row.errors) for row in table)},
         "seconds": time.perf_counter() - start,
     }
+    if classes is not None:
+        summary["of_classes"] = summary_of_classes(classes, chosen.results, table, measure, search.rule, share)
     return FeatureChoice(model.with_parameters(chosen.parameters), jsonable(summary))
 
 
 def try_settings(
-    estimator: BlockClassifier, search: AutoSearch, blocks: Blocks, folds: Folds, observer: RunObserver
+    estimator: BlockClassifier, search: AutoSearch, rows: AnyBlocks, folds: Folds, observer: RunObserver
 ) -> tuple[list[Row], int]:
     """Fit settings on the training rows of each fold and score them on its other rows.
 
@@ -105,7 +120,7 @@ def try_settings(
     ----------
     estimator : BlockClassifier
     search : AutoSearch
-    blocks : Blocks
+    rows : Blocks or ClassBlocks
         All rows; rows outside a fold get weight 0.
     folds : Folds
     observer : RunObserver
@@ -124,7 +139,7 @@ def try_settings(
         nonlocal n_tasks
         n_tasks, results = len(jobs), []
         for done, job in enumerate(jobs, 1):
-            results.append(_results(rough, job, blocks, folds, measure))
+            results.append(_results(rough, job, rows, folds, measure))
             observer.tasks(Tasks(done, n_tasks, 0, f"features {value_text(job.points[0].get('features'))}", None))
         return results
 
@@ -132,15 +147,20 @@ def try_settings(
     return table, n_tasks
 
 
-def _results(estimator: BlockClassifier, job: FitJob, blocks: Blocks, folds: Folds, measure: Measure) -> list[Result]:
+def _results(estimator: BlockClassifier, job: FitJob, rows: AnyBlocks, folds: Folds, measure: Measure) -> list[Result]:
     """Return the results of the settings of a job; an error that the data cause becomes their result."""
-    train, held_out = (masked_blocks(blocks, side) for side in folds.sides(job.fold))
+    train, held_out = (masked(rows, side) for side in folds.sides(job.fold))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the table says what did not converge
         # A solver that does not ignore rows of weight 0 gets the others alone.
-        rows: Blocks = train if estimator.ignores_zero_weight else changed(train, with_weight)
+        if not estimator.ignores_zero_weight:
+            train = (
+                train.then(lambda blocks: changed(blocks, with_weight))
+                if isinstance(train, ClassBlocks)
+                else changed(train, with_weight)
+            )
         try:
-            return score_path(estimator, job.points, rows, held_out, measure)
+            return score_path(estimator, job.points, train, held_out, measure)
         except ValueError as error:  # InputError is one
             return [{"error": str(error)} for _ in job.points]
 

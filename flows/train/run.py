@@ -4,7 +4,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from aucdist.errors import InputError
 from aucdist.model import load_model
 from flows.compute.clusters import fixed_worker_set, open_cluster
 from flows.compute.s3_environment import s3_as_configured
@@ -98,12 +97,8 @@ def _train_on_cluster(
         blocks = stages("partition", rows.partition, config.cache, workers, observer)
         observer.about(rows.size())
         rows = rows.without_copies()
-        if rows.labels is not None:
-            if start is not None:
-                raise InputError(
-                    "a fit starts from another model where there are two classes: set `positive` to one of them"
-                )
-            return fit_classes(config, config.model, rows, blocks, stages, observer)
+        if rows.tables is not None:
+            return fit_classes(config, config.model, rows, blocks, stages, observer, start=start)
         model, search = config.model, None
         if model.chooses_features:
             missing = config.data.impute == "keep"

@@ -123,9 +123,8 @@ def test_any_threads_and_any_views_have_the_bits_of_single_fits(model, n_jobs, d
     classes, codes = np.unique(y, return_inverse=True)
     ends = [0, 90, 200, 300]
     parts = [slice(*end) for end in itertools.pairwise(ends)]
-    coded = [Block(*vars(Block.of(X[part], np.ones(len(X[part])), index=k)).values()) for k, part in enumerate(parts)]
-    for block, part in zip(coded, parts, strict=True):
-        object.__setattr__(block, "y", codes[part].astype(np.int32))
+    ones = np.ones(len(X))
+    coded = [Block.of(X[part], ones[part], index=k, code=codes[part]) for k, part in enumerate(parts)]
     rows = ClassBlocks(LocalBlocks(coded, n_jobs=n_jobs), LabelSets.of_classes(classes))
     together = fitted(model, X[:8], [0, 1] * 4)  # what another fit left does not matter
     seen = []

@@ -15,6 +15,7 @@ from aucdist.data.formats.survey import feature_names
 from aucdist.data.formats.svmlight import SparseRows
 from aucdist.data.formats.table_form import UNKNOWN_CATEGORY
 from aucdist.data.formats.tables import Table
+from aucdist.data.label_sets import places
 from aucdist.errors import InputError
 
 Parsed = Table | SparseRows
@@ -63,7 +64,8 @@ def encode(parsed: Parsed, where: str, source: SourceFields, schema: Schema, fir
             f"{where}: the cost of row {first_row + row} (from 0) is {cost[row]}; what a wrong decision costs is a number of at "
             "least 0"
         )
-    return Block.of(X, y, row_id=ids, group=parsed.group, grade=grade, cost=cost)
+    code = places(parsed.labels, schema, where) if schema.classes else None
+    return Block.of(X, y, row_id=ids, group=parsed.group, grade=grade, cost=cost, code=code)
 
 
 def _typed(X: Any, dtype: str | None, where: str) -> Any:

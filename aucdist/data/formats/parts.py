@@ -24,6 +24,7 @@ from aucdist.data.formats.part import FilePart
 from aucdist.data.formats.registry import FORMATS
 from aucdist.data.formats.source_fields import AnySource, EachOf, SourceFields
 from aucdist.data.formats.survey import Survey, check_expectations, refuse_identifiers, survey_of
+from aucdist.data.label_sets import sets_of_topics
 from aucdist.data.labels import above_lowest, choose_each, choose_positive
 from aucdist.data.storage import files
 from aucdist.data.storage.scratch import Stored
@@ -151,8 +152,10 @@ def plan_parts(
         if total.rows == 0:
             raise InputError(f"{name} has no rows")
         if source.label is None:
-            schema = replace(schema, positive=(), negative=tuple(total.classes), classes=(), topics=False)
+            schema = replace(schema, positive=(), negative=tuple(total.classes), classes=(), topics=False, sets=())
     else:
+        if schema.topics:
+            schema = replace(schema, sets=sets_of_topics(total.sets, schema.classes, schema.sets))
         choose_positive(total.classes, "minority", name)
         check_expectations(source.model_copy(update={"features": None}), name, total, schema)
     row, numbered = 0, []
@@ -226,7 +229,8 @@ def _schema_of(source: SourceFields, of: Format, survey: Survey, name: str) -> S
         wanted = source.positive.each if isinstance(source.positive, EachOf) else None
         topics = source.labels == "topics"
         classes = choose_each(survey.classes, wanted, name, topics=topics)
-        return Schema(names, survey.label, classes[:1], classes[1:], *common, classes, topics)
+        sets = sets_of_topics(survey.sets, classes)
+        return Schema(names, survey.label, classes[:1], classes[1:], *common, classes, topics, sets)
     divide = above_lowest if source.labels == "grades" else choose_positive
     positive, negative = divide(survey.classes, source.positive, name)
     return Schema(names, survey.label, positive, negative, *common)

@@ -11,7 +11,6 @@ from aucdist.data.formats.parts import plan_parts
 from aucdist.data.formats.registry import FORMATS
 from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.formats.survey import survey_of
-from aucdist.data.label_sets import LabelSets, RowLabels
 from aucdist.data.storage import files
 
 
@@ -50,8 +49,5 @@ def read(source: SourceFields, *, schema: Schema | None = None, name: str = "") 
     numbered = zip(parsed, called, plan.parts, strict=True)
     block = stacked([encode(rows, where, plan.source, plan.schema, part.row or 0) for rows, where, part in numbered])
     options = json.dumps(source.fingerprint_keys(), sort_keys=True)
-    labels = None
-    if plan.schema.classes:
-        labels = RowLabels(*LabelSets.of_labels([rows.labels for rows in parsed], plan.schema.classes, name))
     fingerprint = hashlib.sha256(f"{' '.join(digests)} {options}".encode()).hexdigest()
-    return Dataset(block, plan.schema, fingerprint, name, labels)
+    return Dataset(block, plan.schema, fingerprint, name)

@@ -31,6 +31,8 @@ class Survey:
         Rows, and line breaks.
     classes : dict of str to int
         Rows of each class, by `class_name`. With several labels a row counts for each of them.
+    sets : tuple of str
+        Of rows that may have several labels the distinct lists of them, with commas between the labels.
     stored, width : int
         svmlight: values that are not zero, and features up to the last that occurs.
     single : bool
@@ -53,6 +55,7 @@ class Survey:
     rows: int
     lines: int
     classes: dict[str, int]
+    sets: tuple[str, ...] = ()
     stored: int = 0
     width: int = 0
     single: bool = False
@@ -79,6 +82,7 @@ class Survey:
             rows=self.rows + other.rows,
             lines=self.lines + other.lines,
             classes=_added(self.classes, other.classes),
+            sets=tuple(sorted({*self.sets, *other.sets})),
             missing=_added(self.missing, other.missing),
             unknown=_added(self.unknown, other.unknown),
             stored=self.stored + other.stored,
@@ -95,7 +99,7 @@ def _added(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
 def survey_of(parsed: Table | SparseRows, where: str, lines: int) -> Survey:
     """Return the survey of a part of so many lines."""
     labels = parsed.labels
-    common = Survey(where, len(labels.codes), lines, labels.counts())
+    common = Survey(where, len(labels.codes), lines, labels.counts(), labels.names if labels.topics else ())
     if isinstance(parsed, SparseRows):
         return replace(common, stored=parsed.X.nnz, width=parsed.X.shape[1])
     single = parsed.numbers.dtype == np.float32 and parsed.numbers.shape[1] > 0

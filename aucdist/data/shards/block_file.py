@@ -37,8 +37,8 @@ class Form:
     n_features : int
     weighted : bool
         Whether rows have weights.
-    grouped, graded, costed : bool
-        Whether rows have a group, a grade, and a cost.
+    grouped, graded, costed, coded : bool
+        Whether rows have a group, a grade, a cost, and the place of their set of classes.
     """
 
     __pydantic_config__: ClassVar = CHECKED
@@ -50,12 +50,13 @@ class Form:
     grouped: bool = False
     graded: bool = False
     costed: bool = False
+    coded: bool = False
 
     @classmethod
     def of(cls, block: Block) -> "Form":
         """Return the form of a block."""
         layout = "csr" if isinstance(block.rows, CsrRows) else "dense"
-        there = (values is not None for values in (block.weight, block.group, block.grade, block.cost))
+        there = (values is not None for values in (block.weight, block.group, block.grade, block.cost, block.code))
         return cls(layout, str(block.rows.values.dtype), block.n_features, *there)
 
     def columns(self) -> pa.Schema:
@@ -71,6 +72,8 @@ class Form:
             kinds["grade"] = pa.float64()
         if self.costed:
             kinds["cost"] = pa.float64()
+        if self.coded:
+            kinds["code"] = pa.int32()
         if self.layout == "csr":
             kinds["indices"] = pa.list_(index)
         kinds["values"] = pa.list_(item) if self.layout == "csr" else pa.list_(item, self.n_features)
@@ -79,12 +82,12 @@ class Form:
 
 def nbytes(block: Block) -> int:
     """Return the memory that a block takes."""
-    arrays = (*block.rows, block.y, block.row_id, block.weight, block.group, block.grade, block.cost)
+    arrays = (*block.rows, block.y, block.row_id, block.weight, block.group, block.grade, block.cost, block.code)
     return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
 
 
 def to_table(block: Block) -> pa.Table:
-    """Return a block as a table: label, row_id, weight, group, grade and cost (if any), indices (of CSR rows) and values.
+    """Return a block as a table: label, row_id, weight, group, grade, cost and code (if any), indices (of CSR rows) and values.
 
     Raises
     ------
@@ -93,7 +96,7 @@ def to_table(block: Block) -> pa.Table:
     """
     columns = Form.of(block).columns()
     arrays = {"label": pa.array(block.y), "row_id": pa.array(block.row_id)}
-    for name in ("weight", "group", "grade", "cost"):
+    for name in ("weight", "group", "grade", "cost", "code"):
         if (given := getattr(block, name)) is not None:
             arrays[name] = pa.array(given)
     values, kind = pa.array(np.ascontiguousarray(block.rows.values).reshape(-1)), columns.field("values").type
@@ -192,7 +195,13 @@ def from_table(table: pa.Table, form: Form, index: int) -> Block:
 
 
 def _block(table: pa.Table, rows: Rows, form: Form, index: int) -> Block:
-    there = {"weight": form.weighted, "group": form.grouped, "grade": form.graded, "cost": form.costed}
+    there = {
+        "weight": form.weighted,
+        "group": form.grouped,
+        "grade": form.graded,
+        "cost": form.costed,
+        "code": form.coded,
+    }
     more = {name: _array(table, name) for name, given in there.items() if given}
     return Block(rows, _array(table, "label"), _array(table, "row_id"), index=index, **more)
 

@@ -20,6 +20,7 @@ from aucdist.data.dataset import Schema
 from aucdist.data.formats.part import FilePart
 from aucdist.data.formats.parts import StoredPart, plan_parts, read_part, split_source, survey_part
 from aucdist.data.formats.survey import Survey, refuse_identifiers
+from aucdist.data.labels import listed
 from aucdist.data.shards.block_file import Form
 from aucdist.data.shards.manifest import Manifest, below, read_manifest, read_schema
 from aucdist.data.shards.shard import n_pos, read_shard
@@ -258,11 +259,6 @@ def _opened(
     if source.format_of().is_sharded:
         reader = _of_shards(source, schema, labelled, name)
         return reader, range(reader.n_blocks)
-    if source.of_each and schema is None:
-        raise InputError(
-            f"{name or files.shown(str(source.source))}: `positive: each` needs files that are read into this process: leave "
-            "`direct` out, and for shards name one class"
-        )
     fingerprint = fingerprint_of(source)
     parts = split_source(source, n_parts or default_parts(source))
     source, items, surveys = _survey_all(source, parts, each, hold, schema)
@@ -270,7 +266,7 @@ def _opened(
     read = plan.source
     form = Form(
         read.layout, str(read.dtype), len(plan.schema.feature_names), False, read.groups is not None or read.qid == "use",
-        read.labels == "grades", read.cost_column is not None,
+        read.labels == "grades", read.cost_column is not None, bool(plan.schema.classes),
     )  # fmt: skip
     reader = BlockReader(
         plan.source, plan.schema, form, tuple(s.rows for s in surveys), (), _memory(form, plan.survey),
@@ -373,6 +369,11 @@ def _compare(found: Schema, schema: Schema, labelled: bool, name: str) -> None:
         differing += [a for a in found.feature_names if a not in trained]
         shown = ", ".join(differing[:5]) or "they have another order"
         raise InputError(f"{name}: its features are not those of the training data: {shown}")
+    if labelled and (found.classes, found.topics) != (schema.classes, schema.topics):
+        raise InputError(
+            f"{name}: its classes are {listed(found.classes or (*found.positive, *found.negative))}, those of the training data "
+            f"{listed(schema.classes or (*schema.positive, *schema.negative))}; or they are topics there and not here"
+        )
     if labelled and (found.positive, found.negative) != (schema.positive, schema.negative):
         raise InputError(
             f"{name}: its classes are {', '.join(found.positive)} against {', '.join(found.negative)}, those of the training "

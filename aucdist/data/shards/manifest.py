@@ -101,8 +101,10 @@ class Manifest:
         The file with the names of the features, and their statistics.
     shards : tuple of Shard
         In the order of the blocks.
-    grouped, graded, costed : bool
-        Whether rows have a group, a grade, and a cost.
+    grouped, graded, costed, coded : bool
+        Whether rows have a group, a grade, a cost, and the place of their set of classes.
+    classes, topics, sets
+        As in `Schema`.
     url : str
         The URL of this generation. It is not in the file.
     """
@@ -129,12 +131,17 @@ class Manifest:
     grouped: bool = False
     graded: bool = False
     costed: bool = False
+    coded: bool = False
+    classes: tuple[str, ...] = ()
+    topics: bool = False
+    sets: tuple[tuple[Count, ...], ...] = ()
     url: str = field(default="", compare=False)
 
     @property
     def form(self) -> Form:
         """What its blocks have in common."""
-        return Form(self.layout, self.dtype, self.n_features, self.weighted, self.grouped, self.graded, self.costed)
+        there = self.weighted, self.grouped, self.graded, self.costed, self.coded
+        return Form(self.layout, self.dtype, self.n_features, *there)
 
     @property
     def folder(self) -> str:
@@ -186,11 +193,12 @@ def commit(
     manifest = Manifest(
         FORMAT, form.layout, form.dtype, form.weighted, n_samples, form.n_features, n_pos, n_samples - n_pos,
         schema.label, schema.positive, schema.negative, schema.categories, origin or {}, features, tuple(shards),
-        schema.hashed, schema.dates, form.grouped, form.graded, form.costed,
+        schema.hashed, schema.dates, form.grouped, form.graded, form.costed, form.coded,
+        schema.classes, schema.topics, schema.sets,
     )  # fmt: skip
     content = asdict(manifest)
     del content["url"]
-    for newer in ("dates", "grouped", "graded", "costed"):
+    for newer in ("dates", "grouped", "graded", "costed", "coded", "classes", "topics", "sets"):
         if not content[newer]:
             del content[newer]  # as older versions read it
     data = json.dumps(content, indent=1).encode()
@@ -285,6 +293,9 @@ def read_schema(manifest: Manifest) -> Schema:
         manifest.categories,
         manifest.hashed,
         manifest.dates,
+        manifest.classes,
+        manifest.topics,
+        manifest.sets,
     )
 
 

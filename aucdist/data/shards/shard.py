@@ -122,7 +122,7 @@ def verify_shard(url: str, index: int) -> str | None:
         ):
             raise _altered(manifest, shard)
         block = _decoded(data, manifest, shard, index)
-        fault = _fault(block, shard) or _fault_of_run(data, block, manifest, shard, index)
+        fault = _fault(block, shard, manifest) or _fault_of_run(data, block, manifest, shard, index)
         statistics = read_statistics(manifest)
         if not fault and statistics is not None and not statistics.include(ColumnStatistics.of(block)):
             fault = "a value lies beyond the range of its column in the manifest"
@@ -133,7 +133,7 @@ def verify_shard(url: str, index: int) -> str | None:
     return None
 
 
-def _fault(block: Block, shard: Shard) -> str | None:
+def _fault(block: Block, shard: Shard, manifest: Manifest) -> str | None:
     """Return what is wrong with the rows of a block, if anything."""
     rows = block.rows
     if not np.isin(block.y, (-1, 1)).all():
@@ -146,6 +146,9 @@ def _fault(block: Block, shard: Shard) -> str | None:
         return "a grade is not finite"
     if block.cost is not None and not (np.isfinite(block.cost) & (block.cost >= 0)).all():
         return "a cost is negative or not finite"
+    n_sets = len(manifest.sets or manifest.classes)
+    if block.code is not None and not ((block.code >= 0) & (block.code < n_sets)).all():
+        return f"the place of a row's set of classes is not among the {n_sets} of the manifest"
     if (block.row_id < 0).any() or len(np.unique(block.row_id)) < block.n_samples:
         return "row ids are negative, or two rows have the same"
     if nbytes(block) != shard.memory:

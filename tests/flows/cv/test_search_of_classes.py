@@ -13,13 +13,13 @@ from support.command_line import run as aucdist
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.class_models import load_class_models
-from aucdist.data.label_sets import LabelSets, RowLabels
+from aucdist.data.label_sets import LabelSets
 from aucdist.data.split import scrambled
 from aucdist.engine.blocks import block_seed
 from aucdist.metrics.measures import MEASURES
 from aucdist.report.text import search_verdict
 from aucdist.search.choice import Row
-from flows.cv.classes import SearchedClasses, summary_of_classes
+from aucdist.search.classes import SearchedClasses, summary_of_classes
 from flows.cv.flow import markdown_of, table_of
 
 LAMS = [1.0, 0.01]
@@ -100,7 +100,6 @@ def test_the_values_are_those_of_fits_by_hand(folder: Path, tmp_path: Path) -> N
 def test_the_object_of_several_classes(whole: tuple[dict[str, Any], str]) -> None:
     result, err = whole
     assert "class '9' has 2 of 182 training rows, too few for the folds: the means leave it out" in err
-    assert "placement: tasks, as always for several classes" in err
     assert result["best"] == max(result["table"], key=lambda row: row["mean"])["parameters"]
     of_classes = result["of_classes"]
     assert of_classes["left_out"] == ["9"]
@@ -177,7 +176,7 @@ def test_topics_with_inner_folds(folder: Path, tmp_path: Path) -> None:
 
 def test_a_fold_that_failed_leaves_no_means() -> None:
     sets = LabelSets.of_classes(["a", "b"])
-    classes = SearchedClasses(RowLabels(sets, np.zeros(4, dtype=np.int32)), np.array([30, 20]), ())
+    classes = SearchedClasses(sets, np.array([30, 20]), ())
     good = {"value": 0.8, "weighted": 0.82, "classes": [0.9, 0.7]}
     row = Row({"lam": 1.0}, (good, good, {"error": "no room"}), 10)
     found = summary_of_classes(classes, row.results, [row], MEASURES["auc"], "best", 0.5)
@@ -191,6 +190,32 @@ def test_a_fold_that_failed_leaves_no_means() -> None:
     assert found["rows"][0]["alone"] == {"parameters": {"lam": 0.1}, "mean": pytest.approx(0.9)}
 
 
+def test_masks_give_the_same_numbers_of_files_read_in_parts(
+    folder: Path, tmp_path: Path, whole: tuple[dict[str, Any], str]
+) -> None:
+    masks, err = search(folder, CSV, tmp_path, "--set", "placement=masks", "--set", "data.direct=true")
+    assert "placement: masks, as configured" in err
+    for key in ("best", "score", "interval", "of_classes"):
+        assert masks[key] == whole[0][key], key
+    assert [row["folds"] for row in masks["table"]] == [row["folds"] for row in whole[0]["table"]]
+
+
+def test_a_feature_map_is_chosen_for_all_classes(folder: Path, tmp_path: Path) -> None:
+    auto = ("--set", "model={tol: 1.0e-2, lam: 0.1, features: auto}", "--set", "data.impute=keep")
+    path = config(folder, CSV, tmp_path)
+    found, _ = search(folder, CSV, tmp_path, *auto, "--set", "grid={lam: [0.1]}", "--set", "folds={number: 5}")
+    text = path.read_text().split("grid")[0]
+    path.write_text(f"{text}output: '{tmp_path}/runs'\n")
+    out, err = aucdist("train", path, "--json", *auto)
+    chosen = json.loads((Path(json.loads(out)["run"]) / "metrics.json").read_text())["search"]
+    assert "class '9' has 2 of 182 training rows, too few for the folds" in err
+    maps = [(row["parameters"]["features"]["map"], row["parameters"]["monotone"]) for row in chosen["table"]]
+    assert maps == [("bins", "auto"), ("bins", None)]  # no pairs or leaves: the smallest class has 30 rows
+    assert chosen["best"] == found["best"]
+    assert [row["folds"] for row in chosen["table"]] == [row["folds"] for row in found["table"]]
+    assert chosen["of_classes"] == found["of_classes"]
+
+
 @pytest.mark.slow
 def test_two_workers_have_the_same_numbers(folder: Path, tmp_path: Path, whole: tuple[dict[str, Any], str]) -> None:
     there, _ = search(folder, CSV, tmp_path, "--set", "cluster={kind: local, workers: 2, threads: 1}")
@@ -202,9 +227,6 @@ def test_two_workers_have_the_same_numbers(folder: Path, tmp_path: Path, whole: 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--set", "placement=masks"], "placement: masks is for two classes"),
-        (["--set", "model.features=auto"], "model.features: auto is for two classes"),
-        (["--set", "data.direct=true"], "data.direct is for two classes"),
         (["--set", "folds.number=70"], "no class has rows on both sides of every fold"),
         (["--set", "metric=brier_loss"], "needs probabilities"),
     ],

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -51,12 +52,21 @@ def train(folder: Path, source: str, *options: str) -> tuple[dict, str]:
     return json.loads(out), err
 
 
+def train_refused(folder: Path, source: str, *options: str) -> tuple[str, str]:
+    return aucdist("train", config(folder, source), *options, code=2)
+
+
 CSV = "{{source: '{0}/digits.csv', format: csv, label: digit, positive: each}}"
 TOPICS = "{{source: '{0}/topics.svm', format: svmlight, labels: topics, positive: each}}"
 
 
-def test_a_run_of_several_classes(folder: Path) -> None:
-    result, err = train(folder, CSV.format(folder))
+@pytest.fixture(scope="module")
+def whole(folder: Path) -> tuple[dict, str]:
+    return train(folder, CSV.format(folder))
+
+
+def test_a_run_of_several_classes(folder: Path, whole: tuple[dict, str]) -> None:
+    result, err = whole
     assert "class '9' has 1 of 181 training rows, and is left out" in err
     assert [row["name"] for row in result["classes"]] == ["0", "1", "2", "3"]
     assert all(row["certificate"]["relative_gap"] <= 1e-2 for row in result["classes"])
@@ -83,8 +93,8 @@ def test_a_run_of_several_classes(folder: Path) -> None:
         np.testing.assert_array_equal(model.models[k].coef, alone.coef_[0])
 
 
-def test_scores_of_a_data_set_are_those_of_the_run(folder: Path, tmp_path: Path) -> None:
-    result, _ = train(folder, CSV.format(folder))
+def test_scores_of_a_data_set_are_those_of_the_run(folder: Path, tmp_path: Path, whole: tuple[dict, str]) -> None:
+    result, _ = whole
     run = Path(result["run"])
     aucdist("score", run / "model", folder / "digits.csv", tmp_path / "out", "--set", "drop=[digit]", "--top", 2)
     there = pd.read_parquet(tmp_path / "out").set_index("row_id")
@@ -113,6 +123,35 @@ def test_scores_of_a_data_set_are_those_of_the_run(folder: Path, tmp_path: Path)
     aucdist("explain", run / "model" / "class-00001", folder / "digits.csv", "--set", "drop=[digit]")
     with pytest.raises(InputError, match="a model of several classes; take the folder of one of them"):
         load_model(str(run / "model"))
+
+
+def test_files_that_are_read_in_parts_and_shards_have_the_same_classes(
+    folder: Path, tmp_path: Path, whole: tuple[dict, str]
+) -> None:
+    result, _ = whole
+    direct, err = train(folder, CSV.format(folder), "--set", "data.direct=true")
+    assert "class '9' has 1 of 181 training rows, and is left out" in err
+    assert direct["classes"] == result["classes"]  # one part: the rows in the same order, and so the same bits
+    here = pd.read_parquet(Path(result["run"]) / "scores.parquet").set_index("row_id").sort_index()
+    sharded = ("--set", "positive=each", "--rows-per-shard", 60)
+    aucdist("shard", folder / "digits.csv", tmp_path / "shards", "--set", "label=digit", *sharded)
+    aucdist("data", "verify", tmp_path / "shards")
+    shards = f"{{source: '{tmp_path}/shards', format: shards}}"
+    found, err = train(folder, shards)
+    assert "class '9'" in err
+    there = pd.read_parquet(Path(found["run"]) / "scores.parquet").set_index("row_id").sort_index()
+    assert there["label"].equals(here["label"])  # the split does not depend on where the rows lie
+    for one, other in zip(found["classes"], result["classes"], strict=True):
+        assert one["certificate"]["dual"] <= other["certificate"]["primal"]
+        assert other["certificate"]["dual"] <= one["certificate"]["primal"]
+    _, err = train_refused(folder, shards, "--set", "shapes={halves: 2}", "--set", "model.features=bins")
+    assert "shapes is for two classes" in err
+    keys = ("--set", "format=svmlight", "--set", "labels=topics", "--set", "positive={each: [odd, even, zero]}")
+    aucdist("shard", folder / "topics.svm", tmp_path / "topics", *keys, "--rows-per-shard", 100)
+    topics, _ = train(folder, shards.replace("shards'", "topics'"), "--set", "cache=stream")
+    assert [(row["name"], row["n_pos"] + row["test_pos"]) for row in topics["classes"]] == [
+        ("even", 120), ("odd", 120), ("zero", 61),
+    ]  # fmt: skip
 
 
 def test_topics(folder: Path) -> None:
@@ -181,9 +220,7 @@ def test_two_workers_have_the_same_bits(folder: Path) -> None:
     [
         (CSV, ["--set", "data.positive={each: [1, 2]}"], "chooses among topics; here each row has one class"),
         (TOPICS, ["--set", "data.positive={each: [odd, ten]}"], "topic 'ten' is not in the data"),
-        (CSV, ["--set", "data.direct=true"], "data.direct is for two classes"),
         (CSV, ["--set", "operating_point={precision: 1.0}", "--set", "model.lam=1e6"], "class '.': precision is 1.0"),
-        (CSV, ["--set", "model.features=auto"], "model.features: auto is for two classes"),
         (CSV, ["--set", "model.solver=oam-inf"], "learns row by row"),
     ],
 )
@@ -203,15 +240,20 @@ def test_labels_that_are_no_classes(tmp_path: Path) -> None:
     assert "`positive: each` is for three or more classes" in err
 
 
-def test_shards_say_that_they_are_for_two_classes(folder: Path, tmp_path: Path) -> None:
-    _, err = aucdist("shard", folder / "digits.csv", tmp_path / "shards", "--set", "label=digit", "--set", "positive=each",
-                     code=2)  # fmt: skip
-    assert "`positive: each` needs files that are read into this process" in err
+def test_each_class_starts_from_its_weights(folder: Path, whole: tuple[dict, str]) -> None:
+    settings = ("model={tol: 1.0e-2, lam: 1.0e-2}", f"data.source.source={folder}/digits.csv")
+    path, observer = config(folder, CSV.format(folder)), Interrupting()
+    again = run_training(load_train(str(path), settings), observer, start=f"{whole[0]['run']}/model")
+    assert any("4 of 4 classes start from the weights in use" in line for line in observer.lines)
+    assert again["passes"] < whole[0]["passes"]
+    topics = config(folder, TOPICS.format(folder))
+    run_training(load_train(str(topics)), observer, start=f"{whole[0]['run']}/model")
+    assert "the fits start from zero: its features are others" in "".join(observer.lines)
 
 
-def test_a_damaged_list_of_classes_is_refused(folder: Path) -> None:
-    result, _ = train(folder, CSV.format(folder))
-    model = Path(result["run"]) / "model"
+def test_a_damaged_list_of_classes_is_refused(folder: Path, tmp_path: Path, whole: tuple[dict, str]) -> None:
+    model = tmp_path / "model"
+    shutil.copytree(Path(whole[0]["run"]) / "model", model)
     assert isinstance(load_any_model(str(model)), ClassModels)
     about = model / "class-00002" / "model.json"
     about.write_text(about.read_text().replace('"intercept": ', '"intercept": 1'))
