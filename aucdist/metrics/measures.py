@@ -21,6 +21,7 @@ from aucdist.metrics.top import (
     recall_at_fpr,
     recall_at_k,
     recall_at_precision,
+    shrunk_partial_auc,
 )
 from aucdist.metrics.two_way import check_min_tpr, two_way_partial_auc
 
@@ -114,6 +115,7 @@ EXPECTED_COST = "expected_cost"
 
 WITH_PARAMETERS: dict[str, tuple[Callable[..., float], tuple[str, ...]]] = {
     "partial_auc": (partial_auc, ("max_fpr",)),
+    "shrunk_partial_auc": (shrunk_partial_auc, ("max_fpr",)),
     "two_way_partial_auc": (two_way_partial_auc, ("min_tpr", "max_fpr")),
     "recall_at_fpr": (recall_at_fpr, ("max_fpr",)),
     "recall_at_precision": (recall_at_precision, ("min_precision",)),

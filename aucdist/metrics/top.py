@@ -23,6 +23,9 @@ from aucdist.metrics.ranking import auc, exact_columns
 ENOUGH_POSITIVES = 50
 ENOUGH_NEGATIVES = 20
 
+FULL_POSITIVES = 80
+"""From so many positives on `shrunk_partial_auc` is the partial AUC: those of a fifth of 400 rows."""
+
 
 def auc_up_to(counts: ScoreCounts, *, max_fpr: float | None = None) -> float:
     """Return the area under the ROC curve, exact with ties; scikit-learn's ``roc_auc_score`` for two classes.
@@ -100,6 +103,23 @@ def partial_auc(counts: ScoreCounts, max_fpr: float, *, standardized: bool = Tru
         area += width * (before + 0.5 * slope * width)
     area = min(area, max_fpr)
     return _standardized(area, max_fpr) if standardized else area
+
+
+def shrunk_partial_auc(counts: ScoreCounts, max_fpr: float) -> float:
+    """Return the partial AUC, standardised, shrunk towards the AUC over all pairs where positives are few.
+
+    Of few positives the partial AUC says little: a search that chooses by it chooses by noise, and pays in the AUC. Its weight
+    here is ``min(1, n_pos / 80)``, and the AUC has the rest.
+
+    Parameters
+    ----------
+    counts : ScoreCounts
+    max_fpr : float
+        Above 0 and at most 1.
+    """
+    weight = min(1.0, counts.rows_pos / FULL_POSITIVES)
+    partial = partial_auc(counts, max_fpr)
+    return partial if weight == 1.0 else weight * partial + (1.0 - weight) * auc(counts)
 
 
 def partial_auc_interval(

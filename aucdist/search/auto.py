@@ -106,9 +106,12 @@ def trained_max_fpr(estimator: Any, n_neg: int) -> float | None:
 
 
 def trained_metric(max_fpr: float | None, *, within_groups: bool = False) -> str:
-    """Return the full name of the measure that is trained for: of the pairs within groups, of the top, or of all pairs."""
+    """Return the full name of the measure that is trained for: of the pairs within groups, of the top, or of all pairs.
+
+    At the top it is shrunk towards the AUC where positives are few (`aucdist.metrics.top.shrunk_partial_auc`).
+    """
     if max_fpr is not None:
-        return measure_name("partial_auc", max_fpr=max_fpr)
+        return measure_name("shrunk_partial_auc", max_fpr=max_fpr)
     return "group_auc" if within_groups else "auc"
 
 

@@ -100,17 +100,19 @@ class CvConfig(Strict):
     metric: str = Field(
         default="auc",
         description="The score that settings are compared by, of several classes its mean over them; of names that end in "
-        "`_loss`, and of costs, smaller is better. `partial_auc` and `recall_at_fpr` need `max_fpr`, `recall_at_precision` needs "
-        "`min_precision`, `precision_at_recall` needs `min_recall`, `precision_at_k` and `recall_at_k` need `k`, "
-        "`two_way_partial_auc` needs `min_tpr` and `max_fpr`. `expected_cost` is the mean cost of a held-out row by "
-        "`operating_point.cost`, at the threshold that costs least on the training rows of the fold. With groups `group_auc`, "
-        "the AUC within groups, is the default, and `ndcg`, of the first `k` rows of each, is possible",
+        "`_loss`, and of costs, smaller is better. `partial_auc`, `recall_at_fpr`, and `shrunk_partial_auc`, which below 80 "
+        "held-out positives has a part of the AUC, need `max_fpr`, `recall_at_precision` needs `min_precision`, "
+        "`precision_at_recall` needs `min_recall`, `precision_at_k` and `recall_at_k` need `k`, `two_way_partial_auc` needs "
+        "`min_tpr` and `max_fpr`. `expected_cost` is the mean cost of a held-out row by `operating_point.cost`, at the threshold "
+        "that costs least on the training rows of the fold. With groups `group_auc`, the AUC within groups, is the default, and "
+        "`ndcg`, of the first `k` rows of each, is possible",
     )
     max_fpr: float | None = Field(
         default=None,
         gt=0,
         le=1,
-        description="The largest false positive rate of metric `partial_auc`, `two_way_partial_auc` or `recall_at_fpr`",
+        description="The largest false positive rate of metric `partial_auc`, `shrunk_partial_auc`, `two_way_partial_auc` or "
+        "`recall_at_fpr`",
     )
     min_tpr: float | None = Field(
         default=None, ge=0, lt=1, description="The least true positive rate of metric `two_way_partial_auc`"
@@ -207,7 +209,8 @@ class CvConfig(Strict):
         """Return the search with the feature maps to try in its grid, where the model has `features: auto`.
 
         Unless a metric is given, it is the measure that the model is trained for: that of the pairs within groups where there
-        are some, and with `features: auto` the partial AUC where the model has a largest false positive rate.
+        are some, and with `features: auto` the partial AUC, shrunk where positives are few, where the model has a largest false
+        positive rate.
 
         Parameters
         ----------
@@ -230,7 +233,7 @@ class CvConfig(Strict):
             note(sentence)
         changes = {"model": self.model.with_parameters({"features": None}), "grid": {**self.grid, "features": maps}}
         if not given and (rate := trained_max_fpr(model, n_neg)) is not None:
-            changes |= {"metric": "partial_auc", "max_fpr": rate}
+            changes |= {"metric": "shrunk_partial_auc", "max_fpr": rate}
         elif within_groups and not given:
             changes |= {"metric": "group_auc"}
         return self.model_copy(update=changes)

@@ -16,6 +16,7 @@ from aucdist.errors import InputError
 from aucdist.metrics import IntervalWarning, partial_roc_auc_difference, partial_roc_auc_interval, partial_roc_auc_score
 from aucdist.metrics.compare import delong_test, partial_delong_test
 from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.measures import find_measure
 from aucdist.metrics.ranking import auc, auc_interval, delong_variance
 from aucdist.metrics.top import _bound, partial_auc, partial_auc_interval, placements_up_to, variance_of
 
@@ -72,6 +73,15 @@ def test_standardized_area_is_that_of_scikit_learn(rate):
         expected = sk.roc_auc_score(y, scores, max_fpr=rate, sample_weight=given_weight)
         found = partial_roc_auc_score(y, scores, max_fpr=rate, sample_weight=given_weight)
         assert found == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(("n_pos", "weight"), [(20, 0.25), (80, 1.0), (200, 1.0)])
+def test_of_few_positives_a_part_of_the_auc_counts(n_pos, weight):
+    counts = ScoreCounts.from_scores(*sample(3, n_pos, 900, 1.0, ties=True))
+    partial, of_all = partial_auc(counts, 0.05), auc(counts)
+    assert partial < of_all
+    found = find_measure("shrunk_partial_auc@0.05").of(counts, 0.0)
+    assert found == pytest.approx(weight * partial + (1 - weight) * of_all, rel=1e-14)
 
 
 def test_counts_of_parts_give_the_bits_of_the_whole():

@@ -14,9 +14,9 @@ SIZE = {"n_pos": 500, "n_neg": 2000, "n_features": 6}
     ("given", "metric"),
     [
         ({}, "auc"),
-        ({"max_fpr": 0.05}, "partial_auc@0.05"),
-        ({"max_false_positives": 20}, "partial_auc@0.01"),
-        ({"max_false_positives": 1999}, "partial_auc@0.9995"),
+        ({"max_fpr": 0.05}, "shrunk_partial_auc@0.05"),
+        ({"max_false_positives": 20}, "shrunk_partial_auc@0.01"),
+        ({"max_false_positives": 1999}, "shrunk_partial_auc@0.9995"),
     ],
 )
 def test_the_measure_is_the_one_that_is_trained_for(given, metric):

@@ -1,12 +1,14 @@
 """The suite `curves`: `features: auto` trained for the top of the list, beside boosted trees with as many settings.
 
-Every contestant chooses among its settings by the partial AUC up to `BETA` on the same five folds of the training rows, and then
-fits all of them. On the test rows of each split, `auto` and each peer are compared by the paired test of the partial AUC up to
+Every contestant chooses among its settings by the same five folds of the training rows and by the same measure, that of `auto`:
+the partial AUC up to `BETA`, with a part of the AUC where positives are few. Then it fits all training rows. On the test rows
+of each split, `auto` and each peer are compared by the paired test of the partial AUC up to
 `MAX_FPR`, corrected by Holm's method over the peers. On a data set `auto` wins or loses against a peer if it is significantly
 better or worse on most of the splits, of which small sets have three. CPU seconds include the choice.
 
 What `auto` tries was chosen on other rows: magic04, pendigits and covtype (classes 2 and 5) with the split seeds 411 and 412,
-which no suite uses.
+which no suite uses. The part of the AUC was chosen on sets that no suite of the top uses, with the same seeds: abalone9-18,
+haberman, ecoli1, winequality-red-4, vehicle1 and vehicle3.
 """
 
 # The peers are optional, and some have no type annotations.
@@ -29,7 +31,7 @@ from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.measures import find_measure
 from aucdist.metrics.ranking import auc
 from aucdist.metrics.top import partial_auc
-from aucdist.search.auto import auto_search
+from aucdist.search.auto import auto_search, trained_metric
 from aucdist.search.choice import choose
 from aucdist.search.splits import Folds
 from benchmarks.peers.data_sets import top_data_sets
@@ -44,8 +46,12 @@ N_FOLDS, FOLD_SEED = 5, 1
 SPLITS = 3
 LEAST_POSITIVES = 100
 AUTO = "aucdist auto"
+MEASURE = find_measure(trained_metric(BETA))
 QUIET = LineObserver(lambda text: None)
-CONDITIONS = f"every system chooses by the partial AUC up to {BETA:g} on five folds; tested up to {MAX_FPR:g}"
+CONDITIONS = (
+    f"every system chooses by the partial AUC up to {BETA:g}, below 80 held-out positives with a part of the AUC, on five folds; "
+    f"tested up to {MAX_FPR:g}"
+)
 """Stated in the first line of the output and on the page."""
 
 LIGHTGBM = {"num_leaves": [7, 15, 31, 63], "learning_rate": [0.02, 0.05, 0.1], "n_estimators": [100, 300, 500]}
@@ -148,15 +154,16 @@ def _tuned(make: Callable[[], Any], grid: dict[str, list[Any]]) -> Callable[[Blo
     """Return a fit that chooses from a grid by the folds and the measure of `auto`."""
 
     def fit(train: Block) -> tuple[Scores, str]:
-        from sklearn.metrics import make_scorer, roc_auc_score
         from sklearn.model_selection import GridSearchCV
+
+        def score(model: Any, X: np.ndarray, y: np.ndarray) -> float:
+            return MEASURE.of(ScoreCounts.from_scores(2 * y - 1, model.predict_proba(X)[:, 1]), 0.0)
 
         y = (train.y > 0).astype(int)
         folds = Folds(train.row_id, train.y, N_FOLDS, seed=FOLD_SEED)
         both = [folds.sides(fold) for fold in folds.outer()]  # bool arrays by row id
         sides = [tuple(np.flatnonzero(side[train.row_id]) for side in of_fold) for of_fold in both]
-        scorer = make_scorer(roc_auc_score, max_fpr=BETA, response_method="predict_proba")
-        model = GridSearchCV(make(), grid, scoring=scorer, cv=sides).fit(train.X, y)
+        model = GridSearchCV(make(), grid, scoring=score, cv=sides).fit(train.X, y)
         chosen = " ".join(f"{name} {value:g}" for name, value in model.best_params_.items())
         return lambda X: model.predict_proba(X)[:, 1], chosen
 

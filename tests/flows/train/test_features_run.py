@@ -234,14 +234,14 @@ def test_a_lam_that_is_given_is_kept_and_threads_do_not_change_a_bit(folder: Pat
 def test_auto_for_the_top_chooses_by_the_partial_auc_in_runs_and_in_searches(folder: Path, tmp_path: Path) -> None:
     result = train(folder, tmp_path, "model.features=auto", "model.max_fpr=0.2")
     search = json.loads((Path(result["run"]) / "metrics.json").read_text())["search"]
-    assert (search["metric"], search["rule"]) == ("partial_auc@0.2", "best")
+    assert (search["metric"], search["rule"]) == ("shrunk_partial_auc@0.2", "best")
     assert search["score"] == max(row["mean"] for row in search["table"])
     assert search["interval"][0] <= search["score"] <= search["interval"][1]
     text = (folder / "train.yaml").read_text()
     (tmp_path / "cv.yaml").write_text(text + "grid: {lam: [1e-2]}\nfolds: {number: 2}\n")
     for model, metric, rule in (
-        ("max_fpr: 0.2", "partial_auc@0.2", "best"),
-        ("max_false_positives: 9", f"partial_auc@{9 / result['n_neg']}", "best"),
+        ("max_fpr: 0.2", "shrunk_partial_auc@0.2", "best"),
+        ("max_false_positives: 9", f"shrunk_partial_auc@{9 / result['n_neg']}", "best"),
     ):
         settings = (f"model={{tol: 1e-2, features: auto, {model}}}", "data.impute=median")
         config = load_cv(str(tmp_path / "cv.yaml"), settings, str(tmp_path / rule))
