@@ -40,7 +40,7 @@ def test_a_spread_is_even_on_a_log_scale() -> None:
         ("metric=partial_auc", "metric 'partial_auc' needs max_fpr"),
         (
             "max_fpr=0.1",
-            "max_fpr applies to metric partial_auc and shrunk_partial_auc and two_way_partial_auc and recall_at_fpr, not to 'auc'",
+            "max_fpr applies to metric partial_auc and shrunk_partial_auc and two_way_partial_auc and recall_at_fpr, not to",
         ),
         ("max_fpr=2", "max_fpr"),
         ("metric=partial_auc@x", "'x' is not max_fpr"),
