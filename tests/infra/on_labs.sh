@@ -27,7 +27,7 @@ on_labs() {
   export PATH=$venv/bin:$PATH NODE_CPU=32 NODE_MEMORY=64Gi
   eval "$("$labs/kubernetes/up.sh" | tail -n 1)"
   PYTHONPATH=$venv/operator "$labs/kubernetes/run.sh" \
-    pytest -q --durations=0 --durations-min=1 tests/infra/test_manifests.py tests/infra/test_*kubernetes*.py "$@"
+    pytest -q -rs --durations=0 --durations-min=1 tests/infra/test_manifests.py tests/infra/test_*kubernetes*.py "$@"
 }
 export venv labs s3
 export -f on_labs

@@ -1,0 +1,138 @@
+"""Our estimators behind the interfaces of two benchmarks of others, neither of which is installed here.
+
+`AbstractModel` and `FraudDatasetBenchmark` below are mocks: AutoGluon's class as autogluon.core 1.6.3 has it, as far as our model
+calls it or is called, and the benchmark's data set by the attributes that its page names.
+"""
+
+import importlib
+import json
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import roc_auc_score
+from support.command_line import run
+
+from aucdist.errors import InputError
+from benchmarks.fraud import judge_scores, write_rows
+
+
+class AbstractModel:
+    """A mock of AutoGluon's class: hyperparameters, `fit`, `preprocess` and `predict_proba` call what a subclass overrides."""
+
+    def __init__(self, *, problem_type: str, hyperparameters: dict[str, Any] | None = None) -> None:
+        self.problem_type, self.params = problem_type, dict(hyperparameters or {})
+        self._set_default_params()
+        assert problem_type in self.supported_problem_types()
+        self.model: Any = None
+
+    def _set_default_param_value(self, param_name: str, param_value: Any, params: dict[str, Any] | None = None) -> None:
+        (self.params if params is None else params).setdefault(param_name, param_value)
+
+    def _get_default_auxiliary_params(self) -> dict[str, Any]:
+        return {"valid_raw_types": None, "max_time_limit": None}
+
+    def _get_model_params(self) -> dict[str, Any]:
+        return dict(self.params) | {self.seed_name: 0}  # type: ignore[attr-defined]
+
+    def _preprocess(self, X: pd.DataFrame, **kwargs: Any) -> pd.DataFrame:
+        return X
+
+    def preprocess(
+        self, X: pd.DataFrame, preprocess_nonadaptive: bool = True, preprocess_stateful: bool = True, **kwargs: Any
+    ) -> Any:
+        return self._preprocess(X, **kwargs)
+
+    def fit(self, **kwargs: Any) -> "AbstractModel":
+        given = {
+            "X_val": None,
+            "y_val": None,
+            "time_limit": 60.0,
+            "num_cpus": 1,
+            "num_gpus": 0,
+            "verbosity": 2,
+            **kwargs,
+        }
+        self._fit(**given)  # type: ignore[attr-defined]
+        return self
+
+    def predict_proba(self, X: pd.DataFrame) -> np.ndarray:
+        proba = self.model.predict_proba(self.preprocess(X))
+        return proba[:, 1] if self.problem_type == "binary" else proba
+
+
+@pytest.fixture
+def model_class(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Our model on the mock."""
+    models: Any = ModuleType("autogluon.core.models")
+    models.AbstractModel = AbstractModel
+    for name, module in {"autogluon": ModuleType("autogluon"), "autogluon.core": ModuleType("autogluon.core")}.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setitem(sys.modules, "autogluon.core.models", models)
+    monkeypatch.delitem(sys.modules, "benchmarks.tabarena_model", raising=False)
+    yield importlib.import_module("benchmarks.tabarena_model").AucdistModel
+    sys.modules.pop("benchmarks.tabarena_model", None)
+
+
+@pytest.fixture
+def rows() -> pd.DataFrame:
+    """Numbers, one of them missing at times, and categories as integers, as AutoGluon makes them of texts."""
+    random = np.random.default_rng(0)
+    kind = random.integers(0, 3, 150)
+    age = random.normal(45, 12, 150)
+    label = (age + 10 * kind + random.normal(0, 5, 150) > 60).astype(int)
+    return pd.DataFrame(
+        {"age": age, "size": np.where(np.arange(150) % 9, age, np.nan), "kind": pd.Categorical(kind), "label": label}
+    )
+
+
+@pytest.mark.parametrize("problem", ["binary", "multiclass"])
+def test_model_fits_and_scores_as_autogluon_calls_it(model_class: Any, rows: pd.DataFrame, problem: str) -> None:
+    y = rows["label"] if problem == "binary" else rows["kind"].astype(int)
+    X = rows[["age", "size", "kind"]] if problem == "binary" else rows[["age", "size"]]
+    model = model_class(problem_type=problem, hyperparameters={"lam": 1e-2, "tol": 1e-2})
+    model.fit(X=X[:100], y=y[:100], sample_weight=None)
+    test = X[100:].copy()
+    test.iloc[0, 0] = np.nan  # the training rows had all ages
+    proba = model.predict_proba(test)
+    assert np.isfinite(proba).all()
+    if problem == "binary":
+        assert proba[y[100:] == 1].mean() > 0.3 + proba[y[100:] == 0].mean()
+    else:
+        assert proba.shape == (50, 3)
+        assert np.allclose(proba.sum(axis=1), 1)
+
+
+@pytest.mark.filterwarnings("ignore::aucdist.metrics.IntervalWarning")
+def test_rows_of_the_fraud_benchmark_become_files_and_scores_are_judged(
+    rows: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    extra = {
+        "EVENT_ID": [f"e{i}" for i in range(150)],
+        "EVENT_TIMESTAMP": "2021-09-01T00:00:00Z",
+        "ENTITY_TYPE": "user",
+    }
+    whole = rows.rename(columns={"label": "EVENT_LABEL"}).astype(str).assign(**extra)
+    train, test = whole[:100].assign(LABEL_TIMESTAMP="2026-01-01T00:00:00Z"), whole[100:]
+    labels = test[["EVENT_LABEL", "EVENT_ID"]]
+    dataset = SimpleNamespace(key="mock", train=train, test=test.drop(columns="EVENT_LABEL"), test_labels=labels)
+    write_rows(dataset, tmp_path)
+    columns = ["age", "size", "kind", "EVENT_LABEL"]
+    assert [list(pd.read_csv(name)) for name in ("train.csv", "test.csv")] == [columns, columns]
+    out, _ = run("init", "train.csv", "--label", "EVENT_LABEL", "--json")
+    assert json.loads(out)["positive"] == whole["EVENT_LABEL"][:100].value_counts().idxmin()
+    Path("scores").mkdir()
+    found = pd.DataFrame({"row_id": np.arange(50), "score": rows["age"][100:].to_numpy()})
+    found.sample(frac=1, random_state=0).to_parquet("scores/part.parquet")
+    counted = roc_auc_score(labels["EVENT_LABEL"] == json.loads(out)["positive"], found["score"])
+    assert f"AUC {counted:.3f}" in judge_scores(Path("test.csv"), Path("scores"))
+    found[:49].to_parquet("scores/part.parquet")
+    with pytest.raises(InputError, match="49 scores"):
+        judge_scores(Path("test.csv"), Path("scores"))
+    with pytest.raises(InputError, match="of other rows"):
+        write_rows(SimpleNamespace(**vars(dataset) | {"test_labels": labels[::-1]}), tmp_path)
