@@ -108,7 +108,7 @@ def test_deployment_from_data_on_s3_to_a_run_folder_on_s3(prefect: None, a9a: di
     name = made["metadata"]["name"]
     selector = f"dask.org/cluster-name={name},dask.org/component=worker"
     lab.wait_until(lambda: [p["status"]["phase"] for p in lab.objects("pods", selector)] == ["Running", "Running"])
-    lab.wait_until(lambda: state_of(run) in ("COMPLETED", "FAILED", "CRASHED"), 300)
+    lab.wait_until(lambda: state_of(run) in ("COMPLETED", "FAILED", "CRASHED"))
     done = seen_by_prefect(run)
     assert done["name"] == "a9a-all-pairs-lam1e-3"
     assert done["state"]["type"] == "COMPLETED", done["state"]["message"]

@@ -87,7 +87,8 @@ def no_clusters() -> bool:
     return [c for c in objects("daskclusters") if c["metadata"]["name"] != "aucdist"] == []
 
 
-def wait_until(true: Callable[[], Any], seconds: float = 120) -> Any:
+def wait_until(true: Callable[[], Any], seconds: float = 600) -> Any:
+    """Return what is true at last. On a busy machine a pod may take minutes to start, and only a failure waits to the end."""
     end = time.monotonic() + seconds
     while not (found := true()):
         assert time.monotonic() < end, f"still not so after {seconds} s"
