@@ -79,7 +79,8 @@ def auto_search(
     InputError
         If no map is left.
     """
-    maps = candidates(estimator, n_pos=n_pos, n_neg=n_neg, n_features=n_features, missing=missing)
+    size = {"n_pos": n_pos, "n_neg": n_neg, "n_features": n_features}
+    maps = candidates(estimator, **size, missing=missing, grouped=n_groups is not None)
     rate = trained_max_fpr(estimator, n_neg)
     lams = (LAMS if rate is None else LAMS_OF_TOP) if lam is None else (lam,)
     return AutoSearch(

@@ -204,7 +204,7 @@ class CvConfig(Strict):
         return self
 
     def with_candidates(
-        self, size: Mapping[str, int], note: Callable[[str], None], within_groups: bool = False
+        self, size: Mapping[str, int], note: Callable[[str], None], grouped: bool = False, graded: bool = False
     ) -> "CvConfig":
         """Return the search with the feature maps to try in its grid, where the model has `features: auto`.
 
@@ -218,17 +218,17 @@ class CvConfig(Strict):
             ``n_pos``, ``n_neg`` and ``n_features`` of the training rows; of several classes those of the smallest one.
         note : callable
             Takes a sentence on a map that cannot be tried here.
-        within_groups : bool
-            Whether pairs are rows of one group, or of different grades.
+        grouped, graded : bool
+            Whether rows have groups, and whether labels are grades.
         """
-        given = "metric" in self.model_fields_set
+        within_groups, given = grouped or graded, "metric" in self.model_fields_set
         if not self.model.chooses_features:
             return self.model_copy(update={"metric": "group_auc"}) if within_groups and not given else self
         from aucdist.search.auto import trained_max_fpr
         from aucdist.search.candidates import candidates, left_out
 
         model, n_neg = self.model.built, size["n_neg"]
-        maps = candidates(model, **size, missing=self.data.impute == "keep")
+        maps = candidates(model, **size, missing=self.data.impute == "keep", grouped=grouped)
         if (sentence := left_out(model, **size)) is not None:
             note(sentence)
         changes = {"model": self.model.with_parameters({"features": None}), "grid": {**self.grid, "features": maps}}

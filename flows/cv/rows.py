@@ -39,8 +39,8 @@ class SearchRows:
     data : DataConfig
     folds : Folds
         Of the training rows.
-    within_groups : bool
-        Whether pairs are rows of one group: the source says the groups, or labels are grades.
+    grouped, graded : bool
+        Whether the source says which rows are of one group, and whether labels are grades.
     classes : SearchedClasses or None
         Where each class is fitted against the rest.
     """
@@ -48,7 +48,8 @@ class SearchRows:
     rows: TrainTestRows
     data: DataConfig
     folds: Folds
-    within_groups: bool = False
+    grouped: bool = False
+    graded: bool = False
     classes: SearchedClasses | None = None
 
     @property
@@ -157,7 +158,7 @@ def _make_folds(rows: TrainTestRows, config: CvConfig, workers: Workers, observe
     )  # fmt: skip
     folds.check()
     classes = None if sets is None else searched_classes(sets, y, folds, observer.note)
-    return SearchRows(rows, config.data, folds, grouped or graded, classes)
+    return SearchRows(rows, config.data, folds, grouped, graded, classes)
 
 
 def _groups_and_grades(data: DataConfig) -> tuple[bool, bool]:

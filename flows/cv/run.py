@@ -64,7 +64,7 @@ def cross_validate(config: CvConfig, observer: RunObserver, run_stage: StageRunn
             observer.report_to(workers.client, report),
         ):
             search_rows = stages("make folds", opened.make_folds, config, workers, observer)
-            tried = config.with_candidates(search_rows.size, observer.note, search_rows.within_groups)
+            tried = config.with_candidates(search_rows.size, observer.note, search_rows.grouped, search_rows.graded)
             directions = [getattr(tried.model.built, "monotone", None), *(p.get("monotone") for p in tried.points)]
             check_monotone(directions, search_rows.rows.schema)
             found: SearchResult = stages("search", search, tried, search_rows, workers, observer)

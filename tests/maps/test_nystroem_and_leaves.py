@@ -107,6 +107,29 @@ def test_leaves_are_those_of_the_trees():
     assert names[Z[0].nonzero()[1][2]] == f"tree 2 leaf {leaves[0, 2]}"
 
 
+def test_trees_within_groups_do_not_split_by_what_a_group_is(monkeypatch):
+    pytest.importorskip("lightgbm")
+    r = np.random.default_rng(2)
+    X, group = r.normal(size=(900, 3)), r.integers(0, 30, 900)
+    X[:, 2] = r.normal(size=30)[group]
+    grade = X[:, 0] + 3 * X[:, 2] + r.normal(size=900)  # more grades than LightGBM's rankers take
+    whole = Block.of(X, np.where(grade > 0, 1, -1), group=group, grade=grade)
+    expander = LeafExpander(trees=10, leaves=2, within_groups=True)
+
+    def splits(leaves, n_blocks=1):
+        text = leaves.fit_blocks(LocalBlocks(partition(whole, n_blocks))).model
+        return {
+            feature for line in text.splitlines() if line.startswith("split_feature=") for feature in line[14:].split()
+        }
+
+    assert splits(expander) == splits(expander, 4) <= {"0", "1"}
+    assert "2" in splits(LeafExpander(trees=10, leaves=2))
+    monkeypatch.setattr("aucdist.maps.leaves.MOST_OF_A_QUERY", 12)  # parts of a group are within it
+    assert splits(expander) <= {"0", "1"}
+    with pytest.raises(InputError, match="needs rows with groups"):
+        expander.fit(X, whole.y)
+
+
 def test_trees_that_never_split_have_no_code():
     pytest.importorskip("lightgbm")
     X, y = ring(30)
@@ -124,6 +147,7 @@ def test_trees_that_never_split_have_no_code():
         (NystroemMap(linear="yes"), "unknown linear 'yes'"),
         (LeafExpander(leaves=256), "leaves is 256; an integer from 2 to 255"),
         (LeafExpander(learning_rate=2.0), "learning_rate is 2.0"),
+        (LeafExpander(within_groups="yes"), "within_groups is 'yes'"),
     ],
 )
 def test_what_is_out_of_range_is_refused(expander, message):

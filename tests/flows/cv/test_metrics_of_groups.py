@@ -14,7 +14,7 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.metrics.groups import auc_of_groups, ndcg_of_groups
 from aucdist.metrics.measures import find_measure
-from aucdist.search.auto import auto_search
+from aucdist.search.auto import LAMS, auto_search
 from aucdist.search.fold import scored_groups, value_of
 from aucdist.search.mask import masked_blocks
 from flows.cv.config import load_cv
@@ -142,3 +142,5 @@ def test_folds_of_few_groups():
     size = {"n_pos": 50, "n_neg": 200, "n_features": 3}
     assert auto_search(PairwiseHingeClassifier(), **size, n_groups=3).n_folds == 3
     assert auto_search(PairwiseHingeClassifier(), **size, graded=True).metric == "group_auc"
+    tried = auto_search(PairwiseHingeClassifier(), n_pos=400, n_neg=400, n_features=3, n_groups=9).points
+    assert sum("within_groups" in (point["features"] or {}) for point in tried) == 2 * len(LAMS)
