@@ -6,22 +6,25 @@ from typing import Any
 import numpy as np
 
 from aucdist import __version__
-from aucdist.export.onnx_graph import Graph
+from aucdist.class_models import ClassModels
+from aucdist.errors import InputError
+from aucdist.export.onnx_graph import ML, Graph
 from aucdist.export.onnx_inputs import features_of
 from aucdist.export.onnx_probability import probability_of
-from aucdist.export.portable import Kernel, Linear, Portable, Steps, portable
+from aucdist.export.portable import Kernel, Linear, Portable, Steps, portable, portable_classes
 from aucdist.export.trees import Leaf, Node, of_bins, of_shape, with_missing
 from aucdist.model import LinearModel
 
+ONE_CLASS = "contributions are of one class: export the folder of one of them to {target}, or all of them to json"
 OUTPUTS = ("score", "probability", "prediction")
 
 
-def to_onnx(model: LinearModel, *, contributions: bool = False) -> Any:
+def to_onnx(model: LinearModel | ClassModels, *, contributions: bool = False) -> Any:
     """Return a model as an ONNX graph, from the columns of the training data to scores, probabilities and predictions.
 
     Parameters
     ----------
-    model : LinearModel
+    model : LinearModel or ClassModels
     contributions : bool, default=False
         Whether there is an output ``contributions``, float64 of shape (rows, n): what each feature and each pair adds, and the
         constant. Their names are in the property ``aucdist.contributions``; nan for rows without a score.
@@ -36,11 +39,21 @@ def to_onnx(model: LinearModel, *, contributions: bool = False) -> Any:
         int64: 1, -1, and 0 for rows without a score. An underscore is appended where a column has the name. Rows that
         `aucdist score` refuses have the score nan.
 
+        Of several classes, ``score`` and ``probability`` have the shape (rows, classes), as `ClassModels.decision_function` and
+        `ClassModels.probabilities` return them, and ``prediction`` is the name of the class, a string that is empty for rows
+        without a score; of topics it is int64 of shape (rows, classes): 1, -1 and 0. The property ``aucdist.classes`` has the
+        names.
+
     Raises
     ------
     InputError
-        If `onnx` is not installed (the extra ``aucdist[onnx]``), the model hashes texts, or it has no contributions.
+        If `onnx` is not installed (the extra ``aucdist[onnx]``), the model hashes texts, or it has no contributions; those of
+        several classes are not in one graph.
     """
+    if isinstance(model, ClassModels):
+        if contributions:
+            raise InputError(ONE_CLASS.format(target="onnx"))
+        return _to_onnx_of_classes(model)
     added = model.contribution_names() if contributions else []
     described = portable(model)
     described.refuse_hashes("onnx")
@@ -81,6 +94,64 @@ def _free(output: str, names: set[str]) -> str:
     while output in names or output == "features":
         output += "_"
     return output
+
+
+def _to_onnx_of_classes(model: ClassModels) -> Any:
+    """Return one graph with a column for each class."""
+    of_classes = portable_classes(model, "onnx")
+    first = of_classes[0]
+    first.refuse_hashes("onnx")
+    names = {column.name for column in first.columns}
+    score, probability, prediction = (_free(output, names) for output in OUTPUTS)
+    graph = Graph([*names, score, probability, prediction, "features"])
+    X, refused = features_of(graph, first)
+    X = _transformed(graph, first, X)
+    nan, without = graph.constant(np.nan), graph.column(refused)
+    columns = [graph.add("Add", *_score(graph, one, X)) for one in of_classes]
+    scaled = graph.add("Div", graph.add("Concat", *columns, axis=1), graph.constant(model.spreads))
+    graph.add("Where", without, nan, scaled, output=score)
+    n = len(of_classes)
+    graph.output(score, "DOUBLE", n)
+    best = scaled
+    if all(one.probability is not None for one in model.models):
+        best = _probabilities(graph, model, scaled)
+        graph.add("Where", without, nan, best, output=probability)
+        graph.output(probability, "DOUBLE", n)
+    if model.topics:
+        one, minus, none = (graph.constant(value, np.int64) for value in (1, -1, 0))
+        signs = graph.add("Where", graph.add("Greater", scaled, graph.constant(0.0)), one, minus)
+        graph.add("Where", without, none, signs, output=prediction)
+        graph.output(prediction, "INT64", n)
+    else:
+        place = graph.add("ArgMax", best, axis=1, keepdims=0)
+        place = graph.add("Where", refused, graph.constant(-1, np.int64), place)
+        graph.add(
+            "LabelEncoder", place, output=prediction, domain=ML, keys_int64s=list(range(n)),
+            values_strings=list(model.classes), default_string="",
+        )  # fmt: skip
+        graph.output(prediction, "STRING")
+    properties = {
+        "aucdist.label": model.schema.label,
+        "aucdist.classes": json.dumps(model.classes),
+        "aucdist.features": json.dumps([column.name for column in first.columns]),
+    }
+    return graph.model("Scores of a model of aucdist of several classes", properties, __version__)
+
+
+def _probabilities(graph: Graph, model: ClassModels, scores: str) -> str:
+    """Return the probability of each class, of shape (rows, classes); those of classes sum to 1."""
+    columns = []
+    for k, one in enumerate(model.models):
+        of_class = graph.vector(graph.add("Gather", scores, graph.constant([k], np.int64), axis=1))
+        assert one.probability is not None
+        columns.append(graph.column(probability_of(graph, one.probability, of_class)))
+    found = graph.add("Concat", *columns, axis=1)
+    if model.topics:
+        return found
+    total = graph.add("ReduceSum", found, graph.constant([1], np.int64))
+    there = graph.add("Greater", total, graph.constant(0.0))
+    shares = graph.add("Div", found, graph.add("Where", there, total, graph.constant(1.0)))
+    return graph.add("Where", there, shares, graph.constant(1.0 / len(columns)))
 
 
 def _transformed(graph: Graph, described: Portable, X: str) -> str:

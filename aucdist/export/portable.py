@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from aucdist.class_models import ClassModels
 from aucdist.data.dataset import Schema
 from aucdist.data.date_parts import date_features
 from aucdist.data.formats.spelling import Spelling
@@ -205,6 +206,23 @@ def portable(model: LinearModel) -> Portable:
     columns, made = _columns(model.schema, model.reading)
     features = tuple(_feature(model, j, *made[j], looked_at=j in looked_at) for j in range(len(made)))
     return Portable(model, columns, features, unit_rows, score)
+
+
+def portable_classes(model: ClassModels, target: str) -> list[Portable]:
+    """Describe the model of each class: they read the same columns, and differ in their scores.
+
+    Raises
+    ------
+    InputError
+        As `portable`; or if a row may have a score for one class and none for another.
+    """
+    found = [portable(one) for one in model.models]
+    if any(one.features != found[0].features for one in found):
+        raise InputError(
+            f"the models of the classes need different values, which one export to {target} cannot say: export the folder of "
+            "each class"
+        )
+    return found
 
 
 def _columns(

@@ -8,10 +8,12 @@ into it but in quotes.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from aucdist.class_models import ClassModels
 from aucdist.data.formats.spelling import ANY_CASE
 from aucdist.data.formats.table_form import MISSING_CATEGORY
 from aucdist.errors import InputError
-from aucdist.export.portable import AS_MISSING, REFUSE, Kernel, Portable, PortableColumn, portable
+from aucdist.export.onnx_model import ONE_CLASS
+from aucdist.export.portable import AS_MISSING, REFUSE, Kernel, Portable, PortableColumn, portable, portable_classes
 from aucdist.export.sql_dates import date_part
 from aucdist.export.sql_parts import case, free_name, identifier, number, one_of, table_name, text, total
 from aucdist.export.sql_probability import probability_stages
@@ -22,12 +24,14 @@ MOST_PRODUCTS = 200_000
 """Landmarks times features: beyond it the query would have tens of megabytes."""
 
 
-def to_sql(model: LinearModel, *, table: str = "rows", ids: Sequence[str] = (), contributions: bool = False) -> str:
+def to_sql(
+    model: LinearModel | ClassModels, *, table: str = "rows", ids: Sequence[str] = (), contributions: bool = False
+) -> str:
     """Return a query in standard SQL that gives the scores of the rows of a table.
 
     Parameters
     ----------
-    model : LinearModel
+    model : LinearModel or ClassModels
     table : str
         With a column for each column of the training data that the model reads; a dot stands between schema and table.
     ids : sequence of str
@@ -40,14 +44,21 @@ def to_sql(model: LinearModel, *, table: str = "rows", ids: Sequence[str] = (), 
     -------
     str
         A SELECT of these columns, ``score``, ``probability`` where the model has one, and ``prediction`` (1 or -1). Where a name
-        is that of a column already, an underscore is appended. Rows that `aucdist score` refuses have NULL.
+        is that of a column already, an underscore is appended. Rows that `aucdist score` refuses have NULL. Of several classes
+        there are ``prediction``, and for each class a column such as ``score sports`` and ``probability sports``, as `aucdist
+        score` has them.
 
     Raises
     ------
     InputError
         If a name cannot be one in SQL, or SQL cannot say what the model does: it hashes texts, has too many
-        landmarks, or mixes features where contributions are asked for.
+        landmarks, or mixes features where contributions are asked for. Of several classes it says neither landmarks nor
+        contributions.
     """
+    if isinstance(model, ClassModels):
+        if contributions:
+            raise InputError(ONE_CLASS.format(target="sql"))
+        return sql_of_classes(model, table, ids)
     added = model.contribution_names() if contributions else []
     described = portable(model)
     described.refuse_hashes("sql")
@@ -63,6 +74,20 @@ def to_sql(model: LinearModel, *, table: str = "rows", ids: Sequence[str] = (), 
     if described.unit_rows or described.with_logs or isinstance(score, Kernel):
         query.make_features()
     return query.with_score(added)
+
+
+def sql_of_classes(model: ClassModels, table: str, ids: Sequence[str]) -> str:
+    """Return a query with columns for each class; parameters and errors as of `to_sql`."""
+    of_classes = portable_classes(model, "sql")
+    first = of_classes[0]
+    first.refuse_hashes("sql")
+    if any(isinstance(one.score, Kernel) for one in of_classes):
+        raise InputError("landmarks of several classes make too long a query: export to onnx or json")
+    query = Query(first, table_name(table), list(ids) or [column.name for column in first.columns])
+    query.read_cells()
+    if first.unit_rows or first.with_logs:
+        query.make_features()
+    return query.with_scores(model, of_classes)
 
 
 @dataclass
@@ -207,6 +232,59 @@ class Query:
         last = "SELECT\n  " + ",\n  ".join(columns) + f"\nFROM {self.source}"
         return "WITH " + ", ".join(self.stages) + f"\n{last}\n"
 
+    def with_scores(self, model: ClassModels, of_classes: Sequence[Portable]) -> str:
+        """Add the stages of the scores, the probabilities and the prediction of several classes; return the whole query."""
+        s = [self.alias(f"s{k}") for k in range(len(of_classes))]
+        selected = {}
+        for name, described, spread in zip(s, of_classes, model.spreads, strict=True):
+            score = score_of(described, self.values, dict(self._texts), self.is_category)
+            score = score if spread == 1.0 else f"({score}) / {number(spread)}"
+            selected[name] = case([(self._refused, "NULL")], score) if self._refused else score
+        self.add("scored", selected)
+        kept = dict(zip(s, s, strict=True))
+        outputs = dict(zip(kept, (f"score {name}" for name in model.classes), strict=True))
+        best = s
+        if all(one.probability is not None for one in model.models):
+            best = [self.alias(f"p{k}") for k in range(len(s))]
+            for one, score, p in zip(model.models, s, best, strict=True):
+                self._contributions = [name for name in kept if name != score]
+                found = probability_stages(one.probability, score, self.alias, self.add)
+                assert found is not None
+                self._contributions = []
+                self.add("probable", kept | {p: case([(f"{score} IS NULL", "NULL")], found)})
+                kept[p] = p
+            if not model.topics:
+                self._divide_by_sum(kept, best)
+            outputs |= dict(zip(best, (f"probability {name}" for name in model.classes), strict=True))
+        if model.topics:
+            alarms = [
+                case([(f"{name} > 0", text(f",{topic}"))], "''") for name, topic in zip(s, model.classes, strict=True)
+            ]
+            prediction = case([(f"{s[0]} IS NULL", "NULL")], f"SUBSTR({' || '.join(alarms)}, 2)")
+        else:
+            prediction = self._largest(kept, best, model.classes)
+        columns = [identifier(column) for column in self.carried]
+        columns.append(f"{prediction} AS {self.alias('prediction')}")
+        columns += [f"{name} AS {identifier(self.alias(wanted))}" for name, wanted in outputs.items()]
+        last = "SELECT\n  " + ",\n  ".join(columns) + f"\nFROM {self.source}"
+        return "WITH " + ", ".join(self.stages) + f"\n{last}\n"
+
+    def _divide_by_sum(self, kept: dict[str, str], probabilities: Sequence[str]) -> None:
+        """Add the stages in which the probabilities of a row sum to 1."""
+        sums = self.alias("sums")
+        self.add("summed", kept | {sums: total(list(probabilities))})
+        equal = number(1.0 / len(probabilities))
+        shares = {
+            p: case([(f"{sums} > 0", f"{p} / {sums}"), (f"{sums} IS NULL", "NULL")], equal) for p in probabilities
+        }
+        self.add("shared", kept | shares)
+
+    def _largest(self, kept: dict[str, str], values: Sequence[str], names: Sequence[str]) -> str:
+        """Add the stage of the largest value, and return the name of the first class that has it."""
+        most = self.alias("most")
+        self.add("compared", kept | {most: _greatest(values)})
+        return case([(f"{value} = {most}", text(name)) for value, name in zip(values, names, strict=True)], "NULL")
+
     def _center(self, kernel: Kernel) -> None:
         """Add the stages in which features are centred and scaled for the kernel, and their square is there."""
         names = [self.alias(f"z{j}") for j in range(len(self.values))]
@@ -221,6 +299,14 @@ class Query:
             {name: name for name in (self._flag, *names)} | {square: total([f"{name} * {name}" for name in names])},
         )
         self.values = [*names, square]
+
+
+def _greatest(values: Sequence[str]) -> str:
+    """Return the largest of values, by halves: a system may not take hundreds of them."""
+    if len(values) <= 32:
+        return f"GREATEST({', '.join(values)})"
+    middle = len(values) // 2
+    return f"GREATEST({_greatest(values[:middle])}, {_greatest(values[middle:])})"
 
 
 def _category(cell: str, column: PortableColumn, words: Sequence[str]) -> str:

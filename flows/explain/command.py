@@ -19,6 +19,14 @@ def explain(
         int | None,
         typer.Option(metavar="N", help="In place of contributions: the N columns that raise each score most."),
     ] = None,
+    classes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--class",
+            metavar="NAME",
+            help="Of a model of several classes: one to explain. May be repeated. [default: all]",
+        ),
+    ] = None,
     output: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="A .csv or .parquet file for all contributions; else they are printed."),
@@ -40,7 +48,9 @@ def explain(
 
         _, source = source_from_name(data, settings or (), labelled=False)
         try:
-            config = ExplainConfig(source=source, model=run, rows=rows, top=top, reasons=reasons, output=output)
+            config = ExplainConfig(
+                source=source, model=run, rows=rows, top=top, reasons=reasons, classes=classes or [], output=output
+            )
         except ValidationError as error:
             raise InputError(loading.explain(error, ExplainConfig, "aucdist explain")) from None
         result = COMMAND.run(config, debug)
@@ -56,6 +66,10 @@ def explanation_text(result: dict[str, Any]) -> str:
 
     if result["output"] is not None:
         return f"{result['output']}: contributions of {result['rows']} rows"
+    if result.get("classes"):
+        return "\n".join(
+            f"class {one['name']}\n{explanation_text(result | one | {'classes': []})}" for one in result["classes"]
+        )
     lines = []
     if result.get("reasons"):
         return _reasons_text(result["reasons"])

@@ -20,6 +20,9 @@ class ExplainConfig(UnlabelledRef):
     reasons: int | None = Field(
         default=None, ge=1, description="Show so many columns that raise each score most, in place of contributions"
     )
+    classes: list[str] = Field(
+        default_factory=list, description="Of a model of several classes: those to explain; by default all"
+    )
     output: str | None = Field(
         default=None,
         min_length=1,

@@ -1,7 +1,7 @@
 """Explanations: what each feature adds to the score of each row, printed for a few rows or written for all."""
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,11 +9,12 @@ import numpy as np
 import pandas as pd
 
 from aucdist.batch_scoring import to_score
+from aucdist.class_models import ClassModels, load_any_model
 from aucdist.data.block import Block
 from aucdist.data.shards.block_reader import open_reader
 from aucdist.data.storage.files import shown, write_bytes
-from aucdist.errors import InputError
-from aucdist.model import LinearModel, load_model
+from aucdist.errors import InputError, unknown
+from aucdist.model import LinearModel
 from flows.compute.s3_environment import s3_as_configured
 from flows.config.cluster import NoCluster
 from flows.config.data import source_of
@@ -48,19 +49,52 @@ def explain(config: ExplainConfig, observer: RunObserver) -> dict[str, Any]:
     """
     with s3_as_configured(config.s3, NoCluster(), observer):
         observer.stage("explain")
-        model = load_model(model_folder(config.model))
-        if config.reasons is not None:
-            said = [row for block in _first_rows(config, model) for row in _reasons(model, block, config.reasons)]
-            return {
-                "model": shown(config.model), "rows": len(said), "output": None, "explained": None, "reasons": said,
-            }  # fmt: skip
-        tables = [_explained(model, block) for block in _first_rows(config, model)]
-        found = Explanations(*(pd.concat(parts, ignore_index=True) for parts in zip(*tables, strict=True)))
-        about = {"model": shown(config.model), "rows": len(found.scores)}
-        if config.output is None:
-            return about | {"output": None, "explained": found.largest(config.top)}
-        found.write(config.output)
-    return about | {"output": shown(config.output), "explained": None}
+        model = load_any_model(model_folder(config.model))
+        models = _of_classes(model, config.classes)
+        first = next(iter(models.values()))
+        blocks = list(_first_rows(config, first))
+        about = {"model": shown(config.model), "rows": sum(block.n_samples for block in blocks), "output": None}
+        if config.output is not None:
+            tables = [_all_of(one, blocks).table() for one in models.values()]
+            if isinstance(model, ClassModels):
+                tables = [_with_class(table, name) for name, table in zip(models, tables, strict=True)]
+            _write(pd.concat(tables, ignore_index=True), config.output)
+            return about | {"output": shown(config.output), "explained": None}
+        found = {name: _said_of(one, blocks, config) for name, one in models.items()}
+    if not isinstance(model, ClassModels):
+        return about | found[None]
+    return about | {"explained": None, "classes": [{"name": name} | said for name, said in found.items()]}
+
+
+def _of_classes(model: LinearModel | ClassModels, wanted: Sequence[str]) -> dict[str | None, LinearModel]:
+    """Return the models of the wanted classes, by default of all; a model of two classes has no name."""
+    if isinstance(model, LinearModel):
+        if wanted:
+            raise InputError("`classes` are those of a model of several classes, and this one has two: leave them out")
+        return {None: model}
+    for name in wanted:
+        if name not in model.classes:
+            raise unknown("class", name, model.classes)
+    return {name: one for name, one in zip(model.classes, model.models, strict=True) if not wanted or name in wanted}
+
+
+def _said_of(model: LinearModel, blocks: Sequence[Block], config: ExplainConfig) -> dict[str, Any]:
+    """Return what is printed of the rows: their largest contributions, or their reasons."""
+    if config.reasons is None:
+        return {"explained": _all_of(model, blocks).largest(config.top)}
+    return {"explained": None, "reasons": [row for block in blocks for row in _reasons(model, block, config.reasons)]}
+
+
+def _all_of(model: LinearModel, blocks: Sequence[Block]) -> "Explanations":
+    tables = [_explained(model, block) for block in blocks]
+    return Explanations(*(pd.concat(parts, ignore_index=True) for parts in zip(*tables, strict=True)))
+
+
+def _with_class(table: pd.DataFrame, name: str | None) -> pd.DataFrame:
+    if "class" in table:
+        raise InputError("a feature is named 'class', as another column of the output is: rename it")
+    table.insert(1, "class", name)
+    return table
 
 
 def _first_rows(config: ExplainConfig, model: LinearModel) -> Iterator[Block]:
@@ -114,18 +148,22 @@ class Explanations:
         found: list[dict[str, Any]] = jsonable(explained)
         return found
 
-    def write(self, url: str) -> None:
-        """Write ids, scores and contributions of all rows."""
+    def table(self) -> pd.DataFrame:
+        """Return ids, scores and contributions of all rows."""
         table = pd.concat([self.scores, self.contributions], axis=1)
         if table.columns.has_duplicates:
             twice = table.columns[table.columns.duplicated()][0]
             raise InputError(f"a feature is named {twice!r}, as another column of the output is: rename it")
-        if url.endswith(".csv"):
-            write_bytes(url, table.to_csv(index=False).encode())
-            return
-        buffer = io.BytesIO()
-        table.to_parquet(buffer, index=False)
-        write_bytes(url, buffer.getvalue())
+        return table
+
+
+def _write(table: pd.DataFrame, url: str) -> None:
+    if url.endswith(".csv"):
+        write_bytes(url, table.to_csv(index=False).encode())
+        return
+    buffer = io.BytesIO()
+    table.to_parquet(buffer, index=False)
+    write_bytes(url, buffer.getvalue())
 
 
 def _explained(model: LinearModel, block: Block) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:

@@ -41,7 +41,7 @@ def export(config: ExportConfig, observer: RunObserver) -> dict[str, Any]:
         output = config.output or f"{_name_of(folder)}{'.card' if config.to == 'scorecard' else ''}.{config.suffix}"
         if exists(output) and not config.force:
             raise InputError(f"{shown(output)} is there already: name another by --output, or replace it by --force")
-        model = load_any_model(folder) if config.to == "json" else load_model(folder)
+        model = load_model(folder) if config.to == "scorecard" else load_any_model(folder)
         if config.to == "scorecard":
             assert isinstance(model, LinearModel)
             card = card_of(model, folder, config.card or CardConfig())
@@ -65,7 +65,6 @@ def _name_of(folder: str) -> str:
 def _exported(model: LinearModel | ClassModels, config: ExportConfig) -> bytes:
     if config.to == "json":
         return to_json(model, contributions=config.contributions).encode()
-    assert isinstance(model, LinearModel)
     if config.to == "onnx":
         data: bytes = to_onnx(model, contributions=config.contributions).SerializeToString()
         return data

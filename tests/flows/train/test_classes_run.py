@@ -118,9 +118,21 @@ def test_scores_of_a_data_set_are_those_of_the_run(folder: Path, tmp_path: Path,
         described["classes"], model.classes, model.models, model.spreads, strict=True
     ):
         assert one == {"name": name, "spread": spread, "model": json.loads(to_json(of_class))}
-    _, err = aucdist("export", run, "--to", "onnx", code=2)
+    _, err = aucdist("export", run, "--to", "scorecard", code=2)
     assert "take the folder of one of them" in err
-    aucdist("explain", run / "model" / "class-00001", folder / "digits.csv", "--set", "drop=[digit]")
+    rows = (folder / "digits.csv", "--set", "drop=[digit]", "--rows", 3)
+    text, _ = aucdist("explain", run, *rows, "--class", 1, "--class", 3)
+    assert re.findall(r"^class (.*)$", text, re.MULTILINE) == ["1", "3"]
+    alone, _ = aucdist("explain", run / "model" / "class-00001", *rows)
+    assert alone.strip() in text
+    aucdist("explain", run, *rows, "--output", tmp_path / "all.csv")
+    table = pd.read_csv(tmp_path / "all.csv", dtype={"class": str})
+    assert table["class"].tolist() == [name for name in "0123" for _ in range(3)]
+    for k, name in enumerate("0123"):
+        own = table.loc[table["class"] == name, "score"] / model.spreads[k]
+        np.testing.assert_allclose(own, there.loc[[0, 1, 2], f"score {name}"], rtol=1e-12)
+    _, err = aucdist("explain", run, *rows, "--class", 7, code=2)
+    assert "class" in err
     with pytest.raises(InputError, match="a model of several classes; take the folder of one of them"):
         load_model(str(run / "model"))
 
