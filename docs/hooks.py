@@ -5,6 +5,7 @@ AUCDIST_PYTHON names its interpreter.
 """
 
 import ast
+import json
 import os
 import re
 import subprocess
@@ -14,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import import_graph
-from griffe import Class, DocstringSectionKind, Extension, Function, GriffeLoader, Module, Object, visit
+from griffe import Class, Docstring, DocstringSectionKind, Extension, Function, GriffeLoader, Module, Object, visit
 from mkdocs.structure.files import File, Files
 
 CHOICES = re.compile(r"^(\s*[\w, ]+ : )\{(.+?)\}", re.MULTILINE)
@@ -103,7 +104,7 @@ class Plain(Extension):
                             described.annotation = own.annotation
 
     def on_package(self, *, pkg: Module, loader: GriffeLoader, **kwargs: Any) -> None:
-        """Put the measures that are made from others, which the code alone does not show, in their place."""
+        """Put what the code alone does not show in its place: measures made from others, and inherited parameters."""
         metrics = pkg["metrics"]
         code = output_of(HERE / "metrics.py")
         made = visit(
@@ -112,3 +113,8 @@ class Plain(Extension):
         for name, function in made.functions.items():
             self.on_object(obj=function, loader=loader)
             metrics.set_member(name, function)
+        for path, text in json.loads(output_of(HERE / "estimators.py")).items():
+            described = pkg[path.removeprefix("aucdist.")]
+            parser = {"parser": described.docstring.parser, "parser_options": described.docstring.parser_options}
+            described.docstring = Docstring(text, parent=described, **parser)
+            self.on_object(obj=described, loader=loader)

@@ -42,10 +42,6 @@ class HingeClassifier(LinearClassifier):
         but the first two come near the minimum, within a hundredth of it in ten to several hundred rounds, and have a bound that
         lags far behind, so that they usually end with `max_passes` and a ConvergenceWarning. A name takes the solver's defaults;
         parameters go with it, as in ``{"name": "psa", "radius": 3.0}`` or ``PSA(radius=3.0)``: see `aucdist.solvers.hinge`.
-    tol : float, default=1e-3
-        The fit ends when the relative gap, ``(primal - dual) / primal``, is at most this.
-    max_passes : int, default=1000
-        The fit ends after so many passes over the data, one being X w and X'c, with a ConvergenceWarning.
     random_state : int, RandomState or None, default=None
         Seed of what is drawn at random, in ``sdcd``, ``scd`` and ``pegasos``.
     warm_start : bool, default=False
@@ -56,38 +52,17 @@ class HingeClassifier(LinearClassifier):
     class_weight : dict, "balanced" or None, default=None
         What the weights of each class's rows are multiplied with; "balanced" is n_samples / (2 rows of the class). With several
         classes it is the weight of a class's rows in its model against the rest, whose rows then weigh 1.
-    features : str, dict, map or None, default=None
-        A feature map that is fitted to the training rows, whose basis functions the weights are of: ``"bins"``, ``"nystroem"``,
-        ``"leaves"``, a dict such as ``{"map": "bins", "pairs": 20}``, or a transformer of `aucdist.maps`. Edges, landmarks and
-        trees are given to the certificate, not part of what it proves.
-    verbose : int, default=0
-        1: `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and the last; 2: for every round.
     n_jobs : int or None, default=None
         Threads of a fit to arrays with several classes, which are fitted side by side: None is one, -1 one for each core; they
         change no bit.
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features), float64
     intercept_ : ndarray of shape (1,), float64
     threshold_ : float
         Minus the intercept: where scores without it part the classes.
-    classes_ : ndarray of shape (2,)
-        The second is the positive one.
-    certificate_ : Certificate
-        ``primal, dual, relative_gap, status``.
     history_ : DataFrame
         A row per round: round, passes, seconds, primal, dual, relative_gap, and zeros: the share of weights that are 0.
-    n_passes_ : int
-    feature_map_ : FittedMap
-        With `features`.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where X has column names.
-    categories_ : dict of str to tuple of str
-    feature_names_out_ : ndarray of shape (n_encoded_features,)
-        Where X has columns of categories or texts: the values of each, and the names of all features that the rows have with a
-        0/1 feature for each value. Weights, `monotone_` and `explain` are of these features.
     resume_ : HingeStart
         With `warm_start` and ``sdcd`` or ``cdcd``: what the next fit starts from.
 

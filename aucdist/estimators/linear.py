@@ -26,6 +26,15 @@ class LinearClassifier(BlockClassifier):
     """A linear classifier fitted by a solver for one regularisation strength `lam`.
 
     A subclass is its docstring, its parameters, its solvers, and `_set_fitted`.
+
+    Parameters
+    ----------
+    warm_start : bool, default=False
+        Start from the last fit's weights.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features), float64
     """
 
     _parameter_constraints: ClassVar[Constraints] = {"lam": above_0(), **BlockClassifier._parameter_constraints}

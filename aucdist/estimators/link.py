@@ -70,12 +70,8 @@ class LinkClassifier(LinearClassifier):
     tol : float, default=1e-6
         The fit ends when the relative gap, ``(primal - dual) / primal``, is at most this. Where the loss is not convex there is
         no dual bound; it then ends when the gradient is at most so long.
-    max_passes : int, default=1000
-        The fit ends after so many passes over the data, one being X w and X'c, with a ConvergenceWarning.
     random_state : int, RandomState or None, default=None
         Of the chains of ``xi="bayes"``.
-    warm_start : bool, default=False
-        Start from the last fit's weights.
     prior : float or None, default=None
         The share of positives among the rows to come, where it is not that among the training rows, as after undersampling. The
         odds of `predict_proba` are multiplied by what that takes.
@@ -83,16 +79,10 @@ class LinkClassifier(LinearClassifier):
         ``"map"``: rounds at most, None for until it settles. ``"bayes"``: rounds of EM, None for 10.
     shape_samples : int or None, default=None
         ``"bayes"``: samples in the first round, the last has twice as many; None for 10 000.
-    features : str, dict, map or None, default=None
-        A feature map that is fitted to the training rows, whose basis functions the weights are of: ``"bins"``, ``"nystroem"``,
-        ``"leaves"``, a dict such as ``{"map": "bins", "pairs": 20}``, or a transformer of `aucdist.maps`. Edges, landmarks and
-        trees are given to the certificate, not part of what it proves.
     monotone : mapping, "auto" or None, default=None
         ``newton``: features in which the score must rise or fall, such as ``{"age": "increasing", 3: "decreasing"}``, by name or
         position; ``"auto"`` gives each feature the direction of a straight line, if five folds of the rows agree on it. With no
         feature map, and with ``"bins"`` or ``"leaves"``. The shape ``xi`` is looked for without it.
-    verbose : int, default=0
-        1: `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and the last; 2: for every round.
     n_jobs : int or None, default=None
         Threads of a fit to arrays: None is one, -1 one for each core; they change no bit. Several classes are fitted side by
         side; one class where there are at least 200 000 rows: their number alone decides into how many
@@ -100,7 +90,6 @@ class LinkClassifier(LinearClassifier):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features), float64
     intercept_ : ndarray of shape (1,), float64
         b. `decision_function` is the score minus that of the probability one half.
     threshold_ : float
@@ -114,24 +103,10 @@ class LinkClassifier(LinearClassifier):
         From `decision_function` to probabilities.
     gradient_norm_ : float
         Of the objective at the weights.
-    classes_ : ndarray of shape (2,)
-        The second is the positive one.
-    certificate_ : Certificate
-        ``primal, dual, relative_gap, status``.
     history_ : DataFrame
         A row per round: round, passes, seconds, primal, dual, relative_gap. Looking for xi is not in it.
-    n_passes_ : int
-    feature_map_ : FittedMap
-        With `features`.
     monotone_ : ndarray of shape (n_features_in_,), int8
         With `monotone`: +1, -1, or 0 for any direction.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where X has column names.
-    categories_ : dict of str to tuple of str
-    feature_names_out_ : ndarray of shape (n_encoded_features,)
-        Where X has columns of categories or texts: the values of each, and the names of all features that the rows have with a
-        0/1 feature for each value. Weights, `monotone_` and `explain` are of these features.
 
     Examples
     --------

@@ -72,8 +72,6 @@ class MarginMeanClassifier(BlockClassifier):
         unless it is a `DistanceUnderSampler` rows in one block and no weights.
     lam1, lam2 : float, default=1.0, 10.0
         Weights of the margin mean, at least 0, and of the loss, above 0. A larger lam1 finds more of the positives.
-    tol : float, default=1e-3
-        The fit ends when the relative gap, ``(primal - dual) / primal``, is at most this.
     max_passes : int, default=10000
         The fit ends after so many passes over the rows of the fit, one being X w and X'c, with a ConvergenceWarning.
     sigma : float, "median" or None, default=None
@@ -89,8 +87,6 @@ class MarginMeanClassifier(BlockClassifier):
     features : str, dict, map or None, default=None
         A feature map that is fitted to the training rows before anything else and makes dense rows: ``"nystroem"``, with its
         parameters in a dict, or a transformer of `aucdist.maps`.
-    verbose : int, default=0
-        1: `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and the last; 2: for every round.
     n_jobs : int or None, default=None
         Threads of a fit to arrays with several classes, which are fitted side by side: None is one, -1 one for each core; they
         change no bit.
@@ -112,22 +108,8 @@ class MarginMeanClassifier(BlockClassifier):
         ``rbf``
     sample_counts_ : tuple of int
         Negatives and positives in the fit.
-    classes_ : ndarray of shape (2,)
-        The second is the positive one.
     certificate_ : Certificate
         ``primal, dual, relative_gap, status``, over the sample.
-    history_ : DataFrame
-        A row per round: round, passes, seconds, primal, dual, relative_gap.
-    n_passes_ : int
-    feature_map_ : FittedMap
-        With `features`.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where X has column names.
-    categories_ : dict of str to tuple of str
-    feature_names_out_ : ndarray of shape (n_encoded_features,)
-        Where X has columns of categories or texts: the values of each, and the names of all features that the rows have with a
-        0/1 feature for each value. Weights, `monotone_` and `explain` are of these features.
 
     Notes
     -----

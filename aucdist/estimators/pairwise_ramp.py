@@ -33,12 +33,8 @@ class PairwiseRampClassifier(RankingClassifier):
         See `aucdist.solvers.pairs.ramp`; deterministic.
     tol : float, default=1e-3
         The fit ends when no convex majorant of the objective that touches it at the weights goes lower by more than this share.
-    max_passes : int, default=1000
-        The fit ends after so many passes over the data, one being X w and X'c, with a ConvergenceWarning.
     random_state : int, RandomState or None, default=None
         Accepted as by every estimator; nothing is drawn at random.
-    warm_start : bool, default=False
-        Start from the last fit's weights.
     max_fpr : float or None, default=None
         Train for the partial AUC, the area under the ROC curve up to this false positive rate, above 0 and at most 1: the mean
         goes over the pairs of the highest-scoring negatives, this share of all, see `aucdist.solvers.pairs.top_ramp`. The fit
@@ -51,35 +47,13 @@ class PairwiseRampClassifier(RankingClassifier):
     grade_weight : {"difference", "one"} or None, default=None
         The labels are grades, the larger the more relevant, and a pair is any two rows (of one group) with
         different ones. It weighs their difference, or one. See `aucdist.solvers.pairs.groups`.
-    calibration : {"gev", "logit", "isotonic"} or None, default=None
-        Gives the model `predict_proba`, by a map from scores to probabilities that is fitted to scores of rows held out, see
-        `aucdist.estimators.calibration`; that takes five fits more. ``gev``, ``logit``: a link with slope and offset, the first
-        with a shape of its own. ``isotonic``: any rising map.
-    prior : float or None, default=None
-        With `calibration`: the share of positives among the rows to come, where it is not that among the training rows, as after
-        undersampling.
-    features : str, dict, map or None, default=None
-        A feature map that is fitted to the training rows, whose basis functions the weights are of: ``"bins"``, ``"nystroem"``,
-        ``"leaves"``, a dict such as ``{"map": "bins", "pairs": 20}``, or a transformer of `aucdist.maps`. Edges, landmarks and
-        trees are given to the certificate, not part of what it proves.
     monotone : mapping, "auto" or None, default=None
         Features in which the score must rise or fall, such as ``{"age": "increasing", 3: "decreasing"}``, by name or position;
         ``"auto"`` gives each feature the direction of straight lines. With no feature map, with ``"bins"`` and with ``"leaves"``.
         The weights are a stationary point of the constrained problem.
-    verbose : int, default=0
-        1: `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and the last; 2: for every round.
-    n_jobs : int or None, default=None
-        Threads of a fit to arrays: None is one, -1 one for each core; they change no bit. Several classes are fitted side by
-        side; one class with ``lbfgs``, where there are at least 200 000 rows: their number alone decides into how many
-        blocks these are cut.
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features), float64
-    intercept_ : ndarray of shape (1,), float64
-        Minus the threshold.
-    threshold_ : float
-        Where G-mean on the training rows is largest.
     classes_ : ndarray of shape (2,)
         The second is the positive one. With `grade_weight` -1 and 1: the lowest grade, and those above it.
     certificate_ : Certificate
@@ -88,22 +62,8 @@ class PairwiseRampClassifier(RankingClassifier):
     majorant_gap_ : float
         What `tol` is held against. With `max_fpr` it says the same, but where scores tie at the boundary of the negatives that
         count it may stay above `tol` though no step goes lower; the status is then ``finished``.
-    history_ : DataFrame
-        A row per round: round, passes, seconds, primal, dual, relative_gap.
-    probability_ : ProbabilityMap
-        With `calibration`: from `decision_function` to probabilities.
-    n_passes_ : int
-    feature_map_ : FittedMap
-        With `features`.
     monotone_ : ndarray of shape (n_features_in_,), int8
         With `monotone`: +1, -1, or 0 for any direction.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where X has column names.
-    categories_ : dict of str to tuple of str
-    feature_names_out_ : ndarray of shape (n_encoded_features,)
-        Where X has columns of categories or texts: the values of each, and the names of all features that the rows have with a
-        0/1 feature for each value. Weights, `monotone_` and `explain` are of these features.
 
     Notes
     -----

@@ -26,8 +26,26 @@ def _is_calibrated(model: "RankingClassifier") -> bool:
 class RankingClassifier(LinearClassifier):
     """A linear classifier whose objective orders rows, and leaves threshold and probabilities open.
 
-    The threshold is set where G-mean on the training rows is largest. With the parameters `calibration` and `prior` a subclass
-    has `predict_proba`.
+    The threshold is set where G-mean on the training rows is largest.
+
+    Parameters
+    ----------
+    calibration : {"gev", "logit", "isotonic"} or None, default=None
+        Gives the model `predict_proba`, by a map from scores to probabilities that is fitted to scores of rows held out, see
+        `aucdist.estimators.calibration`; that takes five fits more. ``gev``, ``logit``: a link with slope and offset, the first
+        with a shape of its own. ``isotonic``: any rising map.
+    prior : float or None, default=None
+        With `calibration`: the share of positives among the rows to come, where it is not that among the training rows, as after
+        undersampling.
+
+    Attributes
+    ----------
+    intercept_ : ndarray of shape (1,), float64
+        Minus the threshold.
+    threshold_ : float
+        Where G-mean on the training rows is largest.
+    probability_ : ProbabilityMap
+        With `calibration`: from `decision_function` to probabilities.
     """
 
     _parameter_constraints: ClassVar[Constraints] = {

@@ -25,57 +25,13 @@ class UnivariateRankingClassifier(OnlineClassifier):
         gradient descent of the paper for the exponential and for the square loss. They take a fixed number of steps, usually end
         above `tol`, with a ConvergenceWarning, and can learn by `partial_fit`. A name takes the solver's defaults; parameters go
         with it, as in ``{"name": "uni-exp", "epochs": 5}`` or ``UniExp(epochs=5)``: see `aucdist.solvers.square`.
-    tol : float, default=1e-3
-        The fit ends when the relative gap, ``(primal - dual) / primal``, is at most this.
-    max_passes : int, default=1000
-        The fit ends after so many passes over the data, one being X w and X'c, with a ConvergenceWarning.
     random_state : int, RandomState or None, default=None
         Of the order of the rows, for ``uni-exp`` and ``uni-squ``.
-    warm_start : bool, default=False
-        Start from the last fit's weights.
-    calibration : {"gev", "logit", "isotonic"} or None, default=None
-        Gives the model `predict_proba`, by a map from scores to probabilities that is fitted to scores of rows held out, see
-        `aucdist.estimators.calibration`; that takes five fits more. ``gev``, ``logit``: a link with slope and offset, the first
-        with a shape of its own. ``isotonic``: any rising map.
-    prior : float or None, default=None
-        With `calibration`: the share of positives among the rows to come, where it is not that among the training rows, as after
-        undersampling.
-    features : str, dict, map or None, default=None
-        A feature map that is fitted to the training rows, whose basis functions the weights are of: ``"bins"``, ``"nystroem"``,
-        ``"leaves"``, a dict such as ``{"map": "bins", "pairs": 20}``, or a transformer of `aucdist.maps`. Edges, landmarks and
-        trees are given to the certificate, not part of what it proves.
-    verbose : int, default=0
-        1: `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and the last; 2: for every round.
-    n_jobs : int or None, default=None
-        Threads of a fit to arrays: None is one, -1 one for each core; they change no bit. Several classes are fitted side by
-        side; one class with ``lbfgs``, where there are at least 200 000 rows: their number alone decides into how many
-        blocks these are cut.
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features), float64
-    intercept_ : ndarray of shape (1,), float64
-        Minus the threshold.
     threshold_ : float
         Where G-mean on the training rows is largest; after `partial_fit` minus b.
-    classes_ : ndarray of shape (2,)
-        The second is the positive one.
-    certificate_ : Certificate
-        ``primal, dual, relative_gap, status``.
-    history_ : DataFrame
-        A row per round: round, passes, seconds, primal, dual, relative_gap.
-    probability_ : ProbabilityMap
-        With `calibration`: from `decision_function` to probabilities.
-    n_passes_ : int
-    feature_map_ : FittedMap
-        With `features`.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where X has column names.
-    categories_ : dict of str to tuple of str
-    feature_names_out_ : ndarray of shape (n_encoded_features,)
-        Where X has columns of categories or texts: the values of each, and the names of all features that the rows have with a
-        0/1 feature for each value. Weights, `monotone_` and `explain` are of these features.
     stream_ : object
         After `partial_fit`: what is remembered of the rows so far.
 

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from aucdist.errors import InputError
+from aucdist.estimators.docstrings import inherit_entries
 from aucdist.estimators.monotone import weight_signs
 from aucdist.estimators.solver_parameter import PREFIX, as_plain, check_names, moved, solver_of
 from aucdist.estimators.verbose import Verbosity
@@ -22,7 +23,47 @@ from aucdist.solvers.base import Solver
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class CommonParameters(BaseEstimator):
-    """The parameters of all estimators; a subclass that is a dataclass adds its own, and may have other defaults."""
+    """The parameters of all estimators; a subclass that is a dataclass adds its own, and may have other defaults.
+
+    Docstrings describe what all estimators have here and nowhere else: `inherit_entries` adds it to those of subclasses, so that
+    `help` shows it.
+
+    Parameters
+    ----------
+    tol : float, default=1e-3
+        The fit ends when the relative gap, ``(primal - dual) / primal``, is at most this.
+    max_passes : int, default=1000
+        The fit ends after so many passes over the data, one being X w and X'c, with a ConvergenceWarning.
+    features : str, dict, map or None, default=None
+        A feature map that is fitted to the training rows, whose basis functions the weights are of: ``"bins"``, ``"nystroem"``,
+        ``"leaves"``, a dict such as ``{"map": "bins", "pairs": 20}``, or a transformer of `aucdist.maps`. Edges, landmarks and
+        trees are given to the certificate, not part of what it proves.
+    verbose : int, default=0
+        1: `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and the last; 2: for every round.
+    n_jobs : int or None, default=None
+        Threads of a fit to arrays: None is one, -1 one for each core; they change no bit. Several classes are fitted side by
+        side; one class with the default solver, where there are at least 200 000 rows: their number alone decides into how
+        many blocks these are cut.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+        The second is the positive one.
+    certificate_ : Certificate
+        ``primal, dual, relative_gap, status``.
+    history_ : DataFrame
+        A row per round: round, passes, seconds, primal, dual, relative_gap.
+    n_passes_ : int
+    feature_map_ : FittedMap
+        With `features`.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Where X has column names.
+    categories_ : dict of str to tuple of str
+    feature_names_out_ : ndarray of shape (n_encoded_features,)
+        Where X has columns of categories or texts: the values of each, and the names of all features that the rows have with a
+        0/1 feature for each value. Weights, `monotone_` and `explain` are of these features.
+    """
 
     solver: Any
     tol: float = 1e-3
@@ -31,6 +72,10 @@ class CommonParameters(BaseEstimator):
     features: Any = None
     verbose: int = 0
     n_jobs: int | None = None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        inherit_entries(cls)
 
 
 class WithSolver(CommonParameters, ABC):
