@@ -18,8 +18,6 @@ from aucdist.errors import InputError
 from aucdist.model import ABOUT, CLASSES_FORMAT, LinearModel, is_card, load_model
 from aucdist.store.history import resolve
 
-LISTED = 20
-
 
 @dataclass(frozen=True, eq=False)
 class ClassModels:

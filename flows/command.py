@@ -50,7 +50,9 @@ class Command:
     page : str
         Its page of the documentation, ``docs/pages/how-to/<page>.md``.
     function : str
-        The plain function ``function(config, observer)`` in ``flows/<name>/run.py``; empty if the command calls it itself.
+        The plain function in ``flows/<name>/run.py``; empty if the command calls it itself. It takes ``config``, an
+        ``observer`` that it calls with stages and their progress, and as far as it has stages ``run_stage``, which runs
+        each; it returns what ``--json`` prints, and so does the flow.
     flow : str
         The Prefect flow in ``flows/<name>/flow.py``; empty if there is none.
     config : str

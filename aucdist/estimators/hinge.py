@@ -162,15 +162,8 @@ class HingeClassifier(LinearClassifier):
         neg, pos = (float(self.class_weight.get(label, 1.0)) for label in self.classes_)
         return neg, pos
 
-    def check_parameters(self) -> None:
-        """Check every parameter, as `fit` does first.
-
-        Raises
-        ------
-        InputError
-            Naming the parameter, its value and what is allowed.
-        """
-        super().check_parameters()
+    def _check_own_parameters(self) -> None:
+        super()._check_own_parameters()
         given = self.class_weight
         if given is None or (isinstance(given, str) and given == BALANCED):
             return

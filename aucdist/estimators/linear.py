@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from aucdist.data.block import Block
@@ -40,6 +41,10 @@ class LinearClassifier(BlockClassifier):
     _parameter_constraints: ClassVar[Constraints] = {"lam": above_0(), **BlockClassifier._parameter_constraints}
     lam: float = 1e-3
     warm_start: bool = False
+
+    @property
+    def _has_probabilities(self) -> bool:
+        return False
 
     @property
     def _ignores_shift(self) -> bool:
@@ -83,6 +88,29 @@ class LinearClassifier(BlockClassifier):
 
     def _scores_without_intercept(self, X: Any) -> np.ndarray:
         return scores_of(X, self.coef_[0], 0.0, getattr(self, "feature_map_", None))
+
+    @available_if(lambda model: model._has_probabilities)
+    def predict_proba(self, X: Any) -> Any:
+        """Return the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like, sparse, DataFrame or dask collection of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes), float64; a dask Array for a dask collection
+            In the order of `classes_`; exactly 0 and 1 are possible. Of several classes they are the calibrated probabilities of
+            each against the rest, divided by their sum; of labels, those of each by itself.
+
+        Raises
+        ------
+        NotFittedError
+            If the model is not fitted.
+        InputError
+            A ValueError: for X with another number or other names of features, or with values that cannot be used.
+        """
+        return self._probabilities(X)
 
     @property
     def n_features_kept(self) -> int | None:

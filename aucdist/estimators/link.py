@@ -143,38 +143,10 @@ class LinkClassifier(LinearClassifier):
     shape_rounds: int | None = None
     shape_samples: int | None = None
     monotone: Any = None
+    _has_probabilities = True
 
-    def predict_proba(self, X: Any) -> Any:
-        """Return the probabilities of the classes.
-
-        Parameters
-        ----------
-        X : array-like, sparse, DataFrame or dask collection of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes), float64; a dask Array for a dask collection
-            In the order of `classes_`; exactly 0 and 1 are possible. Of several classes they are the calibrated probabilities of
-            each against the rest, divided by their sum; of labels, those of each by itself.
-
-        Raises
-        ------
-        NotFittedError
-            If the model is not fitted.
-        InputError
-            A ValueError: for X with another number or other names of features, or with values that cannot be used.
-        """
-        return self._probabilities(X)
-
-    def check_parameters(self) -> None:
-        """Check every parameter, as `fit` does first.
-
-        Raises
-        ------
-        InputError
-            Naming the parameter, its value and what is allowed.
-        """
-        super().check_parameters()
+    def _check_own_parameters(self) -> None:
+        super()._check_own_parameters()
         if self.xi is not None and self.link != "gev":
             raise InputError(f"xi applies to link gev; with {self.link!r} it must be None")
         if isinstance(self.xi, numbers.Real):

@@ -153,15 +153,8 @@ class MarginMeanClassifier(BlockClassifier):
         """What `decision_function` adds to X w, or to the sums of kernel values."""
         return -self.threshold_
 
-    def check_parameters(self) -> None:
-        """Check every parameter, as `fit` does first.
-
-        Raises
-        ------
-        InputError
-            Naming the parameter, its value and what is allowed.
-        """
-        super().check_parameters()
+    def _check_own_parameters(self) -> None:
+        super()._check_own_parameters()
         for name in ("sigma", "gram_bytes"):
             if getattr(self, name) is not None and self.kernel != "rbf":
                 raise InputError(f"{name} applies to kernel rbf; with {self.kernel!r} it must be None")

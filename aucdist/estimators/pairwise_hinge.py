@@ -144,15 +144,8 @@ class PairwiseHingeClassifier(OnlineClassifier):
         stream = getattr(self, "stream_", None)
         return stream if isinstance(stream, DescentState) and np.array_equal(stream.w, weights) else weights
 
-    def check_parameters(self) -> None:
-        """Check every parameter, as `fit` does first.
-
-        Raises
-        ------
-        InputError
-            Naming the parameter, its value and what is allowed.
-        """
-        super().check_parameters()
+    def _check_own_parameters(self) -> None:
+        super()._check_own_parameters()
         check_share(self)
         expander = expander_of(self.features)
         if self.penalty == GroupL1.name and expander is not None and not expander.has_groups:

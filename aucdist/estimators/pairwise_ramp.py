@@ -95,15 +95,8 @@ class PairwiseRampClassifier(RankingClassifier):
     grade_weight: str | None = None
     monotone: Any = None
 
-    def check_parameters(self) -> None:
-        """Check every parameter, as `fit` does first.
-
-        Raises
-        ------
-        InputError
-            Naming the parameter, its value and what is allowed.
-        """
-        super().check_parameters()
+    def _check_own_parameters(self) -> None:
+        super()._check_own_parameters()
         check_share(self)
 
     def _set_fitted(self, solution: Solution, blocks: Blocks) -> ScoreCounts | None:

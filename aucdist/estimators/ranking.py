@@ -1,10 +1,9 @@
 """Estimators that rank: a threshold set after the fit, and probabilities by calibration."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from sklearn.utils.metaestimators import available_if
 
 from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
@@ -16,10 +15,6 @@ from aucdist.metrics.decisions import best_threshold
 from aucdist.metrics.ranking import auc
 from aucdist.parameters import Constraints, OneOf, share
 from aucdist.solvers.base import Solution
-
-
-def _is_calibrated(model: "RankingClassifier") -> bool:
-    return model.calibration is not None
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -56,43 +51,17 @@ class RankingClassifier(LinearClassifier):
     calibration: str | None = None
     prior: float | None = None
 
-    @available_if(_is_calibrated)
-    def predict_proba(self, X: Any) -> Any:
-        """Return the probabilities of the classes.
-
-        Parameters
-        ----------
-        X : array-like, sparse, DataFrame or dask collection of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes), float64; a dask Array for a dask collection
-            In the order of `classes_`; exactly 0 and 1 are possible. Of several classes they are the calibrated probabilities of
-            each against the rest, divided by their sum; of labels, those of each by itself.
-
-        Raises
-        ------
-        NotFittedError
-            If the model is not fitted.
-        InputError
-            A ValueError: for X with another number or other names of features, or with values that cannot be used.
-        """
-        return self._probabilities(X)
+    @property
+    def _has_probabilities(self) -> bool:
+        return self.calibration is not None
 
     @property
     def ignores_zero_weight(self) -> bool:
         """Whether a fit takes a row of weight 0 for absent, to the last bit; calibration copies rows of its own folds."""
         return super().ignores_zero_weight and self.calibration is None
 
-    def check_parameters(self) -> None:
-        """Check every parameter, as `fit` does first.
-
-        Raises
-        ------
-        InputError
-            Naming the parameter, its value and what is allowed.
-        """
-        super().check_parameters()
+    def _check_own_parameters(self) -> None:
+        super()._check_own_parameters()
         if self.prior is not None and self.calibration is None:
             raise InputError("prior applies to probabilities: calibration must not be None")
 

@@ -192,6 +192,10 @@ class WithSolver(CommonParameters, ABC):
             raise InputError(f"solver {own.name!r} has no penalty {penalty!r}; those that have it: {', '.join(able)}")
         own.check_parameters()
         own.check_for(self)
+        self._check_own_parameters()
+
+    def _check_own_parameters(self) -> None:
+        """Check how the parameters of a subclass go together; each alone `_parameter_constraints` checks."""
 
     def _solver_options(self, seed: int | None = None) -> dict[str, Any]:
         """Return the keywords of the solver's rounds; a random one gets this seed, or one drawn from `random_state`."""

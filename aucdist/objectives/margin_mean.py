@@ -1,7 +1,7 @@
-"""The margin-mean support vector machine: its objective, its zeroth-order gradient estimate, and the Gaussian kernel.
+"""The margin-mean support vector machine: its objective, and the Gaussian kernel.
 
 After Lu, Zhang & Cai, "Zeroth order optimization algorithm based on undersampling" (Journal of Nanjing University of
-Aeronautics & Astronautics 51(5), 2019), equations (5), (6), (9) and (11)::
+Aeronautics & Astronautics 51(5), 2019), equations (5), (9) and (11)::
 
     F(w) = |w|^2 / 2 - lam1 mean of D_i y_i w.x_i + lam2 mean of loss(y_i w.x_i),    loss(m) = max(0, 1 - m)
 
@@ -17,7 +17,6 @@ leave it out, so that the objective is never negative. The objective is strongly
 is a lower bound on it. With a kernel, w = sum of alpha_j phi(x_j), and inner products are entries of the Gram matrix.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -31,33 +30,6 @@ LOSSES = {"hinge": HINGE, "zero-one": ZERO_ONE}
 def class_factors(weight_neg: float, weight_pos: float) -> tuple[float, float]:
     """Return the factor D of a negative and of a positive row, given the total weights of the classes."""
     return weight_pos / weight_neg, weight_neg / weight_pos
-
-
-def zeroth_order_estimate(
-    function: Callable[[np.ndarray], float], w: np.ndarray, directions: np.ndarray, mu: float
-) -> np.ndarray:
-    """Return the zeroth-order estimate of a gradient from values of the function: equation (6), averaged over the directions.
-
-    For u uniform on the unit sphere, the mean of the estimate is 1/n_features times the gradient of the function's mean over
-    the ball of radius mu around w. The paper has no factor n_features, and neither have the solvers: with it, steps of length 1
-    / (k + 1) would be longer than the curvature along u allows.
-
-    Parameters
-    ----------
-    function : callable
-        Takes an array of shape (n_features,) and returns a number.
-    w : ndarray of shape (n_features,)
-    directions : ndarray of shape (n_directions, n_features)
-        Unit vectors.
-    mu : float
-        Above 0.
-
-    Returns
-    -------
-    ndarray of shape (n_features,), float64
-    """
-    rises = [(function(w + mu * u) - function(w - mu * u)) / (2.0 * mu) for u in directions]
-    return np.asarray(rises) @ directions / len(directions)
 
 
 def gaussian_kernel(X: Any, Z: Any, sigma: float) -> np.ndarray:

@@ -13,10 +13,6 @@ import aucdist
 from flows.versions import required, versions
 
 
-def _load() -> float | None:
-    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
-
-
 @dataclass(frozen=True)
 class Measurement:
     """A run of a suite.
@@ -32,7 +28,9 @@ class Measurement:
 
     command: str
     began: datetime = field(default_factory=lambda: datetime.now(UTC))
-    load: float | None = field(default_factory=_load)
+    load: float | None = field(
+        default_factory=lambda: round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
+    )
 
     def to_json(self, conditions: str) -> str:
         """Return what is known of the run after it has ended, as a JSON object.

@@ -69,13 +69,12 @@ def _difference(of: Mapping[str, Any], all_runs: Sequence[Mapping[str, Any]]) ->
     differing = [key for key in keys if len({repr(run.get(key)) for run in all_runs}) > 1]
     parts = ([k for k in differing if k.startswith(start)] for start in ("model.", "data.", ""))
     chosen = next((part for part in parts if part), [])[:MOST_KEYS]
-    texts = [_setting(key, of.get(key))[:MOST_TEXT] for key in chosen]
+    texts = []
+    for key in chosen:
+        name, value = key.rpartition(".")[2], of.get(key)
+        if value is None:  # the default; of what belongs to a feature map that there is none
+            text = f"no {name}" if ".features." in key else f"default {name}"
+        else:
+            text = f"{name} {value_text(value) if isinstance(value, Mapping) else value}"
+        texts.append(text[:MOST_TEXT])
     return f" ({', '.join(texts)})" if texts else ""
-
-
-def _setting(key: str, value: Any) -> str:
-    """Return a setting as a label shows it; None is the default, and of what belongs to a feature map that there is none."""
-    name = key.rpartition(".")[2]
-    if value is None:
-        return f"no {name}" if ".features." in key else f"default {name}"
-    return f"{name} {value_text(value) if isinstance(value, Mapping) else value}"

@@ -83,21 +83,17 @@ def _entry(data: str) -> dict[str, Any]:
         raise unknown("data set", data, catalog())
     if GENERATION.fullmatch(data.rpartition("/")[2]) or (not files.is_web(url) and files.exists(below(url, CURRENT))):
         return {"source": url, "format": "shards"}
-    return {"source": url, **(_format_from_suffix(url) or _format_of_folder(url))}
+    by_suffix = _format_from_suffix(url)
+    if not by_suffix and not files.is_web(url):  # a folder, if the suffixes of all of its files agree
+        first, *others = [_format_from_suffix(of_file) for of_file in files.expand(url)]
+        by_suffix = first if all(other == first for other in others) else {}
+    return {"source": url, **by_suffix}
 
 
 def _format_from_suffix(url: str) -> dict[str, Any]:
     """Return format and separator of a file by its suffix; empty for an unknown one, which needs a setting."""
     path = Path(urlsplit(url).path)
     return keys_by_suffix((path.with_suffix("") if is_packed(url) else path).name)
-
-
-def _format_of_folder(url: str) -> dict[str, Any]:
-    """Return format and separator of the files of a folder, if the suffixes of all agree; else nothing."""
-    if files.is_web(url):
-        return {}
-    found = [_format_from_suffix(of_file) for of_file in files.expand(url)]
-    return found[0] if all(one == found[0] for one in found) else {}
 
 
 def config_from_options(model: type[Config], where: str, cluster: str | None, keys: dict[str, Any]) -> Config:

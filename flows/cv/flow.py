@@ -44,17 +44,7 @@ class ArtifactObserver(ForwardingObserver):
 
 @flow(name="cross-validate", flow_run_name="cross-validate-{config.name}")
 def cross_validate(config: CvConfig) -> dict[str, Any]:
-    """Choose parameters by cross-validation, fit all training rows with them, and write the run folder.
-
-    Parameters
-    ----------
-    config : CvConfig
-
-    Returns
-    -------
-    dict
-        What ``aucdist cv --json`` prints.
-    """
+    """Choose parameters by cross-validation, fit all training rows with them, and write the run folder."""
     observer = ArtifactObserver(log_observer(get_run_logger().info), config.name)
     result = run.cross_validate(config, observer, run_as_task)
     create_markdown_artifact(markdown_of(result), key="cross-validate-verdict", description=f"Verdict on {config.name}")

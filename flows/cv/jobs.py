@@ -20,7 +20,7 @@ from aucdist.search.choice import Result
 from aucdist.search.fold import AnyBlocks, score_path
 from aucdist.search.mask import masked
 from aucdist.search.schedule import FitJob
-from aucdist.search.splits import Fold, Sides
+from aucdist.search.splits import Sides
 from flows.cv.rows import fit_encoding, select_rows
 from flows.rows.encoding import Encoding
 from flows.rows.rows import Rows
@@ -159,10 +159,7 @@ def _scored(job: FitJob, settings: JobSettings, train: AnyBlocks, held_out: AnyB
     (train.blocks if isinstance(train, ClassBlocks) else train).feature_names = settings.names or None
     estimator = ESTIMATORS[settings.estimator](**settings.parameters).set_params(max_passes=job.max_passes)
     if settings.parameters["random_state"] is None:
-        estimator.set_params(random_state=_seed(settings.seed, job.fold))
+        inner = 0 if job.fold.inner is None else 1 + job.fold.inner
+        seed = block_seed(block_seed(settings.seed, job.fold.repeat, job.fold.fold), inner, 0) % 2**31
+        estimator.set_params(random_state=seed)
     return score_path(estimator, job.points, train, held_out, find_measure(settings.metric))
-
-
-def _seed(seed: int, fold: Fold) -> int:
-    inner = 0 if fold.inner is None else 1 + fold.inner
-    return block_seed(block_seed(seed, fold.repeat, fold.fold), inner, 0) % 2**31

@@ -20,7 +20,7 @@ from aucdist.selection.groups import codes, duplicates, names_of_codes, take_col
 from flows.compute.stages import call_stage
 from flows.compute.workers import Workers
 from flows.config.data import DataConfig, source_of
-from flows.cv.config import CvConfig, FoldsConfig
+from flows.cv.config import CvConfig
 from flows.progress.console import RunObserver
 from flows.rows.encoding import Encoding
 from flows.rows.rows import Rows
@@ -112,19 +112,15 @@ def open_search(config: CvConfig, observer: RunObserver) -> OpenedSearch:
     """
     source = open_source(config.data, config.blocks, encode=False)
     if source.needs_workers:
-        _refuse_keys(config.folds)
+        if config.folds.groups is not None or config.folds.time is not None or config.folds.duplicates == "together":
+            raise InputError(
+                "groups, time and duplicates need rows that are read into this process, not shards or `direct`"
+            )
         return OpenedSearch(source, None)
     here = Workers()
     found = _make_folds(source.prepare(here, observer, call_stage), config, here, observer)
     found.rows.train.fit(Encoding(config.data, found.rows.schema), map)  # an error that all rows have shows here
     return OpenedSearch(source, found)
-
-
-def _refuse_keys(folds: FoldsConfig) -> None:
-    if folds.groups is not None or folds.time is not None or folds.duplicates == "together":
-        raise InputError(
-            "groups, time and duplicates need rows that are read into this process, not shards or `direct`"
-        )
 
 
 def _make_folds(rows: TrainTestRows, config: CvConfig, workers: Workers, observer: RunObserver) -> SearchRows:

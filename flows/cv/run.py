@@ -28,19 +28,6 @@ def cross_validate(config: CvConfig, observer: RunObserver, run_stage: StageRunn
 
     Results of jobs are cached below ``cv-<name>/tasks``: a search that was interrupted resumes from them.
 
-    Parameters
-    ----------
-    config : CvConfig
-    observer : RunObserver
-        Is called with stages, jobs and rounds.
-    run_stage : StageRunner
-        Runs each stage.
-
-    Returns
-    -------
-    dict
-        What ``aucdist cv --json`` prints.
-
     Raises
     ------
     InputError

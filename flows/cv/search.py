@@ -208,7 +208,9 @@ class JobRunner:
         missing = [i for i in range(len(jobs)) if i not in results]
         self.n_jobs, self.n_cached = self.n_jobs + len(jobs), self.n_cached + len(results)
         self._progress.start(len(jobs), [(jobs[i], found) for i, found in results.items()])
-        for k, found in self._run_missing([jobs[i] for i in missing]) if missing else ():
+        if missing and self._execute is None:  # only now, because it may write the rows for the workers
+            self._execute = self._executor()
+        for k, found in self._execute([jobs[i] for i in missing]) if missing and self._execute is not None else ():
             job = jobs[missing[k]]
             results[missing[k]] = found
             error = next((result["error"] for result in found if "error" in result), None)
@@ -218,11 +220,6 @@ class JobRunner:
                 self._observer.note(f"failed: fold {fold_text(job.fold)}: {found[0].get('error')}")
             self._progress.finish(job, found, failed=error is not None)
         return [results[i] for i in range(len(jobs))]
-
-    def _run_missing(self, jobs: list[FitJob]) -> JobResults:
-        if self._execute is None:  # only now, because it may write the rows for the workers
-            self._execute = self._executor()
-        return self._execute(jobs)
 
     def _executor(self) -> Callable[[list[FitJob]], JobResults]:
         """Return what runs jobs, with the rows where it needs them."""

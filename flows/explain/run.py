@@ -31,17 +31,6 @@ PAIR = " & "
 def explain(config: ExplainConfig, observer: RunObserver) -> dict[str, Any]:
     """Explain the scores of the first rows of a data set, or of all.
 
-    Parameters
-    ----------
-    config : ExplainConfig
-    observer : RunObserver
-        Is called with stages.
-
-    Returns
-    -------
-    dict
-        What ``aucdist explain --json`` prints.
-
     Raises
     ------
     InputError

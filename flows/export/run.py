@@ -19,17 +19,6 @@ from flows.run_folder.folder import model_folder
 def export(config: ExportConfig, observer: RunObserver) -> dict[str, Any]:
     """Write a model in the form of another system.
 
-    Parameters
-    ----------
-    config : ExportConfig
-    observer : RunObserver
-        Is called with stages.
-
-    Returns
-    -------
-    dict
-        What ``aucdist export --json`` prints.
-
     Raises
     ------
     InputError

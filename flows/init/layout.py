@@ -88,19 +88,14 @@ def _shape(lines: Sequence[bytes], separator: str, source: Source, where: str) -
     first = next(i for i, count in enumerate(counts) if count == width)
     before = [count for count in counts[:first] if count]
     preamble = "skip_lines" not in source.model_fields_set and before and max(before) < width - 1
-    if _is_comment(lines[skipped:], first):
-        preamble, first = True, first
+    above = [line.strip() for line in lines[skipped : skipped + first]]
+    if any(above) and all(not line or line.startswith((b"#", b"%", b"//", b";;")) for line in above):  # comments
+        preamble = True
     # A comma that is found in numbers, beside a separator that fits as well, is a decimal one.
     decimal = separator != "," and any(COMMA_IN_NUMBER.fullmatch(cell.strip()) for row in rows for cell in row)
     fit = (2.0 if share > 0.9 else share) * (100.0 if decimal and share > 0.9 else 1.0)
     fit *= 0.5 if separator == "space" else 1.0
     return (fit * (1.0 + 0.001 * width) if width > 1 else 0.0, width, separator, first if preamble else 0)
-
-
-def _is_comment(lines: Sequence[bytes], n: int) -> bool:
-    """Tell whether there are lines before the first row, and all are empty or comments."""
-    before = [line.strip() for line in lines[:n]]
-    return any(before) and all(not line or line.startswith((b"#", b"%", b"//", b";;")) for line in before)
 
 
 def _cells(line: bytes, separator: str, source: Source, where: str) -> list[str]:

@@ -128,7 +128,11 @@ def _config_name(name: str) -> str:
 
 def _file_keys(source: Source, output: Path) -> dict[str, str]:
     """Return file and format as they are written; a file below the folder of the YAML by its relative path."""
-    given = [_relative(url, output) for url in source.urls()]
+    folder, given = output.absolute().parent, []
+    for url in source.urls():
+        path = local_path(url)
+        below = path is not None and path.is_relative_to(folder)
+        given.append(url if path is None else str(path.relative_to(folder) if below else path))
     keys = {"source": quoted(given[0]) if len(given) == 1 else f"[{', '.join(map(quoted, given))}]"}
     keys["format"] = source.format
     if source.format == "csv" and source.separator != ",":
@@ -145,10 +149,3 @@ def _file_keys(source: Source, output: Path) -> dict[str, str]:
     if source.symbols:
         keys["symbols"] = f"[{', '.join(map(quoted, source.symbols))}]  # beside numbers, which they do not change"
     return keys
-
-
-def _relative(url: str, output: Path) -> str:
-    path, folder = local_path(url), output.absolute().parent
-    if path is None:
-        return url
-    return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)

@@ -141,7 +141,7 @@ def _on_test_rows(run: str, in_use: str) -> Pair:
     assert data.test is not None  # there are test scores
     of_all = data.test.fraction is not None
     source = source_of(data) if of_all else source_of(data.test)
-    held_out = _by_version(in_use, source, f"the test rows of {shown(run)}", new.row_id if of_all else None)
+    held_out = _scored_by(in_use, IN_USE, source, f"the test rows of {shown(run)}", new.row_id if of_all else None)
     if not (np.array_equal(held_out.row_id, new.row_id) and np.array_equal(held_out.y, new.y)):
         raise InputError(
             f"the test rows of {shown(run)} cannot be read again as they were: its data has changed since. Name rows by --data"
@@ -149,21 +149,19 @@ def _on_test_rows(run: str, in_use: str) -> Pair:
     return Pair("the test rows of the run", new.y, with_intercept(new, run), held_out.scores)
 
 
-def _by_version(in_use: str, source: Source, data: str, wanted: np.ndarray | None = None) -> HeldOutRows:
-    model, (profile, seen) = load_with_seen(in_use)
-    rows = score_labelled(model, source, seen, wanted, name=data)
-    refuse_trained_on(rows, profile, IN_USE, data)
-    return rows
-
-
 def _on_data(run: str, in_use: str, name: str, source: Source) -> Pair:
     """Return the scores of the rows of a data set that is named."""
-    old = _by_version(in_use, source, name)
-    folder = model_folder(run)
-    model, (profile, seen) = load_with_seen(folder)
-    new = score_labelled(model, source, seen, name=name)
-    refuse_trained_on(new, profile, shown(run), name)
+    old = _scored_by(in_use, IN_USE, source, name)
+    new = _scored_by(model_folder(run), shown(run), source, name)
     return Pair(name, new.y, new.scores, old.scores)
+
+
+def _scored_by(folder: str, who: str, source: Source, data: str, wanted: np.ndarray | None = None) -> HeldOutRows:
+    """Return the scores of the rows of a source by a saved model that was not trained on them."""
+    model, (profile, seen) = load_with_seen(folder)
+    rows = score_labelled(model, source, seen, wanted, name=data)
+    refuse_trained_on(rows, profile, who, data)
+    return rows
 
 
 def with_intercept(run: Run, url: str) -> np.ndarray:

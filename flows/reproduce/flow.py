@@ -16,17 +16,7 @@ from flows.reproduce.summary import summary_entries
 
 @flow(name="reproduce", flow_run_name="reproduce-{config.paper}")
 def reproduce_paper(config: Paper) -> dict[str, Any]:
-    """Run a paper's experiments. Run it again to resume after an interruption.
-
-    Parameters
-    ----------
-    config : Paper
-
-    Returns
-    -------
-    dict
-        What ``aucdist reproduce --json`` prints.
-    """
+    """Run a paper's experiments. Run it again to resume after an interruption."""
     result = run.reproduce(config, log_observer(get_run_logger().info))
     for name, summary in result["tables"].items():
         key = f"reproduce-{config.paper}-{name}".lower().replace("_", "-").replace(".", "-")

@@ -33,16 +33,6 @@ TaskId = tuple[str, TaskKey]
 def reproduce(config: Paper, observer: RunObserver) -> dict[str, Any]:
     """Run the tasks that have no stored result, then write the CSV files of each experiment and the page.
 
-    Parameters
-    ----------
-    config : Paper
-    observer : RunObserver
-
-    Returns
-    -------
-    dict
-        What ``aucdist reproduce --json`` prints.
-
     Raises
     ------
     InputError

@@ -17,17 +17,7 @@ from flows.score.config import ScoreConfig
 
 @flow(name="score", flow_run_name=data_run_name)
 def score(config: ScoreConfig) -> dict[str, Any]:
-    """Score the rows of a data set by a model.
-
-    Parameters
-    ----------
-    config : ScoreConfig
-
-    Returns
-    -------
-    dict
-        What ``aucdist score --json`` prints.
-    """
+    """Score the rows of a data set by a model."""
     result = run.score(config, log_observer(get_run_logger().info), run_as_task)
     counts = {what: sum(result[what].values()) for what in ("missing", "unknown")}
     create_table_artifact([flat_row(result | counts)], key="score-table", description=f"Scores at {result['output']}")

@@ -22,19 +22,6 @@ from flows.score.config import ScoreConfig
 def score(config: ScoreConfig, observer: RunObserver, run_stage: StageRunner = call_stage) -> dict[str, Any]:
     """Score the rows of a data set.
 
-    Parameters
-    ----------
-    config : ScoreConfig
-    observer : RunObserver
-        Is called with stages and their progress.
-    run_stage : StageRunner
-        Runs each stage.
-
-    Returns
-    -------
-    dict
-        What ``aucdist score --json`` prints.
-
     Raises
     ------
     InputError

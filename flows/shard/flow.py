@@ -17,17 +17,7 @@ from flows.shard.config import ShardConfig
 
 @flow(name="shard-data", flow_run_name=data_run_name)
 def shard_data(config: ShardConfig) -> dict[str, Any]:
-    """Write a data set as shards: rows in random order, each shard with its share of the positives.
-
-    Parameters
-    ----------
-    config : ShardConfig
-
-    Returns
-    -------
-    dict
-        What ``aucdist shard --json`` prints.
-    """
+    """Write a data set as shards: rows in random order, each shard with its share of the positives."""
     result = run.shard(config, log_observer(get_run_logger().info), run_as_task)
     create_table_artifact([flat_row(result)], key="shard-data-table", description=f"Shards at {result['target']}")
     return result

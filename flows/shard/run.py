@@ -21,19 +21,6 @@ from flows.shard.config import ShardConfig
 def shard(config: ShardConfig, observer: RunObserver, run_stage: StageRunner = call_stage) -> dict[str, Any]:
     """Write a data set as shards.
 
-    Parameters
-    ----------
-    config : ShardConfig
-    observer : RunObserver
-        Is called with stages and their progress.
-    run_stage : StageRunner
-        Runs each stage.
-
-    Returns
-    -------
-    dict
-        What ``aucdist shard --json`` prints.
-
     Raises
     ------
     InputError

@@ -8,7 +8,7 @@ import numpy as np
 
 from aucdist.class_models import load_any_model
 from aucdist.data.block import Block
-from aucdist.engine.blocks import Blocks, Summary
+from aucdist.engine.blocks import Summary
 from aucdist.engine.classes import ClassBlocks
 from aucdist.estimators.classes import predicted_classes
 from aucdist.estimators.scores import count_scores, mapped_rows, scores_of
@@ -137,22 +137,19 @@ def evaluate_each(
     columns = []
     with warnings_to(observer):
         for k, one in enumerate(models):
-            of_class, scores = _test_scores(blocks.test.of_class(k), one)
+            rows = blocks.test.of_class(k).without_memory()
+            found = rows.reduce(_score_rows, one.coef_[0], getattr(one, "feature_map_", None))
+            of_class = found["counts"].counts
             both = of_class.n_pos > 0 and of_class.n_neg > 0
             intervals.append(auc_interval(of_class) if both else None)
             test.append(of_class if both else None)
-            columns.append(scores)
+            columns.append(np.concatenate(found["scores"]))
     row_id, code = row_ids_and_labels(blocks.test.blocks)
     matrix = np.column_stack(columns)
     shown = (matrix + [one.decision_intercept for one in models]) / estimator.spreads_
     return ClassEvaluation(
         train, test, intervals, ClassScores(row_id, code, matrix, predicted_classes(estimator, shown))
     )
-
-
-def _test_scores(blocks: Blocks, one: Any) -> tuple[ScoreCounts, np.ndarray]:
-    found = blocks.without_memory().reduce(_score_rows, one.coef_[0], getattr(one, "feature_map_", None))
-    return found["counts"].counts, np.concatenate(found["scores"])
 
 
 def _score_rows(block: Block, memory: None, w: np.ndarray, fitted: Any) -> tuple[None, Summary]:

@@ -17,17 +17,7 @@ from flows.train.config import TrainConfig
 
 @flow(name="train-auc", flow_run_name=training_run_name)
 def train_auc(config: TrainConfig) -> dict[str, Any]:
-    """Train a model, evaluate it and write the run folder.
-
-    Parameters
-    ----------
-    config : TrainConfig
-
-    Returns
-    -------
-    dict
-        What ``aucdist train --json`` prints.
-    """
+    """Train a model, evaluate it and write the run folder."""
     result = run.train(config, log_observer(get_run_logger().info), run_as_task)
     create_markdown_artifact(summary_markdown(result), key="train-auc-summary", description=f"Summary of {config.name}")
     create_table_artifact([flat_row(result)], key="train-auc-table", description=f"Figures of {config.name}")

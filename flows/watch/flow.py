@@ -24,17 +24,7 @@ ALARM, NIGHT_ALARM = "aucdist.watch.alarm", "aucdist.keep-current.alarm"
 
 @flow(name="watch")
 def watch(config: WatchConfig) -> dict[str, Any]:
-    """Compare a batch with the training rows, and labels of a batch with what the run promised.
-
-    Parameters
-    ----------
-    config : WatchConfig
-
-    Returns
-    -------
-    dict
-        What ``aucdist watch --json`` prints.
-    """
+    """Compare a batch with the training rows, and labels of a batch with what the run promised."""
     result = run.watch(config, log_observer(get_run_logger().info), run_as_task)
     report_alarms(result, config.model, ALARM)
     return result

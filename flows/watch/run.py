@@ -64,19 +64,6 @@ class Watched:
 def watch(config: WatchConfig, observer: RunObserver, run_stage: StageRunner = call_stage) -> dict[str, Any]:
     """Compare a batch with the training rows, and labels of a batch with what the run promised.
 
-    Parameters
-    ----------
-    config : WatchConfig
-    observer : RunObserver
-        Is called with stages and their progress.
-    run_stage : StageRunner
-        Runs each stage.
-
-    Returns
-    -------
-    dict
-        What ``aucdist watch --json`` prints.
-
     Raises
     ------
     InputError
@@ -174,7 +161,7 @@ def count_part(saved: SavedReader, folder: str, scores: str | None, own: str, it
         pd.DataFrame({ROW_ID: block.row_id, "score": values}).to_parquet(out, index=False, compression="zstd")
         files.write_bytes(_part(own, index), out.getvalue())
     else:
-        table = _read_part(scores, index)
+        table = _read_table(_part(scores, index))
         if not np.array_equal(table[ROW_ID].to_numpy(), block.row_id):
             raise InputError(f"{files.shown(_part(scores, index))} has scores of other rows than the batch")
         values = table["score"].to_numpy()
@@ -270,10 +257,6 @@ def _model_at(folder: str) -> tuple[LinearModel, Profile]:
 
 def _part(folder: str, index: int) -> str:
     return f"{folder}/part-{index:05d}.parquet"
-
-
-def _read_part(folder: str, index: int) -> pd.DataFrame:
-    return _read_table(_part(folder, index))
 
 
 def _read_table(url: str) -> pd.DataFrame:

@@ -1,12 +1,11 @@
 import numpy as np
 import pytest
-from support.margin_twins import drawn, factors, hinge, problem, row_functions, zero_one
+from support.margin_twins import drawn, factors, hinge, problem, row_functions, zero_one, zeroth_order_estimate
 
 from aucdist.kernels.margin_svrg import draw_integers, svrg_steps
 from aucdist.kernels.random import fill_normal, stream
 from aucdist.kernels.rows import DenseRows
 from aucdist.kernels.zeroth_order import HINGE, ZERO_ONE, losses_at, slopes_along, steps_along, unit_vectors
-from aucdist.objectives.margin_mean import zeroth_order_estimate
 
 pytestmark = pytest.mark.nojit
 LOSSES = [(HINGE, hinge), (ZERO_ONE, zero_one)]

@@ -4,11 +4,11 @@ import scipy.sparse as sp
 from scipy.spatial.distance import pdist
 from scipy.special import betainc
 from sklearn.metrics.pairwise import rbf_kernel
-from support.margin_twins import factors, problem
+from support.margin_twins import factors, problem, zeroth_order_estimate
 
 from aucdist.data.block import Block
 from aucdist.objectives.kernel_block import KernelBlock
-from aucdist.objectives.margin_mean import class_factors, gaussian_kernel, median_distance, zeroth_order_estimate
+from aucdist.objectives.margin_mean import class_factors, gaussian_kernel, median_distance
 from aucdist.solvers.margin_mean.zovr import random_directions
 
 pytestmark = pytest.mark.nojit

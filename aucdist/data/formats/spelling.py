@@ -90,10 +90,6 @@ class Spelling:
         """The numbers that say that a value is missing, such as -999."""
         return np.array([float(text) for text in self.missing if _is_number(text)])
 
-    def is_number_of_missing(self, value: float) -> bool:
-        """Tell whether a number says that its value is missing."""
-        return bool((self.missing_numbers == value).any())
-
     def plain_number(self, text: str) -> str | None:
         """Return a number as Python's `float` reads it, from the way it is written here; None for what is no number."""
         text = self._without_symbols(text)

@@ -1,4 +1,7 @@
-"""Reading and writing of files by path or URL; patterns and folders stand for the files in them."""
+"""Reading and writing of files by path or URL; patterns and folders stand for the files in them.
+
+Every function raises an InputError if a store cannot be reached, or if what is to be read, written or removed cannot be.
+"""
 
 import functools
 import stat as stat_modes
@@ -47,7 +50,7 @@ def expand(source: str | list[str]) -> list[str]:
     Raises
     ------
     InputError
-        If nothing matches, or if its store cannot be reached.
+        If nothing matches.
     """
     if isinstance(source, list):
         return [url for part in source for url in expand(part)]
@@ -84,7 +87,7 @@ def read_bytes(url: str, sha256: str | None = None) -> bytes:
     Raises
     ------
     InputError
-        If the file is missing, empty or unreadable, or its store cannot be reached.
+        If the file is empty or unreadable.
     """
     with explained(url, "read"):
         fs, path = open_fs(url)
@@ -132,13 +135,7 @@ def _download(fs: Any, path: str, target: str) -> None:
 
 
 def stat(url: str) -> Stat:
-    """Return the size of a file and an identifier of its version.
-
-    Raises
-    ------
-    InputError
-        If the file is missing, or its store cannot be reached.
-    """
+    """Return the size of a file and an identifier of its version."""
     with explained(url, "read"):
         fs, path = open_fs(url)
         if "file" in fs.protocol:
@@ -164,7 +161,7 @@ def read_range(url: str, start: int, end: int, version: Stat | None = None) -> b
     Raises
     ------
     InputError
-        If the file is missing or has changed, or its store cannot be reached.
+        If the file has changed.
     """
     if end <= start:
         return b""
@@ -185,11 +182,6 @@ def write_bytes(url: str, data: bytes) -> None:
     """Write a file so that it is there whole or not at all; folders are made.
 
     A local file is written aside and renamed; object stores show an object only when all of it has arrived.
-
-    Raises
-    ------
-    InputError
-        If it cannot be written, or its store cannot be reached.
     """
     with explained(url, "write"):
         fs, path = open_fs(url)
@@ -207,11 +199,6 @@ def create_bytes(url: str, data: bytes) -> bool:
 
     Of several writers one wins, and all of them learn which. S3 holds this for objects of one part and buckets without
     versions; other stores than S3 and local files cannot hold it.
-
-    Raises
-    ------
-    InputError
-        If it cannot be written, or its store cannot be reached.
     """
     with explained(url, "write"):
         fs, path = open_fs(url)
@@ -230,39 +217,21 @@ def create_bytes(url: str, data: bytes) -> bool:
 
 
 def exists(url: str) -> bool:
-    """Tell whether there is a file or a folder.
-
-    Raises
-    ------
-    InputError
-        If its store cannot be reached.
-    """
+    """Tell whether there is a file or a folder."""
     with explained(url, "read"):
         fs, path = open_fs(url)
         return bool(retried(lambda: fs.exists(path)))
 
 
 def is_vacant(url: str) -> bool:
-    """Tell whether nothing is in a folder, or there is none.
-
-    Raises
-    ------
-    InputError
-        If its store cannot be reached.
-    """
+    """Tell whether nothing is in a folder, or there is none."""
     with explained(url, "read"):
         fs, path = open_fs(url)
         return not retried(lambda: fs.exists(path) and fs.find(path))
 
 
 def names_in(url: str) -> list[str]:
-    """Return the names of what lies directly in a folder, sorted; none where there is no folder.
-
-    Raises
-    ------
-    InputError
-        If its store cannot be reached.
-    """
+    """Return the names of what lies directly in a folder, sorted; none where there is no folder."""
     with explained(url, "read"):
         fs, path = open_fs(url)
         try:
@@ -273,13 +242,7 @@ def names_in(url: str) -> list[str]:
 
 
 def remove(url: str) -> None:
-    """Remove a file, or a folder with all that is in it, if it is there.
-
-    Raises
-    ------
-    InputError
-        If it cannot be removed, or its store cannot be reached.
-    """
+    """Remove a file, or a folder with all that is in it, if it is there."""
     with explained(url, "write"):
         fs, path = open_fs(url)
         if retried(lambda: fs.exists(path)):
@@ -290,11 +253,6 @@ def remove_files(folder: str, names: Sequence[str]) -> None:
     """Remove some files of a folder, as far as they are there, and then the folder if it is empty.
 
     Folders and links are not followed: what is in another folder stays.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be removed, or the folder cannot be reached.
     """
     with explained(folder, "write"):
         fs, path = open_fs(folder)

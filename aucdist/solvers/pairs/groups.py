@@ -104,14 +104,6 @@ class PairGroups:
         assert found is not None
         return found
 
-    @property
-    def key_of(self) -> np.ndarray:
-        """The place in `keys` of each group divided by grades, int64 of shape (n_groups,)."""
-        found = np.empty(self.n_groups, dtype=np.int64)
-        key, threshold = np.nonzero(self.number >= 0)
-        found[self.number[key, threshold]] = key
-        return found
-
     def keys_of(self, block: Block) -> tuple[np.ndarray, np.ndarray]:
         """Return the positions of the rows whose group has pairs, and the place of its number in `keys`, both int64."""
         there = np.flatnonzero(block.weights() > 0)  # rows outside a fold are in the block with weight 0

@@ -38,12 +38,16 @@ class Api:
 
     def __init__(self, namespace: str):
         try:
-            from kubernetes import client
+            from kubernetes import client, config
         except ImportError:
             raise InputError(f"clusters of kind `kubernetes` need more packages: {INSTALL}") from None
         self.namespace = namespace
         with explained(namespace):
-            _load_credentials()
+            files = os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
+            if "KUBECONFIG" in os.environ or Path(files).is_file():
+                config.load_kube_config(files)
+            else:
+                config.load_incluster_config()
             api = client.ApiClient()
         self._custom = client.CustomObjectsApi(api)
         self._core = client.CoreV1Api(api)
@@ -101,16 +105,6 @@ class Api:
             )
 
 
-def _load_credentials() -> None:
-    from kubernetes import config
-
-    files = os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
-    if "KUBECONFIG" in os.environ or Path(files).is_file():
-        config.load_kube_config(files)
-    else:
-        config.load_incluster_config()
-
-
 def once_counted(call: Callable[[], object], pause: float = 1.0) -> None:
     """Call a function, again while the namespace's quota is not counted, as in the first minutes after it was applied."""
     end = time.monotonic() + PATIENCE
@@ -145,7 +139,10 @@ def explained(namespace: str) -> Iterator[None]:
 
 
 def _error(error: Any, namespace: str, where: str) -> Exception:
-    message = _message(error)
+    try:
+        message = str(json.loads(error.body)["message"])
+    except (TypeError, ValueError, KeyError):
+        message = str(error.reason)
     if error.status == 401:
         return InputError(f"the Kubernetes API rejects the credentials ({where})")
     if error.status == 403 and "exceeded quota" in message:
@@ -163,10 +160,3 @@ def _error(error: Any, namespace: str, where: str) -> Exception:
     if error.status in (400, 409, 422):
         return InputError(f"the Kubernetes API rejects this object: {message}")
     return RunError(f"the Kubernetes API failed ({error.status}): {message}")
-
-
-def _message(error: Any) -> str:
-    try:
-        return str(json.loads(error.body)["message"])
-    except (TypeError, ValueError, KeyError):
-        return str(error.reason)

@@ -103,7 +103,8 @@ def _has_scheduler(api: Api, name: str) -> bool:
     The phase of the DaskCluster is not reliable: it often stays Pending, because two writes of the operator race
     (dask-kubernetes issue 968). The pod is.
     """
-    return any(_is_ready(pod) for pod in api.pods(name) if pod.metadata.labels["dask.org/component"] == "scheduler")
+    schedulers = (pod for pod in api.pods(name) if pod.metadata.labels["dask.org/component"] == "scheduler")
+    return any(c.type == "Ready" and c.status == "True" for pod in schedulers for c in pod.status.conditions or ())
 
 
 def _resolve(address: str) -> None:
@@ -158,10 +159,6 @@ def trouble(api: Api, name: str) -> tuple[list[str], float]:
             if ended is not None:
                 reasons.append(f"{pod.metadata.name}: ended with {ended.exit_code} ({ended.reason})")
     return reasons or ["its pods are starting"], worth
-
-
-def _is_ready(pod: Any) -> bool:
-    return any(c.type == "Ready" and c.status == "True" for c in pod.status.conditions or ())
 
 
 def _remove(api: Api, name: str) -> None:

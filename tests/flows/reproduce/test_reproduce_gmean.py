@@ -62,6 +62,7 @@ def scored(model, block, rows):
     return 100 * g_mean_score(block.y[rows], sign)
 
 
+@pytest.mark.usefixtures("rendered")
 def test_a_cell_is_the_mean_over_the_folds_at_what_the_first_part_chose(tmp_path: Path) -> None:
     result = run(write(tmp_path, small(), PRINTED))
     block = read(find("digits")).block
@@ -90,11 +91,6 @@ def test_a_cell_is_the_mean_over_the_folds_at_what_the_first_part_chose(tmp_path
     (miss,) = result["tables"]["one"]["against_print"]["plain"]["below"]
     assert (miss["dataset"], miss["paper"]) == ("eight", 100.0)
     assert miss["best_here"] >= miss["here"]
-
-
-@pytest.mark.usefixtures("rendered")
-def test_the_page(tmp_path: Path) -> None:
-    result = run(write(tmp_path, small(), PRINTED))
     page = Path(result["run"], "report.html").read_text()
     for text in (
         "Table 3: digits", "Table 7: digits, seconds", "Figures 1 and 2", "not run here", "at least the paper",

@@ -1,5 +1,6 @@
 """The kind `learning-curves`: its points against fits with fewer steps."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -12,25 +13,22 @@ from aucdist.data.sources.catalog import find
 from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.selection.folds import arrival, fold_numbers
 from aucdist.solvers.pairs.objective import pairwise_objective
-from flows.reproduce.config import load_paper
-from flows.reproduce.datasets import read_version
-from flows.reproduce.kind import TaskKey
-from flows.reproduce.learning_curves import LearningCurves
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
+@pytest.mark.usefixtures("rendered")
 def test_each_point_is_a_fit_with_fewer_steps(tmp_path: Path) -> None:
-    config = load_paper(str(write(tmp_path, only("ten"))))
-    versions = {"eight": read_version(config.experiments["ten"].datasets["eight"])}
-    tasks = dict(config.experiments["ten"].tasks(versions))
-    assert len(tasks) == 4
+    result = run(write(tmp_path, only("ten")))
+    tasks = Path(result["run"], "tasks", "ten", "eight")
+    assert len(list(tasks.iterdir())) == 4
     block = read(find("digits")).block
     train = block.take(arrival(block.row_id, block_seed(0, 0, 1)))
     train = train.take(fold_numbers(train.row_id, train.y, 2, block_seed(0, 0, 0)) != 1)
     n_pos, n_neg = (train.y > 0).sum(), (train.y < 0).sum()
     for system in ("rows", "steps"):
-        found = LearningCurves.run_task(tasks[TaskKey("eight", system, 0, 1)])
+        (of_fold,) = tasks.glob(f"{system}-0-1*")
+        found = json.loads(of_fold.read_text())
         assert found["steps"] == [50, 100, 150, 200]
         assert found["optimum"]["relative_gap"] <= 1e-4
         assert min(found["objective"]) >= found["optimum"]["dual"]
@@ -50,11 +48,6 @@ def test_each_point_is_a_fit_with_fewer_steps(tmp_path: Path) -> None:
                 .fit(LocalBlocks([train]))
             )
         assert found["objective"][2] == pytest.approx(pairwise_objective(LocalBlocks([train]), model.coef_[0], 0.1))
-
-
-@pytest.mark.usefixtures("rendered")
-def test_the_page_of_learning_curves(tmp_path: Path) -> None:
-    result = run(write(tmp_path, only("ten")))
     page = Path(result["run"], "report.html").read_text()
     assert result["tables"] == {}
     for words in (

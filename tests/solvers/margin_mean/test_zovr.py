@@ -15,6 +15,7 @@ from support.margin_twins import (
     row_functions,
     svrg_twin,
     zero_one,
+    zeroth_order_estimate,
     zeroth_order_twin,
 )
 from support.rounds import last
@@ -24,7 +25,6 @@ from threadpoolctl import threadpool_limits
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks
-from aucdist.objectives.margin_mean import zeroth_order_estimate
 from aucdist.solvers.base import Status, solve
 from aucdist.solvers.margin_mean.problem import MarginMeanProblem, score_and_evaluate
 from aucdist.solvers.margin_mean.svrg import svrg
