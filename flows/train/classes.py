@@ -8,7 +8,7 @@ import numpy as np
 
 from aucdist.class_models import load_any_model
 from aucdist.data.block import Block
-from aucdist.engine.blocks import Summary
+from aucdist.engine.blocks import Blocks, Summary
 from aucdist.engine.classes import ClassBlocks
 from aucdist.estimators.classes import predicted_classes
 from aucdist.estimators.scores import count_scores, mapped_rows, scores_of
