@@ -207,7 +207,7 @@ def to_score(source: Source, model: LinearModel | ClassModels) -> Source:
     )
 
 
-def to_test(source: Source, model: LinearModel) -> Source:
+def to_test(source: Source, model: LinearModel | ClassModels) -> Source:
     """Return the source as `to_score` does, but with its label: by default the column that the training rows had it in.
 
     Raises

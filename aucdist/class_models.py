@@ -11,11 +11,12 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from aucdist.data.block import Block
 from aucdist.data.checked import CHECKED, FileName, Sha256, parse_any, parse_checked
 from aucdist.data.dataset import Schema
 from aucdist.data.storage.files import read_bytes, shown, write_bytes
 from aucdist.errors import InputError
-from aucdist.model import ABOUT, CLASSES_FORMAT, LinearModel, is_card, load_model
+from aucdist.model import ABOUT, CLASSES_FORMAT, LinearModel, is_card, load_model, refuse_infinite
 from aucdist.store.history import resolve
 
 
@@ -45,6 +46,14 @@ class ClassModels:
         return self.models[0].schema
 
     @property
+    def schema_of_labels(self) -> Schema:
+        """The schema of labelled rows: with all classes, and behind them those that were left out of the training."""
+        first = self.models[0].schema
+        others = (name for name in (*first.positive, *first.negative) if name not in self.classes)
+        classes = (*self.classes, *others)
+        return replace(first, positive=classes[:1], negative=classes[1:], classes=classes, topics=self.topics)
+
+    @property
     def reading(self) -> dict[str, Any]:
         """The keys of the training data's source that say how other files with these features are read."""
         return self.models[0].reading
@@ -61,7 +70,18 @@ class ClassModels:
         -------
         ndarray of shape (n_samples, n_classes), float64
         """
-        return np.column_stack([model.decision_function(X) for model in self.models]) / self.spreads
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = self.scores(self.encoded(X))
+        refuse_infinite(scores)
+        return scores
+
+    def encoded(self, X: Any) -> Block:
+        """Return rows as the training rows were encoded; as of `LinearModel.encoded`."""
+        return self.models[0].encoded(X)
+
+    def scores(self, rows: Block) -> np.ndarray:
+        """Return what `decision_function` does, given encoded rows."""
+        return np.column_stack([model.scores(rows) for model in self.models]) / self.spreads
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray | None:
         """Return the probability of each class for scores, float64 of shape (n_samples, n_classes); None without such.
@@ -190,10 +210,10 @@ def load_any_model(url: str) -> LinearModel | ClassModels:
 
 
 def schema_of_class(schema: Schema, k: int) -> Schema:
-    """Return the schema of the model of the class at position `k` against the rest."""
+    """Return the schema of the model of the class at position `k` against the rest, which has the classes that were left out."""
     name = schema.classes[k]
-    others = tuple(other for other in schema.classes if other != name)
-    return replace(schema, positive=(name,), negative=others, classes=(), topics=False)
+    others = tuple(other for other in (*schema.positive, *schema.negative) if other != name)
+    return replace(schema, positive=(name,), negative=others, classes=(), topics=False, sets=())
 
 
 def _digest(url: str) -> str:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from aucdist.batch_scoring import to_test
+from aucdist.class_models import ClassModels, load_any_model
+from aucdist.data.label_sets import LabelSets
 from aucdist.data.shards.block_reader import open_reader
 from aucdist.data.sources.source import Source
 from aucdist.data.storage.files import exists, read_bytes, shown
@@ -13,7 +15,7 @@ from aucdist.drift.digests import RowDigests, digests_of
 from aucdist.drift.profile import Profile
 from aucdist.drift.statistics import more_than
 from aucdist.errors import InputError
-from aucdist.model import DIGESTS, PROFILE, LinearModel, load_model, refuse_infinite
+from aucdist.model import DIGESTS, PROFILE, LinearModel, refuse_infinite
 
 SURELY = 0.001
 """The p-value below which rows that a model knows are more than those which occur twice by chance."""
@@ -27,7 +29,9 @@ class HeldOutRows:
     ----------
     row_id : ndarray of int64
     y : ndarray of int8
+        Of several classes which of them each row has, bool of shape (n_rows, n_classes).
     scores : ndarray of float64
+        Of several classes those of each, of shape (n_rows, n_classes).
     checked, known : int
         Rows that could be looked up among the digests of the training rows, and how many of them were there.
     """
@@ -40,13 +44,18 @@ class HeldOutRows:
 
 
 def score_labelled(
-    model: LinearModel, source: Source, seen: RowDigests, wanted: np.ndarray | None = None, *, name: str = ""
+    model: LinearModel | ClassModels,
+    source: Source,
+    seen: RowDigests,
+    wanted: np.ndarray | None = None,
+    *,
+    name: str = "",
 ) -> HeldOutRows:
     """Score labelled rows, part by part.
 
     Parameters
     ----------
-    model : LinearModel
+    model : LinearModel or ClassModels
     source : Source
         They are read as the training rows were; the label by default is the column that those had it in.
     seen : RowDigests
@@ -61,7 +70,11 @@ def score_labelled(
     InputError
         If the rows cannot be read as the model's, or a label is none of its classes.
     """
-    reader = open_reader(to_test(source, model), schema=model.schema, name=name)
+    schema = model.schema_of_labels if isinstance(model, ClassModels) else model.schema
+    reader = open_reader(to_test(source, model), schema=schema, name=name)
+    sets = (
+        LabelSets.of_schema(reader.schema).only(range(len(model.classes))) if isinstance(model, ClassModels) else None
+    )
     parts, checked, known = [], 0, 0
     for index in range(reader.n_blocks):
         block = reader.read(index)
@@ -73,7 +86,8 @@ def score_labelled(
         refuse_infinite(scores)
         found = seen.look_up(digests_of(rows))
         checked, known = checked + found[0], known + found[1]
-        parts.append((block.row_id, block.y, scores))
+        y = block.y if sets is None or block.code is None else sets.indicator(block.code).toarray()
+        parts.append((block.row_id, y, scores))
     row_id, y, scores = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.argsort(row_id, kind="stable")
     return HeldOutRows(row_id[order], y[order], scores[order], checked, known)
@@ -115,7 +129,7 @@ def refuse_trained_on(rows: HeldOutRows, profile: Profile, what: str, data: str)
     )
     if by_chance:
         return
-    n = len(rows.y)
+    n = len(rows.row_id)
     number = f"{rows.known:,}" if rows.checked == n else f"about {round(rows.known / rows.checked * n):,}"
     raise InputError(
         f"{what} was trained on {number} of the {n:,} rows of {data}: a test on these rows would favour it. Name rows that "
@@ -123,15 +137,15 @@ def refuse_trained_on(rows: HeldOutRows, profile: Profile, what: str, data: str)
     )
 
 
-def load_with_seen(folder: str) -> tuple[LinearModel, tuple[Profile, RowDigests]]:
-    """Return a model, and what it keeps of its training rows.
+def load_with_seen(folder: str) -> tuple[LinearModel | ClassModels, tuple[Profile, RowDigests]]:
+    """Return a model of two classes or of several, and what it keeps of its training rows.
 
     Raises
     ------
     InputError
         If there is no such model, it is damaged, or it keeps nothing: an older version of aucdist made it.
     """
-    model, seen = load_model(folder), read_seen(folder)
+    model, seen = load_any_model(folder), read_seen(folder)
     if seen is None:
         raise InputError(
             f"{shown(folder)} has no {PROFILE}: an older version of aucdist made the model, and nothing is known of its training "
@@ -140,6 +154,12 @@ def load_with_seen(folder: str) -> tuple[LinearModel, tuple[Profile, RowDigests]
     return model, seen
 
 
-def same_classes(models: Sequence[LinearModel]) -> bool:
-    """Tell whether the same classes are positive for all models, so that one label says the same to them."""
+def same_classes(models: Sequence[LinearModel | ClassModels]) -> bool:
+    """Tell whether the same classes are positive for all models, so that one label says the same to them.
+
+    Models of several classes have the same ones.
+    """
+    of_several = [model for model in models if isinstance(model, ClassModels)]
+    if of_several:
+        return len(of_several) == len(models) and len({(m.classes, m.topics) for m in of_several}) == 1
     return len({(tuple(sorted(m.schema.positive)), tuple(sorted(m.schema.negative))) for m in models}) == 1

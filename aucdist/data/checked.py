@@ -35,6 +35,15 @@ FileName = Annotated[str, AfterValidator(_file_name)]
 """The name of a file in its folder: no path leads out of it."""
 
 
+def _file_path(path: str) -> str:
+    folder, _, name = path.rpartition("/")
+    return f"{_file_name(folder)}/{_file_name(name)}" if folder else _file_name(name)
+
+
+FilePath = Annotated[str, AfterValidator(_file_path)]
+"""The name of a file in a folder, or in a folder of it."""
+
+
 def parse_checked(data: bytes, kind: type[T], where: str, *, context: dict[str, Any] | None = None) -> T:
     """Return JSON as an object of a type.
 

@@ -15,7 +15,15 @@ from aucdist.metrics.compare import holm
 
 ALPHA = 0.001
 """Of all tests of a batch together, by Holm: one false alarm in about a thousand batches."""
-LEAST = {"moved": 0.1, "score": 0.1, "missing": 0.02, "unknown": 0.01, "outside": 0.01, "rare": 0.05}
+LEAST = {
+    "moved": 0.1,
+    "score": 0.1,
+    "class score": 0.1,
+    "missing": 0.02,
+    "unknown": 0.01,
+    "outside": 0.01,
+    "rare": 0.05,
+}
 """What a difference must be, besides significant, to raise an alarm: a PSI, or a share of the rows above that of the training."""
 
 
@@ -31,7 +39,7 @@ class BatchCounts:
     outside : ndarray of shape (n_columns,), int64
         Rows outside of the range of the training rows.
     score : ndarray of int64
-        Rows of each bin of the score.
+        Rows of each bin of the score; of several classes of the score of each, one class after the other.
     rare : int
         Rows with a value outside of the training range, or in a cell of fewer than `RARE` training rows.
     """
@@ -58,7 +66,7 @@ class BatchCounts:
         profile : Profile
         block : Block
             Rows encoded as the training rows.
-        scores : ndarray of shape (n_samples,)
+        scores : ndarray of shape (n_samples,), or of several classes (n_samples, n_classes)
         """
         values, n = Columns(block), block.n_samples
         counts, outside, rare = [], np.zeros(len(profile.columns), dtype=np.int64), np.zeros(n, dtype=bool)
@@ -72,15 +80,20 @@ class BatchCounts:
                 found += np.bincount(cells, minlength=column.n_cells)
                 rare |= known_rarely[cells]
             counts.append(found)
-        bins = np.bincount(profile.score.cells(scores), minlength=len(profile.score.counts))
+        columns_of_scores = scores.reshape(n, -1).T
+        bins = [
+            np.bincount(bins.cells(column), minlength=len(bins.counts))
+            for bins, column in zip(profile.scores.values(), columns_of_scores, strict=True)
+        ]
         cells = np.concatenate([*counts, np.zeros(0, dtype=np.int64)])
-        return cls(n, cells, outside, bins, int(np.count_nonzero(rare)))
+        return cls(n, cells, outside, np.concatenate(bins), int(np.count_nonzero(rare)))
 
     @classmethod
     def none(cls, profile: Profile) -> "BatchCounts":
         """Return the counts of no rows."""
         n_cells = sum(column.n_cells for column in profile.columns)
-        nothing = [np.zeros(n, dtype=np.int64) for n in (n_cells, len(profile.columns), len(profile.score.counts))]
+        n_bins = sum(len(bins.counts) for bins in profile.scores.values())
+        nothing = [np.zeros(n, dtype=np.int64) for n in (n_cells, len(profile.columns), n_bins)]
         return cls(0, nothing[0], nothing[1], nothing[2], 0)
 
 
@@ -95,7 +108,8 @@ def moved(profile: Profile, batch: BatchCounts) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``rows``; ``columns``, sorted by their PSI; ``score``; ``rare``; ``alarms``, each with ``what``, ``column``, ``value`` and
+        ``rows``; ``columns``, sorted by their PSI; ``score``, of several classes the one that has moved most, with its ``class``,
+        and ``scores`` of all; ``rare``; ``alarms``, each with ``what``, ``column``, ``value`` and
         ``p``. In types of JSON.
     """
     tests: list[dict[str, Any]] = []
@@ -104,17 +118,33 @@ def moved(profile: Profile, batch: BatchCounts) -> dict[str, Any]:
         counts = batch.cells[place : place + column.n_cells]
         place += column.n_cells
         columns.append(_column(profile, column, counts, int(batch.outside[k]), batch.rows, tests))
-    reference = np.array(profile.score.counts)
-    distance, p = kolmogorov_smirnov(reference, batch.score)
-    score = {"psi": psi(reference, batch.score), "distance": distance, "p": p, "rows": profile.score.rows}
-    tests.append({"what": "score", "column": None, "value": score["psi"], "p": p})
+    scores = _scores(profile, batch)
+    for one in scores:
+        what = "score" if one["class"] is None else "class score"
+        tests.append({"what": what, "column": one["class"], "value": one["psi"], "p": one["p"]})
     rare = _rare(profile, batch)
     tests.append({"what": "rare", "column": None, "value": rare["share"] - rare["expected"], "p": rare["p"]})
     for test, corrected in zip(tests, holm([test["p"] for test in tests]), strict=True):
         test["p"] = corrected
     alarms = [test for test in tests if batch.rows and test["p"] < ALPHA and test["value"] >= LEAST[test["what"]]]
     columns.sort(key=lambda one: -one["psi"])
-    return {"rows": batch.rows, "columns": columns, "score": score, "rare": rare, "alarms": alarms}
+    score = max(scores, key=lambda one: one["psi"])
+    found = {"rows": batch.rows, "columns": columns, "score": score, "rare": rare, "alarms": alarms}
+    if score["class"] is None:
+        del score["class"]
+        return found
+    return found | {"scores": sorted(scores, key=lambda one: -one["psi"])}
+
+
+def _scores(profile: Profile, batch: BatchCounts) -> list[dict[str, Any]]:
+    """Return PSI and distance of the score, or of the score of each class."""
+    found, place = [], 0
+    for name, bins in profile.scores.items():
+        reference, counts = np.array(bins.counts), batch.score[place : place + len(bins.counts)]
+        place += len(bins.counts)
+        distance, p = kolmogorov_smirnov(reference, counts)
+        found.append({"class": name, "psi": psi(reference, counts), "distance": distance, "p": p, "rows": bins.rows})
+    return found
 
 
 def _column(

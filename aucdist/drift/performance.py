@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,12 +10,13 @@ import numpy as np
 from aucdist.metrics.compare import holm
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import operating_point
+from aucdist.metrics.macro import macro_auc_interval, measured_classes
 from aucdist.metrics.ranking import auc_interval
 from aucdist.metrics.top import partial_auc_interval
 
 ALPHA = 0.001
 """How often a batch without change may raise an alarm, all its measures together, by Holm."""
-LEAST = {"auc": 0.01, "partial_auc": 0.01, "recall": 0.05, "calibration": 0.2}
+LEAST = {"macro_auc": 0.01, "class auc": 0.01, "auc": 0.01, "partial_auc": 0.01, "recall": 0.05, "calibration": 0.2}
 """What a loss must be, besides significant, to raise an alarm. Of the calibration it is the change of the ratio of the
 positives to their expected number."""
 Z = 1.959963984540054
@@ -73,6 +74,39 @@ def performance(
     return found
 
 
+def performance_of_classes(names: Sequence[str], members: np.ndarray, scores: np.ndarray) -> dict[str, Any]:
+    """Return the measures of labelled rows of several classes, each with its 95 % interval.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of the classes.
+    members : ndarray of shape (n_samples, n_classes), bool
+        Which classes each row has.
+    scores : ndarray of shape (n_samples, n_classes)
+
+    Returns
+    -------
+    dict
+        ``rows``; ``measures``: ``macro_auc``, the mean over the classes that have two rows and two others; and ``classes``: for
+        each of these ``name``, ``n_pos`` and ``auc``.
+    """
+    which = measured_classes(members)
+    found: dict[str, Any] = {"rows": len(members), "measures": {}, "classes": []}
+    if not len(which):
+        return found
+    area, low, high = macro_auc_interval(members[:, which], scores[:, which])
+    found["measures"]["macro_auc"] = {"value": area, "low": low, "high": high}
+    for k in which.tolist():
+        counts = ScoreCounts.from_scores(np.where(members[:, k], 1, -1), scores[:, k])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of few rows: the number of rows is beside the interval
+            spread = auc_interval(counts)
+        auc = {"value": spread.auc, "low": spread.low, "high": spread.high}
+        found["classes"].append({"name": names[k], "n_pos": int(counts.n_pos), "auc": auc})
+    return found
+
+
 def _of(estimate: Any) -> dict[str, float]:
     return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
 
@@ -90,13 +124,13 @@ def losses(now: dict[str, Any], promised: dict[str, Any] | None) -> list[dict[st
     """
     tests: list[dict[str, Any]] = []
     before = {} if promised is None else promised["measures"]
-    for name in ("auc", "partial_auc", "recall"):
+    for name in ("macro_auc", "auc", "partial_auc", "recall"):
         if name in now["measures"] and name in before:
-            one, other = now["measures"][name], before[name]
-            error = math.hypot(*((part["high"] - part["low"]) / (2 * Z) for part in (one, other)))
-            loss = other["value"] - one["value"]
-            p = 0.5 * math.erfc(loss / error / math.sqrt(2)) if error > 0 else 1.0
-            tests.append({"what": name, "column": None, "value": loss, "p": p})
+            tests.append({"what": name, "column": None, **_loss(now["measures"][name], before[name])})
+    of_classes = {} if promised is None else {one["name"]: one["auc"] for one in promised.get("classes", [])}
+    for one in now.get("classes", []):
+        if one["name"] in of_classes:
+            tests.append({"what": "class auc", "column": one["name"], **_loss(one["auc"], of_classes[one["name"]])})
     ratio = now["measures"].get("calibration")
     if ratio is not None:
         # The map to probabilities has errors of its own, which are in what the run promised.
@@ -108,3 +142,10 @@ def losses(now: dict[str, Any], promised: dict[str, Any] | None) -> list[dict[st
     for test, corrected in zip(tests, holm([test["p"] for test in tests]), strict=True):
         test["p"] = corrected
     return [test for test in tests if test["p"] < ALPHA and test["value"] >= LEAST[test["what"]]]
+
+
+def _loss(now: dict[str, float], before: dict[str, float]) -> dict[str, float]:
+    """Return how much lower a measure is than it was, as ``value``, and the one-sided ``p`` of that."""
+    error = math.hypot(*((part["high"] - part["low"]) / (2 * Z) for part in (now, before)))
+    loss = before["value"] - now["value"]
+    return {"value": loss, "p": 0.5 * math.erfc(loss / error / math.sqrt(2)) if error > 0 else 1.0}

@@ -110,9 +110,12 @@ class Profile:
     n_features : int
         Columns of X.
     columns : tuple of WatchedColumn
-    score : ScoreBins
+    score : ScoreBins or None
+        None for a model of several classes.
     test_checked, test_known : int
         Test rows that could be looked up among the digests of the training rows, and how many were there: rows that occur twice.
+    class_scores : dict of str to ScoreBins
+        Of several classes those of each.
     """
 
     __pydantic_config__: ClassVar = CHECKED
@@ -120,14 +123,25 @@ class Profile:
     rows: Count
     n_features: Count
     columns: tuple[WatchedColumn, ...]
-    score: ScoreBins
+    score: ScoreBins | None
     test_checked: Count = 0
     test_known: Count = 0
     format: Literal[1] = field(default=1)
+    class_scores: dict[str, ScoreBins] = field(default_factory=dict)
+
+    @property
+    def scores(self) -> dict[str | None, ScoreBins]:
+        """The bins of each class's score; of two classes those of the score, without a name."""
+        if self.score is not None:
+            return {None: self.score}
+        return {name: bins for name, bins in self.class_scores.items()}
 
     def to_bytes(self) -> bytes:
         """Return the profile as JSON."""
-        return bytes(to_json(to_jsonable(self, Profile), indent=1)) + b"\n"
+        content = to_jsonable(self, Profile)
+        if not self.class_scores:
+            del content["class_scores"]  # as older versions read it
+        return bytes(to_json(content, indent=1)) + b"\n"
 
     @classmethod
     def from_bytes(cls, data: bytes, where: str) -> "Profile":
@@ -144,8 +158,11 @@ class Profile:
             fits = column.n_cells == len(column.counts) and max(column.at) < found.n_features
             if not (ascending and fits and len(column.edges) <= MOST_CELLS):
                 raise InputError(f"{where} is damaged: the cells of {column.name!r} do not fit together")
-        if len(found.score.counts) != len(found.score.edges) + 1 or not all(np.diff(found.score.edges) > 0):
-            raise InputError(f"{where} is damaged: the bins of the score do not fit together")
+        if not found.scores:
+            raise InputError(f"{where} is damaged: it has no bins of a score")
+        for bins in found.scores.values():
+            if len(bins.counts) != len(bins.edges) + 1 or not all(np.diff(bins.edges) > 0):
+                raise InputError(f"{where} is damaged: the bins of the score do not fit together")
         return found
 
 

@@ -142,11 +142,11 @@ def delong_test(y: np.ndarray, first: np.ndarray, second: np.ndarray, level: flo
     variance = float(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
     if variance <= 1e-14 * float(covariance[0, 0] + covariance[1, 1]) or variance == 0:
         fewest = int(min((np.asarray(y) == 1).sum(), (np.asarray(y) == -1).sum()))
-        return _bounded(value, fewest, level)
-    return _normal(value, math.sqrt(variance), level)
+        return bounded_difference(value, fewest, level)
+    return normal_difference(value, math.sqrt(variance), level)
 
 
-def _normal(value: float, error: float, level: float, most: float = 1.0, scale: float = 1.0) -> Difference:
+def normal_difference(value: float, error: float, level: float, most: float = 1.0, scale: float = 1.0) -> Difference:
     """Return a difference of at most `most` with a normal interval and test; `scale` stretches it at the end."""
     reach = two_sided_z(level) * error
     p_value = math.erfc(abs(value) / error / math.sqrt(2))
@@ -154,7 +154,8 @@ def _normal(value: float, error: float, level: float, most: float = 1.0, scale: 
     return Difference(value * scale, low * scale, high * scale, p_value, level, "delong")
 
 
-def _bounded(value: float, fewest: int, level: float) -> Difference:
+def bounded_difference(value: float, fewest: int, level: float) -> Difference:
+    """Return a difference whose variance cannot be estimated, of rows of which the smaller class has `fewest`."""
     reach = 1 - (1 - level) ** (1 / fewest)
     p_value = 1.0 if value == 0 else min(1.0, 2 * 0.5**fewest)
     return Difference(value, max(value - reach, -1.0), min(value + reach, 1.0), p_value, level, "exact-bound")
@@ -205,7 +206,7 @@ def paired_bootstrap(
         found[i] = one - other
     low, high = (float(v) for v in np.quantile(found, ((1 - level) / 2, (1 + level) / 2)))
     if low == high:
-        return _bounded(value, min(len(rows) for rows in classes), level)
+        return bounded_difference(value, min(len(rows) for rows in classes), level)
     tail = min((found <= 0).mean(), (found >= 0).mean())
     return Difference(value, low, high, float(np.clip(2 * tail, 1 / n_resamples, 1)), level, "bootstrap")
 
@@ -339,7 +340,7 @@ def partial_delong_test(
     scale = 0.5 / (max_fpr - 0.5 * max_fpr**2) if standardized and max_fpr < 1 else 1.0
     if math.sqrt(variance) <= 1e-14 * max_fpr:
         pairs = max(1, min(counts.rows_pos, int(max_fpr * counts.rows_neg)))
-        bound = _bounded(value / max_fpr, pairs, level)
+        bound = bounded_difference(value / max_fpr, pairs, level)
         low, high = bound.low * max_fpr * scale, bound.high * max_fpr * scale
         return Difference(value * scale, low, high, bound.p_value, level, bound.method)
-    return _normal(value, math.sqrt(variance), level, max_fpr, scale)
+    return normal_difference(value, math.sqrt(variance), level, max_fpr, scale)

@@ -11,7 +11,8 @@ MOST_FEATURES = 60
 LEAST_PSI = 0.1
 WIDTH, HEIGHT, EDGE = 240.0, 76.0, 6.0
 NAMES = {
-    "auc": "AUC", "partial_auc": "Partial AUC", "recall": "Recall", "fpr": "False positive rate", "precision": "Precision",
+    "macro_auc": "Mean AUC of the classes", "auc": "AUC", "partial_auc": "Partial AUC", "recall": "Recall",
+    "fpr": "False positive rate", "precision": "Precision",
     "calibration": "Positives over expected ones",
 }  # fmt: skip
 MOVED = {
@@ -20,7 +21,10 @@ MOVED = {
     "unknown": "{column}: the share of rows with none of the known categories has risen by {value:.1%}",
     "outside": "{column}: {value:.1%} of the rows are outside of the range of the training rows",
     "score": "the score has moved: PSI {value:.2f}",
+    "class score": "the score of class {column} has moved: PSI {value:.2f}",
     "rare": "the share of rows with values that training hardly knew has risen by {value:.1%}",
+    "macro_auc": "the mean AUC of the classes is lower than promised by {value:.3f}",
+    "class auc": "the AUC of class {column} is lower than promised by {value:.3f}",
     "auc": "the AUC is lower than promised by {value:.3f}",
     "partial_auc": "the partial AUC is lower than promised by {value:.3f}",
     "recall": "the recall at the operating point is lower than promised by {value:.3f}",
@@ -109,7 +113,7 @@ def _batch(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _alarmed(records: Sequence[dict[str, Any]], what: str) -> list[bool]:
-    return [any(alarm["what"] == what for alarm in _alarms(record)) for record in records]
+    return [any(alarm["what"] in (what, f"class {what}") for alarm in _alarms(record)) for record in records]
 
 
 def _features(records: Sequence[dict[str, Any]]) -> list[tuple[str, str, str]]:

@@ -17,7 +17,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 from pydantic_core import to_json
 
-from aucdist.data.checked import CHECKED, FileName, Positive, Sha256, parse_checked, to_jsonable
+from aucdist.data.checked import CHECKED, FileName, FilePath, Positive, Sha256, parse_checked, to_jsonable
 from aucdist.data.storage import files
 from aucdist.errors import InputError
 
@@ -55,7 +55,7 @@ class Change:
     version: Positive
     replaced: Positive | None
     folder: FileName
-    files: Annotated[dict[FileName, Sha256], Field(min_length=1)]
+    files: Annotated[dict[FilePath, Sha256], Field(min_length=1)]
     time: str = field(default_factory=lambda: f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}")
     about: dict[str, Any] = field(default_factory=dict)
 

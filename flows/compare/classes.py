@@ -93,7 +93,7 @@ def compare_classes(urls: Sequence[str], output: str, skipped: Sequence[str]) ->
     """
     if len(urls) < 2:
         raise InputError(f"at least two runs are needed, and there is {len(urls)}")
-    runs = [_read(url) for url in urls]
+    runs = [read_classes_run(url) for url in urls]
     settings = [settings_of(run.url, run.about) for run in runs]
     names = unique_names([run.name for run in runs], [run.url for run in runs], settings)
     runs = [ClassesRun(**{**vars(run), "name": name}) for run, name in zip(runs, names, strict=True)]
@@ -118,7 +118,14 @@ def compare_classes(urls: Sequence[str], output: str, skipped: Sequence[str]) ->
     return result
 
 
-def _read(url: str) -> ClassesRun:
+def read_classes_run(url: str) -> ClassesRun:
+    """Read a run folder of several classes, or a version of one.
+
+    Raises
+    ------
+    InputError
+        If it is none, or has no test scores.
+    """
     about = about_run(url)
     if "classes" not in about:
         raise InputError(

@@ -41,7 +41,8 @@ def history_lines(result: dict[str, Any]) -> list[str]:
 
 def _test(test: dict[str, Any]) -> str:
     """Return the test that decided, in few words."""
-    name = "AUC" if test.get("measure", "auc") == "auc" else f"partial AUC up to {test['max_fpr']:g}"
+    names = {"auc": "AUC", "macro_auc": "mean AUC of the classes"}
+    name = names.get(test.get("measure", "auc")) or f"partial AUC up to {test['max_fpr']:g}"
     margin = f" by {test['margin']:g}" if test["margin"] else ""
     condition = f", {test['condition']}{margin}" if "condition" in test else ""
     return (

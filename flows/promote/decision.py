@@ -112,10 +112,17 @@ def _calibration(pair: Pair, new: LinearModel, old: LinearModel) -> dict[str, An
     if new.probability is None or old.probability is None:
         return None
     positive = pair.y == 1
-    losses = [
-        (model.probability(scores)[:, 1] - positive) ** 2  # type: ignore[misc]  # both have a map
-        for model, scores in ((new, pair.new), (old, pair.old))
-    ]
+    return brier_difference(
+        *(
+            (model.probability(scores)[:, 1] - positive) ** 2  # type: ignore[misc]  # both have a map
+            for model, scores in ((new, pair.new), (old, pair.old))
+        )
+    )
+
+
+def brier_difference(of_new: np.ndarray, of_old: np.ndarray) -> dict[str, Any]:
+    """Return the difference of the Brier losses of rows, version in use minus run, with its interval."""
+    losses = of_new, of_old
     better = losses[1] - losses[0]
     reach = 1.959963984540054 * float(better.std(ddof=1)) / math.sqrt(len(better))
     value = float(better.mean())
@@ -131,32 +138,50 @@ def _on_test_rows(run: str, in_use: str) -> Pair:
         same_data = new.about["data"]["fingerprint"] == old.about["data"]["fingerprint"]
         if same_data and np.array_equal(new.row_id, old.row_id) and np.array_equal(new.y, old.y):
             return Pair("the test rows of both runs", new.y, with_intercept(new, run), with_intercept(old, in_use))
-        if same_data and (in_training := int(np.count_nonzero(~np.isin(new.row_id, old.row_id)))):
-            raise InputError(
-                f"{IN_USE} was trained on {in_training:,} of the {len(new.y):,} test rows of {shown(run)}: the same data was "
-                "split in another way. Give both the same `data.test`, name rows that neither model has seen by --data, or give "
-                "--if always"
-            )
+        if same_data:
+            refuse_other_split(run, new.row_id, old.row_id)
+    held_out = read_test_rows(run, in_use, new.row_id, new.y)
+    return Pair("the test rows of the run", new.y, with_intercept(new, run), held_out.scores)
+
+
+def refuse_other_split(run: str, new: np.ndarray, old: np.ndarray) -> None:
+    """Raise an InputError if test rows of a run are not among those of the version in use, which has the same data."""
+    if in_training := int(np.count_nonzero(~np.isin(new, old))):
+        raise InputError(
+            f"{IN_USE} was trained on {in_training:,} of the {len(new):,} test rows of {shown(run)}: the same data was "
+            "split in another way. Give both the same `data.test`, name rows that neither model has seen by --data, or give "
+            "--if always"
+        )
+
+
+def read_test_rows(run: str, in_use: str, row_id: np.ndarray, y: np.ndarray) -> HeldOutRows:
+    """Return the test rows of a run, read again, with their scores by the version in use.
+
+    Raises
+    ------
+    InputError
+        If they are not those with these ids and labels, or the version in use was trained on some of them.
+    """
     data = _data_of(run)
     assert data.test is not None  # there are test scores
     of_all = data.test.fraction is not None
     source = source_of(data) if of_all else source_of(data.test)
-    held_out = _scored_by(in_use, IN_USE, source, f"the test rows of {shown(run)}", new.row_id if of_all else None)
-    if not (np.array_equal(held_out.row_id, new.row_id) and np.array_equal(held_out.y, new.y)):
+    held_out = scored_by(in_use, IN_USE, source, f"the test rows of {shown(run)}", row_id if of_all else None)
+    if not (np.array_equal(held_out.row_id, row_id) and np.array_equal(held_out.y, y)):
         raise InputError(
             f"the test rows of {shown(run)} cannot be read again as they were: its data has changed since. Name rows by --data"
         )
-    return Pair("the test rows of the run", new.y, with_intercept(new, run), held_out.scores)
+    return held_out
 
 
 def _on_data(run: str, in_use: str, name: str, source: Source) -> Pair:
     """Return the scores of the rows of a data set that is named."""
-    old = _scored_by(in_use, IN_USE, source, name)
-    new = _scored_by(model_folder(run), shown(run), source, name)
+    old = scored_by(in_use, IN_USE, source, name)
+    new = scored_by(model_folder(run), shown(run), source, name)
     return Pair(name, new.y, new.scores, old.scores)
 
 
-def _scored_by(folder: str, who: str, source: Source, data: str, wanted: np.ndarray | None = None) -> HeldOutRows:
+def scored_by(folder: str, who: str, source: Source, data: str, wanted: np.ndarray | None = None) -> HeldOutRows:
     """Return the scores of the rows of a source by a saved model that was not trained on them."""
     model, (profile, seen) = load_with_seen(folder)
     rows = score_labelled(model, source, seen, wanted, name=data)

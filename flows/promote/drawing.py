@@ -12,7 +12,7 @@ def decision_svg(decision: dict[str, Any], title: str) -> str:
 
 
 def _plot(decision: dict[str, Any], title: str) -> Callable[[Any], None]:
-    name = {"auc": "AUC", "partial_auc": "partial AUC"}[decision["measure"]]
+    name = {"auc": "AUC", "macro_auc": "mean AUC of the classes", "partial_auc": "partial AUC"}[decision["measure"]]
     if decision["measure"] == "partial_auc":
         name += f" up to a false positive rate of {decision['max_fpr']:g}"
     rows = [(name, decision)]

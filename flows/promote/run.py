@@ -2,13 +2,15 @@
 
 from typing import Any
 
+from aucdist.class_models import ClassModels, class_folder, has_classes, load_any_model
 from aucdist.data.sources.source import Source
 from aucdist.data.storage.files import exists, read_bytes, shown
 from aucdist.errors import InputError, unknown
-from aucdist.model import ABOUT, DIGESTS, FEATURES, PROFILE, WEIGHTS, load_model
+from aucdist.model import ABOUT, DIGESTS, FEATURES, PROFILE, WEIGHTS
 from aucdist.store.decisions import keep_decision
 from aucdist.store.history import read_store
 from aucdist.store.versions import keep, promote
+from flows.promote.classes import decide_classes
 from flows.promote.decision import decide
 from flows.promote.drawing import decision_svg
 from flows.promote.registry import is_registered, promote_registered, registered_model
@@ -62,6 +64,10 @@ def promote_run(
         if most is not None:
             raise InputError("--keep is for a folder or bucket: MLflow keeps the versions of a registered model")
         registered_model(store_url)  # refuses a wrong one before anything is read
+        if has_classes(model_folder(run)):
+            raise InputError(
+                "MLflow's registry takes models of two classes: promote this one to a folder or bucket, or a class of it"
+            )
         return promote_registered(run, store_url, _version_of(run), condition, margin, data)
     store = read_store(store_url)  # before the decision: what changes meanwhile makes the promotion fail
     content = _version_of(run)
@@ -69,7 +75,9 @@ def promote_run(
     result: dict[str, Any] = {"store": shown(store.url), "run": shown(run), "condition": condition, "removed": []}
     decision = None
     if condition != "always" and current is not None:
-        decision = decide(run, store.folder_of(current), condition, margin, data) | {"version": current.version}
+        in_use = store.folder_of(current)
+        decider = decide_classes if has_classes(model_folder(run)) or has_classes(in_use) else decide
+        decision = decider(run, in_use, condition, margin, data) | {"version": current.version}
         title = f"{shown(run).rpartition('/')[2]} against version {current.version}"
         result["picture"] = shown(keep_decision(store, decision | {"run": shown(run)}, decision_svg(decision, title)))
         if not decision["holds"]:
@@ -85,9 +93,12 @@ def promote_run(
 def _version_of(run: str) -> dict[str, bytes]:
     """Return the files of a version by name: the model of a run, its profile, metrics and test scores."""
     folder = model_folder(run)
-    load_model(folder)  # refuses a damaged one
-    content = {name: read_bytes(f"{folder}/{name}") for name in (ABOUT, WEIGHTS)}
-    optional = {FEATURES: folder, PROFILE: folder, DIGESTS: folder, METRICS: run, SCORES: run}
+    model = load_any_model(folder)  # refuses a damaged one
+    classes = [f"{class_folder(k)}/" for k in range(len(model.classes))] if isinstance(model, ClassModels) else [""]
+    needed = {ABOUT, *(f"{of_class}{name}" for of_class in classes for name in (ABOUT, WEIGHTS))}
+    content = {name: read_bytes(f"{folder}/{name}") for name in sorted(needed)}
+    optional = {f"{of_class}{FEATURES}": folder for of_class in classes}
+    optional |= {PROFILE: folder, DIGESTS: folder, METRICS: run, SCORES: run}
     return content | {
         name: read_bytes(f"{place}/{name}") for name, place in optional.items() if exists(f"{place}/{name}")
     }

@@ -7,8 +7,9 @@ def promotion_lines(result: dict[str, Any]) -> list[str]:
     """Return what was decided and done, as lines of text."""
     lines = []
     if (test := result["decision"]) is not None:
+        names = {"auc": "AUC", "macro_auc": f"mean AUC of {len(test.get('classes', []))} classes"}
         name = (
-            "AUC" if test["measure"] == "auc" else f"partial AUC (up to a false positive rate of {test['max_fpr']:g})"
+            names.get(test["measure"]) or f"partial AUC (up to a false positive rate of {test.get('max_fpr', 1.0):g})"
         )
         lines.append(
             f"{name} of the run minus that in use: {test['value']:+.5f}, {test['level']:.0%} interval "

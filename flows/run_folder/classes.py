@@ -1,7 +1,7 @@
 """The run folder of several classes: results, models, scores and report."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from aucdist.class_models import class_folder, save_class_models, schema_of_class
 from aucdist.data.storage.files import shown
+from aucdist.drift.profile import ScoreBins, score_bins
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import Interval, auc
 from aucdist.model import save_model
@@ -20,8 +21,8 @@ from flows.config.loading import to_yaml
 from flows.json_values import jsonable
 from flows.rows.train_test import TrainTestRows
 from flows.run_folder.folder import METRICS, RunFolder
-from flows.run_folder.publish import cost_of
-from flows.run_folder.results import DATA_STAGES, Evaluation, operating_point_of
+from flows.run_folder.publish import cost_of, save_profile
+from flows.run_folder.results import DATA_STAGES, Evaluation, RowsSeen, operating_point_of
 from flows.run_folder.scores import SCORES
 from flows.versions import versions
 
@@ -77,6 +78,7 @@ class FittedClasses:
     estimator: Any
     evaluation: ClassEvaluation
     seconds: dict[str, float]
+    seen: RowsSeen
     search: dict[str, Any] | None = None
 
 
@@ -237,6 +239,19 @@ def _save_models(fitted: FittedClasses, result: dict[str, Any], folder: Path) ->
             },
         )
     save_class_models(str(folder), rows.schema.classes, topics=rows.schema.topics, spreads=estimator.spreads_)
+    save_profile(fitted.seen, rows.train, str(folder), class_scores=_score_bins(fitted))
+
+
+def _score_bins(fitted: FittedClasses) -> dict[str, ScoreBins]:
+    """Return the bins of the score of each class as `ClassModels` gives it; of training rows for a class without test rows."""
+    found, evaluation = {}, fitted.evaluation
+    for k, name in enumerate(fitted.rows.schema.classes):
+        test = evaluation.test[k]
+        counts, of = (evaluation.train[k], "training") if test is None else (test, "test")
+        bins = score_bins(counts, of, fitted.estimator.estimators_[k].decision_intercept)
+        spread = float(fitted.estimator.spreads_[k])
+        found[name] = replace(bins, edges=tuple(edge / spread for edge in bins.edges))
+    return found
 
 
 def _scores_table(fitted: FittedClasses) -> pa.Table:

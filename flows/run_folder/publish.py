@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from aucdist.data.storage.files import shown, write_bytes
-from aucdist.drift.profile import Profile, score_bins
+from aucdist.drift.profile import Profile, ScoreBins, score_bins
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.model import DIGESTS, PROFILE, save_model
 from aucdist.report.additive import AdditiveModel
@@ -13,8 +13,9 @@ from aucdist.report.html import Report, render_run_page
 from aucdist.report.text import seconds_text
 from flows.config.loading import to_yaml
 from flows.json_values import jsonable
+from flows.rows.rows import Rows
 from flows.run_folder.folder import METRICS, RunFolder
-from flows.run_folder.results import FittedRun, details_of
+from flows.run_folder.results import FittedRun, RowsSeen, details_of
 from flows.run_folder.scores import SCORES, write_scores
 from flows.versions import versions
 
@@ -72,12 +73,27 @@ def _save_model(fitted: FittedRun, result: dict[str, Any], folder: Path) -> None
 
 def _save_profile(fitted: FittedRun, folder: Path) -> None:
     """Write what the model keeps of its training rows, beside it."""
-    seen, evaluation, train = fitted.seen, fitted.evaluation, fitted.rows.train
+    evaluation = fitted.evaluation
     counts, rows = (evaluation.train, "training") if evaluation.test is None else (evaluation.test, "test")
     score = score_bins(counts, rows, fitted.estimator.decision_intercept)
-    profile = Profile(train.n_samples, train.n_features, seen.columns, score, seen.test_checked, seen.test_known)
-    write_bytes(str(folder / PROFILE), profile.to_bytes())
-    write_bytes(str(folder / DIGESTS), seen.digests.to_bytes())
+    save_profile(fitted.seen, fitted.rows.train, str(folder), score)
+
+
+def save_profile(
+    seen: RowsSeen,
+    train: Rows,
+    folder: str,
+    score: ScoreBins | None = None,
+    *,
+    class_scores: dict[str, ScoreBins] | None = None,
+) -> None:
+    """Write what a model keeps of its training rows, with the bins of its score or of those of its classes."""
+    profile = Profile(
+        train.n_samples, train.n_features, seen.columns, score, seen.test_checked, seen.test_known,
+        class_scores=class_scores or {},
+    )  # fmt: skip
+    write_bytes(f"{folder}/{PROFILE}", profile.to_bytes())
+    write_bytes(f"{folder}/{DIGESTS}", seen.digests.to_bytes())
 
 
 def report_of(fitted: FittedRun, result: dict[str, Any], config: str, command: str = "aucdist train") -> Report:

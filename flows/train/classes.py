@@ -23,9 +23,10 @@ from flows.progress.console import RunObserver
 from flows.progress.warned import warnings_to
 from flows.rows.train_test import TrainTestBlocks, TrainTestClasses, TrainTestRows
 from flows.run_folder.classes import ClassEvaluation, ClassScores, FittedClasses
+from flows.run_folder.results import RowsSeen
 from flows.train.checkpoints import ClassCheckpoints, open_class_checkpoints
 from flows.train.feature_choice import choose_features
-from flows.train.stages import set_operating_points
+from flows.train.stages import rows_seen, set_operating_points
 from flows.train.warm_start import start_each_from
 
 
@@ -69,7 +70,8 @@ def fit_classes(
     point = getattr(config, "operating_point", None)
     wanted = None if point is None else point.wanted
     evaluation = stages("evaluate", evaluate_each, estimator, counts, of_classes, observer, wanted)
-    return FittedClasses(config, rows, estimator, evaluation, stages.seconds, search), checkpoints
+    seen = stages("profile", profile_each, estimator, rows, blocks)
+    return FittedClasses(config, rows, estimator, evaluation, stages.seconds, seen, search), checkpoints
 
 
 def usable_classes(rows: TrainTestRows, train: Blocks, observer: RunObserver) -> TrainTestRows:
@@ -110,6 +112,17 @@ def fit_each(
         rows = train if checkpoints is None else replace(train, follow=checkpoints.follow)
         counts = estimator.fit_class_blocks(rows, callback=round_done)
     return estimator, counts
+
+
+def profile_each(estimator: Any, rows: TrainTestRows, blocks: TrainTestBlocks) -> RowsSeen:
+    """Count the training rows in bins of their columns, and keep digests of them, as for two classes.
+
+    Of wide data the columns are watched that move the scores of all classes most.
+    """
+    coef = np.zeros(0)
+    if hasattr(estimator, "coef_"):
+        coef = np.abs(estimator.coef_ / estimator.spreads_[:, np.newaxis]).sum(axis=0)
+    return rows_seen(blocks, rows, coef)
 
 
 def evaluate_each(

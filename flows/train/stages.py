@@ -1,7 +1,10 @@
 """The stages of training that a search shares: fit an estimator, evaluate it."""
 
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from aucdist.drift.digests import count_known, fit_digests
 from aucdist.drift.profile import fit_columns
@@ -89,8 +92,14 @@ def evaluate(
 
 def profile(estimator: Any, rows: TrainTestRows, blocks: TrainTestBlocks) -> RowsSeen:
     """Count the training rows in bins of their columns, and keep digests of them: what `aucdist watch` compares new rows with."""
-    columns = fit_columns(blocks.train, rows.schema, rows.preprocessor, estimator.coef_[0])
+    seen = rows_seen(blocks, rows, estimator.coef_[0])
+    found = traps(blocks.train, blocks.test, rows.schema, known=seen.test_known, checked=seen.test_checked)
+    return replace(seen, traps=found)
+
+
+def rows_seen(blocks: TrainTestBlocks, rows: TrainTestRows, coef: np.ndarray) -> RowsSeen:
+    """Return the counts of the training rows in bins of their columns, and their digests; `coef` says which of many columns."""
+    columns = fit_columns(blocks.train, rows.schema, rows.preprocessor, coef)
     digests = fit_digests(blocks.train)
     checked, known = (0, 0) if blocks.test is None else count_known(blocks.test, digests)
-    found = traps(blocks.train, blocks.test, rows.schema, known=known, checked=checked)
-    return RowsSeen(columns, digests, checked, known, found)
+    return RowsSeen(columns, digests, checked, known)

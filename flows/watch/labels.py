@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from aucdist.data.labels import class_name
+from aucdist.class_models import ClassModels
+from aucdist.data.label_sets import places
+from aucdist.data.labels import Labels, class_name
 from aucdist.data.storage import files
 from aucdist.errors import InputError
 from aucdist.model import LinearModel
@@ -15,20 +17,20 @@ from aucdist.model import LinearModel
 ROW_ID = "row_id"
 
 
-def read_labels(url: str, model: LinearModel) -> tuple[pd.DataFrame, int]:
+def read_labels(url: str, model: LinearModel | ClassModels) -> tuple[pd.DataFrame, int]:
     """Return the labels in a Parquet or CSV file, and the number of rows that have none yet.
 
     Parameters
     ----------
     url : str
         A file with the column ``row_id`` and one of the label: that of the training data, or the only other one.
-    model : LinearModel
+    model : LinearModel or ClassModels
         Its classes are those of the labels.
 
     Returns
     -------
     table : DataFrame
-        ``row_id`` (int64) and ``y`` (int8, -1 or +1), sorted.
+        ``row_id`` (int64) and ``y`` (int8, -1 or +1; of several classes their names, with commas between topics), sorted.
     missing : int
 
     Raises
@@ -53,7 +55,7 @@ def read_labels(url: str, model: LinearModel) -> tuple[pd.DataFrame, int]:
     if row_id.duplicated().any():
         raise InputError(f"{where}: row {int(row_id[row_id.duplicated()].iloc[0])} is there twice")
     known = values.notna().to_numpy()
-    y = _signs(values[known], model, where)
+    y = _names(values[known], model, where) if isinstance(model, ClassModels) else _signs(values[known], model, where)
     found = pd.DataFrame({ROW_ID: row_id[known].to_numpy(np.int64), "y": y})
     return found.sort_values(ROW_ID, ignore_index=True), int((~known).sum())
 
@@ -70,6 +72,22 @@ def _table(url: str) -> pd.DataFrame:
     raise InputError(f"{where}: labels are read from .parquet and .csv files")
 
 
+def _names(values: "pd.Series[Any]", model: ClassModels, where: str) -> np.ndarray:
+    codes, texts = pd.factorize(values.astype(str))
+    labels = Labels.of(codes, list(texts), topics=model.topics)
+    schema = model.schema_of_labels
+    if not model.topics:
+        places(labels, schema, where)  # refuses a class that the model does not know
+    return np.array(labels.names, dtype=object)[labels.codes]
+
+
+def members_of(y: np.ndarray, model: ClassModels) -> np.ndarray:
+    """Return which classes of a model rows have, bool of shape (n_samples, n_classes), given what `read_labels` returned."""
+    return np.column_stack(
+        [[name in (text.split(",") if model.topics else (text,)) for text in y] for name in model.classes]
+    ).astype(bool)
+
+
 def _signs(values: "pd.Series[Any]", model: LinearModel, where: str) -> np.ndarray:
     sign = {name: 1 for name in model.schema.positive} | {name: -1 for name in model.schema.negative}
     distinct = {value: sign.get(class_name(value)) for value in values.unique()}
@@ -81,8 +99,14 @@ def _signs(values: "pd.Series[Any]", model: LinearModel, where: str) -> np.ndarr
     return values.map(distinct).to_numpy(np.int8)
 
 
-def join(scores: Sequence[pd.DataFrame], labels: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return labels and scores of the rows that have both, and the number of labels of rows that are not in the batch."""
+def join(
+    scores: Sequence[pd.DataFrame], labels: pd.DataFrame, columns: Sequence[str]
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Return labels and scores of the rows that have both, and the number of labels of rows that are not in the batch.
+
+    The scores have a column for each of `columns`, and one dimension where there is one.
+    """
     table = pd.concat(scores, ignore_index=True)
     both = table.merge(labels, on=ROW_ID, how="inner", validate="one_to_one")
-    return both["y"].to_numpy(), both["score"].to_numpy(), len(labels) - len(both)
+    found = both[columns[0]] if len(columns) == 1 else both[list(columns)]
+    return both["y"].to_numpy(), found.to_numpy(), len(labels) - len(both)

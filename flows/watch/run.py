@@ -5,6 +5,7 @@ import io
 import json
 import re
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -13,12 +14,13 @@ import numpy as np
 import pandas as pd
 
 from aucdist import batch_scoring
+from aucdist.class_models import ClassModels
 from aucdist.data.formats.parts import StoredPart
 from aucdist.data.shards.block_reader import BlockReader, SavedReader, fingerprint_of, index_of, open_parts
 from aucdist.data.storage import files
 from aucdist.data.storage.arrow_files import absolute
 from aucdist.drift.batch import BatchCounts, moved, total
-from aucdist.drift.performance import losses, performance
+from aucdist.drift.performance import losses, performance, performance_of_classes
 from aucdist.drift.profile import Profile
 from aucdist.errors import InputError
 from aucdist.held_out import load_with_seen
@@ -35,7 +37,7 @@ from flows.progress.console import RunObserver
 from flows.run_folder.folder import METRICS, model_folder
 from flows.run_folder.scores import SCORES, read_scores
 from flows.watch.config import WatchConfig
-from flows.watch.labels import ROW_ID, join, read_labels
+from flows.watch.labels import ROW_ID, join, members_of, read_labels
 from flows.watch.state import WatchState
 
 
@@ -49,16 +51,21 @@ class Watched:
         Of the model.
     version : int or None
         Its number in the store.
-    model : LinearModel
+    model : LinearModel or ClassModels
     profile : Profile
     state : WatchState
     """
 
     folder: str
     version: int | None
-    model: LinearModel
+    model: LinearModel | ClassModels
     profile: Profile
     state: WatchState
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of scores: of several classes one for each."""
+        return [f"score {name}" for name in self.model.classes] if isinstance(self.model, ClassModels) else ["score"]
 
 
 def watch(config: WatchConfig, observer: RunObserver, run_stage: StageRunner = call_stage) -> dict[str, Any]:
@@ -134,7 +141,7 @@ def compare_rows(config: WatchConfig, watched: Watched, workers: Workers, observ
     own = f"{state.url}/scores/{batch}"
     saved = reader.saved(state.url)
     try:
-        count = functools.partial(count_part, saved, watched.folder, scores, own)
+        count = functools.partial(count_part, saved, watched.folder, watched.columns, scores, own)
         counts = total(list(parallel_map(count, items)), watched.profile)
     finally:
         files.remove_files(state.url, [saved.url.rpartition("/")[2]])
@@ -148,7 +155,9 @@ def compare_rows(config: WatchConfig, watched: Watched, workers: Workers, observ
     return batch
 
 
-def count_part(saved: SavedReader, folder: str, scores: str | None, own: str, item: int | StoredPart) -> BatchCounts:
+def count_part(
+    saved: SavedReader, folder: str, columns: Sequence[str], scores: str | None, own: str, item: int | StoredPart
+) -> BatchCounts:
     """Count the rows of one part, on a worker; score them and write the scores unless they are given."""
     model, profile = _model_at(folder)
     block, index = saved(item), index_of(item)
@@ -158,13 +167,15 @@ def count_part(saved: SavedReader, folder: str, scores: str | None, own: str, it
             values = model.scores(rows)
         refuse_infinite(values)
         out = io.BytesIO()
-        pd.DataFrame({ROW_ID: block.row_id, "score": values}).to_parquet(out, index=False, compression="zstd")
+        table = pd.DataFrame(values.reshape(len(values), -1), columns=list(columns))
+        table.insert(0, ROW_ID, block.row_id)
+        table.to_parquet(out, index=False, compression="zstd")
         files.write_bytes(_part(own, index), out.getvalue())
     else:
-        table = _read_table(_part(scores, index))
+        table = _read_table(_part(scores, index), columns)
         if not np.array_equal(table[ROW_ID].to_numpy(), block.row_id):
             raise InputError(f"{files.shown(_part(scores, index))} has scores of other rows than the batch")
-        values = table["score"].to_numpy()
+        values = table[list(columns)].to_numpy()
     return BatchCounts.of(profile, rows, values)
 
 
@@ -185,16 +196,22 @@ def join_labels(url: str, batch: str | None, watched: Watched) -> str:
         )
     new, missing = read_labels(absolute(url), watched.model)
     before = state.labels(batch)
-    known = pd.concat([before, new]).drop_duplicates(ROW_ID, keep="last").sort_values(ROW_ID, ignore_index=True)
-    y, scores, strangers = join(_scores_of(state, record, batch), known)
+    known = (
+        (pd.concat([before, new]) if len(before) else new)
+        .drop_duplicates(ROW_ID, keep="last")
+        .sort_values(ROW_ID, ignore_index=True)
+    )
+    y, scores, strangers = join(_scores_of(watched, record, batch), known, watched.columns)
     if strangers:
         raise InputError(
             f"{files.shown(url)}: {strangers:,} labels belong to no row of batch {batch}, which has {record['rows']:,} "
             "rows: is it another batch? Name it by --batch"
         )
     max_fpr, promised = promise(watched)
-    probability = watched.model.probability
-    now = performance(y, scores, max_fpr, probability)
+    if isinstance(watched.model, ClassModels):
+        now = performance_of_classes(watched.model.classes, members_of(y, watched.model), scores)
+    else:
+        now = performance(y, scores, max_fpr, watched.model.probability)
     counts = {
         "labelled": len(y),
         "unlabelled": record["rows"] - len(y),
@@ -211,9 +228,15 @@ def join_labels(url: str, batch: str | None, watched: Watched) -> str:
 
 def promise(watched: Watched) -> tuple[float | None, dict[str, Any] | None]:
     """Return up to which false positive rate the model was trained, and its performance on the test rows of its run."""
-    folder = watched.folder
+    folder, model = watched.folder, watched.model
     run = folder if files.exists(f"{folder}/{METRICS}") else folder.removesuffix("/model")
-    parameters = watched.model.about.get("parameters") or {}
+    if isinstance(model, ClassModels):
+        if not files.exists(f"{run}/{SCORES}"):
+            return None, None
+        table = read_scores(run)
+        members = members_of(table["label"].to_numpy(), model)
+        return None, performance_of_classes(model.classes, members, table[watched.columns].to_numpy())
+    parameters = model.about.get("parameters") or {}
     share, number = parameters.get("max_fpr"), parameters.get("max_false_positives")
     if number is not None and files.exists(f"{run}/{METRICS}"):
         share = number / json.loads(files.read_bytes(f"{run}/{METRICS}"))["n_neg"]
@@ -221,16 +244,16 @@ def promise(watched: Watched) -> tuple[float | None, dict[str, Any] | None]:
     if not files.exists(f"{run}/{SCORES}"):
         return max_fpr, None
     table = read_scores(run)
-    scores = table["score"].to_numpy() + watched.model.intercept
-    return max_fpr, performance(table["y"].to_numpy(), scores, max_fpr, watched.model.probability)
+    scores = table["score"].to_numpy() + model.intercept
+    return max_fpr, performance(table["y"].to_numpy(), scores, max_fpr, model.probability)
 
 
-def _scores_of(state: WatchState, record: dict[str, Any], batch: str) -> list[pd.DataFrame]:
-    folder = record["scores"] or f"{state.url}/scores/{batch}"
+def _scores_of(watched: Watched, record: dict[str, Any], batch: str) -> list[pd.DataFrame]:
+    folder = record["scores"] or f"{watched.state.url}/scores/{batch}"
     names = [name for name in files.names_in(folder) if name.startswith("part-") and name.endswith(".parquet")]
     if not names:
         raise InputError(f"the scores of batch {batch} are gone: {files.shown(folder)} has none")
-    return [_read_table(f"{folder}/{name}") for name in names]
+    return [_read_table(f"{folder}/{name}", watched.columns) for name in names]
 
 
 def _check_scores(scores: str, reader: BlockReader, watched: Watched) -> None:
@@ -250,7 +273,7 @@ def _check_scores(scores: str, reader: BlockReader, watched: Watched) -> None:
 
 
 @functools.lru_cache(maxsize=2)
-def _model_at(folder: str) -> tuple[LinearModel, Profile]:
+def _model_at(folder: str) -> tuple[LinearModel | ClassModels, Profile]:
     model, (profile, _) = load_with_seen(folder)
     return model, profile
 
@@ -259,8 +282,8 @@ def _part(folder: str, index: int) -> str:
     return f"{folder}/part-{index:05d}.parquet"
 
 
-def _read_table(url: str) -> pd.DataFrame:
-    return pd.read_parquet(io.BytesIO(files.read_bytes(url)), columns=[ROW_ID, "score"])
+def _read_table(url: str, columns: Sequence[str]) -> pd.DataFrame:
+    return pd.read_parquet(io.BytesIO(files.read_bytes(url)), columns=[ROW_ID, *columns])
 
 
 def batch_name(data: UnlabelledRef) -> str:

@@ -9,11 +9,11 @@ def watch_lines(result: dict[str, Any]) -> list[str]:
     """Return the lines that `aucdist watch` prints."""
     known, score = result["performance"], result["found"]["score"]
     against = "the model" if result["version"] is None else f"version {result['version']}"
-    lines = [f"batch {result['batch']}: {result['rows']:,} rows against {against}, PSI of the score {score['psi']:.3f}"]
+    of = "the score" if score.get("class") is None else f"the score of class {score['class']}, which has moved most,"
+    lines = [f"batch {result['batch']}: {result['rows']:,} rows against {against}, PSI of {of} {score['psi']:.3f}"]
     if known is not None:
-        lines.append(
-            f"{known['labelled']:,} of {result['rows']:,} rows have a label, {known['n_pos']:,} of them positive"
-        )
+        positive = f", {known['n_pos']:,} of them positive" if "n_pos" in known else ""
+        lines.append(f"{known['labelled']:,} of {result['rows']:,} rows have a label{positive}")
         promised = {} if known["promised"] is None else known["promised"]["measures"]
         lines += [measure_text(name, value, promised.get(name)) for name, value in known["measures"].items()]
     lines += [f"ALARM: {alarm_text(alarm)}" for alarm in result["alarms"]] or ["no alarms"]
