@@ -71,9 +71,10 @@ def _difference(of: Mapping[str, Any], all_runs: Sequence[Mapping[str, Any]]) ->
     chosen = next((part for part in parts if part), [])[:MOST_KEYS]
     texts = []
     for key in chosen:
-        name, value = key.rpartition(".")[2], of.get(key)
-        if value is None:  # the default; of what belongs to a feature map that there is none
-            text = f"no {name}" if ".features." in key else f"default {name}"
+        of_search = key.startswith(("grid.", "folds."))
+        name, value = key.replace(".", " ") if of_search else key.rpartition(".")[2], of.get(key)
+        if value is None:  # the default; of what belongs to a feature map or a search that there is none
+            text = f"no {name}" if of_search or ".features." in key else f"default {name}"
         else:
             text = f"{name} {value_text(value) if isinstance(value, Mapping) else value}"
         texts.append(text[:MOST_TEXT])

@@ -39,7 +39,7 @@ def prefect(namespace: None) -> Iterator[None]:
     lab.kubectl("-n", "aucdist", "delete", "job", "setup", "--ignore-not-found")
     running = [m for m in lab.for_lab(lab.rendered("dev")) if m["kind"] in ("Deployment", "Job")]
     lab.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(running))
-    lab.kubectl("-n", "aucdist", "wait", "--for=condition=complete", "job/setup", "--timeout=300s")
+    lab.kubectl("-n", "aucdist", "wait", "--for=condition=complete", "job/setup", "--timeout=600s")
     os.environ["PREFECT_API_URL"] = API
     yield
     del os.environ["PREFECT_API_URL"]

@@ -119,3 +119,22 @@ def test_the_page_of_a_benchmark_fits(chromium: Browser, tmp_path: Path) -> None
     assert_fits(
         chromium, tmp_path, render_bench_page("aucdist bench peers", "x86_64, Python 3.11", wide_results(), None)
     )
+
+
+@needs_chromium
+def test_a_worker_of_a_page_that_is_opened_as_a_file_works(chromium: Browser, tmp_path: Path) -> None:
+    """The search of the documentation runs in one; browsers start none for files, which `iframe-worker.js` makes up for."""
+    shim = Path(__file__).resolve().parents[2] / "docs" / "pages" / "iframe-worker.js"
+    (tmp_path / "worker.js").write_text("addEventListener('message', (event) => postMessage(event.data + 1))")
+    page = tmp_path / "page.html"
+    page.write_text(f"<!doctype html><body><script src='{shim.as_uri()}'></script>")
+    chromium.open(page, width=WINDOW)
+    chromium.messages.clear()
+    answer = """new Promise((done) => {
+        const worker = new Worker(new URL("worker.js", location));
+        worker.addEventListener("message", (event) => done(event.data));
+        worker.postMessage(41);
+    })"""
+    found = chromium.call("Runtime.evaluate", expression=answer, awaitPromise=True, returnByValue=True)
+    assert found["result"]["value"] == 42
+    assert chromium.messages == []
