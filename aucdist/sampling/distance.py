@@ -33,7 +33,7 @@ from aucdist.errors import InputError, unknown
 from aucdist.kernels.rows import project
 from aucdist.sampling.base import Sampler
 from aucdist.solvers.base import solve
-from aucdist.solvers.hinge.dual import hinge_sdcd
+from aucdist.solvers.hinge.dual import SDCD
 
 METHODS = ("auto", "u1", "u2")
 LOPSIDED = 10.0
@@ -325,7 +325,7 @@ def _default_hyperplane(blocks: Blocks) -> Hyperplane:
     class_weight = (0.5 * blocks.n_samples / blocks.weight_neg, 0.5 * blocks.n_samples / blocks.weight_pos)
     lam = 0.5 / (COST * blocks.n_samples)
     for _ in range(MOST_TRIES):
-        rounds = hinge_sdcd(blocks, lam, intercept=True, class_weight=class_weight)
+        rounds = SDCD().rounds(blocks, lam, intercept=True, class_weight=class_weight)
         found = solve(rounds, tol=TOL, max_passes=MAX_PASSES)
         if found.certificate.relative_gap <= POOR:
             break

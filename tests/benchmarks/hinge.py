@@ -11,9 +11,9 @@ from aucdist.data.block import Block
 from aucdist.data.shards.simulate import simulate
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.solvers.base import Solution, solve
-from aucdist.solvers.hinge.columns import hinge_scd
-from aucdist.solvers.hinge.dual import hinge_sdcd
-from aucdist.solvers.hinge.subgradient import hinge_comid, hinge_psa, hinge_rda
+from aucdist.solvers.hinge.columns import SCD
+from aucdist.solvers.hinge.dual import SDCD
+from aucdist.solvers.hinge.subgradient import COMID, PSA, RDA
 from flows.bench.common import Row, fastest, read_train_and_test, seconds_of
 
 GOAL = 1e-3
@@ -45,7 +45,7 @@ def _compile_kernels() -> None:
     small = simulate(500, 5, 0.2, seed=0)
     sparse = Block.of(_as_csr(small), small.y)
     for block in (small, sparse):
-        for rounds in (hinge_sdcd(LocalBlocks([block]), 0.1), *(s(block, 0.1, 1.0) for s in L1_SOLVERS.values())):
+        for rounds in (SDCD().rounds(LocalBlocks([block]), 0.1), *(s(block, 0.1, 1.0) for s in L1_SOLVERS.values())):
             solve(rounds, tol=0.0, max_passes=5)
 
 
@@ -60,7 +60,9 @@ def _as_csr(block: Block) -> Any:
 
 def _compare_l2(name: str, train: Block, lam: float) -> Iterator[Row]:
     found: list[Solution] = []
-    seconds = fastest(lambda: found.append(solve(hinge_sdcd(LocalBlocks([train]), lam), tol=GOAL, max_passes=2000)), 3)
+    seconds = fastest(
+        lambda: found.append(solve(SDCD().rounds(LocalBlocks([train]), lam), tol=GOAL, max_passes=2000)), 3
+    )
     certificate = found[0].certificate
     yield {
         "data": name, "system": "sdcd", "lam": lam, "seconds": seconds, "passes": found[0].passes,
@@ -104,10 +106,10 @@ def _with_int32_indices(X: Any) -> Any:
 # ---- L1 ---------------------------------------------------------------------------------------------------------------
 
 L1_SOLVERS = {
-    "scd": lambda block, lam, radius: hinge_scd(LocalBlocks([block]), lam, seed=0, penalty="l1"),
-    "comid": lambda block, lam, radius: hinge_comid(LocalBlocks([block]), lam, penalty="l1"),
-    "rda": lambda block, lam, radius: hinge_rda(LocalBlocks([block]), lam, penalty="l1"),
-    "psa": lambda block, lam, radius: hinge_psa(LocalBlocks([block]), lam, radius=radius),
+    "scd": lambda block, lam, radius: SCD().rounds(LocalBlocks([block]), lam, seed=0, penalty="l1"),
+    "comid": lambda block, lam, radius: COMID().rounds(LocalBlocks([block]), lam, penalty="l1"),
+    "rda": lambda block, lam, radius: RDA().rounds(LocalBlocks([block]), lam, penalty="l1"),
+    "psa": lambda block, lam, radius: PSA(radius=radius).rounds(LocalBlocks([block]), lam),
 }
 
 

@@ -6,17 +6,22 @@ from functools import partial
 import numpy as np
 import pytest
 from support.code_sets import random_codes
+from support.rounds import rounds_of
 
 from aucdist.data.block import Block, partition
 from aucdist.data.code_rows import matrix_of
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.objectives.links import Link, LinkLoss
 from aucdist.solvers import sample
-from aucdist.solvers.hinge.subgradient import hinge_comid, hinge_psa, hinge_rda
+from aucdist.solvers.hinge.subgradient import COMID, PSA, RDA
 from aucdist.solvers.links import problem, solvers
 from aucdist.solvers.pairs.all_pairs import all_pairs
 from aucdist.solvers.pairs.ramp import pair_ramp
 from aucdist.solvers.square import exact as square
+
+hinge_comid = rounds_of(COMID)
+hinge_psa = rounds_of(PSA)
+hinge_rda = rounds_of(RDA)
 
 LOGIT, CLOGLOG = LinkLoss(Link("logit"), "likelihood"), LinkLoss(Link("cloglog"), "calibrated")
 

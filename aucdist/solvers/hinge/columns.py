@@ -25,7 +25,6 @@ features.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
 
 import numpy as np
 
@@ -122,55 +121,6 @@ def sweep(
 # ---- rounds: run by the client ----------------------------------------------------------------------------------------
 
 
-def hinge_scd(
-    blocks: Blocks,
-    lam: float,
-    start: np.ndarray | None = None,
-    *,
-    seed: int,
-    penalty: str = "l2",
-    intercept: bool = False,
-    class_weight: ClassWeight = EQUAL,
-    eta: float | None = None,
-    average: bool = False,
-) -> Iterator[Round]:
-    """Minimise the hinge by non-smooth stochastic coordinate descent, algorithm 3.
-
-    Parameters
-    ----------
-    blocks : Blocks
-        Blocks of rows. Their columns are built once for each object `blocks`, and need as much memory again.
-    lam : float
-        Above 0.
-    start : ndarray of shape (n_features,), or (n_features + 1,) with an intercept, optional
-        Zero by default.
-    seed : int
-    penalty : {"l1", "l2"}
-    intercept : bool
-        Whether to fit an intercept. It is not penalised, is drawn like a weight, and takes steps of 4 / sqrt(t).
-    class_weight : tuple of float
-        Factors for the sample weights of the negative and of the positive rows.
-    eta : float, optional
-        The length of the first step; `PrimalState.usual_eta` by default.
-    average : bool
-        Whether to return the average of the weights, in which round t counts t times.
-
-    Yields
-    ------
-    Round
-        The best weights so far, of shape (n_features,), or (n_features + 1,) with the intercept last, their exact objective, and
-        the best lower bound so far. A round takes one and a half passes: one for the sweep and half a pass for the bound.
-    """
-    state = PrimalState(blocks, lam, start, penalty, intercept, class_weight, average)
-    eta = state.usual_eta(FACTOR) if eta is None else eta
-    found = blocks.without_memory().reduce(send_labels, state.shares)
-    labels, shares = np.concatenate(found["labels"]), np.concatenate(found["shares"])
-    columns = columns_of(blocks)
-    columns.reduce(keep_labels, labels, shares)
-    settings = SweepSettings(seed, penalty == "l1", lam, intercept, columns.n_blocks == 1)
-    yield from _sweep_rounds(state, columns, settings, eta, labels, shares)
-
-
 def _sweep_rounds(
     state: PrimalState, columns: Blocks, settings: SweepSettings, eta: float, labels: np.ndarray, shares: np.ndarray
 ) -> Iterator[Round]:
@@ -222,11 +172,35 @@ def _dual_point(sums: list[np.ndarray], labels: np.ndarray, active: np.ndarray, 
 
 
 class SCD(PrimalSolver):
-    """Non-smooth stochastic coordinate descent, along single features. See `hinge_scd`; parameters as of `PrimalSolver`."""
+    """Non-smooth stochastic coordinate descent, algorithm 3, along single features. Parameters as of `PrimalSolver`."""
 
     name = "scd"
     random = True
 
-    def rounds(self, blocks: Blocks, lam: float, start: np.ndarray | None = None, **problem: Any) -> Iterator[Round]:
-        """Yield the best weights so far; the other parameters are those of `hinge_scd`."""
-        return hinge_scd(blocks, lam, start, eta=self.first_step(lam), average=self.average, **problem)
+    def rounds(
+        self, blocks: Blocks, lam: float, start: np.ndarray | None = None, *, seed: int, penalty: str = "l2",
+        intercept: bool = False, class_weight: ClassWeight = EQUAL,
+    ) -> Iterator[Round]:  # fmt: skip
+        """Yield the best weights so far, their exact objective, and the best lower bound so far.
+
+        A round takes one and a half passes: one for the sweep and half a pass for the bound.
+
+        Parameters
+        ----------
+        blocks : Blocks
+            Blocks of rows. Their columns are built once for each object `blocks`, and need as much memory again.
+        lam, start, penalty, class_weight
+            As of `COMID`.
+        seed : int
+        intercept : bool
+            Whether to fit an intercept, the last of the weights. It is not penalised, is drawn like a weight, and takes steps of
+            4 / sqrt(t).
+        """
+        state = PrimalState(blocks, lam, start, penalty, intercept, class_weight, self.average)
+        eta = self.first_step(state, FACTOR)
+        found = blocks.without_memory().reduce(send_labels, state.shares)
+        labels, shares = np.concatenate(found["labels"]), np.concatenate(found["shares"])
+        columns = columns_of(blocks)
+        columns.reduce(keep_labels, labels, shares)
+        settings = SweepSettings(seed, penalty == "l1", lam, intercept, columns.n_blocks == 1)
+        yield from _sweep_rounds(state, columns, settings, eta, labels, shares)

@@ -24,7 +24,6 @@ distributed primal-dual optimization", ICML 2015). The dual value never falls, u
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -146,94 +145,6 @@ class HingeStart:
     duals: tuple[np.ndarray, ...]
 
 
-def hinge_sdcd(
-    blocks: Blocks,
-    lam: float,
-    start: HingeStart | None = None,
-    *,
-    seed: int = 0,
-    intercept: bool = False,
-    class_weight: ClassWeight = EQUAL,
-) -> Iterator[Round]:
-    """Minimise the hinge with an L2 penalty by dual coordinate descent in random order with shrinking: SDCD, algorithm 3.
-
-    Parameters
-    ----------
-    blocks : Blocks
-    lam : float
-        Above 0.
-    start : HingeStart, optional
-        The result of `resume` of a round, for the same or another lam.
-    seed : int
-    intercept : bool
-        Whether to add a column of ones, whose weight is penalised like the others.
-    class_weight : tuple of float
-        Factors for the sample weights of the negative and of the positive rows.
-
-    Yields
-    ------
-    ResumableRound
-        The newest weights, of shape (n_features,), or (n_features + 1,) with the intercept last, their exact objective, and the
-        best dual value so far. A round takes about n_samples steps, each counted as one reading of its row, and half a pass to
-        evaluate the objective.
-
-    Raises
-    ------
-    InputError
-        If the start does not fit the blocks.
-    """
-    return _ascent_rounds(blocks, lam, _checked(start, blocks), seed, False, intercept, class_weight)
-
-
-def hinge_cdcd(
-    blocks: Blocks,
-    lam: float,
-    start: HingeStart | None = None,
-    *,
-    intercept: bool = False,
-    class_weight: ClassWeight = EQUAL,
-) -> Iterator[Round]:
-    """Minimise the hinge with an L2 penalty by dual coordinate descent over all rows in their order: CDCD, algorithm 1.
-
-    Parameters and rounds are those of `hinge_sdcd`.
-    """
-    return _ascent_rounds(blocks, lam, _checked(start, blocks), 0, True, intercept, class_weight)
-
-
-def _ascent_rounds(
-    blocks: Blocks,
-    lam: float,
-    start: HingeStart | None,
-    seed: int,
-    cyclic: bool,
-    intercept: bool,
-    class_weight: ClassWeight,
-) -> Iterator[Round]:
-    rounding, blocks, one = Rounding.of(blocks), blocks.without_memory(), 1.0 if intercept else 0.0
-    settings = AscentSettings(seed, cyclic, one, float(blocks.n_blocks))
-    shares = shares_of(blocks.weight_neg, blocks.weight_pos, class_weight)
-    w = blocks.reduce(set_up_duals, shares, lam, start, one)["w"]
-    number, taken, bound = 0, 0, (0.0, 0.0)
-    while True:
-        number += 1
-        ascended = blocks.reduce(dual_ascent, w, settings, number)
-        w, taken = ascended["w"], taken + ascended["taken"]
-        half_square = 0.5 * float(w @ w)
-        primal = 2.0 * lam * (blocks.reduce(loss_and_active_rows, w, one)["loss"] + half_square)
-        active = 2.0 * lam * float(ascended["total"])
-        # The steps have added w up; each may have rounded an entry, which is no larger than the variables allow.
-        share = EPS * (taken + blocks.n_samples + len(w))
-        away = (share * active / lam) * np.append(rounding.largest, one)
-        error = share * active + 2.0 * lam * rounding.half_square(w, away)
-        bound = higher(bound, (active - 2.0 * lam * half_square, error))
-        scores = rounding.score(w[:-1]) + EPS * abs(float(w[-1]))
-        passes = math.ceil(taken / blocks.n_samples + 0.5 * number)
-        yield ResumableRound(
-            w if intercept else w[:-1], primal, bound[0], passes, lambda: HingeStart(tuple(blocks.reduce(send_duals)["duals"])),
-            primal_error=scores + 2.0 * rounding.over_rows * primal, dual_error=bound[1],
-        )  # fmt: skip
-
-
 def _checked(start: HingeStart | None, blocks: Blocks) -> HingeStart | None:
     """Return the start, after checking that it fits the blocks."""
     if start is None:
@@ -251,7 +162,7 @@ def _checked(start: HingeStart | None, blocks: Blocks) -> HingeStart | None:
 
 
 class SDCD(Solver):
-    """Dual coordinate descent in random order with shrinking; it closes the gap, and is the one to use. See `hinge_sdcd`."""
+    """Dual coordinate descent in random order with shrinking, algorithm 3; it closes the gap, and is the one to use."""
 
     name = "sdcd"
     objective = "hinge"
@@ -260,20 +171,62 @@ class SDCD(Solver):
     resumes = True
     penalises_intercept = True
 
-    def rounds(self, blocks: Blocks, lam: float, start: HingeStart | None = None, **problem: Any) -> Iterator[Round]:
-        """Yield the newest weights and the best dual value so far; the other parameters are those of `hinge_sdcd`."""
-        return hinge_sdcd(blocks, lam, start, **problem)
+    def rounds(
+        self, blocks: Blocks, lam: float, start: HingeStart | None = None, *, seed: int = 0, intercept: bool = False,
+        class_weight: ClassWeight = EQUAL,
+    ) -> Iterator[Round]:  # fmt: skip
+        """Yield the newest weights, their exact objective, and the best dual value so far.
+
+        A round takes about n_samples steps, each counted as one reading of its row, and half a pass to evaluate the objective.
+
+        Parameters
+        ----------
+        blocks : Blocks
+        lam : float
+            Above 0.
+        start : HingeStart, optional
+            The result of `resume` of a round, for the same or another lam.
+        seed : int
+            `CDCD` draws nothing.
+        intercept : bool
+            Whether to add a column of ones, whose weight, the last, is penalised like the others.
+        class_weight : tuple of float
+            Factors for the sample weights of the negative and of the positive rows.
+
+        Raises
+        ------
+        InputError
+            If the start does not fit the blocks.
+        """
+        start = _checked(start, blocks)
+        rounding, blocks, one = Rounding.of(blocks), blocks.without_memory(), 1.0 if intercept else 0.0
+        settings = AscentSettings(seed, not self.random, one, float(blocks.n_blocks))
+        shares = shares_of(blocks.weight_neg, blocks.weight_pos, class_weight)
+        w = blocks.reduce(set_up_duals, shares, lam, start, one)["w"]
+        number, taken, bound = 0, 0, (0.0, 0.0)
+        while True:
+            number += 1
+            ascended = blocks.reduce(dual_ascent, w, settings, number)
+            w, taken = ascended["w"], taken + ascended["taken"]
+            half_square = 0.5 * float(w @ w)
+            primal = 2.0 * lam * (blocks.reduce(loss_and_active_rows, w, one)["loss"] + half_square)
+            active = 2.0 * lam * float(ascended["total"])
+            # The steps have added w up; each may have rounded an entry, which is no larger than the variables allow.
+            share = EPS * (taken + blocks.n_samples + len(w))
+            away = (share * active / lam) * np.append(rounding.largest, one)
+            error = share * active + 2.0 * lam * rounding.half_square(w, away)
+            bound = higher(bound, (active - 2.0 * lam * half_square, error))
+            scores = rounding.score(w[:-1]) + EPS * abs(float(w[-1]))
+            passes = math.ceil(taken / blocks.n_samples + 0.5 * number)
+            yield ResumableRound(
+                w if intercept else w[:-1], primal, bound[0], passes,
+                lambda: HingeStart(tuple(blocks.reduce(send_duals)["duals"])),
+                primal_error=scores + 2.0 * rounding.over_rows * primal, dual_error=bound[1],
+            )  # fmt: skip
 
 
-class CDCD(Solver):
-    """Dual coordinate descent over all rows in their order; it closes the gap. See `hinge_cdcd`."""
+class CDCD(SDCD):
+    """Dual coordinate descent over all rows in their order, algorithm 1; it closes the gap."""
 
     name = "cdcd"
-    objective = "hinge"
-    penalties = ("l2",)
-    resumes = True
-    penalises_intercept = True
-
-    def rounds(self, blocks: Blocks, lam: float, start: HingeStart | None = None, **problem: Any) -> Iterator[Round]:
-        """Yield the newest weights and the best dual value so far; the other parameters are those of `hinge_cdcd`."""
-        return hinge_cdcd(blocks, lam, start, **problem)
+    random = False

@@ -11,7 +11,7 @@ the same weights, and the resulting weights are averaged in proportion to the bl
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -36,50 +36,6 @@ class PegasosSettings:
     lam: float
     free: float
     n_rows: int
-
-
-def hinge_pegasos(
-    blocks: Blocks,
-    lam: float,
-    start: np.ndarray | None = None,
-    *,
-    seed: int,
-    intercept: bool = False,
-    class_weight: ClassWeight = EQUAL,
-    average: bool = False,
-) -> Iterator[Round]:
-    """Minimise the hinge with an L2 penalty by Pegasos.
-
-    Parameters
-    ----------
-    blocks : Blocks
-    lam : float
-        Above 0.
-    start : ndarray of shape (n_features,), or (n_features + 1,) with an intercept, optional
-        The weights to start from. The first step is so long that only the intercept and the first row's margin matter.
-    seed : int
-    intercept : bool
-        Whether to fit an intercept, which is not penalised.
-    class_weight : tuple of float
-        Factors for the sample weights of the negative and of the positive rows.
-    average : bool
-        Whether to return the average of the weights at the ends of the rounds, in which round t counts t times.
-
-    Yields
-    ------
-    Round
-        The best weights so far, of shape (n_features,), or (n_features + 1,) with the intercept last, their exact objective, and
-        the best lower bound so far. A round takes two passes, one for the steps and one for the objective and the bound; with
-        `average` it takes half a pass more.
-    """
-    state = PrimalState(blocks, lam, start, "l2", intercept, class_weight, average)
-    n_rows = blocks.without_memory().reduce(count_rows)["rows"]
-    settings = PegasosSettings(seed, lam, float(intercept), n_rows)
-    for number in count(1):
-        newest, _ = state.evaluate()
-        yield newest
-        state.w = state.blocks.reduce(pegasos_round, state.w, state.shares, settings, number)["w"]
-        state.passes += 1.0
 
 
 def count_rows(block: Block, memory: None) -> tuple[None, Summary]:
@@ -107,7 +63,7 @@ def pegasos_round(
 
 
 class Pegasos(Solver):
-    """Steps along single rows. See `hinge_pegasos`.
+    """Steps along single rows.
 
     Parameters
     ----------
@@ -124,6 +80,28 @@ class Pegasos(Solver):
     def __init__(self, *, average: bool = False):
         self.average = average
 
-    def rounds(self, blocks: Blocks, lam: float, start: np.ndarray | None = None, **problem: Any) -> Iterator[Round]:
-        """Yield the best weights so far; the other parameters are those of `hinge_pegasos`."""
-        return hinge_pegasos(blocks, lam, start, average=self.average, **problem)
+    def rounds(
+        self, blocks: Blocks, lam: float, start: np.ndarray | None = None, *, seed: int, intercept: bool = False,
+        class_weight: ClassWeight = EQUAL,
+    ) -> Iterator[Round]:  # fmt: skip
+        """Yield the best weights so far, their exact objective, and the best lower bound so far.
+
+        A round takes two passes, one for the steps and one for the objective and the bound; with `average` half a pass more.
+
+        Parameters
+        ----------
+        blocks : Blocks
+        lam, intercept, class_weight
+            As of `aucdist.solvers.hinge.COMID`.
+        start : ndarray of shape (n_features,), or (n_features + 1,) with an intercept, optional
+            The weights to start from. The first step is so long that only the intercept and the first row's margin matter.
+        seed : int
+        """
+        state = PrimalState(blocks, lam, start, "l2", intercept, class_weight, self.average)
+        n_rows = blocks.without_memory().reduce(count_rows)["rows"]
+        settings = PegasosSettings(seed, lam, float(intercept), n_rows)
+        for number in count(1):
+            newest, _ = state.evaluate()
+            yield newest
+            state.w = state.blocks.reduce(pegasos_round, state.w, state.shares, settings, number)["w"]
+            state.passes += 1.0

@@ -250,6 +250,8 @@ class PrimalSolver(Solver):
         self.eta = eta
         self.average = average
 
-    def first_step(self, lam: float) -> float | None:
-        """Return the length of the first step, or None for the usual one."""
-        return 1.0 / lam if isinstance(self.eta, str) else self.eta
+    def first_step(self, state: PrimalState, factor: float) -> float:
+        """Return the length of the first step; the factor is that of `PrimalState.usual_eta`."""
+        if self.eta is None:
+            return state.usual_eta(factor)
+        return 1.0 / state.lam if isinstance(self.eta, str) else self.eta

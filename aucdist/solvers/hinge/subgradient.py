@@ -21,9 +21,10 @@ subgradients times 2 / sqrt(t).
 """
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from itertools import count
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -45,125 +46,6 @@ Rule = Callable[[np.ndarray, np.ndarray, int], np.ndarray]
 """``rule(w, g, t)`` returns the weights after step t = 1, 2, ...; the last entries of w and g belong to the intercept."""
 
 
-def hinge_comid(
-    blocks: Blocks,
-    lam: float,
-    start: np.ndarray | None = None,
-    *,
-    penalty: str = "l2",
-    intercept: bool = False,
-    class_weight: ClassWeight = EQUAL,
-    eta: float | None = None,
-    average: bool = False,
-) -> Iterator[Round]:
-    """Minimise the hinge by batch COMID, algorithm 2.
-
-    Parameters
-    ----------
-    blocks : Blocks
-    lam : float
-        Above 0.
-    start : ndarray of shape (n_features,), or (n_features + 1,) with an intercept, optional
-        Zero by default.
-    penalty : {"l1", "l2"}
-    intercept : bool
-        Whether to fit an intercept, which is not penalised.
-    class_weight : tuple of float
-        Factors for the sample weights of the negative and of the positive rows.
-    eta : float, optional
-        The length of the first step; `PrimalState.usual_eta` by default.
-    average : bool
-        Whether to return the average of the weights, in which round t counts t times.
-
-    Yields
-    ------
-    Round
-        The best weights so far, of shape (n_features,), or (n_features + 1,) with the intercept last, their exact objective, and
-        the best lower bound so far. A round takes one pass; with `average` half a pass more.
-    """
-    state = PrimalState(blocks, lam, start, penalty, intercept, class_weight, average)
-    eta = state.usual_eta(FACTOR) if eta is None else eta
-
-    def rule(w: np.ndarray, g: np.ndarray, t: int) -> np.ndarray:
-        step = state.step(eta, t)
-        reached = w - 0.5 * step * g
-        features = soften(reached[:-1], 0.5 * step * lam) if penalty == "l1" else reached[:-1] / (1.0 + step * lam)
-        return np.append(features, w[-1] - free_step(t) * g[-1])
-
-    yield from _subgradient_rounds(state, rule)
-
-
-def hinge_rda(
-    blocks: Blocks,
-    lam: float,
-    start: np.ndarray | None = None,
-    *,
-    penalty: str = "l2",
-    intercept: bool = False,
-    class_weight: ClassWeight = EQUAL,
-    eta: float | None = None,
-    average: bool = False,
-) -> Iterator[Round]:
-    """Minimise the hinge by batch regularised dual averaging.
-
-    The start only enters by its subgradient. Parameters and rounds are those of `hinge_comid`.
-    """
-    state = PrimalState(blocks, lam, start, penalty, intercept, class_weight, average)
-    if eta is None:
-        eta = state.usual_eta(FACTOR_OF_MEANS if penalty == "l1" else FACTOR)
-    total = np.zeros(blocks.n_features + 1)
-
-    def rule(w: np.ndarray, g: np.ndarray, t: int) -> np.ndarray:
-        nonlocal total
-        total = total + g
-        if penalty == "l1":
-            features = 0.5 * eta * np.sqrt(t) * soften(total[:-1] / t, lam)
-        else:
-            features = total[:-1] / (2.0 * lam * t + 2.0 / eta - 2.0 * lam)
-        return -np.append(features, free_step(t) * total[-1])
-
-    yield from _subgradient_rounds(state, rule)
-
-
-def hinge_psa(
-    blocks: Blocks,
-    lam: float,
-    start: np.ndarray | None = None,
-    *,
-    radius: float,
-    intercept: bool = False,
-    class_weight: ClassWeight = EQUAL,
-    eta: float | None = None,
-    average: bool = False,
-) -> Iterator[Round]:
-    """Minimise the hinge by subgradient steps projected onto the L1 ball.
-
-    The other parameters and the rounds are those of `hinge_comid`.
-
-    Parameters
-    ----------
-    radius : float
-        The largest ``|w|_1`` allowed, above 0.
-    """
-    state = PrimalState(blocks, lam, start, "l1", intercept, class_weight, average)
-    eta = state.usual_eta(FACTOR) if eta is None else eta
-
-    def rule(w: np.ndarray, g: np.ndarray, t: int) -> np.ndarray:
-        features = onto_ball((w - 0.5 * state.step(eta, t) * g)[:-1], radius)
-        return np.append(features, w[-1] - free_step(t) * g[-1])
-
-    yield from _subgradient_rounds(state, rule)
-
-
-def _subgradient_rounds(state: PrimalState, rule: Rule) -> Iterator[Round]:
-    """Yield a round for each step of the rule, without end."""
-    for t in count(1):
-        newest, g = state.evaluate()
-        yield newest
-        g[-1] *= state.intercept
-        state.w = rule(state.w, g, t)
-
-
 def free_step(t: int) -> float:
     """Return the step length of the intercept in step t."""
     return 2.0 / math.sqrt(t)
@@ -180,30 +62,90 @@ def onto_ball(w: np.ndarray, radius: float) -> np.ndarray:
     return soften(w, ball_width(sizes, radius, 0)) if sizes.sum() > radius else w
 
 
-class COMID(PrimalSolver):
-    """Steps along the subgradient of all rows. See `hinge_comid`; the parameters are those of `PrimalSolver`."""
+class SubgradientSolver(PrimalSolver):
+    """A solver of one step along the subgradient of all rows in a round; a subclass says where the step leads."""
+
+    takes_codes = True
+
+    @abstractmethod
+    def rule(self, state: PrimalState) -> Rule:
+        """Return the rule of the steps from this state."""
+
+    def rounds(
+        self, blocks: Blocks, lam: float, start: np.ndarray | None = None, *, penalty: str | None = None,
+        intercept: bool = False, class_weight: ClassWeight = EQUAL,
+    ) -> Iterator[Round]:  # fmt: skip
+        """Yield the best weights so far, their exact objective, and the best lower bound so far.
+
+        A round takes one pass; with `average` half a pass more.
+
+        Parameters
+        ----------
+        blocks : Blocks
+        lam : float
+            Above 0.
+        start : ndarray of shape (n_features,), or (n_features + 1,) with an intercept, optional
+            Zero by default. To `RDA` it only matters by its subgradient.
+        penalty : {"l1", "l2"}, optional
+            L2 by default, where the solver has it.
+        intercept : bool
+            Whether to fit an intercept, which is not penalised and the last of the weights.
+        class_weight : tuple of float
+            Factors for the sample weights of the negative and of the positive rows.
+        """
+        penalty = self.penalties[-1] if penalty is None else penalty
+        state = PrimalState(blocks, lam, start, penalty, intercept, class_weight, self.average)
+        rule = self.rule(state)
+        for t in count(1):
+            newest, g = state.evaluate()
+            yield newest
+            g[-1] *= state.intercept
+            state.w = rule(state.w, g, t)
+
+
+class COMID(SubgradientSolver):
+    """Steps along the subgradient of all rows: batch COMID, algorithm 2. The parameters are those of `PrimalSolver`."""
 
     name = "comid"
-    takes_codes = True
 
-    def rounds(self, blocks: Blocks, lam: float, start: np.ndarray | None = None, **problem: Any) -> Iterator[Round]:
-        """Yield the best weights so far; the other parameters are those of `hinge_comid`."""
-        return hinge_comid(blocks, lam, start, eta=self.first_step(lam), average=self.average, **problem)
+    def rule(self, state: PrimalState) -> Rule:
+        """Return the rule of the steps from this state."""
+        lam, eta = state.lam, self.first_step(state, FACTOR)
+
+        def rule(w: np.ndarray, g: np.ndarray, t: int) -> np.ndarray:
+            step = state.step(eta, t)
+            reached = (w - 0.5 * step * g)[:-1]
+            features = soften(reached, 0.5 * step * lam) if state.penalty == "l1" else reached / (1.0 + step * lam)
+            return np.append(features, w[-1] - free_step(t) * g[-1])
+
+        return rule
 
 
-class RDA(PrimalSolver):
-    """Steps along the mean of all subgradients so far. See `hinge_rda`; the parameters are those of `PrimalSolver`."""
+class RDA(SubgradientSolver):
+    """Steps along the mean of all subgradients so far: regularised dual averaging. Parameters as of `PrimalSolver`."""
 
     name = "rda"
-    takes_codes = True
 
-    def rounds(self, blocks: Blocks, lam: float, start: np.ndarray | None = None, **problem: Any) -> Iterator[Round]:
-        """Yield the best weights so far; the other parameters are those of `hinge_rda`."""
-        return hinge_rda(blocks, lam, start, eta=self.first_step(lam), average=self.average, **problem)
+    def rule(self, state: PrimalState) -> Rule:
+        """Return the rule of the steps from this state."""
+        lasso = state.penalty == "l1"
+        lam, eta = state.lam, self.first_step(state, FACTOR_OF_MEANS if lasso else FACTOR)
+        total = np.zeros_like(state.w)
+
+        def rule(w: np.ndarray, g: np.ndarray, t: int) -> np.ndarray:
+            nonlocal total
+            total = total + g
+            if lasso:
+                features = 0.5 * eta * np.sqrt(t) * soften(total[:-1] / t, lam)
+            else:
+                features = total[:-1] / (2.0 * lam * t + 2.0 / eta - 2.0 * lam)
+            return -np.append(features, free_step(t) * total[-1])
+
+        return rule
 
 
-class PSA(PrimalSolver):
-    """Steps along the subgradient of all rows, projected onto an L1 ball. See `hinge_psa`.
+class PSA(SubgradientSolver):
+    """Steps along the subgradient of all rows, projected onto an L1 ball.
 
     Parameters
     ----------
@@ -215,7 +157,6 @@ class PSA(PrimalSolver):
 
     name = "psa"
     penalties = ("l1",)
-    takes_codes = True
     _parameter_constraints: ClassVar[Constraints] = {
         "radius": above_0(optional=True),
         **PrimalSolver._parameter_constraints,
@@ -233,9 +174,13 @@ class PSA(PrimalSolver):
                 "solver psa needs radius, the largest sum of absolute weights: such as that of another solver's coef_"
             )
 
-    def rounds(self, blocks: Blocks, lam: float, start: np.ndarray | None = None, **problem: Any) -> Iterator[Round]:
-        """Yield the best weights so far; the other parameters are those of `hinge_psa`."""
+    def rule(self, state: PrimalState) -> Rule:
+        """Return the rule of the steps from this state."""
         assert self.radius is not None  # or it is refused
-        return hinge_psa(
-            blocks, lam, start, radius=self.radius, eta=self.first_step(lam), average=self.average, **problem
-        )
+        radius, eta = self.radius, self.first_step(state, FACTOR)
+
+        def rule(w: np.ndarray, g: np.ndarray, t: int) -> np.ndarray:
+            features = onto_ball((w - 0.5 * state.step(eta, t) * g)[:-1], radius)
+            return np.append(features, w[-1] - free_step(t) * g[-1])
+
+        return rule

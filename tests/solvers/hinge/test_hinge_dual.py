@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.hinge_twins import dual_sweep, exact_problem, hinge_value, l2_minimum
+from support.rounds import rounds_of
 from support.small_sets import blocks_of
 from support.square_twins import FORMS, problem
 
@@ -13,7 +14,10 @@ from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import InputError
 from aucdist.kernels.hinge_dual import DUAL, dual_sweeps
 from aucdist.solvers.base import Status, solve
-from aucdist.solvers.hinge.dual import HingeStart, hinge_cdcd, hinge_sdcd, set_up_duals
+from aucdist.solvers.hinge.dual import CDCD, SDCD, HingeStart, set_up_duals
+
+hinge_cdcd = rounds_of(CDCD)
+hinge_sdcd = rounds_of(SDCD)
 
 pytestmark = pytest.mark.nojit
 

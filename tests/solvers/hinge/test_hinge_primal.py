@@ -16,6 +16,7 @@ from support.hinge_twins import (
     soft,
     subgradient,
 )
+from support.rounds import rounds_of
 from support.small_sets import blocks_of
 from support.square_twins import FORMS, problem
 from threadpoolctl import threadpool_limits
@@ -25,11 +26,19 @@ from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.engine.dask import DaskBlocks
 from aucdist.errors import InputError
 from aucdist.solvers.base import Status, solve
-from aucdist.solvers.hinge.columns import hinge_scd
-from aucdist.solvers.hinge.dual import hinge_cdcd, hinge_sdcd
-from aucdist.solvers.hinge.pegasos import hinge_pegasos
+from aucdist.solvers.hinge.columns import SCD
+from aucdist.solvers.hinge.dual import CDCD, SDCD
+from aucdist.solvers.hinge.pegasos import Pegasos
 from aucdist.solvers.hinge.primal_state import PrimalState, mean_squares
-from aucdist.solvers.hinge.subgradient import hinge_comid, hinge_psa, hinge_rda
+from aucdist.solvers.hinge.subgradient import COMID, PSA, RDA
+
+hinge_scd = rounds_of(SCD)
+hinge_cdcd = rounds_of(CDCD)
+hinge_sdcd = rounds_of(SDCD)
+hinge_pegasos = rounds_of(Pegasos)
+hinge_comid = rounds_of(COMID)
+hinge_psa = rounds_of(PSA)
+hinge_rda = rounds_of(RDA)
 
 N_BLOCKS = 4
 RADIUS = 1.5
