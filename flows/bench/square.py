@@ -15,7 +15,7 @@ from aucdist.objectives.pairwise_square import gradient, value
 from aucdist.solvers.base import solve
 from aucdist.solvers.square.descent import moments_of, within_class_covariance
 from aucdist.solvers.square.exact import exact, exact_path
-from aucdist.solvers.square.svrg import svrg
+from aucdist.solvers.square.svrg import SVRG
 from aucdist.solvers.square.tpauc import prepare_steps, tpauc_epoch
 from flows.bench.common import Row, fastest, read_train_and_test
 
@@ -81,9 +81,9 @@ def _compare_passes(block: Block, lam: float) -> Row:
         certified.append(slope @ slope / (2.0 * lam) <= GOAL * primal)
         return primal, slope
 
-    list(itertools.islice(svrg(blocks, lam, seed=0), 2))  # compiles the kernels
+    list(itertools.islice(SVRG().rounds(blocks, lam, seed=0), 2))  # compiles the kernels
     start = time.perf_counter()
-    found = solve(svrg(blocks, lam, seed=0), tol=GOAL, max_passes=200)
+    found = solve(SVRG().rounds(blocks, lam, seed=0), tol=GOAL, max_passes=200)
     seconds = time.perf_counter() - start
     limits = {"maxiter": 3000, "maxfun": 3000, "ftol": 0.0, "gtol": 1e-7}
     minimize(evaluate, np.zeros(block.n_features), jac=True, method="L-BFGS-B", options=limits)

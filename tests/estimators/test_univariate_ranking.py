@@ -5,13 +5,16 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 from support import square_twins as twin
 from support.contract import checks_of
+from support.rounds import rounds_of
 
 from aucdist import UnivariateRankingClassifier
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.maps import BinExpander
-from aucdist.solvers.square.univariate import univariate_lbfgs
+from aucdist.solvers.square.univariate import UnivariateLBFGS
+
+univariate_lbfgs = rounds_of(UnivariateLBFGS)
 
 SOLVERS = ["uni-exp", "uni-squ"]
 STEPS = "a fixed number of steps: one step of weight two is not two steps of weight one"

@@ -57,45 +57,22 @@ def _with_rows(block: Block, drawn: np.ndarray) -> Iterator[tuple[slice, Rows, n
         yield slice(0, len(drawn)), block.rows, drawn
 
 
-def svrg(
-    blocks: Blocks,
-    lam1: float,
-    lam2: float,
-    *,
-    seed: int,
-    gram: bool = False,
-    n_outer: int = 100,
-    n_inner: int | None = None,
-) -> Iterator[Round]:
-    """Minimise the margin-mean objective by stochastic variance-reduced gradients.
-
-    Parameters
-    ----------
-    blocks, lam1, lam2, seed, gram, n_outer, n_inner
-        As in `aucdist.solvers.margin_mean.zovr.zovr`.
-
-    Yields
-    ------
-    Round
-        The start, which is 0, then the weights after each round, with their exact objective and its lower bound. A round takes
-        one and a half passes, and half a pass for every n_samples steps.
-    """
-    problem = MarginMeanProblem(blocks, lam1, lam2, gram=gram)
-    blocks, n = problem.blocks, blocks.n_samples
-    steps = n if n_inner is None else n_inner * blocks.n_blocks
-    yield problem.round(blocks.reduce(score_and_evaluate, problem.w, *problem.evaluation()), 1.0)
-    for number in range(1, n_outer + 1):
-        slope = problem.w - lam1 * problem.centre - lam2 * problem.cut
-        problem.w = problem.w + blocks.reduce(svrg_round, slope, lam2, n_inner, (seed, number))["move"]
-        summary = blocks.reduce(score_and_evaluate, problem.w, *problem.evaluation())
-        yield problem.round(summary, 1.0 + number * (1.5 + 0.5 * steps / n))
-
-
 class SVRG(MarginSolver):
-    """Variance-reduced steps along gradients; the only one that usually reaches `tol`. See `svrg`."""
+    """Variance-reduced steps along gradients; the only one that usually reaches `tol`."""
 
     name = "svrg"
 
     def rounds(self, blocks: Blocks, lam1: float, lam2: float, *, seed: int, gram: bool = False) -> Iterator[Round]:
-        """Yield the start, which is 0, then the weights after each round."""
-        return svrg(blocks, lam1, lam2, seed=seed, gram=gram, n_outer=self.n_outer, n_inner=self.n_inner)
+        """Yield the start, which is 0, then the weights after each round, with their exact objective and its lower bound.
+
+        A round takes one and a half passes, and half a pass for every n_samples steps. The parameters are those of `ZOVR`.
+        """
+        problem = MarginMeanProblem(blocks, lam1, lam2, gram=gram)
+        blocks, n = problem.blocks, blocks.n_samples
+        steps = n if self.n_inner is None else self.n_inner * blocks.n_blocks
+        yield problem.round(blocks.reduce(score_and_evaluate, problem.w, *problem.evaluation()), 1.0)
+        for number in range(1, self.n_outer + 1):
+            slope = problem.w - lam1 * problem.centre - lam2 * problem.cut
+            problem.w = problem.w + blocks.reduce(svrg_round, slope, lam2, self.n_inner, (seed, number))["move"]
+            summary = blocks.reduce(score_and_evaluate, problem.w, *problem.evaluation())
+            yield problem.round(summary, 1.0 + number * (1.5 + 0.5 * steps / n))

@@ -12,7 +12,7 @@ direction: with one for each row, the objective rose from round to round in tria
 estimate is the mean over several directions. A row's difference along a direction costs one inner product, whatever the number of
 steps (`aucdist.kernels.zeroth_order`); the penalty needs none.
 
-The paper trains the methods it compares with by what is `zo_sgd` here: the same steps without variance reduction, whose length
+The paper trains the methods it compares with by what is `ZOSGD` here: the same steps without variance reduction, whose length
 keeps falling from round to round.
 
 With one block this is the published algorithm. With several, the directions depend on the seed only, the estimate over all rows
@@ -101,99 +101,6 @@ def move_and_evaluate(
 # ---- rounds: run by the client ----------------------------------------------------------------------------------------
 
 
-def zovr(
-    blocks: Blocks, lam1: float, lam2: float, *, seed: int, gram: bool = False, loss: str = "hinge", n_outer: int = 100,
-    n_inner: int | None = None, mu: float = MU, n_directions: int | None = None,
-) -> Iterator[Round]:  # fmt: skip
-    """Minimise the margin-mean objective by zeroth-order variance-reduced steps, which only use values of the loss.
-
-    Parameters
-    ----------
-    blocks : Blocks
-        They must hold both classes.
-    lam1, lam2 : float
-        Weights of the margin mean, at least 0, and of the loss, above 0.
-    seed : int
-    gram : bool
-        Whether the rows are those of a Gram matrix, see `aucdist.solvers.margin_mean.problem`.
-    loss : {"hinge", "zero-one"}
-        The zero-one loss has no gradient, so its lower bound stays 0.
-    n_outer : int
-        Number of rounds.
-    n_inner : int, optional
-        Steps of a block in each round; its number of rows by default.
-    mu : float
-        Distance from the weights at which the function is evaluated.
-    n_directions : int, optional
-        Number of directions in a round, 1 in the paper; by default `N_DIRECTIONS`, or the number of weights if that is smaller.
-
-    Yields
-    ------
-    Round
-        The start, which is 0, then the weights after each round, with their exact objective and its lower bound. A round takes
-        half a pass for each direction, and half a pass for the bound.
-    """
-    return _zeroth_order_rounds(
-        MarginMeanProblem(blocks, lam1, lam2, loss=LOSSES[loss], gram=gram),
-        seed,
-        n_outer,
-        n_inner,
-        mu,
-        n_directions,
-        True,
-    )
-
-
-def zo_sgd(
-    blocks: Blocks, lam1: float, lam2: float, *, seed: int, gram: bool = False, loss: str = "hinge", n_outer: int = 100,
-    n_inner: int | None = None, mu: float = MU, n_directions: int | None = None,
-) -> Iterator[Round]:  # fmt: skip
-    """Minimise the margin-mean objective by zeroth-order SGD, whose steps use the estimate of a single row.
-
-    The directions are drawn once per round, so that a step need not read rows. Parameters and rounds are those of `zovr`.
-    """
-    return _zeroth_order_rounds(
-        MarginMeanProblem(blocks, lam1, lam2, loss=LOSSES[loss], gram=gram),
-        seed,
-        n_outer,
-        n_inner,
-        mu,
-        n_directions,
-        False,
-    )
-
-
-def _zeroth_order_rounds(
-    problem: MarginMeanProblem,
-    seed: int,
-    n_outer: int,
-    n_inner: int | None,
-    mu: float,
-    n_directions: int | None,
-    reduced: bool,
-) -> Iterator[Round]:
-    """Yield the rounds of `zovr`, or without variance reduction those of `zo_sgd`."""
-    blocks, lams, size = problem.blocks, (problem.lam1, problem.lam2), len(problem.w)
-    shape = (min(N_DIRECTIONS, size) if n_directions is None else n_directions, size)
-    yield problem.round(blocks.reduce(score_and_evaluate, problem.w, *problem.evaluation()), 1.0)
-    for number in range(1, n_outer + 1):
-        # The seed after those of the blocks.
-        common = block_seed(seed, number, blocks.n_blocks)
-        directions = random_directions(shape, common)
-        seen = blocks.reduce(project_on_directions, problem.loss, shape, common, mu, reduced)
-        gram = seen["gram"] if problem.gram else directions @ directions.T
-        at_start = seen["at_start"] if problem.gram else directions @ problem.w
-        slopes = at_start
-        if reduced:
-            slopes = slopes + problem.lam2 * seen["slopes"] - problem.lam1 * seen["pull"]
-        plane = (gram, at_start, slopes)
-        move = blocks.reduce(inner_steps, problem.loss, lams, mu, plane, reduced, n_inner, (seed, number))["move"]
-        problem.move(move, directions)
-        yield problem.round(
-            blocks.reduce(move_and_evaluate, move, *problem.evaluation()), 1.0 + number * (shape[0] + 1) / 2
-        )
-
-
 def random_directions(shape: tuple[int, int], seed: int) -> np.ndarray:
     """Return the directions of a round, random unit vectors as rows, float64 of shape (n_directions, size)."""
     directions = np.empty(shape)
@@ -202,7 +109,7 @@ def random_directions(shape: tuple[int, int], seed: int) -> np.ndarray:
 
 
 class ZOVR(MarginSolver):
-    """The paper's variance-reduced steps by values of the loss. See `zovr`.
+    """The paper's variance-reduced steps by values of the loss.
 
     Parameters
     ----------
@@ -216,6 +123,8 @@ class ZOVR(MarginSolver):
     """
 
     name = "zovr"
+    reduced: ClassVar[bool] = True
+    """Whether steps take the difference of the row's estimates at two weights, or else the row's alone."""
     _parameter_constraints: ClassVar[Constraints] = {
         **MarginSolver._parameter_constraints,
         "mu": above_0(),
@@ -229,16 +138,54 @@ class ZOVR(MarginSolver):
         self.mu = mu
         self.n_directions = n_directions
 
-    def rounds(self, blocks: Blocks, lam1: float, lam2: float, *, seed: int, gram: bool = False) -> Iterator[Round]:
-        """Yield the start, which is 0, then the weights after each round."""
-        return zovr(blocks, lam1, lam2, seed=seed, gram=gram, **self.get_params())
+    def rounds(
+        self, blocks: Blocks, lam1: float, lam2: float, *, seed: int, gram: bool = False, loss: str = "hinge"
+    ) -> Iterator[Round]:
+        """Yield the start, which is 0, then the weights after each round, with their exact objective and its lower bound.
+
+        A round takes half a pass for each direction, and half a pass for the bound.
+
+        Parameters
+        ----------
+        blocks : Blocks
+            They must hold both classes.
+        lam1, lam2 : float
+            Weights of the margin mean, at least 0, and of the loss, above 0.
+        seed : int
+        gram : bool
+            Whether the rows are those of a Gram matrix, see `aucdist.solvers.margin_mean.problem`.
+        loss : {"hinge", "zero-one"}
+            The zero-one loss has no gradient, so its lower bound stays 0.
+        """
+        problem = MarginMeanProblem(blocks, lam1, lam2, loss=LOSSES[loss], gram=gram)
+        blocks, lams, size = problem.blocks, (problem.lam1, problem.lam2), len(problem.w)
+        shape = (min(N_DIRECTIONS, size) if self.n_directions is None else self.n_directions, size)
+        yield problem.round(blocks.reduce(score_and_evaluate, problem.w, *problem.evaluation()), 1.0)
+        for number in range(1, self.n_outer + 1):
+            # The seed after those of the blocks.
+            common = block_seed(seed, number, blocks.n_blocks)
+            directions = random_directions(shape, common)
+            seen = blocks.reduce(project_on_directions, problem.loss, shape, common, self.mu, self.reduced)
+            products = seen["gram"] if problem.gram else directions @ directions.T
+            at_start = seen["at_start"] if problem.gram else directions @ problem.w
+            slopes = at_start
+            if self.reduced:
+                slopes = slopes + problem.lam2 * seen["slopes"] - problem.lam1 * seen["pull"]
+            plane = (products, at_start, slopes)
+            move = blocks.reduce(
+                inner_steps, problem.loss, lams, self.mu, plane, self.reduced, self.n_inner, (seed, number)
+            )["move"]
+            problem.move(move, directions)
+            yield problem.round(
+                blocks.reduce(move_and_evaluate, move, *problem.evaluation()), 1.0 + number * (shape[0] + 1) / 2
+            )
 
 
 class ZOSGD(ZOVR):
-    """Plain steps by values of the loss; the parameters are those of `ZOVR`. See `zo_sgd`."""
+    """Plain steps by values of the loss, each by the estimate of a single row. The parameters are those of `ZOVR`.
+
+    The directions are drawn once per round, so that a step need not read rows.
+    """
 
     name = "zo-sgd"
-
-    def rounds(self, blocks: Blocks, lam1: float, lam2: float, *, seed: int, gram: bool = False) -> Iterator[Round]:
-        """Yield the start, which is 0, then the weights after each round."""
-        return zo_sgd(blocks, lam1, lam2, seed=seed, gram=gram, **self.get_params())
+    reduced = False

@@ -1,4 +1,4 @@
-"""Subspace descent on the pairwise square: what `exact` (beyond `MOST_FEATURES` features) and `svrg` have in common.
+"""Subspace descent on the pairwise square: what `exact` (beyond `MOST_FEATURES` features) and `SVRG` have in common.
 
 Each round computes a direction from the gradient and moves to the minimum of the objective in the subspace spanned by that
 direction and the last few moves. If the direction is the gradient divided by a fixed positive diagonal and one move is

@@ -58,41 +58,6 @@ class RowSampling:
     eta: float
 
 
-def svrg(blocks: Blocks, lam: float, start: np.ndarray | None = None, *, seed: int) -> Iterator[Round]:
-    """Minimise the pairwise square by stochastic variance-reduced gradients; a round is one epoch of n_samples steps.
-
-    Parameters
-    ----------
-    blocks : Blocks
-    lam : float
-    start : ndarray of shape (n_features,), optional
-        Zero by default.
-    seed : int
-
-    Yields
-    ------
-    Round
-        The weights, their exact objective, and the best lower bound so far. A round counts as 2 3/4 passes: 1 for the search
-        and the gradient, and 1 3/4 for the epoch, which takes two inner products per row and adds the row to one vector, or in
-        its second half to two.
-    """
-    moments = moments_of(blocks)
-    w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)
-    descent = SubspaceDescent(blocks, moments, lam, w, N_MOVES)
-    means = np.stack([moments.neg.mean, moments.pos.mean])
-    weights = (moments.neg.weight, moments.pos.weight)
-    curvature = descent.blocks.reduce(prepare_sampling, means, weights, blocks.n_samples, lam)["curvature"]
-    epochs = 0
-
-    def direction(slope: np.ndarray) -> np.ndarray:
-        nonlocal epochs
-        epochs += 1
-        reached: np.ndarray = descent.blocks.reduce(svrg_epoch, means, slope, lam, (seed, epochs))["reached"]
-        return reached / curvature
-
-    yield from descent.rounds(direction, passes=4, per_round=2.75)
-
-
 def prepare_sampling(
     block: Block,
     memory: SquareDescentMemory,
@@ -139,12 +104,38 @@ def svrg_epoch(
 
 
 class SVRG(Solver):
-    """Stochastic variance-reduced gradients, an epoch of n_samples steps per round. See `svrg`."""
+    """Stochastic variance-reduced gradients, an epoch of n_samples steps per round."""
 
     name = "svrg"
     objective = "pairwise square"
     random = True
 
     def rounds(self, blocks: Blocks, lam: float, start: np.ndarray | None = None, *, seed: int) -> Iterator[Round]:
-        """Yield the weights after each epoch."""
-        return svrg(blocks, lam, start, seed=seed)
+        """Yield the weights after each epoch, their exact objective, and the best lower bound so far.
+
+        A round counts as 2 3/4 passes: 1 for the search and the gradient, and 1 3/4 for the epoch, which takes two inner products
+        per row and adds the row to one vector, or in its second half to two.
+
+        Parameters
+        ----------
+        blocks : Blocks
+        lam : float
+        start : ndarray of shape (n_features,), optional
+            Zero by default.
+        seed : int
+        """
+        moments = moments_of(blocks)
+        w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)
+        descent = SubspaceDescent(blocks, moments, lam, w, N_MOVES)
+        means = np.stack([moments.neg.mean, moments.pos.mean])
+        weights = (moments.neg.weight, moments.pos.weight)
+        curvature = descent.blocks.reduce(prepare_sampling, means, weights, blocks.n_samples, lam)["curvature"]
+        epochs = 0
+
+        def direction(slope: np.ndarray) -> np.ndarray:
+            nonlocal epochs
+            epochs += 1
+            reached: np.ndarray = descent.blocks.reduce(svrg_epoch, means, slope, lam, (seed, epochs))["reached"]
+            return reached / curvature
+
+        yield from descent.rounds(direction, passes=4, per_round=2.75)

@@ -12,7 +12,7 @@ exponential it is the root of the mean over pairs of ``exp(-w.(x_i - x_j))``.
 One block is online gradient descent in another random order for each epoch. With several, each block takes steps along its own
 rows from the same weights, and the resulting weights are averaged, each block counting by its rows.
 
-`univariate_lbfgs` is not of the paper: it minimises the same exponential objective to a tolerance.
+`UnivariateLBFGS` is not of the paper: it minimises the same exponential objective to a tolerance.
 """
 
 from collections.abc import Callable, Iterator
@@ -35,38 +35,6 @@ from aucdist.solvers.online import finite
 from aucdist.solvers.rounding import Rounding, higher
 from aucdist.solvers.square.descent import moments_of, within_class_covariance
 from aucdist.solvers.square.rows import squared_lengths
-
-
-def univariate_lbfgs(blocks: Blocks, lam: float, start: np.ndarray | None = None) -> Iterator[Round]:
-    """Minimise the exponential objective by L-BFGS. Use it unless the rows come one by one: each round counts all of them.
-
-    Parameters
-    ----------
-    blocks : Blocks
-        Both classes must be there.
-    lam : float
-    start : ndarray of shape (n_features,), optional
-        Zero by default, and where the losses at the start overflow.
-
-    Yields
-    ------
-    Round
-        The weights, each better than the last. Each point that was evaluated is a pass.
-    """
-    rounding, loss = Rounding.of(blocks), _loss_and_gradient(blocks, "exponential")
-
-    def evaluate(w: np.ndarray) -> Point:
-        return _objective(loss, w, lam)
-
-    zero, passes, bound = np.zeros(blocks.n_features), 1, (0.0, 0.0)
-    first = evaluate(zero if start is None else start.astype(np.float64))
-    if not np.isfinite(first.value):
-        first, passes = evaluate(zero), 2
-    for point, n_tries in descend(evaluate, first):
-        passes += n_tries
-        found = _round_at(point, lam, passes, rounding)
-        bound = higher(bound, (found.dual, found.dual_error))
-        yield replace(found, dual=bound[0], dual_error=bound[1])
 
 
 class UniExp(Solver):
@@ -125,7 +93,7 @@ class UniSqu(UniExp):
 
 
 class UnivariateLBFGS(Solver):
-    """L-BFGS on the exponential loss until the gap is at most `tol`: see `univariate_lbfgs`."""
+    """L-BFGS on the exponential loss until the gap is at most `tol`; it counts all rows in each round."""
 
     name = "lbfgs"
     objective = "univariate"
@@ -133,8 +101,30 @@ class UnivariateLBFGS(Solver):
     takes_codes = True
 
     def rounds(self, blocks: Blocks, lam: float, start: np.ndarray | None = None) -> Iterator[Round]:
-        """Yield the weights, each better than the last."""
-        return univariate_lbfgs(blocks, lam, start)
+        """Yield the weights, each better than the last. Each point that was evaluated is a pass.
+
+        Parameters
+        ----------
+        blocks : Blocks
+            Both classes must be there.
+        lam : float
+        start : ndarray of shape (n_features,), optional
+            Zero by default, and where the losses at the start overflow.
+        """
+        rounding, loss = Rounding.of(blocks), _loss_and_gradient(blocks, "exponential")
+
+        def evaluate(w: np.ndarray) -> Point:
+            return _objective(loss, w, lam)
+
+        zero, passes, bound = np.zeros(blocks.n_features), 1, (0.0, 0.0)
+        first = evaluate(zero if start is None else start.astype(np.float64))
+        if not np.isfinite(first.value):
+            first, passes = evaluate(zero), 2
+        for point, n_tries in descend(evaluate, first):
+            passes += n_tries
+            found = _round_at(point, lam, passes, rounding)
+            bound = higher(bound, (found.dual, found.dual_error))
+            yield replace(found, dual=bound[0], dual_error=bound[1])
 
 
 def _online_rounds(

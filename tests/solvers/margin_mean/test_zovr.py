@@ -18,7 +18,7 @@ from support.margin_twins import (
     zeroth_order_estimate,
     zeroth_order_twin,
 )
-from support.rounds import last
+from support.rounds import last, rounds_of
 from support.small_sets import blocks_of
 from threadpoolctl import threadpool_limits
 
@@ -27,8 +27,12 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks
 from aucdist.solvers.base import Status, solve
 from aucdist.solvers.margin_mean.problem import MarginMeanProblem, score_and_evaluate
-from aucdist.solvers.margin_mean.svrg import svrg
-from aucdist.solvers.margin_mean.zovr import random_directions, zo_sgd, zovr
+from aucdist.solvers.margin_mean.svrg import SVRG
+from aucdist.solvers.margin_mean.zovr import ZOSGD, ZOVR, random_directions
+
+svrg = rounds_of(SVRG)
+zo_sgd = rounds_of(ZOSGD)
+zovr = rounds_of(ZOVR)
 
 SOLVERS = [zovr, zo_sgd, svrg]
 N_BLOCKS = 3

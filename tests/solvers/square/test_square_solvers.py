@@ -17,9 +17,12 @@ from aucdist.solvers.base import Status, solve
 from aucdist.solvers.square.descent import SubspaceDescent, moments_of
 from aucdist.solvers.square.exact import exact, exact_path
 from aucdist.solvers.square.opauc import OPAUC
-from aucdist.solvers.square.svrg import svrg
+from aucdist.solvers.square.svrg import SVRG
 from aucdist.solvers.square.tpauc import TPAUC
-from aucdist.solvers.square.univariate import UniExp, UniSqu, univariate_lbfgs
+from aucdist.solvers.square.univariate import UniExp, UniSqu, UnivariateLBFGS
+
+svrg = rounds_of(SVRG)
+univariate_lbfgs = rounds_of(UnivariateLBFGS)
 
 N_BLOCKS = 5
 tpauc, opauc, uni_exp, uni_squ = (rounds_of(solver) for solver in (TPAUC, OPAUC, UniExp, UniSqu))
