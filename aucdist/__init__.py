@@ -1,4 +1,18 @@
-"""Linear models for imbalanced classification and bipartite ranking, with a proof of how near the optimum they are."""
+"""Train linear and additive models that rank a rare class above the rest, and prove how close to the optimum they are.
+
+The loss is over all pairs of a positive and a negative row::
+
+    from aucdist import PairwiseHingeClassifier
+
+    model = PairwiseHingeClassifier(features="bins").fit(X, y)
+    model.certificate_             # no weights have an objective below its dual, rounding included
+    model.decision_function(X)     # the higher, the more likely a positive row
+    model.explain(X)               # what each feature adds
+
+`PairwiseHingeClassifier` is for the order of the rows, with `max_fpr` for the first of them; `LinkClassifier` for probabilities;
+`PairwiseRampClassifier` where no line ranks some rows, without a proof. `aucdist.metrics` has measures with intervals,
+`aucdist.maps` the feature maps, `aucdist.model` saved models. From files the command does the same: `aucdist --help`.
+"""
 
 from typing import TYPE_CHECKING, Any
 

@@ -50,8 +50,8 @@ COMMANDS: tuple[Command, ...] = (
 
 app = typer.Typer(
     name="aucdist", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
-    help="Train models for imbalanced classification and ranking by optimising the AUC over all pairs, with a proof of "
-    "how close to the optimum they are.",
+    help="Train linear and additive models that rank a rare class above the rest, by a loss over all pairs of a positive and a "
+    "negative row, and prove how close to the optimum they are. In Python: help('aucdist').",
     epilog="Exit codes: 0 done, 1 the run failed, 2 wrong input, 3 alarms of `watch`, 130 interrupted, 143 terminated.",
 )  # fmt: skip
 for command in COMMANDS:

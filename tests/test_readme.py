@@ -6,6 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import aucdist
+from flows.cli import app
+
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 NUMBER = re.compile(r"-?\d+\.\d+")
 
@@ -24,3 +27,11 @@ def test_python_example_prints_what_is_shown(capsys: pytest.CaptureFixture[str])
 def test_it_is_short() -> None:
     assert len(README.split()) <= 700
     assert max(map(len, README.splitlines())) <= 120
+
+
+def test_help_tells_the_same_story() -> None:
+    for text in (README, aucdist.__doc__ or "", app.info.help or ""):
+        said = " ".join(text.split())
+        assert "linear and additive models that rank a rare class above the rest" in said
+        assert "over all pairs" in said
+        assert "close to the optimum" in said

@@ -21,7 +21,7 @@ BUCKET = "s3://aucdist-lab"
 POD_IP = {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
 
 
-def run(*command: str, stdin: str | None = None, timeout: float = 400) -> str:
+def run(*command: str, stdin: str | None = None, timeout: float = 700) -> str:
     """Return what a command prints; one that fails fails the test, with what it said."""
     done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=timeout, check=False)
     assert done.returncode == 0, f"{' '.join(command)}: {done.stdout}{done.stderr}"
