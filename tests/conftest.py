@@ -21,6 +21,11 @@ LONGEST_FIRST = ("flows", "engine", "report", "estimators")
 """Folders whose files take up to minutes. Begun last, one of them would keep one process busy and leave the others idle."""
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Run one process more than there are cores: many tests wait, for commands, servers and workers that they started."""
+    return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1) + 1
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run the folders of `LONGEST_FIRST` and the files beside this one before the others."""
     here = Path(__file__).parent

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from support.contestants import broken, dies, endless, first_feature, late, means, nan
+from support.forked_workers import forked_processes
 
 from aucdist.data.shards.simulate import simulate
 from aucdist.errors import InputError
@@ -28,6 +29,13 @@ ROWS = [(TRAIN, TEST)]
 
 GOOD = System("good", "numpy", means, (1, 2, 4, 8, 16, 32), 4, OURS)
 POOR = System("poor", "numpy", first_feature, (1, 2, 4, 8), 4, LINEAR)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forked():
+    """Start contestants in a fraction of a second."""
+    with forked_processes(referee):
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from support.forked_workers import forked_processes
 
 from aucdist.data.block import Block
 from aucdist.errors import InputError
@@ -114,10 +115,11 @@ def fit_negative_mean(train):
 def test_processes_side_by_side_find_what_one_finds(data_dir, monkeypatch):
     monkeypatch.setenv("AUCDIST_DATA", str(data_dir))
     systems = [Contestant("linear", fit_first, ours=True), Contestant("peer", fit_negative_mean)]
-    one, two = (
-        pd.DataFrame(trees.trees(False, "glass2,glass4", 2, processes, systems)).drop(columns="seconds")
-        for processes in (1, 2)
-    )
+    with forked_processes(trees):
+        one, two = (
+            pd.DataFrame(trees.trees(False, "glass2,glass4", 2, processes, systems)).drop(columns="seconds")
+            for processes in (1, 2)
+        )
     pd.testing.assert_frame_equal(one, two)
     assert two["AUC"].notna().all()
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.contestants import counts, means, slow_to_choose, slow_to_fit
+from support.forked_workers import forked_processes
 
 from aucdist.data.shards.simulate import simulate
 from benchmarks import SUITES
@@ -18,6 +19,13 @@ from flows.bench import common, suites
 
 GOOD = System("good", "numpy", means, (1, 2, 4, 8, 16, 32), 4, OURS)
 SPLITS = [tuple(simulate(n, 3, 0.3, seed=seed, index=i) for i, n in enumerate((400, 300))) for seed in range(3)]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forked():
+    """Start contestants in a fraction of a second."""
+    with forked_processes(referee):
+        yield
 
 
 def contest_of(system: System, folder, *, splits=SPLITS, repeats=1, limit=30.0) -> list[Trial]:

@@ -1,12 +1,15 @@
-"""Dask's worker processes as forks of a process that has imported all they need: a start costs a fraction of a second, not three.
+"""Processes as forks of one that has imported all they need: a start costs a fraction of a second, not three.
 
-Runs that tests start as commands have workers as users have them, spawned.
+They are Dask's workers, and the contestants of the benchmarks. Runs that tests start as commands have workers as users have them,
+spawned.
 """
 
+import multiprocessing
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from multiprocessing.context import ForkServerProcess
 from typing import Any
 from unittest import mock
 
@@ -40,4 +43,27 @@ def forked_workers() -> Iterator[None]:
         mock.patch.object(nanny, "AsyncProcess", process),
     ):
         get_mp_context().set_forkserver_preload(IMPORTED)
+        yield
+
+
+class Forked(ForkServerProcess):
+    """A process with the environment that it would inherit if spawned."""
+
+    def start(self) -> None:
+        self.environment = dict(os.environ)
+        super().start()
+
+    def run(self) -> None:
+        with_environment(self.environment, super().run)
+
+
+@contextmanager
+def forked_processes(module: Any) -> Iterator[None]:
+    """Let a module that spawns processes fork them."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(IMPORTED)
+    with (
+        mock.patch.object(context, "Process", Forked),
+        mock.patch.object(module.multiprocessing, "get_context", return_value=context),
+    ):
         yield

@@ -11,7 +11,7 @@ from aucdist.data.preprocess import fit_preprocessor
 from aucdist.data.shards.manifest import read_manifest
 from aucdist.data.shards.shard import write_shards
 from aucdist.data.shards.simulate import simulate
-from aucdist.data.split import split
+from aucdist.data.split import Strata, split
 from aucdist.data.storage import scratch
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
@@ -60,7 +60,7 @@ def test_the_test_rows_are_those_that_split_chooses(tmp_path, share, seed):
     block = rows()
     expected = split(block, share, seed)
     rows_there = Rows.of_shards(read_manifest(sharded(block, tmp_path)))
-    found = rows_there.split(share, seed, Workers().parallel_map())
+    found = rows_there.split(share, seed, Strata(), Workers().parallel_map())
     for side, positions in zip(found, expected, strict=True):
         np.testing.assert_array_equal(ids(side), np.sort(block.row_id[positions]))
         assert (side.n_samples, side.n_pos) == (len(positions), (block.y[positions] == 1).sum())
