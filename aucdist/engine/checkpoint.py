@@ -232,7 +232,11 @@ class Journal:
             journal = [*(before.journal if before else []), self._folder.put(serialize(entries))]
             number = before.number + 1 if before else 0
             checkpoint = Checkpoint(number, self._rounds, journal, memory)
-            write_bytes(self._manifest(number), _manifest_bytes(self._fingerprint, checkpoint))
+            content = {"format": FORMAT, "fingerprint": self._fingerprint}
+            content |= {field.name: getattr(checkpoint, field.name) for field in fields(Checkpoint)}
+            content["memory"] = {str(branch): names for branch, names in checkpoint.memory.items()}
+            manifest = {"sha256": _sha256(content), "content": content}
+            write_bytes(self._manifest(number), json.dumps(manifest).encode())
         except InputError as error:
             self._note(f"no checkpoint could be written: {error}")
             self._written_at = time.monotonic()
@@ -387,14 +391,6 @@ def _update_digest(tree: Any, update: Callable[[bytes], None]) -> None:
         update(repr(tree).encode())
     else:
         update(getattr(tree, "__qualname__", "").encode())
-
-
-def _manifest_bytes(fingerprint: dict[str, Any], checkpoint: Checkpoint) -> bytes:
-    content = {"format": FORMAT, "fingerprint": fingerprint} | {
-        field.name: getattr(checkpoint, field.name) for field in fields(Checkpoint)
-    }
-    content["memory"] = {str(branch): names for branch, names in checkpoint.memory.items()}
-    return json.dumps({"sha256": _sha256(content), "content": content}).encode()
 
 
 def _sha256(content: Any) -> str:

@@ -217,10 +217,12 @@ def _verdict(report: Report, shown: ScoreCounts, which: str, interval: ranking.I
         between += f", counted in {len(shown.values):,} cells of scores, which is exact to {rounded_up_text(error)}"
     groups = report.run.get("groups", {})
     whichever = " of whatever groups" if groups.get("grouped") else ""
+    of = 100 if area < 0.99 else 1000 if area < 0.999 else 10_000
+    often = "every time" if area == 1 else f"{int(area * of):,} times in {of:,}"  # rounded down
+    given = "" if report.map_name is None else f", given the feature map {report.map_name}: other maps may do better"
     found = [
-        f"Of a positive and a negative {which} row{whichever}, the positive one scores higher {_frequency_text(area)}: "
-        f"AUC {texts[0]}{between}.",
-        f"The objective is {certificate_text(report.run['certificate'], _population_text(report))}{_given(report)}.",
+        f"Of a positive and a negative {which} row{whichever}, the positive one scores higher {often}: AUC {texts[0]}{between}.",
+        f"The objective is {certificate_text(report.run['certificate'], _population_text(report))}{given}.",
     ]
     if report.free is not None:
         found.append(directions_text(report.free))
@@ -230,17 +232,6 @@ def _verdict(report: Report, shown: ScoreCounts, which: str, interval: ranking.I
     if point is not None:
         found = [operating_point_text(point), threshold_origin_text(point), *found]
     return found if report.search is None else [*found, search_verdict(report.search)]
-
-
-def _given(report: Report) -> str:
-    """Return what the certificate takes for given."""
-    return "" if report.map_name is None else f", given the feature map {report.map_name}: other maps may do better"
-
-
-def _frequency_text(share: float) -> str:
-    """Return a share as a frequency, rounded down."""
-    of = 100 if share < 0.99 else 1000 if share < 0.999 else 10_000
-    return "every time" if share == 1 else f"{int(share * of):,} times in {of:,}"
 
 
 def _population_text(report: Report) -> str:
@@ -297,6 +288,8 @@ def _figures(report: Report, shown: ScoreCounts, which: str) -> dict[str, Any]:
 
     area, history = auc_text(ranking.auc(shown)), plots.thin_history(report.history)
     curve = f"The {which} curve has an AUC of {area}; chance has 0.5."
+    precision, share = ranking.average_precision(shown), shown.n_pos / (shown.n_pos + shown.n_neg)
+    found = f"The {which} curve has an average precision of {precision:.4f}; random order has {share:.2g}."
     split = (
         f"{count_text(shown.rows_pos)} positive and {count_text(shown.rows_neg)} negative {which} rows; "
         f"scores above the threshold {number_text(report.threshold, 5)} are predicted positive."
@@ -307,11 +300,7 @@ def _figures(report: Report, shown: ScoreCounts, which: str) -> dict[str, Any]:
     made: dict[str, tuple[Any, ...]] = {
         "roc": ("ROC curve", curve, plots.roc(report.train, report.test, log_x=False)),
         "roc-low": ("ROC curve at low false positive rates", curve, low),
-        "pr": (
-            "Precision and recall",
-            _precision_text(shown, which),
-            plots.precision_recall(report.train, report.test),
-        ),
+        "pr": ("Precision and recall", found, plots.precision_recall(report.train, report.test)),
         "scores": ("Scores by class", split, plots.score_distributions(shown, report.threshold)),
     }
     if np.isfinite(pd.to_numeric(history["primal"])).any():
@@ -319,14 +308,6 @@ def _figures(report: Report, shown: ScoreCounts, which: str) -> dict[str, Any]:
         made["objective"] = ("Objective and dual bound against passes", certificate, plots.objective(history))
         made["gap"] = ("Relative gap against passes", certificate, plots.relative_gap(history))
     return {name: Markup(plots.inline_svg(name, *parts)) for name, parts in made.items()}
-
-
-def _precision_text(shown: ScoreCounts, which: str) -> str:
-    share = shown.n_pos / (shown.n_pos + shown.n_neg)
-    return (
-        f"The {which} curve has an average precision of {ranking.average_precision(shown):.4f}; "
-        f"random order has {share:.2g}."
-    )
 
 
 def _reliability(counts: ScoreCounts) -> dict[str, Any]:

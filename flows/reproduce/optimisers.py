@@ -16,18 +16,14 @@ from aucdist.metrics.probability import log_loss
 from aucdist.objectives.links import Link, LinkLoss
 from aucdist.solvers.base import Round
 from aucdist.solvers.links.gev_shape import map_shape
-from aucdist.solvers.links.solvers import gradient, lipschitz, newton
+from aucdist.solvers.links.solvers import Gradient, LinkSolver, Lipschitz, Newton
 from flows.reproduce.datasets import NOT_RUN, DataSet
 from flows.reproduce.figures import Curve, line_plot, page_figure
 from flows.reproduce.kind import Result, Results, Task, csv_bytes, results_of
 from flows.reproduce.page import Figure, PageSection, TableCell
 from flows.reproduce.protocol import ProtocolKind, Splits, train_and_test
 
-SOLVERS: dict[str, tuple[Any, dict[str, Any]]] = {
-    "lipschitz": (lipschitz, {"momentum": False}),
-    "gradient": (gradient, {}),
-    "newton": (newton, {}),
-}
+SOLVERS: dict[str, LinkSolver] = {"lipschitz": Lipschitz(momentum=False), "gradient": Gradient(), "newton": Newton()}
 SYSTEM = "all"
 """One task runs all solvers, so that their times are comparable."""
 MOST_XI = 0.99
@@ -61,9 +57,8 @@ class Optimisers(ProtocolKind):
         loss = LinkLoss(Link("gev", shape.xi))
 
         def iterate(name: str, n: int) -> list[Round]:
-            solver, options = SOLVERS[name]
             start = np.zeros(train.n_features + 1)
-            rounds = solver(blocks, lam, start, loss=loss, penalise_intercept=True, **options)
+            rounds = SOLVERS[name].rounds(blocks, lam, start, loss=loss, penalise_intercept=True)
             return list(itertools.islice(rounds, n + 1))
 
         curves = {s: [_log_loss(train, state, loss.link) for state in iterate(s, task["iterations"])] for s in SOLVERS}

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 from scipy.sparse import issparse
+from support.rounds import rounds_of
 
 from aucdist.data.block import Block
 from aucdist.data.shards.simulate import simulate
@@ -15,8 +16,12 @@ from aucdist.objectives.links import Link, LinkLoss
 from aucdist.solvers.base import Solution, solve
 from aucdist.solvers.links.gev_shape import map_shape
 from aucdist.solvers.links.problem import MOST_FEATURES, LinkProblem, LinkRound
-from aucdist.solvers.links.solvers import gradient, lipschitz, newton
+from aucdist.solvers.links.solvers import Gradient, Lipschitz, Newton
 from flows.bench.common import Row, read_train_and_test
+
+gradient = rounds_of(Gradient)
+lipschitz = rounds_of(Lipschitz)
+newton = rounds_of(Newton)
 
 DATA = ("digits", "covtype-20k", "a9a", "news20", "kddcup99")
 LAM, XI, GOAL = 1e-3, 0.1, 1e-6

@@ -3,6 +3,7 @@ import functools
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from support.rounds import rounds_of
 
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
@@ -11,10 +12,12 @@ from aucdist.objectives.links import Link, LinkLoss
 from aucdist.search.mask import masked_blocks
 from aucdist.solvers import sample
 from aucdist.solvers.base import REACHED, solve
-from aucdist.solvers.links.solvers import newton
+from aucdist.solvers.links.solvers import Newton
 from aucdist.solvers.pairs.all_pairs import LEAST_NOISE, all_pairs
 from aucdist.solvers.pairs.groups import pair_groups
 from aucdist.solvers.pairs.ramp import pair_ramp
+
+newton = rounds_of(Newton)
 
 N, D = 3000, 5
 SOLVERS = {

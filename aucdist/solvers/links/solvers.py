@@ -1,22 +1,22 @@
 """Solvers for link functions: Lipschitz steps, Newton's method, and gradient descent with a bisection for the step length."""
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from aucdist.data.block import Block
 from aucdist.data.code_rows import column_squares, elementwise
-from aucdist.engine.blocks import Blocks, LocalBlocks, Summary, without_rows
+from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
 from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows
-from aucdist.kernels.link_rows import slopes_along_move
 from aucdist.kernels.rows import accumulate, project
 from aucdist.objectives.links import LinkLoss
 from aucdist.parameters import Constraints, Switch
 from aucdist.solvers import sample
 from aucdist.solvers.base import Solver
+from aucdist.solvers.links.bisection import bisect_length
 from aucdist.solvers.links.problem import (
     MOST_FEATURES,
     LinkPoint,
@@ -33,71 +33,9 @@ ABOVE_NOISE = 3.0
 MOST_HALVINGS = 40
 LEAST_CURVATURE = 1e-12
 """Curvature added for an intercept without a penalty, in case no row has any curvature left."""
-N_BISECTIONS = 3
-"""Reductions of the bisection; each evaluates seven steps at once, which is worth three halvings."""
 
 CountedSolve = Callable[[np.ndarray], tuple[np.ndarray, int]]
 """Solves a linear system, and returns the solution and the passes that this took."""
-
-
-def lipschitz(
-    blocks: Blocks, lam: float, start: np.ndarray | None = None, *, loss: LinkLoss, fit_intercept: bool = True,
-    penalise_intercept: bool = False, momentum: bool = True, gradient_tol: float = 0.0,
-) -> Iterator[LinkRound]:  # fmt: skip
-    """Minimise the objective with steps by the inverse of one fixed upper bound on all Hessians: algorithm 1 of Fu & Liu (2018).
-
-    The matrix is L times the second moments of the rows, plus the penalty, where L bounds the curvature of the loss. No step
-    can raise the objective. The moments take one reduction and are factorised once; after that, each round is one reduction of
-    n_features numbers. Beyond `MOST_FEATURES` features, the diagonal matrix of ``sum over rows of |x_ij| sum over k of |x_ik|``
-    replaces the moments. It is also an upper bound, but gives shorter steps.
-
-    Parameters
-    ----------
-    blocks : Blocks
-    lam : float
-        The paper's lambda divided by n_samples.
-    start : ndarray of shape (n_features + 1,), optional
-        Weights and intercept to start from. By default the weights are 0, with the best intercept for these.
-    loss : LinkLoss
-        A loss whose curvature has a bound: any calibrated loss, and the likelihoods of logit and probit.
-    fit_intercept, penalise_intercept : bool
-        The paper penalises the intercept like a weight.
-    momentum : bool
-        Whether to add Nesterov momentum, restarted when a step turns back (O'Donoghue and Candes, 2015). A round costs the
-        same, and a third to a fifth of the rounds are needed. Without momentum this is the published algorithm.
-    gradient_tol : float
-        For a loss that is not convex: a point with a gradient of at most this length is stationary.
-
-    Yields
-    ------
-    LinkRound
-        The best weights so far. The moments count as one pass, and each round as one.
-
-    Raises
-    ------
-    InputError
-        If the curvature of the loss has no bound.
-    """
-    curvature = check_curvature(loss)
-    problem = LinkProblem(blocks.without_memory(), loss, lam, fit_intercept, penalise_intercept)
-    step = _fixed_step(problem, curvature)
-    before = problem.origin() if start is None else start.astype(np.float64)
-    here, age, passes = before, 1.0, 1
-    best: LinkPoint | None = None
-    bound: LinkPoint | None = None
-    while True:
-        point, passes = problem.evaluate(here), passes + 1
-        best = point if best is None or point.primal < best.primal else best
-        bound = point if bound is None else _higher(bound, point)
-        yield _link_round(best, bound, passes, gradient_tol)
-        after = here - step(point.gradient)
-        if np.array_equal(after, here):
-            return
-        if point.gradient @ (after - before) > 0.0:
-            age = 1.0
-        older, age = age, 0.5 + np.sqrt(0.25 + age * age)
-        here = after + (older - 1.0) / age * (after - before) if momentum else after
-        before = after
 
 
 def check_curvature(loss: LinkLoss) -> float:
@@ -116,97 +54,6 @@ def check_curvature(loss: LinkLoss) -> float:
     return loss.largest_curvature
 
 
-def newton(
-    blocks: Blocks, lam: float, start: np.ndarray | None = None, *, loss: LinkLoss, fit_intercept: bool = True,
-    penalise_intercept: bool = False, gradient_tol: float = 0.0, signs: np.ndarray | None = None,
-) -> Iterator[LinkRound]:  # fmt: skip
-    """Minimise the objective by Newton's method with a backtracking line search.
-
-    Up to `MOST_FEATURES` features a round computes the Hessian and its Cholesky factor. Beyond, conjugate gradients solve for
-    the step, one pass per iteration; the shorter the gradient, the more accurately. If the loss is convex and the data are
-    large, the solution over a sample is the start (`aucdist.solvers.sample`). The likelihood of GEV with xi > 0 is not convex.
-    For it the expected Hessian replaces the Hessian (Fisher scoring), and the result is a stationary point.
-
-    Parameters
-    ----------
-    blocks, lam, start, loss, fit_intercept, penalise_intercept, gradient_tol
-        As in `lipschitz`, with any loss.
-    signs : ndarray of shape (n_features,), int8, optional
-        Of the weights, see `aucdist.solvers.cone`. Steps are then those of the weights that are not at 0 against the gradient,
-        projected on the cone (Bertsekas, SIAM J. Control Optim. 20, 1982).
-
-    Yields
-    ------
-    LinkRound
-        The weights after each step. A round takes one pass for value and gradient, and one for the Hessian.
-    """
-    problem = LinkProblem(blocks.without_memory(), loss, lam, fit_intercept, penalise_intercept, signs)
-    passes_before = 0
-    if start is None and loss.convex:
-        start, passes_before = _sample_start(problem)
-    point, passes = _start_point(problem, start)
-    bound, passes = point, passes + passes_before
-    while True:
-        yield _link_round(point, bound, passes, gradient_tol)
-        solver, setup_passes = hessian_solver(problem, point)
-        move, solve_passes = solver(-point.gradient)
-        found = backtrack(problem, point, move)
-        if found is None:
-            return
-        point, n_tries = found
-        passes, bound = passes + setup_passes + solve_passes + n_tries, _higher(bound, point)
-
-
-def _sample_start(problem: LinkProblem) -> tuple[np.ndarray | None, int]:
-    """Return the solution over a sample of large data, or None, and the passes that this took.
-
-    If lam is so small that the weights would fit the noise of the sample, the sample gets a larger lam. Otherwise Newton's
-    steps from its solution would have to be halved many times.
-    """
-
-    def rounds(drawn: Block) -> Iterator[LinkRound]:
-        return newton(
-            LocalBlocks([drawn]), max(problem.lam, ABOVE_NOISE * sample.noise(drawn)), loss=problem.loss,
-            fit_intercept=problem.fit_intercept, penalise_intercept=problem.penalise_intercept, signs=problem.signs,
-        )  # fmt: skip
-
-    known, passes = sample.solve_on_sample(problem.blocks, rounds, SAMPLE_GAP)
-    return np.append(known.w, known.intercept) if isinstance(known, LinkRound) else None, passes
-
-
-def gradient(
-    blocks: Blocks, lam: float, start: np.ndarray | None = None, *, loss: LinkLoss, fit_intercept: bool = True,
-    penalise_intercept: bool = False, gradient_tol: float = 0.0,
-) -> Iterator[LinkRound]:  # fmt: skip
-    """Minimise the objective by steepest descent; a bisection finds the minimum along the gradient.
-
-    Fu & Liu (2018) compare their method with this one. The bisection only needs the scores, and evaluates seven steps in one
-    reduction.
-
-    Parameters
-    ----------
-    blocks, lam, start, loss, fit_intercept, penalise_intercept, gradient_tol
-        As in `lipschitz`, with any loss.
-
-    Yields
-    ------
-    LinkRound
-        The weights after each step. A round takes two passes: one for the scores and their change, one for value and gradient.
-    """
-    problem = LinkProblem(blocks.without_memory(), loss, lam, fit_intercept, penalise_intercept)
-    point, passes = _start_point(problem, start)
-    bound, length = point, 1.0
-    while True:
-        yield _link_round(point, bound, passes, gradient_tol)
-        move = -point.gradient
-        length = _bisect_length(problem, point, move, length)
-        found = backtrack(problem, point, move * length)
-        if found is None:
-            return
-        point, n_tries = found
-        passes, bound = passes + 1 + n_tries, _higher(bound, point)
-
-
 def _start_point(problem: LinkProblem, start: np.ndarray | None) -> tuple[LinkPoint, int]:
     """Return the point to start from, and the passes that this took: the start, or the origin if the loss is infinite there."""
     if start is not None:
@@ -214,14 +61,6 @@ def _start_point(problem: LinkProblem, start: np.ndarray | None) -> tuple[LinkPo
         if np.isfinite(point.primal):
             return point, 1
     return problem.evaluate(problem.origin()), 1 if start is None else 2
-
-
-def _link_round(point: LinkPoint, lowest: LinkPoint, passes: int, gradient_tol: float) -> LinkRound:
-    theta, slope = point.theta, point.gradient_norm
-    return LinkRound(
-        theta[:-1].copy(), point.primal, lowest.dual, passes, float(theta[-1]), slope, stationary=slope <= gradient_tol,
-        primal_error=point.primal_error, dual_error=lowest.dual_error,
-    )  # fmt: skip
 
 
 def _higher(known: LinkPoint, found: LinkPoint) -> LinkPoint:
@@ -345,90 +184,116 @@ def hessian_product(block: Block, memory: np.ndarray, direction: np.ndarray) -> 
     return memory, {"product": np.append(product, coefs.sum())}
 
 
-# ---- bisection --------------------------------------------------------------------------------------------------------
+def _sample_start(problem: LinkProblem) -> tuple[np.ndarray | None, int]:
+    """Return the solution over a sample of large data, or None, and the passes that this took.
+
+    If lam is so small that the weights would fit the noise of the sample, the sample gets a larger lam. Otherwise Newton's
+    steps from its solution would have to be halved many times.
+    """
+
+    def rounds(drawn: Block) -> Iterator[LinkRound]:
+        return Newton().rounds(
+            LocalBlocks([drawn]), max(problem.lam, ABOVE_NOISE * sample.noise(drawn)), loss=problem.loss,
+            fit_intercept=problem.fit_intercept, penalise_intercept=problem.penalise_intercept, signs=problem.signs,
+        )  # fmt: skip
+
+    known, passes = sample.solve_on_sample(problem.blocks, rounds, SAMPLE_GAP)
+    return np.append(known.w, known.intercept) if isinstance(known, LinkRound) else None, passes
 
 
-def _bisect_length(problem: LinkProblem, point: LinkPoint, move: np.ndarray, length: float) -> float:
-    """Return the multiple of a move at which the objective starts to rise; `length` is a first guess."""
-    problem.blocks.reduce(keep_scores_along, point.theta, move)
-    penalty = problem.penalty
+class LinkSolver(Solver):
+    """A solver for the losses of links; a subclass says to which points it goes."""
 
-    def slopes(steps: np.ndarray) -> np.ndarray:
-        of_loss = problem.blocks.reduce(loss_slopes, steps, problem.loss)["slopes"] / problem.weight
-        of_penalty: np.ndarray = (penalty * point.theta) @ move + steps * float((penalty * move) @ move)
-        return of_loss + of_penalty
-
-    doubled = length * 2.0 ** np.arange(-3, 4)
-    rises = np.flatnonzero(slopes(doubled) >= 0.0)
-    while len(rises) == 0:
-        doubled = doubled * 64.0
-        rises = np.flatnonzero(slopes(doubled) >= 0.0)
-    high = float(doubled[rises[0]])
-    low = float(doubled[rises[0] - 1]) if rises[0] > 0 else 0.0
-    for _ in range(N_BISECTIONS):
-        inside = np.linspace(low, high, 9)
-        rises = np.flatnonzero(slopes(inside[1:-1]) >= 0.0)
-        first = int(rises[0]) if len(rises) else 7
-        low, high = float(inside[first]), float(inside[first + 1])
-    return 0.5 * (low + high)
-
-
-@dataclass(frozen=True, eq=False)
-class ScoresAlong:
-    """The scores of a block's rows and their change along a move, with labels and weights."""
-
-    scores: np.ndarray
-    moves: np.ndarray
-    y: np.ndarray
-    weight: np.ndarray
-
-
-def keep_scores_along(block: Block, memory: object, theta: np.ndarray, move: np.ndarray) -> tuple[ScoresAlong, Summary]:
-    """Keep the scores at theta and their change along the move."""
-    scores = np.empty((2, block.n_samples))
-    for k, vector in enumerate((theta, move)):
-        project(block.rows, np.ascontiguousarray(vector[:-1]), scores[k])
-        scores[k] += vector[-1]
-    return ScoresAlong(scores[0], scores[1], block.y, block.weights()), {}
-
-
-@without_rows
-def loss_slopes(block: int, memory: ScoresAlong, steps: np.ndarray, loss: LinkLoss) -> tuple[ScoresAlong, Summary]:
-    """Return the derivative of the loss along the move, at several steps."""
-    out = np.zeros(len(steps))
-    slopes_along_move(memory.scores, memory.moves, memory.y, memory.weight, loss.terms, steps, out)
-    return memory, {"slopes": out}
-
-
-class Newton(Solver):
-    """Newton's method, with the Hessian or by conjugate gradients; deterministic, and the one to use. See `newton`."""
-
-    name = "newton"
     objective = "link"
     by_sums = True
     takes_codes = True
-    signs = True
 
     def rounds(
-        self, blocks: Blocks, lam: float, start: np.ndarray | None = None, **problem: Any
-    ) -> Iterator[LinkRound]:
-        """Yield the weights after each step; the other parameters are those of `newton`."""
-        return newton(blocks, lam, start, **problem)
+        self, blocks: Blocks, lam: float, start: np.ndarray | None = None, *, loss: LinkLoss, fit_intercept: bool = True,
+        penalise_intercept: bool = False, gradient_tol: float = 0.0, signs: np.ndarray | None = None,
+    ) -> Iterator[LinkRound]:  # fmt: skip
+        """Yield the best weights so far.
+
+        Parameters
+        ----------
+        blocks : Blocks
+        lam : float
+            The paper's lambda divided by n_samples.
+        start : ndarray of shape (n_features + 1,), optional
+            Weights and intercept to start from. By default the weights are 0, with the best intercept for these.
+        loss : LinkLoss
+        fit_intercept, penalise_intercept : bool
+            The paper penalises the intercept like a weight.
+        gradient_tol : float
+            For a loss that is not convex: a point with a gradient of at most this length is stationary.
+        signs : ndarray of shape (n_features,), int8, optional
+            Of the weights, for `Newton`: see `aucdist.solvers.cone`.
+        """
+        problem = LinkProblem(blocks.without_memory(), loss, lam, fit_intercept, penalise_intercept, signs)
+        bound: LinkPoint | None = None
+        for point, newest, passes in self.points(problem, start):
+            bound = newest if bound is None else _higher(bound, newest)
+            theta, slope = point.theta, point.gradient_norm
+            yield LinkRound(
+                theta[:-1].copy(), point.primal, bound.dual, passes, float(theta[-1]), slope, stationary=slope <= gradient_tol,
+                primal_error=point.primal_error, dual_error=bound.dual_error,
+            )  # fmt: skip
+
+    @abstractmethod
+    def points(self, problem: LinkProblem, start: np.ndarray | None) -> Iterator[tuple[LinkPoint, LinkPoint, int]]:
+        """Yield the best point so far, the newest one, and the passes so far."""
 
 
-class Lipschitz(Solver):
-    """Steps by the inverse of one upper bound on all Hessians, algorithm 1 of Fu & Liu (2018). See `lipschitz`.
+class Newton(LinkSolver):
+    """Newton's method with a backtracking line search; deterministic, and the one to use.
+
+    Up to `MOST_FEATURES` features a round computes the Hessian and its Cholesky factor. Beyond, conjugate gradients solve for
+    the step, one pass per iteration; the shorter the gradient, the more accurately. If the loss is convex and the data are
+    large, the solution over a sample is the start (`aucdist.solvers.sample`). The likelihood of GEV with xi > 0 is not convex.
+    For it the expected Hessian replaces the Hessian (Fisher scoring), and the result is a stationary point.
+
+    With signs, steps are those of the weights that are not at 0 against the gradient, projected on the cone (Bertsekas, SIAM J.
+    Control Optim. 20, 1982). A round takes one pass for value and gradient, and one for the Hessian.
+    """
+
+    name = "newton"
+    signs = True
+
+    def points(self, problem: LinkProblem, start: np.ndarray | None) -> Iterator[tuple[LinkPoint, LinkPoint, int]]:
+        """Yield the point after each step twice, and the passes so far."""
+        passes_before = 0
+        if start is None and problem.loss.convex:
+            start, passes_before = _sample_start(problem)
+        point, passes = _start_point(problem, start)
+        passes += passes_before
+        while True:
+            yield point, point, passes
+            solver, setup_passes = hessian_solver(problem, point)
+            move, solve_passes = solver(-point.gradient)
+            found = backtrack(problem, point, move)
+            if found is None:
+                return
+            point, n_tries = found
+            passes += setup_passes + solve_passes + n_tries
+
+
+class Lipschitz(LinkSolver):
+    """Steps by the inverse of one fixed upper bound on all Hessians: algorithm 1 of Fu & Liu (2018).
+
+    The matrix is L times the second moments of the rows, plus the penalty, where L bounds the curvature of the loss. No step
+    can raise the objective. The moments take one reduction and are factorised once; after that, each round is one reduction of
+    n_features numbers. Beyond `MOST_FEATURES` features, the diagonal matrix of ``sum over rows of |x_ij| sum over k of |x_ik|``
+    replaces the moments. It is also an upper bound, but gives shorter steps. The moments count as one pass, and each round as
+    one. It needs a loss whose curvature has a bound: any calibrated loss, and the likelihoods of logit and probit.
 
     Parameters
     ----------
     momentum : bool, default=True
-        Add Nesterov momentum, which takes a third to a fifth of the rounds; without it this is the published algorithm.
+        Add Nesterov momentum, restarted when a step turns back (O'Donoghue and Candes, 2015), which takes a third to a fifth of
+        the rounds; without it this is the published algorithm.
     """
 
     name = "lipschitz"
-    objective = "link"
-    by_sums = True
-    takes_codes = True
     _parameter_constraints: ClassVar[Constraints] = {"momentum": Switch()}
 
     def __init__(self, *, momentum: bool = True):
@@ -438,23 +303,44 @@ class Lipschitz(Solver):
         """Check that the curvature of the loss has a bound."""
         check_curvature(estimator.loss_at(0.0))
 
-    def rounds(
-        self, blocks: Blocks, lam: float, start: np.ndarray | None = None, **problem: Any
-    ) -> Iterator[LinkRound]:
-        """Yield the weights after each step; the other parameters are those of `lipschitz`."""
-        return lipschitz(blocks, lam, start, momentum=self.momentum, **problem)
+    def points(self, problem: LinkProblem, start: np.ndarray | None) -> Iterator[tuple[LinkPoint, LinkPoint, int]]:
+        """Yield the best point so far, the newest one, and the passes so far."""
+        step = _fixed_step(problem, check_curvature(problem.loss))
+        before = problem.origin() if start is None else start.astype(np.float64)
+        here, age, passes = before, 1.0, 1
+        best: LinkPoint | None = None
+        while True:
+            point, passes = problem.evaluate(here), passes + 1
+            best = point if best is None or point.primal < best.primal else best
+            yield best, point, passes
+            after = here - step(point.gradient)
+            if np.array_equal(after, here):
+                return
+            if point.gradient @ (after - before) > 0.0:
+                age = 1.0
+            older, age = age, 0.5 + np.sqrt(0.25 + age * age)
+            here = after + (older - 1.0) / age * (after - before) if self.momentum else after
+            before = after
 
 
-class Gradient(Solver):
-    """Steepest descent; a bisection finds the minimum along the gradient. See `gradient`."""
+class Gradient(LinkSolver):
+    """Steepest descent; a bisection finds the minimum along the gradient. Fu & Liu (2018) compare their method with it.
+
+    A round takes two passes: one for the scores and their change, one for value and gradient.
+    """
 
     name = "gradient"
-    objective = "link"
-    by_sums = True
-    takes_codes = True
 
-    def rounds(
-        self, blocks: Blocks, lam: float, start: np.ndarray | None = None, **problem: Any
-    ) -> Iterator[LinkRound]:
-        """Yield the weights after each step; the other parameters are those of `gradient`."""
-        return gradient(blocks, lam, start, **problem)
+    def points(self, problem: LinkProblem, start: np.ndarray | None) -> Iterator[tuple[LinkPoint, LinkPoint, int]]:
+        """Yield the point after each step twice, and the passes so far."""
+        point, passes = _start_point(problem, start)
+        length = 1.0
+        while True:
+            yield point, point, passes
+            move = -point.gradient
+            length = bisect_length(problem, point, move, length)
+            found = backtrack(problem, point, move * length)
+            if found is None:
+                return
+            point, n_tries = found
+            passes += 1 + n_tries

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
+from support.rounds import rounds_of
 from support.small_sets import blocks_of
 
 from aucdist.data.block import Block
@@ -15,7 +16,11 @@ from aucdist.solvers.base import Status, solve
 from aucdist.solvers.links import problem
 from aucdist.solvers.links import solvers as module
 from aucdist.solvers.links.problem import LinkProblem
-from aucdist.solvers.links.solvers import gradient, lipschitz, newton
+from aucdist.solvers.links.solvers import Gradient, Lipschitz, Newton
+
+gradient = rounds_of(Gradient)
+lipschitz = rounds_of(Lipschitz)
+newton = rounds_of(Newton)
 
 nojit = pytest.mark.nojit
 SOLVERS = {"lipschitz": lipschitz, "newton": newton, "gradient": gradient}
