@@ -47,11 +47,13 @@ def _describe_shards(manifest: Manifest) -> dict[str, Any]:
     return {
         "manifest": manifest.url.rpartition("/")[2],
         "rows": manifest.n_samples,
-        "positives": manifest.n_pos,
         "features": manifest.n_features,
         "feature_names": names + [f"and {more} more"] * (more > 0),
-        "positive": list(schema.positive),
-        "negative": list(schema.negative),
+        **(
+            {"classes": list(schema.classes), "topics": schema.topics}
+            if schema.classes
+            else {"positives": manifest.n_pos, "positive": list(schema.positive), "negative": list(schema.negative)}
+        ),
         "layout": manifest.layout,
         "dtype": manifest.dtype,
         "weights": manifest.weighted,

@@ -72,8 +72,11 @@ def result_of(manifest: Manifest, seconds: float) -> dict[str, Any]:
         "manifest": manifest.url.rpartition("/")[2],
         "n_samples": manifest.n_samples,
         "n_features": manifest.n_features,
-        "n_pos": manifest.n_pos,
-        "n_neg": manifest.n_neg,
+        **(
+            {"classes": list(manifest.classes), "topics": manifest.topics}
+            if manifest.classes
+            else {"n_pos": manifest.n_pos, "n_neg": manifest.n_neg}
+        ),
         "layout": manifest.layout,
         "dtype": manifest.dtype,
         "shards": len(manifest.shards),
@@ -85,7 +88,11 @@ def result_of(manifest: Manifest, seconds: float) -> dict[str, Any]:
 
 def summary_line(result: dict[str, Any]) -> str:
     """Return what `result_of` returned in one line of text."""
+    if "classes" in result:
+        said = f"{len(result['classes'])} {'topics' if result['topics'] else 'classes'}"
+    else:
+        said = f"{result['n_pos']} positive"
     return (
-        f"{result['target']}: {result['n_samples']} rows ({result['n_pos']} positive) x {result['n_features']}, "
+        f"{result['target']}: {result['n_samples']} rows ({said}) x {result['n_features']}, "
         f"{result['layout']} {result['dtype']}, {result['shards']} shards, {result['bytes'] / 1e6:.1f} MB"
     )

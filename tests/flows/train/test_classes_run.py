@@ -146,7 +146,8 @@ def test_files_that_are_read_in_parts_and_shards_have_the_same_classes(
     assert direct["classes"] == result["classes"]  # one part: the rows in the same order, and so the same bits
     here = pd.read_parquet(Path(result["run"]) / "scores.parquet").set_index("row_id").sort_index()
     sharded = ("--set", "positive=each", "--rows-per-shard", 60)
-    aucdist("shard", folder / "digits.csv", tmp_path / "shards", "--set", "label=digit", *sharded)
+    said, _ = aucdist("shard", folder / "digits.csv", tmp_path / "shards", "--set", "label=digit", *sharded)
+    assert "241 rows (5 classes) x 64" in said
     aucdist("data", "verify", tmp_path / "shards")
     shards = f"{{source: '{tmp_path}/shards', format: shards}}"
     found, err = train(folder, shards)
