@@ -64,9 +64,11 @@ def render_watch_page(title: str, records: Sequence[dict[str, Any]]) -> str:
 
     measures = [figure(*_measure(name, records)) for name in NAMES if any(_measured(r, name) for r in records)]
     psi = [record["found"]["score"]["psi"] for record in records]
+    several = any("scores" in record["found"] for record in records)
+    of_score = "Largest PSI of the scores of the classes" if several else "PSI of the score"
     rare = [record["found"]["rare"]["share"] for record in records]
     overall = [
-        figure("PSI of the score", f"{psi[-1]:.3f}" if psi else "", _line(psi, _alarmed(records, "score"), LEAST_PSI)),
+        figure(of_score, f"{psi[-1]:.3f}" if psi else "", _line(psi, _alarmed(records, "score"), LEAST_PSI)),
         figure("Hardly known rows", f"{rare[-1]:.1%}" if rare else "", _line(rare, _alarmed(records, "rare"), None)),
     ]
     features = _features(records)
