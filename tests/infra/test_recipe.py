@@ -44,5 +44,10 @@ def test_version_is_that_of_the_sources(file: str) -> None:
 
 def test_command_is_that_of_the_project(project: dict[str, Any]) -> None:
     recipe = yaml.safe_load((ROOT / "infra" / "conda" / "recipe.yaml").read_text("utf-8"))
-    (entry,) = recipe["outputs"][0]["build"]["python"]["entry_points"]
+    files, cli = (output["build"] for output in recipe["outputs"])
+    (entry,) = files["python"]["entry_points"]
     assert dict([entry.split(" = ")]) == project["scripts"]
+    # Every output inherits what stands above them, and only the first has an environment with Python to install in.
+    assert "script" in files
+    assert "build" not in recipe
+    assert cli == {"noarch": "generic"}
