@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import aucdist
@@ -35,3 +36,11 @@ def test_help_tells_the_same_story() -> None:
         assert "linear and additive models that rank a rare class above the rest" in said
         assert "over all pairs" in said
         assert "close to the optimum" in said
+
+
+def test_the_top_of_the_list_stands_where_the_kept_table_says() -> None:
+    table = pd.read_csv(Path(__file__).parents[1] / "docs" / "benchmarks" / "curves.csv")
+    sums = table[table["data"].str.startswith("all ")]
+    assert "on most sets, ahead on none" in " ".join(README.split())
+    assert (sums["wins"] == 0).all()
+    assert (sums["ties"] > sums["loses"]).all()
