@@ -30,11 +30,6 @@ class SvmlightFormat(LineFormat):
     fields = UNSHARDED | {"n_features", "zero_based", "labels", "qid"}
     suffixes: ClassVar = {".svm": {}, ".svmlight": {}, ".libsvm": {}}
 
-    def check(self, source: SourceFields) -> None:
-        """Refuse lists of classes without the classes that count as positive."""
-        if source.labels == "topics" and source.positive == "minority":
-            raise InputError("`labels: topics` needs `positive`: the class, or classes, that make a row positive")
-
     def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> "Parsed":
         """Return the rows as CSR."""
         from aucdist.data.formats.svmlight import parse_svmlight

@@ -33,9 +33,12 @@ class Source(SourceFields):
                 # Nobody should believe that the key did something.
                 allowed = ", ".join(formats_with(key))
                 raise InputError(f"`{key}` does not apply to format {self.format!r}, only to {allowed}")
-        if of.needs_label and self.label is None and (info.context or {}).get("labelled", True):
+        labelled = (info.context or {}).get("labelled", True)  # a model knows which classes are positive
+        if of.needs_label and self.label is None and labelled:
             raise InputError(f"format {self.format!r} needs `label`: the name or the position of the label column")
         of.check(self)
+        if self.labels == "topics" and self.positive == "minority" and labelled:
+            raise InputError("`labels: topics` needs `positive`: the class, or classes, that make a row positive")
         if self.sha256 is not None and not isinstance(self.source, str):
             raise InputError("`sha256` is the checksum of one file, but several sources are given")
         if self.source in ("", []) or self.positive == []:

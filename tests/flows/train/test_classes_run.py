@@ -167,7 +167,7 @@ def test_files_that_are_read_in_parts_and_shards_have_the_same_classes(
     ]  # fmt: skip
 
 
-def test_topics(folder: Path) -> None:
+def test_topics(folder: Path, tmp_path: Path) -> None:
     result, _ = train(folder, TOPICS.format(folder))
     assert [row["name"] for row in result["classes"]] == ["even", "odd", "three", "zero"]
     assert "test_accuracy" in result["metrics"]
@@ -176,6 +176,9 @@ def test_topics(folder: Path) -> None:
     assert set(scores["label"]) <= {"", "even", "odd", "even,zero", "odd,three"}
     assert (scores["label"] == scores["prediction"]).mean() > 0.7
     assert "Each topic is predicted by itself" in (Path(result["run"]) / "report.html").read_text()
+    aucdist("score", Path(result["run"]) / "model", folder / "topics.svm", tmp_path / "out")  # without `positive`
+    there = pd.read_parquet(tmp_path / "out").set_index("row_id")["prediction"]
+    assert there.loc[scores["row_id"]].tolist() == scores["prediction"].tolist()
     point, err = train(folder, TOPICS.format(folder), "--set", "operating_point={fpr: 0.05}")
     assert "At one false alarm in 20 negatives of each class" in err + (Path(point["run"]) / "report.html").read_text()
     found = pd.read_parquet(Path(point["run"]) / "scores.parquet")
