@@ -64,9 +64,6 @@ PREDICTED = 0.5
 CLOSE = 0.03
 """If the predicted decrease is less than this share of the gap, the points are too close together."""
 
-PROGRESS = 2e-4
-"""If a round closes a smaller share of the gap, the next cut lies less far below the loss: see `PairCuts.take`."""
-
 MOST_NULL_STEPS = 4
 """After so many rounds with hardly a decrease, the points come closer."""
 
@@ -152,8 +149,7 @@ class CuttingPlanes:
             dual, error = higher((dual, error), (bound, self.bound_error(bound, w)))
             before_round, self.gap = self.gap, (self.primal - dual) / self.primal
             # A cut below the loss may leave the bundle's minimiser where it is; a hard one does not.
-            moved = self.gap < (1.0 - PROGRESS) * before_round
-            self._softness = min(1.0, 4.0 * self._softness) if moved else 0.25 * self._softness
+            self._softness = min(1.0, 4.0 * self._softness) if self.gap < before_round else 0.25 * self._softness
             passes = self._n_taken - before
             yield Round(
                 self.w.copy(), self.primal, dual, passes, primal_error=self.primal_error, dual_error=error, slack=self.slack,

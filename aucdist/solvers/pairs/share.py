@@ -32,6 +32,7 @@ from aucdist.solvers.pairs.top import (
     TopOnLine,
     TopShare,
     gather_negatives,
+    scores_at,
     threshold_in_blocks,
     threshold_of,
     top_on_line,
@@ -67,6 +68,22 @@ def top_slopes_on_line(
         start, end = memory.best[which[:found]], memory.scores[which[:found]]
         one, of_step = slice(k, k + 1), tuple(part[k : k + 1] for part in anchors)
         loss.add_slopes_along(start, end, weights[:found], steps[one], 1, of_step, slopes[one])
+    return memory, {"slopes": slopes}
+
+
+@without_rows
+def soft_slopes_on_line(
+    block: int, memory: CutMemory, loss: CutPairLoss, steps: np.ndarray, thresholds: list[Threshold | SoftThreshold],
+    anchors: tuple[np.ndarray, ...],
+) -> tuple[CutMemory, Summary]:  # fmt: skip
+    """Return the derivative of the loss over the rows that count at each step, those near its threshold in part."""
+    slopes = np.zeros(len(steps))
+    for k, threshold in enumerate(thresholds):
+        scores = scores_at(memory, steps[k])
+        which = np.flatnonzero(scores >= threshold.score)
+        weights = memory.weights[which] * threshold.parts(scores[which])
+        one, of_step = slice(k, k + 1), tuple(part[k : k + 1] for part in anchors)
+        loss.add_slopes_along(memory.best[which], memory.scores[which], weights, steps[one], 1, of_step, slopes[one])
     return memory, {"slopes": slopes}
 
 
@@ -244,6 +261,8 @@ class TopNegatives(AllNegatives):
             return weights
         # Scores are mirrored. Of some of the anchors, the same share counts.
         wanted = self.wanted if are_all else self._part * float(weights.sum())
+        if self._softener.width_of_cut > 0.0:
+            return weights * self._softener.threshold_on_line(-scores, weights, wanted).parts(-scores)
         return weights * threshold_of(-scores, weights, wanted).parts(-scores)
 
     def threshold(self, blocks: Blocks, step: float | None) -> Threshold | None:
@@ -262,6 +281,12 @@ class TopNegatives(AllNegatives):
         """Return the derivative of the loss by the step, each over the rows that are the highest-scoring ones there."""
         if self.are_anchors:
             return super().slopes_at(blocks, loss, steps, stride, along)
+        if self._softener.width_of_cut > 0.0:
+            start, weights = gather_negatives(blocks, 0.0, False)
+            way = gather_negatives(blocks, None, False)[0] - start
+            thresholds = [self._softener.threshold_on_line(start + step * way, weights, self.wanted) for step in steps]
+            soft: np.ndarray = blocks.reduce(soft_slopes_on_line, loss, steps, thresholds, along)["slopes"]
+            return soft / self.wanted
         top = top_on_line(blocks, steps, stride, self._part)
         found = blocks.reduce(top_slopes_on_line, loss, steps, stride, top, along)
         slopes: np.ndarray = found["slopes"] / top.wanted

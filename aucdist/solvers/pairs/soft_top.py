@@ -7,7 +7,8 @@ at most q give a true lower bound (`aucdist.solvers.pairs.share`); the loss itse
 
 A cut then lies below the loss at its own point, by its *slack*. The band is as wide as a slack in proportion to the objective's
 gap allows: it narrows as the fit goes on. It is the smoothing of Nesterov, "Smooth minimization of non-smooth functions"
-(Mathematical Programming 103, 2005), for the maximum over the parts alone, with a width that follows the certificate.
+(Mathematical Programming 103, 2005), for the maximum over the parts alone, with a width that follows the certificate. The line
+search takes its slopes with the width of the last cut: what it minimises is what the next cut is a tangent of.
 """
 
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from aucdist.engine.blocks import Blocks
-from aucdist.solvers.pairs.top import MOST_GATHERED, threshold_of
+from aucdist.solvers.pairs.top import MOST_GATHERED, Threshold, threshold_of
 
 MANY = 0.25
 """Cuts are soft where there are so many features for each negative. Of fewer features, fewer negatives can tie, and hard cuts of
@@ -77,8 +78,9 @@ class Band:
     """
 
     def __init__(self, scores: np.ndarray, weights: np.ndarray, wanted: float):
-        self.hard, self.wanted = threshold_of(scores, weights, wanted), wanted
         order = np.argsort(scores, kind="stable")
+        highest_first = order[::-1]  # what is sorted is sorted again in linear time
+        self.hard, self.wanted = threshold_of(scores[highest_first], weights[highest_first], wanted), wanted
         # From the threshold on: far off 0, differences of the sums would be lost.
         self._scores, self._weights = scores[order], weights[order]
         self._away = self._scores - self.hard.score
@@ -120,15 +122,17 @@ class Softener:
     ----------
     slope : float
         By how much the mean loss of a negative near the threshold rises with its score, as the last cut says; at most 1.
+    width_of_cut : float
+        The width of the last cut; 0 for a hard one.
     """
 
     def __init__(self) -> None:
-        self._width, self.slope, self._expected = 0.0, 1.0, 0.0
+        self._width, self.slope, self._expected, self.width_of_cut = 0.0, 1.0, 0.0, 0.0
 
     def threshold(self, band: Band, gap: float) -> SoftThreshold | None:
         """Return a threshold whose cut has about the slack that the gap allows; None for the hard one."""
         allowed, most = SLACK * gap / self.slope, band.spread
-        self._expected, found = 0.0, None
+        self._expected, self.width_of_cut, found = 0.0, 0.0, None
         if not (0.0 < allowed < np.inf) or most <= 0.0:
             return None
         width = min(self._width or most, most)
@@ -142,7 +146,29 @@ class Softener:
             width = min(width * min(max(change, 1.0 / MOST_CHANGE), MOST_CHANGE), most)
         if found is None:
             self._width = width
-        return found if found is not None and found.high > found.low else None
+        if found is None or not found.high > found.low:
+            return None
+        self.width_of_cut = found.high - found.low
+        return found
+
+    def threshold_on_line(self, scores: np.ndarray, weights: np.ndarray, wanted: float) -> Threshold | SoftThreshold:
+        """Return the threshold with the width of the last cut; the hard one where that is within the rounding of the scores.
+
+        Parameters
+        ----------
+        scores, weights : ndarray of shape (n_rows,), float64
+            Of all negatives, or of a sample of them.
+        wanted : float
+            What the rows that count are to weigh.
+        """
+        if (weights == weights[0]).all():
+            # No other rows need to be sorted: the band ends so far below the hard threshold at most.
+            behind = max(len(scores) - 1 - int(wanted / weights[0]), 0)
+            near = scores >= np.partition(scores, behind)[behind] - self.width_of_cut
+            scores, weights = scores[near], weights[near]
+        band = Band(scores, weights, wanted)
+        soft, slack = band.soften(self.width_of_cut)
+        return soft if slack < np.inf else band.hard
 
     def record(self, slack: float) -> None:
         """Learn from the slack of the cut at the threshold found last."""

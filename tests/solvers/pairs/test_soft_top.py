@@ -50,6 +50,30 @@ def test_no_gap_or_equal_scores_leave_the_hard_threshold():
 
 
 @pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("classes", [(5, 24), (24, 5)])
+def test_the_line_search_takes_the_slopes_of_soft_cuts(classes, weighted):
+    X, y = small(*classes, d=8)
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y)) if weighted else np.ones(len(y))
+    planes = CuttingPlanes(blocks_of(X, y, 3, weight), share=TopShare(0.3))
+    rounds = planes.rounds(1e-2)
+    for _ in range(6):
+        next(rounds)
+    width = planes.share._softener.width_of_cut
+    assert width > 0.0
+    start, target, steps = planes.w, np.random.default_rng(1).normal(size=8), np.array([0.1, 0.5, 1.3])
+    at_target = planes.score(target)
+    found = planes.cuts.slopes_at(steps, planes.best_scores, at_target, 1, 1)
+    pos, neg, wanted = y > 0, y < 0, 0.3 * weight[y < 0].sum()
+    for step, slope in zip(steps, found, strict=True):
+        scores, change = X @ (start + step * (target - start)), X @ (target - start)
+        parts = weight[neg] * Band(scores[neg], weight[neg], wanted).soften(width)[0].parts(scores[neg])
+        active = scores[pos][:, np.newaxis] - scores[neg] < 1.0
+        of_pairs = active * (change[neg] - change[pos][:, np.newaxis])
+        expected = weight[pos] @ of_pairs @ parts / (weight[pos].sum() * wanted)
+        assert slope == pytest.approx(expected, rel=1e-4, abs=1e-6)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("classes", [(5, 24), (24, 5)])  # the negatives are the larger class, and the anchors
 def test_soft_cuts_reach_the_optimum_and_never_pass_it(classes, weighted):
     X, y = small(*classes, d=8)
