@@ -197,7 +197,8 @@ def test_topics(folder: Path, tmp_path: Path) -> None:
 
 
 def test_runs_are_compared_class_by_class(folder: Path, tmp_path: Path) -> None:
-    runs = [train(folder, CSV.format(folder), "--set", f"model.lam={lam}")[0] for lam in (1e-2, 10.0)]
+    cost = ("--set", "operating_point={cost: {false_alarm: 1, miss: 9}}")
+    runs = [train(folder, CSV.format(folder), "--set", f"model.lam={lam}", *cost)[0] for lam in (1e-2, 10.0)]
     out, _ = aucdist("compare", *(run["run"] for run in runs), "--output", tmp_path, "--json")
     result = json.loads(out)
     assert [one["name"] for one in result["classes"]] == ["0", "1", "2", "3"]
@@ -212,6 +213,10 @@ def test_runs_are_compared_class_by_class(folder: Path, tmp_path: Path) -> None:
         assert one["p_holm"] >= one["p_value"]
     p = sorted(one["p_value"] for one in result["differences"])
     assert min(one["p_holm"] for one in result["differences"]) == pytest.approx(min(1.0, 4 * p[0]))
+    for one in result["cost_differences"]:
+        costs = [run["classes"][int(one["class"])]["operating_point"]["expected_cost"]["value"] for run in runs]
+        assert one["value"] == pytest.approx(costs[0] - costs[1])
+        assert one["low"] <= one["value"] <= one["high"]
     assert "DeLong" in (Path(result["run"]) / "report.html").read_text()
     topics, _ = train(folder, TOPICS.format(folder))
     _, err = aucdist("compare", runs[0]["run"], topics["run"], "--output", tmp_path, code=2)
