@@ -25,7 +25,8 @@ class Difference:
         Two-sided, for the hypothesis that there is none.
     level : float
     method : str
-        ``delong``, ``bootstrap``, ``bootstrap-groups`` or ``corrected-t``; ``exact-bound`` if the variance cannot be estimated.
+        ``delong``, ``bootstrap``, ``bootstrap-groups``, ``corrected-t`` or ``corrected-groups``; ``exact-bound`` if
+        the variance cannot be estimated.
     """
 
     value: float

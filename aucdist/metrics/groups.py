@@ -12,8 +12,6 @@ from aucdist.metrics.compare import Difference
 GroupWeight = Literal["pairs", "groups"]
 
 N_RESAMPLES, SEED = 2000, 0
-CHUNK = 2**22
-"""Counts drawn at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +23,8 @@ class OfGroups:
     values, weights : ndarray of shape (n_groups,), float64
     n_without : int
         How many groups have none, such as those of one class.
+    groups : ndarray of shape (n_groups,), or None
+        Their names.
 
     Examples
     --------
@@ -38,6 +38,7 @@ class OfGroups:
     values: np.ndarray
     weights: np.ndarray
     n_without: int
+    groups: np.ndarray | None = None
 
     @property
     def mean(self) -> float:
@@ -60,13 +61,11 @@ class OfGroups:
 
     def resampled(self) -> np.ndarray:
         """Return the mean of each of 2000 draws of groups with replacement, with a fixed seed."""
-        n, random = len(self.values), np.random.default_rng(SEED)
-        means, at_once = [], max(1, CHUNK // n)
-        for first in range(0, N_RESAMPLES, at_once):
-            drawn = random.integers(0, n, (min(at_once, N_RESAMPLES - first), n))
-            weights = self.weights[drawn]
-            means.append((weights * self.values[drawn]).sum(axis=1) / weights.sum(axis=1))
-        return np.concatenate(means)
+        from aucdist.kernels.group_measures import resampled_means  # Numba takes a second to load
+
+        means = np.empty(N_RESAMPLES)
+        resampled_means(self.weights * self.values, self.weights, np.uint64(SEED), means)
+        return means
 
 
 def auc_of_groups(
@@ -109,7 +108,7 @@ def auc_of_groups(
     won, pairs = _pairs_won(rows)
     there = pairs > 0.0
     weights = pairs[there] if group_weight == "pairs" else np.ones(int(there.sum()))
-    return _found(won[there] / pairs[there], weights, int((~there).sum()), "rows of two classes")
+    return _found(won[there] / pairs[there], weights, rows.names, there, "rows of two classes")
 
 
 def group_auc_score(
@@ -182,7 +181,7 @@ def ndcg_of_groups(y_true: Any, y_score: Any, *, groups: Any, k: int | None = 10
     gained, possible = (_discounted_gain(of, k) for of in (rows, best))
     there = (np.diff(rows.starts) > 1) & (np.add.reduceat(rows.y, rows.starts[:-1]) > 0.0)
     values = gained[there] / possible[there]
-    return _found(values, np.ones(len(values)), int((~there).sum()), "a grade above 0")
+    return _found(values, np.ones(len(values)), rows.names, there, "a grade above 0")
 
 
 def recall_of_groups(y_true: Any, y_score: Any, *, groups: Any, k: int = 10) -> OfGroups:
@@ -216,7 +215,7 @@ def recall_of_groups(y_true: Any, y_score: Any, *, groups: Any, k: int = 10) -> 
     share = np.minimum(1.0, (k - n_above) / n_at)
     there = total > 0
     values = (found_above[there] + share[there] * found_at[there]) / total[there]
-    return _found(values, np.ones(len(values)), int((~there).sum()), "a label above 0")
+    return _found(values, np.ones(len(values)), rows.names, there, "a label above 0")
 
 
 def paired_groups_test(first: OfGroups, second: OfGroups, level: float = 0.95) -> Difference:
@@ -269,6 +268,7 @@ class _Rows:
     score: np.ndarray
     weight: np.ndarray
     starts: np.ndarray
+    names: np.ndarray
 
 
 def _by_group(y_true: Any, y_score: Any, groups: Any, sample_weight: Any) -> _Rows:
@@ -280,9 +280,9 @@ def _by_group(y_true: Any, y_score: Any, groups: Any, sample_weight: Any) -> _Ro
         raise InputError(f"labels, scores, groups and weights have the lengths {lengths}; one for each row is needed")
     if not np.isfinite(score).all():
         raise InputError(f"the score of row {int(np.argmin(np.isfinite(score)))} (from 0) is not finite")
-    number, counts = np.unique(named, return_inverse=True, return_counts=True)[1:]
+    names, number, counts = np.unique(named, return_inverse=True, return_counts=True)
     order = np.lexsort((score, number))
-    return _Rows(y[order], score[order], weight[order], np.concatenate(([0], np.cumsum(counts))))
+    return _Rows(y[order], score[order], weight[order], np.concatenate(([0], np.cumsum(counts))), names)
 
 
 def _pairs_won(rows: _Rows) -> tuple[np.ndarray, np.ndarray]:
@@ -313,7 +313,7 @@ def _discounted_gain(rows: _Rows, k: int | None) -> np.ndarray:
     return np.add.reduceat(of_tie, np.searchsorted(ties, rows.starts[:-1]))
 
 
-def _found(values: np.ndarray, weights: np.ndarray, without: int, what: str) -> OfGroups:
+def _found(values: np.ndarray, weights: np.ndarray, names: np.ndarray, there: np.ndarray, what: str) -> OfGroups:
     if not len(values):
-        raise InputError(f"none of the {without} groups has {what}")
-    return OfGroups(values, weights, without)
+        raise InputError(f"none of the {len(names)} groups has {what}")
+    return OfGroups(values, weights, int((~there).sum()), names[there])

@@ -49,7 +49,7 @@ class Measure:
     name : str
         If it ends with ``_loss``, and of costs, smaller is better.
     of : callable
-        ``of(counts, threshold)``; only decisions use the threshold.
+        ``of(counts, threshold)``; only decisions use the threshold. Within groups it returns `OfGroups`, else a number.
     needs : {"ranking", "decision", "probability", "groups", "costs"}
         The kind of counts: of scores, of scores with a threshold, or of probabilities of the positive class; or `ScoredGroups`
         in place of counts; or `CostCounts` and the threshold that costs least on the training rows.
@@ -60,7 +60,7 @@ class Measure:
     """
 
     name: str
-    of: Callable[[Any, float], float]
+    of: Callable[[Any, float], Any]
     needs: Literal["ranking", "decision", "probability", "groups", "costs"]
     largest: float = 1.0
     cost: dict[str, Any] = field(default_factory=dict)
@@ -106,14 +106,14 @@ MEASURES = {
         Measure("brier_loss", lambda counts, threshold: brier(counts), "probability"),
         Measure("log_loss", lambda counts, threshold: log_loss(counts), "probability", largest=math.inf),
         Measure("calibration_loss", lambda counts, threshold: calibration_loss(counts), "probability"),
-        Measure("group_auc", lambda rows, threshold: group_auc(rows).mean, "groups"),
+        Measure("group_auc", lambda rows, threshold: group_auc(rows), "groups"),
     )
 }
 
 
 EXPECTED_COST = "expected_cost"
 
-WITH_PARAMETERS: dict[str, tuple[Callable[..., float], tuple[str, ...]]] = {
+WITH_PARAMETERS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "partial_auc": (partial_auc, ("max_fpr",)),
     "shrunk_partial_auc": (shrunk_partial_auc, ("max_fpr",)),
     "two_way_partial_auc": (two_way_partial_auc, ("min_tpr", "max_fpr")),
@@ -122,7 +122,7 @@ WITH_PARAMETERS: dict[str, tuple[Callable[..., float], tuple[str, ...]]] = {
     "precision_at_recall": (precision_at_recall, ("min_recall",)),
     "recall_at_k": (recall_at_k, ("k",)),
     "precision_at_k": (precision_at_k, ("k",)),
-    "ndcg": (lambda rows, k: ndcg(rows, k).mean, ("k",)),
+    "ndcg": (ndcg, ("k",)),
     EXPECTED_COST: (CostCounts.mean, COSTS),
 }
 """Measures of the top of a ranking, of each group or of costs, and what they need. Their full names end with it:

@@ -91,7 +91,12 @@ def _paragraphs(search: Search) -> list[str]:
         if search["nested"]
         else "The score is that of the chosen setting on the folds that chose it, which is slightly optimistic."
     )
-    spread = "Its interval is that of the corrected resampled t-test." if search["interval"] else ""
+    by = (
+        "spread of groups, corrected for training rows that overlap"
+        if "groups" in search
+        else "corrected resampled t-test"
+    )
+    spread = f"Its interval is that of the {by}." if search["interval"] else ""
     stored = f", {tasks['kept']} of them with stored results" if tasks["kept"] else ""
     about = _paragraphs_of_classes(search) if "of_classes" in search else []
     return [
@@ -152,7 +157,10 @@ def _classes_table(search: Search) -> dict[str, Any]:
 
 
 def _standard_error(row: dict[str, Any]) -> float:
-    return math.nan if row["deviation"] is None else row["deviation"] / math.sqrt(len(row["folds"]))
+    if row["deviation"] is None:
+        return math.nan
+    error: float = row.get("standard_error", row["deviation"] / math.sqrt(len(row["folds"])))
+    return error
 
 
 def _curve_figure(search: Search, name: str) -> Any:

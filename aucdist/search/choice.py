@@ -12,6 +12,7 @@ from aucdist.metrics.compare import corrected_t_test
 from aucdist.metrics.measures import Measure
 from aucdist.search.candidates import complexity
 from aucdist.search.grid import Point
+from aucdist.search.group_spread import Shares, groups_test, over_folds, standard_error
 from aucdist.solvers.base import REACHED
 
 Rule = Literal["best", "one-se", "simplest"]
@@ -61,8 +62,15 @@ class Row:
         return float(np.std(self.values, ddof=1)) if self.complete else None  # type: ignore[arg-type]
 
     @property
+    def shares(self) -> dict[str, list[float]] | None:
+        """The shares of groups in the mean, see `aucdist.search.group_spread`; None without groups, or if a fold failed."""
+        return over_folds(self.results)
+
+    @property
     def standard_error(self) -> float | None:
-        """The deviation over the square root of the number of folds."""
+        """The deviation over the square root of the number of folds; within groups that of drawing groups."""
+        if (shares := self.shares) is not None:
+            return standard_error(shares)
         return None if self.deviation is None else self.deviation / math.sqrt(len(self.results))
 
     def _weighted_mean(self) -> dict[str, float]:
@@ -83,6 +91,7 @@ class Row:
                 "not_converged": sum(result.get("status", "converged") not in REACHED for result in self.results),
                 "errors": self.errors,
             }
+            | ({} if self.shares is None else {"standard_error": self.standard_error})
             | self._weighted_mean()
             | (
                 {"features_kept": kept}
@@ -131,9 +140,14 @@ def choose(rows: Sequence[Row], measure: Measure, rule: Rule) -> int:
 
 
 def interval(
-    values: Sequence[float], measure: Measure, test_over_train: float, fewest: int, level: float = 0.95
+    values: Sequence[float],
+    measure: Measure,
+    test_over_train: float,
+    fewest: int,
+    level: float = 0.95,
+    shares: Shares | None = None,
 ) -> tuple[float, float] | None:
-    """Return a confidence interval of the mean over folds, by the corrected resampled t-test.
+    """Return a confidence interval of the mean over folds, by the corrected resampled t-test, or by the spread of groups.
 
     Parameters
     ----------
@@ -147,13 +161,16 @@ def interval(
         Rows of the smaller class, or groups. Where all values are equal there is no spread to estimate, and a share gets the
         bound of `aucdist.metrics.ranking.auc_interval` for such a case.
     level : float
+    shares : mapping, optional
+        Those of groups in the mean: the interval is that of `aucdist.search.group_spread.groups_test`.
 
     Returns
     -------
     (float, float) or None
         None if there is no estimate.
     """
-    found = corrected_t_test(values, test_over_train, level)
+    of_groups = None if shares is None else groups_test(shares, None, test_over_train, level)
+    found = of_groups or corrected_t_test(values, test_over_train, level)
     if found.method == "exact-bound":
         q = (1 - level) ** (1 / fewest)
         return (q * found.value, 1 - q * (1 - found.value)) if measure.largest == 1.0 else None

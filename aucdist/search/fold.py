@@ -16,9 +16,10 @@ from aucdist.estimators.path import lam_path
 from aucdist.estimators.scores import count_costs, count_scores, mapped_rows
 from aucdist.kernels.rows import project
 from aucdist.metrics.counts import BoundedCounts
-from aucdist.metrics.groups import GroupWeight
+from aucdist.metrics.groups import GroupWeight, OfGroups
 from aucdist.metrics.measures import WITHIN_GROUPS, Measure, ScoredGroups
 from aucdist.search.grid import Point
+from aucdist.search.group_spread import shares_of
 from aucdist.solvers.base import REACHED
 
 AnyBlocks = Blocks | ClassBlocks
@@ -42,7 +43,8 @@ def score_path(
     -------
     list of dict
         In the order of the points: ``value``, and of the fit ``status``, ``passes``, ``seconds`` and ``relative_gap``, and
-        ``features_kept`` where the penalty leaves features out. Of several classes, under ``classes`` the values of the classes,
+        ``features_kept`` where the penalty leaves features out; by a measure within groups also ``groups``, see
+        `aucdist.search.group_spread`. Of several classes, under ``classes`` the values of the classes,
         under ``value`` their mean, and under ``weighted`` their mean weighted by the held-out rows of the class; ``passes`` and
         ``seconds`` are sums, ``relative_gap`` is the largest, and ``status`` that of a class whose fit was not finished, if there
         is one.
@@ -100,13 +102,18 @@ def _result_of_classes(results: Sequence[dict[str, Any]], n: Sequence[int]) -> d
 
 def _result(model: Any, held_out: Blocks, measure: Measure, group_weight: GroupWeight) -> dict[str, Any]:
     kept = getattr(model, "n_features_kept", None)
-    return {
-        "value": value_of(model, held_out, measure, group_weight),
-        "status": str(model.certificate_.status),
-        "passes": model.n_passes_,
-        "seconds": float(model.history_["seconds"].iloc[-1]),
-        "relative_gap": model.certificate_.relative_gap,
-    } | ({} if kept is None else {"features_kept": kept})
+    found = _measured(model, held_out, measure, group_weight)
+    value = {"value": found.mean, "groups": shares_of(found)} if isinstance(found, OfGroups) else {"value": found}
+    return (
+        value
+        | {
+            "status": str(model.certificate_.status),
+            "passes": model.n_passes_,
+            "seconds": float(model.history_["seconds"].iloc[-1]),
+            "relative_gap": model.certificate_.relative_gap,
+        }
+        | ({} if kept is None else {"features_kept": kept})
+    )
 
 
 def value_of(model: Any, blocks: Blocks, measure: Measure, group_weight: GroupWeight = "pairs") -> float:
@@ -122,6 +129,12 @@ def value_of(model: Any, blocks: Blocks, measure: Measure, group_weight: GroupWe
     group_weight : {"pairs", "groups"}
         What a group weighs in the AUC within groups.
     """
+    found = _measured(model, blocks, measure, group_weight)
+    return found.mean if isinstance(found, OfGroups) else found
+
+
+def _measured(model: Any, blocks: Blocks, measure: Measure, group_weight: GroupWeight) -> Any:
+    """Return the measure, or the `OfGroups` of one within groups."""
     if measure.needs == "groups":
         return measure.of(scored_groups(model, blocks, group_weight), 0.0)
     if measure.needs == "costs":

@@ -27,6 +27,7 @@ from aucdist.metrics.measures import MEASURES
 from aucdist.metrics.ranking import auc_interval
 from aucdist.metrics.top import check_max_fpr, partial_auc_interval
 from aucdist.report.comparison import Comparison, render_comparison_page
+from aucdist.search.group_spread import groups_test
 from aucdist.store.history import resolve
 from flows.compare.classes import about_run, compare_classes
 from flows.compare.labels import settings_of, unique_names
@@ -229,7 +230,14 @@ def _over_folds(runs: Sequence[Run]) -> list[dict[str, Any]] | None:
     if any(one != same[0] for one in same) or not all(values.values()):
         return None
     share = searches[0]["test_over_train"]
-    return _pairs(runs, lambda a, b: corrected_t_test(np.subtract(values[a.name], values[b.name]).tolist(), share))
+    shares = {run.name: search.get("groups") for run, search in zip(runs, searches, strict=True)}
+
+    def test(a: Run, b: Run) -> Difference:
+        first, second = shares[a.name], shares[b.name]
+        within = groups_test(first, second, share) if first and second else None
+        return within or corrected_t_test(np.subtract(values[a.name], values[b.name]).tolist(), share)
+
+    return _pairs(runs, test)
 
 
 def _chosen(search: dict[str, Any]) -> list[float]:

@@ -116,5 +116,6 @@ def search_summary(config: CvConfig, found: SearchResult) -> dict[str, Any]:
             "seconds": found.seconds,
         }
         | ({} if found.of_classes is None else {"of_classes": found.of_classes})
+        | ({} if found.shares is None else {"groups": found.shares})
     )
     return summary

@@ -17,6 +17,7 @@ from aucdist.estimators.fit_warnings import RankingWarning
 from aucdist.metrics.measures import Measure, find_measure
 from aucdist.search.choice import Result, Row, choose, interval
 from aucdist.search.classes import summary_of_classes
+from aucdist.search.group_spread import Shares, over_folds
 from aucdist.search.schedule import FitJob, Halving, run_schedules, search_schedule
 from aucdist.search.splits import Fold, Sides
 from flows.compute.result_cache import ResultCache
@@ -66,6 +67,8 @@ class SearchResult:
     seconds : float
     of_classes : dict or None
         Of several classes, as `aucdist.search.classes.summary_of_classes` returns it; the means above are over all of them alike.
+    shares : mapping or None
+        Those of groups in the score, see `aucdist.search.group_spread`.
     """
 
     rows: list[Row]
@@ -79,6 +82,7 @@ class SearchResult:
     n_cached: int
     seconds: float
     of_classes: dict[str, Any] | None = None
+    shares: Shares | None = None
 
 
 def search(config: CvConfig, rows: SearchRows, workers: Workers, observer: RunObserver) -> SearchResult:
@@ -115,16 +119,28 @@ def search(config: CvConfig, rows: SearchRows, workers: Workers, observer: RunOb
     sizes = [folds.sizes(fold) for fold in folds.outer()]
     share = float(np.mean([held_out / n_train for n_train, held_out in sizes]))
     of_classes = None
+    of_folds = [outer[i].results[k] if i >= 0 else {} for k, i in enumerate(_choices(outer, chosen, nested))]
     if rows.classes is None:
         fewest = folds.fewest
     else:
         fewest = int(rows.classes.n_rows.min())
-        of_folds = [outer[i].results[k] if i >= 0 else {} for k, i in enumerate(_choices(outer, chosen, nested))]
         of_classes = summary_of_classes(rows.classes, of_folds, outer, measure, config.rule, share)
-    bounds = None if score is None else interval(known, measure, share, fewest)
+    shares = over_folds(of_folds)
+    bounds = None if score is None else interval(known, measure, share, fewest, shares=shares)
     seconds = time.perf_counter() - start
     return SearchResult(
-        outer, chosen, nested, score, bounds, share, placement, runner.n_jobs, runner.n_cached, seconds, of_classes
+        outer,
+        chosen,
+        nested,
+        score,
+        bounds,
+        share,
+        placement,
+        runner.n_jobs,
+        runner.n_cached,
+        seconds,
+        of_classes,
+        shares,
     )
 
 

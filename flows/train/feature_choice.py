@@ -98,10 +98,12 @@ def choose_features(model: ModelConfig, rows: AnyBlocks, missing: bool, observer
     sizes = [folds.sizes(fold) for fold in folds.outer()]
     share = float(np.mean([held_out / n_train for n_train, held_out in sizes]))
     fewest = folds.fewest if classes is None else int(classes.n_rows.min())
-    spread = interval([v for v in chosen.values if v is not None], measure, share, fewest)
+    known = [v for v in chosen.values if v is not None]
+    spread = interval(known, measure, share, fewest, shares=chosen.shares)
     observer.note(f"{folds.n_folds} folds chose {parameters_text(chosen.parameters)}")
     summary = _summary(table, chosen, search) | {
         "interval": spread,
+        **({} if chosen.shares is None else {"groups": chosen.shares}),
         "test_over_train": share,
         "tasks": {"all": n_jobs, "kept": 0, "failed": sum(bool(row.errors) for row in table)},
         "seconds": time.perf_counter() - start,

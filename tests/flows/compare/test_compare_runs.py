@@ -98,6 +98,10 @@ def test_searches_on_the_same_folds_are_compared_over_them(tmp_path: Path) -> No
     found = compare(*runs, "--output", str(tmp_path / "out"))["differences"]["folds"][0]
     expected = corrected_t_test(np.subtract(*values).tolist(), 0.25)
     assert (found["value"], found["p_value"]) == pytest.approx((expected.value, expected.p_value))
+    shares = [{"3": [0.4, 0.5], "8": [0.5, 0.5]}, {"3": [0.3, 0.5], "8": [0.48, 0.5]}]  # of two groups
+    runs = [make(tmp_path, name, 7, search=search(values[i]) | {"groups": shares[i]}) for i, name in enumerate("cd")]
+    found = compare(*runs, "--output", str(tmp_path / "out"))["differences"]["folds"][0]
+    assert (found["value"], found["method"]) == (pytest.approx(0.12), "corrected-groups")
     for i, other in enumerate((search([0.9, 0.9, 0.9], seed=1), search([0.9, None, 0.9]))):
         last = make(tmp_path, f"other{i}", 9, search=other)
         assert "folds" not in compare(runs[0], last, "--output", str(tmp_path / "out"))["differences"]

@@ -94,11 +94,15 @@ def test_a_search_with_groups_chooses_by_the_auc_within_them(tmp_path, graded):
     assert found["metric"] == "group_auc"
     masks = cross_validate(write(tmp_path, graded=graded, name="masks", placement="masks"), SILENT)
     assert [row["folds"] for row in found["table"]] == [row["folds"] for row in masks["table"]]
+    assert 0 < found["table"][0]["standard_error"] < 0.05
+    assert 10 < len(found["groups"]) <= 45  # the users with pairs among the training rows
+    assert found["groups"].keys() == masks["groups"].keys()
     alike = {"lam": 0.01, "group_weight": "groups"}
     other = cross_validate(write(tmp_path, graded=graded, name="alike", model=alike), SILENT)
     assert all(a["mean"] != b["mean"] for a, b in zip(found["table"], other["table"], strict=True))
     other = cross_validate(write(tmp_path, graded=graded, name="all", metric="auc"), SILENT)
     assert other["metric"] == "auc"
+    assert "groups" not in other
     assert all(a["mean"] != b["mean"] for a, b in zip(found["table"], other["table"], strict=True))
 
 
