@@ -11,6 +11,15 @@ def test_no_certificate_is_false(seed):
     assert findings == []
 
 
+@pytest.mark.parametrize("seed", range(8, 14))
+def test_nor_of_a_fit_that_starts_towards_the_ramps_minimiser(seed, monkeypatch):
+    for name in ("MIDDLING", "ROWS_PER_FEATURE"):
+        monkeypatch.setattr(f"aucdist.solvers.pairs.all_pairs.{name}", 0)
+    n_fits, findings = hunt(seed, only="PairwiseHingeClassifier")
+    assert n_fits > 1
+    assert findings == []
+
+
 # Scores that moves had led away.
 @pytest.mark.parametrize(
     ("seed", "estimator"),

@@ -15,13 +15,13 @@ from aucdist.objectives.links import Link, LinkLoss
 from aucdist.solvers import sample
 from aucdist.solvers.hinge.subgradient import COMID, PSA, RDA
 from aucdist.solvers.links import problem, solvers
+from aucdist.solvers.links.solvers import Gradient, Lipschitz, Newton
 from aucdist.solvers.pairs.all_pairs import all_pairs
 from aucdist.solvers.pairs.ramp import pair_ramp
 from aucdist.solvers.square import exact as square
 
-hinge_comid = rounds_of(COMID)
-hinge_psa = rounds_of(PSA)
-hinge_rda = rounds_of(RDA)
+hinge_comid, hinge_psa, hinge_rda = rounds_of(COMID), rounds_of(PSA), rounds_of(RDA)
+newton, lipschitz, gradient = rounds_of(Newton), rounds_of(Lipschitz), rounds_of(Gradient)
 
 LOGIT, CLOGLOG = LinkLoss(Link("logit"), "likelihood"), LinkLoss(Link("cloglog"), "calibrated")
 
@@ -31,10 +31,10 @@ SOLVERS = {
     "all-pairs l1": partial(all_pairs, penalty="l1"),
     "ramp": pair_ramp,
     "square": square.exact,
-    "newton": partial(solvers.newton, loss=LOGIT),
-    "newton cloglog": partial(solvers.newton, loss=CLOGLOG),
-    "lipschitz": partial(solvers.lipschitz, loss=LOGIT),
-    "gradient": partial(solvers.gradient, loss=LOGIT, penalise_intercept=True),
+    "newton": partial(newton, loss=LOGIT),
+    "newton cloglog": partial(newton, loss=CLOGLOG),
+    "lipschitz": partial(lipschitz, loss=LOGIT),
+    "gradient": partial(gradient, loss=LOGIT, penalise_intercept=True),
     "comid": partial(hinge_comid, intercept=True),
     "rda l1": partial(hinge_rda, penalty="l1"),
     "psa": partial(hinge_psa, radius=2.0),

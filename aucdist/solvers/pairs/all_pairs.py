@@ -1,7 +1,9 @@
 """The solver ``all-pairs``: cutting planes over all pairs, or over those of the highest-scoring negatives.
 
-On large data and with an L2 penalty the start is the solution over a sample (`aucdist.solvers.sample`), where the first cut gives
-a tight bound.
+With an L2 penalty a fit does not start from nothing. On large data it starts at the solution over a sample
+(`aucdist.solvers.sample`), where the first cut gives a tight bound. On middling data, of which a sample would be small, it
+first goes towards the minimiser of the ramp over all pairs (`aucdist.solvers.pairs.ramp`), which has no corners: L-BFGS needs
+few passes for it.
 """
 
 from collections.abc import Iterator
@@ -12,10 +14,11 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, LocalBlocks
 from aucdist.solvers import sample
-from aucdist.solvers.base import Round, Solver
+from aucdist.solvers.base import Round, Solver, solve
 from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
 from aucdist.solvers.pairs.groups import PairGroups, pair_groups, refuse_share
 from aucdist.solvers.pairs.penalty import penalty_of
+from aucdist.solvers.pairs.ramp import pair_ramp
 from aucdist.solvers.pairs.top import SHARE, TopShare, share_of
 
 NEAR = 0.03
@@ -23,6 +26,12 @@ NEAR = 0.03
 
 LEAST_NOISE = 0.01
 """If lam is below this share of `sample.noise`, the weights fit the noise of the sample, and zero is the better start."""
+
+MIDDLING, ROWS_PER_FEATURE, LARGEST_LAM = 5_000, 20, 0.03
+"""From so many rows on, and so many for each feature, and up to this lam, the ramp's minimiser saves more time than it costs."""
+
+NEAR_RAMP, MOST_RAMP_PASSES, FURTHER = 1e-2, 50, 3.0
+"""To what tolerance and with how many passes the ramp is minimised, and how many times as far the line search may go."""
 
 
 def all_pairs(
@@ -37,7 +46,8 @@ def all_pairs(
         Both classes must be there.
     lam : float
     start : ndarray of shape (n_features,), optional
-        By default the solution over a sample; zero for small data, a small lam, few groups, and a penalty with corners.
+        By default the solution over a sample, or a point on the way from zero to the minimiser of the ramp; zero for small data,
+        many features, a small lam, few groups, and a penalty with corners.
     penalty : {"l2", "l1", "group-l1"}, default="l2"
     share : TopShare, optional
         Which negatives count; all by default.
@@ -53,7 +63,7 @@ def all_pairs(
     Round
         The best weights so far, their objective, the best bound so far.
     """
-    of_weights, passes = penalty_of(penalty, blocks.n_features, signs, feature_groups), 0
+    of_weights, passes, towards = penalty_of(penalty, blocks.n_features, signs, feature_groups), 0, None
     part = 1.0 if share is None else share.weight(blocks) / blocks.weight_neg
 
     def on_sample(drawn: Block) -> Iterator[Round] | None:
@@ -68,8 +78,16 @@ def all_pairs(
         n_groups = len(groups.keys) if groups is not None and groups.grouped else None
         last, passes = sample.solve_on_sample(blocks, on_sample, NEAR, n_groups)
         start = None if last is None else last.w
-    for state in CuttingPlanes(blocks, start, penalty=of_weights, share=share, groups=groups).rounds(lam):
+        if share is None and groups is None and lam <= LARGEST_LAM and _is_middling(blocks):
+            on_ramp = solve(pair_ramp(blocks, lam, tol=NEAR_RAMP, signs=signs), tol=0.0, max_passes=MOST_RAMP_PASSES)
+            passes, towards = on_ramp.passes, FURTHER * on_ramp.w
+    planes = CuttingPlanes(blocks, start, penalty=of_weights, share=share, groups=groups)
+    for state in planes.rounds(lam, towards):
         yield replace(state, passes=passes + state.passes)
+
+
+def _is_middling(blocks: Blocks) -> bool:
+    return max(MIDDLING, ROWS_PER_FEATURE * blocks.n_features) <= blocks.n_samples < sample.LARGE
 
 
 class AllPairs(Solver):

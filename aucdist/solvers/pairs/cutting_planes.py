@@ -138,11 +138,13 @@ class CuttingPlanes:
         bundle = self.bundle
         return self.penalty.bound_error(bound, bundle.height, w, bundle.n_points, self.rounding, self.share.part_error)
 
-    def rounds(self, lam: float) -> Iterator[Round]:
-        """Solve for lam, from the best point and the cuts so far."""
+    def rounds(self, lam: float, towards: np.ndarray | None = None) -> Iterator[Round]:
+        """Solve for lam, from the best point and the cuts so far; a first line search goes towards a point, if one is given."""
         self.penalty, before = self.penalty.at(lam), self._n_taken
         if self.bundle.n_points == 0:
             self.take_cuts(0.0, self.best_scores, self.w)
+        if towards is not None:
+            self._advance(towards)
         walk = self._proximal_steps() if self.penalty.has_corners else self._line_searches()
         dual, error = (0.0, 0.0) if self.penalty.has_corners else (-np.inf, 0.0)
         for bound, w in walk:

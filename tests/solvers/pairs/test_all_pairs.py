@@ -28,9 +28,19 @@ CASES = {
 }
 
 
+@pytest.fixture
+def middling(monkeypatch):
+    """Take small data for middling, which start towards the minimiser of the ramp."""
+    for name in ("MIDDLING", "ROWS_PER_FEATURE"):
+        monkeypatch.setattr(f"aucdist.solvers.pairs.all_pairs.{name}", 0)
+
+
 @pytest.mark.parametrize("lam", [1.0, 1e-2, 1e-3])
 @pytest.mark.parametrize("case", CASES)
-def test_every_round_is_certified_by_counting(case, lam):
+@pytest.mark.parametrize("size", ["small", "middling"])
+def test_every_round_is_certified_by_counting(size, case, lam, request):
+    if size == "middling":
+        request.getfixturevalue("middling")
     X, y = CASES[case]
     best = optimum(X, y, lam)
     bounds = []
@@ -43,6 +53,25 @@ def test_every_round_is_certified_by_counting(case, lam):
             break
     assert (np.diff(bounds) >= 0).all()
     assert state.primal == pytest.approx(best, rel=2e-6)
+
+
+@pytest.mark.usefixtures("middling")
+@pytest.mark.parametrize("signs", [None, np.array([1, 0, -1], dtype=np.int8)])
+@pytest.mark.parametrize("n_blocks", [1, 3])
+def test_a_start_towards_the_ramps_minimiser_leads_to_the_same_optimum_in_fewer_passes(n_blocks, signs):
+    r = np.random.default_rng(1)
+    y = np.where(r.random(900) < 0.2, 1, -1)
+    X = r.normal(size=(900, 3)) + 0.7 * (y[:, None] > 0)
+    blocks = blocks_of(X, y, n_blocks)
+    found, wanted = (
+        solve(all_pairs(blocks, 1e-2, start, signs=signs), tol=1e-4, max_passes=300) for start in (None, np.zeros(3))
+    )
+    assert found.certificate.status is wanted.certificate.status is Status.CONVERGED
+    assert found.certificate.dual <= wanted.certificate.primal
+    assert wanted.certificate.dual <= found.certificate.primal
+    assert found.passes - found.records[0]["passes"] < wanted.passes - wanted.records[0]["passes"]
+    if signs is not None:
+        assert (found.w * signs >= 0).all()
 
 
 @pytest.mark.parametrize("n_blocks", [2, 3, 40])
