@@ -14,6 +14,7 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.data.checked import CHECKED, FileName, Sha256, parse_any, parse_checked
 from aucdist.data.dataset import Schema
+from aucdist.data.labels import class_order
 from aucdist.data.storage.files import read_bytes, shown, write_bytes
 from aucdist.errors import InputError
 from aucdist.model import ABOUT, CLASSES_FORMAT, LinearModel, is_card, load_model, refuse_infinite
@@ -47,10 +48,9 @@ class ClassModels:
 
     @property
     def schema_of_labels(self) -> Schema:
-        """The schema of labelled rows: with all classes, and behind them those that were left out of the training."""
+        """The schema of labelled rows: with all classes, those among them that were left out of the training."""
         first = self.models[0].schema
-        others = (name for name in (*first.positive, *first.negative) if name not in self.classes)
-        classes = (*self.classes, *others)
+        classes = tuple(sorted({*first.positive, *first.negative}, key=class_order))
         return replace(first, positive=classes[:1], negative=classes[1:], classes=classes, topics=self.topics)
 
     @property

@@ -72,9 +72,9 @@ def score_labelled(
     """
     schema = model.schema_of_labels if isinstance(model, ClassModels) else model.schema
     reader = open_reader(to_test(source, model), schema=schema, name=name)
-    sets = (
-        LabelSets.of_schema(reader.schema).only(range(len(model.classes))) if isinstance(model, ClassModels) else None
-    )
+    sets = None
+    if isinstance(model, ClassModels):
+        sets = LabelSets.of_schema(reader.schema).only([reader.schema.classes.index(name) for name in model.classes])
     parts, checked, known = [], 0, 0
     for index in range(reader.n_blocks):
         block = reader.read(index)

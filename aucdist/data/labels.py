@@ -137,10 +137,10 @@ def choose_positive(counts: dict[str, int], positive: object, where: str) -> tup
         raise InputError(f"{where}: one class only ({listed(counts)}); at least two are needed")
     if isinstance(positive, str) and positive.strip() == "minority":
         fewest = min(counts.values())
-        chosen = {max((name for name in counts if counts[name] == fewest), key=_order)}
+        chosen = {max((name for name in counts if counts[name] == fewest), key=class_order)}
     else:
         chosen = {class_name(value) for value in (positive if isinstance(positive, list | tuple) else [positive])}
-    absent = sorted(chosen - set(counts), key=_order)
+    absent = sorted(chosen - set(counts), key=class_order)
     if absent:
         raise InputError(
             f"{where}: positive class {absent[0]!r} is not in the data. Its classes are: {listed(counts)}. "
@@ -149,7 +149,7 @@ def choose_positive(counts: dict[str, int], positive: object, where: str) -> tup
     negative = set(counts) - chosen
     if not negative:
         raise InputError(f"{where}: every class is listed as positive ({listed(counts)}); leave some for the negatives")
-    return tuple(sorted(chosen, key=_order)), tuple(sorted(negative, key=_order))
+    return tuple(sorted(chosen, key=class_order)), tuple(sorted(negative, key=class_order))
 
 
 def choose_each(
@@ -177,7 +177,7 @@ def choose_each(
     names = there if wanted is None else {class_name(value) for value in wanted}
     if wanted is not None and not topics:
         raise InputError(f"{where}: `positive: {{each: [...]}}` chooses among topics; here each row has one class")
-    if absent := sorted(names - there, key=_order):
+    if absent := sorted(names - there, key=class_order):
         raise InputError(f"{where}: topic {absent[0]!r} is not in the data. Its topics are: {listed(there)}")
     if len(names) > MOST_CLASSES:
         raise InputError(
@@ -189,7 +189,7 @@ def choose_each(
             f"{where}: `positive: each` is for {'two or more topics' if topics else 'three or more classes'}, and there are: "
             f"{listed(names)}. Set `positive` to one of them"
         )
-    return tuple(sorted(names, key=_order))
+    return tuple(sorted(names, key=class_order))
 
 
 def signs(
@@ -223,7 +223,7 @@ def signs(
     return np.array([sign.get(name, 0) for name in names], dtype=np.int8)[codes]
 
 
-def _order(name: str) -> tuple[bool, float, str]:
+def class_order(name: str) -> tuple[bool, float, str]:
     """Sort numbers by value and before text."""
     number = _number(name)
     return number is None, number or 0.0, name
@@ -240,6 +240,6 @@ def _number(text: str) -> float | None:
 
 def listed(names: Iterable[str]) -> str:
     """Return names for a message: in order, and the first of them only where they are many."""
-    ordered = sorted(names, key=_order)
+    ordered = sorted(names, key=class_order)
     more = f" and {len(ordered) - SHOWN} more" if len(ordered) > SHOWN else ""
     return ", ".join(ordered[:SHOWN]) + more

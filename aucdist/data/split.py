@@ -43,7 +43,7 @@ class Strata:
 
     @property
     def n_bins(self) -> int:
-        """Bins of each histogram: those of all strata take half a megabyte."""
+        """Bins of each histogram: those of all strata take a megabyte at most."""
         return max(2, N_BINS >> max((self.n or 1) - 1, 0).bit_length())
 
     def bins(self, numbers: np.ndarray) -> np.ndarray:
@@ -62,7 +62,8 @@ class Split:
         The greatest random number of a test row of each stratum, of two classes of the negative and of the positive one; -1 for a
         stratum without test rows.
     n_test : tuple of int
-        The number of test rows of each stratum.
+        The number of test rows of each stratum; where groups of rows of several classes are split, those outside the first
+        class and in it.
     strata : Strata
     """
 

@@ -80,10 +80,9 @@ class BatchCounts:
                 found += np.bincount(cells, minlength=column.n_cells)
                 rare |= known_rarely[cells]
             counts.append(found)
-        columns_of_scores = scores.reshape(n, -1).T
         bins = [
             np.bincount(bins.cells(column), minlength=len(bins.counts))
-            for bins, column in zip(profile.scores.values(), columns_of_scores, strict=True)
+            for bins, column in zip(profile.scores.values(), np.atleast_2d(scores.T), strict=True)
         ]
         cells = np.concatenate([*counts, np.zeros(0, dtype=np.int64)])
         return cls(n, cells, outside, np.concatenate(bins), int(np.count_nonzero(rare)))

@@ -122,12 +122,12 @@ class Query:
         self._texts: dict[int, str] = {}  # the alias of each column of categories
         self._refused = ""  # the condition under which a row has no score
         self._flag = ""  # the alias of the column that says so, where there is one
-        self._contributions: list[str] = []  # the aliases of contributions, once they are there
+        self._kept: list[str] = []  # the aliases that each later stage carries
 
     def add(self, name: str, selected: dict[str, str]) -> None:
         """Add a stage that selects the carried columns, and expressions by their names."""
         stage = free_name(name, self._tables)
-        columns = [*(identifier(column) for column in self.carried), *self._contributions]
+        columns = [*(identifier(column) for column in self.carried), *self._kept]
         columns += [f"{expression} AS {alias}" for alias, expression in selected.items()]
         self.stages.append(f"{stage} AS (\n  SELECT\n    " + ",\n    ".join(columns) + f"\n  FROM {self.source}\n)")
         self.source = stage
@@ -215,7 +215,7 @@ class Query:
             if self._refused:
                 terms = [case([(self._refused, "NULL")], term) for term in terms]
             self.add("parts", dict(zip(adds, terms, strict=True)))
-            score, self._contributions = total(list(adds)), list(adds)
+            score, self._kept = total(list(adds)), list(adds)
         else:
             score = score_of(self.described, self.values, dict(self._texts), self.is_category)
             if self._refused:
@@ -227,10 +227,7 @@ class Query:
         if probability is not None:
             outputs[self.alias("probability")] = case([(f"{s} IS NULL", "NULL")], probability)
         outputs[self.alias("prediction")] = f"CASE WHEN {s} > 0 THEN 1 WHEN {s} <= 0 THEN -1 END"
-        columns = [identifier(column) for column in self.carried]
-        columns += [*(f"{expression} AS {alias}" for alias, expression in outputs.items()), *self._contributions]
-        last = "SELECT\n  " + ",\n  ".join(columns) + f"\nFROM {self.source}"
-        return "WITH " + ", ".join(self.stages) + f"\n{last}\n"
+        return self._query([*(f"{expression} AS {alias}" for alias, expression in outputs.items()), *self._kept])
 
     def with_scores(self, model: ClassModels, of_classes: Sequence[Portable]) -> str:
         """Add the stages of the scores, the probabilities and the prediction of several classes; return the whole query."""
@@ -247,10 +244,10 @@ class Query:
         if all(one.probability is not None for one in model.models):
             best = [self.alias(f"p{k}") for k in range(len(s))]
             for one, score, p in zip(model.models, s, best, strict=True):
-                self._contributions = [name for name in kept if name != score]
+                self._kept = [name for name in kept if name != score]
                 found = probability_stages(one.probability, score, self.alias, self.add)
                 assert found is not None
-                self._contributions = []
+                self._kept = []
                 self.add("probable", kept | {p: case([(f"{score} IS NULL", "NULL")], found)})
                 kept[p] = p
             if not model.topics:
@@ -263,10 +260,12 @@ class Query:
             prediction = case([(f"{s[0]} IS NULL", "NULL")], f"SUBSTR({' || '.join(alarms)}, 2)")
         else:
             prediction = self._largest(kept, best, model.classes)
-        columns = [identifier(column) for column in self.carried]
-        columns.append(f"{prediction} AS {self.alias('prediction')}")
-        columns += [f"{name} AS {identifier(self.alias(wanted))}" for name, wanted in outputs.items()]
-        last = "SELECT\n  " + ",\n  ".join(columns) + f"\nFROM {self.source}"
+        columns = [f"{name} AS {identifier(self.alias(wanted))}" for name, wanted in outputs.items()]
+        return self._query([f"{prediction} AS {self.alias('prediction')}", *columns])
+
+    def _query(self, columns: Sequence[str]) -> str:
+        """Return the whole query, whose last stage selects these columns behind those that are carried."""
+        last = "SELECT\n  " + ",\n  ".join([*map(identifier, self.carried), *columns]) + f"\nFROM {self.source}"
         return "WITH " + ", ".join(self.stages) + f"\n{last}\n"
 
     def _divide_by_sum(self, kept: dict[str, str], probabilities: Sequence[str]) -> None:

@@ -1,8 +1,7 @@
 """The pairs within groups that scores order rightly, of two or more grades; and means of groups drawn with replacement."""
 
-import numpy as np
-
 from aucdist.kernels.compiling import kernel
+from aucdist.kernels.random import HALF, LOW_HALF, i64, mix, next_state, u64
 
 
 @kernel
@@ -87,21 +86,18 @@ def resampled_means(products, weights, seed, means):
     means : ndarray of shape (n_draws,), float64
         Written.
     """
-    n, half, low = np.uint64(len(weights)), np.uint64(32), np.uint64(0xFFFFFFFF)
-    state = seed
+    n, state = u64(len(weights)), u64(seed)
     for b in range(means.shape[0]):
         total = mass = 0.0
         left = len(weights)
         while left > 0:
-            state += np.uint64(0x9E3779B97F4A7C15)
-            z = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-            z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-            z ^= z >> np.uint64(31)
-            k = ((z >> half) * n) >> half
+            state = next_state(state)
+            z = mix(state)
+            k = i64(((z >> u64(HALF)) * n) >> u64(HALF))
             total += products[k]
             mass += weights[k]
             if left > 1:
-                k = ((z & low) * n) >> half
+                k = i64(((z & u64(LOW_HALF)) * n) >> u64(HALF))
                 total += products[k]
                 mass += weights[k]
             left -= 2

@@ -10,7 +10,7 @@ from aucdist.data.block import Block, stacked
 from aucdist.data.missing import has_missing
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.kernels.rows import CsrRows
-from aucdist.solvers.sample import draw_from_block
+from aucdist.solvers.sample import LEAST_GROUPS, draw_from_block, draw_groups
 
 MOST_ROWS = 2**15
 """The sample has at most about so many rows of each class: quantiles of it are off by less than a tenth of 1/64."""
@@ -48,14 +48,21 @@ class Most:
         return Most(np.maximum(self.values, other.values))
 
 
-def draw_rows(blocks: Blocks, most: int = MOST_ROWS) -> Block:
+def draw_rows(blocks: Blocks, most: int = MOST_ROWS, *, whole_groups: bool = False) -> Block:
     """Return rows of both classes, chosen by their ids, each of the weight of the rows that it stands for.
 
-    All rows where a class has at most `most`: so the choice does not depend on how the rows lie in blocks.
+    All rows where a class has at most `most`: so the choice does not depend on how the rows lie in blocks. With `whole_groups`
+    groups are drawn in place of rows, so that their pairs are there, unless these would be too few.
     """
     most = max(64, min(most, MOST_VALUES // (2 * max(blocks.n_features, 1))))
     shares = tuple(most / n if n > most else 2.0 for n in (blocks.n_neg, blocks.n_pos))
-    drawn = stacked(blocks.without_memory().reduce(draw_from_block, shares)["parts"])
+    blank = blocks.without_memory()
+    if whole_groups and max(blocks.n_neg, blocks.n_pos) > most:
+        drawn = stacked(blank.reduce(draw_groups, 2.0 * most / blocks.n_samples)["parts"])
+        assert drawn.group is not None
+        if len(np.unique(drawn.group)) >= LEAST_GROUPS:
+            return drawn.take(np.argsort(drawn.row_id, kind="stable"))
+    drawn = stacked(blank.reduce(draw_from_block, shares)["parts"])
     return drawn.take(np.argsort(drawn.row_id, kind="stable"))
 
 

@@ -214,14 +214,14 @@ class LeafExpander(Expander):
         """Accept directions: LightGBM grows trees that keep them, and weights of steps between leaves do, too."""
 
     def fit_blocks(self, blocks: Blocks, directions: np.ndarray | None = None) -> LeafMap:
-        """Return the map fitted to blocks of rows: to all of them, or to a sample that is drawn by row id."""
+        """Return the map fitted to blocks of rows: to all of them, or to a sample of rows or of groups."""
         self.check_parameters()
         if self.within_groups and not blocks.has_groups:
             raise InputError(
                 "within_groups=True of leaves needs rows with groups: fit(X, y, groups=...) of an estimator"
             )
         lightgbm = load_optional("lightgbm")
-        drawn = draw_rows(blocks, MOST_ROWS)
+        drawn = draw_rows(blocks, MOST_ROWS, whole_groups=bool(self.within_groups))
         sizes = None
         if self.within_groups:
             drawn, sizes = _by_query(drawn)

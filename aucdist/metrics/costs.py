@@ -243,11 +243,8 @@ def mean_cost_difference(
     check_level(level)
     check_resamples(n_resamples)
     first, second = wrong
-    classes, n, random = (
-        [which for which in (positive, ~positive) if which.any()],
-        len(cost),
-        np.random.default_rng(seed),
-    )
+    classes, n = [which for which in (positive, ~positive) if which.any()], len(cost)
+    random = np.random.default_rng(seed)
     found = [(cost * (first.astype(np.int8) - second))[which] for which in classes]
     value = sum(float(of_class.sum()) for of_class in found) / n
     sums = np.zeros(n_resamples)

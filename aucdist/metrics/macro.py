@@ -19,8 +19,13 @@ def measured_classes(members: np.ndarray) -> np.ndarray:
     ----------
     members : ndarray of shape (n_samples, n_classes), bool
     """
+    return np.flatnonzero(_fewest(members) >= LEAST)
+
+
+def _fewest(members: np.ndarray) -> np.ndarray:
+    """Return the rows of each class, or those of its rest where they are fewer."""
     n_pos = members.sum(axis=0)
-    return np.flatnonzero(np.minimum(n_pos, len(members) - n_pos) >= LEAST)
+    return np.minimum(n_pos, len(members) - n_pos)
 
 
 def macro_auc(members: np.ndarray, scores: np.ndarray) -> tuple[float, np.ndarray]:
@@ -61,10 +66,18 @@ def macro_auc(members: np.ndarray, scores: np.ndarray) -> tuple[float, np.ndarra
 
 
 def macro_auc_interval(members: np.ndarray, scores: np.ndarray, level: float = 0.95) -> tuple[float, float, float]:
-    """Return the macro AUC and its confidence interval, normal and cut at 0 and 1; parameters and errors as of `macro_auc`."""
+    """Return the macro AUC and its confidence interval, normal and cut at 0 and 1; parameters and errors as of `macro_auc`.
+
+    Where the variance cannot be estimated, it is that of shares of which nothing was seen in the smallest class, as in
+    `aucdist.metrics.ranking.auc_interval`.
+    """
     check_level(level)
     area, parts = macro_auc(members, scores)
-    reach = two_sided_z(level) * math.sqrt(float(parts @ parts))
+    variance = float(parts @ parts)
+    if variance == 0 or area in (0.0, 1.0):
+        q = (1.0 - level) ** (1.0 / int(_fewest(members).min()))
+        return area, q * area, 1.0 - q * (1.0 - area)
+    reach = two_sided_z(level) * math.sqrt(variance)
     return area, max(area - reach, 0.0), min(area + reach, 1.0)
 
 
@@ -96,6 +109,5 @@ def macro_auc_test(members: np.ndarray, first: np.ndarray, second: np.ndarray, l
     parts = of_one - of_other
     variance = float(parts @ parts)
     if variance <= 1e-14 * float(of_one @ of_one + of_other @ of_other) or variance == 0:
-        n_pos = members.sum(axis=0)
-        return bounded_difference(one - other, int(np.minimum(n_pos, len(members) - n_pos).min()), level)
+        return bounded_difference(one - other, int(_fewest(members).min()), level)
     return normal_difference(one - other, math.sqrt(variance), level)

@@ -156,12 +156,13 @@ def find_measure(name: str) -> Measure:
             raise InputError(f"metric {kind!r} needs {parameter}, {MEANING[parameter]}")
         try:
             values: dict[str, Any] = {
-                p: v if v == COST_COLUMN else float(v) for p, v in zip(parameters, given, strict=True)
+                p: v if v == COST_COLUMN and kind == EXPECTED_COST else float(v)
+                for p, v in zip(parameters, given, strict=True)
             }
         except ValueError:
             raise InputError(f"metric {name!r}: {text!r} is not {' and '.join(parameters)}") from None
         if kind == EXPECTED_COST:
-            check_cost({name: 1.0 if value == COST_COLUMN else value for name, value in values.items()})
+            check_cost({p: 1.0 if v == COST_COLUMN else v for p, v in values.items()})
             return Measure(name, function, "costs", largest=math.inf, cost=values)
         for parameter, value in values.items():
             _check(parameter, value)

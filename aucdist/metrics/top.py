@@ -24,7 +24,7 @@ ENOUGH_POSITIVES = 50
 ENOUGH_NEGATIVES = 20
 
 FULL_POSITIVES = 80
-"""From so many positives on `shrunk_partial_auc` is the partial AUC: those of a fifth of 400 rows."""
+"""From so many positives on `shrunk_partial_auc` is the partial AUC: a fifth, as a fold of five has it, of 400 positives."""
 
 
 def auc_up_to(counts: ScoreCounts, *, max_fpr: float | None = None) -> float:

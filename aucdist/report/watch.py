@@ -114,8 +114,12 @@ def _batch(record: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+OF_CLASSES = {"score": "class score", "macro_auc": "class auc"}
+"""The alarm of a single class that belongs to the figure of all."""
+
+
 def _alarmed(records: Sequence[dict[str, Any]], what: str) -> list[bool]:
-    return [any(alarm["what"] in (what, f"class {what}") for alarm in _alarms(record)) for record in records]
+    return [any(alarm["what"] in (what, OF_CLASSES.get(what)) for alarm in _alarms(record)) for record in records]
 
 
 def _features(records: Sequence[dict[str, Any]]) -> list[tuple[str, str, str]]:

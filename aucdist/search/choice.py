@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -61,7 +62,7 @@ class Row:
         """Standard deviation over the folds (n - 1)."""
         return float(np.std(self.values, ddof=1)) if self.complete else None  # type: ignore[arg-type]
 
-    @property
+    @cached_property
     def shares(self) -> dict[str, list[float]] | None:
         """The shares of groups in the mean, see `aucdist.search.group_spread`; None without groups, or if a fold failed."""
         return over_folds(self.results)

@@ -102,7 +102,7 @@ def _result_of_classes(results: Sequence[dict[str, Any]], n: Sequence[int]) -> d
 
 def _result(model: Any, held_out: Blocks, measure: Measure, group_weight: GroupWeight) -> dict[str, Any]:
     kept = getattr(model, "n_features_kept", None)
-    found = _measured(model, held_out, measure, group_weight)
+    found = measured(model, held_out, measure, group_weight)
     value = {"value": found.mean, "groups": shares_of(found)} if isinstance(found, OfGroups) else {"value": found}
     return (
         value
@@ -116,8 +116,8 @@ def _result(model: Any, held_out: Blocks, measure: Measure, group_weight: GroupW
     )
 
 
-def value_of(model: Any, blocks: Blocks, measure: Measure, group_weight: GroupWeight = "pairs") -> float:
-    """Return the measure of a fitted model on rows.
+def measured(model: Any, blocks: Blocks, measure: Measure, group_weight: GroupWeight = "pairs") -> Any:
+    """Return the measure of a fitted model on rows: a number, or an `OfGroups` of one within groups.
 
     Parameters
     ----------
@@ -129,12 +129,6 @@ def value_of(model: Any, blocks: Blocks, measure: Measure, group_weight: GroupWe
     group_weight : {"pairs", "groups"}
         What a group weighs in the AUC within groups.
     """
-    found = _measured(model, blocks, measure, group_weight)
-    return found.mean if isinstance(found, OfGroups) else found
-
-
-def _measured(model: Any, blocks: Blocks, measure: Measure, group_weight: GroupWeight) -> Any:
-    """Return the measure, or the `OfGroups` of one within groups."""
     if measure.needs == "groups":
         return measure.of(scored_groups(model, blocks, group_weight), 0.0)
     if measure.needs == "costs":

@@ -20,7 +20,7 @@ from flows.compare.labels import settings_of, unique_names
 from flows.json_values import jsonable
 from flows.run_folder.costs import common_cost
 from flows.run_folder.folder import METRICS, run_folder, timestamped
-from flows.run_folder.scores import read_scores
+from flows.run_folder.scores import members_of, read_scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,10 +34,7 @@ class ClassesRun:
 
     def labels(self, name: str) -> np.ndarray:
         """Return +1 for the rows of a class and -1 for the others."""
-        of_rows = self.table["label"].to_numpy()
-        if not self.about["topics"]:
-            return np.where(of_rows == name, 1, -1)
-        return np.array([1 if name in text.split(",") else -1 for text in of_rows], dtype=np.int64)
+        return np.where(members_of(self.table["label"].to_numpy(), [name], topics=self.about["topics"])[:, 0], 1, -1)
 
     def scores(self, name: str) -> np.ndarray:
         """Return the scores of a class."""

@@ -5,6 +5,7 @@ from typing import Any
 from flows.compute.clusters import fixed_worker_set, open_cluster
 from flows.compute.s3_environment import s3_as_configured
 from flows.compute.stages import StageRunner, Stages, call_stage
+from flows.config.data import refuse_for_classes
 from flows.cv.config import CvConfig
 from flows.cv.rows import open_search
 from flows.cv.search import SearchResult, search
@@ -51,6 +52,8 @@ def cross_validate(config: CvConfig, observer: RunObserver, run_stage: StageRunn
             observer.report_to(workers.client, report),
         ):
             search_rows = stages("make folds", opened.make_folds, config, workers, observer)
+            if search_rows.classes is not None:
+                refuse_for_classes(config)  # the configuration does not say that shards have several
             tried = config.with_candidates(search_rows.size, observer.note, search_rows.grouped, search_rows.graded)
             directions = [getattr(tried.model.built, "monotone", None), *(p.get("monotone") for p in tried.points)]
             check_monotone(directions, search_rows.rows.schema)

@@ -1,6 +1,6 @@
 """Whether a model of several classes is better than the one in use: a paired test of the mean AUC over the classes."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -17,33 +17,14 @@ from flows.json_values import jsonable
 from flows.promote.decision import (
     IN_USE,
     LEVEL,
+    Pair,
     brier_difference,
+    on_data,
     read_test_rows,
     refuse_other_split,
-    scored_by,
 )
 from flows.run_folder.folder import model_folder
-from flows.run_folder.scores import SCORES
-
-
-@dataclass(frozen=True, eq=False)
-class ScoredByBoth:
-    """The scores of the same rows by two models.
-
-    Attributes
-    ----------
-    rows : str
-        What they are, in words.
-    members : ndarray of shape (n_samples, n_classes), bool
-        The classes of each row.
-    new, old : ndarray of shape (n_samples, n_classes)
-        The run's scores, and those of the version in use.
-    """
-
-    rows: str
-    members: np.ndarray
-    new: np.ndarray
-    old: np.ndarray
+from flows.run_folder.scores import SCORES, members_of
 
 
 def decide_classes(
@@ -59,63 +40,57 @@ def decide_classes(
         raise InputError(
             f"{shown(run)} and {IN_USE} have other classes, so that their scores say different things: give --if always"
         )
-    if data is None:
-        both = _on_test_rows(run, in_use, new, old)
-    else:
-        name, source = data
-        of_old = scored_by(in_use, IN_USE, source, name)
-        of_new = scored_by(model_folder(run), shown(run), source, name)
-        both = ScoredByBoth(name, of_new.y, of_new.scores, of_old.scores)
-    which = measured_classes(both.members)
+    pair = _on_test_rows(run, in_use, new, old) if data is None else on_data(run, in_use, *data)
+    which = measured_classes(pair.y)
     if not len(which):
-        raise InputError(f"{both.rows}: no class has two rows and two others, so that nothing can be measured")
-    found = macro_auc_test(both.members[:, which], both.new[:, which], both.old[:, which], LEVEL)
+        raise InputError(f"{pair.rows}: no class has two rows and two others, so that nothing can be measured")
+    found = macro_auc_test(pair.y[:, which], pair.new[:, which], pair.old[:, which], LEVEL)
     bound = margin if condition == "better" else -margin
-    calibration = _calibration(both, new, old)
+    calibration = _calibration(pair, new, old)
     worse = calibration is not None and calibration["high"] < -margin
     decision: dict[str, Any] = jsonable(
         asdict(found)
-        | {"measure": "macro_auc", "condition": condition, "margin": margin, "rows": len(both.members), "of": both.rows}
-        | {"classes": _of_each(both, new.classes, which)}
+        | {"measure": "macro_auc", "condition": condition, "margin": margin, "rows": len(pair.y), "of": pair.rows}
+        | {"classes": _of_each(pair, new.classes, which)}
         | {"calibration": calibration, "holds": found.low > bound and not worse}
     )
     return decision
 
 
-def _of_each(both: ScoredByBoth, names: tuple[str, ...], which: np.ndarray) -> list[dict[str, Any]]:
+def _of_each(pair: Pair, names: tuple[str, ...], which: np.ndarray) -> list[dict[str, Any]]:
     """Return the paired test of each class."""
     found = []
     for k in which.tolist():
-        test = delong_test(np.where(both.members[:, k], 1, -1), both.new[:, k], both.old[:, k], LEVEL)
-        found.append({"name": names[k], "n_pos": int(both.members[:, k].sum()), **asdict(test)})
+        test = delong_test(np.where(pair.y[:, k], 1, -1), pair.new[:, k], pair.old[:, k], LEVEL)
+        found.append({"name": names[k], "n_pos": int(pair.y[:, k].sum()), **asdict(test)})
     corrected = holm([one["p_value"] for one in found])
     return [{**one, "p_holm": p} for one, p in zip(found, corrected, strict=True)]
 
 
-def _calibration(both: ScoredByBoth, new: ClassModels, old: ClassModels) -> dict[str, Any] | None:
+def _calibration(pair: Pair, new: ClassModels, old: ClassModels) -> dict[str, Any] | None:
     """Return the difference of the Brier losses, the mean over the classes; None without probabilities."""
     losses = []
-    for model, scores in ((new, both.new), (old, both.old)):
+    for model, scores in ((new, pair.new), (old, pair.old)):
         if (found := model.probabilities(scores)) is None:
             return None
-        losses.append(((found - both.members) ** 2).mean(axis=1))
+        losses.append(((found - pair.y) ** 2).mean(axis=1))
     return brier_difference(*losses)
 
 
-def _on_test_rows(run: str, in_use: str, new: ClassModels, old: ClassModels) -> ScoredByBoth:
+def _on_test_rows(run: str, in_use: str, new: ClassModels, old: ClassModels) -> Pair:
     """Return the scores of the run's test rows."""
     of_new = read_classes_run(run)
-    members = np.column_stack([of_new.labels(name) > 0 for name in new.classes])
+    members = members_of(of_new.table["label"].to_numpy(), new.classes, topics=new.topics)
     scores, row_id = _scores_of(of_new, new), of_new.table["row_id"].to_numpy()
     if exists(f"{in_use}/{SCORES}"):
         of_old = read_classes_run(in_use)
         same_data = of_new.about["data"]["fingerprint"] == of_old.about["data"]["fingerprint"]
         if same_data and of_new.table[["row_id", "label"]].equals(of_old.table[["row_id", "label"]]):
-            return ScoredByBoth("the test rows of both runs", members, scores, _scores_of(of_old, old))
+            return Pair("the test rows of both runs", members, scores, _scores_of(of_old, old))
         if same_data:
             refuse_other_split(run, row_id, of_old.table["row_id"].to_numpy())
     held_out = read_test_rows(run, in_use, row_id, members)
-    return ScoredByBoth("the test rows of the run", members, scores, held_out.scores)
+    return Pair("the test rows of the run", members, scores, held_out.scores)
 
 
 def _scores_of(run: ClassesRun, model: ClassModels) -> np.ndarray:

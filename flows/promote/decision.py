@@ -1,6 +1,5 @@
 """Whether a model is better than the one in use: a paired test on rows that neither was trained on."""
 
-import json
 import math
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -9,6 +8,7 @@ import numpy as np
 
 from aucdist.data.sources.source import Source
 from aucdist.data.storage.files import exists, read_bytes, shown
+from aucdist.drift.performance import Z
 from aucdist.errors import InputError
 from aucdist.held_out import HeldOutRows, load_with_seen, refuse_trained_on, same_classes, score_labelled
 from aucdist.metrics.compare import Difference, delong_test, partial_delong_test
@@ -17,8 +17,8 @@ from flows.compare.run import Run, read_run
 from flows.config.data import DataConfig, source_of
 from flows.config.loading import parse_yaml
 from flows.json_values import jsonable
-from flows.run_folder.folder import METRICS, model_folder
-from flows.run_folder.scores import SCORES
+from flows.run_folder.folder import model_folder
+from flows.run_folder.scores import SCORES, max_fpr_of
 
 LEVEL = 0.95
 """Of the intervals. The two ends leave an equal model a chance of 2.5 % to be promoted by `better`."""
@@ -34,7 +34,8 @@ class Pair:
     rows : str
         What they are, in words.
     y, new, old : ndarray of shape (n_samples,)
-        Labels, the run's scores, and those of the version in use.
+        Labels, the run's scores, and those of the version in use. Of several classes ``(n_samples, n_classes)``: which of them a
+        row has, bool, and a score for each.
     """
 
     rows: str
@@ -72,8 +73,8 @@ def decide(
         raise InputError(
             f"{shown(run)} and {IN_USE} have other classes, so that their scores say different things: give --if always"
         )
-    pair = _on_test_rows(run, in_use) if data is None else _on_data(run, in_use, *data)
-    max_fpr = trained_max_fpr(new, run)
+    pair = _on_test_rows(run, in_use) if data is None else on_data(run, in_use, *data)
+    max_fpr = max_fpr_of(new, run)
     found = difference(pair, max_fpr)
     bound = margin if condition == "better" else -margin
     calibration = _calibration(pair, new, old)
@@ -87,17 +88,6 @@ def decide(
         | {"calibration": calibration, "holds": found.low > bound and not worse}
     )
     return decision
-
-
-def trained_max_fpr(model: LinearModel, run: str) -> float | None:
-    """Return the false positive rate up to which a model was trained; None for one that was trained over all pairs."""
-    parameters = model.about.get("parameters")
-    if not isinstance(parameters, dict):
-        return None
-    share, number = (parameters.get(name) for name in ("max_fpr", "max_false_positives"))
-    if isinstance(number, int) and exists(f"{run}/{METRICS}"):
-        share = number / json.loads(read_bytes(f"{run}/{METRICS}"))["n_neg"]
-    return float(share) if isinstance(share, int | float) and 0 < share < 1 else None
 
 
 def difference(pair: Pair, max_fpr: float | None) -> Difference:
@@ -122,11 +112,10 @@ def _calibration(pair: Pair, new: LinearModel, old: LinearModel) -> dict[str, An
 
 def brier_difference(of_new: np.ndarray, of_old: np.ndarray) -> dict[str, Any]:
     """Return the difference of the Brier losses of rows, version in use minus run, with its interval."""
-    losses = of_new, of_old
-    better = losses[1] - losses[0]
-    reach = 1.959963984540054 * float(better.std(ddof=1)) / math.sqrt(len(better))
+    better = of_old - of_new
+    reach = Z * float(better.std(ddof=1)) / math.sqrt(len(better))
     value = float(better.mean())
-    of_each = [float(loss.mean()) for loss in losses]
+    of_each = [float(of_new.mean()), float(of_old.mean())]
     return {"measure": "brier_loss", "value": value, "low": value - reach, "high": value + reach, "of_each": of_each}
 
 
@@ -174,7 +163,7 @@ def read_test_rows(run: str, in_use: str, row_id: np.ndarray, y: np.ndarray) -> 
     return held_out
 
 
-def _on_data(run: str, in_use: str, name: str, source: Source) -> Pair:
+def on_data(run: str, in_use: str, name: str, source: Source) -> Pair:
     """Return the scores of the rows of a data set that is named."""
     old = scored_by(in_use, IN_USE, source, name)
     new = scored_by(model_folder(run), shown(run), source, name)

@@ -1,7 +1,8 @@
-"""The scores of a run's test rows, as a Parquet file of the run folder."""
+"""The scores of a run's test rows, as a Parquet file of the run folder, and what they are measured by."""
 
 import io
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,12 @@ import pyarrow.ipc  # pa.ipc
 import pyarrow.parquet as pq
 
 from aucdist.data.block import Block
-from aucdist.data.storage.files import read_bytes
+from aucdist.data.storage.files import exists, read_bytes
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.estimators.scores import scores_of
 from aucdist.metrics.counts import BoundedCounts, ScoreCounts
+from aucdist.model import LinearModel
+from flows.run_folder.folder import METRICS
 
 SCORES = "scores.parquet"
 
@@ -74,3 +77,23 @@ def score_counts(run: str) -> ScoreCounts:
     table = read_scores(run)
     weight = table["weight"].to_numpy() if "weight" in table else None
     return ScoreCounts.from_scores(table["y"].to_numpy(), table["score"].to_numpy(), weight)
+
+
+def members_of(labels: np.ndarray, classes: Sequence[str], *, topics: bool) -> np.ndarray:
+    """Return which classes rows have, bool of shape (n_samples, n_classes); with topics a label has commas between them."""
+    codes, texts = pd.factorize(labels)
+    sets = [set(text.split(",")) if topics else {text} for text in texts]
+    return np.array([[name in found for name in classes] for found in sets], dtype=bool).reshape(-1, len(classes))[
+        codes
+    ]
+
+
+def max_fpr_of(model: LinearModel, run: str) -> float | None:
+    """Return the false positive rate up to which the model of a run was trained; None for one trained over all pairs."""
+    parameters = model.about.get("parameters")
+    if not isinstance(parameters, dict):
+        return None
+    share, number = (parameters.get(name) for name in ("max_fpr", "max_false_positives"))
+    if isinstance(number, int) and exists(f"{run}/{METRICS}"):
+        share = number / json.loads(read_bytes(f"{run}/{METRICS}"))["n_neg"]
+    return float(share) if isinstance(share, int | float) and 0 < share < 1 else None

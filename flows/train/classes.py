@@ -8,6 +8,7 @@ import numpy as np
 
 from aucdist.class_models import load_any_model
 from aucdist.data.block import Block
+from aucdist.data.label_sets import LabelSets
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.engine.classes import ClassBlocks
 from aucdist.estimators.classes import predicted_classes
@@ -17,7 +18,6 @@ from aucdist.metrics.ranking import Interval, auc_interval
 from aucdist.search.classes import LEAST_ROWS
 from aucdist.search.mask import row_ids_and_labels
 from flows.compute.stages import Stages
-from flows.config.data import refuse_for_classes
 from flows.config.model import ModelConfig
 from flows.progress.console import RunObserver
 from flows.progress.warned import warnings_to
@@ -56,7 +56,6 @@ def fit_classes(
     start : str, optional
         A model of several classes: each class that it has starts from its weights.
     """
-    refuse_for_classes(config)  # the configuration does not say that shards have several
     rows = usable_classes(rows, blocks.train, observer)
     of_classes = rows.with_classes(blocks)
     if model.chooses_features:
@@ -78,7 +77,7 @@ def usable_classes(rows: TrainTestRows, train: Blocks, observer: RunObserver) ->
     """Return the rows with the classes that can be fitted; a note names those that are left out."""
     assert rows.tables is not None
     sets = rows.tables.train
-    n = np.asarray(sets.members.T @ train.without_memory().reduce(_count_codes, sets.members.shape[0])["n"])
+    n = train.without_memory().reduce(_count_classes, sets)["n"]
     enough = np.minimum(n, train.n_samples - n) >= LEAST_ROWS
     if enough.all():
         return rows
@@ -90,8 +89,9 @@ def usable_classes(rows: TrainTestRows, train: Blocks, observer: RunObserver) ->
     return replace(rows, schema=schema, tables=rows.tables.only(which))
 
 
-def _count_codes(block: Block, memory: None, n: int) -> tuple[None, Summary]:
-    return None, {"n": np.bincount(block.code, minlength=n)}  # type: ignore[arg-type]
+def _count_classes(block: Block, memory: None, sets: LabelSets) -> tuple[None, Summary]:
+    assert block.code is not None
+    return None, {"n": sets.counts(block.code)}
 
 
 def fit_each(

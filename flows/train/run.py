@@ -4,10 +4,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from aucdist.model import load_model
+from aucdist.class_models import load_any_model
 from flows.compute.clusters import fixed_worker_set, open_cluster
 from flows.compute.s3_environment import s3_as_configured
 from flows.compute.stages import StageRunner, Stages, call_stage
+from flows.config.data import refuse_for_classes
 from flows.progress.console import RunObserver
 from flows.progress.metrics import REPORT, MetricsObserver
 from flows.rows.costs import check_cost_column
@@ -93,6 +94,8 @@ def _train_on_cluster(
         observer.report_to(workers.client, report),
     ):
         rows = source.prepare(workers, observer, stages)
+        if rows.tables is not None:
+            refuse_for_classes(config)  # the configuration does not say that shards have several
         check_monotone([getattr(config.model.built, "monotone", None)], rows.schema)
         blocks = stages("partition", rows.partition, config.cache, workers, observer)
         observer.about(rows.size())
@@ -106,7 +109,7 @@ def _train_on_cluster(
             model, search = choice.model, choice.search
         checkpoints = open_checkpoints(config, model, rows.fingerprint, blocks.train, observer)
         if start is not None and checkpoints is None:  # a fit that resumes begins as it began
-            observer.note(start_from(model.built, load_model(start), rows))
+            observer.note(start_from(model.built, load_any_model(start), rows))
         estimator, counts = stages("fit", fit, model, blocks.train, observer, checkpoints)
         evaluation = stages("evaluate", evaluate, estimator, counts, blocks, observer, config.operating_point)
         seen = stages("profile", profile, estimator, rows, blocks)

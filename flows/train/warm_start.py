@@ -11,7 +11,7 @@ from aucdist.model import LinearModel
 from flows.rows.train_test import TrainTestRows
 
 
-def start_from(estimator: Any, model: LinearModel, rows: TrainTestRows) -> str:
+def start_from(estimator: Any, model: LinearModel | ClassModels, rows: TrainTestRows) -> str:
     """Let a fit start from the weights of a model, where these mean the same, and return what was done, in words.
 
     The optimum does not depend on the start, within the tolerance. Weights of scaled features are scaled as the rows are now.
@@ -20,12 +20,14 @@ def start_from(estimator: Any, model: LinearModel, rows: TrainTestRows) -> str:
     ----------
     estimator : LinearClassifier
         Changed in place.
-    model : LinearModel
+    model : LinearModel or ClassModels
+        The weights of a model of several classes mean something else.
     rows : TrainTestRows
         The rows of the fit.
     """
-    cannot = _why_not(estimator, model, rows)
-    if cannot is not None:
+    if isinstance(model, ClassModels):
+        return "the fit starts from zero: the model in use is of several classes"
+    if (cannot := _why_not(estimator, model, rows)) is not None:
         return f"the fit starts from zero: {cannot}"
     _set_start(estimator, model, rows)
     return "the fit starts from the weights in use"

@@ -54,7 +54,7 @@ def read_labels(url: str, model: LinearModel | ClassModels) -> tuple[pd.DataFram
         raise InputError(f"{where}: {ROW_ID} must be whole numbers from 0, as `aucdist score` writes them")
     if row_id.duplicated().any():
         raise InputError(f"{where}: row {int(row_id[row_id.duplicated()].iloc[0])} is there twice")
-    known = values.notna().to_numpy()
+    known = (values.notna() & (values.astype(str).str.strip() != "")).to_numpy()
     y = _names(values[known], model, where) if isinstance(model, ClassModels) else _signs(values[known], model, where)
     found = pd.DataFrame({ROW_ID: row_id[known].to_numpy(np.int64), "y": y})
     return found.sort_values(ROW_ID, ignore_index=True), int((~known).sum())
@@ -79,13 +79,6 @@ def _names(values: "pd.Series[Any]", model: ClassModels, where: str) -> np.ndarr
     if not model.topics:
         places(labels, schema, where)  # refuses a class that the model does not know
     return np.array(labels.names, dtype=object)[labels.codes]
-
-
-def members_of(y: np.ndarray, model: ClassModels) -> np.ndarray:
-    """Return which classes of a model rows have, bool of shape (n_samples, n_classes), given what `read_labels` returned."""
-    return np.column_stack(
-        [[name in (text.split(",") if model.topics else (text,)) for text in y] for name in model.classes]
-    ).astype(bool)
 
 
 def _signs(values: "pd.Series[Any]", model: LinearModel, where: str) -> np.ndarray:

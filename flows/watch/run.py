@@ -35,9 +35,9 @@ from flows.config.data import UnlabelledRef, source_of
 from flows.json_values import jsonable
 from flows.progress.console import RunObserver
 from flows.run_folder.folder import METRICS, model_folder
-from flows.run_folder.scores import SCORES, read_scores
+from flows.run_folder.scores import SCORES, max_fpr_of, members_of, read_scores
 from flows.watch.config import WatchConfig
-from flows.watch.labels import ROW_ID, join, members_of, read_labels
+from flows.watch.labels import ROW_ID, join, read_labels
 from flows.watch.state import WatchState
 
 
@@ -167,7 +167,7 @@ def count_part(
             values = model.scores(rows)
         refuse_infinite(values)
         out = io.BytesIO()
-        table = pd.DataFrame(values.reshape(len(values), -1), columns=list(columns))
+        table = pd.DataFrame(np.atleast_2d(values.T).T, columns=list(columns))
         table.insert(0, ROW_ID, block.row_id)
         table.to_parquet(out, index=False, compression="zstd")
         files.write_bytes(_part(own, index), out.getvalue())
@@ -209,7 +209,8 @@ def join_labels(url: str, batch: str | None, watched: Watched) -> str:
         )
     max_fpr, promised = promise(watched)
     if isinstance(watched.model, ClassModels):
-        now = performance_of_classes(watched.model.classes, members_of(y, watched.model), scores)
+        members = members_of(y, watched.model.classes, topics=watched.model.topics)
+        now = performance_of_classes(watched.model.classes, members, scores)
     else:
         now = performance(y, scores, max_fpr, watched.model.probability)
     counts = {
@@ -234,13 +235,9 @@ def promise(watched: Watched) -> tuple[float | None, dict[str, Any] | None]:
         if not files.exists(f"{run}/{SCORES}"):
             return None, None
         table = read_scores(run)
-        members = members_of(table["label"].to_numpy(), model)
+        members = members_of(table["label"].to_numpy(), model.classes, topics=model.topics)
         return None, performance_of_classes(model.classes, members, table[watched.columns].to_numpy())
-    parameters = model.about.get("parameters") or {}
-    share, number = parameters.get("max_fpr"), parameters.get("max_false_positives")
-    if number is not None and files.exists(f"{run}/{METRICS}"):
-        share = number / json.loads(files.read_bytes(f"{run}/{METRICS}"))["n_neg"]
-    max_fpr = float(share) if isinstance(share, int | float) and 0 < share < 1 else None
+    max_fpr = max_fpr_of(model, run)
     if not files.exists(f"{run}/{SCORES}"):
         return max_fpr, None
     table = read_scores(run)

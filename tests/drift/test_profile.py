@@ -1,5 +1,7 @@
 """Profiles of training rows: counts that a slow count confirms, whatever the blocks, and what moves in a batch."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -107,7 +109,13 @@ def test_what_has_moved_is_named(change: dict, what: str, column: str | None) ->
 
 def test_a_batch_without_rows_raises_no_alarm() -> None:
     profile = profile_of(rows(500, 6))
-    assert moved(profile, BatchCounts.none(profile))["alarms"] == []
+    none = BatchCounts.none(profile)
+    assert moved(profile, none)["alarms"] == []
+    # A part of a file may have no rows, of one class or of several.
+    several = replace(profile, score=None, class_scores={"a": profile.score, "b": profile.score})
+    for one, scores in ((profile, np.zeros(0)), (several, np.zeros((0, 2)))):
+        counted = BatchCounts.of(one, block_of(np.zeros((0, 4))), scores)
+        assert (counted.rows, counted.score.sum()) == (0, 0)
 
 
 def test_of_wide_rows_those_columns_are_watched_that_move_the_score() -> None:

@@ -13,6 +13,7 @@ from aucdist.errors import InputError
 from aucdist.kernels.rows import project
 from aucdist.maps import LeafExpander, NystroemMap
 from aucdist.maps.base import encoded
+from aucdist.maps.edges import draw_rows
 from aucdist.maps.nystroem import landmark_rows
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.all_pairs import all_pairs
@@ -128,6 +129,18 @@ def test_trees_within_groups_do_not_split_by_what_a_group_is(monkeypatch):
     assert splits(expander) <= {"0", "1"}
     with pytest.raises(InputError, match="needs rows with groups"):
         expander.fit(X, whole.y)
+
+
+def test_a_sample_for_pairs_within_groups_has_whole_groups_unless_these_are_few():
+    r = np.random.default_rng(3)
+    y, group = np.where(r.random(4000) < 0.2, 1, -1), np.arange(4000) // 10
+    for n_blocks in (1, 3):
+        blocks = LocalBlocks(partition(Block.of(np.zeros((4000, 1)), y, group=group), n_blocks))
+        drawn = draw_rows(blocks, 1000, whole_groups=True)
+        assert (np.unique(drawn.group, return_counts=True)[1] == 10).all()
+        assert 1600 < drawn.n_samples < 2400
+    few = LocalBlocks([Block.of(np.zeros((4000, 1)), y, group=group // 40)])
+    assert draw_rows(few, 1000, whole_groups=True).n_samples == draw_rows(few, 1000).n_samples
 
 
 def test_trees_that_never_split_have_no_code():

@@ -54,3 +54,10 @@ def test_equal_models_and_small_classes() -> None:
     assert measured_classes(members).tolist() == [0, 1, 3]
     with pytest.raises(InputError, match="each class needs two rows"):
         macro_auc(members, one)
+
+
+def test_an_interval_of_classes_that_are_ranked_rightly_is_not_a_point() -> None:
+    members = np.arange(30)[:, np.newaxis] % 3 == np.arange(3)
+    area, low, high = macro_auc_interval(members, members.astype(float))
+    assert (area, high) == (1.0, 1.0)
+    assert low == pytest.approx(0.05 ** (1 / 10))

@@ -143,6 +143,7 @@ def test_names_hold_their_parameters():
         ("recall_at_precision@a", "'a' is not min_precision"),
         ("two_way_partial_auc@1,0.5", "min_tpr is 1.0"),
         ("partial_auc@0.1,0.2", "'0.1,0.2' is not max_fpr"),
+        ("partial_auc@cost_column", "'cost_column' is not max_fpr"),
     ):
         with pytest.raises(InputError, match=said):
             find_measure(name)

@@ -72,7 +72,7 @@ class SubgradientSolver(PrimalSolver):
         """Return the rule of the steps from this state."""
 
     def rounds(
-        self, blocks: Blocks, lam: float, start: np.ndarray | None = None, *, penalty: str | None = None,
+        self, blocks: Blocks, lam: float, start: np.ndarray | None = None, *, penalty: str = "l2",
         intercept: bool = False, class_weight: ClassWeight = EQUAL,
     ) -> Iterator[Round]:  # fmt: skip
         """Yield the best weights so far, their exact objective, and the best lower bound so far.
@@ -86,14 +86,14 @@ class SubgradientSolver(PrimalSolver):
             Above 0.
         start : ndarray of shape (n_features,), or (n_features + 1,) with an intercept, optional
             Zero by default. To `RDA` it only matters by its subgradient.
-        penalty : {"l1", "l2"}, optional
-            L2 by default, where the solver has it.
+        penalty : {"l1", "l2"}, default="l2"
+            `PSA` has L1 alone.
         intercept : bool
             Whether to fit an intercept, which is not penalised and the last of the weights.
         class_weight : tuple of float
             Factors for the sample weights of the negative and of the positive rows.
         """
-        penalty = self.penalties[-1] if penalty is None else penalty
+        penalty = penalty if len(self.penalties) > 1 else self.penalties[0]
         state = PrimalState(blocks, lam, start, penalty, intercept, class_weight, self.average)
         rule = self.rule(state)
         for t in count(1):

@@ -14,7 +14,7 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, LocalBlocks
 from aucdist.solvers import sample
-from aucdist.solvers.base import Round, Solver, solve
+from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
 from aucdist.solvers.pairs.groups import PairGroups, pair_groups, refuse_share
 from aucdist.solvers.pairs.penalty import penalty_of
@@ -79,8 +79,11 @@ def all_pairs(
         last, passes = sample.solve_on_sample(blocks, on_sample, NEAR, n_groups)
         start = None if last is None else last.w
         if share is None and groups is None and lam <= LARGEST_LAM and _is_middling(blocks):
-            on_ramp = solve(pair_ramp(blocks, lam, tol=NEAR_RAMP, signs=signs), tol=0.0, max_passes=MOST_RAMP_PASSES)
-            passes, towards = on_ramp.passes, FURTHER * on_ramp.w
+            for on_ramp in pair_ramp(blocks, lam, tol=NEAR_RAMP, signs=signs):
+                passes, towards = on_ramp.passes, FURTHER * on_ramp.w
+                yield Round(np.zeros(blocks.n_features), 1.0, 0.0, passes)  # at zero each pair costs 1
+                if on_ramp.stationary or passes >= MOST_RAMP_PASSES:
+                    break
     planes = CuttingPlanes(blocks, start, penalty=of_weights, share=share, groups=groups)
     for state in planes.rounds(lam, towards):
         yield replace(state, passes=passes + state.passes)

@@ -146,7 +146,7 @@ class CuttingPlanes:
         if towards is not None:
             self._advance(towards)
         walk = self._proximal_steps() if self.penalty.has_corners else self._line_searches()
-        dual, error = (0.0, 0.0) if self.penalty.has_corners else (-np.inf, 0.0)
+        dual, error = 0.0, 0.0  # the objective is nowhere below 0
         for bound, w in walk:
             dual, error = higher((dual, error), (bound, self.bound_error(bound, w)))
             before_round, self.gap = self.gap, (self.primal - dual) / self.primal

@@ -242,6 +242,7 @@ class TopNegatives(AllNegatives):
             soft, of_loss = self._softener.threshold(band, gap), Counting(None, weights * band.hard.parts(-scores))
             return (of_loss, None) if soft is None else (Counting(None, weights * soft.parts(-scores)), of_loss)
         if not gap > 0.0:
+            self._softener.width_of_cut = 0.0
             return Counting(threshold_in_blocks(blocks, self._n_neg, self.wanted, step), weights), None
         band = Band(*gather_negatives(blocks, step, False), self.wanted)
         soft, of_loss = self._softener.threshold(band, gap), Counting(band.hard, weights)

@@ -15,7 +15,7 @@ from aucdist.errors import InputError
 from aucdist.metrics.groups import auc_of_groups, ndcg_of_groups
 from aucdist.metrics.measures import find_measure
 from aucdist.search.auto import LAMS, auto_search
-from aucdist.search.fold import scored_groups, value_of
+from aucdist.search.fold import measured, scored_groups
 from aucdist.search.mask import masked_blocks
 from flows.cv.config import load_cv
 from flows.cv.run import cross_validate
@@ -75,17 +75,17 @@ def test_the_measure_of_a_fold_is_that_of_its_rows(graded):
             sample_weight=None if weights is None else weights[inside],
         )
         measure = find_measure("group_auc")
-        assert value_of(model, held_out, measure) == pytest.approx(expected.mean, abs=1e-14)
-        assert value_of(model, held_out, measure, "groups") == pytest.approx(expected.values.mean(), abs=1e-14)
+        assert measured(model, held_out, measure).mean == pytest.approx(expected.mean, abs=1e-14)
+        assert measured(model, held_out, measure, "groups").mean == pytest.approx(expected.values.mean(), abs=1e-14)
     ndcg = find_measure("ndcg@3")
     with pytest.raises(InputError, match="these rows are weighted"):
-        value_of(model, held_out, ndcg)
+        measured(model, held_out, ndcg)
     unweighted = masked_blocks(in_blocks(X, grade, graded, group=user), inside)
     expected = ndcg_of_groups(grade[inside], scores[inside], groups=user[inside], k=3)
-    assert value_of(model, unweighted, ndcg) == pytest.approx(expected.mean, abs=1e-14)
+    assert measured(model, unweighted, ndcg).mean == pytest.approx(expected.mean, abs=1e-14)
     assert len(scored_groups(model, unweighted).y) == inside.sum()
     with pytest.raises(InputError, match="the rows have no groups"):
-        value_of(model, in_blocks(X, grade, False), ndcg)
+        measured(model, in_blocks(X, grade, False), ndcg)
 
 
 @pytest.mark.parametrize("graded", [False, True])

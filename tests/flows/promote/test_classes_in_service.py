@@ -14,10 +14,10 @@ from aucdist.metrics.macro import macro_auc
 
 
 def table(rows: slice, *, shift: float = 0.0) -> pd.DataFrame:
-    """Digits below 5, of which 4 are one row of the first hundred."""
+    """Digits below 4, and one row of the class -1, which is left out of each fit and comes first among the labels."""
     X, y = load_digits(return_X_y=True)
     few = np.append(np.flatnonzero(y < 4), np.flatnonzero(y == 4)[:1])
-    X, y = X[np.sort(few)][rows] / 16, y[np.sort(few)][rows]
+    X, y = X[np.sort(few)][rows] / 16, np.where(y == 4, -1, y)[np.sort(few)][rows]
     return pd.DataFrame(X + shift, columns=[f"p{j}" for j in range(64)]).assign(digit=y)
 
 
@@ -69,6 +69,11 @@ def test_from_the_first_version_to_a_rollback(folder: Path, runs: tuple[str, str
     # Rows that neither has seen, read with the classes of the model; the class that was left out counts with the rest.
     named = as_json("promote", good, store, "--if", "not-worse", "--margin", 0.1, "--data", folder / "new.csv")
     assert (named["version"], named["decision"]["value"], named["decision"]["rows"]) == (3, 0.0, 300)
+    more = table(slice(400, 700))
+    pd.concat([more, more[:1].assign(p0=0.5, digit=-1)]).to_csv(tmp_path / "more.csv", index=False)
+    run("shard", tmp_path / "more.csv", tmp_path / "more", *LABEL)
+    sharded = as_json("promote", good, store, "--if", "not-worse", "--margin", 0.1, "--data", tmp_path / "more")
+    assert (sharded["decision"]["value"], sharded["decision"]["rows"]) == (0.0, 301)
     assert "mean AUC of the classes" in run("models", store)[0]
     model, first = load_class_models(str(store)), load_class_models(f"{good}/model")
     for one, other in zip(model.models, first.models, strict=True):
