@@ -53,6 +53,7 @@ bench: setup  ## measure on this machine
 
 benchmarks: setup  ## the tables and pictures of the page "Benchmarks", made again from the files in docs/benchmarks
 	$(BIN)/python docs/benchmark_tables.py
+	$(BIN)/python docs/benchmark_pictures.py
 
 measure: setup  ## these files themselves, on this machine, which nothing else may use: half an hour. SUITES=peers and others take hours
 	for suite in $(SUITES); do PYTHONPATH=tests $(BIN)/python -m benchmarks $$suite --output docs/benchmarks/$$suite.csv || exit 1; done

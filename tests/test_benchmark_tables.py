@@ -3,15 +3,23 @@
 import csv
 import importlib.util
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-_spec = importlib.util.spec_from_file_location("benchmark_tables", ROOT / "docs" / "benchmark_tables.py")
-assert _spec is not None
-assert _spec.loader is not None
-tables = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(tables)
+
+
+def _script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+tables, pictures = _script("benchmark_tables"), _script("benchmark_pictures")
 
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in tables.PAGES}
 PAGE = PAGES["benchmarks"]
@@ -22,6 +30,10 @@ ELSEWHERE = {"curves-shrunk", "defaults", "promoted-models", "watched-years"}
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_is_as_make_benchmarks_writes_it(page: str) -> None:
     assert tables.with_tables(PAGES[page]) == PAGES[page]
+
+
+def test_the_picture_is_as_make_benchmarks_draws_it() -> None:
+    assert pictures.top_of_the_list(tables.read("curves")) == pictures.PICTURE.read_text(encoding="utf-8")
 
 
 def test_the_pages_have_all_tables_and_all_files_are_in_one() -> None:
