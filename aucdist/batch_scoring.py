@@ -349,7 +349,6 @@ def finish(scoring: Scoring, parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
     Parameters
     ----------
-    scoring : Scoring
     parts : sequence of dict
         What `score_part` returned of each.
 

@@ -27,7 +27,6 @@ class ClassModels:
 
     Attributes
     ----------
-    classes : tuple of str
     models : tuple of LinearModel
         In the order of the classes.
     topics : bool

@@ -55,7 +55,6 @@ def score_labelled(
 
     Parameters
     ----------
-    model : LinearModel or ClassModels
     source : Source
         They are read as the training rows were; the label by default is the column that those had it in.
     seen : RowDigests
@@ -116,7 +115,6 @@ def refuse_trained_on(rows: HeldOutRows, profile: Profile, what: str, data: str)
 
     Parameters
     ----------
-    rows : HeldOutRows
     profile : Profile
         Of the model.
     what, data : str

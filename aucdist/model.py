@@ -44,7 +44,6 @@ class LinearModel:
     ----------
     coef : ndarray of shape (n_weights,), float64
         Weights of the encoded features, or of the basis functions of the feature map.
-    intercept : float
     schema : Schema
         Features, label and classes.
     preprocessor : Preprocessor

@@ -69,7 +69,6 @@ class OneOf:
 
     Attributes
     ----------
-    names : collection
     optional : bool
         None is allowed.
     """

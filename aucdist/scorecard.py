@@ -73,10 +73,8 @@ class Scorecard:
     ----------
     base : int
         The points that each row starts with.
-    cutoff : int
     features : tuple of CardFeature
         Those with more than one row on the card, in the order of the schema.
-    schema : Schema
     preprocessor : Preprocessor
         What stands in for missing values; it scales nothing, as the edges are in the units of the columns.
     probability : dict or None
@@ -204,7 +202,6 @@ def parse_card(data: bytes, where: str) -> Scorecard:
 
     Parameters
     ----------
-    data : bytes
     where : str
         Names the file in errors.
 

@@ -44,7 +44,6 @@ class Command:
 
     Attributes
     ----------
-    name : str
     main : callable or typer.Typer
         What the command line calls, in ``flows/<name>/command.py``.
     page : str

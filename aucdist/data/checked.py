@@ -49,7 +49,6 @@ def parse_checked(data: bytes, kind: type[T], where: str, *, context: dict[str, 
 
     Parameters
     ----------
-    data : bytes
     kind : type
         A dataclass, a pydantic model, or a type such as ``list[int]``.
     where : str

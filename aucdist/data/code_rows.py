@@ -82,7 +82,6 @@ def second_moments(rows: BinRows, coefs: np.ndarray, *, centred: bool = False) -
 
     Parameters
     ----------
-    rows : BinRows
     coefs : ndarray of shape (n_samples,), float64
     centred : bool
         Take x_i less the mean that the coefficients give.

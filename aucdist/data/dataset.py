@@ -71,10 +71,8 @@ class Dataset:
     ----------
     block : Block
         The rows; ``row_id`` counts them from 0 in the order of the files.
-    schema : Schema
     fingerprint : str
         SHA-256 (hexadecimal) of the bytes as they are stored and of the options that decide how they are read.
-    name : str
     """
 
     block: Block

@@ -61,12 +61,7 @@ def group_numbers(groups: Any) -> np.ndarray | None:
 
 
 def numbers_of_texts(texts: Sequence[str]) -> np.ndarray:
-    """Return a number for each text, int64: that of whole numbers however they are written, or else of a hash.
-
-    Parameters
-    ----------
-    texts : sequence of str
-    """
+    """Return a number for each text, int64: that of whole numbers however they are written, or else of a hash."""
     spelled = [class_name(text) for text in texts]
     hashed = pd.util.hash_array(np.array(spelled, dtype=object), categorize=False).view(np.int64)
     whole = [i for i, text in enumerate(spelled) if WHOLE.fullmatch(text)]

@@ -141,8 +141,6 @@ def sets_of_topics(
     ----------
     texts : iterable of str
         Classes with commas between them; those that are not among `classes` do not count.
-    classes : sequence of str
-    known : sequence of tuple of int
     """
     place = {name: k for k, name in enumerate(classes)}
     found = {_set_of(text, place) for text in texts}
@@ -154,7 +152,6 @@ def places(labels: Labels, schema: Schema, where: str) -> np.ndarray:
 
     Parameters
     ----------
-    labels : Labels
     schema : Schema
         With `classes`; with `topics`, with the sets of all rows.
     where : str

@@ -62,7 +62,6 @@ class Medians:
     cell : ndarray of shape (n_cells,), int64
         Column times `KEYS` plus the number of the cell in the order of the reals; ascending.
     count : ndarray of shape (n_cells,), int64
-    n_features : int
     """
 
     cell: np.ndarray

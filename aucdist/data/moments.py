@@ -22,7 +22,6 @@ class Moments:
         Number of rows.
     mean, m2 : ndarray of shape (n_features,)
         The mean, and the sum of squared distances to it.
-    ranges : ColumnRanges
     """
 
     count: int

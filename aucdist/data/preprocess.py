@@ -169,7 +169,6 @@ def fit_preprocessor(
     ----------
     blocks : sequence of Block, or of whatever `load` makes a block of
         The training rows; their statistics merge in this order.
-    feature_names : sequence of str
     log1p : "numeric", list of str or None
         Features to put through log(1 + x) first; ``"numeric"`` means all that are not 0/1 features of a category.
     scale : str

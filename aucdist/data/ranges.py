@@ -57,7 +57,6 @@ def ranges_of(rows: DenseRows | CsrRows, there: np.ndarray | None = None) -> Col
 
     Parameters
     ----------
-    rows : DenseRows or CsrRows
     there : ndarray of shape (n_samples,), bool, optional
         Which rows count; by default all.
     """

@@ -57,14 +57,12 @@ class Split:
 
     Attributes
     ----------
-    seed : int
     limits : tuple of int
         The greatest random number of a test row of each stratum, of two classes of the negative and of the positive one; -1 for a
         stratum without test rows.
     n_test : tuple of int
         The number of test rows of each stratum; where groups of rows of several classes are split, those outside the first
         class and in it.
-    strata : Strata
     """
 
     seed: int

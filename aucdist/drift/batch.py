@@ -33,7 +33,6 @@ class BatchCounts:
 
     Attributes
     ----------
-    rows : int
     cells : ndarray of int64
         Rows of each cell, column by column.
     outside : ndarray of shape (n_columns,), int64
@@ -63,7 +62,6 @@ class BatchCounts:
 
         Parameters
         ----------
-        profile : Profile
         block : Block
             Rows encoded as the training rows.
         scores : ndarray of shape (n_samples,), or of several classes (n_samples, n_classes)

@@ -32,7 +32,6 @@ class WatchedColumn:
 
     Attributes
     ----------
-    name : str
     kind : str
         ``numbers``: cell 0 is for missing values, and cell k for those with k - 1 edges below them. ``categories``: cell 0 is for
         rows with none of the categories, and cell k for the k-th.
@@ -40,7 +39,6 @@ class WatchedColumn:
         The columns of X that it stands for: one of numbers, or the 0/1 columns of its categories.
     edges : tuple of float
         Of numbers, in the encoding of the training rows, ascending; of categories the values above which each of them is there.
-    categories : tuple of str
     low, high : float
         The range of the numbers, in the encoding of the training rows; 0 for categories.
     counts : tuple of int
@@ -83,7 +81,6 @@ class ScoreBins:
     ----------
     rows : str
         Whose scores these are: ``test``, or ``training`` where the run had no test rows.
-    edges : tuple of float
     counts : tuple of int
         Rows in each bin, which is one more than there are edges.
     """
@@ -109,7 +106,6 @@ class Profile:
         Training rows.
     n_features : int
         Columns of X.
-    columns : tuple of WatchedColumn
     score : ScoreBins or None
         None for a model of several classes.
     test_checked, test_known : int
@@ -178,7 +174,6 @@ def fit_columns(
     ----------
     blocks : Blocks
         The training rows, encoded.
-    schema : Schema
     preprocessor : Preprocessor
         What encoded them.
     coef : ndarray

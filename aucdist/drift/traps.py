@@ -134,7 +134,6 @@ def traps_of(sample: Sample, schema: Schema) -> list[str]:
     ----------
     sample : Sample
         Of the training rows.
-    schema : Schema
     """
     alone = columns_alone(sample, schema)
     found = _leaks({name: area for name, area in alone.items() if area >= SUSPICIOUS})
@@ -214,7 +213,6 @@ def traps(train: Blocks, test: Blocks | None, schema: Schema, *, known: int = 0,
     ----------
     train, test : Blocks
         The training rows, and the test rows where there are some.
-    schema : Schema
     known, checked : int
         Of so many test rows that were looked up, so many were among the training rows.
     """

@@ -28,7 +28,6 @@ class RequestBatches:
         ----------
         receiver : hashable
             Requests to the same receiver travel together.
-        request : object
         send : callable
             Of this receiver. What it raises, each request of the batch raises.
         """

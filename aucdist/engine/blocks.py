@@ -40,10 +40,8 @@ class BlockInfo:
 
     Attributes
     ----------
-    n_samples, n_features, n_pos : int
     weight_pos, weight_neg : float
         What the rows of either class weigh.
-    has_weights : bool
     lasting : bool
         Whether the rows stay in memory from step to step. Those of a stored block do not.
     ranges : ColumnRanges or None
@@ -90,7 +88,6 @@ class StoredBlock(Stored[Block]):
     ----------
     loader : callable
         ``loader(item) -> Block``, picklable, and always the same block.
-    index : int
     info : BlockInfo
         What the first reading found.
     item : object, optional
@@ -279,7 +276,6 @@ class Blocks(ABC):
             A step that gets `n_blocks` and whose summary is ``{"pieces": [pieces]}``, a list of one list of n_blocks pieces.
         join : callable
             ``join(pieces, index, n_blocks) -> Block`` makes block `index` of the pieces meant for it, in the order of the blocks.
-        n_blocks : int
         """
         cuts = self.without_memory().reduce(cut, n_blocks)["pieces"]
         return LocalBlocks([join([pieces[b] for pieces in cuts], b, n_blocks) for b in range(n_blocks)])
@@ -376,7 +372,6 @@ class LocalBlocks(Blocks):
         ----------
         loader : callable
             ``loader(item) -> Block``; with `n_jobs` called by several threads.
-        n_blocks : int
         stream : bool, default=False
         n_jobs : int or None, default=None
             As in the class's description.

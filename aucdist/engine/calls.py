@@ -165,7 +165,6 @@ class Parts:
 
     Parameters
     ----------
-    client : distributed.Client
     futures : sequence of Future
         Of `Part`, each to be had again from its own task graph.
 

@@ -72,7 +72,6 @@ class Checkpoint:
 
     Attributes
     ----------
-    number : int
     rounds : int
         Of the solver, so far.
     journal : list of str

@@ -64,7 +64,6 @@ class ClassBlocks:
     ----------
     blocks : Blocks
         `Block.code` holds places in the table of `sets`.
-    sets : LabelSets
     follow : callable, optional
         ``follow(k, blocks) -> Blocks`` gives the rows of the class at position `k` to what records its steps, as checkpoints do.
     """

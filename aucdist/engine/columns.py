@@ -22,10 +22,6 @@ def columns_of(blocks: Blocks) -> Blocks:
 
     It is made once for each object `blocks`, or for all masks of it together, and takes as much memory. On workers the pieces go
     from one to another directly.
-
-    Parameters
-    ----------
-    blocks : Blocks
     """
     rows = blocks.same_rows
     if rows not in _MADE:

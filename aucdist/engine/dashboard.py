@@ -108,7 +108,6 @@ def performance_report(client: Any, file: Path) -> Iterator[None]:
     Parameters
     ----------
     client : distributed.Client
-    file : Path
 
     Raises
     ------

@@ -39,7 +39,6 @@ class DaskBlocks(Blocks):
 
     Parameters
     ----------
-    client : distributed.Client
     parts : sequence of Future
         Of `Part`, each to be had again from its own task graph. Together they hold the blocks 0, 1, 2, ...
     """
@@ -61,7 +60,6 @@ class DaskBlocks(Blocks):
 
         Parameters
         ----------
-        client : distributed.Client
         loader : callable
             ``loader(item) -> Block``, picklable; it runs again where a worker was lost, and must return the same block.
         n_blocks : int
@@ -89,7 +87,6 @@ class DaskBlocks(Blocks):
 
         Parameters
         ----------
-        client : distributed.Client
         blocks : sequence of Future
             Of `Block`, each to be had again from its own task graph.
         """
@@ -138,11 +135,6 @@ def place_items(client: Client, items: Sequence[Any]) -> list[Future]:
     """Put small objects on the workers, adjacent ones on the same, and return futures: tasks that take them go there.
 
     What an object keeps is then used again by the next task. Where a worker is lost, Dask places its objects anew.
-
-    Parameters
-    ----------
-    client : distributed.Client
-    items : sequence
     """
     some = _neighbours(client, len(items))
     # Dask deals out tasks that depend on fewer than five others as if they depended on none.
@@ -340,10 +332,8 @@ def map_on_workers(client: Client, function: Callable[[Any], Any], items: Sequen
 
     Parameters
     ----------
-    client : distributed.Client
     function : callable
         Picklable; it runs again where a worker was lost. It may wait for a store that is out for a while.
-    items : sequence
     """
     futures = client.map(_patiently, [function] * len(items), list(items), pure=False)[::-1]
     try:

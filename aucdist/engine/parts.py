@@ -42,7 +42,6 @@ class Part:
     ----------
     numbers : sequence of int
         Those of the blocks in the data set.
-    blocks : sequence of Block or StoredBlock
     """
 
     def __init__(self, numbers: Sequence[int], blocks: Sequence[Block | StoredBlock]):

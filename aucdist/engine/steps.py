@@ -67,7 +67,6 @@ def run_step(
 
     Parameters
     ----------
-    step : callable
     blocks : sequence of Block or Readable
         Those that are read are read ahead: there are at most two in memory for each thread.
     memories : sequence

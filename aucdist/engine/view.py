@@ -33,7 +33,6 @@ class MadeBlock:
     ----------
     base : Block, MadeBlock or None
         What it is made of; None for the block that a step gets.
-    change : callable
     on_disk : bool
         Whether it is copied to the local disk where there is room, or made each time.
     """
@@ -92,7 +91,6 @@ class ViewBlocks(Blocks):
 
     Parameters
     ----------
-    blocks : Blocks
     change : callable
         ``change(block) -> Block``; see `Change`.
     keep : {"memory", "disk", "nowhere"}, default="memory"

@@ -57,7 +57,6 @@ def wait_for_workers(client: Any, n_workers: int, timeout: float) -> None:
     Parameters
     ----------
     client : distributed.Client
-    n_workers : int
     timeout : float
         Seconds.
 
@@ -82,7 +81,6 @@ def keep_workers(client: Any, n_workers: int) -> Iterator[None]:
     Parameters
     ----------
     client : distributed.Client
-    n_workers : int
     """
     client.run_on_scheduler(_wish, client=client.id, n_workers=n_workers)
     try:

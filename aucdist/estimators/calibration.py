@@ -107,8 +107,6 @@ class Side:
     ----------
     folds : ndarray of int8
         The fold of each row, at the place of its ``row_id``.
-    number : int
-    held_out : bool
     """
 
     folds: np.ndarray

@@ -43,7 +43,6 @@ def fit_classes(model: BaseEstimator, rows: ClassBlocks, callback: Callback | No
     ----------
     model : BlockClassifier
         Its parameters are checked, and its `classes_` set.
-    rows : ClassBlocks
     callback : callable, optional
         Called after each round with its record, which has the class as ``class``.
 

@@ -49,7 +49,6 @@ class Machine:
     scaling : Preprocessor
         Of the rows to be scored; those it knows are scaled.
     vectors : ndarray or csr_matrix of shape (n_vectors, n_features)
-    sigma : float
     alpha : ndarray of shape (n_vectors,), float64
     """
 
@@ -89,7 +88,6 @@ def rows_at_once(n_rows: int, n_blocks: int, bound: int) -> int | None:
 
     Parameters
     ----------
-    n_rows, n_blocks : int
     bound : int
         Bytes, for all blocks together.
 

@@ -51,7 +51,6 @@ def directions(monotone: Mapping[Any, str], n_features: int, names: Sequence[str
     ----------
     monotone : mapping
         Names of features, or their positions from 0, and "increasing" or "decreasing".
-    n_features : int
     names : sequence of str or None
         Of all features, where they are known.
 

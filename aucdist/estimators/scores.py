@@ -32,7 +32,6 @@ def scores_of(X: Any, w: np.ndarray, intercept: float = 0.0, fitted: FittedMap |
     ----------
     X : ndarray or scipy sparse matrix or array of shape (n_samples, n_features)
     w : ndarray of shape (n_features,), float64
-    intercept : float
     fitted : FittedMap, optional
         The map that turns X into what w are the weights of.
 
@@ -52,7 +51,6 @@ def probabilities_of(scores: Any, probability: ProbabilityMap) -> Any:
     Parameters
     ----------
     scores : ndarray of shape (n_samples,), or a dask Array, which gives a dask Array
-    probability : ProbabilityMap
     """
     if is_dask(scores):
         return scores.map_blocks(probability, dtype=np.float64, new_axis=1, chunks=(scores.chunks[0], 2))
@@ -64,9 +62,7 @@ def count_scores(blocks: Blocks, w: np.ndarray, intercept: float = 0.0) -> Score
 
     Parameters
     ----------
-    blocks : Blocks
     w : ndarray of shape (n_features,), float64
-    intercept : float
     """
     return blocks.without_memory().reduce(_count, w, intercept)["counts"].counts
 
@@ -91,7 +87,6 @@ def auc_of_rows(blocks: Blocks, w: np.ndarray) -> float:
 
     Parameters
     ----------
-    blocks : Blocks
     w : ndarray of shape (n_features,), float64
     """
     few = blocks.without_memory().reduce(_count_few, w)["counts"]
@@ -106,7 +101,6 @@ def separates(blocks: Blocks, w: np.ndarray) -> bool:
 
     Parameters
     ----------
-    blocks : Blocks
     w : ndarray of shape (n_features,), float64
     """
     found = blocks.without_memory().reduce(_inner_ends, w)

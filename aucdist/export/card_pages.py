@@ -24,7 +24,6 @@ class CardRow:
         The column.
     value : str
         Which of its values get these points.
-    points : int
     share : float or None
         Of the training rows with a value; None for missing values.
     """

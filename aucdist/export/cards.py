@@ -144,7 +144,6 @@ def to_scorecard(model: LinearModel, scaling: Scaling | None = None, *, rows: in
     ----------
     model : LinearModel
         With the feature map ``bins``, without pairs.
-    scaling : Scaling, optional
     rows : int, optional
         At most so many rows. A category counts as one.
 
@@ -284,13 +283,7 @@ def _probability(model: LinearModel, factor: float, shift: float, cutoff: int) -
 
 
 class Losses:
-    """The AUC, and the mean loss that the model was trained for, of a model and of its card, over rows that come in blocks.
-
-    Parameters
-    ----------
-    model : LinearModel
-    card : Scorecard
-    """
+    """The AUC, and the mean loss that the model was trained for, of a model and of its card, over rows that come in blocks."""
 
     def __init__(self, model: LinearModel, card: Scorecard):
         self._models = (model, card_model(card))

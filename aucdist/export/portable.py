@@ -38,7 +38,6 @@ class PortableColumn:
 
     Attributes
     ----------
-    name : str
     kind : str
         ``number``, ``category``, ``date`` or ``hash``.
     values : tuple of str
@@ -66,7 +65,6 @@ class Feature:
 
     Attributes
     ----------
-    name : str
     column : int
         Position of the column.
     item : str, int or None
@@ -119,7 +117,6 @@ class Kernel:
 
     Attributes
     ----------
-    constant, width : float
     centers, scales, weights : ndarray of shape (n_features,), float64
     landmarks : ndarray of shape (n_landmarks, n_features), float64
     amounts : ndarray of shape (n_landmarks,), float64
@@ -145,8 +142,6 @@ class Portable:
     ----------
     model : LinearModel
         For classes, probabilities and what else is saved with it.
-    columns : tuple of PortableColumn
-    features : tuple of Feature
     unit_rows : bool
         Whether the features (with the logarithms) of a row are divided by their Euclidean length, if it is not 0.
     score : Linear, Steps, Trees or Kernel
@@ -191,10 +186,6 @@ class Portable:
 
 def portable(model: LinearModel) -> Portable:
     """Describe a model in the terms of other systems.
-
-    Parameters
-    ----------
-    model : LinearModel
 
     Raises
     ------

@@ -22,12 +22,7 @@ ROWS = "the rows"
 
 
 class PyfuncModel:
-    """A model as MLflow calls it.
-
-    Parameters
-    ----------
-    model : LinearModel
-    """
+    """A model as MLflow calls it."""
 
     def __init__(self, model: LinearModel) -> None:
         self.model = model

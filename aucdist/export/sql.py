@@ -31,7 +31,6 @@ def to_sql(
 
     Parameters
     ----------
-    model : LinearModel or ClassModels
     table : str
         With a column for each column of the training data that the model reads; a dot stands between schema and table.
     ids : sequence of str
@@ -96,7 +95,6 @@ class Query:
 
     Attributes
     ----------
-    described : Portable
     source : str
         The table in quotes, then the stage that was added last.
     carried : list of str

@@ -11,7 +11,6 @@ def date_part(timestamp: str, part: str) -> str:
     ----------
     timestamp : str
         The expression of a timestamp without a time zone.
-    part : str
     """
 
     def field(name: str) -> str:

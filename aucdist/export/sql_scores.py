@@ -16,7 +16,6 @@ def score_of(described: Portable, values: Sequence[str], texts: dict[int, str], 
 
     Parameters
     ----------
-    described : Portable
     values : sequence of str
         The expression of each feature's value; of a kernel of each scaled feature, and of the sum of their squares.
     texts : dict of int to str

@@ -37,7 +37,6 @@ class TreeSplit:
 
     Attributes
     ----------
-    feature : int
     at_most : float
         Rows whose value is at most this go to `then`, the others to `otherwise`.
     missing_to_then : bool
@@ -60,7 +59,6 @@ def forest(fitted: "LeafMap", w: np.ndarray, in_units: Callable[[np.ndarray, int
 
     Parameters
     ----------
-    fitted : LeafMap
     w : ndarray of shape (n_leaves,), float64
         The weights of all leaves, and of steps between leaves.
     in_units : callable

@@ -52,7 +52,6 @@ class BinRows(NamedTuple):
     ----------
     codes : ndarray of shape (n_samples, n_codes), uint8
         C-contiguous. The code of column j is below its number of cells: the kernels do not check it.
-    basis : CodeBasis
     """
 
     codes: np.ndarray

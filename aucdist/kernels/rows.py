@@ -52,7 +52,6 @@ class CsrRows(NamedTuple):
         Feature of each value, ascending within a row.
     offsets : ndarray of shape (n_samples + 1,), int64
         Row i is ``values[offsets[i]:offsets[i + 1]]``.
-    n_features : int
     """
 
     values: np.ndarray

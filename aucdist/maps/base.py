@@ -157,7 +157,6 @@ class Expander(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        blocks : Blocks
         directions : ndarray of shape (n_features,), int8, optional
             +1, -1 or 0 of each feature, where scores are to rise or fall in some; a map whose basis functions depend on them
             makes others then.

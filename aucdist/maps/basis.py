@@ -91,7 +91,6 @@ def feature_part(
         Whether cell 0 is that of missing values, before the bins.
     basis : str
         One of `BASES`.
-    strength : float
     linear : bool
         Whether the linear column is kept. A feature of two bins has that column alone, or else one step.
     ramps : bool, default=False

@@ -32,13 +32,10 @@ class BinMap(FittedMap):
 
     Attributes
     ----------
-    n_features_in : int
     bins : tuple of Bins
         Of each feature.
     missing : ndarray of shape (n_features_in,), bool
         Whether each feature had missing values.
-    basis, linear : str
-    strength, pair_strength : float
     pairs : ndarray of shape (n_pairs, 2), int64
         Features.
     ramps : ndarray of shape (n_features_in,), bool, or None

@@ -44,8 +44,6 @@ def explanation(
     features : sequence of str
         Their names.
     w : ndarray of shape (n_weights,), float64
-    intercept : float
-    fitted : FittedMap or None
 
     Returns
     -------

@@ -104,7 +104,6 @@ def read_forest(text: str, used: Sequence[int], n_features: int) -> Forest:
         As LightGBM 3 and 4 write it.
     used : sequence of int
         Numbers of trees that have a split.
-    n_features : int
 
     Raises
     ------

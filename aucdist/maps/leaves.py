@@ -37,7 +37,6 @@ class LeafMap(FittedMap):
 
     Attributes
     ----------
-    n_features_in : int
     model : str
         LightGBM's own text of the model.
     n_leaves : tuple of int

@@ -36,7 +36,6 @@ class NystroemFeatures(FittedMap):
 
     Attributes
     ----------
-    n_features_in : int
     shift, factor : ndarray of shape (n_features_in,), float64
         Features are scaled as ``(x - shift) * factor``.
     landmarks : ndarray of shape (n_landmarks, n_features_in), float64
@@ -204,7 +203,6 @@ def landmark_rows(blocks: Blocks, most: int) -> Block:
 
     Parameters
     ----------
-    blocks : Blocks
     most : int
         So many at most, and no more than half of all rows: half of each class, or all of the smaller one.
     """

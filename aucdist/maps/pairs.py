@@ -43,8 +43,6 @@ def coarse(shares: np.ndarray, missing: bool, most: int) -> np.ndarray:
     ----------
     shares : ndarray of shape (n_bins,), float64
         Of the rows, in each bin.
-    missing : bool
-    most : int
 
     Returns
     -------
@@ -68,7 +66,6 @@ def choose_pairs(blocks: Blocks, fitted: Any, n_pairs: int) -> np.ndarray:
         Of the features as they came.
     fitted : BinMap
         Without pairs.
-    n_pairs : int
 
     Returns
     -------

@@ -49,7 +49,6 @@ def reasons(
     categories : mapping of str to sequence of str
         Of each categorical column, as in `Schema`.
     w : ndarray of shape (n_weights,), float64
-    fitted : FittedMap or None
 
     Raises
     ------

@@ -66,7 +66,6 @@ def step_signs(forest: Forest, tree: int, ranks: np.ndarray, directions: np.ndar
 
     Parameters
     ----------
-    forest : Forest
     tree : int
         Its place among the trees of the forest.
     ranks : ndarray of shape (n_leaves,), int64

@@ -23,7 +23,6 @@ class Shape:
 
     Attributes
     ----------
-    feature : int
     edges : ndarray of shape (n_bins - 1,), float64
         In the feature's own units. A value is in the bin of the number of edges below it.
     values : ndarray of shape (n_bins,), float64
@@ -90,7 +89,6 @@ class Additive:
         The score of a row whose contributions are all 0, which is about that of an average row.
     shapes : tuple of Shape
         Of each feature with more than one value, in the order of the features.
-    pairs : tuple of PairShape
     """
 
     constant: float
@@ -108,9 +106,7 @@ def additive(fitted: BinMap, w: np.ndarray, intercept: float = 0.0) -> Additive:
 
     Parameters
     ----------
-    fitted : BinMap
     w : ndarray of shape (n_features_out,), float64
-    intercept : float
     """
     n = len(fitted.used)
     table = expand(fitted.code_basis, np.ascontiguousarray(w, dtype=np.float64))
@@ -196,8 +192,6 @@ def points_table(parts: Additive, features: Sequence[str], total: int = 100) -> 
 
     Parameters
     ----------
-    parts : Additive
-    features : sequence of str
     total : int, default=100
 
     Returns

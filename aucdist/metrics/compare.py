@@ -118,10 +118,6 @@ def delong_test(y: np.ndarray, first: np.ndarray, second: np.ndarray, level: flo
     level : float
         At least 0.5 and below 1.
 
-    Returns
-    -------
-    Difference
-
     Raises
     ------
     InputError
@@ -270,10 +266,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
     Holm's step-down procedure (Scandinavian Journal of Statistics 6, 1979, 65-70): the smallest times n, the next times n - 1
     and so on, never decreasing and never above 1.
-
-    Parameters
-    ----------
-    p_values : sequence of float
     """
     found = np.asarray(p_values, dtype=np.float64)
     order = np.argsort(found, kind="stable")

@@ -89,7 +89,6 @@ class CostCounts:
 
     Attributes
     ----------
-    counts : ScoreCounts
     weight : float
         What all rows weigh themselves.
     """
@@ -141,7 +140,6 @@ class DecisionCosts:
 
     Attributes
     ----------
-    rows : tuple of int
     largest : tuple of float
         What a wrong decision costs at most.
     mistakes : tuple of ndarray

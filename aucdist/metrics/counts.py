@@ -172,10 +172,6 @@ class BoundedCounts:
     Up to `MOST_VALUES` distinct scores are held one by one. Where there are more, they are held in at most `MOST_CELLS` cells,
     the narrowest ones for which these are enough. Which ones depends on the rows alone, not on their partition or the order
     of adding.
-
-    Attributes
-    ----------
-    counts : ScoreCounts
     """
 
     counts: ScoreCounts

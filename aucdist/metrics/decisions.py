@@ -111,7 +111,6 @@ def threshold_at(
 
     Parameters
     ----------
-    counts : ScoreCounts
     fpr : float, optional
         At most this share of the negatives is flagged; from 0 to 1.
     alerts : float, optional
@@ -196,7 +195,6 @@ def expected_cost(counts: ScoreCounts, threshold: float, *, false_alarm: float, 
 
     Parameters
     ----------
-    counts : ScoreCounts
     threshold : float
         ``score > threshold`` predicts the positive class.
     false_alarm, miss : float

@@ -178,7 +178,6 @@ def measure_name(metric: str, **parameters: float | str | None) -> str:
 
     Parameters
     ----------
-    metric : str
     **parameters : float, str or None
         Those of `MEANING`, for the measures that need them; a cost may be `aucdist.metrics.costs.COST_COLUMN`.
 

@@ -122,7 +122,6 @@ def reliability(
 
     Parameters
     ----------
-    counts : ScoreCounts
     n_bins : int
         At least 1.
     binning : {"quantile", "uniform"}
@@ -167,7 +166,6 @@ def expected_calibration_error(counts: ScoreCounts, n_bins: int = 10, *, binning
 
     Parameters
     ----------
-    counts : ScoreCounts
     n_bins, binning
         As for `reliability`.
 

@@ -116,7 +116,6 @@ def with_bootstrap(measure: Callable[..., float], call: str, result: str) -> Cal
 
     Parameters
     ----------
-    measure : callable
     call, result : str
         For its example: the parameters of the measure, and the value with its bounds.
     """

@@ -32,7 +32,6 @@ def auc_up_to(counts: ScoreCounts, *, max_fpr: float | None = None) -> float:
 
     Parameters
     ----------
-    counts : ScoreCounts
     max_fpr : float, optional
         Above 0 and at most 1. The standardized partial area up to this false positive rate is returned, see `partial_auc`.
 
@@ -73,7 +72,6 @@ def partial_auc(counts: ScoreCounts, max_fpr: float, *, standardized: bool = Tru
 
     Parameters
     ----------
-    counts : ScoreCounts
     max_fpr : float
         Above 0 and at most 1.
     standardized : bool
@@ -113,7 +111,6 @@ def shrunk_partial_auc(counts: ScoreCounts, max_fpr: float) -> float:
 
     Parameters
     ----------
-    counts : ScoreCounts
     max_fpr : float
         Above 0 and at most 1.
     """
@@ -287,7 +284,6 @@ def recall_at_fpr(counts: ScoreCounts, max_fpr: float) -> float:
 
     Parameters
     ----------
-    counts : ScoreCounts
     max_fpr : float
         From 0 to 1.
 
@@ -306,7 +302,6 @@ def fpr_at_recall(counts: ScoreCounts, min_recall: float) -> float:
 
     Parameters
     ----------
-    counts : ScoreCounts
     min_recall : float
         Above 0 and at most 1.
 
@@ -328,7 +323,6 @@ def recall_at_precision(counts: ScoreCounts, min_precision: float) -> float:
 
     Parameters
     ----------
-    counts : ScoreCounts
     min_precision : float
         Above 0 and at most 1.
 
@@ -352,7 +346,6 @@ def precision_at_recall(counts: ScoreCounts, min_recall: float) -> float:
 
     Parameters
     ----------
-    counts : ScoreCounts
     min_recall : float
         Above 0 and at most 1.
 
@@ -373,7 +366,6 @@ def recall_at_k(counts: ScoreCounts, k: float) -> float:
 
     Parameters
     ----------
-    counts : ScoreCounts
     k : float
         Number of rows, or their weight if there are weights; above 0 and at most that of all rows.
 
@@ -392,7 +384,6 @@ def precision_at_k(counts: ScoreCounts, k: float) -> float:
 
     Parameters
     ----------
-    counts : ScoreCounts
     k : float
         Number of rows, or their weight if there are weights; above 0 and at most that of all rows.
 

@@ -167,7 +167,6 @@ class LinkLoss:
 
     Attributes
     ----------
-    link : Link
     name : {"calibrated", "likelihood"}
 
     Raises

@@ -38,7 +38,6 @@ def gaussian_kernel(X: Any, Z: Any, sigma: float) -> np.ndarray:
     Parameters
     ----------
     X, Z : ndarray or sparse matrix of shape (n, n_features) and (m, n_features)
-    sigma : float
 
     Returns
     -------

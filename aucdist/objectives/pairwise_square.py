@@ -40,7 +40,6 @@ class ClassMoments:
 
     Attributes
     ----------
-    weight : float
     mean : ndarray of shape (n_features,), float64
     scatter : ndarray of shape (n_features, n_features) or (n_features,), float64
         Weighted sum of the outer products of the centred rows, or only its diagonal.
@@ -67,7 +66,6 @@ def class_moments(block: Block, label: int, *, full: bool) -> ClassMoments:
 
     Parameters
     ----------
-    block : Block
     label : int
         -1 or +1.
     full : bool
@@ -180,12 +178,7 @@ class PairQuadratic(ABC):
 
 @dataclass(frozen=True, eq=False)
 class PairwiseSquare(PairQuadratic):
-    """The objective as a function of the moments of both classes.
-
-    Attributes
-    ----------
-    neg, pos : ClassMoments
-    """
+    """The objective as a function of the moments of both classes."""
 
     neg: ClassMoments
     pos: ClassMoments

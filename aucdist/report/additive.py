@@ -113,7 +113,6 @@ def shape_plot(
     Parameters
     ----------
     shape : Shape
-    name : str
     reach : float
         The largest absolute contribution of any feature: all plots have one scale.
     band : (ndarray, ndarray), optional

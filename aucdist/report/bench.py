@@ -25,7 +25,6 @@ class BenchTable:
 
     Attributes
     ----------
-    columns : sequence of str
     text_columns : set of str
         The columns without numbers.
     rows : sequence of sequence of (str, bool)
@@ -42,7 +41,6 @@ def render_bench_page(title: str, conditions: str, results: pd.DataFrame, figure
 
     Parameters
     ----------
-    title : str
     conditions : str
         The machine and the settings of the measurements.
     results : DataFrame

@@ -48,7 +48,6 @@ class ClassesReport:
         Label and value.
     config : str
         The resolved configuration, as YAML.
-    versions : dict of str to str
     command : str
         The command that runs the configuration again.
     search : dict, optional

@@ -123,8 +123,6 @@ def roc(
 
     Parameters
     ----------
-    train : ScoreCounts
-    test : ScoreCounts or None
     log_x : bool
         Whether false positive rates have a log scale.
     point : (float, float), optional
@@ -232,7 +230,6 @@ def metric_path(
         Ascending in x; nan where a setting failed.
     chosen : int
         Position of the chosen setting.
-    name, metric : str
     """
 
     def plot(axes: Any) -> None:

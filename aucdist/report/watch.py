@@ -53,7 +53,6 @@ def render_watch_page(title: str, records: Sequence[dict[str, Any]]) -> str:
 
     Parameters
     ----------
-    title : str
     records : sequence of dict
         The records of the batches, the first one first, each with ``performance``, None without labels.
     """

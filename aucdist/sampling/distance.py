@@ -83,7 +83,6 @@ class Rule:
         Ties at the largest distance: the rows whose random number is at most this are sampled, the others are left out.
     n_bins : int
         Number of bins between the smallest and the largest distance.
-    seed : int
     """
 
     model: Any

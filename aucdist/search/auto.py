@@ -31,7 +31,6 @@ class AutoSearch:
         The settings: maps, and values of lam unless one is given.
     metric : str
         The full name of the measure of the folds, for `aucdist.metrics.measures.find_measure`.
-    n_folds, seed : int
     rule : str
     tol : float
         The relative gap at which fits of the folds end.
@@ -63,8 +62,6 @@ def auto_search(
 
     Parameters
     ----------
-    estimator : BlockClassifier
-    n_pos, n_neg, n_features : int
     missing : bool
         Whether values may be missing.
     lam : float, optional

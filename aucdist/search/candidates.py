@@ -48,7 +48,6 @@ def candidates(
         Bins and leaves are for solvers that take codes.
     n_pos, n_neg : int
         Pairs of features and leaves are for classes that both have `ENOUGH` rows.
-    n_features : int
     missing : bool
         Whether values may be missing: bins and leaves have a place for them.
     grouped : bool

@@ -26,7 +26,6 @@ class Row:
 
     Attributes
     ----------
-    parameters : dict
     results : tuple of dict
         Fold by fold: ``value`` and more, or ``error``; see `aucdist.search.fold.score_path`.
     max_passes : int
@@ -114,7 +113,6 @@ def choose(rows: Sequence[Row], measure: Measure, rule: Rule) -> int:
     ----------
     rows : sequence of Row
         Settings whose fits had fewer passes than others are not candidates, and neither are settings that failed.
-    measure : Measure
     rule : {"best", "one-se", "simplest"}
 
     Raises
@@ -161,7 +159,6 @@ def interval(
     fewest : int
         Rows of the smaller class, or groups. Where all values are equal there is no spread to estimate, and a share gets the
         bound of `aucdist.metrics.ranking.auc_interval` for such a case.
-    level : float
     shares : mapping, optional
         Those of groups in the mean: the interval is that of `aucdist.search.group_spread.groups_test`.
 

@@ -52,10 +52,8 @@ def searched_classes(sets: LabelSets, codes: np.ndarray, folds: Folds, note: Cal
 
     Parameters
     ----------
-    sets : LabelSets
     codes : ndarray of shape (n_samples,), int
         The place of the set of each row of the folds, in their order.
-    folds : Folds
     note : callable
         Takes a sentence on each of the others.
 
@@ -86,12 +84,10 @@ def summary_of_classes(
 
     Parameters
     ----------
-    classes : SearchedClasses
     chosen : sequence of dict
         For each fold the result of what was chosen, as `aucdist.search.fold.score_path` returned it.
     rows : sequence of Row
         All settings.
-    measure : Measure
     rule : {"best", "one-se", "simplest"}
     share : float
         Held-out rows for each training row.

@@ -32,12 +32,10 @@ def score_path(
 
     Parameters
     ----------
-    estimator : BlockClassifier
     points : sequence of dict
         One, or several that differ in lam alone and whose solver has a path: see `aucdist.search.grid.paths_of`.
     train, held_out : Blocks or ClassBlocks
         Of one kind. Each class and its rest have rows in both.
-    measure : Measure
 
     Returns
     -------
@@ -125,7 +123,6 @@ def measured(model: Any, blocks: Blocks, measure: Measure, group_weight: GroupWe
         Fitted; with ``predict_proba`` where the measure needs probabilities.
     blocks : Blocks
         With groups or grades where the measure is one within groups, and with costs where it takes those of the rows.
-    measure : Measure
     group_weight : {"pairs", "groups"}
         What a group weighs in the AUC within groups.
     """

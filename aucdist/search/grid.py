@@ -67,11 +67,6 @@ def _with_directions(point: Point, otherwise: Any) -> Point:
 def paths_of(estimator: BlockClassifier, points: Sequence[Point]) -> list[list[int]]:
     """Return the positions of the points that one task fits together: along lam where the solver has a path, else each alone.
 
-    Parameters
-    ----------
-    estimator : BlockClassifier
-    points : sequence of dict
-
     Returns
     -------
     list of list of int

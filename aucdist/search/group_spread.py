@@ -62,7 +62,6 @@ def groups_test(shares: Shares, other: Shares | None, test_over_train: float, le
         As `over_folds` returns them.
     test_over_train : float
         Held-out rows per training row.
-    level : float
 
     Returns
     -------

@@ -41,7 +41,6 @@ class Mask:
     ----------
     inside : ndarray of bool
         Whether a row is inside, indexed by ``row_id``; a byte for each row travels, once, and each block keeps its weights.
-    prepare : Preprocessor or None
     """
 
     inside: np.ndarray

@@ -27,14 +27,7 @@ class Halving(NamedTuple):
 
 
 class FitJob(NamedTuple):
-    """Settings to fit one after the other on a fold.
-
-    Attributes
-    ----------
-    fold : Fold
-    points : tuple of dict
-    max_passes : int
-    """
+    """Settings to fit one after the other on a fold."""
 
     fold: Fold
     points: tuple[Point, ...]
@@ -59,12 +52,8 @@ def search_schedule(
 
     Parameters
     ----------
-    estimator : BlockClassifier
-    points : sequence of dict
-    folds : sequence of Fold
     measure : Measure
         Which settings are better, for `halving`.
-    halving : Halving, optional
 
     Yields
     ------

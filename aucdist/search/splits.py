@@ -11,13 +11,7 @@ from aucdist.selection.folds import Partition, partition
 
 
 class Fold(NamedTuple):
-    """A fold, or a fold of the training rows of a fold.
-
-    Attributes
-    ----------
-    repeat, fold : int
-    inner : int or None
-    """
+    """A fold, or a fold of the training rows of a fold."""
 
     repeat: int
     fold: int
@@ -41,13 +35,10 @@ class Folds:
         Each once, not negative.
     y : ndarray of shape (n_samples,)
         Labels, -1 or +1.
-    n_folds, repeats, seed : int
     n_inner : int or None
         Folds of the training rows of each fold, for nested cross-validation.
     groups : ndarray of shape (n_samples,), int64, or None
     time : ndarray of shape (n_samples,), float64, or None
-    gap_rows : int
-    gap_time : float
     strata : ndarray of shape (n_samples,), int, or None
     group_names : sequence of str or None
         See `aucdist.selection.folds.partition`.

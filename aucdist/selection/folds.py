@@ -19,7 +19,6 @@ class Partition:
     ----------
     part : ndarray of shape (n_samples,), int64
         The part of each row.
-    n_folds : int
     forward : bool
         False: fold k holds out part k and trains on the others. True: there is one part more than folds, and fold k trains on
         the parts up to k and holds out the next, so that no later row is in the training set.
@@ -182,7 +181,6 @@ def stratified_numbers(row_id: np.ndarray, strata: np.ndarray, n_folds: int, see
     strata : ndarray of shape (n_samples,), int or bool
     n_folds : int
         At least 2.
-    seed : int
 
     Returns
     -------
@@ -333,7 +331,6 @@ def arrival(row_id: np.ndarray, seed: int) -> np.ndarray:
     Parameters
     ----------
     row_id : ndarray of shape (n_samples,), int64
-    seed : int
 
     Returns
     -------

@@ -19,7 +19,6 @@ def take_column(block: Block, schema: Schema, name: str) -> tuple[np.ndarray, Bl
 
     Parameters
     ----------
-    block : Block
     schema : Schema
         Of the block.
     name : str
@@ -83,8 +82,6 @@ def names_of_codes(values: np.ndarray, schema: Schema, name: str) -> list[str]:
     ----------
     values : ndarray of shape (n_samples,), float64
         As `take_column` returns them for this column and schema.
-    schema : Schema
-    name : str
     """
     found = np.unique(values, equal_nan=False).tolist()
     if name not in schema.categories:
@@ -97,10 +94,6 @@ def duplicates(block: Block) -> np.ndarray:
 
     A row's features are hashed to 64 bits, a sum of one random number for each value that is not 0; among a million different
     rows two share a hash with a chance of 3e-8.
-
-    Parameters
-    ----------
-    block : Block
 
     Returns
     -------

@@ -51,7 +51,6 @@ class Certificate:
     relative_gap : float
         The objective is above the best possible by at most this share of itself. It is ``(primal - dual) / primal`` where primal
         and dual are taken at the bad ends of their rounding errors, and 1 where the dual value says nothing then.
-    status : Status
     rounding : float
         How far primal and dual value together may be from the numbers that exact arithmetic would give.
     slack : float
@@ -225,7 +224,6 @@ class Solver(BaseEstimator, ABC):
 
         Parameters
         ----------
-        blocks : Blocks
         *args
             `lam`, and what to start from: None, weights, or what a round's ``resume()`` returned.
         **kwargs
@@ -243,9 +241,6 @@ class Solver(BaseEstimator, ABC):
         ----------
         stream : object, or ndarray of shape (n_features,), float64
             What the last call returned, or weights.
-        block : Block
-        lam : float
-        seed : int
 
         Returns
         -------
@@ -304,13 +299,8 @@ def solve(rounds: Iterator[Round], *, tol: float, max_passes: int, callback: Cal
         its rounding errors though those are above the tolerance, ends the fit with the status ``rounding``.
     tol : float
         On the relative gap.
-    max_passes : int
     callback : callable, optional
         Called after each round with the history's newest row: round, passes, seconds, primal, dual, relative_gap.
-
-    Returns
-    -------
-    Solution
     """
     records: list[Record] = []
     start = time.perf_counter()

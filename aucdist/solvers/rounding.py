@@ -45,7 +45,6 @@ class Rounding:
 
         Parameters
         ----------
-        blocks : Blocks
         running : int
             Where the rows' coefficients are sums themselves: of so many terms.
         """

@@ -45,7 +45,6 @@ def solve_on_sample(
 
     Parameters
     ----------
-    blocks : Blocks
     rounds : callable
         ``rounds(sample)`` is the solver on the sample, or None where its solution would be no good start.
     tol : float

@@ -18,7 +18,6 @@ def keep_decision(store: Store, decision: dict[str, Any], picture: str) -> str:
 
     Parameters
     ----------
-    store : Store
     decision : dict
         In types of JSON.
     picture : str

@@ -66,7 +66,6 @@ class Store:
 
     Attributes
     ----------
-    url : str
     changes : tuple of Change
         The first change first; empty where there is no store yet.
     """

@@ -74,8 +74,6 @@ class Lease:
     ----------
     url : str
         The store.
-    number : int
-    clock : callable
     """
 
     def __init__(self, url: str, number: int, clock: Callable[[], float]):

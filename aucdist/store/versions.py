@@ -58,7 +58,6 @@ def rollback(store: Store, marker: str, to: int | None = None) -> Change:
 
     Parameters
     ----------
-    store : Store
     marker : str
         As for `promote`.
     to : int, optional

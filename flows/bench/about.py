@@ -21,7 +21,6 @@ class Measurement:
     ----------
     command : str
         The command line that repeats it.
-    began : datetime
     load : float or None
         Processes that wanted a core in the minute before it began; None where the system does not say.
     """

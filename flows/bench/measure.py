@@ -15,10 +15,8 @@ def measure(suite: Suite, command: str, *, slow_peers: bool, output: str | None,
 
     Parameters
     ----------
-    suite : Suite
     command : str
         What runs suites, such as ``"aucdist bench"``: the files name the line that runs this one again.
-    slow_peers : bool
     output : str or None
         As `flows.bench.output.write_results` takes it.
     **options

@@ -41,7 +41,6 @@ def write_results(suite: Suite, results: pd.DataFrame, output: str, measurement:
 
     Parameters
     ----------
-    suite : Suite
     results : DataFrame
         What `suites.bench` returned.
     output : str

@@ -43,7 +43,6 @@ class Suite:
 
     Attributes
     ----------
-    name : str
     rows : callable
         Takes whether to run the peers that take minutes, and options by name; yields the rows of the table.
     figure : callable or None
@@ -81,7 +80,6 @@ def bench(
 
     Parameters
     ----------
-    suite : Suite
     slow_peers : bool
         Also run the peers that take minutes.
     log : callable

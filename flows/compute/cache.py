@@ -69,7 +69,6 @@ def threads_that_fit(n_jobs: int, largest_block: int) -> int:
 
     Parameters
     ----------
-    n_jobs : int
     largest_block : int
         Bytes.
     """

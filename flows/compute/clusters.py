@@ -30,7 +30,6 @@ def open_cluster(
 
     Parameters
     ----------
-    config : ClusterConfig
     name : str
         Of the run; names the scratch folder, and a cluster that is started for it.
     observer : RunObserver, optional
@@ -83,7 +82,6 @@ def fixed_worker_set(config: ClusterConfig | FitClusterConfig, workers: Workers,
 
     Parameters
     ----------
-    config : ClusterConfig
     workers : Workers
         As `open_cluster` yielded them.
     n_blocks : int

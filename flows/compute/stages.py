@@ -36,7 +36,6 @@ class Stages:
     ----------
     observer : RunObserver
         Is called with the name of each stage when it starts.
-    run_stage : StageRunner
 
     Attributes
     ----------

@@ -107,7 +107,6 @@ def config_from_options(model: type[Config], where: str, cluster: str | None, ke
         The command, as errors name it.
     cluster : str or None
         A file in ``configs/cluster``, or a path.
-    keys : dict
 
     Raises
     ------

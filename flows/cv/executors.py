@@ -22,7 +22,6 @@ def run_here(jobs: Sequence[FitJob], sides_of: SidesOf, work: Callable[..., list
 
     Parameters
     ----------
-    jobs : sequence of FitJob
     sides_of : callable
         Returns the rows of a job.
     work : callable

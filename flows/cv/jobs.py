@@ -32,9 +32,6 @@ class JobSettings:
 
     Attributes
     ----------
-    estimator : str
-    parameters : dict
-    metric : str
     encoding : Encoding or None
         None if the rows are already encoded.
     seed : int
@@ -59,9 +56,6 @@ def fit_on_copies(job: FitJob, sides: Sides, settings: JobSettings, blocks: Sequ
 
     Parameters
     ----------
-    job : FitJob
-    sides : Sides
-    settings : JobSettings
     blocks : sequence of Block
         All rows of the search.
 

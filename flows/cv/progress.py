@@ -13,13 +13,7 @@ from flows.progress.console import RunObserver, Tasks
 
 
 class SearchProgress:
-    """Reports the jobs of a search to an observer.
-
-    Parameters
-    ----------
-    observer : RunObserver
-    metric : str
-    """
+    """Reports the jobs of a search to an observer."""
 
     def __init__(self, observer: RunObserver, metric: str):
         self._observer, self._metric = observer, metric

@@ -36,7 +36,6 @@ class SearchRows:
     ----------
     rows : TrainTestRows
         As they were read, not encoded.
-    data : DataConfig
     folds : Folds
         Of the training rows.
     grouped, graded : bool
@@ -85,7 +84,6 @@ class OpenedSearch:
 
     Attributes
     ----------
-    source : RowSource
     rows : SearchRows or None
         Already divided into folds if this process has the rows: errors show before a cluster starts.
     """
@@ -198,7 +196,6 @@ def select_rows(block: Block, side: np.ndarray) -> Block:
 
     Parameters
     ----------
-    block : Block
     side : ndarray of bool
         Whether a row is on this side, at the position of its ``row_id``.
     """

@@ -58,13 +58,11 @@ class SearchResult:
         Fold by fold.
     score : float or None
         The mean over the folds: with `nested` of what each fold chose, else of the chosen setting, which is optimistic.
-    interval : (float, float) or None
     test_over_train : float
         Held-out rows per training row.
     placement : {"tasks", "masks"}
     n_jobs, n_cached : int
         Number of jobs, and of those whose results were in the cache.
-    seconds : float
     of_classes : dict or None
         Of several classes, as `aucdist.search.classes.summary_of_classes` returns it; the means above are over all of them alike.
     shares : mapping or None
@@ -87,13 +85,6 @@ class SearchResult:
 
 def search(config: CvConfig, rows: SearchRows, workers: Workers, observer: RunObserver) -> SearchResult:
     """Score every setting on every fold, and choose.
-
-    Parameters
-    ----------
-    config : CvConfig
-    rows : SearchRows
-    workers : Workers
-    observer : RunObserver
 
     Raises
     ------
@@ -191,13 +182,9 @@ class JobRunner:
 
     Parameters
     ----------
-    config : CvConfig
-    rows : SearchRows
     train : Rows
         All training rows, as `SearchRows.training_rows` returned them.
     placement : {"tasks", "masks"}
-    workers : Workers
-    observer : RunObserver
     """
 
     def __init__(

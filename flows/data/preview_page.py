@@ -45,12 +45,6 @@ class Shown:
 def write_page(path: Path, data: Dataset, warnings: list[str]) -> None:
     """Write the page.
 
-    Parameters
-    ----------
-    path : Path
-    data : Dataset
-    warnings : list of str
-
     Raises
     ------
     InputError

@@ -31,10 +31,8 @@ def card_of(model: LinearModel, folder: str, config: CardConfig) -> Scorecard:
 
     Parameters
     ----------
-    model : LinearModel
     folder : str
         Of the model; the run is the folder that it is in.
-    config : CardConfig
     """
     card = to_scorecard(model, config.scaling(), rows=config.rows)
     try:

@@ -32,7 +32,6 @@ class ColumnGuess:
 
     Attributes
     ----------
-    name : str
     kind : str
         What becomes of it: ``number``, ``categorical``, ``hashed``, ``dates`` or ``drop``.
     comment : str

@@ -18,7 +18,6 @@ def with_auc(
 
     Parameters
     ----------
-    column : ColumnGuess
     texts : mapping of str to Categorical
         The cells of each column.
     positive : ndarray of shape (n_rows,), bool

@@ -22,7 +22,6 @@ class RowsFound:
     ----------
     survey : Survey
         Rows, classes, features and missing values.
-    n_features : int
     sparse : bool
         Whether rows become CSR.
     whole : bool

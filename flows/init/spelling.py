@@ -63,7 +63,6 @@ def words_for_missing(counts: Mapping[str, int], spelling: Spelling) -> list[str
     ----------
     counts : mapping of str to int
         The rows of each text, without missing ones.
-    spelling : Spelling
     """
     others = [text for text in counts if spelling.plain_number(text) is None and not spelling.is_missing_number(text)]
     numbers = [text for text in counts if spelling.plain_number(text) is not None]

@@ -36,14 +36,12 @@ def yaml_text(
 
     Parameters
     ----------
-    name : str
     source : dict of str to str
         Keys of the source as they are written: file, format, label, ...
     columns : sequence of ColumnGuess
         All but the label.
     classes : sequence of (str, int)
         Each class with its number of rows.
-    positive : str
     head : sequence of str
         Comments at the top.
     directions : mapping of str to str

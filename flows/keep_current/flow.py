@@ -20,10 +20,6 @@ from flows.watch.flow import NIGHT_ALARM, report_alarms
 def keep_current(config: KeepCurrentConfig) -> dict[str, Any]:
     """Train on the newest rows, replace the version in use where the condition holds, and score and watch the new rows.
 
-    Parameters
-    ----------
-    config : KeepCurrentConfig
-
     Returns
     -------
     dict

@@ -33,7 +33,6 @@ def keep_current(
 
     Parameters
     ----------
-    config : KeepCurrentConfig
     observer : RunObserver
         Is called with stages and their progress.
     run_stage : StageRunner

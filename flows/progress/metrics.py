@@ -18,7 +18,6 @@ class MetricsObserver(ForwardingObserver):
 
     Parameters
     ----------
-    observer : RunObserver
     run : str
         The name of the run.
     """

@@ -16,7 +16,6 @@ def warnings_to(observer: RunObserver, ignored: Sequence[type[Warning]] = ()) ->
 
     Parameters
     ----------
-    observer : RunObserver
     ignored : sequence of type
         Warnings of these kinds are left out.
     """

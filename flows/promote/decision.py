@@ -54,7 +54,6 @@ def decide(
     run, in_use : str
         The run folder, and the folder of the version.
     condition : {"better", "not-worse"}
-    margin : float
     data : tuple of str and Source, optional
         Name and source of the rows; by default the run's test rows.
 

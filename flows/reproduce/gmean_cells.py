@@ -66,13 +66,7 @@ class Cell:
 
 
 def claim_verdict(claim: Claim, cells: Sequence[Cell]) -> str:
-    """Return on how many data sets a claim holds in print and in this run; a tie is no lead.
-
-    Parameters
-    ----------
-    claim : Claim
-    cells : sequence of Cell
-    """
+    """Return on how many data sets a claim holds in print and in this run; a tie is no lead."""
     printed, here = _leads(claim, cells, "paper"), _leads(claim, cells, "here")
     in_print = f"In print: {_leads_text(printed)}. " if printed else ""
     if not here:

@@ -18,7 +18,6 @@ def minimise_l1_hinge(block: Block, lam: float) -> tuple[np.ndarray, float, floa
     ----------
     block : Block
         Rows of weight 1.
-    lam : float
 
     Returns
     -------

@@ -14,7 +14,6 @@ class TableCell:
 
     Attributes
     ----------
-    text : str
     details : sequence of str
         Lines in small print below the text; empty ones are left out.
     highlight : {"", "better", "below", "miss"}
@@ -41,13 +40,10 @@ class PageSection:
 
     Attributes
     ----------
-    title : str
-    paragraphs : sequence of str
     columns : sequence of str
         The headings of the table's columns, that of the row names first.
     rows : sequence of (str, sequence of TableCell)
         Name and cells of each row of the table.
-    figures : sequence of Figure
     """
 
     title: str
@@ -64,10 +60,8 @@ def render_paper_page(
 
     Parameters
     ----------
-    title : str
     departures : sequence of str
         How the experiments differ from those of the paper.
-    sections : iterable of PageSection
     datasets : dict of str to Version
         The version of each data set, by its name in the paper.
     config : str

@@ -61,7 +61,6 @@ class Cell:
 
     Attributes
     ----------
-    measure, dataset, system : str
     mean, deviation : float
         Over the splits.
     rank : float

@@ -30,12 +30,10 @@ class Cell:
 
     Attributes
     ----------
-    dataset, system : str
     paper, paper_deviation : float or None
         As printed; None where nothing is.
     auc, deviation : float or None
         Mean and standard deviation (n - 1) over the folds; None where the data set is absent.
-    n_folds : int
     chosen : str
         The chosen parameters, and how often each was chosen where every fold chooses its own.
     """

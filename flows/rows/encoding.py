@@ -14,13 +14,7 @@ AS_READ = Preprocessor((), "none", None, None)
 
 @dataclass(frozen=True)
 class Encoding:
-    """How features are encoded, before anything has been learnt from training rows.
-
-    Attributes
-    ----------
-    config : DataConfig
-    schema : Schema
-    """
+    """How features are encoded, before anything has been learnt from training rows."""
 
     config: DataConfig
     schema: Schema

@@ -33,7 +33,6 @@ class RowSource:
         Number of blocks that the training rows are partitioned into.
     needs_workers : bool
         Whether the rows are read by the workers, and not in this process.
-    config : DataConfig
     encode : bool
         Whether the features are encoded.
     rows : TrainTestRows or None
@@ -75,7 +74,6 @@ def open_source(config: DataConfig, n_blocks: int | None = None, encode: bool = 
 
     Parameters
     ----------
-    config : DataConfig
     n_blocks : int, optional
         Blocks that its rows are partitioned into; by default one for each 64 MiB. Shards are the blocks that they are.
     encode : bool, default=True

@@ -53,13 +53,8 @@ class TrainTestRows:
 
     Attributes
     ----------
-    name : str
-    source : Source
-    schema : Schema
     fingerprint : str
         Tells this version of the data from others.
-    train : Rows
-    test : Rows or None
     preprocessor : Preprocessor
         The encoding that `train` and `test` have.
     tables : ClassTables or None

@@ -89,7 +89,6 @@ def result_of_classes(fitted: FittedClasses, run: str) -> dict[str, Any]:
 
     Parameters
     ----------
-    fitted : FittedClasses
     run : str
         The URL of the run folder.
     """
@@ -188,10 +187,8 @@ def publish_classes(
 
     Parameters
     ----------
-    fitted : FittedClasses
     result : dict
         As `result_of_classes` returned it.
-    folder : RunFolder
     command : str
         What runs the configuration again.
     """

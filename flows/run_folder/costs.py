@@ -26,7 +26,6 @@ def mean_cost_of_rows(
         Of the training rows.
     tables : sequence of bytes
         The scores of the test rows, as `flows.run_folder.scores.count_and_tabulate` returns them; empty without test rows.
-    threshold : float
     cost : mapping
         ``false_alarm`` and ``miss``.
 

@@ -18,7 +18,6 @@ def group_results(train: Blocks, tables: Sequence[bytes], group_weight: GroupWei
 
     Parameters
     ----------
-    train : Blocks
     tables : sequence of bytes
         The scores of the test rows, as `flows.run_folder.scores.count_and_tabulate` returns them; empty without test rows.
     group_weight : {"pairs", "groups"}

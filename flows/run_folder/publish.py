@@ -25,10 +25,8 @@ def publish(fitted: FittedRun, result: dict[str, Any], folder: RunFolder, comman
 
     Parameters
     ----------
-    fitted : FittedRun
     result : dict
         As `flows.run_folder.results.result_of` returned it.
-    folder : RunFolder
     command : str
         What runs the configuration again.
     """

@@ -104,12 +104,9 @@ class FittedRun:
     Attributes
     ----------
     config : TrainConfig or CvConfig
-    rows : TrainTestRows
     estimator : LinearClassifier
-    evaluation : Evaluation
     seconds : dict of str to float
         Wall time of each stage.
-    seen : RowsSeen
     search : dict or None
         Where folds chose the parameters, what was tried, as ``aucdist cv --json`` prints it.
     more : MoreFits or None
@@ -133,7 +130,6 @@ def result_of(fitted: FittedRun, run: str) -> dict[str, Any]:
 
     Parameters
     ----------
-    fitted : FittedRun
     run : str
         The URL of the run folder.
     """

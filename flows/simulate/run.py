@@ -18,10 +18,8 @@ def simulate(simulation: Simulation, target: str, cluster: ClusterConfig, observ
 
     Parameters
     ----------
-    simulation : Simulation
     target : str
         A folder or URL.
-    cluster : ClusterConfig
     observer : RunObserver
         Is called with stages and their progress.
 

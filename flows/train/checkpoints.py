@@ -104,13 +104,10 @@ class ClassCheckpoints:
 
     Parameters
     ----------
-    url : str
     identity : dict
         What decides the bits, but for the class.
     names : sequence of str
         Of the classes.
-    config : CheckpointConfig
-    note : callable
     """
 
     def __init__(
@@ -162,7 +159,6 @@ def open_checkpoints(
 
     Parameters
     ----------
-    config : TrainConfig
     model : ModelConfig
         What is fitted; not that of the configuration where its features are chosen first.
     fingerprint : str

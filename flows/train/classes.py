@@ -45,12 +45,8 @@ def fit_classes(
     Parameters
     ----------
     config : TrainConfig or CvConfig
-    model : ModelConfig
-    rows : TrainTestRows
     blocks : TrainTestBlocks
         The same rows.
-    stages : Stages
-    observer : RunObserver
     search : dict, optional
         What chose the model's parameters.
     start : str, optional

@@ -33,7 +33,6 @@ class FeatureChoice:
 
     Attributes
     ----------
-    model : ModelConfig
     search : dict
         In the form that ``aucdist cv --json`` prints a search.
     """
@@ -56,7 +55,6 @@ def choose_features(model: ModelConfig, rows: AnyBlocks, missing: bool, observer
         The training rows, encoded. Each fold fits its own map; their scaling is that of all training rows.
     missing : bool
         Whether values may be missing.
-    observer : RunObserver
 
     Raises
     ------
@@ -120,11 +118,8 @@ def try_settings(
 
     Parameters
     ----------
-    estimator : BlockClassifier
-    search : AutoSearch
     rows : Blocks or ClassBlocks
         All rows; rows outside a fold get weight 0.
-    folds : Folds
     observer : RunObserver
         Is called after each task.
 

@@ -35,7 +35,6 @@ def train(
 
     Parameters
     ----------
-    config : TrainConfig
     observer : RunObserver
         Is called with stages and rounds.
     run_stage : StageRunner

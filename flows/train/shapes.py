@@ -29,7 +29,6 @@ def more_fits(
 
     Parameters
     ----------
-    config : ShapesConfig
     model : ModelConfig
         Of the fitted model.
     fitted : LinearClassifier

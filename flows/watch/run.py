@@ -51,9 +51,6 @@ class Watched:
         Of the model.
     version : int or None
         Its number in the store.
-    model : LinearModel or ClassModels
-    profile : Profile
-    state : WatchState
     """
 
     folder: str

@@ -23,12 +23,7 @@ PAGE = "index.html"
 
 @dataclass(frozen=True)
 class WatchState:
-    """The folder of what was watched.
-
-    Attributes
-    ----------
-    url : str
-    """
+    """The folder of what was watched."""
 
     url: str
 

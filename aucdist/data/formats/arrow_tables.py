@@ -83,7 +83,6 @@ def from_query(url: str, query: str) -> pa.Table:
     url : str
         As SQLAlchemy takes it, such as ``sqlite:////data/sales.db`` or ``postgresql+psycopg://user:password@host/sales``; or
         ``duckdb:///sales.duckdb``. The password is in no message.
-    query : str
 
     Raises
     ------

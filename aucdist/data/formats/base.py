@@ -99,8 +99,6 @@ class Format(ABC):
 
         Parameters
         ----------
-        source : SourceFields
-        part : FilePart
         schema : Schema or None
             That of the training data, for rows that are encoded like them.
         digests : list of str, optional
@@ -198,7 +196,6 @@ class FileFormat(Format):
         ----------
         data : bytes
             A file, decompressed, or a range of whole lines.
-        source : SourceFields
         part : FilePart
             Where they are from, for errors; of a range its columns too, as it has no header.
         schema : Schema or None

@@ -31,8 +31,6 @@ def parse_csv(data: bytes, source: SourceFields, part: FilePart, schema: Schema 
 
     Parameters
     ----------
-    data : bytes
-    source : SourceFields
     part : FilePart
         Names the file in errors. A range of a file, which has no header, brings the names of its columns.
     schema : Schema or None
@@ -149,9 +147,6 @@ def csv_head(
 
     Parameters
     ----------
-    data : bytes
-    where : str
-    source : SourceFields
     encoding : str
         Of `data`.
     n_skipped : int, optional

@@ -83,7 +83,6 @@ def encoded_matrix(table: Table, where: str, schema: Schema, *, sparse: bool) ->
 
     Parameters
     ----------
-    table : Table
     where : str
         Names the table in errors.
     schema : Schema

@@ -17,7 +17,6 @@ def as_utf8(data: bytes, where: str, source: SourceFields, first_line: int = 1) 
         A file, or whole lines of one.
     where : str
         Names the file in errors.
-    source : SourceFields
     first_line : int
         The number of the first line, for errors.
 

@@ -22,10 +22,6 @@ integers of 32 bits for numbers and others for texts."""
 def path_values(url: str) -> dict[str, str]:
     """Return the columns that the folders of a file stand for: those named `key=value` that lie directly above it.
 
-    Parameters
-    ----------
-    url : str
-
     Returns
     -------
     dict of str to str

@@ -40,8 +40,6 @@ def parse_parquet(data: bytes, source: SourceFields, part: FilePart, schema: Sch
 
     Parameters
     ----------
-    data : bytes
-    source : SourceFields
     part : FilePart
         Names the file in errors; its folders may stand for columns, see `aucdist.data.formats.hive.path_values`.
     schema : Schema or None
@@ -88,8 +86,6 @@ def row_group_sizes(url: str, source: SourceFields, texts: Collection[str] = ())
 
     Parameters
     ----------
-    url : str
-    source : SourceFields
     texts : collection of str
         The columns of folders that hold texts, see `aucdist.data.formats.hive.text_columns`.
 

@@ -12,7 +12,6 @@ class FilePart:
 
     Attributes
     ----------
-    url : str
     start : int
     stop : int or None
         None: the whole file, which may be compressed and have a header.

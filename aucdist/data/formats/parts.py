@@ -39,8 +39,6 @@ class Plan(Generic[AnySource]):
     ----------
     source : SourceFields
         As it was given, with the layout and the type of the values decided.
-    parts : tuple of FilePart
-    schema : Schema
     survey : Survey
         That of all parts: rows, classes, ...
     """
@@ -58,7 +56,6 @@ def split_source(source: SourceFields, n: int) -> list[FilePart]:
 
     Parameters
     ----------
-    source : SourceFields
     n : int
         At least 1. There are fewer parts where lines are long, and more where there are more files.
 
@@ -77,10 +74,8 @@ class StoredPart(Stored[tuple[Parsed, int]]):
 
     Parameters
     ----------
-    source : SourceFields
     index : int
         The number of the part.
-    part : FilePart
     schema : Schema, optional
         That of the training data, for rows that are to be encoded like them.
     """
@@ -204,7 +199,6 @@ def _schema_of(source: SourceFields, of: Format, survey: Survey, name: str) -> S
 
     Parameters
     ----------
-    source : SourceFields
     of : Format
         Its format.
     survey : Survey

@@ -22,7 +22,6 @@ class SparseRows:
     ----------
     X : csr_matrix of shape (n_samples, width), float32 or float64
         Without zeros. The width is that of the widest row, written zeros included, where it was not given.
-    labels : Labels
     group : ndarray of shape (n_samples,), int64, or None
         The query of each row.
     """

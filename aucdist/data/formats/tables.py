@@ -77,7 +77,6 @@ def parse_table(data: bytes, where: str, form: TableForm) -> Table:
         UTF-8, without a header. Lines of blanks do not count, and there may be no others.
     where : str
         Names the file in errors.
-    form : TableForm
 
     Raises
     ------
@@ -130,7 +129,6 @@ def table_of(numbers: np.ndarray, cells: Mapping[str, Cells], form: TableForm, c
         Those of ``form.numbers``.
     cells : mapping of str to Cells
         Those of ``form.texts``.
-    form : TableForm
     cost : ndarray of shape (n_samples,), float64, optional
     """
     texts = {name: column.values for name, column in cells.items() if name not in form.dates}

@@ -34,7 +34,6 @@ class Form:
         ``dense`` or ``csr``.
     dtype : str
         ``float32`` or ``float64``.
-    n_features : int
     weighted : bool
         Whether rows have weights.
     grouped, graded, costed, coded : bool
@@ -150,8 +149,6 @@ def from_parquet(data: pa.Buffer, form: Form, index: int, values_at: int | None 
 
     Parameters
     ----------
-    data : Buffer
-    form : Form
     index : int
         The block's number in its data set.
     values_at : int, optional

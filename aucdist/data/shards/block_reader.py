@@ -58,7 +58,6 @@ class BlockReader:
     ----------
     source : Source
         As it was given, with layout and type decided.
-    schema : Schema
     form : Form
         What its blocks have in common.
     rows, positives : tuple of int
@@ -197,7 +196,6 @@ def open_reader(
 
     Parameters
     ----------
-    source : Source
     each : ParallelMap
         Makes the surveys of the parts; by default this process does, one after the other.
     n_parts : int, optional

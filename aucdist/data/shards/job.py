@@ -29,7 +29,6 @@ class ShardJob:
         The work folder, which is in the folder of the shards.
     reader : BlockReader
         The data set.
-    n_shards, seed : int
     origin : dict
         What the manifest will state of the rows' origin.
     urls : tuple of str
@@ -108,7 +107,6 @@ def read_job(url: str, urls: tuple[str, ...]) -> tuple[ShardJob, str]:
 
     Parameters
     ----------
-    url : str
     urls : tuple of str
         Those that the file lacks, because they hold passwords.
 

@@ -173,9 +173,6 @@ def commit(
     ----------
     url : str
         The folder.
-    schema : Schema
-    form : Form
-    shards : sequence of Shard
     statistics : ColumnStatistics, optional
         Of all rows.
     origin : dict, optional

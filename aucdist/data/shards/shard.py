@@ -25,7 +25,6 @@ def write_shards(blocks: Sequence[Block], schema: Schema, url: str) -> list[str]
     ----------
     blocks : sequence of Block
         Of one layout, type and number of features. A block without rows is legal.
-    schema : Schema
     url : str
         A folder: a path or an fsspec URL. A data set that is there already is replaced; its shards are not removed.
 
@@ -55,7 +54,6 @@ def write_shard(block: Block, url: str, index: int) -> Shard:
 
     Parameters
     ----------
-    block : Block
     url : str
         The folder.
     index : int

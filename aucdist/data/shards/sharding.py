@@ -59,7 +59,6 @@ class Request:
 
     Attributes
     ----------
-    source : Source
     target : str
         The folder of the shards: a path or an fsspec URL.
     rows_per_shard : int or None
@@ -156,7 +155,6 @@ def survey(
 
     Parameters
     ----------
-    asked : Request
     each, hold, n_parts, name
         As for `open_parts`. None of them changes a shard.
 
@@ -337,7 +335,6 @@ def finish(job: ShardJob, shards: Sequence[Shard]) -> Manifest:
 
     Parameters
     ----------
-    job : ShardJob
     shards : sequence of Shard
         All of them, in order.
     """

@@ -24,7 +24,6 @@ def simulate(
 
     Parameters
     ----------
-    n_samples, n_features : int
     positive_share : float
         Chance of a row to be positive, between 0 and 1.
     seed : int
@@ -61,14 +60,12 @@ class Simulation:
 
     Attributes
     ----------
-    rows, features : int
     positive_share : float
         As in `simulate`.
     rows_per_shard : int or None
         The last shard may have fewer; None: as many as take 64 MiB.
     dtype : str
         ``float32`` or ``float64``.
-    seed : int
     shift : float
         As in `simulate`.
     """

@@ -152,7 +152,6 @@ def read_range(url: str, start: int, end: int, version: Stat | None = None) -> b
 
     Parameters
     ----------
-    url : str
     start, end : int
         Counted from 0.
     version : Stat, optional

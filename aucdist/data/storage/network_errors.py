@@ -12,7 +12,6 @@ def loaded(module: str, *names: str) -> Exceptions:
 
     Parameters
     ----------
-    module : str
     *names : str
         Names of its exception classes.
     """

@@ -94,7 +94,6 @@ class Copy:
 
     Attributes
     ----------
-    place : Place
     pieces : tuple of (int, int)
         Where each piece begins in its place, and its bytes: first the object without its arrays, written by this process, which
         alone reads it; then the arrays.
@@ -123,7 +122,6 @@ class Stored(Generic[Kept]):
     ----------
     make : callable
         ``make(item)``: picklable, and the same each time. Where this object is sent it runs again.
-    item : object
     """
 
     def __init__(self, make: Callable[[Any], Kept], item: Any):

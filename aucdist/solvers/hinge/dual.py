@@ -181,7 +181,6 @@ class SDCD(Solver):
 
         Parameters
         ----------
-        blocks : Blocks
         lam : float
             Above 0.
         start : HingeStart, optional

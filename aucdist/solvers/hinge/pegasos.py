@@ -90,12 +90,10 @@ class Pegasos(Solver):
 
         Parameters
         ----------
-        blocks : Blocks
         lam, intercept, class_weight
             As of `aucdist.solvers.hinge.COMID`.
         start : ndarray of shape (n_features,), or (n_features + 1,) with an intercept, optional
             The weights to start from. The first step is so long that only the intercept and the first row's margin matter.
-        seed : int
         """
         state = PrimalState(blocks, lam, start, "l2", intercept, class_weight, self.average)
         n_rows = blocks.without_memory().reduce(count_rows)["rows"]

@@ -84,7 +84,6 @@ class PrimalState:
 
     Parameters
     ----------
-    blocks : Blocks
     lam : float
         Above 0.
     start : ndarray of shape (n_features,), or (n_features + 1,) with an intercept, or None

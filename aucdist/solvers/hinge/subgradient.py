@@ -81,7 +81,6 @@ class SubgradientSolver(PrimalSolver):
 
         Parameters
         ----------
-        blocks : Blocks
         lam : float
             Above 0.
         start : ndarray of shape (n_features,), or (n_features + 1,) with an intercept, optional

@@ -35,7 +35,6 @@ class GEVShape:
 
     Attributes
     ----------
-    xi : float
     theta : ndarray of shape (n_features + 1,), float64
         Weights and intercept for this shape.
     log_posterior : float
@@ -58,8 +57,6 @@ def map_shape(
 
     Parameters
     ----------
-    blocks : Blocks
-    fit_intercept, penalise_intercept : bool
     most_xi : float
         Upper limit of the shape; the lower limit is -1.
     settled : float

@@ -42,7 +42,6 @@ class BayesShape:
 
     Attributes
     ----------
-    xi : float
     theta : ndarray of shape (n_features + 1,), float64
         The means of weights and intercept.
     log_likelihood : float
@@ -84,15 +83,12 @@ def bayes_shape(
 
     Parameters
     ----------
-    blocks : Blocks
     mode : ndarray of shape (n_features + 2,), float64
         Weights, intercept and xi to start from: the mode of the posterior with prior means 0.
     fit_intercept, penalise_intercept : bool
         An intercept that is not penalised has a flat prior.
     most_xi : float
         Upper limit of xi in the samples; the lower limit is -1.
-    seed : int
-    n_rounds : int
     n_samples : int
         Number of samples in the first round; the last round has twice as many.
 

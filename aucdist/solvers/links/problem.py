@@ -54,7 +54,6 @@ class LinkRound(Round):
 
     Attributes
     ----------
-    intercept : float
     gradient_norm : float
         Euclidean length of the gradient of the objective by weights and intercept.
     """
@@ -99,9 +98,6 @@ class LinkProblem:
     ----------
     blocks : Blocks
         No method changes the blocks' memories.
-    loss : LinkLoss
-    lam : float
-    fit_intercept, penalise_intercept : bool
     signs : ndarray of shape (n_features,), int8, or None
         Of the weights.
     """

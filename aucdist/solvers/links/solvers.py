@@ -216,12 +216,10 @@ class LinkSolver(Solver):
 
         Parameters
         ----------
-        blocks : Blocks
         lam : float
             The paper's lambda divided by n_samples.
         start : ndarray of shape (n_features + 1,), optional
             Weights and intercept to start from. By default the weights are 0, with the best intercept for these.
-        loss : LinkLoss
         fit_intercept, penalise_intercept : bool
             The paper penalises the intercept like a weight.
         gradient_tol : float

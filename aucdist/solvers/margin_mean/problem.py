@@ -196,7 +196,6 @@ class MarginMeanProblem:
     ----------
     blocks : Blocks
         They must hold both classes.
-    lam1, lam2 : float
     loss : int
         A loss of `aucdist.kernels.zeroth_order`.
     gram : bool

@@ -151,7 +151,6 @@ class ZOVR(MarginSolver):
             They must hold both classes.
         lam1, lam2 : float
             Weights of the margin mean, at least 0, and of the loss, above 0.
-        seed : int
         gram : bool
             Whether the rows are those of a Gram matrix, see `aucdist.solvers.margin_mean.problem`.
         loss : {"hinge", "zero-one"}

@@ -44,7 +44,6 @@ def all_pairs(
     ----------
     blocks : Blocks
         Both classes must be there.
-    lam : float
     start : ndarray of shape (n_features,), optional
         By default the solution over a sample, or a point on the way from zero to the minimiser of the ramp; zero for small data,
         many features, a small lam, few groups, and a penalty with corners.

@@ -27,7 +27,6 @@ class Bundle:
 
     Parameters
     ----------
-    n_components, n_features : int
     idle_rounds : int, default=40
         A point that had no weight for so many rounds is dropped, which bounds the memory.
 
@@ -120,7 +119,6 @@ class Bundle:
 
         Parameters
         ----------
-        penalty : Penalty
         centre : ndarray of shape (n_features,)
         mu : float
             Above 0.

@@ -232,11 +232,9 @@ def refined_edges(edges: np.ndarray, cells: CellSums, near: np.ndarray, n: int) 
     Parameters
     ----------
     edges : ndarray of shape (n_cells - 1,), float64
-    cells : CellSums
     near : ndarray of shape (n_cells,), float64
         What the rows weigh whose thresholds lie in each cell. They count even where all scores of the cell are on one side:
         without its edges they would not be.
-    n : int
     """
     low = np.concatenate(([np.minimum(edges[0], cells.lowest[0])], edges))
     high = np.concatenate((edges, [np.maximum(edges[-1], cells.highest[-1])]))

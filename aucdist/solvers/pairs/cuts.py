@@ -195,7 +195,6 @@ class PairCuts(PairProblem):
     ----------
     blocks : Blocks
         Both classes must be there.
-    loss : CutPairLoss
     share : AllNegatives or TopNegatives
     w : ndarray of shape (n_features,), float64
         The first best point.
@@ -255,7 +254,6 @@ class PairCuts(PairProblem):
 
         Parameters
         ----------
-        step : float
         scores : ndarray of float64
             What the client has of the anchors' scores there.
         gap : float

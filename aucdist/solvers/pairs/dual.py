@@ -120,16 +120,12 @@ class Ascent:
 
     Attributes
     ----------
-    seed : int
     shuffled : bool
         Whether pairs are taken in a random order, or else drawn independently of each other.
     grouped : bool
         Whether they are within groups, or weighted.
-    sign : int
     scale : float
         lam times the weight of all pairs.
-    combination : Combination
-    average : bool
     """
 
     seed: int
@@ -324,10 +320,8 @@ class SDCD(Solver):
         ----------
         blocks : Blocks
             Both classes must be there.
-        lam : float
         start : DualStart, optional
             What ``resume`` of a round returned, for the same lam or another. Weights are refused: they have no dual variables.
-        seed : int
         group_weight, grade_weight : str, optional
             See `aucdist.solvers.pairs.groups.pair_groups`.
 

@@ -43,7 +43,6 @@ class AnchorGroups:
     ----------
     codes : ndarray of shape (n_anchors,), int32
         The number of each anchor's group, in the order of the anchors.
-    n_groups : int
     """
 
     def __init__(self, codes: np.ndarray, n_groups: int):

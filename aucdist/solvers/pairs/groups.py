@@ -120,7 +120,6 @@ class PairGroups:
 
         Parameters
         ----------
-        block : Block
         label : int
             -1 or +1.
 

@@ -64,7 +64,6 @@ class PairLoss(ABC):
         scores, weights : ndarray of shape (n_rows,), float64
             Rows of the larger class; the weight of a pair is the product of those of its rows. A loss over a share of the rows,
             such as a partial AUC, gives the other rows the weight 0.
-        anchors : Anchors
         coefs : ndarray of shape (n_rows,), float64
             Written: the derivative of the sum by each row's score.
         slope_sums : ndarray
@@ -81,7 +80,6 @@ class PairLoss(ABC):
         ----------
         slope_sums : ndarray
             Of all rows of the larger class, from `loss_and_row_slopes`.
-        anchors : Anchors
         weights : ndarray of shape (n_anchors,), float64
         order : ndarray of shape (n_anchors,), int64
             From `sorted_anchors`. Weights and derivatives are in the original order of the anchors.

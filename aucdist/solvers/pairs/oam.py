@@ -98,7 +98,6 @@ def oam_update(
     ----------
     state : OamState
         It is not changed.
-    block : Block
     solver : {"oam-inf", "oam-seq", "oam-gra"}
     bound : float
         C, the largest step for a pair of rows of weight 1.
@@ -153,8 +152,6 @@ class OAMInf(Solver):
 
         Parameters
         ----------
-        blocks : Blocks
-        lam : float
         start : ndarray of shape (n_features,), optional
         seed : int
             Of the reservoirs, where there are some.

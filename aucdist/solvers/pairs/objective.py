@@ -20,7 +20,6 @@ def pairwise_objective(
     blocks : Blocks
         Both classes must be present. Their memory is not changed.
     w : ndarray of shape (n_features,), float64
-    lam : float
     loss : PairLoss, default=HINGE
         Of the margin ``w.(x_i - x_j)``, i positive and j negative.
     groups : PairGroups, optional
@@ -53,11 +52,9 @@ def dual_error(rounding: Rounding, w: np.ndarray, active: float, lam: float, ste
 
     Parameters
     ----------
-    rounding : Rounding
     w : ndarray of shape (n_features,)
     active : float
         The mean of the variables.
-    lam : float
     steps : int
         So many led there.
     """

@@ -94,12 +94,10 @@ class Penalty(ABC):
 
         Parameters
         ----------
-        bound, height : float
         w : ndarray of shape (n_features,), float64
             As of `bound`.
         n_points : int
             Of the combination.
-        rounding : Rounding
         of_share : float
             By so large a share the combination may weigh too much.
         """
@@ -314,7 +312,6 @@ def penalty_of(
     ----------
     name : str
         One of `PENALTIES`.
-    n_features : int
     signs : ndarray of shape (n_features,), int8, optional
         Of the weights, see `aucdist.solvers.cone`.
     groups : ndarray of shape (n_features,), int64, optional

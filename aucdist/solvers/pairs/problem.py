@@ -74,8 +74,6 @@ def sort_by_class(
 
     Parameters
     ----------
-    block : Block
-    memory : None
     sign : int
         The label of the smaller class.
     n_components : int
@@ -169,7 +167,6 @@ class PairProblem:
     ----------
     blocks : Blocks
         Both classes must be present. Their memory is not changed.
-    loss : PairLoss
     groups : PairGroups, optional
         Where pairs are within groups, or of rows with grades.
 

@@ -165,11 +165,8 @@ def receive_minority(
 
     Parameters
     ----------
-    block : Block
-    memory : SamplingMemory
     fields : tuple of ndarray
         Those of its rows.
-    first : int
     before : ndarray of shape (n_parts,), int64
         The steps that earlier fits took with each part.
     grouped : tuple of ndarray or None
@@ -196,7 +193,6 @@ class Pairing:
 
     Parameters
     ----------
-    blocks : Blocks
     minority_bytes : int
         The most bytes that rows of the minority may take on a block, if there are several blocks.
     before : int

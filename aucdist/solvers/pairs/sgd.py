@@ -110,10 +110,8 @@ class MSGD(Solver):
         ----------
         blocks : Blocks
             Both classes must be there.
-        lam : float
         start : DescentState, optional
             What ``resume`` of a round returned. Weights alone are refused: the first step multiplies them by 1 - 1/1.
-        seed : int
 
         Raises
         ------

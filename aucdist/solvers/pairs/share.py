@@ -109,10 +109,6 @@ class Counting:
 class AllNegatives:
     """All negatives count.
 
-    Parameters
-    ----------
-    blocks : Blocks
-
     Attributes
     ----------
     mass : float
@@ -144,8 +140,6 @@ class AllNegatives:
 
         Parameters
         ----------
-        blocks : Blocks
-        step : float
         scores, weights : ndarray of shape (n_anchors,), float64
             The (mirrored) scores of all anchors at this step, and their weights.
         gap : float
@@ -186,12 +180,6 @@ class AllNegatives:
 
 class TopNegatives(AllNegatives):
     """Only the highest-scoring negatives count.
-
-    Parameters
-    ----------
-    blocks : Blocks
-    share : TopShare
-    rounding : Rounding
 
     Attributes
     ----------

@@ -54,9 +54,6 @@ class SmoothPairProblem(PairProblem):
     ----------
     blocks : Blocks
         Both classes must be there.
-    loss : PairLoss
-    lam : float
-    groups : PairGroups, optional
     signs : ndarray of shape (n_features,), int8, optional
         Of the weights, see `aucdist.solvers.cone`.
     """
@@ -108,10 +105,8 @@ def pair_lbfgs(
     ----------
     blocks : Blocks
         Both classes must be there.
-    lam : float
     start : ndarray of shape (n_features,), optional
         By default the solution over a sample; zero for small data.
-    loss : PairLoss
     tol : float
         For a loss that is not convex: end if no convex majorant that touches the objective at the weights is lower anywhere by
         more than this share.

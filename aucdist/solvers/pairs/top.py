@@ -202,7 +202,6 @@ def threshold_in_blocks(
     ----------
     blocks : Blocks
         Their memory is a `PairMemory`, with the scores; those at a step need a `CutMemory`.
-    n_neg : int
     wanted : float
         What the rows that count are to weigh.
     step : float or None

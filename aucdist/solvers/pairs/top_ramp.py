@@ -67,8 +67,6 @@ class TopSmoothProblem(SmoothPairProblem):
         Both classes must be there.
     loss : PairLoss
         Falling with the margin.
-    lam : float
-    share : TopShare
     """
 
     def __init__(self, blocks: Blocks, loss: PairLoss, lam: float, share: TopShare, signs: np.ndarray | None = None):
@@ -108,10 +106,8 @@ def top_ramp(
     ----------
     blocks : Blocks
         Both classes must be there.
-    lam : float
     start : ndarray of shape (n_features,), optional
         By default the better of two certified minima of the hinge.
-    share : TopShare
     tol, signs
         As for `pair_lbfgs`.
 

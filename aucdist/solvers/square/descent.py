@@ -154,12 +154,9 @@ def errors_of_square(
 
     Parameters
     ----------
-    rounding : Rounding
     w : ndarray of shape (n_features,)
-    lam, primal : float
     slope : ndarray of shape (n_features,)
         The gradient at w.
-    moments : PairQuadratic
     drift : float
         How far scores that are sums of moves may be off besides.
     full : bool
@@ -198,10 +195,8 @@ class SubspaceDescent:
 
     Parameters
     ----------
-    blocks : Blocks
     moments : PairwiseSquare
         The moments of both classes.
-    lam : float
     w : ndarray of shape (n_features,), float64
         The weights to start from.
     n_moves : int

@@ -34,8 +34,6 @@ def exact(
 
     Parameters
     ----------
-    blocks : Blocks
-    lam : float
     start : ndarray of shape (n_features,), optional
         The weights that conjugate gradients start from; zero by default. The closed form ignores them.
     signs : ndarray of shape (n_features,), int8, optional
@@ -106,8 +104,6 @@ def exact_path(blocks: Blocks, lams: Sequence[float], groups: PairGroups | None 
     ----------
     blocks : Blocks
         With at most `MOST_FEATURES` features.
-    lams : sequence of float
-    groups : PairGroups, optional
 
     Yields
     ------

@@ -58,11 +58,6 @@ def moments_in_groups(blocks: Blocks, groups: PairGroups) -> tuple[PairMoments, 
     A row minus the centre of its group is rounded by a share of itself, and the centre, whatever it is, is the same for both rows
     of a pair. So bounds on rounding need the sizes of what is left, however far from 0 the group lies.
 
-    Parameters
-    ----------
-    blocks : Blocks
-    groups : PairGroups
-
     Raises
     ------
     InputError

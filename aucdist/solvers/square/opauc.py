@@ -80,7 +80,6 @@ def empty_statistics(n_features: int, rank: int | str | None, seed: int) -> Full
 
     Parameters
     ----------
-    n_features : int
     rank : int, "full" or None
         The rank of the sketch, or ``"full"`` for full covariances. None means full covariances up to `MOST_FEATURES` features,
         and a sketch of rank `RANK` beyond.
@@ -230,8 +229,6 @@ class OPAUC(Solver):
 
         Parameters
         ----------
-        blocks : Blocks
-        lam : float
         start : ndarray of shape (n_features,), optional
             Zero by default.
         seed : int

@@ -11,7 +11,6 @@ def products_with(block: Block, vectors: np.ndarray) -> np.ndarray:
 
     Parameters
     ----------
-    block : Block
     vectors : ndarray of shape (n_vectors, n_features), float64
 
     Returns
@@ -37,7 +36,6 @@ def squared_distances(block: Block, means: np.ndarray, products: np.ndarray) -> 
 
     Parameters
     ----------
-    block : Block
     means : ndarray of shape (2, n_features), float64
         The negative class first.
     products : ndarray of shape (n_rows, 2 or more), float64

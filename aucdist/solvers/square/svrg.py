@@ -118,11 +118,8 @@ class SVRG(Solver):
 
         Parameters
         ----------
-        blocks : Blocks
-        lam : float
         start : ndarray of shape (n_features,), optional
             Zero by default.
-        seed : int
         """
         moments = moments_of(blocks)
         w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)

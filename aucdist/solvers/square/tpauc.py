@@ -227,8 +227,6 @@ class TPAUC(Solver):
 
         Parameters
         ----------
-        blocks : Blocks
-        lam : float
         start : ndarray of shape (n_features,), optional
             Zero by default.
         seed : int

@@ -69,8 +69,6 @@ class UniExp(Solver):
 
         Parameters
         ----------
-        blocks : Blocks
-        lam : float
         start : ndarray of shape (n_features,), optional
             Zero by default.
         seed : int
@@ -107,7 +105,6 @@ class UnivariateLBFGS(Solver):
         ----------
         blocks : Blocks
             Both classes must be there.
-        lam : float
         start : ndarray of shape (n_features,), optional
             Zero by default, and where the losses at the start overflow.
         """
@@ -255,7 +252,6 @@ class UnivariateState:
     Attributes
     ----------
     w : ndarray of shape (n_features,), float64
-    bias : float
     weights : tuple of float
         The weights of the negatives and of the positives so far.
     n_samples : int

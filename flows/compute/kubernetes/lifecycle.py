@@ -35,7 +35,6 @@ def dask_cluster(config: KubernetesConfig, run: str) -> Iterator[Any]:
 
     Parameters
     ----------
-    config : KubernetesConfig
     run : str
         The name of the run; the cluster is named after it, unless the configuration names it.
 

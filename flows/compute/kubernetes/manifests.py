@@ -29,7 +29,6 @@ def dask_cluster_of(
 
     Parameters
     ----------
-    config : KubernetesConfig
     name : str
         Of the cluster.
     labels : dict
