@@ -13,16 +13,18 @@ from aucdist.errors import InputError
 WHOLE = re.compile(r"-?\d{1,18}")
 
 
-def group_numbers(groups: Any) -> np.ndarray | None:
+def group_numbers(groups: Any, first: int = 0) -> np.ndarray | None:
     """Return a number for each row, the same for rows of one group; None for None.
 
-    Whole numbers are their own. Everything else is hashed to 64 bits, so that blocks which are read apart agree: two of a million
-    groups share a number with a chance of 3e-8, and would be taken for one.
+    Whole numbers are their own, whatever other numbers there are. Everything else is hashed to 64 bits. So blocks which are read
+    apart agree; two of a million groups share a number with a chance of 3e-8, and would be taken for one.
 
     Parameters
     ----------
     groups : array-like of shape (n_samples,) or None
         Numbers, texts, dates or categories.
+    first : int, default=0
+        What errors call the first row.
 
     Returns
     -------
@@ -47,15 +49,21 @@ def group_numbers(groups: Any) -> np.ndarray | None:
     missing = series.isna().to_numpy()
     if missing.any():
         raise InputError(
-            f"the group of row {int(np.argmax(missing))} (from 0) is missing: each row needs one. Rows that belong to no group "
-            "can have a group of their own, which then has no pair"
+            f"the group of row {first + int(np.argmax(missing))} (from 0) is missing: each row needs one. Rows that belong to no "
+            "group can have a group of their own, which then has no pair"
         )
     if pd.api.types.is_integer_dtype(series.dtype) and series.dtype.kind in "iu":
         return series.to_numpy().astype(np.int64)
     if pd.api.types.is_float_dtype(series.dtype):
         numbers = series.to_numpy(dtype=np.float64)
-        if (np.abs(numbers) < 2.0**53).all() and (numbers == np.floor(numbers)).all():
-            return numbers.astype(np.int64)
+        whole = (np.abs(numbers) < 2.0**53) & (numbers == np.floor(numbers))
+        found = np.where(whole, numbers, 0.0).astype(np.int64)
+        found[~whole] = _hashed(series[~whole])
+        return found
+    return _hashed(series)
+
+
+def _hashed(series: pd.Series) -> np.ndarray:
     values = series.astype(object).map(str).to_numpy() if series.dtype.kind not in "mM" else series.to_numpy()
     return pd.util.hash_array(values, categorize=False).view(np.int64)
 

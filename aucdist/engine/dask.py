@@ -12,11 +12,13 @@ from typing import Any
 
 import dask
 import numpy as np
+import pandas as pd
 from distributed import Client, Future, KilledWorker, LocalCluster, Security, get_client, get_worker, wait
 from distributed.client import FutureCancelledError
 from distributed.system import MEMORY_LIMIT
 
 from aucdist.data.block import Block
+from aucdist.data.group_numbers import group_numbers
 from aucdist.data.storage import scratch
 from aucdist.data.storage.retries import patient
 from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, Step, Summary, load_or_store
@@ -178,26 +180,34 @@ def _make_part(numbers: list[int], *blocks: Block) -> Part:
 
 
 def blocks_from_collections(
-    X: Any, y: Any, weight: Any = None, *, encode: Callable[[np.ndarray], np.ndarray], several: bool = False
-) -> Blocks:
+    X: Any, y: Any, weight: Any = None, groups: Any = None, *, encode: Callable[[np.ndarray], np.ndarray],
+    several: bool = False, graded: bool = False,
+) -> Blocks:  # fmt: skip
     """Make blocks of Dask collections, one per chunk of rows; on the current client's workers, or here if there is no client.
 
     Parameters
     ----------
     X : dask Array or DataFrame of shape (n_samples, n_features)
-    y, weight : dask Array or Series of shape (n_samples,)
+    y, weight, groups : dask Array or Series of shape (n_samples,)
         Chunked as X is, or re-chunked to it.
     encode : callable
         Turns a chunk's labels into -1 and +1; with `several` classes, into places in a table of sets of them.
     several : bool, default=False
+    graded : bool, default=False
+        Whether labels are grades, which the blocks keep.
     """
-    parts = [dask_chunks(X)] + [dask_chunks(a, like=X) for a in (y, weight) if a is not None]
-    lengths = dask.compute(*(dask.delayed(len)(part) for part in parts[1]))
+    rows, labels = dask_chunks(X), dask_chunks(y, like=X)
+    given = {"weight": weight, "groups": groups}
+    more = {name: dask_chunks(values, like=X) for name, values in given.items() if values is not None}
+    lengths = dask.compute(*(dask.delayed(len)(part) for part in labels))
     offsets = np.cumsum([0, *lengths])
     made = [
-        dask.delayed(_make_block)(*chunks, encode=encode, several=several, index=i, first=int(offsets[i]))
-        for i, chunks in enumerate(zip(*parts, strict=True))
-    ]
+        dask.delayed(_make_block)(
+            rows[i], labels[i], **{name: parts[i] for name, parts in more.items()}, encode=encode, several=several,
+            graded=graded, index=i, first=int(offsets[i]),
+        )
+        for i in range(len(rows))
+    ]  # fmt: skip
     try:
         client = get_client()
     except ValueError:
@@ -221,6 +231,8 @@ def dask_chunks(collection: Any, like: Any = None) -> list[Any]:
         If the rows cannot be matched.
     """
     if hasattr(collection, "to_dask_array"):
+        if collection.ndim == 1 and pd.api.types.is_extension_array_dtype(collection.dtype):
+            collection = collection.astype(object)  # texts and categories, of which Dask would warn
         collection = collection.to_dask_array()
     if collection.ndim == 2:
         collection = collection.rechunk({1: -1})
@@ -228,13 +240,15 @@ def dask_chunks(collection: Any, like: Any = None) -> list[Any]:
         wanted = like.to_dask_array() if hasattr(like, "to_dask_array") else like
         known = not np.isnan(np.array(wanted.chunks[0] + collection.chunks[0], dtype=float)).any()
         if known and wanted.shape[0] != collection.shape[0]:
-            raise InputError(f"X has {wanted.shape[0]} rows, but y or the weights have {collection.shape[0]}")
+            raise InputError(
+                f"X has {wanted.shape[0]} rows, but y, the weights or the groups have {collection.shape[0]}"
+            )
         if known and wanted.chunks[0] != collection.chunks[0]:
             collection = collection.rechunk({0: wanted.chunks[0]})
         if wanted.numblocks[0] != collection.numblocks[0]:
             raise InputError(
-                f"X has {wanted.numblocks[0]} partitions, but y or the weights have {collection.numblocks[0]}, and their "
-                "lengths are not known: call compute_chunk_sizes() on both"
+                f"X has {wanted.numblocks[0]} partitions, but y, the weights or the groups have {collection.numblocks[0]}, "
+                "and their lengths are not known: call compute_chunk_sizes() on both"
             )
     return list(collection.to_delayed().ravel())
 
@@ -366,16 +380,20 @@ def _make_block(
     X: Any,
     y: Any,
     weight: Any = None,
+    groups: Any = None,
     *,
     encode: Callable[[np.ndarray], np.ndarray],
     several: bool,
+    graded: bool,
     index: int,
     first: int,
 ) -> Block:
     ids = np.arange(first, first + len(y))
-    labels = encode(np.asarray(y))
+    values = np.asarray(y)
+    grade, labels = values.astype(np.float64) if graded else None, encode(values)
     y, code = (np.ones(len(ids), dtype=np.int8), labels) if several else (labels, None)
-    return Block.of(X, y, weight=weight, row_id=ids, index=index, code=code)
+    group = group_numbers(groups, first)
+    return Block.of(X, y, weight=weight, row_id=ids, index=index, group=group, grade=grade, code=code)
 
 
 def _cut(cut: Step, part: Part, n_blocks: int) -> dict[int, list[Any]]:

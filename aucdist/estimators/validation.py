@@ -119,9 +119,7 @@ def training_blocks(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: 
             raise InputError(
                 f"n_jobs is {estimator.n_jobs!r}, which is for arrays: a collection's workers have their threads"
             )
-        if groups is not None or getattr(estimator, "grade_weight", None) is not None:
-            raise InputError("dask collections take no groups or grades: make Blocks of them, or arrays")
-        return _dask_blocks(estimator, X, y, sample_weight)
+        return _dask_blocks(estimator, X, y, sample_weight, groups)
     if _is_indicator(y):
         return _labels_blocks(estimator, X, y, sample_weight, groups)
     X, y = checked_rows(estimator, X, y, reset=True)
@@ -259,14 +257,16 @@ def _weighted_block(
     return Block.of(X[counts], labels[counts], weight=weight[counts], group=groups, grade=grades, code=codes)
 
 
-def _dask_blocks(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) -> Blocks | ClassBlocks:
+def _dask_blocks(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any, groups: Any) -> Blocks | ClassBlocks:
     from aucdist.engine.dask import blocks_from_collections
 
-    if not is_dask(y) or (sample_weight is not None and not is_dask(sample_weight)):
-        raise InputError("X is a dask collection: y and sample_weight must be dask collections too")
-    found, encode = _dask_labels(y)
+    if not all(is_dask(of) for of in (y, sample_weight, groups) if of is not None) or y is None:
+        raise InputError("X is a dask collection: y, sample_weight and groups must be dask collections too")
+    graded = getattr(estimator, "grade_weight", None) is not None
+    found, encode = _dask_grades(estimator, y) if graded else _dask_labels(y)
+    several = isinstance(found, LabelSets)
     estimator.classes_ = found.classes if isinstance(found, LabelSets) else found
-    blocks = blocks_from_collections(X, y, sample_weight, encode=encode, several=isinstance(found, LabelSets))
+    blocks = blocks_from_collections(X, y, sample_weight, groups, encode=encode, several=several, graded=graded)
     estimator.n_features_in_ = blocks.n_features
     if hasattr(X, "columns"):
         estimator.feature_names_in_ = np.asarray(X.columns, dtype=object)
@@ -274,13 +274,18 @@ def _dask_blocks(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) -
     return ClassBlocks(blocks, found) if isinstance(found, LabelSets) else blocks
 
 
+def _dask_grades(estimator: BaseEstimator, y: Any) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+    """Return the labels of `classes_` where labels are grades, and what makes them of a chunk of y."""
+    if _is_indicator(y):
+        raise InputError("with grade_weight labels are grades: y is of shape (n_samples,), not a matrix")
+    grades = grades_of(estimator, np.concatenate(_distinct_of_chunks(y)))
+    assert grades is not None
+    return np.array([-1, 1]), _EncodeGrades(float(grades.min()))
+
+
 def _dask_labels(y: Any) -> tuple[np.ndarray | LabelSets, Callable[[np.ndarray], np.ndarray]]:
     """Return both classes, or the table of several, and what makes labels, or places in the table, of a chunk of y."""
-    import dask
-
-    from aucdist.engine.dask import dask_chunks
-
-    parts = dask.compute(*(dask.delayed(_distinct)(chunk) for chunk in dask_chunks(y)))
+    parts = _distinct_of_chunks(y)
     if _is_indicator(y):
         distinct = np.unique(np.concatenate(parts), axis=0)
         sets, codes = LabelSets.of_indicator(distinct, getattr(y, "columns", None))
@@ -292,6 +297,16 @@ def _dask_labels(y: Any) -> tuple[np.ndarray | LabelSets, Callable[[np.ndarray],
     if len(classes) > 2:
         return LabelSets.of_classes(classes), _EncodeClasses(classes)
     return two_classes(values), _EncodeLabels(classes[-1])
+
+
+def _distinct_of_chunks(y: Any) -> tuple[np.ndarray, ...]:
+    """Return `_distinct` of each chunk of a dask collection."""
+    import dask
+
+    from aucdist.engine.dask import dask_chunks
+
+    found: tuple[np.ndarray, ...] = dask.compute(*(dask.delayed(_distinct)(chunk) for chunk in dask_chunks(y)))
+    return found
 
 
 def _distinct(y: Any) -> np.ndarray:
@@ -307,6 +322,16 @@ class _EncodeLabels:
 
     def __call__(self, y: np.ndarray) -> np.ndarray:
         return np.where(y == self.positive, 1, -1)
+
+
+class _EncodeGrades:
+    """Grades to -1, the lowest one, and +1."""
+
+    def __init__(self, lowest: float):
+        self.lowest = lowest
+
+    def __call__(self, y: np.ndarray) -> np.ndarray:
+        return np.where(y > self.lowest, 1, -1)
 
 
 class _EncodeClasses:

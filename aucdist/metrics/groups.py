@@ -12,6 +12,8 @@ from aucdist.metrics.compare import Difference
 GroupWeight = Literal["pairs", "groups"]
 
 N_RESAMPLES, SEED = 2000, 0
+MOST_PLACES = 2**27
+"""The discounts of so many places take a gigabyte."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +145,9 @@ def group_auc_score(
     return auc_of_groups(y_true, y_score, groups=groups, sample_weight=sample_weight, group_weight=group_weight).mean
 
 
-def ndcg_of_groups(y_true: Any, y_score: Any, *, groups: Any, k: int | None = 10, gain: str = "linear") -> OfGroups:
+def ndcg_of_groups(
+    y_true: Any, y_score: Any, *, groups: Any, sample_weight: Any = None, k: int | None = 10, gain: str = "linear"
+) -> OfGroups:
     """Return the normalised discounted cumulative gain of the first k rows of each group, as `sklearn.metrics.ndcg_score` does.
 
     Parameters
@@ -151,6 +155,8 @@ def ndcg_of_groups(y_true: Any, y_score: Any, *, groups: Any, k: int | None = 10
     y_true : array-like of shape (n_samples,)
         Grades, at least 0.
     y_score, groups : array-like of shape (n_samples,)
+    sample_weight : array-like of shape (n_samples,), optional
+        A row of weight 2 counts as two rows, in the first k as well; between whole numbers the discounts run straight.
     k : int or None, default=10
         None for all rows.
     gain : {"linear", "exponential"}, default="linear"
@@ -176,20 +182,26 @@ def ndcg_of_groups(y_true: Any, y_score: Any, *, groups: Any, k: int | None = 10
             f"the grade of row {int(np.argmax(grade < 0))} (from 0) is negative; grades are at least 0 here"
         )
     relevance = grade if gain == "linear" else np.exp2(grade) - 1.0
-    rows = _by_group(relevance, y_score, groups, None)
-    best = _by_group(relevance, relevance, groups, None)
-    gained, possible = (_discounted_gain(of, k) for of in (rows, best))
-    there = (np.diff(rows.starts) > 1) & (np.add.reduceat(rows.y, rows.starts[:-1]) > 0.0)
+    rows = _by_group(relevance, y_score, groups, sample_weight)
+    gained = _discounted_gain(rows, k)
+    possible = _discounted_gain(_by_group(relevance, relevance, groups, sample_weight), k)
+    counts = rows.weight > 0.0
+    several, relevant = (
+        np.add.reduceat(of.astype(np.float64), rows.starts[:-1]) for of in (counts, counts & (rows.y > 0.0))
+    )
+    there = (several > 1) & (relevant > 0)
     values = gained[there] / possible[there]
     return _found(values, np.ones(len(values)), rows.names, there, "a grade above 0")
 
 
-def recall_of_groups(y_true: Any, y_score: Any, *, groups: Any, k: int = 10) -> OfGroups:
+def recall_of_groups(y_true: Any, y_score: Any, *, groups: Any, sample_weight: Any = None, k: int = 10) -> OfGroups:
     """Return the share of each group's relevant rows, those with a label above 0, that are among its first k.
 
     Parameters
     ----------
     y_true, y_score, groups : array-like of shape (n_samples,)
+    sample_weight : array-like of shape (n_samples,), optional
+        A row of weight 2 counts as two rows, in the first k as well.
     k : int, default=10
 
     Returns
@@ -204,17 +216,14 @@ def recall_of_groups(y_true: Any, y_score: Any, *, groups: Any, k: int = 10) -> 
     >>> recall_of_groups([1, 1, 0, 0, 1], [0.9, 0.1, 0.5, 0.7, 0.8], groups=["a", "a", "a", "b", "b"], k=1).mean
     0.75
     """
-    rows = _by_group(y_true, y_score, groups, None)
-    first, ends = rows.starts[:-1], rows.starts[1:]
-    bound = np.repeat(rows.score[np.maximum(ends - k, first)], np.diff(rows.starts))  # the score of the k-th row
-    relevant, above, at = rows.y > 0, rows.score > bound, rows.score == bound
-    total, n_above, n_at, found_above, found_at = (
-        np.add.reduceat(which.astype(np.float64), first)
-        for which in (relevant, above, at, relevant & above, relevant & at)
-    )
-    share = np.minimum(1.0, (k - n_above) / n_at)
-    there = total > 0
-    values = (found_above[there] + share[there] * found_at[there]) / total[there]
+    rows = _by_group(y_true, y_score, groups, sample_weight)
+    ties = _ties(rows)
+    relevant = np.add.reduceat(rows.weight * (rows.y > 0.0), ties.first)
+    room = np.clip(k - ties.above, 0.0, ties.weight)
+    found = relevant * np.divide(room, ties.weight, out=np.zeros_like(room), where=ties.weight > 0.0)
+    gained, total = (np.add.reduceat(of, ties.of_group) for of in (found, relevant))
+    there = total > 0.0
+    values = gained[there] / total[there]
     return _found(values, np.ones(len(values)), rows.names, there, "a label above 0")
 
 
@@ -280,6 +289,11 @@ def _by_group(y_true: Any, y_score: Any, groups: Any, sample_weight: Any) -> _Ro
         raise InputError(f"labels, scores, groups and weights have the lengths {lengths}; one for each row is needed")
     if not np.isfinite(score).all():
         raise InputError(f"the score of row {int(np.argmin(np.isfinite(score)))} (from 0) is not finite")
+    bad = ~(np.isfinite(weight) & (weight >= 0.0))
+    if bad.any():
+        raise InputError(
+            f"the weight of row {int(np.argmax(bad))} (from 0) is {weight[bad][0]}; weights are at least 0"
+        )
     names, number, counts = np.unique(named, return_inverse=True, return_counts=True)
     order = np.lexsort((score, number))
     return _Rows(y[order], score[order], weight[order], np.concatenate(([0], np.cumsum(counts))), names)
@@ -301,16 +315,38 @@ def _pairs_won(rows: _Rows) -> tuple[np.ndarray, np.ndarray]:
     return won, pairs
 
 
-def _discounted_gain(rows: _Rows, k: int | None) -> np.ndarray:
-    """Return the discounted gain of each group's first k rows; rows that tie share their discounts."""
-    n = np.diff(rows.starts)
-    place = np.repeat(rows.starts[1:], n) - 1 - np.arange(len(rows.y))  # from 0, for the highest score
-    discount = np.where(place < (len(place) if k is None else k), 1.0 / np.log2(place + 2.0), 0.0)
+@dataclass(frozen=True, eq=False)
+class _Ties:
+    """Rows of one group and one score: where they begin, what they and the rows above them weigh; where each group's begin."""
+
+    first: np.ndarray
+    weight: np.ndarray
+    above: np.ndarray
+    of_group: np.ndarray
+
+
+def _ties(rows: _Rows) -> _Ties:
     apart = np.diff(rows.score) != 0
     apart[rows.starts[1:-1] - 1] = True
-    ties = np.concatenate(([0], np.flatnonzero(apart) + 1))
-    of_tie = np.add.reduceat(rows.y, ties) * np.add.reduceat(discount, ties) / np.diff(ties, append=len(place))
-    return np.add.reduceat(of_tie, np.searchsorted(ties, rows.starts[:-1]))
+    first = np.concatenate(([0], np.flatnonzero(apart) + 1))
+    of_group = np.searchsorted(first, rows.starts[:-1])
+    weight = np.add.reduceat(rows.weight, first)
+    below = np.cumsum(weight)
+    of_all = np.repeat(below[np.append(of_group[1:], len(first)) - 1], np.diff(of_group, append=len(first)))
+    return _Ties(first, weight, of_all - below, of_group)
+
+
+def _discounted_gain(rows: _Rows, k: int | None) -> np.ndarray:
+    """Return the discounted gain of each group's first k rows; rows that tie share their discounts."""
+    ties = _ties(rows)
+    ends = np.minimum(np.stack([ties.above, ties.above + ties.weight]), np.inf if k is None else k)
+    if (most := np.ceil(ends.max())) > MOST_PLACES:
+        raise InputError(f"the first rows of a group weigh {most:.3g}: the NDCG takes at most {MOST_PLACES}; give a k")
+    discounts = np.concatenate(([0.0], np.cumsum(1.0 / np.log2(np.arange(most) + 2.0))))
+    upto = np.interp(ends, np.arange(len(discounts)), discounts)
+    gain = np.add.reduceat(rows.weight * rows.y, ties.first)
+    of_tie = np.divide(gain * (upto[1] - upto[0]), ties.weight, out=np.zeros_like(gain), where=ties.weight > 0.0)
+    return np.add.reduceat(of_tie, ties.of_group)
 
 
 def _found(values: np.ndarray, weights: np.ndarray, names: np.ndarray, there: np.ndarray, what: str) -> OfGroups:

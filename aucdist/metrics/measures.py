@@ -84,11 +84,9 @@ def ndcg(rows: ScoredGroups, k: float) -> OfGroups:
     Raises
     ------
     InputError
-        If rows are weighted, a grade is negative, or no group has a grade above 0.
+        If a grade is negative, or no group has a grade above 0.
     """
-    if rows.weight is not None and (rows.weight != 1.0).any():
-        raise InputError("metric 'ndcg' counts each row once, and these rows are weighted: take 'group_auc'")
-    return ndcg_of_groups(rows.y, rows.scores, groups=rows.groups, k=int(k))
+    return ndcg_of_groups(rows.y, rows.scores, groups=rows.groups, sample_weight=rows.weight, k=int(k))
 
 
 WITHIN_GROUPS = ("group_auc", "ndcg")

@@ -1,5 +1,7 @@
 """Groups and grades through the estimators."""
 
+import dask.array as da
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
@@ -118,3 +120,51 @@ def test_one_group_for_each_row_is_needed():
     X, y, user = clicks()
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         PairwiseHingeClassifier().fit(X, y, groups=user[:-1])
+
+
+@pytest.mark.parametrize("with_client", [False, True])
+@pytest.mark.parametrize("grade_weight", [None, "difference"])
+def test_dask_collections_with_groups(with_client, grade_weight, request):
+    if with_client:
+        request.getfixturevalue("client")
+    X, clicked, user = clicks()
+    y = clicked if grade_weight is None else np.digitize(X[:, 0] + X[:, 1] ** 2, [-1, 0, 1]) - 1.5
+    weight = np.linspace(0.5, 2, len(y))
+    for names in (user, np.array([f"user {u}" for u in user]), np.where(user == 3, 3.5, user)):
+        model, plain = (PairwiseHingeClassifier(lam=1e-2, tol=1e-6, grade_weight=grade_weight) for _ in range(2))
+        plain.fit(X, y, weight, groups=names)
+        model.fit(da.from_array(X, chunks=(150, 2)), *(da.from_array(of, chunks=90) for of in (y, weight)),
+                  groups=da.from_array(names, chunks=70))  # fmt: skip
+        assert model.certificate_.primal == pytest.approx(plain.certificate_.primal, rel=2e-6)
+        assert model.classes_.tolist() == plain.classes_.tolist()
+        assert model.certificate_.status == "converged"
+
+
+def test_dask_tables_with_groups_of_texts():
+    X, y, user = clicks()
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(y=y, user=[f"user {u}" for u in user])
+    frame["kind"] = frame["user"].astype("category")
+    table = dd.from_pandas(frame, npartitions=3)
+    plain = PairwiseHingeClassifier(tol=1e-6).fit(frame[list("abcd")], y, groups=user)
+    for column in ("user", "kind"):
+        model = PairwiseHingeClassifier(tol=1e-6).fit(table[list("abcd")], table["y"], groups=table[column])
+        assert model.certificate_.primal == pytest.approx(plain.certificate_.primal, rel=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "change", "message"),
+    [
+        ({}, {"groups": lambda user: user}, "y, sample_weight and groups must be dask collections"),
+        ({}, {"groups": lambda user: da.from_array(user[:-1])}, "but y, the weights or the groups have 399"),
+        ({}, {"groups": lambda user: da.from_array(np.where(np.arange(400) == 333, np.nan, user), 200)}, "group of row 333"),
+        ({"grade_weight": "one"}, {"y": lambda y: da.from_array(np.ones(400))}, "all rows have the grade 1"),
+        ({"grade_weight": "one"}, {"y": lambda y: da.from_array(np.full(400, "a"))}, "which are numbers"),
+        ({"grade_weight": "one"}, {"y": lambda y: da.from_array(np.ones((400, 2)))}, "not a matrix"),
+    ],
+)  # fmt: skip
+def test_dask_collections_that_cannot_be_fitted(options, change, message):
+    X, y, user = clicks()
+    given = {"y": da.from_array(y), "groups": da.from_array(user)}
+    given |= {name: make(user if name == "groups" else y) for name, make in change.items()}
+    with pytest.raises(InputError, match=message):
+        PairwiseHingeClassifier(**options).fit(da.from_array(X), **given)

@@ -80,6 +80,49 @@ def test_recall_by_hand():
     assert recall_of_groups(y, score, groups=[7, 7, 7, 7, 8, 8], k=9).mean == 1.0
 
 
+def by_places(y, score, weight, k):
+    """Return a group's discounted gain and recall of the first k rows, place by place: a slow twin."""
+    gain = found = place = 0.0
+    for tie in sorted(set(score), reverse=True):
+        mine = score == tie
+        mass, p = weight[mine].sum(), int(place)
+        if mass > 0:
+            end = min(place + mass, k)
+            found += (weight * (y > 0))[mine].sum() / mass * max(0.0, end - place)
+            while p < end:
+                gain += (weight * y)[mine].sum() / mass * max(0.0, min(end, p + 1) - max(place, p)) / np.log2(p + 2)
+                p += 1
+        place += mass
+    return gain, found
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from([1, 3, 50]), st.booleans())
+def test_a_weight_is_so_many_rows(seed, k, whole):
+    y, score, group, weight = drawn(seed)
+    weight = np.floor(weight) if whole else weight
+    there = [g for g in np.unique(group) if (weight[group == g] > 0).sum() > 1 and (weight * y)[group == g].any()]
+    if not there:
+        return
+    given_weights = {"groups": group, "sample_weight": weight, "k": k}
+    ndcg, recall = (of(y, score, **given_weights) for of in (ndcg_of_groups, recall_of_groups))
+    assert ndcg.groups.tolist() == there
+    for g, value, part in zip(there, ndcg.values, recall.values[np.isin(recall.groups, there)], strict=True):
+        mine = group == g
+        of = y[mine].astype(float), weight[mine]
+        gain, found = by_places(of[0], score[mine], of[1], k)
+        assert value == pytest.approx(gain / by_places(of[0], of[0], of[1], k)[0], rel=1e-11)
+        assert part == pytest.approx(found / (weight * (y > 0))[mine].sum(), rel=1e-11)
+    if whole:
+        again = np.repeat(np.arange(len(y)), weight.astype(int))
+        for of, found in ((ndcg_of_groups, ndcg), (recall_of_groups, recall)):
+            repeated = of(y[again], score[again], groups=group[again], k=k)
+            same = np.isin(repeated.groups, there)
+            np.testing.assert_allclose(
+                repeated.values[same], found.values[np.isin(found.groups, there)], rtol=1e-12, atol=1e-15
+            )
+
+
 def test_interval_covers_the_mean_of_groups():
     """Of 200 sets of 60 groups whose values vary about .7, 95 in 100 intervals should hold it: 3 sigma below is 90."""
     r, inside = np.random.default_rng(1), 0
@@ -105,6 +148,8 @@ def test_all_measures_have_names():
         (lambda: ndcg_of_groups([0, -1], [0.0, 1.0], groups=[1, 1]), "negative"),
         (lambda: ndcg_of_groups([0, 1], [0.0, 1.0], groups=[1, 1], gain="square"), "'linear' and 'exponential'"),
         (lambda: recall_of_groups([0, 0], [0.0, 1.0], groups=[1, 1]), "a label above 0"),
+        (lambda: recall_of_groups([0, 1], [0.0, 1.0], groups=[1, 1], sample_weight=[1, -1]), "row 1 .* is -1"),
+        (lambda: ndcg_of_groups([0, 1], [0.0, 1.0], groups=[1, 1], sample_weight=[1e9, 1], k=None), "give a k"),
     ],
 )  # fmt: skip
 def test_what_has_no_value(call, message):

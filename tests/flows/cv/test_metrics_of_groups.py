@@ -77,13 +77,16 @@ def test_the_measure_of_a_fold_is_that_of_its_rows(graded):
         measure = find_measure("group_auc")
         assert measured(model, held_out, measure).mean == pytest.approx(expected.mean, abs=1e-14)
         assert measured(model, held_out, measure, "groups").mean == pytest.approx(expected.values.mean(), abs=1e-14)
-    ndcg = find_measure("ndcg@3")
-    with pytest.raises(InputError, match="these rows are weighted"):
-        measured(model, held_out, ndcg)
-    unweighted = masked_blocks(in_blocks(X, grade, graded, group=user), inside)
-    expected = ndcg_of_groups(grade[inside], scores[inside], groups=user[inside], k=3)
-    assert measured(model, unweighted, ndcg).mean == pytest.approx(expected.mean, abs=1e-14)
-    assert len(scored_groups(model, unweighted).y) == inside.sum()
+        ndcg = find_measure("ndcg@3")
+        expected = ndcg_of_groups(
+            grade[inside],
+            scores[inside],
+            groups=user[inside],
+            sample_weight=None if weights is None else weights[inside],
+            k=3,
+        )
+        assert measured(model, held_out, ndcg).mean == pytest.approx(expected.mean, abs=1e-14)
+    assert len(scored_groups(model, held_out).y) == inside.sum()
     with pytest.raises(InputError, match="the rows have no groups"):
         measured(model, in_blocks(X, grade, False), ndcg)
 
