@@ -27,18 +27,11 @@ Constraints = Mapping[str, Constraint]
 class Number:
     """A number in a range, or one of a few words.
 
-    Attributes
-    ----------
-    wanted : str
-        The range in words, as in ``"above 0 and finite"``.
-    holds : callable
-        Tells whether a number is in the range.
-    whole : bool
-        Only integers are allowed.
-    words : tuple of str
-        Allowed in place of a number.
-    optional : bool
-        None is allowed.
+    `wanted`: the range in words, as in ``"above 0 and finite"``.
+    `holds`: tells whether a number is in the range.
+    `whole`: only integers are allowed.
+    `words`: allowed in place of a number.
+    `optional`: None is allowed.
     """
 
     wanted: str
@@ -67,10 +60,7 @@ class Number:
 class OneOf:
     """One of some names.
 
-    Attributes
-    ----------
-    optional : bool
-        None is allowed.
+    `optional`: None is allowed.
     """
 
     names: Collection[Any]
@@ -86,10 +76,7 @@ class OneOf:
 class Switch:
     """True or False.
 
-    Attributes
-    ----------
-    optional : bool
-        None is allowed.
+    `optional`: None is allowed.
     """
 
     optional: bool = False
@@ -136,10 +123,7 @@ class Seed:
 def check_constraints(estimator: Any, constraints: Constraints) -> None:
     """Check the parameters of an estimator that a table names, in the order of the table.
 
-    Raises
-    ------
-    InputError
-        Naming the parameter, its value and what is allowed.
+    Raises InputError naming the parameter, its value and what is allowed.
     """
     for name, constraint in constraints.items():
         constraint.check(name, getattr(estimator, name))

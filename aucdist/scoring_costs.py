@@ -27,14 +27,9 @@ LARGEST = b"aucdist.largest_costs"
 class RowCosts:
     """How the column ``cost`` of scores comes about.
 
-    Attributes
-    ----------
-    cost : dict
-        ``false_alarm`` and ``miss``, as the model was trained for: numbers, or `aucdist.metrics.costs.COST_COLUMN`.
-    labelled : bool
-        Whether the labels of the rows are known.
-    unknown : str
-        Why there are no costs; empty where there are.
+    `cost`: ``false_alarm`` and ``miss``, as the model was trained for: numbers, or `aucdist.metrics.costs.COST_COLUMN`.
+    `labelled`: whether the labels of the rows are known.
+    `unknown`: why there are no costs; empty where there are.
     """
 
     __pydantic_config__: ClassVar = CHECKED
@@ -82,11 +77,8 @@ class RowCosts:
     def total(self, parts: Sequence[Any]) -> dict[str, Any]:
         """Return the mean cost of a row.
 
-        Returns
-        -------
-        dict
-            ``kind``: ``realised``, ``expected`` or ``unknown``; ``value``; ``interval``, of 95 %, of a realised cost; ``why`` it
-            is unknown.
+        Returns ``kind``: ``realised``, ``expected`` or ``unknown``; ``value``; ``interval``, of 95 %, of a realised
+            cost; ``why`` it is unknown.
         """
         if self.unknown:
             return {"kind": "unknown", "value": None, "interval": None, "why": self.unknown}

@@ -42,20 +42,13 @@ SourceSettings = Annotated[
 class Command:
     """A command of `aucdist`: the folder ``flows/<name>``, with the same modules for each.
 
-    Attributes
-    ----------
-    main : callable or typer.Typer
-        What the command line calls, in ``flows/<name>/command.py``.
-    page : str
-        Its page of the documentation, ``docs/pages/how-to/<page>.md``.
-    function : str
-        The plain function in ``flows/<name>/run.py``; empty if the command calls it itself. It takes ``config``, an
-        ``observer`` that it calls with stages and their progress, and as far as it has stages ``run_stage``, which runs
-        each; it returns what ``--json`` prints, and so does the flow.
-    flow : str
-        The Prefect flow in ``flows/<name>/flow.py``; empty if there is none.
-    config : str
-        The configuration in ``flows/<name>/config.py`` whose keys the reference lists; empty if there is none.
+    `main`: what the command line calls, in ``flows/<name>/command.py``.
+    `page`: its page of the documentation, ``docs/pages/how-to/<page>.md``.
+    `function`: the plain function in ``flows/<name>/run.py``; empty if the command calls it itself. It takes
+        ``config``, an ``observer`` that it calls with stages and their progress, and as far as it has stages
+        ``run_stage``, which runs each; it returns what ``--json`` prints, and so does the flow.
+    `flow`: the Prefect flow in ``flows/<name>/flow.py``; empty if there is none.
+    `config`: the configuration in ``flows/<name>/config.py`` whose keys the reference lists; empty if there is none.
     """
 
     name: str
@@ -82,16 +75,8 @@ class Command:
     def run(self, config: Any, debug: bool) -> dict[str, Any]:
         """Run the Prefect flow if Prefect has an API configured, else the plain function with progress on stderr.
 
-        Parameters
-        ----------
-        config : BaseModel
-        debug : bool
-            Whether Prefect's log shows tracebacks.
-
-        Returns
-        -------
-        dict
-            What ``--json`` prints.
+        `debug`: whether Prefect's log shows tracebacks.
+        Returns what ``--json`` prints.
         """
         from flows.config.prefect_api import api_configured
 

@@ -47,19 +47,10 @@ FilePath = Annotated[str, AfterValidator(_file_path)]
 def parse_checked(data: bytes, kind: type[T], where: str, *, context: dict[str, Any] | None = None) -> T:
     """Return JSON as an object of a type.
 
-    Parameters
-    ----------
-    kind : type
-        A dataclass, a pydantic model, or a type such as ``list[int]``.
-    where : str
-        Names the file in errors.
-    context : dict, optional
-        For the validators of pydantic.
-
-    Raises
-    ------
-    InputError
-        If it is no JSON, is too large or too deep, or is not of that type, naming the key.
+    `kind`: a dataclass, a pydantic model, or a type such as ``list[int]``.
+    `where`: names the file in errors.
+    `context`: for the validators of pydantic.
+    Raises InputError if it is no JSON, is too large or too deep, or is not of that type, naming the key.
     """
     if len(data) > MOST_BYTES:
         raise InputError(f"{where} is damaged: {len(data)} bytes, and at most {MOST_BYTES} are read")

@@ -13,9 +13,7 @@ from aucdist.kernels.rows import Rows, accumulate, project
 def basis_matrix(basis: CodeBasis) -> sp.csr_matrix:
     """Return the values of all basis functions in all cells.
 
-    Returns
-    -------
-    csr_matrix of shape (n_cells, n_features), float64
+    Returns an array of shape (n_cells, n_features), float64.
     """
     n_cells = len(basis.offsets) - 1
     matrix = sp.csr_matrix((basis.values, basis.columns, basis.offsets), (n_cells, basis.n_features))
@@ -80,11 +78,8 @@ def code_histogram(rows: BinRows, coefs: np.ndarray) -> np.ndarray:
 def second_moments(rows: BinRows, coefs: np.ndarray, *, centred: bool = False) -> np.ndarray:
     """Return the sum of ``coefs[i] x_i x_i'``, float64 of shape (n_features, n_features).
 
-    Parameters
-    ----------
-    coefs : ndarray of shape (n_samples,), float64
-    centred : bool
-        Take x_i less the mean that the coefficients give.
+    `coefs`: of shape (n_samples,), float64.
+    `centred`: take x_i less the mean that the coefficients give.
     """
     n_cells = len(rows.basis.offsets) - 1
     cells = np.zeros((n_cells, n_cells))

@@ -19,14 +19,9 @@ MOST_CLASSES = 1000
 class Labels:
     """The label of each row.
 
-    Attributes
-    ----------
-    codes : ndarray of shape (n_samples,), int
-        Positions in `names`.
-    names : tuple of str
-        Distinct classes, by `class_name`; with `topics` distinct lists of classes with commas between them.
-    topics : bool
-        Whether a row may be of several classes, or of none.
+    `codes`, of shape (n_samples,), int: positions in `names`.
+    `names`: distinct classes, by `class_name`; with `topics` distinct lists of classes with commas between them.
+    `topics`: whether a row may be of several classes, or of none.
     """
 
     codes: np.ndarray
@@ -62,10 +57,7 @@ class Labels:
     def grades(self, where: str) -> np.ndarray:
         """Return the label of each row as a grade, float64.
 
-        Raises
-        ------
-        InputError
-            If one is not a number.
+        Raises InputError if one is not a number.
         """
         return np.array([_grade(name, where) for name in self.names])[self.codes]
 
@@ -80,10 +72,7 @@ def _grade(name: str, where: str) -> float:
 def above_lowest(counts: Iterable[str], positive: object, where: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the grades above the lowest, and the lowest, as `choose_positive` returns classes.
 
-    Raises
-    ------
-    InputError
-        If there is one grade only, one is not a number, or `positive` was given.
+    Raises InputError if there is one grade only, one is not a number, or `positive` was given.
     """
     if positive != "minority":
         raise InputError(
@@ -118,20 +107,11 @@ def count_classes(codes: np.ndarray, names: Sequence[str]) -> dict[str, int]:
 def choose_positive(counts: dict[str, int], positive: object, where: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the positive and the negative classes.
 
-    Parameters
-    ----------
-    counts : dict of str to int
-        Rows of each class, by `class_name`.
-    positive : str, int, float or list of them
-        A class, several, or ``"minority"``: the class with the fewest rows, and of several such the last in order
-        (+1 and not -1).
-    where : str
-        Names the data in the error.
-
-    Raises
-    ------
-    InputError
-        If there is only one class, if a positive class does not occur, or if no negative class is left.
+    `counts`: rows of each class, by `class_name`.
+    `positive`: a class, several, or ``"minority"``: the class with the fewest rows, and of several such the last in
+        order (+1 and not -1).
+    `where`: names the data in the error.
+    Raises InputError if there is only one class, if a positive class does not occur, or if no negative class is left.
     """
     if len(counts) < 2:
         raise InputError(f"{where}: one class only ({listed(counts)}); at least two are needed")
@@ -157,21 +137,12 @@ def choose_each(
 ) -> tuple[str, ...]:
     """Return the classes that are fitted each against the rest, in order.
 
-    Parameters
-    ----------
-    counts : dict of str to int
-        Rows of each class, by `class_name`.
-    wanted : sequence, optional
-        Some of the topics; by default all classes.
-    where : str
-        Names the data in the error.
-    topics : bool
-        Whether a row may be of several classes, or of none.
-
-    Raises
-    ------
-    InputError
-        If there are fewer than three classes, or two topics; if they are too many; or if one that is wanted does not occur.
+    `counts`: rows of each class, by `class_name`.
+    `wanted`: some of the topics; by default all classes.
+    `where`: names the data in the error.
+    `topics`: whether a row may be of several classes, or of none.
+    Raises InputError if there are fewer than three classes, or two topics; if they are too many; or if one that is
+        wanted does not occur.
     """
     there = set(counts) - ({NO_TOPIC} if topics else set())
     names = there if wanted is None else {class_name(value) for value in wanted}
@@ -197,23 +168,11 @@ def signs(
 ) -> np.ndarray:
     """Return +1 for rows of a positive class and -1 for rows of a negative one.
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n_samples,), int
-        Positions in `names`.
-    names, positive, negative : of str
-        By `class_name`.
-    where : str
-        Names the data in the error.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,), int8
-
-    Raises
-    ------
-    InputError
-        If a row's class is neither.
+    `codes`, of shape (n_samples,), int: positions in `names`.
+    `names`, `positive` and `negative`: by `class_name`.
+    `where`: names the data in the error.
+    Returns an array of shape (n_samples,), int8.
+    Raises InputError if a row's class is neither.
     """
     sign = {name: 1 for name in positive} | {name: -1 for name in negative}
     for name, n in count_classes(codes, names).items():

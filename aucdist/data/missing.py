@@ -57,11 +57,9 @@ class Medians:
     A cell holds the floats that agree in sign, exponent and the first `KEPT_BITS` bits behind the point. Only cells that
     occur are stored: a column rarely has more than some thousands.
 
-    Attributes
-    ----------
-    cell : ndarray of shape (n_cells,), int64
-        Column times `KEYS` plus the number of the cell in the order of the reals; ascending.
-    count : ndarray of shape (n_cells,), int64
+    `cell`, of shape (n_cells,), int64: column times `KEYS` plus the number of the cell in the order of the reals;
+        ascending.
+    `count`: of shape (n_cells,), int64.
     """
 
     cell: np.ndarray
@@ -144,10 +142,7 @@ def _value(cell: np.ndarray) -> np.ndarray:
 def refuse_missing(block: Block, names: Sequence[str] | None = None) -> None:
     """Do nothing if no value of a block is missing.
 
-    Raises
-    ------
-    InputError
-        Naming the feature and the row of the first that is.
+    Raises InputError naming the feature and the row of the first that is.
     """
     if not has_missing(block.rows):
         return

@@ -16,12 +16,8 @@ CHUNK = 4096
 class Moments:
     """Statistics of each column, which merge by ``+``. They are float64 whatever the data are.
 
-    Attributes
-    ----------
-    count : int
-        Number of rows.
-    mean, m2 : ndarray of shape (n_features,)
-        The mean, and the sum of squared distances to it.
+    `count`: number of rows.
+    `mean` and `m2`, of shape (n_features,): the mean, and the sum of squared distances to it.
     """
 
     count: int

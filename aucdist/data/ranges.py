@@ -15,12 +15,9 @@ from aucdist.kernels.rows import CsrRows, DenseRows
 class ColumnRanges:
     """The least and the greatest value of each column over rows of weight above 0; ranges of several blocks merge by ``+``.
 
-    Attributes
-    ----------
-    low, high : ndarray of shape (n_features,), float64
-        Values that a sparse row does not store are 0 and count as well. Without any row: inf and -inf.
-    width : int
-        The most values that a row has: n_features, or the most that a sparse row stores.
+    `low` and `high`, of shape (n_features,), float64: values that a sparse row does not store are 0 and count as well.
+        Without any row: inf and -inf.
+    `width`: the most values that a row has: n_features, or the most that a sparse row stores.
     """
 
     low: np.ndarray
@@ -55,10 +52,7 @@ class ColumnRanges:
 def ranges_of(rows: DenseRows | CsrRows, there: np.ndarray | None = None) -> ColumnRanges:
     """Return the ranges of the values that are not missing.
 
-    Parameters
-    ----------
-    there : ndarray of shape (n_samples,), bool, optional
-        Which rows count; by default all.
+    `there`, of shape (n_samples,), bool: which rows count; by default all.
     """
     there = np.ones(n_rows(rows), dtype=bool) if there is None else there
     d = rows.n_features if isinstance(rows, CsrRows) else rows.values.shape[1]

@@ -29,23 +29,13 @@ def performance(
 ) -> dict[str, Any]:
     """Return the measures of labelled rows, each with its 95 % interval.
 
-    Parameters
-    ----------
-    y : ndarray of shape (n_samples,)
-        Labels, -1 or +1.
-    scores : ndarray of shape (n_samples,)
-        Above 0 a row is called positive.
-    max_fpr : float, optional
-        The false positive rate up to which the model was trained.
-    probability : callable
-        From scores to the probabilities of both classes.
-
-    Returns
-    -------
-    dict
-        ``rows``, ``n_pos``, ``measures``: ``auc``, ``partial_auc``, ``recall``, ``fpr``, ``precision`` and ``calibration``, the
-        number of positives over the number that the probabilities expect; each with ``value``, ``low``, ``high``. Empty where a
-        class has no rows.
+    `y`, of shape (n_samples,): labels, -1 or +1.
+    `scores`, of shape (n_samples,): above 0 a row is called positive.
+    `max_fpr`: the false positive rate up to which the model was trained.
+    `probability`: from scores to the probabilities of both classes.
+    Returns ``rows``, ``n_pos``, ``measures``: ``auc``, ``partial_auc``, ``recall``, ``fpr``, ``precision`` and
+        ``calibration``, the number of positives over the number that the probabilities expect; each with ``value``,
+        ``low``, ``high``. Empty where a class has no rows.
     """
     n_pos = int((y == 1).sum())
     found: dict[str, Any] = {"rows": len(y), "n_pos": n_pos, "measures": {}}
@@ -77,19 +67,11 @@ def performance(
 def performance_of_classes(names: Sequence[str], members: np.ndarray, scores: np.ndarray) -> dict[str, Any]:
     """Return the measures of labelled rows of several classes, each with its 95 % interval.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Of the classes.
-    members : ndarray of shape (n_samples, n_classes), bool
-        Which classes each row has.
-    scores : ndarray of shape (n_samples, n_classes)
-
-    Returns
-    -------
-    dict
-        ``rows``; ``measures``: ``macro_auc``, the mean over the classes that have two rows and two others; and ``classes``: for
-        each of these ``name``, ``n_pos`` and ``auc``.
+    `names`: of the classes.
+    `members`, of shape (n_samples, n_classes), bool: which classes each row has.
+    `scores`: of shape (n_samples, n_classes).
+    Returns ``rows``; ``measures``: ``macro_auc``, the mean over the classes that have two rows and two others; and
+        ``classes``: for each of these ``name``, ``n_pos`` and ``auc``.
     """
     which = measured_classes(members)
     found: dict[str, Any] = {"rows": len(members), "measures": {}, "classes": []}
@@ -117,10 +99,7 @@ def losses(now: dict[str, Any], promised: dict[str, Any] | None) -> list[dict[st
     The standard error of a measure is a quarter of its interval, about; those of the batch and of the run add up, since their
     rows are different ones. An alarm needs ``p_holm < ALPHA``, one-sided, and the size in `LEAST`.
 
-    Parameters
-    ----------
-    now, promised : dict
-        As `performance` returns them; `promised` of the run's test rows, or None where it had none.
+    `now` and `promised`: as `performance` returns them; `promised` of the run's test rows, or None where it had none.
     """
     tests: list[dict[str, Any]] = []
     before = {} if promised is None else promised["measures"]

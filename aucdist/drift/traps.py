@@ -36,11 +36,9 @@ IDENTIFIER = re.compile(r"(.*[_ .-])?(id|uuid|guid|key|index|row|nr|no|number)|.
 class Sample:
     """Some rows of a data set, in the order of their ids.
 
-    Attributes
-    ----------
-    values : ndarray of shape (n_rows, n_features), float64
-    positive : ndarray of shape (n_rows,), bool
-    row_id : ndarray of shape (n_rows,), int64
+    `values`: of shape (n_rows, n_features), float64.
+    `positive`: of shape (n_rows,), bool.
+    `row_id`: of shape (n_rows,), int64.
     """
 
     values: np.ndarray
@@ -115,11 +113,8 @@ def columns_alone(sample: Sample, schema: Schema) -> dict[str, float]:
 def categories_auc(code: np.ndarray, positive: np.ndarray) -> float:
     """Return the AUC of the share of positive rows in the category of each row; categories of few rows count as one.
 
-    Parameters
-    ----------
-    code : ndarray of shape (n_rows,), int
-        The category of each row, from 0.
-    positive : ndarray of shape (n_rows,), bool
+    `code`, of shape (n_rows,), int: the category of each row, from 0.
+    `positive`: of shape (n_rows,), bool.
     """
     most = int(code.max(initial=0)) + 1
     code = np.where(np.bincount(code, minlength=most)[code] < FEW, most, code)
@@ -130,10 +125,7 @@ def categories_auc(code: np.ndarray, positive: np.ndarray) -> float:
 def traps_of(sample: Sample, schema: Schema) -> list[str]:
     """Return what is suspicious in training rows, a sentence each.
 
-    Parameters
-    ----------
-    sample : Sample
-        Of the training rows.
+    `sample`: of the training rows.
     """
     alone = columns_alone(sample, schema)
     found = _leaks({name: area for name, area in alone.items() if area >= SUSPICIOUS})
@@ -209,12 +201,8 @@ def known_rows(known: int, checked: int) -> list[str]:
 def traps(train: Blocks, test: Blocks | None, schema: Schema, *, known: int = 0, checked: int = 0) -> tuple[str, ...]:
     """Return what should be known before anybody relies on a test, a sentence each.
 
-    Parameters
-    ----------
-    train, test : Blocks
-        The training rows, and the test rows where there are some.
-    known, checked : int
-        Of so many test rows that were looked up, so many were among the training rows.
+    `train` and `test`: the training rows, and the test rows where there are some.
+    `known` and `checked`: of so many test rows that were looked up, so many were among the training rows.
     """
     sample = sample_of(train)
     times = [] if test is None or not schema.dates else times_of(sample, sample_of(test), schema)

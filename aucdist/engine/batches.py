@@ -24,12 +24,8 @@ class RequestBatches:
     async def ask(self, receiver: Hashable, request: Any, send: Send) -> Any:
         """Return the answer to a request.
 
-        Parameters
-        ----------
-        receiver : hashable
-            Requests to the same receiver travel together.
-        send : callable
-            Of this receiver. What it raises, each request of the batch raises.
+        `receiver`: requests to the same receiver travel together.
+        `send`: of this receiver. What it raises, each request of the batch raises.
         """
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         if (waiting := self._waiting.get(receiver)) is not None:

@@ -55,12 +55,8 @@ _numbers = itertools.count()
 class Call:
     """A step with its arguments, packed, in memory or in a file.
 
-    Attributes
-    ----------
-    state : int
-        The number of the state that it leaves on the workers.
-    name : str
-        Of the step.
+    `state`, int: the number of the state that it leaves on the workers.
+    `name`, str: of the step.
     """
 
     def __init__(self, step: Step, args: tuple[Any, ...]):
@@ -163,19 +159,10 @@ class KeptState:
 class Parts:
     """The parts of a data set on the workers of a cluster. Several threads may run chains at the same time.
 
-    Parameters
-    ----------
-    futures : sequence of Future
-        Of `Part`, each to be had again from its own task graph.
-
-    Attributes
-    ----------
-    held : set of int
-        States that the workers keep.
-    dropped : deque of int
-        States that the workers are to forget with the next call.
-    log : CallLog
-        The calls that may have to be repeated.
+    `futures`: of `Part`, each to be had again from its own task graph.
+    `held`, set of int: states that the workers keep.
+    `dropped`, deque of int: states that the workers are to forget with the next call.
+    `log`, CallLog: the calls that may have to be repeated.
     """
 
     def __init__(self, client: Client, futures: Sequence[Future]):
@@ -194,24 +181,11 @@ class Parts:
 
         Where a part was lost, the whole chain runs again on it first.
 
-        Parameters
-        ----------
-        chain : sequence of Call
-            All calls since the memory was empty that changed it.
-
-        Returns
-        -------
-        summary : dict
-            The sum of the summaries.
-        changed : bool
-            Whether the step left other memory than it found, in any block: else it need not be repeated, whatever is lost.
-
-        Raises
-        ------
-        ClusterLost
-            If the scheduler is gone, or all workers have been for a while.
-        RunError
-            If workers are lost again and again in this step.
+        `chain`: all calls since the memory was empty that changed it.
+        Returns `summary`, the sum of the summaries; `changed`, whether the step left other memory than it found, in any
+            block: else it need not be repeated, whatever is lost.
+        Raises ClusterLost if the scheduler is gone, or all workers have been for a while.
+        Raises RunError if workers are lost again and again in this step.
         """
         if self.client.status != "running":
             raise ClusterLost(f"the scheduler was lost before step '{chain[-1].name}'")
@@ -264,10 +238,7 @@ class Parts:
     ) -> Answer:
         """Have the first worker of a group run a step on all its parts.
 
-        Raises
-        ------
-        OSError
-            If this worker is lost, or Dask has given up one of them.
+        Raises OSError if this worker is lost, or Dask has given up one of them.
         """
         call, before = chain[-1], chain[-2].state if len(chain) > 1 else None
         parts = [(address, future.key, forget) for address, future in zip(addresses, group, strict=True)]
@@ -318,10 +289,7 @@ class Parts:
     async def _ask(self, address: str, future: Future, call: Call, before: int | None, forget: list[int]) -> Answer:
         """Have a worker run a step.
 
-        Raises
-        ------
-        OSError
-            If the worker is lost, or Dask has given it up.
+        Raises OSError if the worker is lost, or Dask has given it up.
         """
 
         async def send(requests: Sequence[Any]) -> Sequence[Any]:
@@ -334,10 +302,7 @@ class Parts:
     async def _watched(self, answer: Coroutine[Any, Any, Any], addresses: dict[Future, str]) -> Any:
         """Return the answer of workers, looking meanwhile whether these still hold their parts.
 
-        Raises
-        ------
-        OSError
-            If one of them does not, or is lost.
+        Raises OSError if one of them does not, or is lost.
         """
         asked = asyncio.create_task(answer)
         try:
@@ -369,10 +334,7 @@ class Parts:
     async def _find(self, future: Future, call: Call) -> str:
         """Return the address of the worker that holds a part; wait while Dask makes it again.
 
-        Raises
-        ------
-        ClusterLost
-            If the scheduler is gone, or all workers have been for a while.
+        Raises ClusterLost if the scheduler is gone, or all workers have been for a while.
         """
         address = self._addresses.get(future.key)
         empty_since = None
@@ -467,10 +429,7 @@ async def _any_reached(client: Client) -> bool:
 async def _of_scheduler(answer: Awaitable[Any]) -> Any:
     """Return what the scheduler answers.
 
-    Raises
-    ------
-    ClusterLost
-        If it does not.
+    Raises ClusterLost if it does not.
     """
     try:
         return await answer

@@ -44,20 +44,10 @@ def link_of(client: Any) -> str | None:
 def put_figures(client: Any, run: str, figures: Mapping[str, float], stages: Mapping[str, float]) -> bool:
     """Put a run's figures on its scheduler's ``/metrics``, in place of those that it published before.
 
-    Parameters
-    ----------
-    client : distributed.Client
-    run : str
-        The run's name.
-    figures : mapping of str to float
-        Names out of `FIGURES`.
-    stages : mapping of str to float
-        Seconds by stage.
-
-    Returns
-    -------
-    bool
-        Whether there is such a page: the scheduler needs `prometheus_client` for it.
+    `run`: the run's name.
+    `figures`: names out of `FIGURES`.
+    `stages`: seconds by stage.
+    Returns whether there is such a page: the scheduler needs `prometheus_client` for it.
     """
     kept: bool = client.run_on_scheduler(_put, run=run, figures=dict(figures), stages=dict(stages))
     return kept
@@ -105,14 +95,7 @@ def performance_report(client: Any, file: Path) -> Iterator[None]:
     It is a page of HTML with its scripts inside, but for one that sets formulas and is not needed. The code that was running,
     which `distributed.performance_report` shows as well, is left out.
 
-    Parameters
-    ----------
-    client : distributed.Client
-
-    Raises
-    ------
-    InputError
-        If the scheduler cannot draw it.
+    Raises InputError if the scheduler cannot draw it.
     """
     if not client.run_on_scheduler(has_bokeh):
         raise InputError(no_bokeh("where the scheduler runs"))

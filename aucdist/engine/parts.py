@@ -38,10 +38,7 @@ class Part:
     Dask holds a part as the result of a task, and makes it again elsewhere when the worker is lost. The blocks' memory is in the
     part itself: it goes where the part goes, to disk or to another worker, and ends with it.
 
-    Parameters
-    ----------
-    numbers : sequence of int
-        Those of the blocks in the data set.
+    `numbers`: those of the blocks in the data set.
     """
 
     def __init__(self, numbers: Sequence[int], blocks: Sequence[Block | StoredBlock]):
@@ -77,33 +74,21 @@ class StepRunner(WorkerPlugin):
     async def run(self, *, part: str, requests: Sequence[dict[str, Any]]) -> Answer:
         """Run steps on a part, at the same time where the worker has several threads; each request as `run_one` takes it.
 
-        Returns
-        -------
-        dict
-            ``answers``: what `run_one` returned of each.
+        Returns ``answers``: what `run_one` returned of each.
         """
         return {"status": "OK", "answers": await asyncio.gather(*(self.run_one(part, **one) for one in requests))}
 
     async def run_one(self, part: str, *, before: int | None, after: int, call: Any, forget: list[int]) -> Answer:
         """Run a step on a part.
 
-        Parameters
-        ----------
-        part : str
-            The key of the part.
-        before, after : int
-            The numbers of the state that the step begins with (None: empty memory), and of the one that it leaves.
-        call : bytes
-            Step and arguments, as `pack` returned them.
-        forget : list of int
-            States that are not needed any more.
-
-        Returns
-        -------
-        dict
-            ``nodes``: the merged summaries, packed; ``changed``: whether the step left other memory than it found in any block.
-            Or ``error``: what the step raised, packed. Or ``has``, where the part or the state is not here: the part's states
-            that are (None: no part).
+        `part`: the key of the part.
+        `before` and `after`: the numbers of the state that the step begins with (None: empty memory), and of the one
+            that it leaves.
+        `call`: step and arguments, as `pack` returned them.
+        `forget`: states that are not needed any more.
+        Returns ``nodes``: the merged summaries, packed; ``changed``: whether the step left other memory than it found
+            in any block. Or ``error``: what the step raised, packed. Or ``has``, where the part or the state is not
+            here: the part's states that are (None: no part).
         """
         held: Any = self._worker.data.get(part)
         if held is None:
@@ -129,18 +114,10 @@ class StepRunner(WorkerPlugin):
     ) -> Answer:
         """Have a group of workers run a step, this one among them, and add up what they return.
 
-        Parameters
-        ----------
-        parts : sequence of (str, str, list of int)
-            The address of each worker, the key of its part, and the states to forget.
-        before, after, call
-            As for `run_one`.
-
-        Returns
-        -------
-        dict
-            ``nodes`` and ``changed`` of all. Or ``failed``, if one of them returned none: the client calls each of them by itself
-            then, and hears why.
+        `parts`: the address of each worker, the key of its part, and the states to forget.
+        `before`, `after` and `call`: as for `run_one`.
+        Returns ``nodes`` and ``changed`` of all. Or ``failed``, if one of them returned none: the client calls each of
+            them by itself then, and hears why.
         """
         data = bytes(call)
 

@@ -25,16 +25,9 @@ ONE_AT_A_TIME = threading.Lock()
 def serialize(tree: Any) -> bytes:
     """Serialize a tree as the bytes of an ``.npz`` file: its arrays, and the rest as JSON.
 
-    Parameters
-    ----------
-    tree : object
-        None, bool, int, float, str, NumPy arrays and scalars, CSR matrices, and lists, tuples, dicts, dataclasses and named
-        tuples of such. Classes must be of this package.
-
-    Raises
-    ------
-    TypeError
-        For anything else.
+    `tree`: None, bool, int, float, str, NumPy arrays and scalars, CSR matrices, and lists, tuples, dicts, dataclasses
+        and named tuples of such. Classes must be of this package.
+    Raises TypeError for anything else.
     """
     arrays: list[np.ndarray] = []
     text = json.dumps(_to_json(tree, arrays))
@@ -47,10 +40,7 @@ def serialize(tree: Any) -> bytes:
 def deserialize(data: bytes) -> Any:
     """Return the tree that `serialize` was given.
 
-    Raises
-    ------
-    InputError
-        If the bytes are not a serialized tree.
+    Raises InputError if the bytes are not a serialized tree.
     """
     try:
         with ONE_AT_A_TIME, np.load(io.BytesIO(data), allow_pickle=False) as file:

@@ -13,14 +13,7 @@ SAME = ("aucdist", "dask", "distributed", "cloudpickle", "numpy", "scipy", "numb
 def check_versions(client: Any) -> None:
     """Check that client, scheduler and all workers have the same Python and the same packages.
 
-    Parameters
-    ----------
-    client : distributed.Client
-
-    Raises
-    ------
-    InputError
-        If they have not; the message names each package, and who has which version.
+    Raises InputError if they have not; the message names each package, and who has which version.
     """
     versions = client.get_versions(packages=list(SAME))
     here = _versions(versions["client"])
@@ -54,16 +47,8 @@ def _some(names: list[str]) -> str:
 def wait_for_workers(client: Any, n_workers: int, timeout: float) -> None:
     """Wait until so many workers are there.
 
-    Parameters
-    ----------
-    client : distributed.Client
-    timeout : float
-        Seconds.
-
-    Raises
-    ------
-    RunError
-        If they did not come in time; the message says how many there are.
+    `timeout`: seconds.
+    Raises RunError if they did not come in time; the message says how many there are.
     """
     try:
         client.wait_for_workers(n_workers, timeout=timeout)
@@ -77,10 +62,6 @@ def keep_workers(client: Any, n_workers: int) -> Iterator[None]:
 
     A fit is a chain of tasks of milliseconds with pauses between them. By its load a cluster would lose its workers, and the
     blocks on them, in mid-fit. The scheduler forgets the wish when this client is gone, however it went.
-
-    Parameters
-    ----------
-    client : distributed.Client
     """
     client.run_on_scheduler(_wish, client=client.id, n_workers=n_workers)
     try:
@@ -96,11 +77,7 @@ def report_lost_workers(client: Any, report: Callable[[str], None]) -> Iterator[
 
     A worker that is closed in order, as when a cluster scales down, is not lost.
 
-    Parameters
-    ----------
-    client : distributed.Client
-    report : callable
-        ``report(text)`` is called in the client's own thread.
+    `report`: ``report(text)`` is called in the client's own thread.
     """
     reporting = True
 

@@ -39,22 +39,11 @@ NAMED = 3
 def fit_classes(model: BaseEstimator, rows: ClassBlocks, callback: Callback | None) -> list[ScoreCounts | None]:
     """Fit a model for each class against the rest, and set the fitted attributes.
 
-    Parameters
-    ----------
-    model : BlockClassifier
-        Its parameters are checked, and its `classes_` set.
-    callback : callable, optional
-        Called after each round with its record, which has the class as ``class``.
-
-    Returns
-    -------
-    list of ScoreCounts or None
-        For each class, how many rows have each score without the intercept, where the fit needed to know.
-
-    Raises
-    ------
-    InputError
-        For a class without rows, or one that cannot be fitted, naming the class; or for a solver that learns row by row.
+    `model`: its parameters are checked, and its `classes_` set.
+    `callback`: called after each round with its record, which has the class as ``class``.
+    Returns for each class how many rows have each score without the intercept, where the fit needed to know.
+    Raises InputError for a class without rows, or one that cannot be fitted, naming the class; or for a solver that
+        learns row by row.
     """
     sets = rows.sets
     _refuse_online(model, sets)
@@ -138,11 +127,7 @@ def _scores_of_models(model: BaseEstimator, X: Any) -> np.ndarray:
 def predicted_classes(model: BaseEstimator, scores: np.ndarray) -> np.ndarray:
     """Return the class of each row, ndarray of shape (n_samples,); with labels an indicator matrix, int64.
 
-    Parameters
-    ----------
-    model : BlockClassifier
-    scores : ndarray of shape (n_samples, n_classes)
-        As `decision_function` returns them.
+    `scores`, of shape (n_samples, n_classes): as `decision_function` returns them.
     """
     if not model.label_sets_.exclusive:
         return (scores > 0).astype(np.int64)

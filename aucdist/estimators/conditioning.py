@@ -36,11 +36,8 @@ SPREAD = 1e6
 class Shift:
     """Subtracts a number from some columns.
 
-    Attributes
-    ----------
-    columns : ndarray of shape (n_shifted,), int64
-    values : ndarray of shape (n_shifted,), float64
-        Each representable in the type of the rows.
+    `columns`: of shape (n_shifted,), int64.
+    `values`, of shape (n_shifted,), float64: each representable in the type of the rows.
     """
 
     columns: np.ndarray
@@ -118,11 +115,8 @@ def shifted(blocks: Blocks) -> tuple[Blocks, Shift | None]:
 def diagnosis(ranges: ColumnRanges, names: np.ndarray | None = None) -> str | None:
     """Name the columns whose scale is at fault where rounding ends a fit or the fit does not converge; None if none stands out.
 
-    Parameters
-    ----------
-    ranges : ColumnRanges
-        Of the columns as they were fitted.
-    names : ndarray of shape (n_features,), optional
+    `ranges`: of the columns as they were fitted.
+    `names`: of shape (n_features,).
     """
     half = np.maximum(0.5 * (ranges.high - ranges.low), 0.0)
     varies = np.isfinite(half) & (half > 0.0)

@@ -10,10 +10,7 @@ ENTRY = re.compile(r"\n(?=\S)")
 def inherit_entries(estimator: type) -> None:
     """Complete the docstring of a class: behind its own parameters and attributes come those that its base classes describe.
 
-    Parameters
-    ----------
-    estimator : type
-        What it describes itself stays as it is.
+    `estimator`: what it describes itself stays as it is.
     """
     text = inspect.cleandoc(vars(estimator).get("__doc__") or "")
     for title in SECTIONS:

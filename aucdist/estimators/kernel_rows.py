@@ -44,12 +44,9 @@ class Prepare:
 class Machine:
     """A Gaussian kernel machine.
 
-    Attributes
-    ----------
-    scaling : Preprocessor
-        Of the rows to be scored; those it knows are scaled.
-    vectors : ndarray or csr_matrix of shape (n_vectors, n_features)
-    alpha : ndarray of shape (n_vectors,), float64
+    `scaling`: of the rows to be scored; those it knows are scaled.
+    `vectors`: of shape (n_vectors, n_features).
+    `alpha`: of shape (n_vectors,), float64.
     """
 
     scaling: Preprocessor
@@ -86,15 +83,8 @@ class GramRows:
 def rows_at_once(n_rows: int, n_blocks: int, bound: int) -> int | None:
     """Return of how many rows of the Gram matrix each block may hold values at a time; None where it can keep all of its own.
 
-    Parameters
-    ----------
-    bound : int
-        Bytes, for all blocks together.
-
-    Raises
-    ------
-    InputError
-        If not even one row for each block is within the bound.
+    `bound`: bytes, for all blocks together.
+    Raises InputError if not even one row for each block is within the bound.
     """
     row = 8 * n_rows
     if row * n_rows <= bound:

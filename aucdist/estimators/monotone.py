@@ -47,17 +47,9 @@ class Directions:
 def directions(monotone: Mapping[Any, str], n_features: int, names: Sequence[str] | None) -> np.ndarray:
     """Return the direction of each feature: +1, -1 or 0, int8 of shape (n_features,).
 
-    Parameters
-    ----------
-    monotone : mapping
-        Names of features, or their positions from 0, and "increasing" or "decreasing".
-    names : sequence of str or None
-        Of all features, where they are known.
-
-    Raises
-    ------
-    InputError
-        For a feature that is not there, or one that is named twice.
+    `monotone`: names of features, or their positions from 0, and "increasing" or "decreasing".
+    `names`: of all features, where they are known.
+    Raises InputError for a feature that is not there, or one that is named twice.
     """
     found = np.zeros(n_features, dtype=np.int8)
     given: dict[int, Any] = {}
@@ -86,14 +78,9 @@ def directions(monotone: Mapping[Any, str], n_features: int, names: Sequence[str
 def check_directions(monotone: Any, names: Sequence[str], unordered: Mapping[str, Sequence[str]]) -> None:
     """Raise an InputError for a direction of a feature that is not there, or of a category.
 
-    Parameters
-    ----------
-    monotone : str, mapping or None
-        As the parameter of an estimator.
-    names : sequence of str
-        Of all features.
-    unordered : mapping of str to sequence of str
-        Columns of categories or of hashed texts, and the names of the features that are made of each.
+    `monotone`: as the parameter of an estimator.
+    `names`: of all features.
+    `unordered`: columns of categories or of hashed texts, and the names of the features that are made of each.
     """
     if not isinstance(monotone, Mapping):
         return
@@ -117,10 +104,7 @@ def check_directions(monotone: Any, names: Sequence[str], unordered: Mapping[str
 def directions_of_features(estimator: Any, blocks: Blocks) -> np.ndarray:
     """Return the direction of each feature by the estimator's parameter, int8 of shape (n_features,).
 
-    Raises
-    ------
-    InputError
-        For a column that is not there, that is named twice, or that has no order, as it holds categories.
+    Raises InputError for a column that is not there, that is named twice, or that has no order, as it holds categories.
     """
     monotone, categories = estimator.monotone, vars(estimator).get("categories_")
     if not categories:
@@ -148,12 +132,9 @@ def directions_of_line(estimator: Any, blocks: Blocks) -> np.ndarray:
     have different signs in two of them, or are 0, has no direction. The features are scaled to variance 1, and missing values are
     the mean.
 
-    Parameters
-    ----------
-    estimator : LinearClassifier
-        Its loss is the line's; the penalty is at least `LAM_OF_LINE`, so that features that repeat each other agree.
-    blocks : Blocks
-        Before any feature map; the sample is all rows where a class has at most `ROWS_OF_LINE` of them.
+    `estimator`: its loss is the line's; the penalty is at least `LAM_OF_LINE`, so that features that repeat each other
+        agree.
+    `blocks`: before any feature map; the sample is all rows where a class has at most `ROWS_OF_LINE` of them.
     """
     drawn = draw_rows(blocks, ROWS_OF_LINE)
     drawn = drawn.with_X(_scaled(drawn.X))
@@ -200,9 +181,6 @@ def _scaled(X: Any) -> Any:
 def weight_signs(found: np.ndarray, fitted: FittedMap | None) -> np.ndarray:
     """Return the sign of each weight, as `aucdist.solvers.cone` takes them, given the directions of the features.
 
-    Raises
-    ------
-    InputError
-        For a feature map that has no such signs.
+    Raises InputError for a feature map that has no such signs.
     """
     return found if fitted is None else fitted.signs(found)

@@ -31,14 +31,7 @@ _numbers = itertools.count()
 def model_html(model: Any) -> str:
     """Return a model as a notebook shows it.
 
-    Parameters
-    ----------
-    model : BlockClassifier
-
-    Returns
-    -------
-    str
-        HTML that asks for nothing from elsewhere. Before `fit` it is scikit-learn's diagram alone.
+    Returns HTML that asks for nothing from elsewhere. Before `fit` it is scikit-learn's diagram alone.
     """
     diagram: str = estimator_html_repr(model)
     if model.has_several_classes:

@@ -19,15 +19,8 @@ GROUP_CONSTRAINTS: Constraints = {
 def grades_of(estimator: Any, y: np.ndarray) -> np.ndarray | None:
     """Return the labels as grades, float64 of shape (n_samples,), where the estimator's `grade_weight` says that they are.
 
-    Parameters
-    ----------
-    estimator : BlockClassifier
-    y : ndarray of shape (n_samples,)
-
-    Raises
-    ------
-    InputError
-        If they are not finite numbers, or all the same.
+    `y`: of shape (n_samples,).
+    Raises InputError if they are not finite numbers, or all the same.
     """
     if getattr(estimator, "grade_weight", None) is None:
         return None
@@ -49,10 +42,7 @@ def group_weight_of(estimator: Any) -> GroupWeight:
 def check_groups(estimator: Any, blocks: Blocks) -> None:
     """Check that the estimator's solver takes groups or grades, if rows have them, and that its parameters mean something.
 
-    Raises
-    ------
-    InputError
-        Naming the estimators and solvers that take groups.
+    Raises InputError naming the estimators and solvers that take groups.
     """
     solver = estimator.resolved_solver
     called = "groups" if blocks.has_groups else "grades"

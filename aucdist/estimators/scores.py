@@ -28,16 +28,10 @@ def mapped_rows(model: Any, blocks: Blocks) -> Blocks:
 def scores_of(X: Any, w: np.ndarray, intercept: float = 0.0, fitted: FittedMap | None = None) -> np.ndarray:
     """Return ``X w + intercept``, summed in float64.
 
-    Parameters
-    ----------
-    X : ndarray or scipy sparse matrix or array of shape (n_samples, n_features)
-    w : ndarray of shape (n_features,), float64
-    fitted : FittedMap, optional
-        The map that turns X into what w are the weights of.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,), float64
+    `X`: of shape (n_samples, n_features).
+    `w`: of shape (n_features,), float64.
+    `fitted`: the map that turns X into what w are the weights of.
+    Returns an array of shape (n_samples,), float64.
     """
     out = np.empty(X.shape[0])
     rows = as_rows(X) if fitted is None else fitted.encode(Block.of(X, np.ones(X.shape[0], dtype=np.int8))).rows
@@ -48,9 +42,7 @@ def scores_of(X: Any, w: np.ndarray, intercept: float = 0.0, fitted: FittedMap |
 def probabilities_of(scores: Any, probability: ProbabilityMap) -> Any:
     """Return the probabilities of both classes, float64 of shape (n_samples, 2).
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n_samples,), or a dask Array, which gives a dask Array
+    `scores`: of shape (n_samples,), or a dask Array, which gives a dask Array.
     """
     if is_dask(scores):
         return scores.map_blocks(probability, dtype=np.float64, new_axis=1, chunks=(scores.chunks[0], 2))
@@ -60,9 +52,7 @@ def probabilities_of(scores: Any, probability: ProbabilityMap) -> Any:
 def count_scores(blocks: Blocks, w: np.ndarray, intercept: float = 0.0) -> ScoreCounts:
     """Return how many rows of each class have each score, or above a million scores each cell of them; one reduction.
 
-    Parameters
-    ----------
-    w : ndarray of shape (n_features,), float64
+    `w`: of shape (n_features,), float64.
     """
     return blocks.without_memory().reduce(_count, w, intercept)["counts"].counts
 
@@ -70,13 +60,9 @@ def count_scores(blocks: Blocks, w: np.ndarray, intercept: float = 0.0) -> Score
 def count_costs(blocks: Blocks, w: np.ndarray, cost: Mapping[str, Any]) -> CostCounts:
     """Return the counts of the scores of rows, each of which weighs what a wrong decision on it costs; one reduction.
 
-    Parameters
-    ----------
-    blocks : Blocks
-        As the weights score them; with costs where `cost` takes them.
-    w : ndarray of shape (n_features,), float64
-    cost : mapping
-        ``false_alarm`` and ``miss``: numbers, or `aucdist.metrics.costs.COST_COLUMN`.
+    `blocks`: as the weights score them; with costs where `cost` takes them.
+    `w`: of shape (n_features,), float64.
+    `cost`: ``false_alarm`` and ``miss``: numbers, or `aucdist.metrics.costs.COST_COLUMN`.
     """
     found = blocks.without_memory().reduce(_count_costs, w, dict(cost))
     return CostCounts(found["counts"].counts, float(found["weight"]))
@@ -85,9 +71,7 @@ def count_costs(blocks: Blocks, w: np.ndarray, cost: Mapping[str, Any]) -> CostC
 def auc_of_rows(blocks: Blocks, w: np.ndarray) -> float:
     """Return the AUC of the scores; where a part of the rows shows that it is above 1/2, the AUC of that part.
 
-    Parameters
-    ----------
-    w : ndarray of shape (n_features,), float64
+    `w`: of shape (n_features,), float64.
     """
     few = blocks.without_memory().reduce(_count_few, w)["counts"]
     # An AUC of m and n rows has a standard deviation of at most 1 / (2 sqrt(min(m, n))).
@@ -99,9 +83,7 @@ def auc_of_rows(blocks: Blocks, w: np.ndarray) -> float:
 def separates(blocks: Blocks, w: np.ndarray) -> bool:
     """Tell whether every positive row has a higher score than all negative ones; one reduction.
 
-    Parameters
-    ----------
-    w : ndarray of shape (n_features,), float64
+    `w`: of shape (n_features,), float64.
     """
     found = blocks.without_memory().reduce(_inner_ends, w)
     return bool(min(found["lowest"]) > max(found["highest"]))

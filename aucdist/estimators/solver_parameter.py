@@ -13,18 +13,10 @@ PREFIX = "solver__"
 def solver_of(given: Any, solvers: Mapping[str, type[Solver]]) -> Solver:
     """Return the solver that a parameter stands for; an object is returned as it is.
 
-    Parameters
-    ----------
-    given : str, mapping or Solver
-        A name, such as ``"sdcd"``; a mapping such as ``{"name": "sdcd", "epochs": 10}``; or a `Solver`, of any class whose
-        objective is the estimator's.
-    solvers : mapping of str to type
-        Those of the estimator.
-
-    Raises
-    ------
-    InputError
-        For another name, a parameter that the solver lacks, or a solver of another objective.
+    `given`: a name, such as ``"sdcd"``; a mapping such as ``{"name": "sdcd", "epochs": 10}``; or a `Solver`, of any
+        class whose objective is the estimator's.
+    `solvers`: those of the estimator.
+    Raises InputError for another name, a parameter that the solver lacks, or a solver of another objective.
     """
     if isinstance(given, Solver):
         objective = next(iter(solvers.values())).objective
@@ -52,10 +44,7 @@ def solver_of(given: Any, solvers: Mapping[str, type[Solver]]) -> Solver:
 def check_names(names: Iterable[str], solver: Solver, solvers: Mapping[str, type[Solver]]) -> None:
     """Check that the solver has these parameters.
 
-    Raises
-    ------
-    InputError
-        Naming the solvers that have the parameter, or else the parameters of this solver.
+    Raises InputError naming the solvers that have the parameter, or else the parameters of this solver.
     """
     own = solver.get_params()
     for name in names:

@@ -155,10 +155,7 @@ def _without_index(X: Any) -> Any:
 def _holds_texts(X: Any) -> bool:
     """Tell whether X is a table with a column that holds, by its type, neither numbers nor truth values.
 
-    Raises
-    ------
-    InputError
-        For two columns of one name.
+    Raises InputError for two columns of one name.
     """
     if not (hasattr(X, "iloc") or hasattr(X, "schema")):
         return False
@@ -179,10 +176,7 @@ def _holds_texts(X: Any) -> bool:
 def _as_arrow(X: Any, categorical: Collection[str]) -> "pa.Table":
     """Return a table as one of Arrow, whose columns are numbers, truth values, texts or categories.
 
-    Raises
-    ------
-    InputError
-        If X is no table, or naming the first column that holds something else.
+    Raises InputError if X is no table, or naming the first column that holds something else.
     """
     import narwhals as nw
     import pyarrow as pa
@@ -259,10 +253,7 @@ def _found_categories(
 ) -> tuple[dict[str, tuple[str, ...]], np.ndarray]:
     """Return the categories of each column in the order of their features, and the names of all features.
 
-    Raises
-    ------
-    InputError
-        For a column of dates, or one that looks like an identifier.
+    Raises InputError for a column of dates, or one that looks like an identifier.
     """
     import pyarrow as pa
 

@@ -18,14 +18,9 @@ from aucdist.objectives.probability_maps import ProbabilityMap
 def threshold_of_rows(model: Any, X: Any, y: Any, sample_weight: Any, wanted: Mapping[str, Any]) -> float:
     """Return the threshold of the scores without the intercept that meets one requirement on the rows.
 
-    Parameters
-    ----------
-    model : BlockClassifier
-        Fitted, of two classes.
-    X, y, sample_weight
-        The rows, in memory.
-    wanted : mapping
-        The requirements of `aucdist.metrics.threshold_at` by name; one is not None.
+    `model`: fitted, of two classes.
+    `X`, `y` and `sample_weight`: the rows, in memory.
+    `wanted`: the requirements of `aucdist.metrics.threshold_at` by name; one is not None.
     """
     given = _checked_request(X, y, wanted)
     labels = _known_labels(model, y)
@@ -36,12 +31,8 @@ def threshold_of_rows(model: Any, X: Any, y: Any, sample_weight: Any, wanted: Ma
 def thresholds_of_rows(model: Any, X: Any, y: Any, sample_weight: Any, wanted: Mapping[str, Any]) -> np.ndarray:
     """Return for each of several classes the threshold that meets one requirement, float64 of shape (n_classes,).
 
-    Parameters
-    ----------
-    model : BlockClassifier
-        Fitted, of several classes.
-    X, y, sample_weight, wanted
-        As for `threshold_of_rows`; with labels `y` is an indicator matrix.
+    `model`: fitted, of several classes.
+    `X`, `y`, `sample_weight` and `wanted`: as for `threshold_of_rows`; with labels `y` is an indicator matrix.
     """
     given, n = _checked_request(X, y, wanted), len(model.estimators_)
     if model.label_sets_.exclusive:

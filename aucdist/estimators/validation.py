@@ -29,11 +29,8 @@ LEAST_ROWS, MOST_BLOCKS = 100_000, 32
 def all_or_nothing(estimator: Any) -> Iterator[None]:
     """Leave an estimator as it was where its fit does not end: no attribute of one fit beside those of another.
 
-    Raises
-    ------
-    InputError
-        If the fit ended in an overflow or in a system of equations without a solution, which features or a `lam` beyond all
-        measure cause.
+    Raises InputError if the fit ended in an overflow or in a system of equations without a solution, which features or
+        a `lam` beyond all measure cause.
     """
     before = dict(vars(estimator))
     try:
@@ -59,15 +56,8 @@ def is_dask(thing: Any) -> bool:
 def two_classes(y: np.ndarray) -> np.ndarray:
     """Return both classes, sorted.
 
-    Parameters
-    ----------
-    y : ndarray
-        Labels.
-
-    Raises
-    ------
-    InputError
-        If there are not exactly two classes.
+    `y`: labels.
+    Raises InputError if there are not exactly two classes.
     """
     classes = np.unique(y)
     if len(classes) > 2:
@@ -87,16 +77,8 @@ def training_blocks(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: 
 
     Those of more than two classes, or with an indicator matrix of labels, are `ClassBlocks`.
 
-    Parameters
-    ----------
-    estimator : BaseEstimator
-    X, y, sample_weight, groups
-        As of `fit`; see `aucdist.estimators.base.BlockClassifier`.
-
-    Raises
-    ------
-    InputError
-        For rows, labels or weights that cannot be used.
+    `X`, `y`, `sample_weight` and `groups`: as of `fit`; see `aucdist.estimators.base.BlockClassifier`.
+    Raises InputError for rows, labels or weights that cannot be used.
     """
     if isinstance(X, Blocks | ClassBlocks):
         if not (y is None and sample_weight is None and groups is None):
@@ -192,21 +174,11 @@ def _with_names(estimator: Any, blocks: Blocks) -> Blocks:
 def on_chunks(estimator: Any, X: Any, function: Callable[[Any], np.ndarray], dtype: Any, width: int | None) -> Any:
     """Return what a function makes of each chunk of the rows of a dask collection, as a dask Array.
 
-    Parameters
-    ----------
-    estimator : BlockClassifier
-    X : dask Array or DataFrame of shape (n_samples, n_features)
-    function : callable
-        Of an array; its result has a row for each.
-    dtype : dtype
-        Of the results.
-    width : int or None
-        Their columns; None for one-dimensional results.
-
-    Raises
-    ------
-    InputError
-        If a column holds texts, or held categories in the training rows.
+    `X`: of shape (n_samples, n_features).
+    `function`: of an array; its result has a row for each.
+    `dtype`: of the results.
+    `width`: their columns; None for one-dimensional results.
+    Raises InputError if a column holds texts, or held categories in the training rows.
     """
     refuse_collection(estimator, X)
     array = X.to_dask_array() if hasattr(X, "to_dask_array") else X
@@ -226,15 +198,11 @@ def labelled_block(
 ) -> Block:
     """Return validated rows as a block, without those of weight 0.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-    y : ndarray of shape (n_samples,)
-    classes : ndarray of shape (2,)
-        The second is the positive one.
-    sample_weight : array-like of shape (n_samples,) or None
-    group, grade : ndarray of shape (n_samples,), optional
-        As of `Block`.
+    `X`: of shape (n_samples, n_features).
+    `y`: of shape (n_samples,).
+    `classes`, of shape (2,): the second is the positive one.
+    `sample_weight`: of shape (n_samples,) or None.
+    `group` and `grade`, of shape (n_samples,): as of `Block`.
     """
     return _weighted_block(X, np.where(y == classes[1], 1, -1).astype(np.int8), sample_weight, group, grade)
 

@@ -23,14 +23,9 @@ class Verbosity:
 class RoundPrinter:
     """Prints rounds on stdout while a fit runs, and passes each to another callback.
 
-    Parameters
-    ----------
-    name : str
-        Of the estimator, before each line.
-    every : bool
-        Every round is printed, and otherwise the rounds 1 to 10, 20, 30, ..., 100, 200, ...
-    callback : callable, optional
-        Is called with each round.
+    `name`: of the estimator, before each line.
+    `every`: every round is printed, and otherwise the rounds 1 to 10, 20, 30, ..., 100, 200, ...
+    `callback`: is called with each round.
     """
 
     def __init__(self, name: str, every: bool, callback: Callback | None = None):

@@ -18,14 +18,9 @@ HEADINGS = ("feature", "value", "points", "share of rows")
 class CardRow:
     """A line of a card.
 
-    Attributes
-    ----------
-    feature : str
-        The column.
-    value : str
-        Which of its values get these points.
-    share : float or None
-        Of the training rows with a value; None for missing values.
+    `feature`: the column.
+    `value`: which of its values get these points.
+    `share`: of the training rows with a value; None for missing values.
     """
 
     feature: str

@@ -59,13 +59,9 @@ class Scaling:
 class _Draft:
     """A feature on the way to the card: neighbouring bins are merged, values are weighted by shares.
 
-    Attributes
-    ----------
-    values : ndarray of shape (n_bins,), float64
-        What each bin of the model adds to the score.
-    shares : ndarray of shape (n_bins,), float64
-    ends : list of int
-        The number of bins up to the end of each row of the card; the last is n_bins.
+    `values`, of shape (n_bins,), float64: what each bin of the model adds to the score.
+    `shares`: of shape (n_bins,), float64.
+    `ends`: the number of bins up to the end of each row of the card; the last is n_bins.
     """
 
     name: str

@@ -16,10 +16,7 @@ ML = "ai.onnx.ml"
 class Graph:
     """A graph in the making. Its methods add nodes, and take and return the names of values.
 
-    Parameters
-    ----------
-    taken : sequence of str
-        Names that inner values may not have: those of the inputs and outputs.
+    `taken`: names that inner values may not have: those of the inputs and outputs.
     """
 
     def __init__(self, taken: Sequence[str]):

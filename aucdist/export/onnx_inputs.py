@@ -21,10 +21,7 @@ SPELLINGS = tuple(dict.fromkeys(form for word in ANY_CASE for form in (word, wor
 def features_of(graph: Graph, described: Portable) -> tuple[str, str]:
     """Add the inputs of a graph, and return the features and whether each row is refused.
 
-    Returns
-    -------
-    tuple of str
-        The features, of shape (rows, n_features), float64; refused rows, of shape (rows,), bool.
+    Returns the features, of shape (rows, n_features), float64; refused rows, of shape (rows,), bool.
     """
     if all(column.kind == "number" for column in described.columns):
         X = _without(graph, graph.input("features", "DOUBLE", len(described.columns)), described)

@@ -15,10 +15,7 @@ from aucdist.objectives.probability_maps import IsotonicMap, LinkMap, Probabilit
 def probability_of(graph: Graph, found: ProbabilityMap, score: str) -> str:
     """Return the probabilities of the positive class, of shape (rows,), given the scores.
 
-    Raises
-    ------
-    InputError
-        For a map of another kind than those of `aucdist.objectives.probability_maps`.
+    Raises InputError for a map of another kind than those of `aucdist.objectives.probability_maps`.
     """
     one = graph.constant(1.0)
     if isinstance(found, LinkMap):

@@ -36,18 +36,11 @@ REFUSE, ZERO, AS_MISSING = "refuse", "zero", "missing category"
 class PortableColumn:
     """A column that a model reads.
 
-    Attributes
-    ----------
-    kind : str
-        ``number``, ``category``, ``date`` or ``hash``.
-    values : tuple of str
-        The categories.
-    parts : tuple of str
-        Of a date, some of `aucdist.data.date_parts.PARTS`.
-    size : int
-        Number of features that a hash deals texts out to.
-    if_missing, if_unknown : str
-        For categories: `REFUSE`, `ZERO` or `AS_MISSING`.
+    `kind`: ``number``, ``category``, ``date`` or ``hash``.
+    `values`: the categories.
+    `parts`: of a date, some of `aucdist.data.date_parts.PARTS`.
+    `size`: number of features that a hash deals texts out to.
+    `if_missing` and `if_unknown`: for categories: `REFUSE`, `ZERO` or `AS_MISSING`.
     """
 
     name: str
@@ -63,18 +56,12 @@ class PortableColumn:
 class Feature:
     """A number that is made of a column.
 
-    Attributes
-    ----------
-    column : int
-        Position of the column.
-    item : str, int or None
-        The category for which the feature is 1, the part of a date, or the number that the hash must have; None for a number.
-    fill : float or None
-        What stands in for a missing value.
-    logged : bool
-        Whether the training rows were put through log(1 + x), so that values of -1 and below have no score.
-    required : bool
-        Whether a row without a value has no score.
+    `column`: position of the column.
+    `item`: the category for which the feature is 1, the part of a date, or the number that the hash must have; None for
+        a number.
+    `fill`: what stands in for a missing value.
+    `logged`: whether the training rows were put through log(1 + x), so that values of -1 and below have no score.
+    `required`: whether a row without a value has no score.
     """
 
     name: str
@@ -115,11 +102,9 @@ class Trees:
 class Kernel:
     """With ``z = (value - center) * scale``: ``constant + z'weights + sum of amount * exp(-|z - landmark|^2 / width^2)``.
 
-    Attributes
-    ----------
-    centers, scales, weights : ndarray of shape (n_features,), float64
-    landmarks : ndarray of shape (n_landmarks, n_features), float64
-    amounts : ndarray of shape (n_landmarks,), float64
+    `centers`, `scales` and `weights`: of shape (n_features,), float64.
+    `landmarks`: of shape (n_landmarks, n_features), float64.
+    `amounts`: of shape (n_landmarks,), float64.
     """
 
     constant: float
@@ -138,13 +123,9 @@ Score = Linear | Steps | Trees | Kernel
 class Portable:
     """A model to be written in another system's terms.
 
-    Attributes
-    ----------
-    model : LinearModel
-        For classes, probabilities and what else is saved with it.
-    unit_rows : bool
-        Whether the features (with the logarithms) of a row are divided by their Euclidean length, if it is not 0.
-    score : Linear, Steps, Trees or Kernel
+    `model`: for classes, probabilities and what else is saved with it.
+    `unit_rows`: whether the features (with the logarithms) of a row are divided by their Euclidean length, if it is not
+        0.
     """
 
     model: LinearModel
@@ -187,10 +168,7 @@ class Portable:
 def portable(model: LinearModel) -> Portable:
     """Describe a model in the terms of other systems.
 
-    Raises
-    ------
-    InputError
-        If the model has a feature map that cannot be described.
+    Raises InputError if the model has a feature map that cannot be described.
     """
     unit_rows = model.preprocessor.scale == "unit-row"
     score, looked_at = _score(model, unit_rows)
@@ -202,10 +180,7 @@ def portable(model: LinearModel) -> Portable:
 def portable_classes(model: ClassModels, target: str) -> list[Portable]:
     """Describe the model of each class: they read the same columns, and differ in their scores.
 
-    Raises
-    ------
-    InputError
-        As `portable`; or if a row may have a score for one class and none for another.
+    Raises InputError as `portable`; or if a row may have a score for one class and none for another.
     """
     found = [portable(one) for one in model.models]
     if any(one.features != found[0].features for one in found):

@@ -93,16 +93,10 @@ def sql_of_classes(model: ClassModels, table: str, ids: Sequence[str]) -> str:
 class Query:
     """A query, stage by stage.
 
-    Attributes
-    ----------
-    source : str
-        The table in quotes, then the stage that was added last.
-    carried : list of str
-        The columns that stand beside the scores.
-    stages : list of str
-        What stands in the WITH clause.
-    values : list of str
-        For each feature the expression of its value in the last stage.
+    `source`: the table in quotes, then the stage that was added last.
+    `carried`: the columns that stand beside the scores.
+    `stages`: what stands in the WITH clause.
+    `values`: for each feature the expression of its value in the last stage.
     """
 
     described: Portable

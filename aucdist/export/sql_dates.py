@@ -7,10 +7,7 @@ DAY_OF_EPOCH = 2440588
 def date_part(timestamp: str, part: str) -> str:
     """Return a part of a date, one of `aucdist.data.date_parts.PARTS`, as a number of double precision.
 
-    Parameters
-    ----------
-    timestamp : str
-        The expression of a timestamp without a time zone.
+    `timestamp`: the expression of a timestamp without a time zone.
     """
 
     def field(name: str) -> str:

@@ -12,10 +12,7 @@ PART = re.compile(r'"(?:[^"]|"")*"|[^".]+')
 def identifier(name: str) -> str:
     """Return a name in quotes.
 
-    Raises
-    ------
-    InputError
-        If it is empty or has the character NUL, which no name can have.
+    Raises InputError if it is empty or has the character NUL, which no name can have.
     """
     if not name or "\0" in name:
         raise InputError(f"{name!r} cannot be a name in SQL")
@@ -25,10 +22,7 @@ def identifier(name: str) -> str:
 def table_name(name: str) -> str:
     """Return the name of a table in quotes; dots stand between schema and table, except within quotes.
 
-    Raises
-    ------
-    InputError
-        If it is no such name.
+    Raises InputError if it is no such name.
     """
     parts = PART.findall(name)
     whole = ".".join(parts)
@@ -41,10 +35,7 @@ def table_name(name: str) -> str:
 def text(value: str) -> str:
     """Return a text in quotes.
 
-    Raises
-    ------
-    InputError
-        If it has the character NUL, which no text can have.
+    Raises InputError if it has the character NUL, which no text can have.
     """
     if "\0" in value:
         raise InputError(f"{value!r} has the character NUL, which SQL has no text for")

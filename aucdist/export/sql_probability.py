@@ -17,24 +17,12 @@ def probability_stages(
 ) -> str | None:
     """Add the stages of the probability to a query.
 
-    Parameters
-    ----------
-    found : ProbabilityMap or None
-        That of the model.
-    score : str
-        The name of the score in the query; the name is one of the stages that follow, too.
-    alias, add : callable
-        Those of the query, `aucdist.export.sql.Query`.
-
-    Returns
-    -------
-    str or None
-        The expression of the probability of the positive class where the score is not NULL; None if the model gives none.
-
-    Raises
-    ------
-    InputError
-        For a map of another kind than those of `aucdist.objectives.probability_maps`.
+    `found`: that of the model.
+    `score`: the name of the score in the query; the name is one of the stages that follow, too.
+    `alias` and `add`: those of the query, `aucdist.export.sql.Query`.
+    Returns the expression of the probability of the positive class where the score is not NULL; None if the model gives
+        none.
+    Raises InputError for a map of another kind than those of `aucdist.objectives.probability_maps`.
     """
     if found is None:
         return None

@@ -14,14 +14,10 @@ IsCategory = Callable[[int, str], str]
 def score_of(described: Portable, values: Sequence[str], texts: dict[int, str], is_category: IsCategory) -> str:
     """Return the score of a row that has one.
 
-    Parameters
-    ----------
-    values : sequence of str
-        The expression of each feature's value; of a kernel of each scaled feature, and of the sum of their squares.
-    texts : dict of int to str
-        The expression of each column whose categories are there as texts.
-    is_category : callable
-        From a column and a category to the condition that the column has it.
+    `values`: the expression of each feature's value; of a kernel of each scaled feature, and of the sum of their
+        squares.
+    `texts`: the expression of each column whose categories are there as texts.
+    `is_category`: from a column and a category to the condition that the column has it.
     """
     score = described.score
     if isinstance(score, Linear):

@@ -22,10 +22,7 @@ ZEROS = 1
 class Leaf:
     """The end of a path.
 
-    Attributes
-    ----------
-    value : float
-        What it adds to the score.
+    `value`: what it adds to the score.
     """
 
     value: float
@@ -35,13 +32,8 @@ class Leaf:
 class TreeSplit:
     """A question to a row.
 
-    Attributes
-    ----------
-    at_most : float
-        Rows whose value is at most this go to `then`, the others to `otherwise`.
-    missing_to_then : bool
-        Where rows without a value go.
-    then, otherwise : Leaf or TreeSplit
+    `at_most`: rows whose value is at most this go to `then`, the others to `otherwise`.
+    `missing_to_then`: where rows without a value go.
     """
 
     feature: int
@@ -57,17 +49,9 @@ Node = Leaf | TreeSplit
 def forest(fitted: "LeafMap", w: np.ndarray, in_units: Callable[[np.ndarray, int], np.ndarray]) -> tuple[Node, ...]:
     """Return the trees that have more than one leaf.
 
-    Parameters
-    ----------
-    w : ndarray of shape (n_leaves,), float64
-        The weights of all leaves, and of steps between leaves.
-    in_units : callable
-        From an array of edges and a feature to the edges in the units of the feature's column.
-
-    Raises
-    ------
-    InputError
-        If a split takes zeros for missing values.
+    `w`, of shape (n_leaves,), float64: the weights of all leaves, and of steps between leaves.
+    `in_units`: from an array of edges and a feature to the edges in the units of the feature's column.
+    Raises InputError if a split takes zeros for missing values.
     """
     table = expand(fitted.code_basis, np.ascontiguousarray(w, dtype=np.float64))
     starts = np.cumsum([0, *(fitted.n_leaves[k] for k in fitted.used)])

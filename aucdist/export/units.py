@@ -13,18 +13,10 @@ def edges_in_units(edges: np.ndarray, j: int, preprocessor: Preprocessor) -> np.
     Scaling never turns values round, so a value is above the result exactly if its scaled value is above the edge. An edge that
     was computed by the inverse of the scaling would be off by a rounding, and rows that lie on it could change sides.
 
-    Parameters
-    ----------
-    edges : ndarray of shape (n_edges,), float64
-        Of scaled values.
-    j : int
-        The feature.
-    preprocessor : Preprocessor
-        Its scaling may not be ``unit-row``, which does not depend on one feature alone.
-
-    Returns
-    -------
-    ndarray of shape (n_edges,), float64
+    `edges`, of shape (n_edges,), float64: of scaled values.
+    `j`: the feature.
+    `preprocessor`: its scaling may not be ``unit-row``, which does not depend on one feature alone.
+    Returns an array of shape (n_edges,), float64.
     """
     logged = j in preprocessor.log1p
     if not logged and preprocessor.factor is None:

@@ -23,20 +23,14 @@ WEIGHT_BELOW, SCORE_BELOW, WEIGHT, SCORE, LOW, HIGH, MEAN, PER_WIDTH = range(8)
 def fill_cells(scores, weights, edges, table, low, scale, cells, sums, lowest, highest):
     """Find the cell of each anchor, and add the anchors to their cells.
 
-    Parameters
-    ----------
-    scores, weights : ndarray of shape (n_anchors,), float64
-        Those of one block.
-    edges : ndarray of shape (n_cells - 1,), float64
-        Ascending. Cell c has the scores from ``edges[c - 1]`` to below ``edges[c]``.
-    table, low, scale
-        Result of `aucdist.kernels.pairs.search_index` for the edges.
-    cells : ndarray of shape (n_anchors,), int32
-        Written: the cell of each anchor.
-    sums : ndarray of shape (2, n_cells), float64
-        Added to: the weight, and the sum of weight times score.
-    lowest, highest : ndarray of shape (n_cells,), float64
-        Lowered and raised to the least and greatest score in each cell of anchors that weigh something.
+    `scores` and `weights`, of shape (n_anchors,), float64: those of one block.
+    `edges`, of shape (n_cells - 1,), float64: ascending. Cell c has the scores from ``edges[c - 1]`` to below
+        ``edges[c]``.
+    `table`, `low` and `scale`: result of `aucdist.kernels.pairs.search_index` for the edges.
+    `cells`, of shape (n_anchors,), int32: written: the cell of each anchor.
+    `sums`, of shape (2, n_cells), float64: added to: the weight, and the sum of weight times score.
+    `lowest` and `highest`, of shape (n_cells,), float64: lowered and raised to the least and greatest score in each
+        cell of anchors that weigh something.
     """
     for k in range(scores.shape[0]):
         t = scores[k]
@@ -58,24 +52,14 @@ def fill_cells(scores, weights, edges, table, low, scale, cells, sums, lowest, h
 def cut_cells(scores, weights, edges, table, low, scale, points, coefs, histogram, near):
     """Return the weight of the pairs whose dual variable is 1, and an upper and a lower bound on the weighted sum of the hinges.
 
-    Parameters
-    ----------
-    scores, weights : ndarray of shape (n_rows,), float64
-        Rows of the larger class.
-    edges, table, low, scale
-        As of `fill_cells`.
-    points : ndarray of shape (n_cells, 8), float64
-        What is known of the anchors in each cell: see `WEIGHT_BELOW` and the names beside it.
-    coefs : ndarray of shape (n_rows,), float64
-        Written: the row's weight times the weight of the anchors in cells whose dual variable is 1.
-    histogram : ndarray of shape (n_cells + 1,), float64
-        Added to: the weight of the rows with exactly the first r cells.
-    near : ndarray of shape (n_cells,), float64
-        Added to: the weight of the rows whose T lies in the cell.
-
-    Returns
-    -------
-    active, above, below : float
+    `scores` and `weights`, of shape (n_rows,), float64: rows of the larger class.
+    `edges`, `table`, `low` and `scale`: as of `fill_cells`.
+    `points`, of shape (n_cells, 8), float64: what is known of the anchors in each cell: see `WEIGHT_BELOW` and the
+        names beside it.
+    `coefs`, of shape (n_rows,), float64: written: the row's weight times the weight of the anchors in cells whose dual
+        variable is 1.
+    `histogram`, of shape (n_cells + 1,), float64: added to: the weight of the rows with exactly the first r cells.
+    `near`, of shape (n_cells,), float64: added to: the weight of the rows whose T lies in the cell.
     """
     active, above, below = 0.0, 0.0, 0.0
     for o in range(scores.shape[0]):

@@ -29,37 +29,20 @@ def token_table(texts):
 def parse_cells(data, separator, slots, most, keep_missing, tokens, numbers, spans, hard):
     """Read the cells of a table.
 
-    Parameters
-    ----------
-    data : ndarray of uint8
-        Whole lines; the last byte is a line break. Blank lines are ignored.
-    separator : int
-        A byte, or `BLANKS`. A quoted cell may contain separators, line breaks, and doubled quotes.
-    slots : ndarray of shape (n_columns,), int64
-        For each column its index in `numbers`, or `SKIPPED`, or `FIRST_TEXT` minus its index in `spans`.
-    most : float
-        The largest absolute value allowed.
-    keep_missing : bool
-        Whether a missing number becomes nan.
-    tokens : ndarray of uint8
-        What says that one is missing; see `token_table`.
-    numbers : ndarray of shape (rows, n_numbers), float32 or float64
-        Written: the numbers.
-    spans : ndarray of shape (n_texts, rows, 2), int64
-        Written: start and stop of each text, quotes included. There are at most as many rows as line breaks.
-    hard : ndarray of shape (any, 4), int64
-        Written: row and column in `numbers`, and start and stop, of each number that Python must parse. One entry for every 17
-        bytes is enough.
-
-    Returns
-    -------
-    n_rows, n_hard : int
-    fault : int
-        `SOUND`, or the kind of error.
-    start, stop : int
-        Position of the invalid cell or row.
-    column : int
-        The column of the invalid cell; for a row of another length, its number of cells.
+    `data`, ndarray of uint8: whole lines; the last byte is a line break. Blank lines are ignored.
+    `separator`, int: a byte, or `BLANKS`. A quoted cell may contain separators, line breaks, and doubled quotes.
+    `slots`, of shape (n_columns,), int64: for each column its index in `numbers`, or `SKIPPED`, or `FIRST_TEXT` minus
+        its index in `spans`.
+    `most`, float: the largest absolute value allowed.
+    `keep_missing`, bool: whether a missing number becomes nan.
+    `tokens`, ndarray of uint8: what says that one is missing; see `token_table`.
+    `numbers`, of shape (rows, n_numbers), float32 or float64: written: the numbers.
+    `spans`, of shape (n_texts, rows, 2), int64: written: start and stop of each text, quotes included. There are at
+        most as many rows as line breaks.
+    `hard`, of shape (any, 4), int64: written: row and column in `numbers`, and start and stop, of each number that
+        Python must parse. One entry for every 17 bytes is enough.
+    Returns `n_rows` and `n_hard`; `fault`, `SOUND`, or the kind of error; `start` and `stop`, position of the invalid
+        cell or row; `column`, the column of the invalid cell; for a row of another length, its number of cells.
     """
     i, row, n_hard = 0, 0, 0
     while i < data.shape[0]:

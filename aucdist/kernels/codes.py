@@ -21,20 +21,15 @@ class CodeBasis(NamedTuple):
     ``A = R E``. E is sparse: what each cell adds. R takes running sums over the cells of a code, so that a step function, which
     is 1 from some cell on, is one entry of E.
 
-    Attributes
-    ----------
-    starts : ndarray of shape (n_codes + 1,), int64
-        The first cell of each code: it has ``starts[j + 1] - starts[j]`` cells, 256 at most.
-    widths : ndarray of shape (n_codes,), int64
-        0 where a code's cells are not summed. Else they form a grid whose rows have so many cells, and sums run along the rows,
-        then down the columns. A code of one feature has a grid of one row.
-    offsets : ndarray of shape (n_cells + 1,), int64
-        Row c of E is ``values[offsets[c]:offsets[c + 1]]``.
-    columns : ndarray of shape (n_nonzero,), int32
-        The basis function of each value; each belongs to the cells of one code alone.
-    values : ndarray of shape (n_nonzero,), float64
-    n_features : int
-        Number of basis functions.
+    `starts`, of shape (n_codes + 1,), int64: the first cell of each code: it has ``starts[j + 1] - starts[j]`` cells,
+        256 at most.
+    `widths`, of shape (n_codes,), int64: 0 where a code's cells are not summed. Else they form a grid whose rows have
+        so many cells, and sums run along the rows, then down the columns. A code of one feature has a grid of one row.
+    `offsets`, of shape (n_cells + 1,), int64: row c of E is ``values[offsets[c]:offsets[c + 1]]``.
+    `columns`, of shape (n_nonzero,), int32: the basis function of each value; each belongs to the cells of one code
+        alone.
+    `values`: of shape (n_nonzero,), float64.
+    `n_features`: number of basis functions.
     """
 
     starts: np.ndarray
@@ -48,10 +43,8 @@ class CodeBasis(NamedTuple):
 class BinRows(NamedTuple):
     """Rows as codes of cells.
 
-    Attributes
-    ----------
-    codes : ndarray of shape (n_samples, n_codes), uint8
-        C-contiguous. The code of column j is below its number of cells: the kernels do not check it.
+    `codes`, of shape (n_samples, n_codes), uint8: c-contiguous. The code of column j is below its number of cells: the
+        kernels do not check it.
     """
 
     codes: np.ndarray
@@ -153,11 +146,9 @@ def add_codes(codes, starts, which, coefs, n, table):
 def code_moments(rows, coefs, out):
     """Add the sum of ``coefs[i] c_i c_i'`` to the lower triangle of out, where c_i has a 1 for each cell of row i.
 
-    Parameters
-    ----------
-    rows : BinRows
-    coefs : ndarray of shape (n_samples,), float64
-    out : ndarray of shape (n_cells, n_cells), float64
+    `rows`: BinRows.
+    `coefs`: of shape (n_samples,), float64.
+    `out`: of shape (n_cells, n_cells), float64.
     """
     codes, starts = rows.codes, rows.basis.starts
     for i in range(coefs.shape[0]):
@@ -176,14 +167,10 @@ def code_moments(rows, coefs, out):
 def encode_column(values, edges, first, out):
     """Write the code of each value: `first` plus the number of edges below it, and 0 where it is missing.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_samples,), float32 or float64
-    edges : ndarray of shape (n_edges,), float64
-        Ascending, 255 at most.
-    first : int
-        1 where missing values have the code 0, else 0.
-    out : ndarray of shape (n_samples,), uint8
+    `values`: of shape (n_samples,), float32 or float64.
+    `edges`, of shape (n_edges,), float64: ascending, 255 at most.
+    `first`, int: 1 where missing values have the code 0, else 0.
+    `out`: of shape (n_samples,), uint8.
     """
     for i in range(values.shape[0]):
         x = np.float64(values[i])
@@ -202,16 +189,12 @@ def encode_column(values, edges, first, out):
 def pair_histograms(codes, which, coefs, shape, sums):
     """Add coefficients to the cells of all pairs of columns.
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n_samples, m), uint8
-        Below `shape`.
-    which : ndarray of int64
-        Rows.
-    coefs : ndarray of shape (n_which,), float64
-    shape : int
-    sums : ndarray of shape (m (m - 1) / 2, shape * shape), float64
-        Added to. The pair (a, b), b < a, is at ``a (a - 1) / 2 + b``, and its cell (u, v) at ``u * shape + v``.
+    `codes`, of shape (n_samples, m), uint8: below `shape`.
+    `which`, ndarray of int64: rows.
+    `coefs`: of shape (n_which,), float64.
+    `shape`: int.
+    `sums`, of shape (m (m - 1) / 2, shape * shape), float64: added to. The pair (a, b), b < a, is at ``a (a - 1) / 2 +
+        b``, and its cell (u, v) at ``u * shape + v``.
     """
     m = codes.shape[1]
     for k in range(which.shape[0]):

@@ -9,12 +9,9 @@ from aucdist.kernels.compiling import kernel
 def dense_ranges(values, there, low, high):
     """Lower `low` and raise `high` to the values of the rows that are there; a value that is not a number is passed over.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_samples, n_features), float32 or float64
-    there : ndarray of shape (n_samples,), bool
-    low, high : ndarray of shape (n_features,), of the type of `values`
-        Changed in place.
+    `values`: of shape (n_samples, n_features), float32 or float64.
+    `there`: of shape (n_samples,), bool.
+    `low` and `high`, of shape (n_features,), of the type of `values`: changed in place.
     """
     for i in range(values.shape[0]):
         if there[i]:
@@ -29,15 +26,10 @@ def dense_ranges(values, there, low, high):
 def csr_ranges(values, indices, offsets, there, low, high, stored):
     """Do the same for the values that sparse rows store, count them by column, and return the most that a row has.
 
-    Parameters
-    ----------
-    values, indices, offsets
-        Of `CsrRows`.
-    there : ndarray of shape (n_samples,), bool
-    low, high : ndarray of shape (n_features,), of the type of `values`
-        Changed in place.
-    stored : ndarray of shape (n_features,), int64
-        Added to.
+    `values`, `indices` and `offsets`: of `CsrRows`.
+    `there`: of shape (n_samples,), bool.
+    `low` and `high`, of shape (n_features,), of the type of `values`: changed in place.
+    `stored`, of shape (n_features,), int64: added to.
     """
     most = 0
     for i in range(there.shape[0]):

@@ -49,10 +49,8 @@ def byte_at(data, i):
 def scaled(digits, q):
     """Return digits times 10**q, correctly rounded, or infinity if it is too large.
 
-    Parameters
-    ----------
-    digits : u64
-    q : int
+    `digits`: u64.
+    `q`: int.
     """
     w = u64(digits)
     if w == u64(0) or q < LOWEST:
@@ -101,13 +99,9 @@ def _number_of(digits, n_digits, q):
 def long_number(data, start, q):
     """Return a number of more than 19 digits, and whether it is `FINE` or `HARD`.
 
-    Parameters
-    ----------
-    data : ndarray of uint8
-    start : int
-        Position of the first digit.
-    q : int
-        The power of ten of the last digit.
+    `data`: ndarray of uint8.
+    `start`, int: position of the first digit.
+    `q`, int: the power of ten of the last digit.
     """
     digits, kept, n_digits, i = 0, 0, 0, start
     while True:
@@ -133,19 +127,10 @@ def long_number(data, start, q):
 def number_at(data, start):
     """Return the number that starts at a position of the data.
 
-    Parameters
-    ----------
-    data : ndarray of uint8
-        At least one byte must follow the number; the caller checks what follows.
-    start : int
-
-    Returns
-    -------
-    value : float
-    stop : int
-        The position after its last byte.
-    fault : int
-        `FINE`, `NO_NUMBER` or `HARD`. Integers beyond 2**53, which a float64 may not hold, are hard.
+    `data`, ndarray of uint8: at least one byte must follow the number; the caller checks what follows.
+    `start`: int.
+    Returns `value`; `stop`, the position after its last byte; `fault`, `FINE`, `NO_NUMBER` or `HARD`. Integers beyond
+        2**53, which a float64 may not hold, are hard.
     """
     i = start
     sign = byte_at(data, i)

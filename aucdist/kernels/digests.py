@@ -34,11 +34,8 @@ def _digest(bits, j):
 def dense_digests(bits, out):
     """Write the digest of each row: the sum over its values, mixed with their columns, as SplitMix64 does.
 
-    Parameters
-    ----------
-    bits : ndarray of shape (n_samples, n_features), uint64
-        The bits of the values as float64.
-    out : ndarray of shape (n_samples,), uint64
+    `bits`, of shape (n_samples, n_features), uint64: the bits of the values as float64.
+    `out`: of shape (n_samples,), uint64.
     """
     for i in range(bits.shape[0]):
         total = np.uint64(0)
@@ -51,13 +48,9 @@ def dense_digests(bits, out):
 def csr_digests(bits, indices, offsets, out):
     """Write the digest of each row of a sparse matrix, which is that of the same row as a dense one.
 
-    Parameters
-    ----------
-    bits : ndarray of shape (n_stored,), uint64
-        The bits of the stored values as float64.
-    indices, offsets
-        Of `CsrRows`.
-    out : ndarray of shape (n_samples,), uint64
+    `bits`, of shape (n_stored,), uint64: the bits of the stored values as float64.
+    `indices` and `offsets`: of `CsrRows`.
+    `out`: of shape (n_samples,), uint64.
     """
     for i in range(out.shape[0]):
         total = np.uint64(0)

@@ -11,18 +11,11 @@ def pairs_won(starts, score, rank, weight, tree, won, pairs):
     A Fenwick tree (Fenwick, Software: Practice and Experience 24, 1994) holds the weight of each grade among the rows so far, so
     that n rows of any number of grades take O(n log n) steps, and one group's sums carry no rounding of another's.
 
-    Parameters
-    ----------
-    starts : ndarray of shape (n_groups + 1,), int64
-        Where the rows of each group begin.
-    score, weight : ndarray of shape (n_rows,), float64
-        Scores ascend within each group.
-    rank : ndarray of shape (n_rows,), int64
-        Of each row's grade among those of its group, from 1.
-    tree : ndarray of shape (n_ranks + 1,), float64
-        Workspace, for as many ranks as any group has.
-    won, pairs : ndarray of shape (n_groups,), float64
-        Written.
+    `starts`, of shape (n_groups + 1,), int64: where the rows of each group begin.
+    `score` and `weight`, of shape (n_rows,), float64: scores ascend within each group.
+    `rank`, of shape (n_rows,), int64: of each row's grade among those of its group, from 1.
+    `tree`, of shape (n_ranks + 1,), float64: workspace, for as many ranks as any group has.
+    `won` and `pairs`, of shape (n_groups,), float64: written.
     """
     for g in range(starts.shape[0] - 1):
         size = 0
@@ -78,13 +71,10 @@ def resampled_means(products, weights, seed, means):
     The draws are the halves of SplitMix64's numbers (Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
     OOPSLA 2014) times the number of groups over 2^32: with 1e6 groups some are likelier than others by less than 3e-4.
 
-    Parameters
-    ----------
-    products, weights : ndarray of shape (n_groups,), float64
-        Of fewer than 2^32 groups, their values times their weights, and these.
-    seed : uint64
-    means : ndarray of shape (n_draws,), float64
-        Written.
+    `products` and `weights`, of shape (n_groups,), float64: of fewer than 2^32 groups, their values times their
+        weights, and these.
+    `seed`: uint64.
+    `means`, of shape (n_draws,), float64: written.
     """
     n, state = u64(len(weights)), u64(seed)
     for b in range(means.shape[0]):

@@ -69,33 +69,21 @@ def dual_sweeps(rows, table, order, n_active, seed, n_steps, cyclic, one, sigma,
     is set aside (shrinking) if its variable is at an end of its range, and its slope pushes it there more strongly than any
     slope of the previous sweep did. If `cyclic`, the rows are taken in the order of `order`, and none is set aside.
 
-    Parameters
-    ----------
-    rows : DenseRows or CsrRows
-    table : ndarray of shape (n_samples, N_COLUMNS), float64
-        The column `DUAL` is updated.
-    order : ndarray of shape (n_samples,), int32
-        Positions of the rows, the active ones first; updated.
-    n_active : int
-    seed : int
-    n_steps : int
-    cyclic : bool
-    one : float
-        The value of the column for the intercept, whose weight is ``w[-1]``; 0 for no intercept. The squares include it.
-    sigma : float
-        Factor by which a step overstates its effect on w, so that several blocks can add their changes; 1 for the sequential
-        algorithm.
-    high, low : float
-        The largest and the smallest slope that moved a variable in the previous sweep; inf and -inf if there was none.
-    w : ndarray of shape (n_features + 1,), float64
-        Updated by ``sigma * change * label * row``.
-
-    Returns
-    -------
-    n_active : int
-    high, low : float
-    taken : int
-        Number of steps taken.
+    `rows`: DenseRows or CsrRows.
+    `table`, of shape (n_samples, N_COLUMNS), float64: the column `DUAL` is updated.
+    `order`, of shape (n_samples,), int32: positions of the rows, the active ones first; updated.
+    `n_active`: int.
+    `seed`: int.
+    `n_steps`: int.
+    `cyclic`: bool.
+    `one`, float: the value of the column for the intercept, whose weight is ``w[-1]``; 0 for no intercept. The squares
+        include it.
+    `sigma`, float: factor by which a step overstates its effect on w, so that several blocks can add their changes; 1
+        for the sequential algorithm.
+    `high` and `low`, float: the largest and the smallest slope that moved a variable in the previous sweep; inf and
+        -inf if there was none.
+    `w`, of shape (n_features + 1,), float64: updated by ``sigma * change * label * row``.
+    Returns `n_active`; `high` and `low`; `taken`, number of steps taken.
     """
     state, taken, last = u64(seed), 0, w.shape[0] - 1
     while taken < n_steps and n_active > 0:

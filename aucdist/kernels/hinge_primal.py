@@ -66,22 +66,14 @@ def column_steps(columns, labels, shares, seed, lasso, lam, eta, eta_free, margi
     With g the derivative of the loss along the column: ``w <- soften(w - eta g / 2, eta lam / 2)`` with an L1 penalty,
     ``w <- (w - eta g / 2) / (1 + eta lam)`` with an L2 penalty, ``w <- w - eta_free g / 2`` for the intercept.
 
-    Parameters
-    ----------
-    columns : DenseRows or CsrRows
-        The columns of X, each value multiplied by the label of its row.
-    labels : ndarray of shape (n_samples,) or (0,), float64
-        -1 or 1; empty if there is no intercept.
-    shares : ndarray of shape (n_samples,), float64
-        The weight of each row divided by the total weight.
-    seed : int
-    lasso : bool
-        Whether the penalty is L1.
-    lam, eta, eta_free : float
-    margins : ndarray of shape (n_samples,), float64
-        Updated with the weights.
-    w : ndarray of shape (n_weights,), float64
-        Updated; the last entry is the intercept, if there is one.
+    `columns`, DenseRows or CsrRows: the columns of X, each value multiplied by the label of its row.
+    `labels`, of shape (n_samples,) or (0,), float64: -1 or 1; empty if there is no intercept.
+    `shares`, of shape (n_samples,), float64: the weight of each row divided by the total weight.
+    `seed`: int.
+    `lasso`, bool: whether the penalty is L1.
+    `lam`, `eta` and `eta_free`: float.
+    `margins`, of shape (n_samples,), float64: updated with the weights.
+    `w`, of shape (n_weights,), float64: updated; the last entry is the intercept, if there is one.
     """
     state, n_weights = u64(seed), w.shape[0]
     intercept = n_weights - 1 if labels.shape[0] > 0 else n_weights
@@ -114,23 +106,16 @@ def pegasos_steps(rows, y, factors, squares, seed, n_steps, lam, time, free, rad
     With ``s = 1 / (2 lam t)``: ``w <- (1 - 2 lam s) w``, plus ``s factor y x`` if the margin is below 1; then w is projected
     onto the ball of this radius. The intercept moves by ``factor y / (2 sqrt(t))``.
 
-    Parameters
-    ----------
-    rows : DenseRows or CsrRows
-    y : ndarray of shape (n_samples,), int8
-    factors : ndarray of shape (n_samples,), float64
-        Factors of the rows' losses, with mean 1.
-    squares : ndarray of shape (n_samples,), float64
-        The rows' squared lengths.
-    seed, n_steps : int
-    lam : float
-    time : int
-        Number of steps taken before.
-    free : float
-        1 if there is an intercept, else 0.
-    radius : float
-    w : ndarray of shape (n_features + 1,), float64
-        Updated; the last entry is the intercept.
+    `rows`: DenseRows or CsrRows.
+    `y`: of shape (n_samples,), int8.
+    `factors`, of shape (n_samples,), float64: factors of the rows' losses, with mean 1.
+    `squares`, of shape (n_samples,), float64: the rows' squared lengths.
+    `seed` and `n_steps`: int.
+    `lam`: float.
+    `time`, int: number of steps taken before.
+    `free`, float: 1 if there is an intercept, else 0.
+    `radius`: float.
+    `w`, of shape (n_features + 1,), float64: updated; the last entry is the intercept.
     """
     state, last = u64(seed), w.shape[0] - 1
     scale, square, intercept = 1.0, 0.0, w[last]
@@ -174,13 +159,9 @@ def ball_width(sizes, radius, seed):
     This is the randomised search of Duchi, Shalev-Shwartz, Singer & Chandra, "Efficient projections onto the l1-ball for
     learning in high dimensions" (ICML 2008), figure 2, in linear expected time. Equal sizes are treated together.
 
-    Parameters
-    ----------
-    sizes : ndarray of shape (n_features,), float64
-        Absolute weights, with a sum above the radius; their order is changed.
-    radius : float
-        Above 0.
-    seed : int
+    `sizes`, of shape (n_features,), float64: absolute weights, with a sum above the radius; their order is changed.
+    `radius`, float: above 0.
+    `seed`: int.
     """
     state = u64(seed)
     first, end, total, taken = 0, sizes.shape[0], 0.0, 0

@@ -42,31 +42,18 @@ def metropolis(
 ):
     """Run a Metropolis-Hastings chain whose proposals are ``position + factor @ z``, z standard normal.
 
-    Parameters
-    ----------
-    rows, y, weight
-        All rows of the data set.
-    means, precision : ndarray of shape (n_features + 2,), float64
-        Mean and precision of the normal prior of weights, intercept and xi; precision 0 means a flat prior.
-    factor : ndarray of shape (n_features + 2, n_features + 2), float64
-        Lower triangular; a row of zeros keeps the entry fixed.
-    least_xi, most_xi : float
-        Limits of xi.
-    seed : int
-        Result of `engine.blocks.block_seed`.
-    n_skipped : int
-        Burn-in: steps before the first sample.
-    position : ndarray of shape (n_features + 2,), float64
-        The start of the chain; updated to its end.
-    total : ndarray of shape (n_features + 2,), float64
-        The sum of the samples is added to it.
-    shapes, levels : ndarray of shape (n_samples,), float64
-        Written: xi and the log-likelihood of each sample.
-
-    Returns
-    -------
-    int
-        Number of accepted steps, burn-in included.
+    `rows`, `y` and `weight`: all rows of the data set.
+    `means` and `precision`, of shape (n_features + 2,), float64: mean and precision of the normal prior of weights,
+        intercept and xi; precision 0 means a flat prior.
+    `factor`, of shape (n_features + 2, n_features + 2), float64: lower triangular; a row of zeros keeps the entry
+        fixed.
+    `least_xi` and `most_xi`, float: limits of xi.
+    `seed`, int: result of `engine.blocks.block_seed`.
+    `n_skipped`, int: burn-in: steps before the first sample.
+    `position`, of shape (n_features + 2,), float64: the start of the chain; updated to its end.
+    `total`, of shape (n_features + 2,), float64: the sum of the samples is added to it.
+    `shapes` and `levels`, of shape (n_samples,), float64: written: xi and the log-likelihood of each sample.
+    Returns number of accepted steps, burn-in included.
     """
     size = position.shape[0]
     n_accepted, d = 0, size - 2

@@ -20,21 +20,17 @@ def probabilities(terms, scores, above, below):
 def evaluate_rows(rows, y, weight, w, bias, terms, at_a_time, gradients, sums):
     """Sum losses and gradients of all rows, separately for each class, in one pass over the rows.
 
-    Parameters
-    ----------
-    rows : DenseRows, CsrRows or BinRows
-    y : ndarray of shape (n_rows,), int8
-    weight : ndarray of shape (n_rows,), float64
-        Rows of weight 0 are ignored, even if their loss is infinite.
-    w : ndarray of shape (n_features,), float64
-    bias : float
-    terms : Terms
-    at_a_time : int
-        So many rows are scored at a time, and then added while they are still in the cache.
-    gradients : ndarray of shape (2, n_features), float64
-        The gradients of the negative and of the positive rows are added to it.
-    sums : ndarray of shape (2, 3), float64
-        For each class the sums of losses, slopes, and slopes times scores are added to it.
+    `rows`: DenseRows, CsrRows or BinRows.
+    `y`: of shape (n_rows,), int8.
+    `weight`, of shape (n_rows,), float64: rows of weight 0 are ignored, even if their loss is infinite.
+    `w`: of shape (n_features,), float64.
+    `bias`: float.
+    `terms`: Terms.
+    `at_a_time`, int: so many rows are scored at a time, and then added while they are still in the cache.
+    `gradients`, of shape (2, n_features), float64: the gradients of the negative and of the positive rows are added to
+        it.
+    `sums`, of shape (2, 3), float64: for each class the sums of losses, slopes, and slopes times scores are added to
+        it.
     """
     totals, picked = sums_for(rows, gradients), np.empty((2, at_a_time), np.uint64)
     scores, coefs, n_held = np.empty(at_a_time), np.empty((2, at_a_time)), np.empty(2, np.int64)

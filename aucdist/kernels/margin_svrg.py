@@ -22,27 +22,18 @@ def svrg_steps(rows, places, drawn, own, scores, along, y, weight, lam2, before,
     All steps have the same factor at the end, because apart from the loss the function is a quadratic of curvature 1, which
     shrinks the earlier steps. A step only adds to z if the slope of its row's loss differs from the slope at w.
 
-    Parameters
-    ----------
-    rows : DenseRows or CsrRows
-    places : ndarray of shape (n,), int64
-        Position in `rows` of the row of each step.
-    drawn : ndarray of shape (n,), int64
-        Position in the block of the row of each step.
-    own : int
-        For rows of a Gram matrix: the position of the block's first row among all rows, so that z holds coefficients of rows.
-        -1 for plain rows.
-    scores, along : ndarray of shape (n_rows,), float64
-        Inner products of the rows with w and with v.
-    y : ndarray of shape (n_rows,), int8
-    weight : ndarray of shape (n_rows,), float64
-        Weights of the rows, with mean 1.
-    lam2 : float
-    before : int
-    done : int
-        Number of steps from w taken before, as the steps may be taken in parts.
-    z : ndarray of shape (n_features,), float64
-        Updated; 0 before the first step.
+    `rows`: DenseRows or CsrRows.
+    `places`, of shape (n,), int64: position in `rows` of the row of each step.
+    `drawn`, of shape (n,), int64: position in the block of the row of each step.
+    `own`, int: for rows of a Gram matrix: the position of the block's first row among all rows, so that z holds
+        coefficients of rows. -1 for plain rows.
+    `scores` and `along`, of shape (n_rows,), float64: inner products of the rows with w and with v.
+    `y`: of shape (n_rows,), int8.
+    `weight`, of shape (n_rows,), float64: weights of the rows, with mean 1.
+    `lam2`: float.
+    `before`: int.
+    `done`, int: number of steps from w taken before, as the steps may be taken in parts.
+    `z`, of shape (n_features,), float64: updated; 0 before the first step.
     """
     for t in range(drawn.shape[0]):
         i, k = drawn[t], done + t

@@ -20,21 +20,15 @@ from aucdist.kernels.square_epochs import SMALLEST_SCALE
 def opauc_full(rows, order, y, weights, eta, lam, counts, sums, squares, w):
     """Take one step per row with full second moments; a step costs n_features^2 operations.
 
-    Parameters
-    ----------
-    rows : DenseRows or CsrRows
-    order : ndarray of shape (n_steps,), int64
-    y : ndarray of shape (n_rows,), int8
-    weights : ndarray of shape (n_rows,), float64
-    eta, lam : float
-    counts : ndarray of shape (2,), float64
-        Updated: total weight of the rows so far of each class.
-    sums : ndarray of shape (2, n_features), float64
-        Updated: their weighted sums.
-    squares : ndarray of shape (2, n_features, n_features), float64
-        Updated: the weighted sums of their outer products.
-    w : ndarray of shape (n_features,), float64
-        Updated.
+    `rows`: DenseRows or CsrRows.
+    `order`: of shape (n_steps,), int64.
+    `y`: of shape (n_rows,), int8.
+    `weights`: of shape (n_rows,), float64.
+    `eta` and `lam`: float.
+    `counts`, of shape (2,), float64: updated: total weight of the rows so far of each class.
+    `sums`, of shape (2, n_features), float64: updated: their weighted sums.
+    `squares`, of shape (2, n_features, n_features), float64: updated: the weighted sums of their outer products.
+    `w`, of shape (n_features,), float64: updated.
     """
     d = w.shape[0]
     x, spread_w = np.zeros(d), np.zeros(d)
@@ -135,22 +129,13 @@ def opauc_sketched(rows, order, y, weights, lengths, eta, lam, draws, sketch, to
     the sketch is the true covariance in expectation. As in `square_epochs`, the weights are kept as ``scale * v`` plus the sum
     over both classes of ``sketch[k] @ places[k]``.
 
-    Parameters
-    ----------
-    rows, order, y, weights, eta, lam
-        As in `opauc_full`.
-    lengths : ndarray of shape (n_rows,), float64
-        The rows' squared Euclidean lengths.
-    draws : ndarray of shape (1,), uint64
-        Updated: the state of the random numbers.
-    sketch : ndarray of shape (2, n_features, m), float64
-        Updated.
-    totals : ndarray of shape (2, m), float64
-        Updated: the sums of r.
-    gram : ndarray of shape (2, 2, m, m), float64
-        Updated: ``gram[k, l]`` is ``sketch[k].T @ sketch[l]``.
-    w : ndarray of shape (n_features,), float64
-        Updated.
+    `rows`, `order`, `y`, `weights`, `eta` and `lam`: as in `opauc_full`.
+    `lengths`, of shape (n_rows,), float64: the rows' squared Euclidean lengths.
+    `draws`, of shape (1,), uint64: updated: the state of the random numbers.
+    `sketch`, of shape (2, n_features, m), float64: updated.
+    `totals`, of shape (2, m), float64: updated: the sums of r.
+    `gram`, of shape (2, 2, m, m), float64: updated: ``gram[k, l]`` is ``sketch[k].T @ sketch[l]``.
+    `w`, of shape (n_features,), float64: updated.
     """
     m = totals.shape[1]
     rank = m - 1.0

@@ -27,14 +27,9 @@ AHEAD = 8
 class PairPlaces(NamedTuple):
     """Where a block's pairs are, if pairs are within groups: in runs of rows of the larger class that are of one group.
 
-    Attributes
-    ----------
-    before : ndarray of shape (n_runs + 1,), int64
-        The number of pairs before each run, and of all.
-    rows : ndarray of shape (n_runs + 1,), int64
-        Where each run begins and ends.
-    minority : ndarray of shape (n_runs,), int64
-        Where the group's rows of the minority begin.
+    `before`, of shape (n_runs + 1,), int64: the number of pairs before each run, and of all.
+    `rows`, of shape (n_runs + 1,), int64: where each run begins and ends.
+    `minority`, of shape (n_runs,), int64: where the group's rows of the minority begin.
     """
 
     before: np.ndarray
@@ -53,16 +48,11 @@ def fill_positions(majority_rows, drawn):
 def draw_any(key, first, n_minority, majority_rows, drawn):
     """Draw pairs independently of each other, each of all pairs equally likely.
 
-    Parameters
-    ----------
-    key : int
-    first : int
-        The number of the first draw: the t-th depends on key and t alone.
-    n_minority : int
-    majority_rows : ndarray of shape (n_majority,), int64
-        The positions of the majority among the rows.
-    drawn : ndarray of shape (n_draws, 3), int64
-        Written: i, j, and ``majority_rows[j]``.
+    `key`: int.
+    `first`, int: the number of the first draw: the t-th depends on key and t alone.
+    `n_minority`: int.
+    `majority_rows`, of shape (n_majority,), int64: the positions of the majority among the rows.
+    `drawn`, of shape (n_draws, 3), int64: written: i, j, and ``majority_rows[j]``.
     """
     for t in range(drawn.shape[0]):
         state, i = below(stream(key, first + t), n_minority)
@@ -148,19 +138,11 @@ def find_slot(table, pair):
 def add_entries(source, factor, table, used):
     """Add factor times every dual variable of one table, or of a plain list of entries, to another table.
 
-    Parameters
-    ----------
-    source : ndarray of ENTRY
-    factor : float
-    table : ndarray of ENTRY
-        Changed; it must have enough free slots.
-    used : int
-        The number of slots that are not free.
-
-    Returns
-    -------
-    int
-        The number of slots that are not free afterwards.
+    `source`: ndarray of ENTRY.
+    `factor`: float.
+    `table`, ndarray of ENTRY: changed; it must have enough free slots.
+    `used`, int: the number of slots that are not free.
+    Returns the number of slots that are not free afterwards.
     """
     for s in range(source.shape[0]):
         if source[s]["value"] != 0.0:
@@ -176,37 +158,21 @@ def add_entries(source, factor, table, used):
 def dual_steps(rows, drawn, start, first, scale, sigma, table, used, room, w, weight, behind):
     """Take steps of AUC-SDCD: each maximises the dual over one pair's variable, from 0 to what the pair weighs, and updates w.
 
-    Parameters
-    ----------
-    rows : PairRows
-    drawn : ndarray of shape (n_draws, 3), int64
-    start : int
-        The first step to take.
-    first : int
-        The number of the pair of both first rows: 1, or more with a later part of the minority.
-    scale : float
-        lam times the weight of all pairs, which is their number where each weighs one.
-    sigma : float
-        The factor by which a step overstates its effect on w, so that the changes of blocks can be added; 1 is sequential.
-    table : ndarray of ENTRY
-        Changed.
-    used, room : int
-        The number of slots that are not free, and how many may be so.
-    w : ndarray of shape (n_features,), float64
-        Changed by ``sigma / scale * change * z``.
-    weight : float
-        Steps before these since the averaging began.
-    behind : ndarray of shape (n_features,) or (0,), float64
-        If it has a length, added to: ``sum of (weight + t) * move_t``. The sum of the w after each step is their number times
-        the last w, minus this.
-
-    Returns
-    -------
-    t : int
-        The first step that was not run, because all slots were used or there are no more steps.
-    used : int
-    behind_dual : float
-        ``sum of (weight + t) * change_t``, of the dual variables.
+    `rows`: PairRows.
+    `drawn`: of shape (n_draws, 3), int64.
+    `start`, int: the first step to take.
+    `first`, int: the number of the pair of both first rows: 1, or more with a later part of the minority.
+    `scale`, float: lam times the weight of all pairs, which is their number where each weighs one.
+    `sigma`, float: the factor by which a step overstates its effect on w, so that the changes of blocks can be added; 1
+        is sequential.
+    `table`, ndarray of ENTRY: changed.
+    `used` and `room`, int: the number of slots that are not free, and how many may be so.
+    `w`, of shape (n_features,), float64: changed by ``sigma / scale * change * z``.
+    `weight`, float: steps before these since the averaging began.
+    `behind`, of shape (n_features,) or (0,), float64: if it has a length, added to: ``sum of (weight + t) * move_t``.
+        The sum of the w after each step is their number times the last w, minus this.
+    Returns `t`, the first step that was not run, because all slots were used or there are no more steps; `used`;
+        `behind_dual`, ``sum of (weight + t) * change_t``, of the dual variables.
     """
     minority, majority, sign, n_majority = rows.minority, rows.majority, rows.sign, rows.n_majority
     most = 1.0
@@ -252,17 +218,12 @@ def gradient_steps(rows, drawn, lam, sigma, time, total):
     Its weights after t steps are ``w = total / (lam t)``, `total` being the sum of ``value * z`` over the pairs drawn so far: the
     factor 1 - 1/t of a step is in the division.
 
-    Parameters
-    ----------
-    rows : PairRows
-    drawn : ndarray of shape (n_draws, 3), int64
-    lam : float
-    sigma : float
-        The number of steps that each one stands for; 1 for the sequential algorithm.
-    time : float
-        t before the first of these steps.
-    total : ndarray of shape (n_features,), float64
-        Changed.
+    `rows`: PairRows.
+    `drawn`: of shape (n_draws, 3), int64.
+    `lam`: float.
+    `sigma`, float: the number of steps that each one stands for; 1 for the sequential algorithm.
+    `time`, float: t before the first of these steps.
+    `total`, of shape (n_features,), float64: changed.
     """
     minority, majority, sign = rows.minority, rows.majority, rows.sign
     last = drawn.shape[0] - 1

@@ -18,17 +18,11 @@ from aucdist.kernels.ramp import anchor_slopes, ramp_sum
 def arrange(order, codes, starts, at, arranged):
     """Write positions in the order of their groups, which keep the order they come in.
 
-    Parameters
-    ----------
-    order : ndarray of shape (n,), int64
-        Positions, such as those that sort scores.
-    codes : ndarray of shape (n,), int32
-        The group of each position.
-    starts : ndarray of shape (n_groups + 1,), int64
-    at : ndarray of shape (n_groups,), int64
-        Workspace.
-    arranged : ndarray of shape (n,), int64
-        Written.
+    `order`, of shape (n,), int64: positions, such as those that sort scores.
+    `codes`, of shape (n,), int32: the group of each position.
+    `starts`: of shape (n_groups + 1,), int64.
+    `at`, of shape (n_groups,), int64: workspace.
+    `arranged`, of shape (n,), int64: written.
     """
     for g in range(at.shape[0]):
         at[g] = starts[g]
@@ -103,17 +97,11 @@ def hinge_sum_in_groups(
 def anchor_slopes_in_groups(slope_sums, starts, weights, order, slopes):
     """Write minus the weight of each anchor's active pairs.
 
-    Parameters
-    ----------
-    slope_sums : ndarray of shape (n_tallies, n_gaps), float64
-        From `cut_in_groups`.
-    starts : ndarray of shape (n_groups + 1,), int64
-    weights : ndarray of shape (n_anchors,), float64
-        In the order of the anchors.
-    order : ndarray of shape (n_anchors,), int64
-        Where each anchor's slope belongs.
-    slopes : ndarray of shape (n_tallies, n_anchors), float64
-        Written.
+    `slope_sums`, of shape (n_tallies, n_gaps), float64: from `cut_in_groups`.
+    `starts`: of shape (n_groups + 1,), int64.
+    `weights`, of shape (n_anchors,), float64: in the order of the anchors.
+    `order`, of shape (n_anchors,), int64: where each anchor's slope belongs.
+    `slopes`, of shape (n_tallies, n_anchors), float64: written.
     """
     for t in range(slope_sums.shape[0]):
         for g in range(starts.shape[0] - 1):
@@ -130,21 +118,11 @@ def slopes_along_in_groups(
 ):  # fmt: skip
     """Add the derivative of the hinge sum with respect to the step; see `aucdist.kernels.pairs.slopes_along`.
 
-    Parameters
-    ----------
-    start, end, weights, runs, codes
-        As there, and as in the other functions here.
-    stride : int
-        Only one row in so many is used, counted over all groups.
-    anchors, table, low, scale, weight_below, change_below : ndarray
-        With one row for each step.
-    slopes : ndarray of shape (n_steps,), float64
-        Added to.
-
-    Returns
-    -------
-    float
-        The weight of the pairs of the rows used, with all anchors of their groups.
+    `start`, `end`, `weights`, `runs` and `codes`: as there, and as in the other functions here.
+    `stride`, int: only one row in so many is used, counted over all groups.
+    `anchors`, `table`, `low`, `scale`, `weight_below` and `change_below`, ndarray: with one row for each step.
+    `slopes`, of shape (n_steps,), float64: added to.
+    Returns the weight of the pairs of the rows used, with all anchors of their groups.
     """
     mass = 0.0
     for k in range(codes.shape[0]):

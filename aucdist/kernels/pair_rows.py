@@ -20,17 +20,12 @@ ONES = np.zeros(0)
 class PairRows(NamedTuple):
     """The two classes: ``z = sign * (minority_i - majority_j)`` is positive minus negative.
 
-    Attributes
-    ----------
-    minority, majority : DenseRows or CsrRows
-        The rows of the smaller class, and rows that include those of the larger class.
-    n_majority : int
-        The number of rows of the larger class.
-    sign : int
-        1 where the minority is positive, -1 where it is negative.
-    minority_weight : ndarray of shape (n_minority,), float64
-    majority_weight : ndarray of shape (n_majority,), float64
-        A pair weighs the product; both are of length 0 where each pair weighs one.
+    `minority` and `majority`: the rows of the smaller class, and rows that include those of the larger class.
+    `n_majority`: the number of rows of the larger class.
+    `sign`: 1 where the minority is positive, -1 where it is negative.
+    `minority_weight`: of shape (n_minority,), float64.
+    `majority_weight`, of shape (n_majority,), float64: a pair weighs the product; both are of length 0 where each pair
+        weighs one.
     """
 
     minority: Rows

@@ -24,16 +24,10 @@ FEW = 4
 def search_index(anchors, table):
     """Divide the range of the anchors into equal cells and write where each begins, so that a search starts next to its end.
 
-    Parameters
-    ----------
-    anchors : ndarray of shape (n_anchors,), float64
-    table : ndarray of shape (n_cells + 1,), int32
-        Written: how many anchors lie below each cell's lower edge; the last entry is n_anchors.
-
-    Returns
-    -------
-    low, scale : float
-        Score v lies in cell ``(v - low) * scale``.
+    `anchors`: of shape (n_anchors,), float64.
+    `table`, of shape (n_cells + 1,), int32: written: how many anchors lie below each cell's lower edge; the last entry
+        is n_anchors.
+    Returns `low, scale`: score v lies in cell ``(v - low) * scale``.
     """
     n_cells = table.shape[0] - 1
     low = anchors[0]
@@ -94,20 +88,11 @@ def hinge_sum(scores, weights, anchors, table, low, scale, weight_below, score_b
 def cut(scores, weights, anchors, table, low, scale, weight_below, score_below, coefs, histogram):
     """Return the weight of the active pairs of these rows with the anchors, and the weighted sum of their hinges.
 
-    Parameters
-    ----------
-    scores, weights : ndarray of shape (n_rows,), float64
-        Rows of the larger class.
-    anchors, table, low, scale, weight_below, score_below
-        The smaller class.
-    coefs : ndarray of shape (n_rows,), float64
-        Written: the row's weight times the weight of the anchors active with it.
-    histogram : ndarray of shape (n_anchors + 1,), float64
-        Added to: the weight of the rows that are active with exactly the first r anchors.
-
-    Returns
-    -------
-    active, hinge : float
+    `scores` and `weights`, of shape (n_rows,), float64: rows of the larger class.
+    `anchors`, `table`, `low`, `scale`, `weight_below` and `score_below`: the smaller class.
+    `coefs`, of shape (n_rows,), float64: written: the row's weight times the weight of the anchors active with it.
+    `histogram`, of shape (n_anchors + 1,), float64: added to: the weight of the rows that are active with exactly the
+        first r anchors.
     """
     active = 0.0
     hinge = 0.0
@@ -124,23 +109,15 @@ def cut(scores, weights, anchors, table, low, scale, weight_below, score_below, 
 def slopes_along(start, end, weights, steps, stride, anchors, table, low, scale, weight_below, change_below, slopes):
     """Add the derivative of the hinge sum with respect to the step, at several steps between two score vectors.
 
-    Parameters
-    ----------
-    start, end : ndarray of shape (n_rows,), float64
-        Scores of the larger class at step 0 and at step 1.
-    weights : ndarray of shape (n_rows,), float64
-    steps : ndarray of shape (n_steps,), float64
-        Ascending.
-    stride : int
-        Only one row in so many is used.
-    anchors : ndarray of shape (n_steps, n_anchors), float64
-        The anchors' scores at each step, ascending.
-    table, low, scale : ndarray of shape (n_steps, n_cells + 1), (n_steps,), (n_steps,)
-        Each step's search_index.
-    weight_below, change_below : ndarray of shape (n_steps, n_anchors + 1), float64
-        Sums over the first r anchors of the weight, and of weight times (end - start).
-    slopes : ndarray of shape (n_steps,), float64
-        Added to.
+    `start` and `end`, of shape (n_rows,), float64: scores of the larger class at step 0 and at step 1.
+    `weights`: of shape (n_rows,), float64.
+    `steps`, of shape (n_steps,), float64: ascending.
+    `stride`, int: only one row in so many is used.
+    `anchors`, of shape (n_steps, n_anchors), float64: the anchors' scores at each step, ascending.
+    `table`, `low` and `scale`, of shape (n_steps, n_cells + 1), (n_steps,), (n_steps,): each step's search_index.
+    `weight_below` and `change_below`, of shape (n_steps, n_anchors + 1), float64: sums over the first r anchors of the
+        weight, and of weight times (end - start).
+    `slopes`, of shape (n_steps,), float64: added to.
     """
     n_steps = steps.shape[0]
     lowest = anchors[0, 0]

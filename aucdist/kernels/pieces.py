@@ -7,15 +7,10 @@ from aucdist.kernels.compiling import kernel
 def gather(data, spans, offsets, out):
     """Copy pieces of the data into one contiguous array.
 
-    Parameters
-    ----------
-    data : ndarray of uint8
-    spans : ndarray of shape (n, 2), int64
-        Start and stop of each piece.
-    offsets : ndarray of shape (n + 1,), int64
-        Start of each piece in `out`, and the end of the last one.
-    out : ndarray of uint8
-        Written: the pieces.
+    `data`: ndarray of uint8.
+    `spans`, of shape (n, 2), int64: start and stop of each piece.
+    `offsets`, of shape (n + 1,), int64: start of each piece in `out`, and the end of the last one.
+    `out`, ndarray of uint8: written: the pieces.
     """
     for r in range(spans.shape[0]):
         at = offsets[r]

@@ -9,19 +9,14 @@ from aucdist.kernels.compiling import kernel
 def count_numbers(values, edges, low, high, rare, counts, flags):
     """Count the values of a column in cells, flag rows, and return the number of values outside of a range.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_samples,), float32 or float64
-    edges : ndarray of shape (n_edges,), float64
-        Ascending. The cell of a value is 1 plus the number of edges below it, and 0 where it is missing.
-    low, high : float
-        The range.
-    rare : ndarray of shape (n_edges + 2,), bool
-        Cells whose rows are flagged.
-    counts : ndarray of shape (n_edges + 2,), int64
-        Added to.
-    flags : ndarray of shape (n_samples,), bool
-        Set for rows in rare cells or outside of the range; others are left as they are.
+    `values`: of shape (n_samples,), float32 or float64.
+    `edges`, of shape (n_edges,), float64: ascending. The cell of a value is 1 plus the number of edges below it, and 0
+        where it is missing.
+    `low` and `high`, float: the range.
+    `rare`, of shape (n_edges + 2,), bool: cells whose rows are flagged.
+    `counts`, of shape (n_edges + 2,), int64: added to.
+    `flags`, of shape (n_samples,), bool: set for rows in rare cells or outside of the range; others are left as they
+        are.
     """
     outside = 0
     for i in range(values.shape[0]):

@@ -16,24 +16,15 @@ from aucdist.kernels.pairs import n_active
 def ramp_sum(scores, weights, anchors, table, low, scale, weight_below, score_below, square_below, coefs, sums):
     """Return the weighted sum of the ramps of all pairs of these rows with the anchors, and write its derivative for every row.
 
-    Parameters
-    ----------
-    scores, weights : ndarray of shape (n_rows,), float64
-        Rows of the larger class.
-    anchors : ndarray of shape (n_anchors,), float64
-        The scores of the smaller class, ascending; `table`, `low` and `scale` come from `search_index`.
-    weight_below, score_below, square_below : ndarray of shape (n_anchors + 1,), float64
-        Sums over the first r anchors of weight, weight times score, and weight times score squared.
-    coefs : ndarray of shape (n_rows,), float64
-        Written: the derivative with respect to the row's score.
-    sums : ndarray of shape (n_anchors + 1, 3), float64
-        Added to: from it `anchor_slopes` computes the derivatives for the anchors. Entry r belongs to the rows of which r anchors
-        are near, tie or are lost.
-
-    Returns
-    -------
-    float
-        The weighted sum of the ramps.
+    `scores` and `weights`, of shape (n_rows,), float64: rows of the larger class.
+    `anchors`, of shape (n_anchors,), float64: the scores of the smaller class, ascending; `table`, `low` and `scale`
+        come from `search_index`.
+    `weight_below`, `score_below` and `square_below`, of shape (n_anchors + 1,), float64: sums over the first r anchors
+        of weight, weight times score, and weight times score squared.
+    `coefs`, of shape (n_rows,), float64: written: the derivative with respect to the row's score.
+    `sums`, of shape (n_anchors + 1, 3), float64: added to: from it `anchor_slopes` computes the derivatives for the
+        anchors. Entry r belongs to the rows of which r anchors are near, tie or are lost.
+    Returns the weighted sum of the ramps.
     """
     total = 0.0
     for o in range(scores.shape[0]):
@@ -72,16 +63,10 @@ def ramp_sum(scores, weights, anchors, table, low, scale, weight_below, score_be
 def anchor_slopes(sums, anchors, weights, order, coefs):
     """Write the derivative of the weighted sum of the ramps with respect to each anchor's score.
 
-    Parameters
-    ----------
-    sums : ndarray of shape (n_anchors + 1, 3), float64
-        From `ramp_sum`, of all rows.
-    anchors, weights : ndarray of shape (n_anchors,), float64
-        Ascending scores, and their weights.
-    order : ndarray of shape (n_anchors,), int64
-        Where each anchor's derivative belongs.
-    coefs : ndarray of shape (n_anchors,), float64
-        Written.
+    `sums`, of shape (n_anchors + 1, 3), float64: from `ramp_sum`, of all rows.
+    `anchors` and `weights`, of shape (n_anchors,), float64: ascending scores, and their weights.
+    `order`, of shape (n_anchors,), int64: where each anchor's derivative belongs.
+    `coefs`, of shape (n_anchors,), float64: written.
     """
     plain, slope, moment = 0.0, 0.0, 0.0
     for k in range(anchors.shape[0] - 1, -1, -1):

@@ -33,10 +33,7 @@ SHORT = np.uint64(16)
 class DenseRows(NamedTuple):
     """Rows of a dense matrix.
 
-    Attributes
-    ----------
-    values : ndarray of shape (n_samples, n_features)
-        C-contiguous, float32 or float64.
+    `values`, of shape (n_samples, n_features): c-contiguous, float32 or float64.
     """
 
     values: np.ndarray
@@ -45,13 +42,9 @@ class DenseRows(NamedTuple):
 class CsrRows(NamedTuple):
     """Rows of a sparse matrix in CSR form.
 
-    Attributes
-    ----------
-    values : ndarray of shape (n_nonzero,), float32 or float64
-    indices : ndarray of shape (n_nonzero,), int32
-        Feature of each value, ascending within a row.
-    offsets : ndarray of shape (n_samples + 1,), int64
-        Row i is ``values[offsets[i]:offsets[i + 1]]``.
+    `values`: of shape (n_nonzero,), float32 or float64.
+    `indices`, of shape (n_nonzero,), int32: feature of each value, ascending within a row.
+    `offsets`, of shape (n_samples + 1,), int64: row i is ``values[offsets[i]:offsets[i + 1]]``.
     """
 
     values: np.ndarray

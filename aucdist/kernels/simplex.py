@@ -17,21 +17,12 @@ def maximise(H, a, component, n_components, b):
 
     Small systems come one after another, a few dozen for each call: between them an interpreter would take most of the time.
 
-    Parameters
-    ----------
-    H : ndarray of shape (n, n), float64
-        Positive semi-definite.
-    a : ndarray of shape (n,), float64
-    component : ndarray of shape (n,), int64
-        Numbers 0 .. n_components - 1, each present.
-    n_components : int
-    b : ndarray of shape (n,), float64
-        A feasible start; overwritten by the outcome.
-
-    Raises
-    ------
-    ZeroDivisionError
-        If a system is singular.
+    `H`, of shape (n, n), float64: positive semi-definite.
+    `a`: of shape (n,), float64.
+    `component`, of shape (n,), int64: numbers 0 .. n_components - 1, each present.
+    `n_components`: int.
+    `b`, of shape (n,), float64: a feasible start; overwritten by the outcome.
+    Raises ZeroDivisionError if a system is singular.
     """
     n = len(a)
     start, free = np.flatnonzero(b > 0.0), np.empty(n, dtype=np.int64)
@@ -44,24 +35,11 @@ def maximise(H, a, component, n_components, b):
 def slopes(H, a, component, n_components, b):
     """Return how the maximiser changes when `a` grows by a little of the given one and no entry becomes or leaves 0.
 
-    Parameters
-    ----------
-    H, component, n_components
-        As for `maximise`.
-    a : ndarray of shape (n,), float64
-        The direction.
-    b : ndarray of shape (n,), float64
-        A maximiser.
-
-    Returns
-    -------
-    ndarray of shape (n,), float64
-        Zero where b is 0.
-
-    Raises
-    ------
-    ZeroDivisionError
-        If the system is singular.
+    `H`, `component` and `n_components`: as for `maximise`.
+    `a`, of shape (n,), float64: the direction.
+    `b`, of shape (n,), float64: a maximiser.
+    Returns ndarray of shape (n,), float64: zero where b is 0.
+    Raises ZeroDivisionError if the system is singular.
     """
     free = np.flatnonzero(b > 0.0)
     n_equations = len(free) + n_components
@@ -85,19 +63,12 @@ def _ridge(H):
 def _maximise(H, a, component, n_components, ridge, b, free, n_free, A, x):
     """Improve b until no entry that is 0 would gain by rising; return False where a system is singular.
 
-    Parameters
-    ----------
-    H, a, component, n_components, b
-        As for `maximise`.
-    ridge : float
-        Added to the diagonal.
-    free : ndarray of shape (n,), int64
-        The entries of b above 0 come first, `n_free` of them; overwritten.
-    n_free : int
-    A : ndarray of shape (n + n_components, n + n_components), float64
-        Workspace.
-    x : ndarray of shape (n + n_components,), float64
-        Workspace.
+    `H`, `a`, `component`, `n_components` and `b`: as for `maximise`.
+    `ridge`, float: added to the diagonal.
+    `free`, of shape (n,), int64: the entries of b above 0 come first, `n_free` of them; overwritten.
+    `n_free`: int.
+    `A`, of shape (n + n_components, n + n_components), float64: workspace.
+    `x`, of shape (n + n_components,), float64: workspace.
     """
     n = a.shape[0]
     for _ in range(10 * n + 100):

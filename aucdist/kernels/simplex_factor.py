@@ -29,13 +29,9 @@ class Maximiser:
 
     The factor stays: where the next call starts from the maximiser of the last, no system is solved anew.
 
-    Parameters
-    ----------
-    H : ndarray of shape (n, n), float64
-        Positive semi-definite.
-    component : ndarray of shape (n,), int64
-        Numbers 0 .. n_components - 1, each present.
-    n_components : int
+    `H`, of shape (n, n), float64: positive semi-definite.
+    `component`, of shape (n,), int64: numbers 0 .. n_components - 1, each present.
+    `n_components`: int.
     """
 
     def __init__(self, H, component, n_components):
@@ -54,10 +50,7 @@ class Maximiser:
     def maximise(self, a, b):
         """Overwrite b, float64 of shape (n,), a feasible start, by the maximiser for a, of the same shape.
 
-        Raises
-        ------
-        ZeroDivisionError
-            If a system is singular.
+        Raises ZeroDivisionError if a system is singular.
         """
         start = b.copy()
         self._factorise(a, b)
@@ -71,20 +64,9 @@ class Maximiser:
     def slopes(self, a, b):
         """Return how the maximiser b changes when `a` grows by a little of the given one and no entry becomes or leaves 0.
 
-        Parameters
-        ----------
-        a, b : ndarray of shape (n,), float64
-            The direction, and a maximiser.
-
-        Returns
-        -------
-        ndarray of shape (n,), float64
-            Zero where b is 0.
-
-        Raises
-        ------
-        ZeroDivisionError
-            If the system is singular.
+        `a` and `b`, of shape (n,), float64: the direction, and a maximiser.
+        Returns ndarray of shape (n,), float64: zero where b is 0.
+        Raises ZeroDivisionError if the system is singular.
         """
         self._factorise(a, b)
         x, n_free = self._work[-1], self._n_free
@@ -115,23 +97,14 @@ class Maximiser:
 def _maximise(H, component, n_components, ridge, c, a, b, free, n_free, U, Y, S, prices, x):
     """Improve b until no entry that is 0 would gain by rising; return how many are free then; 0 for a singular system.
 
-    Parameters
-    ----------
-    H, component, n_components
-        As of `Maximiser`.
-    ridge, c : float
-        Added to the diagonal, and to all entries of H of one component.
-    a, b : ndarray of shape (n,), float64
-        As of `Maximiser.maximise`.
-    free : ndarray of shape (n,), int64
-        The entries of b above 0 come first, `n_free` of them; overwritten.
-    n_free : int
-    U : ndarray of shape (n, n), float64
-        The factor in its upper triangle.
-    Y : ndarray of shape (n, n_components + 1), float64
-        The solution of ``U'Y = [a, E]``.
-    S, prices, x : ndarray of shape (n_components, n_components), (n_components,), (n,), float64
-        Workspace.
+    `H`, `component` and `n_components`: as of `Maximiser`.
+    `ridge` and `c`, float: added to the diagonal, and to all entries of H of one component.
+    `a` and `b`, of shape (n,), float64: as of `Maximiser.maximise`.
+    `free`, of shape (n,), int64: the entries of b above 0 come first, `n_free` of them; overwritten.
+    `n_free`: int.
+    `U`, of shape (n, n), float64: the factor in its upper triangle.
+    `Y`, of shape (n, n_components + 1), float64: the solution of ``U'Y = [a, E]``.
+    `S`, `prices` and `x`, of shape (n_components, n_components), (n_components,), (n,), float64: workspace.
     """
     n = a.shape[0]
     for _ in range(10 * n + 100):

@@ -28,28 +28,18 @@ def square_epoch(rows, order, y, factors, products, basis, gram, eta, lam, v, av
 
         u <- u - eta (lam u + 2 (c.u) c + g + factor (x.u) x)
 
-    Parameters
-    ----------
-    rows : DenseRows or CsrRows
-    order : ndarray of shape (n_steps,), int64
-        The row of each step.
-    y : ndarray of shape (n_rows,), int8
-        Labels, -1 or +1.
-    factors : ndarray of shape (n_rows,), float64
-        Factors of the rows' own terms.
-    products : ndarray of shape (n_rows, 3), float64
-        Inner products of the rows with the basis vectors.
-    basis : ndarray of shape (3, n_features), float64
-        The negative mean, the positive mean, g.
-    gram : ndarray of shape (3, 3), float64
-        Inner products of the basis vectors with each other.
-    eta, lam : float
-    v : ndarray of shape (n_features,), float64
-        The weights to start from; overwritten.
-    average_from : int
-        The average is taken over the steps from this one on, and needs ``eta * lam < 1``; n_steps gives the last weights.
-    out : ndarray of shape (n_features,), float64
-        Written: the weights.
+    `rows`: DenseRows or CsrRows.
+    `order`, of shape (n_steps,), int64: the row of each step.
+    `y`, of shape (n_rows,), int8: labels, -1 or +1.
+    `factors`, of shape (n_rows,), float64: factors of the rows' own terms.
+    `products`, of shape (n_rows, 3), float64: inner products of the rows with the basis vectors.
+    `basis`, of shape (3, n_features), float64: the negative mean, the positive mean, g.
+    `gram`, of shape (3, 3), float64: inner products of the basis vectors with each other.
+    `eta` and `lam`: float.
+    `v`, of shape (n_features,), float64: the weights to start from; overwritten.
+    `average_from`, int: the average is taken over the steps from this one on, and needs ``eta * lam < 1``; n_steps
+        gives the last weights.
+    `out`, of shape (n_features,), float64: written: the weights.
     """
     n_steps = order.shape[0]
     scale, shrink = 1.0, 1.0 - eta * lam
@@ -108,14 +98,9 @@ def square_epoch(rows, order, y, factors, products, basis, gram, eta, lam, v, av
 def alias_table(weights, accept, other):
     """Build the alias table (Walker, Vose) for sampling with probabilities proportional to the weights.
 
-    Parameters
-    ----------
-    weights : ndarray of shape (n,), float64
-        At least 0, with a sum above 0.
-    accept : ndarray of shape (n,), float64
-        Written: the probability to accept an index that is drawn uniformly.
-    other : ndarray of shape (n,), int64
-        Written: the index taken if it is not accepted.
+    `weights`, of shape (n,), float64: at least 0, with a sum above 0.
+    `accept`, of shape (n,), float64: written: the probability to accept an index that is drawn uniformly.
+    `other`, of shape (n,), int64: written: the index taken if it is not accepted.
     """
     n = weights.shape[0]
     mean = weights.sum() / n

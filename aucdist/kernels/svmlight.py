@@ -22,39 +22,22 @@ def count_at_most(data):
 def parse_rows(data, first, last, most, topics, ignore_queries, queries, labels, offsets, indices, values, hard):
     """Parse svmlight rows into labels and CSR arrays.
 
-    Parameters
-    ----------
-    data : ndarray of uint8
-        Whole lines; the last byte is a line break.
-    first, last : int
-        The number of the first feature in the file (0 or 1), and the largest number allowed.
-    most : float
-        The largest absolute value allowed.
-    topics : bool
-        Whether a row without a label is allowed.
-    ignore_queries : bool
-        Whether ``qid:...`` is ignored.
-    queries : ndarray of shape (rows,) or (0,), int64
-        Written, unless it is empty: the query of each row, `NO_QUERY` where it has none.
-    labels : ndarray of shape (rows, 2), int64
-        Written: start and stop of the label of each row.
-    offsets : ndarray of shape (rows + 1,), int64
-    indices : ndarray of shape (values,), int32
-    values : ndarray of shape (values,), float32 or float64
-        Written: the rows in CSR form, without zeros. The numbers of rows and values are those of `count_at_most`.
-    hard : ndarray of shape (any, 3), int64
-        Written: position in `values`, and start and stop, of each number that Python must parse. One entry for every 17 bytes is
-        enough.
-
-    Returns
-    -------
-    n_rows, n_values, n_hard : int
-    width : int
-        Number of features up to the last one that occurs.
-    fault : int
-        `SOUND`, or the kind of error.
-    position : int
-        Start of the next row, or of the invalid pair.
+    `data`, ndarray of uint8: whole lines; the last byte is a line break.
+    `first` and `last`, int: the number of the first feature in the file (0 or 1), and the largest number allowed.
+    `most`, float: the largest absolute value allowed.
+    `topics`, bool: whether a row without a label is allowed.
+    `ignore_queries`, bool: whether ``qid:...`` is ignored.
+    `queries`, of shape (rows,) or (0,), int64: written, unless it is empty: the query of each row, `NO_QUERY` where it
+        has none.
+    `labels`, of shape (rows, 2), int64: written: start and stop of the label of each row.
+    `offsets`: of shape (rows + 1,), int64.
+    `indices`: of shape (values,), int32.
+    `values`, of shape (values,), float32 or float64: written: the rows in CSR form, without zeros. The numbers of rows
+        and values are those of `count_at_most`.
+    `hard`, of shape (any, 3), int64: written: position in `values`, and start and stop, of each number that Python must
+        parse. One entry for every 17 bytes is enough.
+    Returns `n_rows` and `n_values` and `n_hard`; `width`, number of features up to the last one that occurs; `fault`,
+        `SOUND`, or the kind of error; `position`, start of the next row, or of the invalid pair.
     """
     i, row, k, n_hard, width, fault = 0, 0, 0, 0, 0, SOUND
     offsets[0] = 0

@@ -33,15 +33,11 @@ def keys(scores, out):
 def count_keys(scores, weights, prefix, shift, weight_of_cell, rows_of_cell):
     """Count the rows whose key begins with the bits of `prefix`, by the next 16 bits.
 
-    Parameters
-    ----------
-    scores, weights : ndarray of shape (n_rows,), float64
-    prefix : int
-        The bits of a key above the 16 that are counted, ``key >> (shift + 16)``; ignored for a shift of 48, where there are none.
-    shift : int
-        48, 32, 16 or 0: how many bits are below the 16 that are counted.
-    weight_of_cell, rows_of_cell : ndarray of shape (65536,), float64
-        Added to; in the order of the scores.
+    `scores` and `weights`: of shape (n_rows,), float64.
+    `prefix`, int: the bits of a key above the 16 that are counted, ``key >> (shift + 16)``; ignored for a shift of 48,
+        where there are none.
+    `shift`, int: 48, 32, 16 or 0: how many bits are below the 16 that are counted.
+    `weight_of_cell` and `rows_of_cell`, of shape (65536,), float64: added to; in the order of the scores.
     """
     first = shift + BITS >= 64
     for o in range(scores.shape[0]):
@@ -59,20 +55,13 @@ def count_keys(scores, weights, prefix, shift, weight_of_cell, rows_of_cell):
 def count_along(start, end, weights, steps, stride, prefixes, shift, counts):
     """Count the rows whose key begins with the bits of a prefix, by the next 12 bits, at several steps between two score vectors.
 
-    Parameters
-    ----------
-    start, end : ndarray of shape (n_rows,), float64
-        Scores at step 0 and at step 1.
-    weights : ndarray of shape (n_rows,), float64
-    steps : ndarray of shape (n_steps,), float64
-    stride : int
-        Only one row in so many is counted.
-    prefixes : ndarray of shape (n_steps,), int64
-        For each step ``key >> (shift + 12)``; ignored for a shift of 52.
-    shift : int
-        52, 40, 28, 16 or 4: how many bits are below the 12 that are counted.
-    counts : ndarray of shape (n_steps, 4096), float64
-        The weights are added to it; in the order of the scores.
+    `start` and `end`, of shape (n_rows,), float64: scores at step 0 and at step 1.
+    `weights`: of shape (n_rows,), float64.
+    `steps`: of shape (n_steps,), float64.
+    `stride`, int: only one row in so many is counted.
+    `prefixes`, of shape (n_steps,), int64: for each step ``key >> (shift + 12)``; ignored for a shift of 52.
+    `shift`, int: 52, 40, 28, 16 or 4: how many bits are below the 12 that are counted.
+    `counts`, of shape (n_steps, 4096), float64: the weights are added to it; in the order of the scores.
     """
     first = shift + LINE_BITS >= 64
     for o in range(0, start.shape[0], stride):
@@ -89,18 +78,12 @@ def count_along(start, end, weights, steps, stride, prefixes, shift, counts):
 def top_at_step(start, end, weights, step, stride, boundary, shift, fraction, which, out):
     """Write the rows in or above a boundary cell, at a step between two score vectors, and return how many they are.
 
-    Parameters
-    ----------
-    start, end, weights, stride
-        As for `count_along`.
-    step : float
-    boundary, shift : int
-        The cell has the scores with ``key >> shift == boundary``.
-    fraction : float
-        The share of their weight that the rows in the boundary cell keep.
-    which : ndarray of shape (n_rows,), int64
-    out : ndarray of shape (n_rows,), float64
-        Written: the positions of those rows, and what they weigh.
+    `start`, `end`, `weights` and `stride`: as for `count_along`.
+    `step`: float.
+    `boundary` and `shift`, int: the cell has the scores with ``key >> shift == boundary``.
+    `fraction`, float: the share of their weight that the rows in the boundary cell keep.
+    `which`: of shape (n_rows,), int64.
+    `out`, of shape (n_rows,), float64: written: the positions of those rows, and what they weigh.
     """
     n = 0
     for o in range(0, start.shape[0], stride):

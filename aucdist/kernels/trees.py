@@ -12,13 +12,10 @@ ZERO = 1e-35
 def leaf_codes(values, starts, features, thresholds, missing, default_left, left, right, codes):
     """Write the leaf of each row in each tree.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_samples, n_features)
-        C-contiguous, float32 or float64.
-    starts, features, thresholds, missing, default_left, left, right
-        As of `aucdist.maps.forest.Forest`; they are not checked here.
-    codes : ndarray of shape (n_samples, n_trees), uint8
+    `values`, of shape (n_samples, n_features): c-contiguous, float32 or float64.
+    `starts`, `features`, `thresholds`, `missing`, `default_left`, `left` and `right`: as of
+        `aucdist.maps.forest.Forest`; they are not checked here.
+    `codes`: of shape (n_samples, n_trees), uint8.
     """
     for i in range(values.shape[0]):
         for tree in range(starts.shape[0] - 1):

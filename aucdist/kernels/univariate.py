@@ -11,23 +11,15 @@ from aucdist.kernels.square_epochs import SMALLEST_SCALE
 def univariate_epoch(rows, order, y, factors, exponential, eta, lam, w, bias):
     """Take one gradient step per entry of `order` along ``factor * loss(y (w.x + bias)) + lam/2 |w|^2``.
 
-    Parameters
-    ----------
-    rows : DenseRows or CsrRows
-    order : ndarray of shape (n_steps,), int64
-    y : ndarray of shape (n_rows,), int8
-    factors : ndarray of shape (n_rows,), float64
-    exponential : bool
-        Whether the loss of a margin m is ``exp(-m)``; otherwise it is ``(1 - m)^2``.
-    eta, lam : float
-    w : ndarray of shape (n_features,), float64
-        Updated.
-    bias : float
-
-    Returns
-    -------
-    float
-        The bias after the last step.
+    `rows`: DenseRows or CsrRows.
+    `order`: of shape (n_steps,), int64.
+    `y`: of shape (n_rows,), int8.
+    `factors`: of shape (n_rows,), float64.
+    `exponential`, bool: whether the loss of a margin m is ``exp(-m)``; otherwise it is ``(1 - m)^2``.
+    `eta` and `lam`: float.
+    `w`, of shape (n_features,), float64: updated.
+    `bias`: float.
+    Returns the bias after the last step.
     """
     scale, shrink = 1.0, 1.0 - eta * lam
     for t in range(order.shape[0]):

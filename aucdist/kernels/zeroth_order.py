@@ -53,15 +53,11 @@ def slope_at(loss, margin, move, mu):
 def slopes_along(loss, moves, scores, y, mu, out):
     """Write the central difference of each row's loss along each direction into out, float64 of shape (n_rows, n_directions).
 
-    Parameters
-    ----------
-    loss : int
-        `HINGE` or `ZERO_ONE`.
-    moves : ndarray of shape (n_rows, n_directions), float64
-    scores : ndarray of shape (n_rows,), float64
-    y : ndarray of shape (n_rows,), int8
-        Labels, -1 or +1.
-    mu : float
+    `loss`, int: `HINGE` or `ZERO_ONE`.
+    `moves`: of shape (n_rows, n_directions), float64.
+    `scores`: of shape (n_rows,), float64.
+    `y`, of shape (n_rows,), int8: labels, -1 or +1.
+    `mu`: float.
     """
     for i in range(scores.shape[0]):
         for a in range(out.shape[1]):
@@ -86,29 +82,21 @@ def steps_along(
     `own` (variance reduction) it is the row's estimate at c minus the row's estimate at 0, plus that of all rows at 0. The
     length of a step is 1 / (k + 1) for k = before + 1, before + 2, ...
 
-    Parameters
-    ----------
-    loss, moves, scores, y, mu
-        As in `slopes_along`.
-    weight : ndarray of shape (n_rows,), float64
-        Weights of the rows, with mean 1.
-    pull : ndarray of shape (n_rows,), float64
-        The contribution of the margin mean: y times lam1 times the factor of the class.
-    lam2 : float
-    gram : ndarray of shape (n_directions, n_directions), float64
-        Inner products of the directions.
-    at_start : ndarray of shape (n_directions,), float64
-        Inner products of the directions with the weights at c = 0.
-    slopes : ndarray of shape (n_directions,), float64
-        Slopes of the whole function at c = 0; only read with variance reduction.
-    own : ndarray of shape (n_rows, n_directions) or (0, 0), float64
-        Result of `slopes_along`; if it is empty, there is no variance reduction.
-    before, n_steps : int
-    seed : int
-    step : ndarray of shape (n_directions,), float64
-        Workspace.
-    c : ndarray of shape (n_directions,), float64
-        Updated; 0 before the first step.
+    `loss`, `moves`, `scores`, `y` and `mu`: as in `slopes_along`.
+    `weight`, of shape (n_rows,), float64: weights of the rows, with mean 1.
+    `pull`, of shape (n_rows,), float64: the contribution of the margin mean: y times lam1 times the factor of the
+        class.
+    `lam2`: float.
+    `gram`, of shape (n_directions, n_directions), float64: inner products of the directions.
+    `at_start`, of shape (n_directions,), float64: inner products of the directions with the weights at c = 0.
+    `slopes`, of shape (n_directions,), float64: slopes of the whole function at c = 0; only read with variance
+        reduction.
+    `own`, of shape (n_rows, n_directions) or (0, 0), float64: result of `slopes_along`; if it is empty, there is no
+        variance reduction.
+    `before` and `n_steps`: int.
+    `seed`: int.
+    `step`, of shape (n_directions,), float64: workspace.
+    `c`, of shape (n_directions,), float64: updated; 0 before the first step.
     """
     n_directions = c.shape[0]
     reduced = own.shape[0] > 0

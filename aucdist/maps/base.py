@@ -65,10 +65,7 @@ class FittedMap(ABC):
     def encode(self, block: Block) -> Block:
         """Return the block with its features mapped: codes, or dense rows.
 
-        Raises
-        ------
-        InputError
-            If it has another number of features, or a value that the map has no place for.
+        Raises InputError if it has another number of features, or a value that the map has no place for.
         """
 
     @abstractmethod
@@ -82,15 +79,8 @@ class FittedMap(ABC):
     def signs(self, directions: np.ndarray) -> np.ndarray:
         """Return the signs that weights may have so that scores rise or fall in some features, see `aucdist.solvers.cone`.
 
-        Parameters
-        ----------
-        directions : ndarray of shape (n_features_in,), int8
-            +1, -1, or 0 for any.
-
-        Raises
-        ------
-        InputError
-            If there are no such signs.
+        `directions`, of shape (n_features_in,), int8: +1, -1, or 0 for any.
+        Raises InputError if there are no such signs.
         """
         raise InputError(mixes_features(type(self).__name__))
 

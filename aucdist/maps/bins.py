@@ -30,16 +30,11 @@ MOST_COLUMNS = 20_000
 class BinMap(FittedMap):
     """Bins of features, and the pairs of features whose interaction is modelled.
 
-    Attributes
-    ----------
-    bins : tuple of Bins
-        Of each feature.
-    missing : ndarray of shape (n_features_in,), bool
-        Whether each feature had missing values.
-    pairs : ndarray of shape (n_pairs, 2), int64
-        Features.
-    ramps : ndarray of shape (n_features_in,), bool, or None
-        The features whose hats are summed up, since they have a direction; None if there are none.
+    `bins`: of each feature.
+    `missing`, of shape (n_features_in,), bool: whether each feature had missing values.
+    `pairs`, of shape (n_pairs, 2), int64: features.
+    `ramps`, of shape (n_features_in,), bool, or None: the features whose hats are summed up, since they have a
+        direction; None if there are none.
     """
 
     n_features_in: int
@@ -127,10 +122,7 @@ class BinMap(FittedMap):
         of its grid, so that weights of one sign make the whole grid rise, or fall, in both features, whatever the value of the
         other; steps between missing values and the others have any sign. Where both want opposite signs the weights are 0.
 
-        Raises
-        ------
-        InputError
-            For one-hot cells, and for hats that were not summed up to ramps when the map was fitted.
+        Raises InputError for one-hot cells, and for hats that were not summed up to ramps when the map was fitted.
         """
         check_basis(self.basis)
         plain = directions != 0 if self.ramps is None else (directions != 0) & ~self.ramps

@@ -22,14 +22,9 @@ MOST_VALUES = 2**24
 class Bins:
     """The bins of one feature.
 
-    Attributes
-    ----------
-    edges : ndarray of shape (n_bins - 1,), float64
-        A value is in the bin of the number of edges below it.
-    means : ndarray of shape (n_bins,), float64
-        The mean of the sample's values in each bin.
-    shares : ndarray of shape (n_bins,), float64
-        The share of the rows with a value that are in each bin.
+    `edges`, of shape (n_bins - 1,), float64: a value is in the bin of the number of edges below it.
+    `means`, of shape (n_bins,), float64: the mean of the sample's values in each bin.
+    `shares`, of shape (n_bins,), float64: the share of the rows with a value that are in each bin.
     """
 
     edges: np.ndarray
@@ -93,14 +88,9 @@ def column_of(block: Block, j: int) -> np.ndarray:
 def bins_of(values: np.ndarray, weight: np.ndarray, n_bins: int) -> Bins:
     """Return bins of about equal weight; a value that is heavier than a bin gets one of its own.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n,), float64
-        Missing ones are ignored.
-    weight : ndarray of shape (n,), float64
-        Above 0.
-    n_bins : int
-        At most so many bins; as many as there are different values, if those are fewer.
+    `values`, of shape (n,), float64: missing ones are ignored.
+    `weight`, of shape (n,), float64: above 0.
+    `n_bins`: at most so many bins; as many as there are different values, if those are fewer.
     """
     there = ~np.isnan(values)
     distinct, of_value = np.unique(values[there], return_inverse=True)

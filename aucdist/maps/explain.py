@@ -22,10 +22,7 @@ MOST_CONTRIBUTIONS = 4096
 def shapes_of(w: np.ndarray, intercept: float, fitted: FittedMap | None) -> Additive:
     """Return a model of bins, taken apart.
 
-    Raises
-    ------
-    InputError
-        If its features are not binned.
+    Raises InputError if its features are not binned.
     """
     if not isinstance(fitted, BinMap):
         raise InputError("a model has shapes if its features are binned: fit it with features='bins'")
@@ -37,23 +34,11 @@ def explanation(
 ) -> pd.DataFrame:
     """Return what each feature, and each pair of features, adds to the score of each row.
 
-    Parameters
-    ----------
-    block : Block
-        Rows as the model's feature map takes them, or as the weights do.
-    features : sequence of str
-        Their names.
-    w : ndarray of shape (n_weights,), float64
-
-    Returns
-    -------
-    DataFrame
-        A column for each contribution, and ``constant``: the sum of a row is its score.
-
-    Raises
-    ------
-    InputError
-        For a map that mixes features.
+    `block`: rows as the model's feature map takes them, or as the weights do.
+    `features`: their names.
+    `w`: of shape (n_weights,), float64.
+    Returns a column for each contribution, and ``constant``: the sum of a row is its score.
+    Raises InputError for a map that mixes features.
     """
     names = contribution_names(features, fitted)
     if fitted is None:
@@ -67,10 +52,7 @@ def explanation(
 def contribution_names(features: Sequence[str], fitted: FittedMap | None) -> list[str]:
     """Return the name of each contribution to a score: features, then pairs of them, without the constant.
 
-    Raises
-    ------
-    InputError
-        For a map that mixes features.
+    Raises InputError for a map that mixes features.
     """
     if fitted is None:
         return list(features)
@@ -86,10 +68,7 @@ def contribution_names(features: Sequence[str], fitted: FittedMap | None) -> lis
 def exported_names(features: Sequence[str], fitted: FittedMap | None) -> list[str]:
     """Return the names of contributions that leave with the scores, the last that of the constant.
 
-    Raises
-    ------
-    InputError
-        For a map that mixes features, too many contributions, or two of one name.
+    Raises InputError for a map that mixes features, too many contributions, or two of one name.
     """
     names = [f"{PREFIX}{name}" for name in (*contribution_names(features, fitted), CONSTANT)]
     if len(names) > MOST_CONTRIBUTIONS:
@@ -108,13 +87,9 @@ def with_rounding(table: pd.DataFrame, scores: np.ndarray, names: Sequence[str])
     The last of them is what the sum of the others leaves out by rounding. A difference of nearby floats is exact, so the sum is,
     too, but where a score is so much smaller than its parts that it is rounding itself.
 
-    Parameters
-    ----------
-    table : DataFrame
-        As `explanation` returns it.
-    scores : ndarray of shape (n_samples,), float64
-    names : sequence of str
-        As `exported_names` returns them.
+    `table`: as `explanation` returns it.
+    `scores`: of shape (n_samples,), float64.
+    `names`: as `exported_names` returns them.
     """
     values, total = table.to_numpy(), np.zeros(len(scores))
     for column in values.T:

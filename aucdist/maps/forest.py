@@ -24,19 +24,15 @@ CHUNK_VALUES = 2**20
 class Forest:
     """Splits of several trees, one after the other; a tree begins with its root.
 
-    Attributes
-    ----------
-    starts : ndarray of shape (n_trees + 1,), int64
-        Tree t has the splits ``starts[t]`` to ``starts[t + 1] - 1``, at least one.
-    features : ndarray of shape (n_splits,), int64
-    thresholds : ndarray of shape (n_splits,), float64
-        Rows whose value is at most this go to the left.
-    missing : ndarray of shape (n_splits,), uint8
-        Which values are missing: 0 none, and NaN counts as 0; 1 zeros, and NaN; 2 NaN.
-    default_left : ndarray of shape (n_splits,), bool
-        Whether rows with a missing value go to the left.
-    left, right : ndarray of shape (n_splits,), int64
-        The next split, which is a later one; -1 - k is the leaf k of the tree.
+    `starts`, of shape (n_trees + 1,), int64: tree t has the splits ``starts[t]`` to ``starts[t + 1] - 1``, at least
+        one.
+    `features`: of shape (n_splits,), int64.
+    `thresholds`, of shape (n_splits,), float64: rows whose value is at most this go to the left.
+    `missing`, of shape (n_splits,), uint8: which values are missing: 0 none, and NaN counts as 0; 1 zeros, and NaN; 2
+        NaN.
+    `default_left`, of shape (n_splits,), bool: whether rows with a missing value go to the left.
+    `left` and `right`, of shape (n_splits,), int64: the next split, which is a later one; -1 - k is the leaf k of the
+        tree.
     """
 
     starts: np.ndarray
@@ -50,9 +46,7 @@ class Forest:
     def codes(self, X: np.ndarray | sp.csr_matrix) -> np.ndarray:
         """Return the leaf of each row in each tree, uint8 of shape (n_samples, n_trees).
 
-        Parameters
-        ----------
-        X : ndarray or CSR matrix of shape (n_samples, n_features), float32 or float64
+        `X`: of shape (n_samples, n_features), float32 or float64.
         """
         found = np.empty((X.shape[0], len(self.starts) - 1), dtype=np.uint8)
         if isinstance(X, np.ndarray):
@@ -72,10 +66,7 @@ class Forest:
 def leaf_counts(text: str) -> tuple[int, ...]:
     """Return the number of leaves of each tree of a model.
 
-    Raises
-    ------
-    InputError
-        If the text is none of LightGBM's.
+    Raises InputError if the text is none of LightGBM's.
     """
     return tuple(_integer(tree, "num_leaves") for tree in _trees(text))
 
@@ -83,10 +74,7 @@ def leaf_counts(text: str) -> tuple[int, ...]:
 def leaf_values(text: str, used: Sequence[int]) -> tuple[np.ndarray, ...]:
     """Return LightGBM's own values of the leaves of some trees.
 
-    Raises
-    ------
-    InputError
-        If the text is none of LightGBM's, or a value is not finite.
+    Raises InputError if the text is none of LightGBM's, or a value is not finite.
     """
     trees = _trees(text)
     found = tuple(_numbers(trees[k], "leaf_value", _integer(trees[k], "num_leaves"), np.float64) for k in used)
@@ -98,17 +86,10 @@ def leaf_values(text: str, used: Sequence[int]) -> tuple[np.ndarray, ...]:
 def read_forest(text: str, used: Sequence[int], n_features: int) -> Forest:
     """Return some trees of a model.
 
-    Parameters
-    ----------
-    text : str
-        As LightGBM 3 and 4 write it.
-    used : sequence of int
-        Numbers of trees that have a split.
-
-    Raises
-    ------
-    InputError
-        If the text is none of LightGBM's, has splits by categories or linear leaves, or its parts do not fit together.
+    `text`: as LightGBM 3 and 4 write it.
+    `used`: numbers of trees that have a split.
+    Raises InputError if the text is none of LightGBM's, has splits by categories or linear leaves, or its parts do not
+        fit together.
     """
     found = _trees(text)
     parts: list[tuple[np.ndarray, ...]] = []

@@ -35,17 +35,12 @@ between bins. On 6000 made rows with two directions twice the variance was worse
 class LeafMap(FittedMap):
     """A forest whose leaves are codes.
 
-    Attributes
-    ----------
-    model : str
-        LightGBM's own text of the model.
-    n_leaves : tuple of int
-        Of each tree.
-    used : tuple of int
-        The trees that have more than one leaf.
-    directions : ndarray of shape (n_features_in,), int8, or None
-        +1, -1 or 0 of each feature that the trees were grown with; None if there are none. A tree with a split in a feature with
-        a direction has steps between its leaves, in the order of LightGBM's values, in place of an indicator of each.
+    `model`: LightGBM's own text of the model.
+    `n_leaves`: of each tree.
+    `used`: the trees that have more than one leaf.
+    `directions`, of shape (n_features_in,), int8, or None: +1, -1 or 0 of each feature that the trees were grown with;
+        None if there are none. A tree with a split in a feature with a direction has steps between its leaves, in the
+        order of LightGBM's values, in place of an indicator of each.
     """
 
     n_features_in: int
@@ -88,10 +83,7 @@ class LeafMap(FittedMap):
         Steps between leaves are not negative, and 0 where one would break a direction: see `aucdist.maps.rising_leaves`. The
         leaves of trees without a split in such a feature have any sign.
 
-        Raises
-        ------
-        InputError
-            For other directions than the trees were grown with.
+        Raises InputError for other directions than the trees were grown with.
         """
         if self.directions is None or not np.array_equal(directions, self.directions):
             raise InputError("the trees were grown with other directions of features: fit the map again")

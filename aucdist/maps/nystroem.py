@@ -34,17 +34,11 @@ CHUNK = 2**22
 class NystroemFeatures(FittedMap):
     """Landmarks and the matrix that makes features of the kernel values with them.
 
-    Attributes
-    ----------
-    shift, factor : ndarray of shape (n_features_in,), float64
-        Features are scaled as ``(x - shift) * factor``.
-    landmarks : ndarray of shape (n_landmarks, n_features_in), float64
-        Scaled.
-    sigma : float
-        Width of the kernel ``exp(-|x - x'|^2 / sigma^2)``.
-    directions : ndarray of shape (n_landmarks, n_directions), float64
-    linear : str
-        "keep" or "drop".
+    `shift` and `factor`, of shape (n_features_in,), float64: features are scaled as ``(x - shift) * factor``.
+    `landmarks`, of shape (n_landmarks, n_features_in), float64: scaled.
+    `sigma`: width of the kernel ``exp(-|x - x'|^2 / sigma^2)``.
+    `directions`: of shape (n_landmarks, n_directions), float64.
+    `linear`: "keep" or "drop".
     """
 
     n_features_in: int
@@ -97,10 +91,7 @@ class NystroemFeatures(FittedMap):
 def dense(block: Block) -> np.ndarray:
     """Return the rows as float64 of shape (n_samples, n_features).
 
-    Raises
-    ------
-    InputError
-        If a value is missing.
+    Raises InputError if a value is missing.
     """
     X = block.X
     X = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
@@ -201,10 +192,7 @@ def _moments(block: Block, memory: Any) -> tuple[Any, Summary]:
 def landmark_rows(blocks: Blocks, most: int) -> Block:
     """Return rows of both classes, those with the least hashes of their ids, in the order of the hashes.
 
-    Parameters
-    ----------
-    most : int
-        So many at most, and no more than half of all rows: half of each class, or all of the smaller one.
+    `most`: so many at most, and no more than half of all rows: half of each class, or all of the smaller one.
     """
     n = max(2, min(most, blocks.n_samples // 2))
     of_pos = min(blocks.n_pos, max(n // 2, n - blocks.n_neg))

@@ -39,14 +39,8 @@ PRIOR = 10.0
 def coarse(shares: np.ndarray, missing: bool, most: int) -> np.ndarray:
     """Return a number below `most` for each cell of a feature: neighbouring bins share one, and missing values have their own.
 
-    Parameters
-    ----------
-    shares : ndarray of shape (n_bins,), float64
-        Of the rows, in each bin.
-
-    Returns
-    -------
-    ndarray of shape (n_cells,), uint8
+    `shares`, of shape (n_bins,), float64: of the rows, in each bin.
+    Returns an array of shape (n_cells,), uint8.
     """
     left = most - missing
     if len(shares) <= left:
@@ -60,22 +54,10 @@ def coarse(shares: np.ndarray, missing: bool, most: int) -> np.ndarray:
 def choose_pairs(blocks: Blocks, fitted: Any, n_pairs: int) -> np.ndarray:
     """Return the pairs of features with the highest scores, best first.
 
-    Parameters
-    ----------
-    blocks : Blocks
-        Of the features as they came.
-    fitted : BinMap
-        Without pairs.
-
-    Returns
-    -------
-    ndarray of shape (n_chosen, 2), int64
-        Features a < b; fewer than `n_pairs` where no more explain anything.
-
-    Raises
-    ------
-    InputError
-        If a class has no rows.
+    `blocks`: of the features as they came.
+    `fitted`: without pairs.
+    Returns ndarray of shape (n_chosen, 2), int64: features a < b; fewer than `n_pairs` where no more explain anything.
+    Raises InputError if a class has no rows.
     """
     if 0 in (blocks.n_pos, blocks.n_neg):
         raise InputError("pairs of features are chosen by what they say of the classes: rows of both are needed")
@@ -122,23 +104,12 @@ def pair_scores(
 ) -> np.ndarray:
     """Return how much of the residual each pair's cells explain beyond their row and column sums.
 
-    Parameters
-    ----------
-    rows : Blocks
-        Of codes.
-    w : ndarray of shape (n_basis_functions,), float64
-        Of the additive model.
-    compared : ndarray of int64
-        Columns of the codes.
-    tables : tuple of ndarray
-        The coarse cell, below `CELLS`, of each cell of those.
-    groups : PairGroups, optional
-        Where pairs of rows are within groups, or of grades.
-
-    Returns
-    -------
-    ndarray of shape (m (m - 1) / 2,), float64
-        In the order of ``np.tril_indices(m, -1)``.
+    `rows`: of codes.
+    `w`, of shape (n_basis_functions,), float64: of the additive model.
+    `compared`: columns of the codes.
+    `tables`: the coarse cell, below `CELLS`, of each cell of those.
+    `groups`: where pairs of rows are within groups, or of grades.
+    Returns ndarray of shape (m (m - 1) / 2,), float64: in the order of ``np.tril_indices(m, -1)``.
     """
     rows = rows.without_memory()
     if groups is None:

@@ -16,14 +16,10 @@ from aucdist.maps.shapes import Additive, additive, contributions
 class Reasons:
     """What each column, and each pair of features, adds to the score of each row, beside two others.
 
-    Attributes
-    ----------
-    names : list of str
-        Of columns; those of the categories of one column are one.
-    beside_best : ndarray of shape (n_samples, n_names), float64
-        What it adds beyond what it would add in the cell, or for the category, where that is least; never below 0.
-    beside_average : ndarray of shape (n_samples, n_names), float64
-        What it adds beyond its mean over the training rows.
+    `names`: of columns; those of the categories of one column are one.
+    `beside_best`, of shape (n_samples, n_names), float64: what it adds beyond what it would add in the cell, or for the
+        category, where that is least; never below 0.
+    `beside_average`, of shape (n_samples, n_names), float64: what it adds beyond its mean over the training rows.
     """
 
     names: list[str]
@@ -40,20 +36,11 @@ def reasons(
 ) -> Reasons:
     """Return the reasons of rows.
 
-    Parameters
-    ----------
-    block : Block
-        Rows as the model's feature map takes them.
-    features : sequence of str
-        Their names.
-    categories : mapping of str to sequence of str
-        Of each categorical column, as in `Schema`.
-    w : ndarray of shape (n_weights,), float64
-
-    Raises
-    ------
-    InputError
-        If the features are not binned: then there is no best cell.
+    `block`: rows as the model's feature map takes them.
+    `features`: their names.
+    `categories`: of each categorical column, as in `Schema`.
+    `w`: of shape (n_weights,), float64.
+    Raises InputError if the features are not binned: then there is no best cell.
     """
     if not isinstance(fitted, BinMap):
         raise InputError("reasons need cells, of which one is the best: fit the model with features='bins'")

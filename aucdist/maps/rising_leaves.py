@@ -64,17 +64,11 @@ def ranks_of(values: np.ndarray) -> np.ndarray:
 def step_signs(forest: Forest, tree: int, ranks: np.ndarray, directions: np.ndarray) -> np.ndarray:
     """Return the signs of the steps of a tree, int8 of shape (n_leaves - 1,): step k is 1 for the leaves of a rank above k.
 
-    Parameters
-    ----------
-    tree : int
-        Its place among the trees of the forest.
-    ranks : ndarray of shape (n_leaves,), int64
-    directions : ndarray of shape (n_features,), int8
-
-    Raises
-    ------
-    InputError
-        If a split in a feature with a direction takes zeros for missing values: then a value between others has its own way.
+    `tree`: its place among the trees of the forest.
+    `ranks`: of shape (n_leaves,), int64.
+    `directions`: of shape (n_features,), int8.
+    Raises InputError if a split in a feature with a direction takes zeros for missing values: then a value between
+        others has its own way.
     """
     features = np.unique(forest.features[forest.starts[tree] : forest.starts[tree + 1]])
     n, m = len(ranks), len(features)

@@ -19,15 +19,9 @@ MAPS: dict[str, type[Expander]] = {"bins": BinExpander, "nystroem": NystroemMap,
 def expander_of(features: Any) -> Expander | None:
     """Return the unfitted transformer that `features=` of an estimator, or of a configuration, asks for.
 
-    Parameters
-    ----------
-    features : str, mapping, Expander or None
-        A name of `MAPS`; such a name as ``map`` with parameters, as in ``{"map": "bins", "pairs": 10}``; or a transformer.
-
-    Raises
-    ------
-    InputError
-        For another name, or a parameter that the map does not have or that is outside its range.
+    `features`: a name of `MAPS`; such a name as ``map`` with parameters, as in ``{"map": "bins", "pairs": 10}``; or a
+        transformer.
+    Raises InputError for another name, or a parameter that the map does not have or that is outside its range.
     """
     if features is None:
         return None
@@ -62,10 +56,7 @@ def map_to_bytes(fitted: FittedMap) -> bytes:
 def map_from_bytes(data: bytes) -> FittedMap:
     """Return the map of `map_to_bytes`.
 
-    Raises
-    ------
-    InputError
-        If the bytes are no map, or one whose parts do not fit together.
+    Raises InputError if the bytes are no map, or one whose parts do not fit together.
     """
     found = deserialize(data)
     if not isinstance(found, FittedMap):

@@ -14,14 +14,9 @@ from aucdist.objectives.margin_mean import gaussian_kernel
 class KernelBlock(Block):
     """A block of rows of the Gram matrix of a Gaussian kernel; its attribute `rows` holds the arguments of the kernel.
 
-    Attributes
-    ----------
-    vectors : ndarray or csr_matrix of shape (n_vectors, n_features)
-        All rows of the fit, in the order of the Gram matrix.
-    sigma : float
-        Width of the kernel, as in `gaussian_kernel`.
-    at_once : int
-        How many rows of the Gram matrix are computed at a time.
+    `vectors`, of shape (n_vectors, n_features): all rows of the fit, in the order of the Gram matrix.
+    `sigma`: width of the kernel, as in `gaussian_kernel`.
+    `at_once`: how many rows of the Gram matrix are computed at a time.
     """
 
     vectors: Any
@@ -31,10 +26,7 @@ class KernelBlock(Block):
     def chunks(self, which: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
         """Yield slices of `which` with the kernel values of these rows, float64 of shape (n_slice, n_vectors).
 
-        Parameters
-        ----------
-        which : ndarray of shape (n,), int64
-            Positions of rows in the block.
+        `which`, of shape (n,), int64: positions of rows in the block.
         """
         for first in range(0, len(which), self.at_once):
             part = slice(first, min(first + self.at_once, len(which)))
@@ -43,9 +35,7 @@ class KernelBlock(Block):
     def times(self, vectors: np.ndarray) -> np.ndarray:
         """Return the products of the rows of the Gram matrix with vectors, float64 of shape (n_samples, ...).
 
-        Parameters
-        ----------
-        vectors : ndarray of shape (n_vectors,) or (n_vectors, n)
+        `vectors`: of shape (n_vectors,) or (n_vectors, n).
         """
         out = np.empty((self.n_samples, *vectors.shape[1:]))
         for part, values in self.chunks(np.arange(self.n_samples)):

@@ -23,20 +23,12 @@ DIRECTIONS = {0: ("", ""), 1: ("↗", "may only rise"), -1: ("↘", "may only fa
 class AdditiveModel:
     """What the section shows.
 
-    Attributes
-    ----------
-    parts : Additive
-        The model taken apart (`aucdist.maps.shapes`).
-    features : sequence of str
-        Names of the features as they came.
-    points : DataFrame
-        `aucdist.maps.shapes.points_table`.
-    directions : ndarray of shape (n_features,), optional
-        +1 where the score may only rise in a feature, -1 where it may only fall.
-    bands : sequence of (ndarray, ndarray), optional
-        The lowest and the highest value of other fits in each bin of each shape.
-    n_halves : int, optional
-        So many fits, each to a half of the training rows.
+    `parts`: the model taken apart (`aucdist.maps.shapes`).
+    `features`: names of the features as they came.
+    `points`: `aucdist.maps.shapes.points_table`.
+    `directions`, of shape (n_features,): +1 where the score may only rise in a feature, -1 where it may only fall.
+    `bands`: the lowest and the highest value of other fits in each bin of each shape.
+    `n_halves`: so many fits, each to a half of the training rows.
     """
 
     parts: Any
@@ -110,13 +102,8 @@ def shape_plot(
 ) -> Callable[[Any], None]:
     """Return a step plot of a feature's contribution in the feature's units, with the rows' histogram beneath.
 
-    Parameters
-    ----------
-    shape : Shape
-    reach : float
-        The largest absolute contribution of any feature: all plots have one scale.
-    band : (ndarray, ndarray), optional
-        The lowest and the highest contribution of other fits in each bin.
+    `reach`: the largest absolute contribution of any feature: all plots have one scale.
+    `band`: the lowest and the highest contribution of other fits in each bin.
     """
 
     def plot(axes: Any) -> None:

@@ -23,12 +23,8 @@ Row = Mapping[str, Any]
 class BenchTable:
     """A table of the page; the first column has the names of the rows.
 
-    Attributes
-    ----------
-    text_columns : set of str
-        The columns without numbers.
-    rows : sequence of sequence of (str, bool)
-        The text of each cell, and whether it is text rather than a number.
+    `text_columns`: the columns without numbers.
+    `rows`: the text of each cell, and whether it is text rather than a number.
     """
 
     columns: Sequence[str]
@@ -39,14 +35,9 @@ class BenchTable:
 def render_bench_page(title: str, conditions: str, results: pd.DataFrame, figure: str | None) -> str:
     """Return the page as HTML. Equal arguments give equal text.
 
-    Parameters
-    ----------
-    conditions : str
-        The machine and the settings of the measurements.
-    results : DataFrame
-        A row for each measurement; missing values become empty cells.
-    figure : str, optional
-        A standalone SVG file, as `plots.standalone_svg` returns it.
+    `conditions`: the machine and the settings of the measurements.
+    `results`: a row for each measurement; missing values become empty cells.
+    `figure`: a standalone SVG file, as `plots.standalone_svg` returns it.
     """
     from markupsafe import Markup
 

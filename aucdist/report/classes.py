@@ -34,24 +34,15 @@ CURVE_POINTS = 80
 class ClassesReport:
     """The contents of the page of a run of several classes.
 
-    Attributes
-    ----------
-    title : str
-        Heading of the page.
-    run : dict
-        The object that ``aucdist train --json`` prints.
-    curves : sequence of ScoreCounts
-        Of each class: of the test rows, or of the training rows where there are none.
-    confusions : ndarray of shape (n_classes, n_classes), int64, or None
-        How many test rows of each class were predicted to be of each. None without test rows.
-    data, cost : sequence of (str, str)
-        Label and value.
-    config : str
-        The resolved configuration, as YAML.
-    command : str
-        The command that runs the configuration again.
-    search : dict, optional
-        The object that ``aucdist cv --json`` prints, where a search chose the parameters.
+    `title`: heading of the page.
+    `run`: the object that ``aucdist train --json`` prints.
+    `curves`: of each class: of the test rows, or of the training rows where there are none.
+    `confusions`, of shape (n_classes, n_classes), int64, or None: how many test rows of each class were predicted to be
+        of each. None without test rows.
+    `data` and `cost`: label and value.
+    `config`: the resolved configuration, as YAML.
+    `command`: the command that runs the configuration again.
+    `search`: the object that ``aucdist cv --json`` prints, where a search chose the parameters.
     """
 
     title: str

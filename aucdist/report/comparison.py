@@ -27,12 +27,8 @@ BY_NAME = ("average_precision", "g_mean", "balanced_accuracy")
 class Comparison:
     """The contents of the page of a comparison.
 
-    Attributes
-    ----------
-    result : dict
-        The object that ``aucdist compare --json`` prints.
-    curves : sequence of (str, ScoreCounts)
-        Name and test scores of each run.
+    `result`: the object that ``aucdist compare --json`` prints.
+    `curves`: name and test scores of each run.
     """
 
     result: dict[str, Any]

@@ -40,48 +40,27 @@ DATA_LABELS = {"n_samples": "Rows", "n_features": "Features", "n_pos": "Positive
 class Report:
     """The contents of the page of a run.
 
-    Attributes
-    ----------
-    title : str
-        Heading of the page.
-    run : dict
-        The object that ``aucdist train --json`` prints.
-    data : dict
-        Name, source, counts and note of the data, in the order of the page. Entries that are None are left out.
-    config : str
-        The resolved configuration, as YAML.
-    history : DataFrame
-        One row per round: ``round``, ``passes``, ``seconds``, ``primal``, ``dual``, ``relative_gap``.
-    train, test : ScoreCounts
-        Scores of the fitted model; `test` is None where there are no test rows.
-    threshold : float
-        ``score > threshold`` predicts the positive class.
-    weights : list of (str, float)
-        Feature name and weight, in any order; the page shows the largest.
-    cost : sequence of (str, str)
-        Label and value of each cost of the run.
-    versions : dict of str to str
-        Versions of the packages that decide the result.
-    command : str
-        The command that runs the configuration again.
-    search : dict, optional
-        The object that ``aucdist cv --json`` prints, where a search chose the parameters.
-    probabilities : ScoreCounts, optional
-        Probabilities of the test rows, or else of the training rows, if the model has probabilities.
-    shape : DataFrame, optional
-        The search for the shape of the GEV link: `xi_trace_` of a LinkClassifier.
-    of_pairs : bool
-        Whether the objective is a mean over pairs rather than over rows.
-    additive : AdditiveModel, optional
-        The shapes of a model of binned features, which are shown in place of its weights.
-    map_name : str, optional
-        The feature map of the model: the certificate is given the map.
-    max_fpr : float, optional
-        The false positive rate up to which the partial AUC was trained for.
-    free : dict, optional
-        Objective and AUC of the same fit without directions of features, and of this one: `flows.run_folder.results.MoreFits`.
-    traps : sequence of str
-        What makes the test look better than new rows will.
+    `title`: heading of the page.
+    `run`: the object that ``aucdist train --json`` prints.
+    `data`: name, source, counts and note of the data, in the order of the page. Entries that are None are left out.
+    `config`: the resolved configuration, as YAML.
+    `history`: one row per round: ``round``, ``passes``, ``seconds``, ``primal``, ``dual``, ``relative_gap``.
+    `train` and `test`: scores of the fitted model; `test` is None where there are no test rows.
+    `threshold`: ``score > threshold`` predicts the positive class.
+    `weights`: feature name and weight, in any order; the page shows the largest.
+    `cost`: label and value of each cost of the run.
+    `versions`: versions of the packages that decide the result.
+    `command`: the command that runs the configuration again.
+    `search`: the object that ``aucdist cv --json`` prints, where a search chose the parameters.
+    `probabilities`: probabilities of the test rows, or else of the training rows, if the model has probabilities.
+    `shape`: the search for the shape of the GEV link: `xi_trace_` of a LinkClassifier.
+    `of_pairs`: whether the objective is a mean over pairs rather than over rows.
+    `additive`: the shapes of a model of binned features, which are shown in place of its weights.
+    `map_name`: the feature map of the model: the certificate is given the map.
+    `max_fpr`: the false positive rate up to which the partial AUC was trained for.
+    `free`: objective and AUC of the same fit without directions of features, and of this one:
+        `flows.run_folder.results.MoreFits`.
+    `traps`: what makes the test look better than new rows will.
     """
 
     title: str
@@ -110,10 +89,7 @@ class Report:
 def render_run_page(report: Report) -> str:
     """Return the page as HTML. Equal reports give equal text.
 
-    Raises
-    ------
-    InputError
-        If the training or the test scores have one class only.
+    Raises InputError if the training or the test scores have one class only.
     """
     shown, which = (report.train, "training") if report.test is None else (report.test, "test")
     interval, interval_warnings = _interval(shown)
@@ -147,12 +123,8 @@ def render_run_page(report: Report) -> str:
 def render_template(template: Path, **values: Any) -> str:
     """Return a page rendered from a template.
 
-    Parameters
-    ----------
-    template : Path
-        An HTML template, which may extend ``base.html`` of this folder.
-    **values
-        The variables of the template.
+    `template`: an HTML template, which may extend ``base.html`` of this folder.
+    `values`: the variables of the template.
     """
     jinja2 = load_optional("jinja2")
     folder = Path(__file__).parent

@@ -56,16 +56,10 @@ STYLE: Any = {
 def inline_svg(name: str, title: str, description: str, plot: Callable[[Any], None], height: float = 3.7) -> str:
     """Return an accessible SVG element.
 
-    Parameters
-    ----------
-    name : str
-        Unique on the page; every id in the element starts with it.
-    title, description : str
-        The text for screen readers.
-    plot : callable
-        Draws into the matplotlib axes that it is given.
-    height : float
-        In inches, to a width of 5.
+    `name`: unique on the page; every id in the element starts with it.
+    `title` and `description`: the text for screen readers.
+    `plot`: draws into the matplotlib axes that it is given.
+    `height`: in inches, to a width of 5.
     """
     return _for_page(_svg(name, plot, height), name, title, description)
 
@@ -121,14 +115,9 @@ def roc(
 ) -> Callable[[Any], None]:  # fmt: skip
     """Return a plot of the ROC curve, with a 95 % band around the test curve if its rows are not weighted.
 
-    Parameters
-    ----------
-    log_x : bool
-        Whether false positive rates have a log scale.
-    point : (float, float), optional
-        False and true positive rate of the threshold.
-    max_fpr : float, optional
-        The false positive rate up to which the model was trained.
+    `log_x`: whether false positive rates have a log scale.
+    `point`: False and true positive rate of the threshold.
+    `max_fpr`: the false positive rate up to which the model was trained.
     """
 
     def plot(axes: Any) -> None:
@@ -224,12 +213,8 @@ def metric_path(
 ) -> Callable[[Any], None]:
     """Return a plot of a measure against one parameter, with bars of one standard error.
 
-    Parameters
-    ----------
-    x, means, errors : ndarray of shape (n_settings,)
-        Ascending in x; nan where a setting failed.
-    chosen : int
-        Position of the chosen setting.
+    `x`, `means` and `errors`, of shape (n_settings,): ascending in x; nan where a setting failed.
+    `chosen`: position of the chosen setting.
     """
 
     def plot(axes: Any) -> None:

@@ -17,19 +17,10 @@ RARE = 0.05
 def reliability_diagram(counts: ScoreCounts, *, n_bins: int = 10, level: float = 0.95) -> Callable[[Any], None]:
     """Return a plot of observed against predicted probability, with intervals if rows are not weighted.
 
-    Parameters
-    ----------
-    counts : ScoreCounts
-        Counts of the predicted probabilities.
-    n_bins : int
-        Number of bins, which have nearly equal numbers of rows.
-    level : float
-        Confidence level of the intervals.
-
-    Raises
-    ------
-    InputError
-        If a score is not a probability.
+    `counts`: counts of the predicted probabilities.
+    `n_bins`: number of bins, which have nearly equal numbers of rows.
+    `level`: confidence level of the intervals.
+    Raises InputError if a score is not a probability.
     """
     bins = reliability(counts, n_bins, level=level)
     log = counts.n_pos < RARE * (counts.n_pos + counts.n_neg)
@@ -62,10 +53,7 @@ def reliability_diagram(counts: ScoreCounts, *, n_bins: int = 10, level: float =
 def shape_trace(trace: pd.DataFrame) -> Callable[[Any], None]:
     """Return a plot of xi against the rounds of its estimation, and of the log-posterior or log-likelihood.
 
-    Parameters
-    ----------
-    trace : DataFrame
-        `xi_trace_` of a LinkClassifier.
+    `trace`: `xi_trace_` of a LinkClassifier.
     """
     level = next(name for name in ("log_posterior", "log_likelihood") if name in trace)
 

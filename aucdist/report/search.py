@@ -21,15 +21,8 @@ Search = dict[str, Any]
 def search_section(search: Search) -> dict[str, Any]:
     """Return the variables of the section in the template.
 
-    Parameters
-    ----------
-    search : dict
-        The object that ``aucdist cv --json`` prints.
-
-    Returns
-    -------
-    dict
-        ``verdict``, ``paragraphs``, ``figure`` (SVG or None), ``heat`` (or None), ``table``, ``classes`` (or None).
+    `search`: the object that ``aucdist cv --json`` prints.
+    Returns ``verdict``, ``paragraphs``, ``figure`` (SVG or None), ``heat`` (or None), ``table``, ``classes`` (or None).
     """
     search = _joined(search)
     varied = _varied_parameters(search)

@@ -8,10 +8,7 @@ from typing import Any
 def summary_rows(run: dict[str, Any]) -> list[tuple[str, str]]:
     """Return (label, value) for the summary table of a run.
 
-    Parameters
-    ----------
-    run : dict
-        The object that ``aucdist train --json`` prints.
+    `run`: the object that ``aucdist train --json`` prints.
     """
     metrics, certificate, seconds = run["metrics"], run["certificate"], run["seconds"]
     share = run["n_pos"] / (run["n_pos"] + run["n_neg"])
@@ -69,10 +66,7 @@ GROUP_MEASURES = {
 def group_rows(groups: dict[str, Any]) -> list[tuple[str, str]]:
     """Return (label, value) for the groups of a run: how many have pairs, and the measures of those of the test rows.
 
-    Parameters
-    ----------
-    groups : dict
-        ``groups`` of the object that ``aucdist train --json`` prints.
+    `groups`: ``groups`` of the object that ``aucdist train --json`` prints.
     """
     if not groups["grouped"]:
         return []
@@ -120,10 +114,7 @@ def _wanted_text(wanted: dict[str, Any]) -> str:
 def operating_points_text(classes: Sequence[dict[str, Any]]) -> str:
     """Return what the thresholds of several classes find, as a sentence.
 
-    Parameters
-    ----------
-    classes : sequence of dict
-        ``classes`` of the object that ``aucdist train --json`` prints, with an ``operating_point`` each.
+    `classes`: ``classes`` of the object that ``aucdist train --json`` prints, with an ``operating_point`` each.
     """
     points = [row["operating_point"] for row in classes]
     found = [point["recall"]["value"] for point in points]
@@ -137,10 +128,7 @@ def operating_points_text(classes: Sequence[dict[str, Any]]) -> str:
 def operating_point_text(point: dict[str, Any]) -> str:
     """Return what a threshold finds, and how many of its alarms are right, as a sentence.
 
-    Parameters
-    ----------
-    point : dict
-        ``operating_point`` of the object that ``aucdist train --json`` prints.
+    `point`: ``operating_point`` of the object that ``aucdist train --json`` prints.
     """
     where = _wanted_text(point["wanted"])
     right = point["precision"]["value"]
@@ -199,10 +187,7 @@ def _ends(rate: dict[str, Any]) -> str:
 def search_verdict(search: dict[str, Any]) -> str:
     """Return the result of a search as a sentence.
 
-    Parameters
-    ----------
-    search : dict
-        The object that ``aucdist cv --json`` prints.
+    `search`: the object that ``aucdist cv --json`` prints.
     """
     best = parameters_text(search["best"])
     score, spread = search["score"], search["interval"]
@@ -237,12 +222,8 @@ def value_text(value: Any) -> str:
 def certificate_text(certificate: dict[str, Any], over: str = "") -> str:
     """Return what the certificate proves, as a predicate after "the objective is".
 
-    Parameters
-    ----------
-    certificate : dict
-        With ``primal`` and ``dual``.
-    over : str, optional
-        What the objective is a mean over, as in ``"over all 12 pairs"``.
+    `certificate`: with ``primal`` and ``dual``.
+    `over`: what the objective is a mean over, as in ``"over all 12 pairs"``.
     """
     over = over and f", {over}"
     excess = proved_excess(certificate)
@@ -256,10 +237,8 @@ def certificate_text(certificate: dict[str, Any], over: str = "") -> str:
 def directions_text(free: dict[str, Any]) -> str:
     """Return what directions of features cost, as a sentence.
 
-    Parameters
-    ----------
-    free : dict
-        ``objective``, ``train_auc`` and ``test_auc`` (or None) without directions, and ``monotone`` with those of the model.
+    `free`: ``objective``, ``train_auc`` and ``test_auc`` (or None) without directions, and ``monotone`` with those of
+        the model.
     """
     own = free["monotone"]
     less = 100.0 * (1.0 - free["objective"] / own["objective"]) if own["objective"] > 0.0 else 0.0

@@ -51,10 +51,7 @@ def _interval(value: dict[str, float]) -> str:
 def render_watch_page(title: str, records: Sequence[dict[str, Any]]) -> str:
     """Return the page as HTML. Equal records give equal text.
 
-    Parameters
-    ----------
-    records : sequence of dict
-        The records of the batches, the first one first, each with ``performance``, None without labels.
+    `records`: the records of the batches, the first one first, each with ``performance``, None without labels.
     """
     from markupsafe import Markup
 

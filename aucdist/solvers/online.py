@@ -23,10 +23,7 @@ def threshold_of(block: Block, w: np.ndarray) -> float:
 def finite(stream: Any, eta: float | None) -> Any:
     """Return what is remembered after a batch, unless its weights are not finite.
 
-    Raises
-    ------
-    InputError
-        If the steps have diverged.
+    Raises InputError if the steps have diverged.
     """
     if not np.isfinite(stream.w).all():
         raise InputError(f"the steps diverged in this batch, so coef_ stays what it was; eta={eta} is too long")

@@ -16,17 +16,9 @@ DECISIONS = "decisions"
 def keep_decision(store: Store, decision: dict[str, Any], picture: str) -> str:
     """Write a decision and its picture, under a name of their own, and return the URL of the picture.
 
-    Parameters
-    ----------
-    decision : dict
-        In types of JSON.
-    picture : str
-        An SVG file.
-
-    Raises
-    ------
-    InputError
-        If they cannot be written.
+    `decision`: in types of JSON.
+    `picture`: an SVG file.
+    Raises InputError if they cannot be written.
     """
     now = datetime.now(UTC)
     data = to_json(decision | {"time": f"{now:%Y-%m-%dT%H:%M:%SZ}"}, indent=2) + b"\n"
@@ -40,10 +32,7 @@ def keep_decision(store: Store, decision: dict[str, Any], picture: str) -> str:
 def read_decisions(store: Store) -> list[dict[str, Any]]:
     """Return all decisions, the first one first.
 
-    Raises
-    ------
-    InputError
-        If one is damaged.
+    Raises InputError if one is damaged.
     """
     names = [name for name in files.names_in(f"{store.url}/{DECISIONS}") if name.endswith(".json")]
     found = []

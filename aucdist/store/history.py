@@ -31,22 +31,13 @@ MOST_CHANGES = 99_999_999
 class Change:
     """A change of the version that is in use.
 
-    Attributes
-    ----------
-    kind : str
-        ``promote`` for a new version, ``rollback`` for one that was there.
-    version : int
-        In use from now on; counted from 1.
-    replaced : int or None
-        The version that was in use before.
-    folder : str
-        The name of the version's folder.
-    files : dict
-        The SHA-256 of each file of the version.
-    time : str
-        When, in UTC.
-    about : dict
-        What else is kept, in types of JSON: the run, and the test that decided.
+    `kind`: ``promote`` for a new version, ``rollback`` for one that was there.
+    `version`: in use from now on; counted from 1.
+    `replaced`: the version that was in use before.
+    `folder`: the name of the version's folder.
+    `files`: the SHA-256 of each file of the version.
+    `time`: when, in UTC.
+    `about`: what else is kept, in types of JSON: the run, and the test that decided.
     """
 
     __pydantic_config__: ClassVar = CHECKED
@@ -64,10 +55,7 @@ class Change:
 class Store:
     """A model store, as it was when it was read.
 
-    Attributes
-    ----------
-    changes : tuple of Change
-        The first change first; empty where there is no store yet.
+    `changes`: the first change first; empty where there is no store yet.
     """
 
     url: str
@@ -90,10 +78,7 @@ class Store:
     def version(self, number: int) -> Change:
         """Return the promotion of a version.
 
-        Raises
-        ------
-        InputError
-            If there is no version of that number.
+        Raises InputError if there is no version of that number.
         """
         known = self.versions
         if number not in known:
@@ -105,10 +90,7 @@ class Store:
 def read_store(url: str) -> Store:
     """Read the history of a store.
 
-    Raises
-    ------
-    InputError
-        If a change is missing or damaged, or the folder cannot be reached.
+    Raises InputError if a change is missing or damaged, or the folder cannot be reached.
     """
     url = url.rstrip("/")
     names = [name for name in files.names_in(f"{url}/{HISTORY}") if CHANGE.fullmatch(name)]
@@ -124,10 +106,7 @@ def read_store(url: str) -> Store:
 def append(store: Store, change: Change) -> None:
     """Add a change to the history that was read.
 
-    Raises
-    ------
-    InputError
-        If another change was made since: nothing is changed then.
+    Raises InputError if another change was made since: nothing is changed then.
     """
     number = len(store.changes) + 1
     if number > MOST_CHANGES:
@@ -150,17 +129,10 @@ def split_version(url: str) -> tuple[str, int | None]:
 def resolve(url: str, marker: str) -> str:
     """Return the folder of the version that a URL means; any other URL as it is.
 
-    Parameters
-    ----------
-    url : str
-        A store, whose current version is meant, or ``store@3``; or a folder with the file `marker`, or anything else.
-    marker : str
-        A file that every version has.
-
-    Raises
-    ------
-    InputError
-        If the store is damaged, or the version is not there or was removed.
+    `url`: a store, whose current version is meant, or ``store@3``; or a folder with the file `marker`, or anything
+        else.
+    `marker`: a file that every version has.
+    Raises InputError if the store is damaged, or the version is not there or was removed.
     """
     plain = url.rstrip("/")
     if files.is_web(url) or files.exists(f"{plain}/{marker}"):

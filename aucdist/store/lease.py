@@ -32,21 +32,11 @@ def lease(
 ) -> Iterator["Lease"]:
     """Hold the lease of a store while the context lasts.
 
-    Parameters
-    ----------
-    url : str
-        The store.
-    what : str
-        Who holds it, for the error of the others.
-    renewed, expired : float
-        Seconds, as the constants.
-    clock : callable
-        Returns the time in seconds since 1970.
-
-    Raises
-    ------
-    InputError
-        If another one holds it.
+    `url`: the store.
+    `what`: who holds it, for the error of the others.
+    `renewed` and `expired`: seconds, as the constants.
+    `clock`: returns the time in seconds since 1970.
+    Raises InputError if another one holds it.
     """
     held = _take(url.rstrip("/"), what, expired, clock)
     ended = threading.Event()
@@ -70,10 +60,7 @@ def lease(
 class Lease:
     """A lease that this process holds.
 
-    Parameters
-    ----------
-    url : str
-        The store.
+    `url`: the store.
     """
 
     def __init__(self, url: str, number: int, clock: Callable[[], float]):

@@ -15,21 +15,11 @@ def promote(store: Store, content: Mapping[str, bytes], marker: str, about: dict
     The files are written first, `marker` last, and read back; then the change is made. After a kill the store is as it was, but
     for a folder that nobody reads.
 
-    Parameters
-    ----------
-    store : Store
-        As it was read, before anything was decided: the promotion fails if it has changed since.
-    content : mapping of str to bytes
-        The files by name.
-    marker : str
-        The file of them that every version has.
-    about : dict
-        As `Change.about`.
-
-    Raises
-    ------
-    InputError
-        If another change was made since the store was read, or a file cannot be written.
+    `store`: as it was read, before anything was decided: the promotion fails if it has changed since.
+    `content`: the files by name.
+    `marker`: the file of them that every version has.
+    `about`: as `Change.about`.
+    Raises InputError if another change was made since the store was read, or a file cannot be written.
     """
     current = store.current
     sums = {name: hashlib.sha256(data).hexdigest() for name, data in sorted(content.items())}
@@ -56,17 +46,10 @@ def promote(store: Store, content: Mapping[str, bytes], marker: str, about: dict
 def rollback(store: Store, marker: str, to: int | None = None) -> Change:
     """Make an earlier version the current one.
 
-    Parameters
-    ----------
-    marker : str
-        As for `promote`.
-    to : int, optional
-        The version; by default the one that the current version replaced when it was promoted.
-
-    Raises
-    ------
-    InputError
-        If there is no such version, if it was removed or is the current one, or another change was made at the same moment.
+    `marker`: as for `promote`.
+    `to`: the version; by default the one that the current version replaced when it was promoted.
+    Raises InputError if there is no such version, if it was removed or is the current one, or another change was made
+        at the same moment.
     """
     current = store.current
     if current is None:
@@ -94,14 +77,9 @@ def keep(store: Store, marker: str, most: int) -> list[int]:
 
     The current version stays, and of the others the newest. The history stays whole.
 
-    Parameters
-    ----------
-    store : Store
-        As it is now.
-    marker : str
-        As for `promote`. It is removed first: a version without it is not read.
-    most : int
-        At least 1.
+    `store`: as it is now.
+    `marker`: as for `promote`. It is removed first: a version without it is not read.
+    `most`: at least 1.
     """
     if most < 1:
         raise InputError(f"at least 1 version is kept, not {most}")

@@ -17,12 +17,8 @@ from flows.versions import required, versions
 class Measurement:
     """A run of a suite.
 
-    Attributes
-    ----------
-    command : str
-        The command line that repeats it.
-    load : float or None
-        Processes that wanted a core in the minute before it began; None where the system does not say.
+    `command`: the command line that repeats it.
+    `load`: processes that wanted a core in the minute before it began; None where the system does not say.
     """
 
     command: str
@@ -34,10 +30,7 @@ class Measurement:
     def to_json(self, conditions: str) -> str:
         """Return what is known of the run after it has ended, as a JSON object.
 
-        Parameters
-        ----------
-        conditions : str
-            Those of the suite.
+        `conditions`: those of the suite.
         """
         content: dict[str, Any] = {
             "command": self.command,

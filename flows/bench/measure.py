@@ -13,14 +13,9 @@ from flows.bench.suites import Suite, bench
 def measure(suite: Suite, command: str, *, slow_peers: bool, output: str | None, **options: Any) -> None:
     """Run a suite, print its rows, and write its files.
 
-    Parameters
-    ----------
-    command : str
-        What runs suites, such as ``"aucdist bench"``: the files name the line that runs this one again.
-    output : str or None
-        As `flows.bench.output.write_results` takes it.
-    **options
-        Of the suite; None means that an option is not given.
+    `command`: what runs suites, such as ``"aucdist bench"``: the files name the line that runs this one again.
+    `output`: as `flows.bench.output.write_results` takes it.
+    `options`: of the suite; None means that an option is not given.
     """
     if output is not None:
         files.check_output(suite, output)

@@ -17,10 +17,8 @@ SUFFIXES = (".csv", ".html")
 def check_output(suite: Suite, output: str) -> None:
     """Check that the files of a suite can be written, before work starts.
 
-    Raises
-    ------
-    InputError
-        If the name ends in neither .csv nor .html, or a package that pages or figures need is not installed.
+    Raises InputError if the name ends in neither .csv nor .html, or a package that pages or figures need is not
+        installed.
     """
     if PurePosixPath(output).suffix not in SUFFIXES:
         raise InputError(f"--output {output} ends in neither of {', '.join(SUFFIXES)}")
@@ -39,14 +37,9 @@ def write_table(output: str, results: pd.DataFrame) -> None:
 def write_results(suite: Suite, results: pd.DataFrame, output: str, measurement: Measurement) -> None:
     """Write the table of a suite as CSV, and beside it what it was measured with as JSON, and a page or else the figure.
 
-    Parameters
-    ----------
-    results : DataFrame
-        What `suites.bench` returned.
-    output : str
-        Path or URL that ends in .html, for a page, or in .csv; the other files differ in their suffix.
-    measurement : Measurement
-        The run that has just ended.
+    `results`: what `suites.bench` returned.
+    `output`: path or URL that ends in .html, for a page, or in .csv; the other files differ in their suffix.
+    `measurement`: the run that has just ended.
     """
     stem = output.removesuffix(PurePosixPath(output).suffix)
     svg = None if suite.figure is None else suite.figure(results)

@@ -41,14 +41,9 @@ CURVE = "curve"
 class Suite:
     """A suite whose module is loaded.
 
-    Attributes
-    ----------
-    rows : callable
-        Takes whether to run the peers that take minutes, and options by name; yields the rows of the table.
-    figure : callable or None
-        Takes the table and returns the text of an SVG file.
-    conditions : str or None
-        Stated with the results.
+    `rows`: takes whether to run the peers that take minutes, and options by name; yields the rows of the table.
+    `figure`: takes the table and returns the text of an SVG file.
+    `conditions`: stated with the results.
     """
 
     name: str
@@ -60,10 +55,7 @@ class Suite:
 def load_suite(name: str, suites: Mapping[str, str] = SUITES) -> Suite:
     """Return a suite by its name.
 
-    Raises
-    ------
-    InputError
-        For an unknown suite, or a package that is not installed.
+    Raises InputError for an unknown suite, or a package that is not installed.
     """
     if name not in suites:
         raise unknown("suite", name, suites)
@@ -78,21 +70,11 @@ def bench(
 ) -> pd.DataFrame:
     """Run a suite with one BLAS thread and return its table, with the conditions of the run in its `attrs`.
 
-    Parameters
-    ----------
-    slow_peers : bool
-        Also run the peers that take minutes.
-    log : callable
-        Takes a line of text for each row.
-    keep : callable, optional
-        Takes the table so far after each row, so that a run that is cut off keeps what it has.
-    **options
-        Options of the suite; None means that an option is not given.
-
-    Raises
-    ------
-    InputError
-        For an option that the suite does not take, or absent data.
+    `slow_peers`: also run the peers that take minutes.
+    `log`: takes a line of text for each row.
+    `keep`: takes the table so far after each row, so that a run that is cut off keeps what it has.
+    `options`: options of the suite; None means that an option is not given.
+    Raises InputError for an option that the suite does not take, or absent data.
     """
     from threadpoolctl import threadpool_limits
 

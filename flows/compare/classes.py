@@ -52,10 +52,7 @@ class ClassesRun:
 def about_run(url: str) -> dict[str, Any]:
     """Return what ``metrics.json`` of a run folder has.
 
-    Raises
-    ------
-    InputError
-        If it is not the folder of a run.
+    Raises InputError if it is not the folder of a run.
     """
     try:
         found = json.loads(read_bytes(f"{url}/{METRICS}"))
@@ -69,24 +66,11 @@ def about_run(url: str) -> dict[str, Any]:
 def compare_classes(urls: Sequence[str], output: str, skipped: Sequence[str]) -> dict[str, Any]:
     """Compare runs of several classes, and write a folder with a report.
 
-    Parameters
-    ----------
-    urls : sequence of str
-        Run folders, at least two.
-    output : str
-        The folder or URL below which the folder is made.
-    skipped : sequence of str
-        What was given besides and is not the folder of a run.
-
-    Returns
-    -------
-    dict
-        What ``aucdist compare --json`` prints.
-
-    Raises
-    ------
-    InputError
-        If there are fewer than two runs, if one has no test scores, or if test rows or classes differ.
+    `urls`: run folders, at least two.
+    `output`: the folder or URL below which the folder is made.
+    `skipped`: what was given besides and is not the folder of a run.
+    Returns what ``aucdist compare --json`` prints.
+    Raises InputError if there are fewer than two runs, if one has no test scores, or if test rows or classes differ.
     """
     if len(urls) < 2:
         raise InputError(f"at least two runs are needed, and there is {len(urls)}")
@@ -118,10 +102,7 @@ def compare_classes(urls: Sequence[str], output: str, skipped: Sequence[str]) ->
 def read_classes_run(url: str) -> ClassesRun:
     """Read a run folder of several classes, or a version of one.
 
-    Raises
-    ------
-    InputError
-        If it is none, or has no test scores.
+    Raises InputError if it is none, or has no test scores.
     """
     about = about_run(url)
     if "classes" not in about:

@@ -16,14 +16,9 @@ IGNORED = ("output", "name", "cluster", "checkpoint", "s3", "cache", "performanc
 def unique_names(names: Sequence[str], urls: Sequence[str], settings: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return names of runs, no two alike.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Of their configurations; returned as they are where they differ.
-    urls : sequence of str
-        Of their folders, which name them where their settings do not tell them apart.
-    settings : sequence of mapping
-        What `settings_of` returned of each.
+    `names`: of their configurations; returned as they are where they differ.
+    `urls`: of their folders, which name them where their settings do not tell them apart.
+    `settings`: what `settings_of` returned of each.
     """
     by_settings = [f"{name}{_difference(of, settings)}" for name, of in zip(names, settings, strict=True)]
     by_folder = [shown(url).rpartition("/")[2] for url in urls]
@@ -36,12 +31,8 @@ def unique_names(names: Sequence[str], urls: Sequence[str], settings: Sequence[M
 def settings_of(url: str, about: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a run by their keys, such as ``model.lam``; those that a search chose are its own.
 
-    Parameters
-    ----------
-    url : str
-        The run folder; without a readable ``config.yaml`` the run has no settings.
-    about : mapping
-        The content of its ``metrics.json``.
+    `url`: the run folder; without a readable ``config.yaml`` the run has no settings.
+    `about`: the content of its ``metrics.json``.
     """
     try:
         config = parse_yaml(read_bytes(f"{url}/config.yaml").decode(), shown(url))

@@ -68,25 +68,12 @@ class Run:
 def compare(urls: Sequence[str], output: str, max_fpr: float | None = None) -> dict[str, Any]:
     """Compare runs, and write a folder with a report.
 
-    Parameters
-    ----------
-    urls : sequence of str
-        Run folders, paths or URLs, or versions in model stores; at least two. Other folders are skipped.
-    output : str
-        The folder or URL below which the folder is made.
-    max_fpr : float, optional
-        Compare the partial AUC up to this false positive rate, too, as McClish standardises it.
-
-    Returns
-    -------
-    dict
-        What ``aucdist compare --json`` prints.
-
-    Raises
-    ------
-    InputError
-        If `max_fpr` is not above 0 and at most 1, if there are fewer than two runs,
-        if one is damaged or has no test scores, or if their test rows differ.
+    `urls`: run folders, paths or URLs, or versions in model stores; at least two. Other folders are skipped.
+    `output`: the folder or URL below which the folder is made.
+    `max_fpr`: compare the partial AUC up to this false positive rate, too, as McClish standardises it.
+    Returns what ``aucdist compare --json`` prints.
+    Raises InputError if `max_fpr` is not above 0 and at most 1, if there are fewer than two runs, if one is damaged or
+        has no test scores, or if their test rows differ.
     """
     if max_fpr is not None:
         check_max_fpr(max_fpr)

@@ -19,24 +19,11 @@ def choose_cache(
 ) -> tuple[bool, str]:
     """Decide whether blocks are streamed, and say why.
 
-    Parameters
-    ----------
-    mode : {"auto", "memory", "stream"}
-    n_bytes, largest_block : int
-        Bytes that all blocks take in memory, and the largest of them.
-    worker_memory : sequence of (int, int)
-        Of each worker: its memory limit in bytes (0: none), and its threads.
-
-    Returns
-    -------
-    stream : bool
-    why : str
-        The rest of a sentence whose subject is the rows.
-
-    Raises
-    ------
-    InputError
-        If a worker has too little memory even to stream.
+    `mode`: {"auto", "memory", "stream"}.
+    `n_bytes` and `largest_block`: bytes that all blocks take in memory, and the largest of them.
+    `worker_memory`: of each worker: its memory limit in bytes (0: none), and its threads.
+    Returns `stream`; `why`, the rest of a sentence whose subject is the rows.
+    Raises InputError if a worker has too little memory even to stream.
     """
     limited = all(limit for limit, _ in worker_memory)
     total = sum(limit for limit, _ in worker_memory)
@@ -67,10 +54,7 @@ def worker_memory(client: Any) -> list[tuple[int, int]]:
 def threads_that_fit(n_jobs: int, largest_block: int) -> int:
     """Return the number of threads that `n_jobs` means, or as many fewer as this process has memory for while it streams.
 
-    Parameters
-    ----------
-    largest_block : int
-        Bytes.
+    `largest_block`: bytes.
     """
     from aucdist.engine.dask import memory_here
 

@@ -28,19 +28,10 @@ def open_cluster(
 ) -> Iterator[Workers]:
     """Connect to a cluster, or start one, and yield its workers; afterwards the cluster and its scratch folder are released.
 
-    Parameters
-    ----------
-    name : str
-        Of the run; names the scratch folder, and a cluster that is started for it.
-    observer : RunObserver, optional
-        Is called with a remark for each worker that is lost.
-
-    Raises
-    ------
-    InputError
-        If the cluster cannot be reached or started, or runs other versions.
-    RunError
-        If workers do not come in time.
+    `name`: of the run; names the scratch folder, and a cluster that is started for it.
+    `observer`: is called with a remark for each worker that is lost.
+    Raises InputError if the cluster cannot be reached or started, or runs other versions.
+    Raises RunError if workers do not come in time.
     """
     with _started(config, name) as workers:
         if workers.client is None or observer is None:
@@ -80,17 +71,9 @@ def fixed_worker_set(config: ClusterConfig | FitClusterConfig, workers: Workers,
 
     A cluster that scales by its load is first scaled to one worker for each block, within its limits. Others stay as they are.
 
-    Parameters
-    ----------
-    workers : Workers
-        As `open_cluster` yielded them.
-    n_blocks : int
-        Blocks of the rows.
-
-    Raises
-    ------
-    RunError
-        If workers do not come in time.
+    `workers`: as `open_cluster` yielded them.
+    `n_blocks`: blocks of the rows.
+    Raises RunError if workers do not come in time.
     """
     if isinstance(config, NoCluster | LocalClusterConfig):
         yield

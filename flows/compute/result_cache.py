@@ -15,17 +15,9 @@ class ResultCache:
     A result is stored under a label and the digest of this version of aucdist, of `common` and of its task. So a changed
     configuration, data set or version computes again what it changes, and nothing else.
 
-    Parameters
-    ----------
-    url : str
-        A path or a URL; the folder is made with the first result.
-    *common
-        What all tasks share, in types of JSON.
-
-    Raises
-    ------
-    InputError
-        If the folder cannot be listed.
+    `url`: a path or a URL; the folder is made with the first result.
+    `common`: what all tasks share, in types of JSON.
+    Raises InputError if the folder cannot be listed.
     """
 
     def __init__(self, url: str, *common: Any):
@@ -38,12 +30,8 @@ class ResultCache:
     def get(self, label: str, task: Any) -> Any:
         """Return the result of a task, or None if it is not in the cache.
 
-        Parameters
-        ----------
-        label : str
-            For people: the start of the file's name, which may have folders.
-        task
-            What determines the result beyond what all tasks share, in types of JSON.
+        `label`: for people: the start of the file's name, which may have folders.
+        `task`: what determines the result beyond what all tasks share, in types of JSON.
         """
         file = self._file(label, task)
         return json.loads(read_bytes(f"{self._url}/{file}")) if file in self._files else None

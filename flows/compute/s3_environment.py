@@ -26,18 +26,9 @@ REGION, ENDPOINT = "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL_S3"
 def s3_as_configured(config: S3Config, cluster: ClusterConfig, observer: RunObserver) -> Iterator[None]:
     """Set the environment variables of an S3 configuration while the context lasts.
 
-    Parameters
-    ----------
-    config : S3Config
-    cluster : ClusterConfig
-        The cluster of the run; workers that are already running, or in pods, have their own environment.
-    observer : RunObserver
-        Gets a note about that.
-
-    Raises
-    ------
-    InputError
-        If the Prefect block does not exist or has no credentials.
+    `cluster`: the cluster of the run; workers that are already running, or in pods, have their own environment.
+    `observer`: gets a note about that.
+    Raises InputError if the Prefect block does not exist or has no credentials.
     """
     changes = environment_of(config)
     if changes and not isinstance(cluster, NoCluster | LocalClusterConfig):

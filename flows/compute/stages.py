@@ -32,15 +32,8 @@ def call_stage(name: str, stage: Callable[..., Any], *args: Any, retry: bool = F
 class Stages:
     """The stages of one run.
 
-    Parameters
-    ----------
-    observer : RunObserver
-        Is called with the name of each stage when it starts.
-
-    Attributes
-    ----------
-    seconds : dict of str to float
-        Wall time of each stage so far, in order; of a stage that ran twice, the last.
+    `observer`: is called with the name of each stage when it starts.
+    `seconds`, dict of str to float: wall time of each stage so far, in order; of a stage that ran twice, the last.
     """
 
     def __init__(self, observer: RunObserver, run_stage: StageRunner = call_stage):

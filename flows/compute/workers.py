@@ -13,14 +13,9 @@ from flows.progress.console import RunObserver, Tasks
 class Workers:
     """Where a run does its work.
 
-    Attributes
-    ----------
-    client : distributed.Client or None
-        None: this process does everything.
-    scratch : str
-        A folder or URL that every worker can read and write; empty without a client.
-    n_jobs : int
-        Threads that work on blocks in this process, where there is no client; -1: one for each core.
+    `client`: None: this process does everything.
+    `scratch`: a folder or URL that every worker can read and write; empty without a client.
+    `n_jobs`: threads that work on blocks in this process, where there is no client; -1: one for each core.
     """
 
     client: Any = None
@@ -30,10 +25,7 @@ class Workers:
     def parallel_map(self, observer: RunObserver | None = None) -> ParallelMap:
         """Return a `map` over the workers (or in this process): results come in order.
 
-        Parameters
-        ----------
-        observer : RunObserver, optional
-            Is called with the number of finished items after each.
+        `observer`: is called with the number of finished items after each.
         """
 
         def parallel_map(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:

@@ -23,10 +23,7 @@ class Strict(BaseModel):
 def refuse_truth_values(model: type[BaseModel], given: Any) -> None:
     """Do nothing if no key of a model that takes numbers has true or false, which pydantic would read as 1 and 0.
 
-    Raises
-    ------
-    ValueError
-        If one has; pydantic makes an error of the configuration of it.
+    Raises ValueError if one has; pydantic makes an error of the configuration of it.
     """
     for key, value in given.items() if isinstance(given, dict) else ():
         if isinstance(value, bool) and key in model.model_fields:

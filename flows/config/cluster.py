@@ -137,14 +137,7 @@ FitClusterConfig = Annotated[
 def refuse_report(cluster: Any) -> None:
     """Check that a cluster can make Dask's performance report.
 
-    Parameters
-    ----------
-    cluster : ClusterConfig
-
-    Raises
-    ------
-    InputError
-        If there is no cluster, or if it is local and bokeh is not installed.
+    Raises InputError if there is no cluster, or if it is local and bokeh is not installed.
     """
     if cluster.kind == "none":
         raise InputError(

@@ -44,10 +44,7 @@ _Loader.add_implicit_resolver(
 def parse_yaml(text: str, where: str) -> Any:
     """Parse YAML; `where` names the text in the error.
 
-    Raises
-    ------
-    InputError
-        If it is not valid, too deep, or so full of aliases that it would fill the memory.
+    Raises InputError if it is not valid, too deep, or so full of aliases that it would fill the memory.
     """
     try:
         loader = _Loader(text)
@@ -73,10 +70,8 @@ def parse_yaml(text: str, where: str) -> Any:
 def _n_values(node: yaml.Node, known: dict[int, int], depth: int = 0) -> int:
     """Return how many values a node stands for, its aliases written out.
 
-    Raises
-    ------
-    YAMLError
-        If there are more than `MOST_VALUES`, more than `MOST_DEEP` in each other, or if one contains itself.
+    Raises YAMLError if there are more than `MOST_VALUES`, more than `MOST_DEEP` in each other, or if one contains
+        itself.
     """
     if id(node) in known:
         if known[id(node)] == 0:
@@ -106,10 +101,7 @@ def _n_values(node: yaml.Node, known: dict[int, int], depth: int = 0) -> int:
 def find_config(config: str, kind: str = "train") -> Path:
     """Return the file of a configuration, given as a path or as a name in ``configs/<kind>``.
 
-    Raises
-    ------
-    InputError
-        If there is none.
+    Raises InputError if there is none.
     """
     path = Path(config)
     if path.is_file():
@@ -132,23 +124,12 @@ def load_config(
 ) -> Config:
     """Read a configuration.
 
-    Parameters
-    ----------
-    model : type
-        The model that checks it.
-    kind : str
-        The project's own configurations are in ``configs/<kind>``.
-    config : str
-        A path, or a name in that folder.
-    settings : sequence of str
-        Changes, each ``key.sub=value`` with a value in YAML.
-    output : str, optional
-        Replaces ``output``.
-
-    Raises
-    ------
-    InputError
-        If something in it is wrong; the message names the file and the key.
+    `model`: the model that checks it.
+    `kind`: the project's own configurations are in ``configs/<kind>``.
+    `config`: a path, or a name in that folder.
+    `settings`: changes, each ``key.sub=value`` with a value in YAML.
+    `output`: replaces ``output``.
+    Raises InputError if something in it is wrong; the message names the file and the key.
     """
     path = find_config(config, kind)
     raw = read_mapping(path)
@@ -183,10 +164,7 @@ def find_sources(content: Any, folder: Path) -> Any:
     They are looked up in the folder of the file, then in the current folder, then below AUCDIST_DATA. Sources of the format
     ``embedded`` have no files.
 
-    Raises
-    ------
-    InputError
-        If a path is in none of them; the message lists what was tried.
+    Raises InputError if a path is in none of them; the message lists what was tried.
     """
     if isinstance(content, list):
         return [find_sources(value, folder) for value in content]

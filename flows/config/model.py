@@ -94,10 +94,7 @@ class ModelConfig(BaseModel):
 def refuse_nonlinear(model: Any) -> None:
     """Check that an estimator is linear: a run folder stores one weight for each feature.
 
-    Raises
-    ------
-    InputError
-        If its kernel is not linear; the message says what to do instead.
+    Raises InputError if its kernel is not linear; the message says what to do instead.
     """
     kernel = getattr(model, "kernel", "linear")
     if kernel != "linear":
@@ -110,10 +107,7 @@ def refuse_nonlinear(model: Any) -> None:
 def refuse_missing(model: Any) -> None:
     """Check that an estimator has a place for missing values, where the data keep them.
 
-    Raises
-    ------
-    InputError
-        If it has not.
+    Raises InputError if it has not.
     """
     from aucdist.estimators.tables import allows_missing
 

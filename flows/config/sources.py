@@ -30,24 +30,13 @@ def source_from_name(
 ) -> tuple[str, Source]:
     """Return the name of a data set, and its source.
 
-    Parameters
-    ----------
-    data : str
-        A name of the catalog; a YAML file with the keys of a source; or a path or URL, with a suffix that gives the
+    `data`: a name of the catalog; a YAML file with the keys of a source; or a path or URL, with a suffix that gives the
         format. Relative paths start at the working folder; those in a YAML file are looked up in its folder first.
-    settings : sequence of str
-        Changes to the source, each ``key=value`` with a value in YAML.
-    labelled : bool, default=True
-        False for rows that are only scored: their source need not name a label column.
-    label : str, optional
-        The label column: a name, or a position if there is no header.
-    otherwise : callable
-        Returns the format of a file whose suffix does not tell it, or None.
-
-    Raises
-    ------
-    InputError
-        If there is no such data set, or if its source is wrong.
+    `settings`: changes to the source, each ``key=value`` with a value in YAML.
+    `labelled`: False for rows that are only scored: their source need not name a label column.
+    `label`: the label column: a name, or a position if there is no header.
+    `otherwise`: returns the format of a file whose suffix does not tell it, or None.
+    Raises InputError if there is no such data set, or if its source is wrong.
     """
     entry = _entry(data)
     for setting in settings:
@@ -99,19 +88,10 @@ def _format_from_suffix(url: str) -> dict[str, Any]:
 def config_from_options(model: type[Config], where: str, cluster: str | None, keys: dict[str, Any]) -> Config:
     """Return a configuration from options of the command line; those that are None take their defaults.
 
-    Parameters
-    ----------
-    model : type
-        The model that checks it.
-    where : str
-        The command, as errors name it.
-    cluster : str or None
-        A file in ``configs/cluster``, or a path.
-
-    Raises
-    ------
-    InputError
-        If an option is wrong.
+    `model`: the model that checks it.
+    `where`: the command, as errors name it.
+    `cluster`: a file in ``configs/cluster``, or a path.
+    Raises InputError if an option is wrong.
     """
     raw = {key: value for key, value in keys.items() if value is not None}
     try:
@@ -123,10 +103,7 @@ def config_from_options(model: type[Config], where: str, cluster: str | None, ke
 def cluster_from_name(name: str | None) -> ClusterConfig:
     """Return the cluster of a file in ``configs/cluster``, or of a path; without a name, none: everything in this process.
 
-    Raises
-    ------
-    InputError
-        If there is no such file, or if it is wrong.
+    Raises InputError if there is no such file, or if it is wrong.
     """
     if name is None:
         return NoCluster()

@@ -212,14 +212,10 @@ class CvConfig(Strict):
         are some, and with `features: auto` the partial AUC, shrunk where positives are few, where the model has a largest false
         positive rate.
 
-        Parameters
-        ----------
-        size : mapping of str to int
-            ``n_pos``, ``n_neg`` and ``n_features`` of the training rows; of several classes those of the smallest one.
-        note : callable
-            Takes a sentence on a map that cannot be tried here.
-        grouped, graded : bool
-            Whether rows have groups, and whether labels are grades.
+        `size`: ``n_pos``, ``n_neg`` and ``n_features`` of the training rows; of several classes those of the smallest
+            one.
+        `note`: takes a sentence on a map that cannot be tried here.
+        `grouped` and `graded`: whether rows have groups, and whether labels are grades.
         """
         within_groups, given = grouped or graded, "metric" in self.model_fields_set
         if not self.model.chooses_features:

@@ -20,18 +20,9 @@ SidesOf = Callable[[FitJob], Sides]
 def run_here(jobs: Sequence[FitJob], sides_of: SidesOf, work: Callable[..., list[Result]], *args: Any) -> JobResults:
     """Do jobs one after the other in this process.
 
-    Parameters
-    ----------
-    sides_of : callable
-        Returns the rows of a job.
-    work : callable
-        ``work(job, sides, *args)``
-    *args
-
-    Yields
-    ------
-    (int, list of dict)
-        The position of a job and its results, as they are done.
+    `sides_of`: returns the rows of a job.
+    `work`: ``work(job, sides, *args)``.
+    Yields (int, list of dict): the position of a job and its results, as they are done.
     """
     for i, job in enumerate(jobs):
         yield i, attempt(work, job, sides_of(job), *args)

@@ -30,16 +30,10 @@ from flows.rows.rows import Rows
 class JobSettings:
     """What all jobs of a search have in common.
 
-    Attributes
-    ----------
-    encoding : Encoding or None
-        None if the rows are already encoded.
-    seed : int
-        Of the folds; random solvers get theirs from it, unless `parameters` has one.
-    names : tuple of str
-        Of the features.
-    sets : LabelSets or None
-        The classes that are each fitted against the rest; None for two classes.
+    `encoding`: None if the rows are already encoded.
+    `seed`: of the folds; random solvers get theirs from it, unless `parameters` has one.
+    `names`: of the features.
+    `sets`: the classes that are each fitted against the rest; None for two classes.
     """
 
     estimator: str
@@ -54,15 +48,8 @@ class JobSettings:
 def fit_on_copies(job: FitJob, sides: Sides, settings: JobSettings, blocks: Sequence[Block]) -> list[Result]:
     """Do a job on copies of its rows, in this process.
 
-    Parameters
-    ----------
-    blocks : sequence of Block
-        All rows of the search.
-
-    Returns
-    -------
-    list of dict
-        One for each setting; see `aucdist.search.fold.score_path`.
+    `blocks`: all rows of the search.
+    Returns one for each setting; see `aucdist.search.fold.score_path`.
     """
     train, held_out = ([select_rows(block, side) for block in blocks] for side in (sides.train, sides.held_out))
     if settings.encoding is not None:
@@ -76,16 +63,10 @@ def fit_on_masks(
 ) -> list[Result]:
     """Do a job on blocks that stay where they are: rows of the other side get weight 0.
 
-    Parameters
-    ----------
-    job, sides, settings
-        As for `fit_on_copies`.
-    rows : Rows
-        The rows of the search, from which the encoding learns.
-    parallel_map : ParallelMap
-        Reads them.
-    blocks : Blocks or ClassBlocks
-        The same rows, on the workers.
+    `job`, `sides` and `settings`: as for `fit_on_copies`.
+    `rows`: the rows of the search, from which the encoding learns.
+    `parallel_map`: reads them.
+    `blocks`: the same rows, on the workers.
     """
     preprocessor = None
     if settings.encoding is not None:
@@ -98,16 +79,10 @@ def fit_on_worker(
 ) -> list[Result]:
     """Do a job on copies of its rows, on a worker. The first job of a search reads all rows; they stay for the others.
 
-    Parameters
-    ----------
-    job, sides, settings
-        As for `fit_on_copies`.
-    search : str
-        A name that no other search has.
-    loader : callable
-        ``loader(item) -> Block``
-    items : sequence
-        What it gets for each block.
+    `job`, `sides` and `settings`: as for `fit_on_copies`.
+    `search`: a name that no other search has.
+    `loader`: ``loader(item) -> Block``.
+    `items`: what it gets for each block.
     """
     with warnings.catch_warnings():
         for category in (ConvergenceWarning, RankingWarning):  # the results say it

@@ -32,16 +32,10 @@ from flows.rows.train_test import TrainTestRows
 class SearchRows:
     """The data of a search.
 
-    Attributes
-    ----------
-    rows : TrainTestRows
-        As they were read, not encoded.
-    folds : Folds
-        Of the training rows.
-    grouped, graded : bool
-        Whether the source says which rows are of one group, and whether labels are grades.
-    classes : SearchedClasses or None
-        Where each class is fitted against the rest.
+    `rows`: as they were read, not encoded.
+    `folds`: of the training rows.
+    `grouped` and `graded`: whether the source says which rows are of one group, and whether labels are grades.
+    `classes`: where each class is fitted against the rest.
     """
 
     rows: TrainTestRows
@@ -82,10 +76,7 @@ class SearchRows:
 class OpenedSearch:
     """The data of a search as far as it can be opened without workers.
 
-    Attributes
-    ----------
-    rows : SearchRows or None
-        Already divided into folds if this process has the rows: errors show before a cluster starts.
+    `rows`: already divided into folds if this process has the rows: errors show before a cluster starts.
     """
 
     source: RowSource
@@ -103,10 +94,7 @@ def open_search(config: CvConfig, observer: RunObserver) -> OpenedSearch:
 
     Neither the encoding nor the choice of parameters learns from a fold's held-out rows, nor from the test rows.
 
-    Raises
-    ------
-    InputError
-        If the data or the folds cannot be made as configured.
+    Raises InputError if the data or the folds cannot be made as configured.
     """
     source = open_source(config.data, config.blocks, encode=False)
     if source.needs_workers:
@@ -194,10 +182,7 @@ def _take_column(rows: TrainTestRows, name: str) -> tuple[TrainTestRows, np.ndar
 def select_rows(block: Block, side: np.ndarray) -> Block:
     """Return the rows of a block that are on one side of a fold.
 
-    Parameters
-    ----------
-    side : ndarray of bool
-        Whether a row is on this side, at the position of its ``row_id``.
+    `side`: whether a row is on this side, at the position of its ``row_id``.
     """
     return block.take(side[block.row_id], index=block.index)
 

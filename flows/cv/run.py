@@ -29,12 +29,8 @@ def cross_validate(config: CvConfig, observer: RunObserver, run_stage: StageRunn
 
     Results of jobs are cached below ``cv-<name>/tasks``: a search that was interrupted resumes from them.
 
-    Raises
-    ------
-    InputError
-        If the configuration, the data or the folds are wrong; nothing has been written then.
-    RunError
-        If every setting failed; the results of finished jobs are in the cache.
+    Raises InputError if the configuration, the data or the folds are wrong; nothing has been written then.
+    Raises RunError if every setting failed; the results of finished jobs are in the cache.
     """
     name = timestamped(f"{config.name}-cv")
     observer = MetricsObserver(observer, name)

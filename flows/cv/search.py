@@ -48,25 +48,17 @@ class NestedChoice:
 class SearchResult:
     """The result of a search.
 
-    Attributes
-    ----------
-    rows : list of Row
-        In the order of the grid.
-    chosen : int
-        Position in `rows`.
-    nested : list of NestedChoice or None
-        Fold by fold.
-    score : float or None
-        The mean over the folds: with `nested` of what each fold chose, else of the chosen setting, which is optimistic.
-    test_over_train : float
-        Held-out rows per training row.
-    placement : {"tasks", "masks"}
-    n_jobs, n_cached : int
-        Number of jobs, and of those whose results were in the cache.
-    of_classes : dict or None
-        Of several classes, as `aucdist.search.classes.summary_of_classes` returns it; the means above are over all of them alike.
-    shares : mapping or None
-        Those of groups in the score, see `aucdist.search.group_spread`.
+    `rows`: in the order of the grid.
+    `chosen`: position in `rows`.
+    `nested`: fold by fold.
+    `score`: the mean over the folds: with `nested` of what each fold chose, else of the chosen setting, which is
+        optimistic.
+    `test_over_train`: held-out rows per training row.
+    `placement`: {"tasks", "masks"}.
+    `n_jobs` and `n_cached`: number of jobs, and of those whose results were in the cache.
+    `of_classes`: of several classes, as `aucdist.search.classes.summary_of_classes` returns it; the means above are
+        over all of them alike.
+    `shares`: those of groups in the score, see `aucdist.search.group_spread`.
     """
 
     rows: list[Row]
@@ -86,10 +78,7 @@ class SearchResult:
 def search(config: CvConfig, rows: SearchRows, workers: Workers, observer: RunObserver) -> SearchResult:
     """Score every setting on every fold, and choose.
 
-    Raises
-    ------
-    RunError
-        If every setting failed.
+    Raises RunError if every setting failed.
     """
     start = time.perf_counter()
     measure, folds = find_measure(config.measure), rows.folds
@@ -180,11 +169,8 @@ def _memory_per_task(client: Any) -> float:
 class JobRunner:
     """Answers jobs from the cache, else by running them; stores their results, and reports progress.
 
-    Parameters
-    ----------
-    train : Rows
-        All training rows, as `SearchRows.training_rows` returned them.
-    placement : {"tasks", "masks"}
+    `train`: all training rows, as `SearchRows.training_rows` returned them.
+    `placement`: {"tasks", "masks"}.
     """
 
     def __init__(

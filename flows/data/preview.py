@@ -29,26 +29,13 @@ MOST_COLUMNS, MOST_FEATURES, MOST_FILES = 60, 5, 50
 def preview(config: str, settings: Sequence[str], page: Path | None = None) -> dict[str, Any]:
     """Read a data set, and return what becomes of each of its columns.
 
-    Parameters
-    ----------
-    config : str
-        A YAML file with the key `data`, or what `flows.config.sources.source_from_name` takes.
-    settings : sequence of str
-        Changes to it, each ``key=value``.
-    page : Path, optional
-        Where a page with a histogram of each column is written.
-
-    Returns
-    -------
-    dict
-        ``name``, ``rows``, ``classes``, ``positive``, ``n_features``; ``columns``, a list of dicts with ``column``, ``becomes``
-        and ``features``; ``dropped`` and ``then``: what is done to the features before a fit; ``warnings``: sentences on what
-        makes a test look better than new rows will.
-
-    Raises
-    ------
-    InputError
-        If the configuration or the data is wrong.
+    `config`: a YAML file with the key `data`, or what `flows.config.sources.source_from_name` takes.
+    `settings`: changes to it, each ``key=value``.
+    `page`: where a page with a histogram of each column is written.
+    Returns ``name``, ``rows``, ``classes``, ``positive``, ``n_features``; ``columns``, a list of dicts with ``column``,
+        ``becomes`` and ``features``; ``dropped`` and ``then``: what is done to the features before a fit; ``warnings``:
+        sentences on what makes a test look better than new rows will.
+    Raises InputError if the configuration or the data is wrong.
     """
     data = _data_config(config, settings)
     source = source_of(data)

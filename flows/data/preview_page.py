@@ -45,10 +45,7 @@ class Shown:
 def write_page(path: Path, data: Dataset, warnings: list[str]) -> None:
     """Write the page.
 
-    Raises
-    ------
-    InputError
-        If jinja2 is not installed, or the file cannot be written.
+    Raises InputError if jinja2 is not installed, or the file cannot be written.
     """
     sample = sample_of(LocalBlocks([data.block]))
     columns = shown_columns(sample, data.schema)

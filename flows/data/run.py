@@ -85,14 +85,9 @@ def verify_source(name: str, source: Source, parallel_map: ParallelMap = map) ->
 def verify(names: list[str] | None, cluster: ClusterConfig, observer: RunObserver) -> dict[str, list[str]]:
     """Return the faults of each data set; see `verify_source`.
 
-    Parameters
-    ----------
-    names : list of str or None
-        As for `flows.config.sources.source_from_name`; None: the data sets of the catalog that are here.
-    cluster : ClusterConfig
-        Where shards are read.
-    observer : RunObserver
-        Is called with each data set as a stage, and with the progress of its shards.
+    `names`: as for `flows.config.sources.source_from_name`; None: the data sets of the catalog that are here.
+    `cluster`: where shards are read.
+    `observer`: is called with each data set as a stage, and with the progress of its shards.
     """
     if not names:
         names = [entry["name"] for entry in list_catalog() if entry["present"]]

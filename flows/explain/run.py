@@ -31,10 +31,7 @@ PAIR = " & "
 def explain(config: ExplainConfig, observer: RunObserver) -> dict[str, Any]:
     """Explain the scores of the first rows of a data set, or of all.
 
-    Raises
-    ------
-    InputError
-        If the model or the data is wrong, or the feature map of the model mixes features.
+    Raises InputError if the model or the data is wrong, or the feature map of the model mixes features.
     """
     with s3_as_configured(config.s3, NoCluster(), observer):
         observer.stage("explain")
@@ -103,14 +100,9 @@ def _first_rows(config: ExplainConfig, model: LinearModel) -> Iterator[Block]:
 class Explanations:
     """Rows with their scores, values and contributions.
 
-    Attributes
-    ----------
-    scores : DataFrame
-        ``row_id`` and ``score``.
-    values : DataFrame
-        The features, in their own units.
-    contributions : DataFrame
-        As `LinearModel.explain` returns them.
+    `scores`: ``row_id`` and ``score``.
+    `values`: the features, in their own units.
+    `contributions`: as `LinearModel.explain` returns them.
     """
 
     scores: pd.DataFrame

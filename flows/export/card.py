@@ -29,10 +29,7 @@ from flows.run_folder.scores import SCORES, read_scores
 def card_of(model: LinearModel, folder: str, config: CardConfig) -> Scorecard:
     """Return the scorecard of a model, with what rounding costs on the rows of its run where those can be read.
 
-    Parameters
-    ----------
-    folder : str
-        Of the model; the run is the folder that it is in.
+    `folder`: of the model; the run is the folder that it is in.
     """
     card = to_scorecard(model, config.scaling(), rows=config.rows)
     try:

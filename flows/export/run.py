@@ -19,10 +19,7 @@ from flows.run_folder.folder import model_folder
 def export(config: ExportConfig, observer: RunObserver) -> dict[str, Any]:
     """Write a model in the form of another system.
 
-    Raises
-    ------
-    InputError
-        If there is no such model, the target cannot express it, or the file is there already.
+    Raises InputError if there is no such model, the target cannot express it, or the file is there already.
     """
     with s3_as_configured(config.s3, NoCluster(), observer):
         observer.stage("export")

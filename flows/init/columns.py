@@ -30,22 +30,13 @@ DATE_FORMATS = tuple(f"{day}{time}" for day in ("%d.%m.%Y", "%Y/%m/%d", "%d/%m/%
 class ColumnGuess:
     """What a column holds.
 
-    Attributes
-    ----------
-    kind : str
-        What becomes of it: ``number``, ``categorical``, ``hashed``, ``dates`` or ``drop``.
-    comment : str
-        What its values are, or why it is dropped.
-    missing : int
-        Rows without a value.
-    parts : tuple of str
-        Of a column of dates what it becomes.
-    date_format : str or None
-        Of a column of dates; None: as in ISO 8601.
-    words : tuple of str
-        Of a column of numbers what stands for missing ones, besides what always does.
-    auc : float
-        How well the column alone ranks the rows.
+    `kind`: what becomes of it: ``number``, ``categorical``, ``hashed``, ``dates`` or ``drop``.
+    `comment`: what its values are, or why it is dropped.
+    `missing`: rows without a value.
+    `parts`: of a column of dates what it becomes.
+    `date_format`: of a column of dates; None: as in ISO 8601.
+    `words`: of a column of numbers what stands for missing ones, besides what always does.
+    `auc`: how well the column alone ranks the rows.
     """
 
     name: str
@@ -63,14 +54,9 @@ def columns_of(
 ) -> list[ColumnGuess]:
     """Return what the columns hold.
 
-    Parameters
-    ----------
-    texts : mapping of str to Categorical
-        The cells of each column, missing ones as `MISSING_CATEGORY`.
-    names : sequence of str
-        The columns that are looked at.
-    spelling : Spelling
-        How numbers are written.
+    `texts`: the cells of each column, missing ones as `MISSING_CATEGORY`.
+    `names`: the columns that are looked at.
+    `spelling`: how numbers are written.
     """
     return _with_one_date_format([_column(name, texts[name], spelling) for name in names])
 

@@ -16,14 +16,9 @@ FEW = 10
 def direction_of(cells: pd.Categorical, positive: np.ndarray, spelling: Spelling = PLAIN) -> str | None:
     """Return ``increasing`` or ``decreasing`` for a column of numbers; None where ranks do not tell the classes apart.
 
-    Parameters
-    ----------
-    cells : Categorical
-        The texts of the column; those that are no numbers are left out.
-    positive : ndarray of shape (n_rows,), bool
-        Which rows are of the positive class.
-    spelling : Spelling
-        How numbers are written.
+    `cells`: the texts of the column; those that are no numbers are left out.
+    `positive`, of shape (n_rows,), bool: which rows are of the positive class.
+    `spelling`: how numbers are written.
     """
     values = np.array([_value(text, spelling) for text in cells.categories], dtype=np.float64)[np.asarray(cells.codes)]
     there = np.isfinite(values)

@@ -20,19 +20,10 @@ COMMA_IN_NUMBER = re.compile(r"[+-]?\d+,\d+")
 def with_layout(source: Source, data: bytes, where: str) -> tuple[Source, bytes]:
     """Return a source with what it leaves open decided, and the bytes as UTF-8.
 
-    Parameters
-    ----------
-    source : Source
-        Of a CSV file. Keys that it gives are not looked for.
-    data : bytes
-        The first lines of the file.
-    where : str
-        Names it in errors.
-
-    Raises
-    ------
-    InputError
-        If the bytes are no text of the encoding.
+    `source`: of a CSV file. Keys that it gives are not looked for.
+    `data`: the first lines of the file.
+    `where`: names it in errors.
+    Raises InputError if the bytes are no text of the encoding.
     """
     if "encoding" not in source.model_fields_set:
         source = _with(source, encoding=found_encoding(data))

@@ -16,13 +16,9 @@ def with_auc(
 ) -> ColumnGuess:
     """Return a column with its AUC alone, and with a comment where that is suspicious.
 
-    Parameters
-    ----------
-    texts : mapping of str to Categorical
-        The cells of each column.
-    positive : ndarray of shape (n_rows,), bool
-    spelling : Spelling
-        How numbers are written.
+    `texts`: the cells of each column.
+    `positive`: of shape (n_rows,), bool.
+    `spelling`: how numbers are written.
     """
     if column.kind not in ("number", "categorical"):
         return column

@@ -18,14 +18,9 @@ SVMLIGHT_ROW = re.compile(rb"[+-]?\d[\d.eE+-]*(\s+(qid:\d+\s+)?\d+:[^\s:]+)+\s*(
 class RowsFound:
     """What the first rows of a file hold.
 
-    Attributes
-    ----------
-    survey : Survey
-        Rows, classes, features and missing values.
-    sparse : bool
-        Whether rows become CSR.
-    whole : bool
-        Whether these are all rows.
+    `survey`: rows, classes, features and missing values.
+    `sparse`: whether rows become CSR.
+    `whole`: whether these are all rows.
     """
 
     survey: Survey
@@ -50,10 +45,7 @@ class RowsFound:
 def is_svmlight(data: str) -> bool:
     """Tell whether the first row of a file looks like one of svmlight: a number, and pairs ``index:value``.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read.
+    Raises InputError if the file cannot be read.
     """
     head, _ = head_of(data)
     lines = (line.strip() for line in head[: 2**20].splitlines())
@@ -64,10 +56,7 @@ def is_svmlight(data: str) -> bool:
 def look_at(source: Source) -> RowsFound:
     """Return what the first rows of an svmlight or KEEL file hold.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read.
+    Raises InputError if the file cannot be read.
     """
     urls, of = files.expand(source.source), FORMATS[source.format]
     where = files.shown(urls[0])

@@ -29,22 +29,13 @@ ROWS_BELOW = 200
 class FirstRows:
     """The first rows of a file.
 
-    Attributes
-    ----------
-    source : Source
-        With the separator decided.
-    texts : dict of str to Categorical
-        The cells of every column but the label.
-    classes : Categorical
-        The label of each row.
-    label : str
-        Its column.
-    unread : dict of str to str
-        Columns of types that are neither numbers nor texts.
-    whole : bool
-        Whether these are all rows.
-    n_files : int
-        The files that they are the first rows of.
+    `source`: with the separator decided.
+    `texts`: the cells of every column but the label.
+    `classes`: the label of each row.
+    `label`: its column.
+    `unread`: columns of types that are neither numbers nor texts.
+    `whole`: whether these are all rows.
+    `n_files`: the files that they are the first rows of.
     """
 
     source: Source
@@ -59,10 +50,7 @@ class FirstRows:
 def first_rows(source: Source) -> FirstRows:
     """Read the first rows of a source.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read.
+    Raises InputError if the file cannot be read.
     """
     urls = source.format_of().part_urls(source)
     if source.format == "csv":

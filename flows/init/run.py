@@ -29,24 +29,11 @@ FORMATS_WITHOUT_COLUMNS = ("svmlight", "keel")
 def init(name: str, source: Source, output: Path) -> dict[str, Any]:
     """Write a configuration for training.
 
-    Parameters
-    ----------
-    name : str
-        Of the configuration.
-    source : Source
-        With the label column.
-    output : Path
-        The YAML file.
-
-    Returns
-    -------
-    dict
-        What ``aucdist init --json`` prints.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or its label column has no classes.
+    `name`: of the configuration.
+    `source`: with the label column.
+    `output`: the YAML file.
+    Returns what ``aucdist init --json`` prints.
+    Raises InputError if the file cannot be read, or its label column has no classes.
     """
     if source.format in FORMATS_WITHOUT_COLUMNS:
         return _init_without_columns(name, source, output)

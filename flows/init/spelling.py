@@ -31,10 +31,7 @@ DIGITS = re.compile(r"\d")
 def found_spelling(texts: Mapping[str, pd.Categorical]) -> Spelling:
     """Return the spelling by which most columns hold numbers.
 
-    Parameters
-    ----------
-    texts : mapping of str to Categorical
-        The cells of each column, missing ones as `MISSING_CATEGORY`.
+    `texts`: the cells of each column, missing ones as `MISSING_CATEGORY`.
     """
     columns = [_counts(cells) for cells in texts.values()]
     best, most = Spelling(), -1
@@ -59,10 +56,7 @@ def found_spelling(texts: Mapping[str, pd.Categorical]) -> Spelling:
 def words_for_missing(counts: Mapping[str, int], spelling: Spelling) -> list[str] | None:
     """Return the texts of a column of numbers that stand for missing ones; None if the column is none of numbers.
 
-    Parameters
-    ----------
-    counts : mapping of str to int
-        The rows of each text, without missing ones.
+    `counts`: the rows of each text, without missing ones.
     """
     others = [text for text in counts if spelling.plain_number(text) is None and not spelling.is_missing_number(text)]
     numbers = [text for text in counts if spelling.plain_number(text) is not None]

@@ -34,18 +34,11 @@ def yaml_text(
 ) -> str:  # fmt: skip
     """Return a configuration for training.
 
-    Parameters
-    ----------
-    source : dict of str to str
-        Keys of the source as they are written: file, format, label, ...
-    columns : sequence of ColumnGuess
-        All but the label.
-    classes : sequence of (str, int)
-        Each class with its number of rows.
-    head : sequence of str
-        Comments at the top.
-    directions : mapping of str to str
-        Of the numbers that seem to have one.
+    `source`: keys of the source as they are written: file, format, label, ...
+    `columns`: all but the label.
+    `classes`: each class with its number of rows.
+    `head`: comments at the top.
+    `directions`: of the numbers that seem to have one.
     """
     of = {kind: [c for c in columns if c.kind == kind] for kind in ("drop", "dates", "categorical", "hashed", "number")}
     lines = [*map(comment, head), f"name: {quoted(name)}", "data:", "  source:"]
@@ -87,16 +80,10 @@ def rows_yaml_text(
 ) -> str:  # fmt: skip
     """Return a configuration for training on a file that has no columns to choose from.
 
-    Parameters
-    ----------
-    name, source, classes, positive, head
-        As of `yaml_text`.
-    remarks : sequence of str
-        Comments below the source.
-    missing : mapping of str to int
-        Missing values of the columns that have some.
-    sparse : bool
-        Whether rows become CSR.
+    `name`, `source`, `classes`, `positive` and `head`: as of `yaml_text`.
+    `remarks`: comments below the source.
+    `missing`: missing values of the columns that have some.
+    `sparse`: whether rows become CSR.
     """
     lines = [*map(comment, head), f"name: {quoted(name)}", "data:", "  source:"]
     lines += [f"    {key}: {value}" for key, value in source.items()]

@@ -20,10 +20,7 @@ from flows.watch.flow import NIGHT_ALARM, report_alarms
 def keep_current(config: KeepCurrentConfig) -> dict[str, Any]:
     """Train on the newest rows, replace the version in use where the condition holds, and score and watch the new rows.
 
-    Returns
-    -------
-    dict
-        What ``aucdist keep-current --json`` prints.
+    Returns what ``aucdist keep-current --json`` prints.
     """
     result = run.keep_current(config, log_observer(get_run_logger().info), run_as_task)
     lines = "\n".join(f"* {line}" for line in promotion_lines(result["promotion"]))

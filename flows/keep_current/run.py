@@ -31,22 +31,10 @@ def keep_current(
     One run at a time works on a store; a second one is refused. A run that was killed leaves one whole version in use, and the
     same command does the rest.
 
-    Parameters
-    ----------
-    observer : RunObserver
-        Is called with stages and their progress.
-    run_stage : StageRunner
-        Runs each stage.
-
-    Returns
-    -------
-    dict
-        What ``aucdist keep-current --json`` prints.
-
-    Raises
-    ------
-    InputError
-        If something in the configuration or the data is wrong, or another run works on the store.
+    `observer`: is called with stages and their progress.
+    `run_stage`: runs each stage.
+    Returns what ``aucdist keep-current --json`` prints.
+    Raises InputError if something in the configuration or the data is wrong, or another run works on the store.
     """
     store, training = absolute(config.store), config.train
     with (
@@ -106,10 +94,7 @@ def _dumped(models: dict[str, Any]) -> dict[str, Any]:
 def with_newest_files(config: KeepCurrentConfig) -> TrainConfig:
     """Return the training run with the files that it is for: the newest of the pattern, and those held out.
 
-    Raises
-    ------
-    InputError
-        If there are not enough files.
+    Raises InputError if there are not enough files.
     """
     if config.window is None and config.held_out is None:
         return config.train

@@ -13,10 +13,7 @@ from aucdist.store.versions import present
 def history(url: str) -> dict[str, Any]:
     """Return what ``aucdist models --json`` prints.
 
-    Raises
-    ------
-    InputError
-        If there is no model store, or it is damaged.
+    Raises InputError if there is no model store, or it is damaged.
     """
     store = read_store(url)
     if store.current is None:

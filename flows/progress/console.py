@@ -22,14 +22,9 @@ EVERY = 1.0  # seconds between two lines where there is no terminal
 class Tasks:
     """The progress of many tasks of one kind.
 
-    Attributes
-    ----------
-    done, total, failed : int
-        Number of tasks.
-    best : str
-        The best setting of a search so far, as text; empty if there is none.
-    seconds_left : float or None
-        None if it is unknown.
+    `done`, `total` and `failed`: number of tasks.
+    `best`: the best setting of a search so far, as text; empty if there is none.
+    `seconds_left`: None if it is unknown.
     """
 
     done: int

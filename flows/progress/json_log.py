@@ -18,10 +18,7 @@ FLOW_RUN = "PREFECT__FLOW_RUN_ID"  # Prefect sets it in the process of a deploym
 def log_format() -> str:
     """Return the format of the log that the environment chooses.
 
-    Raises
-    ------
-    InputError
-        If there is no such format.
+    Raises InputError if there is no such format.
     """
     name = os.environ.get(LOG_FORMAT) or "text"
     if name not in FORMATS:

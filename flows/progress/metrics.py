@@ -16,10 +16,7 @@ EVERY = 1.0  # seconds between two messages to the scheduler; a round takes mill
 class MetricsObserver(ForwardingObserver):
     """Forwards every call to another observer, and sends the figures of the run to the scheduler while there is one.
 
-    Parameters
-    ----------
-    run : str
-        The name of the run.
+    `run`: the name of the run.
     """
 
     def __init__(self, observer: RunObserver, run: str) -> None:
@@ -35,16 +32,8 @@ class MetricsObserver(ForwardingObserver):
     def report_to(self, client: Any, report: Path | None = None) -> Iterator[None]:
         """Send figures to the scheduler of `client` (None: there is none) while the context lasts.
 
-        Parameters
-        ----------
-        client : distributed.Client or None
-        report : Path, optional
-            File for Dask's performance report, which is written if there is no error.
-
-        Raises
-        ------
-        InputError
-            If the report cannot be made on this cluster.
+        `report`: file for Dask's performance report, which is written if there is no error.
+        Raises InputError if the report cannot be made on this cluster.
         """
         if client is None:
             yield

@@ -14,10 +14,7 @@ def warnings_to(observer: RunObserver, ignored: Sequence[type[Warning]] = ()) ->
 
     Those that differ in their numbers only, as from the fits of several folds, are one note, which has the first and the count.
 
-    Parameters
-    ----------
-    ignored : sequence of type
-        Warnings of these kinds are left out.
+    `ignored`: warnings of these kinds are left out.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -29,13 +29,9 @@ IN_USE = "the version in use"
 class Pair:
     """The scores of the same rows by two models.
 
-    Attributes
-    ----------
-    rows : str
-        What they are, in words.
-    y, new, old : ndarray of shape (n_samples,)
-        Labels, the run's scores, and those of the version in use. Of several classes ``(n_samples, n_classes)``: which of them a
-        row has, bool, and a score for each.
+    `rows`: what they are, in words.
+    `y`, `new` and `old`, of shape (n_samples,): labels, the run's scores, and those of the version in use. Of several
+        classes ``(n_samples, n_classes)``: which of them a row has, bool, and a score for each.
     """
 
     rows: str
@@ -49,23 +45,11 @@ def decide(
 ) -> dict[str, Any]:
     """Test the model of a run against the version in use.
 
-    Parameters
-    ----------
-    run, in_use : str
-        The run folder, and the folder of the version.
-    condition : {"better", "not-worse"}
-    data : tuple of str and Source, optional
-        Name and source of the rows; by default the run's test rows.
-
-    Returns
-    -------
-    dict
-        The difference, run minus version in use, with its interval; ``holds``; in types of JSON.
-
-    Raises
-    ------
-    InputError
-        If the rows cannot be read, or a model was trained on some of them.
+    `run` and `in_use`: the run folder, and the folder of the version.
+    `condition`: {"better", "not-worse"}.
+    `data`: name and source of the rows; by default the run's test rows.
+    Returns the difference, run minus version in use, with its interval; ``holds``; in types of JSON.
+    Raises InputError if the rows cannot be read, or a model was trained on some of them.
     """
     new, old = load_model(model_folder(run)), load_model(in_use)
     if not same_classes([new, old]):
@@ -145,10 +129,8 @@ def refuse_other_split(run: str, new: np.ndarray, old: np.ndarray) -> None:
 def read_test_rows(run: str, in_use: str, row_id: np.ndarray, y: np.ndarray) -> HeldOutRows:
     """Return the test rows of a run, read again, with their scores by the version in use.
 
-    Raises
-    ------
-    InputError
-        If they are not those with these ids and labels, or the version in use was trained on some of them.
+    Raises InputError if they are not those with these ids and labels, or the version in use was trained on some of
+        them.
     """
     data = _data_of(run)
     assert data.test is not None  # there are test scores

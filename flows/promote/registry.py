@@ -45,12 +45,8 @@ MOST_PARAMETER = 500
 class Registered:
     """A registered model of MLflow.
 
-    Attributes
-    ----------
-    name, alias : str
-        Of the model, and of its version in use.
-    server : str
-        The tracking URI, which may have a password.
+    `name` and `alias`: of the model, and of its version in use.
+    `server`: the tracking URI, which may have a password.
     """
 
     name: str
@@ -71,10 +67,7 @@ def is_registered(url: str) -> bool:
 def registered_model(url: str) -> Registered:
     """Return the registered model that a URI names, on the server of the environment.
 
-    Raises
-    ------
-    InputError
-        If it names none, or no server is configured.
+    Raises InputError if it names none, or no server is configured.
     """
     found = REGISTERED.fullmatch(url)
     if found is None:
@@ -99,28 +92,13 @@ def promote_registered(
 
     The alias is moved last: a promotion that ends before leaves the version in use as it was.
 
-    Parameters
-    ----------
-    run : str
-        A run folder.
-    url : str
-        As ``models:/churn`` or ``models:/churn@champion``.
-    content : mapping of str to bytes
-        The files of the version by name.
-    condition, margin, data
-        As for `promote_run`.
-
-    Returns
-    -------
-    dict
-        As `promote_run`; ``mlflow`` has the server, without password, and the ID of the run.
-
-    Raises
-    ------
-    InputError
-        As `promote_run`; or if MLflow is not installed.
-    RunError
-        If the server cannot be reached, or refuses.
+    `run`: a run folder.
+    `url`: as ``models:/churn`` or ``models:/churn@champion``.
+    `content`: the files of the version by name.
+    `condition`, `margin` and `data`: as for `promote_run`.
+    Returns as `promote_run`; ``mlflow`` has the server, without password, and the ID of the run.
+    Raises InputError as `promote_run`; or if MLflow is not installed.
+    Raises RunError if the server cannot be reached, or refuses.
     """
     target = registered_model(url)
     mlflow = load_optional("mlflow")

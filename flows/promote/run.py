@@ -30,31 +30,17 @@ def promote_run(
 ) -> dict[str, Any]:
     """Promote the model of a run, if it is as good as asked.
 
-    Parameters
-    ----------
-    run : str
-        A run folder, a path or a URL.
-    store_url : str
-        The store: a folder or URL, made if need be; or ``models:/churn``, a registered model of MLflow, see `promote_registered`.
-    condition : str
-        ``better``: the interval of the difference lies above `margin`; ``not-worse``: above ``-margin``; ``always``.
-    margin : float
-        Not negative.
-    most : int, optional
-        Keep at most so many versions.
-    data : tuple of str and Source, optional
-        Name and source of the rows of the test; by default the run's test rows.
-
-    Returns
-    -------
-    dict
-        What ``aucdist promote --json`` prints.
-
-    Raises
-    ------
-    InputError
-        If there is no such run, an argument is wrong, a model was trained on rows of the test, or another promotion was made at
-        the same moment.
+    `run`: a run folder, a path or a URL.
+    `store_url`: the store: a folder or URL, made if need be; or ``models:/churn``, a registered model of MLflow, see
+        `promote_registered`.
+    `condition`: ``better``: the interval of the difference lies above `margin`; ``not-worse``: above ``-margin``;
+        ``always``.
+    `margin`: not negative.
+    `most`: keep at most so many versions.
+    `data`: name and source of the rows of the test; by default the run's test rows.
+    Returns what ``aucdist promote --json`` prints.
+    Raises InputError if there is no such run, an argument is wrong, a model was trained on rows of the test, or another
+        promotion was made at the same moment.
     """
     _check(condition, margin, most)
     if data is not None and condition == "always":

@@ -102,19 +102,11 @@ def _deep_merge(mapping: dict[str, Any], changes: dict[str, Any]) -> dict[str, A
 def load_paper(paper: str, *, quick: bool = False, cluster: str | None = None, output: str | None = None) -> Paper:
     """Read a paper's configuration.
 
-    Parameters
-    ----------
-    paper : str
-        The name of a folder in ``configs/reproduce``, or the path of a YAML file.
-    quick : bool
-        Use the small part that the file defines.
-    cluster, output : str, optional
-        Replace those of the file: the name of a file in ``configs/cluster`` or a path; a folder or a URL.
-
-    Raises
-    ------
-    InputError
-        If the configuration is wrong; the message names the file and the key.
+    `paper`: the name of a folder in ``configs/reproduce``, or the path of a YAML file.
+    `quick`: use the small part that the file defines.
+    `cluster` and `output`: replace those of the file: the name of a file in ``configs/cluster`` or a path; a folder or
+        a URL.
+    Raises InputError if the configuration is wrong; the message names the file and the key.
     """
     path = _find_paper(paper)
     raw = read_mapping(path)

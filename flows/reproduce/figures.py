@@ -62,16 +62,10 @@ def _on_axis(values: np.ndarray, log: bool) -> np.ndarray:
 def page_figure(name: str, heading: str, caption: str, description: str, plot: Callable[[Any], None]) -> Figure:
     """Return a figure of the page.
 
-    Parameters
-    ----------
-    name : str
-        Unique on the page.
-    heading, caption : str
-        The text above the figure.
-    description : str
-        The text for screen readers.
-    plot : callable
-        Draws into the matplotlib axes that it is given.
+    `name`: unique on the page.
+    `heading` and `caption`: the text above the figure.
+    `description`: the text for screen readers.
+    `plot`: draws into the matplotlib axes that it is given.
     """
     markup = load_optional("markupsafe").Markup
     identifier = "".join(c if c.isalnum() else "-" for c in name)

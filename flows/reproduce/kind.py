@@ -72,10 +72,7 @@ class Kind(Strict):
     def tasks(self, versions: Mapping[str, Version]) -> Iterator[tuple[TaskKey, Task]]:
         """Yield every task with everything that decides its result.
 
-        Parameters
-        ----------
-        versions : dict of str to Version
-            The version of each data set; absent data sets have no rows.
+        `versions`: the version of each data set; absent data sets have no rows.
         """
         yield from ()
 
@@ -88,11 +85,7 @@ class Kind(Strict):
     def page_sections(self, name: str, results: Results) -> list[PageSection]:
         """Return the sections of the page.
 
-        Parameters
-        ----------
-        name : str
-            The name of the experiment, for ids on the page.
-        results : dict of TaskKey to dict
+        `name`: the name of the experiment, for ids on the page.
         """
 
     def csv_files(self, name: str, results: Results) -> dict[str, bytes]:

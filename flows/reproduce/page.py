@@ -12,12 +12,8 @@ from aucdist.report.html import render_template
 class TableCell:
     """One cell of a table.
 
-    Attributes
-    ----------
-    details : sequence of str
-        Lines in small print below the text; empty ones are left out.
-    highlight : {"", "better", "below", "miss"}
-        The background colour.
+    `details`: lines in small print below the text; empty ones are left out.
+    `highlight`, {"", "better", "below", "miss"}: the background colour.
     """
 
     text: str
@@ -38,12 +34,8 @@ class Figure:
 class PageSection:
     """A section of the page.
 
-    Attributes
-    ----------
-    columns : sequence of str
-        The headings of the table's columns, that of the row names first.
-    rows : sequence of (str, sequence of TableCell)
-        Name and cells of each row of the table.
+    `columns`: the headings of the table's columns, that of the row names first.
+    `rows`: name and cells of each row of the table.
     """
 
     title: str
@@ -58,14 +50,9 @@ def render_paper_page(
 ) -> str:
     """Return the page as HTML. Equal arguments give equal text.
 
-    Parameters
-    ----------
-    departures : sequence of str
-        How the experiments differ from those of the paper.
-    datasets : dict of str to Version
-        The version of each data set, by its name in the paper.
-    config : str
-        The resolved configuration, as YAML.
+    `departures`: how the experiments differ from those of the paper.
+    `datasets`: the version of each data set, by its name in the paper.
+    `config`: the resolved configuration, as YAML.
     """
     template = Path(__file__).with_suffix(".html")
     return render_template(

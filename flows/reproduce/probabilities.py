@@ -59,16 +59,10 @@ class ProbabilityClaim(Strict):
 class Cell:
     """A system on a data set by one measure.
 
-    Attributes
-    ----------
-    mean, deviation : float
-        Over the splits.
-    rank : float
-        Among the systems on this data set; equal means share their rank.
-    best : bool
-        Whether no system has a better mean.
-    p_value : float
-        Of the two-sided Wilcoxon test against a best system.
+    `mean` and `deviation`: over the splits.
+    `rank`: among the systems on this data set; equal means share their rank.
+    `best`: whether no system has a better mean.
+    `p_value`: of the two-sided Wilcoxon test against a best system.
     """
 
     measure: str

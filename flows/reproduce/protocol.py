@@ -94,10 +94,7 @@ class ProtocolKind(Kind):
 def train_and_test(task: Task) -> tuple[Block, Block]:
     """Return the training rows of a fold, in their order of arrival, or of a split, and its test rows, scaled by the former.
 
-    Raises
-    ------
-    RunError
-        If the data differ from those that the client read.
+    Raises RunError if the data differ from those that the client read.
     """
     data, protocol = read_dataset(task), task["protocol"]
     block, seeds = data.block, [block_seed(protocol["seed"], task["repeat"], k) for k in (0, 1)]
@@ -120,10 +117,7 @@ def fit_scaling(data: Dataset, scale: str, train: Block) -> Preprocessor:
 def read_dataset(task: Task) -> Dataset:
     """Return the data set of a task by its ``source`` and ``fingerprint``; the last four stay in memory.
 
-    Raises
-    ------
-    RunError
-        If the data differ from those that the client read.
+    Raises RunError if the data differ from those that the client read.
     """
     data = _read(Source.model_validate(task["source"]).model_dump_json())
     if data.fingerprint != task["fingerprint"]:

@@ -17,12 +17,8 @@ Values = Mapping[str, float]
 class BestCounts:
     """On how many data sets a system is the best.
 
-    Attributes
-    ----------
-    alone : int
-        Data sets on which every other system is worse.
-    shared : int
-        Data sets on which it has the best value together with another system.
+    `alone`: data sets on which every other system is worse.
+    `shared`: data sets on which it has the best value together with another system.
     """
 
     alone: int

@@ -33,12 +33,8 @@ TaskId = tuple[str, TaskKey]
 def reproduce(config: Paper, observer: RunObserver) -> dict[str, Any]:
     """Run the tasks that have no stored result, then write the CSV files of each experiment and the page.
 
-    Raises
-    ------
-    InputError
-        If the configuration or a data set is wrong, or a package is not installed.
-    RunError
-        If a task failed; the results of the finished ones are in the cache.
+    Raises InputError if the configuration or a data set is wrong, or a package is not installed.
+    Raises RunError if a task failed; the results of the finished ones are in the cache.
     """
     for package in sorted(PAGE_PACKAGES.union(*(experiment.packages() for experiment in config.experiments.values()))):
         load_optional(package)
@@ -70,10 +66,7 @@ def reproduce(config: Paper, observer: RunObserver) -> dict[str, Any]:
 def _absent(config: Paper, versions: dict[str, dict[str, Version]]) -> list[str]:
     """Return the names of the data sets that are absent.
 
-    Raises
-    ------
-    InputError
-        If no data set is here: the message says where they come from.
+    Raises InputError if no data set is here: the message says where they come from.
     """
     known = [
         (experiment.datasets[key].name, version.present)

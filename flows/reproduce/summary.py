@@ -9,12 +9,8 @@ def summary_entries(summary: Mapping[str, Any], prefix: str = "") -> Iterator[tu
 
     The numbers of one mapping become one text; every string has an entry of its own.
 
-    Parameters
-    ----------
-    summary : dict
-        What `Kind.summary` returns.
-    prefix : str
-        Words before each name.
+    `summary`: what `Kind.summary` returns.
+    `prefix`: words before each name.
     """
     numbers = {key: value for key, value in summary.items() if isinstance(value, int | float)}
     if numbers:

@@ -28,14 +28,9 @@ class Target(Strict):
 class Cell:
     """A system on a data set.
 
-    Attributes
-    ----------
-    paper, paper_deviation : float or None
-        As printed; None where nothing is.
-    auc, deviation : float or None
-        Mean and standard deviation (n - 1) over the folds; None where the data set is absent.
-    chosen : str
-        The chosen parameters, and how often each was chosen where every fold chooses its own.
+    `paper` and `paper_deviation`: as printed; None where nothing is.
+    `auc` and `deviation`: mean and standard deviation (n - 1) over the folds; None where the data set is absent.
+    `chosen`: the chosen parameters, and how often each was chosen where every fold chooses its own.
     """
 
     COLUMNS: ClassVar[tuple[str, ...]] = (

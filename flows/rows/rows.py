@@ -30,20 +30,15 @@ BYTES_PER_BLOCK = 64 * 2**20
 class Rows:
     """Training or test rows: what reads each block, and what is known of all of them without reading.
 
-    Attributes
-    ----------
-    loader : callable
-        ``loader(item) -> Block``; it is sent to the workers.
-    items : sequence
-        What the loader takes for each block: its number, what is kept of it where it was parsed, or the block itself.
-    n_samples, n_features, n_pos : int
-        Positive rows are counted of two classes only.
-    n_bytes, largest_block : int
-        Bytes that all blocks take in memory, and the largest of them.
-    n_blocks : int
-        Blocks that the rows are partitioned into. It depends on the data and the configuration, never on the workers.
-    wanted_blocks : int, optional
-        Of rows in this process: the number that was asked for; by default one block for each 64 MiB of values.
+    `loader`: ``loader(item) -> Block``; it is sent to the workers.
+    `items`: what the loader takes for each block: its number, what is kept of it where it was parsed, or the block
+        itself.
+    `n_samples`, `n_features` and `n_pos`: positive rows are counted of two classes only.
+    `n_bytes` and `largest_block`: bytes that all blocks take in memory, and the largest of them.
+    `n_blocks`: blocks that the rows are partitioned into. It depends on the data and the configuration, never on the
+        workers.
+    `wanted_blocks`: of rows in this process: the number that was asked for; by default one block for each 64 MiB of
+        values.
     """
 
     loader: Loader
@@ -80,12 +75,8 @@ class Rows:
     def of_parts(cls, reader: BlockReader, items: Sequence[Any], scratch: str) -> "Rows":
         """Return the rows of parts of files, each of which is a block.
 
-        Parameters
-        ----------
-        reader, items
-            As `aucdist.data.shards.block_reader.open_parts` returned them.
-        scratch : str
-            A folder that every worker can read; empty where this process reads the parts.
+        `reader` and `items`: as `aucdist.data.shards.block_reader.open_parts` returned them.
+        `scratch`: a folder that every worker can read; empty where this process reads the parts.
         """
         loader: Loader = reader.saved(scratch) if scratch else reader.read
         largest = int(max(reader.rows) / reader.n_samples * reader.memory)
@@ -168,10 +159,7 @@ class Rows:
     def partition(self, part: str, schema: Schema, cache: CacheMode, workers: Workers, observer: RunObserver) -> Blocks:
         """Return the rows as blocks of the engine, on the workers; `part` ("training", "test") names them in notes.
 
-        Raises
-        ------
-        InputError
-            If they are to be streamed, but are in the memory of the only process there is.
+        Raises InputError if they are to be streamed, but are in the memory of the only process there is.
         """
         rows = self.for_workers(schema, workers, part)
         if rows.are_here:

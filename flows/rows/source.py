@@ -27,18 +27,11 @@ MOST_BLOCKS = 2**16
 class RowSource:
     """A data set that has been opened, as far as that takes no workers.
 
-    Attributes
-    ----------
-    n_blocks : int
-        Number of blocks that the training rows are partitioned into.
-    needs_workers : bool
-        Whether the rows are read by the workers, and not in this process.
-    encode : bool
-        Whether the features are encoded.
-    rows : TrainTestRows or None
-        Where workers are needed neither split nor encoded; None for files that have not been read.
-    survey : callable or None
-        Of such files: ``survey(workers, parallel_map) -> TrainTestRows``, which parses all of them once.
+    `n_blocks`: number of blocks that the training rows are partitioned into.
+    `needs_workers`: whether the rows are read by the workers, and not in this process.
+    `encode`: whether the features are encoded.
+    `rows`: where workers are needed neither split nor encoded; None for files that have not been read.
+    `survey`: of such files: ``survey(workers, parallel_map) -> TrainTestRows``, which parses all of them once.
     """
 
     n_blocks: int
@@ -51,14 +44,9 @@ class RowSource:
     def prepare(self, workers: Workers, observer: RunObserver, run_stage: StageRunner) -> TrainTestRows:
         """Return the training rows and test rows.
 
-        Parameters
-        ----------
-        workers : Workers
-            Read the rows, unless this process has them.
-        observer : RunObserver
-            Is called with the progress of the reading.
-        run_stage : StageRunner
-            Runs the stages that this takes.
+        `workers`: read the rows, unless this process has them.
+        `observer`: is called with the progress of the reading.
+        `run_stage`: runs the stages that this takes.
         """
         rows, parallel_map = self.rows, workers.parallel_map(observer)
         if self.survey is not None:
@@ -72,17 +60,11 @@ class RowSource:
 def open_source(config: DataConfig, n_blocks: int | None = None, encode: bool = True) -> RowSource:
     """Open a data set as far as that takes no workers: files are read into this process, unless the workers are to read them.
 
-    Parameters
-    ----------
-    n_blocks : int, optional
-        Blocks that its rows are partitioned into; by default one for each 64 MiB. Shards are the blocks that they are.
-    encode : bool, default=True
-        Whether the features are encoded as configured, learning from all training rows. A search leaves that to its folds.
-
-    Raises
-    ------
-    InputError
-        If the data set cannot be opened as configured.
+    `n_blocks`: blocks that its rows are partitioned into; by default one for each 64 MiB. Shards are the blocks that
+        they are.
+    `encode`: whether the features are encoded as configured, learning from all training rows. A search leaves that to
+        its folds.
+    Raises InputError if the data set cannot be opened as configured.
     """
     refuse_absent(ref.name for ref in (config, config.test) if ref is not None and ref.name is not None)
     if n_blocks is not None and n_blocks > MOST_BLOCKS:
@@ -105,10 +87,7 @@ def split_and_encode(rows: TrainTestRows, config: DataConfig, encode: bool, para
 def read_rows(config: DataConfig, n_blocks: int | None = None, *, encode: bool = True) -> TrainTestRows:
     """Read a data set into this process, split it, and encode its features, learning from the training rows alone.
 
-    Raises
-    ------
-    InputError
-        If the data set cannot be read, split or encoded as configured.
+    Raises InputError if the data set cannot be read, split or encoded as configured.
     """
     source = _with_positive(config)
     data = read(source, name=config.name or "")
@@ -131,10 +110,7 @@ def read_rows(config: DataConfig, n_blocks: int | None = None, *, encode: bool =
 def open_shards(config: DataConfig, n_blocks: int | None = None) -> TrainTestRows:
     """Read the manifest of a sharded data set, and that of its test set if it has one of its own.
 
-    Raises
-    ------
-    InputError
-        If there are no such shards, or if they cannot be used as configured.
+    Raises InputError if there are no such shards, or if they cannot be used as configured.
     """
     source = source_of(config)
     if config.positive is not None:
@@ -160,10 +136,7 @@ def open_shards(config: DataConfig, n_blocks: int | None = None) -> TrainTestRow
 def open_file_parts(config: DataConfig, n_blocks: int | None = None, *, encode: bool = True) -> RowSource:
     """Divide the files of the training data into about `n_blocks` parts, by default one for each 64 MiB.
 
-    Raises
-    ------
-    InputError
-        If there is nothing to read, or if the files cannot be reached.
+    Raises InputError if there is nothing to read, or if the files cannot be reached.
     """
     source = _with_positive(config)
     if source.format_of().is_sharded:

@@ -51,14 +51,9 @@ class ClassTables:
 class TrainTestRows:
     """Training and test rows of a data set, with the same encoding.
 
-    Attributes
-    ----------
-    fingerprint : str
-        Tells this version of the data from others.
-    preprocessor : Preprocessor
-        The encoding that `train` and `test` have.
-    tables : ClassTables or None
-        Where each class is fitted against the rest.
+    `fingerprint`: tells this version of the data from others.
+    `preprocessor`: the encoding that `train` and `test` have.
+    `tables`: where each class is fitted against the rest.
     """
 
     name: str
@@ -83,10 +78,7 @@ class TrainTestRows:
     def check_classes(self) -> None:
         """Check that the training rows have both classes.
 
-        Raises
-        ------
-        InputError
-            If they have not.
+        Raises InputError if they have not.
         """
         if self.tables is None and self.train.n_pos in (0, self.train.n_samples):
             raise InputError(f"{self.name}: the training rows are all of one class; both are needed")

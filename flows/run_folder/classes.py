@@ -31,14 +31,10 @@ from flows.versions import versions
 class ClassScores:
     """The scores of the test rows.
 
-    Attributes
-    ----------
-    row_id : ndarray of shape (n_test,), int64
-    code : ndarray of shape (n_test,), int32
-        The place of each row's set of classes in the table of the test rows.
-    scores : ndarray of shape (n_test, n_classes), float64
-        Of the model of each class, without its intercept.
-    predicted : ndarray of shape (n_test,) of class names, or of shape (n_test, n_classes), int64, of topics
+    `row_id`: of shape (n_test,), int64.
+    `code`, of shape (n_test,), int32: the place of each row's set of classes in the table of the test rows.
+    `scores`, of shape (n_test, n_classes), float64: of the model of each class, without its intercept.
+    `predicted`: of shape (n_test,) of class names, or of shape (n_test, n_classes), int64, of topics.
     """
 
     row_id: np.ndarray
@@ -51,16 +47,10 @@ class ClassScores:
 class ClassEvaluation:
     """How the models of the classes score the rows.
 
-    Attributes
-    ----------
-    train : list of ScoreCounts
-        Of each class.
-    test : list of ScoreCounts or None
-        None for a class that no test row has, or that all have.
-    intervals : list of Interval or None
-        Of each test AUC.
-    scores : ClassScores or None
-        None without test rows.
+    `train`: of each class.
+    `test`: None for a class that no test row has, or that all have.
+    `intervals`: of each test AUC.
+    `scores`: None without test rows.
     """
 
     train: list[ScoreCounts]
@@ -87,10 +77,7 @@ def result_of_classes(fitted: FittedClasses, run: str) -> dict[str, Any]:
 
     Means of AUC are over the classes that the rows have, each alike (macro) or weighted by its rows.
 
-    Parameters
-    ----------
-    run : str
-        The URL of the run folder.
+    `run`: the URL of the run folder.
     """
     estimator, rows, evaluation, seconds = fitted.estimator, fitted.rows, fitted.evaluation, fitted.seconds
     table = _confusions(fitted)
@@ -185,12 +172,8 @@ def publish_classes(
 ) -> None:
     """Write all files of a run folder, then publish it as a whole.
 
-    Parameters
-    ----------
-    result : dict
-        As `result_of_classes` returned it.
-    command : str
-        What runs the configuration again.
+    `result`: as `result_of_classes` returned it.
+    `command`: what runs the configuration again.
     """
     config, classes = to_yaml(fitted.config), fitted.rows.schema.classes
     _save_models(fitted, result, folder.draft / "model")

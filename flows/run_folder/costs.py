@@ -20,20 +20,12 @@ def mean_cost_of_rows(
 ) -> dict[str, Any]:
     """Return the mean cost of a test row, or else of a training row, where rows have a cost of their own.
 
-    Parameters
-    ----------
-    costs : CostCounts
-        Of the training rows.
-    tables : sequence of bytes
-        The scores of the test rows, as `flows.run_folder.scores.count_and_tabulate` returns them; empty without test rows.
-    cost : mapping
-        ``false_alarm`` and ``miss``.
-
-    Returns
-    -------
-    dict
-        ``value``; ``interval``, of 95 %, None for training rows and for weighted ones; ``without_model``: that of the cheaper one
-        of flagging no row and all rows.
+    `costs`: of the training rows.
+    `tables`: the scores of the test rows, as `flows.run_folder.scores.count_and_tabulate` returns them; empty without
+        test rows.
+    `cost`: ``false_alarm`` and ``miss``.
+    Returns ``value``; ``interval``, of 95 %, None for training rows and for weighted ones; ``without_model``: that of
+        the cheaper one of flagging no row and all rows.
     """
     if not tables:
         return {"value": costs.mean(threshold), "interval": None, "without_model": costs.without_model}

@@ -38,14 +38,9 @@ def model_folder(url: str) -> str:
 class RunFolder:
     """A run folder that is being written.
 
-    Attributes
-    ----------
-    url : str
-        Where it will be: a path, or a URL.
-    draft : Path
-        The local folder in which it is written.
-    publish : callable
-        Moves the draft to `url`.
+    `url`: where it will be: a path, or a URL.
+    `draft`: the local folder in which it is written.
+    `publish`: moves the draft to `url`.
     """
 
     url: str
@@ -71,17 +66,9 @@ def timestamped(name: str) -> str:
 def run_folder(output: str, name: str) -> Iterator[RunFolder]:
     """Check that `output` can be written to, and yield a folder to write in; unless it is published, nothing of it remains.
 
-    Parameters
-    ----------
-    output : str
-        The parent folder, a path or an fsspec URL.
-    name : str
-        The name of the run folder.
-
-    Raises
-    ------
-    InputError
-        If `output` cannot be written to.
+    `output`: the parent folder, a path or an fsspec URL.
+    `name`: the name of the run folder.
+    Raises InputError if `output` cannot be written to.
     """
     parts = urlsplit(output)
     if parts.scheme == "file":

@@ -16,20 +16,12 @@ from aucdist.solvers.pairs.groups import pair_groups
 def group_results(train: Blocks, tables: Sequence[bytes], group_weight: GroupWeight = "pairs") -> dict[str, Any] | None:
     """Return the entry ``groups`` of ``aucdist train --json``; None where rows have neither groups nor grades.
 
-    Parameters
-    ----------
-    tables : sequence of bytes
-        The scores of the test rows, as `flows.run_folder.scores.count_and_tabulate` returns them; empty without test rows.
-    group_weight : {"pairs", "groups"}
-        What a group weighs in the objective, and in the AUC within groups.
-
-    Returns
-    -------
-    dict or None
-        ``grouped`` and ``graded``: which of both they have; ``group_weight``. ``with_pairs`` and ``without_pairs``: the groups of
-        training rows.
-        ``measures``: of the test rows' groups ``value``, ``interval`` (95 %, from resampling groups), and ``groups`` and
-        ``without``, those that have the measure and those that have none.
+    `tables`: the scores of the test rows, as `flows.run_folder.scores.count_and_tabulate` returns them; empty without
+        test rows.
+    `group_weight`, {"pairs", "groups"}: what a group weighs in the objective, and in the AUC within groups.
+    Returns ``grouped`` and ``graded``: which of both they have; ``group_weight``. ``with_pairs`` and ``without_pairs``:
+        the groups of training rows. ``measures``: of the test rows' groups ``value``, ``interval`` (95 %, from
+        resampling groups), and ``groups`` and ``without``, those that have the measure and those that have none.
     """
     found = pair_groups(train)
     if found is None:

@@ -47,12 +47,8 @@ def is_in_use(folder: Path) -> bool:
 def leftover_line(folders: list[str], resumes: str) -> str:
     """Return the line that names unfinished folders.
 
-    Parameters
-    ----------
-    folders : list of str
-        Paths or URLs.
-    resumes : str
-        A clause that says which command resumes the work.
+    `folders`: paths or URLs.
+    `resumes`: a clause that says which command resumes the work.
     """
     first = [shown(folder) for folder in folders[:MOST_NAMED]]
     more = f" and {len(folders) - MOST_NAMED} more" if len(folders) > MOST_NAMED else ""
@@ -67,12 +63,8 @@ def unfinished_runs(output: str, command: str) -> str | None:
 
     Run folders on object stores are written here first, so that a killed run leaves nothing there that could be resumed.
 
-    Parameters
-    ----------
-    output : str
-        The parent folder of run folders.
-    command : str
-        That writes them, such as ``"aucdist train"``.
+    `output`: the parent folder of run folders.
+    `command`: that writes them, such as ``"aucdist train"``.
     """
     parent = local_path(output)
     if parent is None or not parent.is_dir():

@@ -23,12 +23,8 @@ from flows.versions import versions
 def publish(fitted: FittedRun, result: dict[str, Any], folder: RunFolder, command: str = "aucdist train") -> None:
     """Write all files of a run folder, then publish it as a whole.
 
-    Parameters
-    ----------
-    result : dict
-        As `flows.run_folder.results.result_of` returned it.
-    command : str
-        What runs the configuration again.
+    `result`: as `flows.run_folder.results.result_of` returned it.
+    `command`: what runs the configuration again.
     """
     config = to_yaml(fitted.config)
     _save_model(fitted, result, folder.draft / "model")

@@ -32,18 +32,11 @@ DATA_STAGES = ("open data", "survey", "split and scale", "partition")
 class Evaluation:
     """How a fitted estimator scores the rows.
 
-    Attributes
-    ----------
-    train, test : ScoreCounts
-        Of the training rows, and of the test rows, where there are some.
-    interval : Interval or None
-        Of the test AUC.
-    scores : list of bytes
-        The scores of the test rows, as `flows.run_folder.scores.count_and_tabulate` returns them.
-    groups : dict or None
-        What `flows.run_folder.groups.group_results` returns.
-    costs : CostCounts or None
-        Of the training rows, where the cost column says what wrong decisions cost.
+    `train` and `test`: of the training rows, and of the test rows, where there are some.
+    `interval`: of the test AUC.
+    `scores`: the scores of the test rows, as `flows.run_folder.scores.count_and_tabulate` returns them.
+    `groups`: what `flows.run_folder.groups.group_results` returns.
+    `costs`: of the training rows, where the cost column says what wrong decisions cost.
     """
 
     train: ScoreCounts
@@ -58,16 +51,10 @@ class Evaluation:
 class RowsSeen:
     """What a model keeps of its training rows.
 
-    Attributes
-    ----------
-    columns : tuple of WatchedColumn
-        How many rows lie in each bin.
-    digests : RowDigests
-        By which a row is known again.
-    test_checked, test_known : int
-        Test rows that could be looked up among the digests, and how many were there.
-    traps : tuple of str
-        What should be known before anybody relies on the test; see `aucdist.drift.traps`.
+    `columns`: how many rows lie in each bin.
+    `digests`: by which a row is known again.
+    `test_checked` and `test_known`: test rows that could be looked up among the digests, and how many were there.
+    `traps`: what should be known before anybody relies on the test; see `aucdist.drift.traps`.
     """
 
     columns: tuple[WatchedColumn, ...]
@@ -81,15 +68,10 @@ class RowsSeen:
 class MoreFits:
     """What other fits say of a model: see `flows.train.shapes`.
 
-    Attributes
-    ----------
-    free : dict or None
-        ``objective``, ``relative_gap``, ``passes``, ``train_auc`` and ``test_auc`` without directions; ``monotone`` has those of
-        the model.
-    bands : list of (ndarray, ndarray), or None
-        The lowest and the highest value in each bin of each shape of the model.
-    n_halves : int or None
-        Fits that the bands are of.
+    `free`: ``objective``, ``relative_gap``, ``passes``, ``train_auc`` and ``test_auc`` without directions; ``monotone``
+        has those of the model.
+    `bands`: the lowest and the highest value in each bin of each shape of the model.
+    `n_halves`: fits that the bands are of.
     """
 
     free: dict[str, Any] | None
@@ -101,16 +83,9 @@ class MoreFits:
 class FittedRun:
     """A fitted estimator, the rows it was fitted to, and its evaluation.
 
-    Attributes
-    ----------
-    config : TrainConfig or CvConfig
-    estimator : LinearClassifier
-    seconds : dict of str to float
-        Wall time of each stage.
-    search : dict or None
-        Where folds chose the parameters, what was tried, as ``aucdist cv --json`` prints it.
-    more : MoreFits or None
-        Where the configuration asks for more fits.
+    `seconds`: wall time of each stage.
+    `search`: where folds chose the parameters, what was tried, as ``aucdist cv --json`` prints it.
+    `more`: where the configuration asks for more fits.
     """
 
     config: Any
@@ -128,10 +103,7 @@ def result_of(fitted: FittedRun, run: str) -> dict[str, Any]:
 
     Rows and classes are those of the training rows, over whose pairs the certificate holds.
 
-    Parameters
-    ----------
-    run : str
-        The URL of the run folder.
+    `run`: the URL of the run folder.
     """
     estimator, train, seconds = fitted.estimator, fitted.rows.train, fitted.seconds
     certificate = estimator.certificate_

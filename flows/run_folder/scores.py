@@ -27,11 +27,8 @@ SCORES = "scores.parquet"
 def count_and_tabulate(blocks: Blocks, estimator: Any) -> tuple[ScoreCounts, list[bytes]]:
     """Score rows where they lie, count the scores and put them into tables; one reduction.
 
-    Returns
-    -------
-    counts : ScoreCounts
-    tables : list of bytes
-        Row id, label, score, and weight, group, grade and cost if there are some, of each block, as a compressed Arrow stream.
+    Returns `counts`; `tables`, row id, label, score, and weight, group, grade and cost if there are some, of each
+        block, as a compressed Arrow stream.
     """
     w = estimator.coef_[0]  # without the intercept, which could round two scores to one
     found = blocks.without_memory().reduce(_score_block, w, getattr(estimator, "feature_map_", None))
@@ -64,10 +61,7 @@ def write_scores(tables: Iterable[bytes], path: Path) -> None:
 def read_scores(run: str) -> pd.DataFrame:
     """Return row id, label and score of a run's test rows, and weight, group, grade and cost if there are some, sorted by id.
 
-    Raises
-    ------
-    InputError
-        If there are none: a run without test rows has no scores.
+    Raises InputError if there are none: a run without test rows has no scores.
     """
     return pd.read_parquet(io.BytesIO(read_bytes(f"{run}/{SCORES}"))).sort_values("row_id", ignore_index=True)
 

@@ -22,10 +22,7 @@ from flows.score.config import ScoreConfig
 def score(config: ScoreConfig, observer: RunObserver, run_stage: StageRunner = call_stage) -> dict[str, Any]:
     """Score the rows of a data set.
 
-    Raises
-    ------
-    InputError
-        If the configuration, the model or the data is wrong.
+    Raises InputError if the configuration, the model or the data is wrong.
     """
     start = time.perf_counter()
     stages = Stages(observer, run_stage)

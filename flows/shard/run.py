@@ -21,10 +21,7 @@ from flows.shard.config import ShardConfig
 def shard(config: ShardConfig, observer: RunObserver, run_stage: StageRunner = call_stage) -> dict[str, Any]:
     """Write a data set as shards.
 
-    Raises
-    ------
-    InputError
-        If the configuration or the data is wrong. A data set that is at the target then stays as it is.
+    Raises InputError if the configuration or the data is wrong. A data set that is at the target then stays as it is.
     """
     start = time.perf_counter()
     stages = Stages(observer, run_stage)

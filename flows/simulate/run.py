@@ -16,17 +16,9 @@ from flows.shard.run import result_of
 def simulate(simulation: Simulation, target: str, cluster: ClusterConfig, observer: RunObserver) -> dict[str, Any]:
     """Write simulated rows as shards.
 
-    Parameters
-    ----------
-    target : str
-        A folder or URL.
-    observer : RunObserver
-        Is called with stages and their progress.
-
-    Returns
-    -------
-    dict
-        As `flows.shard.run.result_of`.
+    `target`: a folder or URL.
+    `observer`: is called with stages and their progress.
+    Returns as `flows.shard.run.result_of`.
     """
     start = time.perf_counter()
     stages, url = Stages(observer), absolute(target)

@@ -29,10 +29,7 @@ GRACE = 20
 class Termination:
     """Delays SIGTERM until a round is done and its checkpoint is written.
 
-    Attributes
-    ----------
-    terminate : callable or None
-        Ends the process, once a SIGTERM has come.
+    `terminate`, callable or None: ends the process, once a SIGTERM has come.
     """
 
     def __init__(self) -> None:
@@ -70,10 +67,7 @@ class Termination:
 class CheckpointStore:
     """The checkpoints of one fit: its journal, and when the next one is due.
 
-    Attributes
-    ----------
-    blocks : Blocks
-        The blocks to fit to, which record what a checkpoint needs.
+    `blocks`, Blocks: the blocks to fit to, which record what a checkpoint needs.
     """
 
     def __init__(self, journal: Journal, config: CheckpointConfig, termination: Termination | None = None):
@@ -102,12 +96,8 @@ class ClassCheckpoints:
 
     A class whose fit has ended has a checkpoint of its last round: a run that resumes takes no rounds for it.
 
-    Parameters
-    ----------
-    identity : dict
-        What decides the bits, but for the class.
-    names : sequence of str
-        Of the classes.
+    `identity`: what decides the bits, but for the class.
+    `names`: of the classes.
     """
 
     def __init__(
@@ -157,21 +147,11 @@ def open_checkpoints(
 ) -> CheckpointStore | None:
     """Open the checkpoints of a fit, which may resume from them; None if the configuration asks for none.
 
-    Parameters
-    ----------
-    model : ModelConfig
-        What is fitted; not that of the configuration where its features are chosen first.
-    fingerprint : str
-        Of the data.
-    train : Blocks
-        The training rows.
-    observer : RunObserver
-        Is called with whether the fit resumes.
-
-    Raises
-    ------
-    InputError
-        If the folder holds checkpoints of another fit.
+    `model`: what is fitted; not that of the configuration where its features are chosen first.
+    `fingerprint`: of the data.
+    `train`: the training rows.
+    `observer`: is called with whether the fit resumes.
+    Raises InputError if the folder holds checkpoints of another fit.
     """
     if config.checkpoint is None:
         return None
@@ -212,10 +192,7 @@ def _url(config: TrainConfig, identity: dict[str, Any]) -> str:
 def retry_lost_cluster(config: TrainConfig, work: Callable[[], Any], observer: RunObserver) -> Any:
     """Return the result of work on a cluster; if the cluster is lost, repeat it: the fit resumes from its last checkpoint.
 
-    Raises
-    ------
-    ClusterLost
-        If there are no checkpoints, or if the last attempt lost its cluster too.
+    Raises ClusterLost if there are no checkpoints, or if the last attempt lost its cluster too.
     """
     attempts = 1 if config.checkpoint is None else config.checkpoint.attempts
     for attempt in range(1, attempts):

@@ -42,15 +42,9 @@ def fit_classes(
 ) -> tuple[FittedClasses, ClassCheckpoints | None]:
     """Run the stages: fit each class that has enough rows, and evaluate.
 
-    Parameters
-    ----------
-    config : TrainConfig or CvConfig
-    blocks : TrainTestBlocks
-        The same rows.
-    search : dict, optional
-        What chose the model's parameters.
-    start : str, optional
-        A model of several classes: each class that it has starts from its weights.
+    `blocks`: the same rows.
+    `search`: what chose the model's parameters.
+    `start`: a model of several classes: each class that it has starts from its weights.
     """
     rows = usable_classes(rows, blocks.train, observer)
     of_classes = rows.with_classes(blocks)

@@ -31,10 +31,7 @@ from flows.progress.console import RunObserver, Tasks
 class FeatureChoice:
     """A model with the feature map that folds have chosen, and what was tried.
 
-    Attributes
-    ----------
-    search : dict
-        In the form that ``aucdist cv --json`` prints a search.
+    `search`: in the form that ``aucdist cv --json`` prints a search.
     """
 
     model: ModelConfig
@@ -47,21 +44,11 @@ def choose_features(model: ModelConfig, rows: AnyBlocks, missing: bool, observer
     The rows stay where they are: those outside a fold get weight 0. Folds keep groups whole. Of several classes, one map is
     chosen for all by the mean over them, and the smallest class decides which maps are tried.
 
-    Parameters
-    ----------
-    model : ModelConfig
-        With `features: auto`.
-    rows : Blocks or ClassBlocks
-        The training rows, encoded. Each fold fits its own map; their scaling is that of all training rows.
-    missing : bool
-        Whether values may be missing.
-
-    Raises
-    ------
-    InputError
-        If no map suits the model and the rows, a class has one row, or all rows are of one group.
-    RunError
-        If every fit failed.
+    `model`: with `features: auto`.
+    `rows`: the training rows, encoded. Each fold fits its own map; their scaling is that of all training rows.
+    `missing`: whether values may be missing.
+    Raises InputError if no map suits the model and the rows, a class has one row, or all rows are of one group.
+    Raises RunError if every fit failed.
     """
     start, estimator = time.perf_counter(), clone(model.built)
     of_classes = rows if isinstance(rows, ClassBlocks) else None
@@ -116,18 +103,9 @@ def try_settings(
 ) -> tuple[list[Row], int]:
     """Fit settings on the training rows of each fold and score them on its other rows.
 
-    Parameters
-    ----------
-    rows : Blocks or ClassBlocks
-        All rows; rows outside a fold get weight 0.
-    observer : RunObserver
-        Is called after each task.
-
-    Returns
-    -------
-    table : list of Row
-        For each point.
-    n_tasks : int
+    `rows`: all rows; rows outside a fold get weight 0.
+    `observer`: is called after each task.
+    Returns `table`, for each point; `n_tasks`.
     """
     n_tasks, measure = 0, find_measure(search.metric)
     rough = clone(estimator).set_params(tol=search.tol)

@@ -33,26 +33,12 @@ def train(
 ) -> dict[str, Any]:
     """Train a model, evaluate it and write the run folder.
 
-    Parameters
-    ----------
-    observer : RunObserver
-        Is called with stages and rounds.
-    run_stage : StageRunner
-        Runs each stage.
-    start : str, optional
-        A model whose weights the fit starts from, where its features are the same.
-
-    Returns
-    -------
-    dict
-        What ``aucdist train --json`` prints.
-
-    Raises
-    ------
-    InputError
-        If the configuration or the data is wrong; nothing has been written then.
-    RunError
-        If the run itself failed.
+    `observer`: is called with stages and rounds.
+    `run_stage`: runs each stage.
+    `start`: a model whose weights the fit starts from, where its features are the same.
+    Returns what ``aucdist train --json`` prints.
+    Raises InputError if the configuration or the data is wrong; nothing has been written then.
+    Raises RunError if the run itself failed.
     """
     name = run_name(config.name, config.model)
     observer = MetricsObserver(observer, name)

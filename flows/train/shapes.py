@@ -27,17 +27,10 @@ def more_fits(
 ) -> MoreFits:  # fmt: skip
     """Fit what `shapes` of a configuration asks for.
 
-    Parameters
-    ----------
-    model : ModelConfig
-        Of the fitted model.
-    fitted : LinearClassifier
-    evaluation : Evaluation
-        Of the fitted model.
-    blocks : TrainTestBlocks
-        The rows of the fit.
-    observer : RunObserver
-        Is called after each fit.
+    `model`: of the fitted model.
+    `evaluation`: of the fitted model.
+    `blocks`: the rows of the fit.
+    `observer`: is called after each fit.
     """
     compare_free = config.compare_free and getattr(fitted, "monotone", None) is not None
     if config.compare_free and not compare_free:

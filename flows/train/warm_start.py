@@ -16,14 +16,9 @@ def start_from(estimator: Any, model: LinearModel | ClassModels, rows: TrainTest
 
     The optimum does not depend on the start, within the tolerance. Weights of scaled features are scaled as the rows are now.
 
-    Parameters
-    ----------
-    estimator : LinearClassifier
-        Changed in place.
-    model : LinearModel or ClassModels
-        The weights of a model of several classes mean something else.
-    rows : TrainTestRows
-        The rows of the fit.
+    `estimator`: changed in place.
+    `model`: the weights of a model of several classes mean something else.
+    `rows`: the rows of the fit.
     """
     if isinstance(model, ClassModels):
         return "the fit starts from zero: the model in use is of several classes"

@@ -32,19 +32,10 @@ def up(port: int, write_line: Callable[[str], None]) -> None:
 
     While it runs, the file ``.env`` names its address, so that ``prefect`` and ``aucdist`` find it in this folder.
 
-    Parameters
-    ----------
-    port : int
-        Of the server, on this machine's own address only.
-    write_line : callable
-        Is called with each line for the user.
-
-    Raises
-    ------
-    InputError
-        If a server is already configured, or the port is in use.
-    RunError
-        If the server does not start.
+    `port`: of the server, on this machine's own address only.
+    `write_line`: is called with each line for the user.
+    Raises InputError if a server is already configured, or the port is in use.
+    Raises RunError if the server does not start.
     """
     _refuse_second(port)
     url = f"http://{HOST}:{port}"

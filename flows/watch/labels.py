@@ -20,23 +20,11 @@ ROW_ID = "row_id"
 def read_labels(url: str, model: LinearModel | ClassModels) -> tuple[pd.DataFrame, int]:
     """Return the labels in a Parquet or CSV file, and the number of rows that have none yet.
 
-    Parameters
-    ----------
-    url : str
-        A file with the column ``row_id`` and one of the label: that of the training data, or the only other one.
-    model : LinearModel or ClassModels
-        Its classes are those of the labels.
-
-    Returns
-    -------
-    table : DataFrame
-        ``row_id`` (int64) and ``y`` (int8, -1 or +1; of several classes their names, with commas between topics), sorted.
-    missing : int
-
-    Raises
-    ------
-    InputError
-        If the file has no such columns, a row twice, or a label that is none of the classes.
+    `url`: a file with the column ``row_id`` and one of the label: that of the training data, or the only other one.
+    `model`: its classes are those of the labels.
+    Returns `table`, ``row_id`` (int64) and ``y`` (int8, -1 or +1; of several classes their names, with commas between
+        topics), sorted; `missing`.
+    Raises InputError if the file has no such columns, a row twice, or a label that is none of the classes.
     """
     where = files.shown(url)
     table = _table(url)

@@ -45,12 +45,8 @@ from flows.watch.state import WatchState
 class Watched:
     """The model of a watch.
 
-    Attributes
-    ----------
-    folder : str
-        Of the model.
-    version : int or None
-        Its number in the store.
+    `folder`: of the model.
+    `version`: its number in the store.
     """
 
     folder: str
@@ -68,10 +64,7 @@ class Watched:
 def watch(config: WatchConfig, observer: RunObserver, run_stage: StageRunner = call_stage) -> dict[str, Any]:
     """Compare a batch with the training rows, and labels of a batch with what the run promised.
 
-    Raises
-    ------
-    InputError
-        If the configuration, the model, the rows or the labels are wrong.
+    Raises InputError if the configuration, the model, the rows or the labels are wrong.
     """
     start = time.perf_counter()
     stages = Stages(observer, run_stage)

@@ -44,10 +44,7 @@ class WatchState:
     def read(self, kind: str, batch: str) -> dict[str, Any]:
         """Return a record of a batch.
 
-        Raises
-        ------
-        InputError
-            If it is missing or damaged.
+        Raises InputError if it is missing or damaged.
         """
         url = self.at(kind, batch)
         content = parse_any(files.read_bytes(url), files.shown(url))
@@ -58,10 +55,7 @@ class WatchState:
     def create(self, batch: str, record: dict[str, Any]) -> None:
         """Write the record of a batch, which must not be there.
 
-        Raises
-        ------
-        InputError
-            If another process has just watched a batch of this name.
+        Raises InputError if another process has just watched a batch of this name.
         """
         if not files.create_bytes(self.at("batches", batch), _json(record)):
             raise InputError(f"batch {batch} is being watched by another process: name another one by --batch")

@@ -21,10 +21,7 @@ from aucdist.extras import load_optional
 def from_json_lines(data: bytes, where: str) -> pa.Table:
     """Return the objects of JSON lines; a key that an object lacks is missing there.
 
-    Raises
-    ------
-    InputError
-        If a line is no JSON object, or a key has values of several types.
+    Raises InputError if a line is no JSON object, or a key has values of several types.
     """
     try:
         return pa.json.read_json(pa.BufferReader(data), pa.json.ReadOptions(use_threads=False, block_size=2**26))
@@ -35,10 +32,7 @@ def from_json_lines(data: bytes, where: str) -> pa.Table:
 def from_ipc(data: bytes, where: str) -> pa.Table:
     """Return the columns of a file or a stream of Arrow.
 
-    Raises
-    ------
-    InputError
-        If it is damaged.
+    Raises InputError if it is damaged.
     """
     open_one: Callable[[Any], Any] = pa.ipc.open_file if data.startswith(b"ARROW1") else pa.ipc.open_stream
     try:
@@ -53,10 +47,8 @@ def from_ipc(data: bytes, where: str) -> pa.Table:
 def from_excel(data: bytes, where: str, sheet: str | None, n_skipped: int) -> pa.Table:
     """Return a sheet of a workbook, by default the first one.
 
-    Raises
-    ------
-    InputError
-        If openpyxl is not installed, the file is damaged or unpacks beyond all measure, or there is no such sheet.
+    Raises InputError if openpyxl is not installed, the file is damaged or unpacks beyond all measure, or there is no
+        such sheet.
     """
     load_optional("openpyxl")
     try:
@@ -78,16 +70,9 @@ def from_excel(data: bytes, where: str, sheet: str | None, n_skipped: int) -> pa
 def from_query(url: str, query: str) -> pa.Table:
     """Return what a query of a database selects.
 
-    Parameters
-    ----------
-    url : str
-        As SQLAlchemy takes it, such as ``sqlite:////data/sales.db`` or ``postgresql+psycopg://user:password@host/sales``; or
-        ``duckdb:///sales.duckdb``. The password is in no message.
-
-    Raises
-    ------
-    InputError
-        If a package is not installed, the database cannot be reached, or the query fails.
+    `url`: as SQLAlchemy takes it, such as ``sqlite:////data/sales.db`` or
+        ``postgresql+psycopg://user:password@host/sales``; or ``duckdb:///sales.duckdb``. The password is in no message.
+    Raises InputError if a package is not installed, the database cannot be reached, or the query fails.
     """
     if url.startswith("duckdb:"):
         return _from_duckdb(url, query)
@@ -118,10 +103,7 @@ def _from_duckdb(url: str, query: str) -> pa.Table:
 def from_delta(url: str) -> pa.Table:
     """Return the newest version of a Delta table.
 
-    Raises
-    ------
-    InputError
-        If deltalake is not installed, or there is no sound table.
+    Raises InputError if deltalake is not installed, or there is no sound table.
     """
     delta = load_optional("deltalake")
     try:
@@ -133,10 +115,7 @@ def from_delta(url: str) -> pa.Table:
 def from_iceberg(url: str) -> pa.Table:
     """Return the current snapshot of an Iceberg table, by its metadata file.
 
-    Raises
-    ------
-    InputError
-        If pyiceberg is not installed, or there is no sound table.
+    Raises InputError if pyiceberg is not installed, or there is no sound table.
     """
     tables = load_optional("pyiceberg.table")
     try:

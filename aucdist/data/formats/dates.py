@@ -36,10 +36,7 @@ def are_dates(texts: Iterable[str], missing: str) -> bool:
 def refuse_dates(names: Sequence[str], texts: Mapping[str, pd.Categorical], missing: str, where: str) -> None:
     """Do nothing if no column that has been taken for categories, because its cells are not numbers, holds dates.
 
-    Raises
-    ------
-    InputError
-        If one does: each date would become a category of its own.
+    Raises InputError if one does: each date would become a category of its own.
     """
     for name in names:
         if are_dates(texts[name].categories, missing):
@@ -61,16 +58,10 @@ def problem_with_date(text: str, form: str | None) -> str | None:
 def date_numbers(column: pd.Categorical, parts: Sequence[str], form: str | None, missing: str) -> np.ndarray:
     """Return the parts of dates, float64 of shape (n_samples, n_parts); nan where the date is missing.
 
-    Parameters
-    ----------
-    column : Categorical
-        Texts that `problem_with_date` finds sound, and `missing`.
-    parts : sequence of str
-        Some of `PARTS`.
-    form : str or None
-        As for `parse_date`.
-    missing : str
-        The text of missing dates.
+    `column`: texts that `problem_with_date` finds sound, and `missing`.
+    `parts`: some of `PARTS`.
+    `form`: as for `parse_date`.
+    `missing`: the text of missing dates.
     """
     rows = [
         [math.nan] * len(parts) if text == missing else _parts(parse_date(text, form), parts)
@@ -95,18 +86,11 @@ def insert_dates(
 ) -> tuple[np.ndarray, tuple[str, ...]]:  # fmt: skip
     """Return numbers and features with the parts of dates in the place of their columns.
 
-    Parameters
-    ----------
-    numbers : ndarray of shape (n_samples, n_numbers)
-        The other features that are numbers, in order.
-    features : sequence of str
-        The columns that are features.
-    texts : collection of str
-        Those of them that are categories or hashed.
-    dates : mapping of str to ndarray of shape (n_samples, n_parts)
-        For each column of dates its parts.
-    names : mapping of str to sequence of str
-        And their names.
+    `numbers`, of shape (n_samples, n_numbers): the other features that are numbers, in order.
+    `features`: the columns that are features.
+    `texts`: those of them that are categories or hashed.
+    `dates`, of shape (n_samples, n_parts): for each column of dates its parts.
+    `names`: and their names.
     """
     pieces, k = [numbers[:, :0]], 0
     found: list[str] = []

@@ -29,17 +29,9 @@ ATTRIBUTE = re.compile(
 def parse_csv(data: bytes, source: SourceFields, part: FilePart, schema: Schema | None) -> Table:
     """Read a CSV file, or a part of one.
 
-    Parameters
-    ----------
-    part : FilePart
-        Names the file in errors. A range of a file, which has no header, brings the names of its columns.
-    schema : Schema or None
-        That of the training data, for a file that must be encoded like it.
-
-    Raises
-    ------
-    InputError
-        If the header or a cell is wrong, naming line and column.
+    `part`: names the file in errors. A range of a file, which has no header, brings the names of its columns.
+    `schema`: that of the training data, for a file that must be encoded like it.
+    Raises InputError if the header or a cell is wrong, naming line and column.
     """
     where, first_line = files.shown(part.url), part.line or 1
     data = as_utf8(data, where, source, first_line)
@@ -145,12 +137,8 @@ def csv_head(
 ) -> tuple[list[str], int, int]:
     """Return the column names of a CSV file, where its rows start, and the number of the line there.
 
-    Parameters
-    ----------
-    encoding : str
-        Of `data`.
-    n_skipped : int, optional
-        Lines that are passed over first; by default those that the source says.
+    `encoding`: of `data`.
+    `n_skipped`: lines that are passed over first; by default those that the source says.
     """
     skip, start = source.skip_lines if n_skipped is None else n_skipped, 0
     for i in range(skip):

@@ -15,10 +15,7 @@ EMBEDDED = {"breast_cancer": load_breast_cancer, "digits": load_digits, "iris": 
 def load_embedded(name: str | list[str]) -> tuple[Table, str]:
     """Return a bundled data set and the checksum of its numbers.
 
-    Raises
-    ------
-    InputError
-        If there is none of that name.
+    Raises InputError if there is none of that name.
     """
     if not isinstance(name, str):
         raise InputError("format 'embedded' takes the name of one data set")

@@ -26,23 +26,12 @@ NONE = -1
 def encode(parsed: Parsed, where: str, source: SourceFields, schema: Schema, first_row: int = 0) -> Block:
     """Return rows as a block.
 
-    Parameters
-    ----------
-    parsed : Table or SparseRows
-        What a file or a part of one holds.
-    where : str
-        Names it in errors.
-    source : SourceFields
-        Its layout and type of values must be decided (`aucdist.data.formats.parts.plan_parts`).
-    schema : Schema
-        The features and classes that the block gets.
-    first_row : int
-        The first row's number in the data set; the others follow.
-
-    Raises
-    ------
-    InputError
-        If the features or classes are not those of the schema, or a value is too large for the type.
+    `parsed`: what a file or a part of one holds.
+    `where`: names it in errors.
+    `source`: its layout and type of values must be decided (`aucdist.data.formats.parts.plan_parts`).
+    `schema`: the features and classes that the block gets.
+    `first_row`: the first row's number in the data set; the others follow.
+    Raises InputError if the features or classes are not those of the schema, or a value is too large for the type.
     """
     if isinstance(parsed, SparseRows):
         X = parsed.X
@@ -81,19 +70,11 @@ def _typed(X: Any, dtype: str | None, where: str) -> Any:
 def encoded_matrix(table: Table, where: str, schema: Schema, *, sparse: bool) -> Any:
     """Return the features of a table side by side.
 
-    Parameters
-    ----------
-    where : str
-        Names the table in errors.
-    schema : Schema
-        Names the features, and the categories in the order of theirs.
-    sparse : bool
-        Whether to return a csr_matrix, or else an ndarray of shape (n_samples, n_features), in the type of the numbers.
-
-    Raises
-    ------
-    InputError
-        If the features are not those of the schema.
+    `where`: names the table in errors.
+    `schema`: names the features, and the categories in the order of theirs.
+    `sparse`: whether to return a csr_matrix, or else an ndarray of shape (n_samples, n_features), in the type of the
+        numbers.
+    Raises InputError if the features are not those of the schema.
     """
     categories = {name: schema.categories.get(name, ()) for name in table.categories}
     names = feature_names(table.features, categories, table.hashed)

@@ -11,19 +11,11 @@ MARKS = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 def as_utf8(data: bytes, where: str, source: SourceFields, first_line: int = 1) -> bytes:
     """Return text as UTF-8, whatever the encoding that a source states.
 
-    Parameters
-    ----------
-    data : bytes
-        A file, or whole lines of one.
-    where : str
-        Names the file in errors.
-    first_line : int
-        The number of the first line, for errors.
-
-    Raises
-    ------
-    InputError
-        If bytes are none of that encoding, naming the line; or if they are UTF-8, and something else is stated.
+    `data`: a file, or whole lines of one.
+    `where`: names the file in errors.
+    `first_line`: the number of the first line, for errors.
+    Raises InputError if bytes are none of that encoding, naming the line; or if they are UTF-8, and something else is
+        stated.
     """
     encoding: str = source.encoding
     if encoding == "utf-8":

@@ -48,12 +48,8 @@ def looks_like_values(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bo
 
     Names differ from each other, are not all numbers, and do not stand below themselves; an index that pandas wrote has none.
 
-    Parameters
-    ----------
-    first : sequence of str
-        The cells of the first row.
-    rows : sequence of sequence of str
-        Those below it.
+    `first`: the cells of the first row.
+    `rows`: those below it.
     """
     named = [cell for cell in first if cell]
     numbers = [_is_number(cell) for cell in named]
@@ -80,10 +76,7 @@ def first_row(
 ) -> tuple[int, list[str], int]:
     """Return the cells of the first row from `start` on, the number of the line after it, and where that line starts.
 
-    Raises
-    ------
-    InputError
-        If there is none, if it is not UTF-8, or if it cannot be cut into cells.
+    Raises InputError if there is none, if it is not UTF-8, or if it cannot be cut into cells.
     """
     read = start
 

@@ -74,19 +74,10 @@ def folder_column(value: str, n_rows: int, *, as_text: bool = False) -> pa.Array
 def can_hold(values: Mapping[str, str], conditions: Sequence[Condition], texts: Collection[str] = ()) -> bool:
     """Tell whether the conditions on the columns of folders hold; those on other columns are not looked at.
 
-    Parameters
-    ----------
-    values : mapping of str to str
-        As `path_values` returns them.
-    conditions : sequence of tuple
-        As ``where`` of a source.
-    texts : collection of str
-        The columns whose values are texts, integers among them.
-
-    Raises
-    ------
-    ArrowInvalid, ArrowNotImplementedError
-        If a value cannot be compared with what a condition names.
+    `values`: as `path_values` returns them.
+    `conditions`: as ``where`` of a source.
+    `texts`: the columns whose values are texts, integers among them.
+    Raises ArrowInvalid, ArrowNotImplementedError if a value cannot be compared with what a condition names.
     """
     for name, operator, operand in conditions:
         if name not in values:
@@ -102,10 +93,7 @@ def can_hold(values: Mapping[str, str], conditions: Sequence[Condition], texts: 
 def refuse_other_value(table: pa.Table, values: Mapping[str, str], where: str) -> None:
     """Do nothing if the columns of a file have the value of the folder with their name in all rows.
 
-    Raises
-    ------
-    InputError
-        If one has another.
+    Raises InputError if one has another.
     """
     for name in values.keys() & set(table.column_names):
         value = typed(values[name])

@@ -86,10 +86,7 @@ def _can_be_split(url: str, source: SourceFields) -> bool:
 def first_line_with_text(url: str, start: int, stat: files.Stat) -> bytes:
     """Return the bytes from `start` to the end of the first line that is not blank.
 
-    Raises
-    ------
-    InputError
-        If there is none.
+    Raises InputError if there is none.
     """
     head, stop = b"", start
     while head.isspace() or not head:

@@ -38,18 +38,11 @@ PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 def parse_parquet(data: bytes, source: SourceFields, part: FilePart, schema: Schema | None) -> Table:
     """Read a Parquet file; numbers and booleans become numbers, float32 stays float32.
 
-    Parameters
-    ----------
-    part : FilePart
-        Names the file in errors; its folders may stand for columns, see `aucdist.data.formats.hive.path_values`.
-    schema : Schema or None
-        That of the training data, for a file that must be encoded like it.
-
-    Raises
-    ------
-    InputError
-        If the file is damaged, a column is neither of numbers nor declared categorical, a value is missing, not
-        finite or of an unknown category, naming row (from 1) and column, or a column has another value than its folder.
+    `part`: names the file in errors; its folders may stand for columns, see `aucdist.data.formats.hive.path_values`.
+    `schema`: that of the training data, for a file that must be encoded like it.
+    Raises InputError if the file is damaged, a column is neither of numbers nor declared categorical, a value is
+        missing, not finite or of an unknown category, naming row (from 1) and column, or a column has another value
+        than its folder.
     """
     with _sound(files.shown(part.url)):
         return _parsed(pq.ParquetFile(pa.BufferReader(data)), pa.BufferReader(data), source, part, schema)
@@ -84,15 +77,8 @@ def row_group_sizes(url: str, source: SourceFields, texts: Collection[str] = ())
     Row groups that cannot hold a row for `source.where`, by their statistics or by the folders of the file, are left out.
     Only the end of the file is read, which describes it.
 
-    Parameters
-    ----------
-    texts : collection of str
-        The columns of folders that hold texts, see `aucdist.data.formats.hive.text_columns`.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read or is damaged, or if the conditions do not go with its columns.
+    `texts`: the columns of folders that hold texts, see `aucdist.data.formats.hive.text_columns`.
+    Raises InputError if the file cannot be read or is damaged, or if the conditions do not go with its columns.
     """
     where = files.shown(url)
     with _sound(where), opened(url) as file:

@@ -35,12 +35,8 @@ from aucdist.errors import InputError
 class Plan(Generic[AnySource]):
     """Parts whose rows are numbered, and what is needed to encode them alike.
 
-    Attributes
-    ----------
-    source : SourceFields
-        As it was given, with the layout and the type of the values decided.
-    survey : Survey
-        That of all parts: rows, classes, ...
+    `source`: as it was given, with the layout and the type of the values decided.
+    `survey`: that of all parts: rows, classes, ...
     """
 
     source: AnySource
@@ -54,15 +50,8 @@ def split_source(source: SourceFields, n: int) -> list[FilePart]:
 
     A part never holds more than one file. Only svmlight, CSV and Parquet files are split; see their formats.
 
-    Parameters
-    ----------
-    n : int
-        At least 1. There are fewer parts where lines are long, and more where there are more files.
-
-    Raises
-    ------
-    InputError
-        If there is nothing to read, or if a file cannot be reached.
+    `n`: at least 1. There are fewer parts where lines are long, and more where there are more files.
+    Raises InputError if there is nothing to read, or if a file cannot be reached.
     """
     if n < 1:
         raise InputError(f"{n} parts; at least 1 is needed")
@@ -72,12 +61,8 @@ def split_source(source: SourceFields, n: int) -> list[FilePart]:
 class StoredPart(Stored[tuple[Parsed, int]]):
     """A part that is parsed once, and then mapped where the local disk has room for a copy of what was parsed.
 
-    Parameters
-    ----------
-    index : int
-        The number of the part.
-    schema : Schema, optional
-        That of the training data, for rows that are to be encoded like them.
+    `index`: the number of the part.
+    `schema`: that of the training data, for rows that are to be encoded like them.
     """
 
     def __init__(self, source: SourceFields, index: int, part: FilePart, schema: Schema | None = None):
@@ -87,10 +72,7 @@ class StoredPart(Stored[tuple[Parsed, int]]):
     def survey(self) -> Survey:
         """Return what must be known of the part.
 
-        Raises
-        ------
-        InputError
-            If the part cannot be read or is malformed.
+        Raises InputError if the part cannot be read or is malformed.
         """
         parsed, lines = self.read()
         return survey_of(parsed, files.shown(self.item.url), lines)
@@ -117,25 +99,14 @@ def plan_parts(
 ) -> Plan[AnySource]:
     """Number the rows, and decide how all parts are encoded.
 
-    Parameters
-    ----------
-    source : SourceFields
-    parts : sequence of FilePart
-        As `split_source` returned them.
-    surveys : sequence of Survey
-        Theirs, in the same order.
-    schema : Schema, optional
-        That of the training data, for rows that are to be encoded like them.
-    labelled : bool, default=True
-        False for rows that are only scored: they may be of one class, and unless the source names a label they count as
-        negative, whatever their labels are.
-    name : str
-        Names the data set in errors; by default its source.
-
-    Raises
-    ------
-    InputError
-        If the parts do not go together, if there is only one class, or if rows, features or classes are not the expected ones.
+    `parts`: as `split_source` returned them.
+    `surveys`: theirs, in the same order.
+    `schema`: that of the training data, for rows that are to be encoded like them.
+    `labelled`: False for rows that are only scored: they may be of one class, and unless the source names a label they
+        count as negative, whatever their labels are.
+    `name`: names the data set in errors; by default its source.
+    Raises InputError if the parts do not go together, if there is only one class, or if rows, features or classes are
+        not the expected ones.
     """
     name = name or files.shown(str(source.source))
     of = FORMATS[source.format]
@@ -171,22 +142,10 @@ def plan_parts(
 def read_part(source: SourceFields, part: FilePart, schema: Schema, stored: StoredPart | None = None) -> Block:
     """Read a part of a plan as a block.
 
-    Parameters
-    ----------
-    source, part, schema
-        Of one `Plan`.
-    stored : StoredPart, optional
-        The same part, which need not be parsed again.
-
-    Returns
-    -------
-    Block
-        Its `row_id` counts the rows of the data set from 0. A block may have no rows, or one class only.
-
-    Raises
-    ------
-    InputError
-        If the part is not one of a plan, or if it has changed since.
+    `source`, `part` and `schema`: of one `Plan`.
+    `stored`: the same part, which need not be parsed again.
+    Its `row_id` counts the rows of the data set from 0. A block may have no rows, or one class only.
+    Raises InputError if the part is not one of a plan, or if it has changed since.
     """
     if part.row is None or source.dtype is None or source.layout == "auto":
         raise InputError(f"{files.shown(part.url)}: its rows are not numbered; take the parts and the source of a plan")
@@ -197,20 +156,11 @@ def read_part(source: SourceFields, part: FilePart, schema: Schema, stored: Stor
 def _schema_of(source: SourceFields, of: Format, survey: Survey, name: str) -> Schema:
     """Return the schema of a data set.
 
-    Parameters
-    ----------
-    of : Format
-        Its format.
-    survey : Survey
-        That of all parts.
-    name : str
-        Names the data set in errors.
-
-    Raises
-    ------
-    InputError
-        If there is no row or no feature, if a column has too many categories, if two features get the same name, or if
-        the classes cannot be divided into positive and negative ones.
+    `of`: its format.
+    `survey`: that of all parts.
+    `name`: names the data set in errors.
+    Raises InputError if there is no row or no feature, if a column has too many categories, if two features get the
+        same name, or if the classes cannot be divided into positive and negative ones.
     """
     if survey.rows == 0:
         raise InputError(f"{survey.where} has no rows")

@@ -29,18 +29,11 @@ SWAPPED_TEXT = str.maketrans("\"'", "'\"")
 class Spelling:
     """How the cells of a table are written.
 
-    Attributes
-    ----------
-    missing : tuple of str
-        What says that a value of a feature is missing, besides `ANY_CASE` and `AS_PANDAS`.
-    decimal : str
-        What stands before the fraction of a number.
-    thousands : str or None
-        What groups three digits each: a character, or ``space``.
-    symbols : tuple of str
-        What may stand before or behind a number, such as a currency or per cent. It does not change the number.
-    quote : str
-        ``double`` or ``single``: what may enclose a cell.
+    `missing`: what says that a value of a feature is missing, besides `ANY_CASE` and `AS_PANDAS`.
+    `decimal`: what stands before the fraction of a number.
+    `thousands`: what groups three digits each: a character, or ``space``.
+    `symbols`: what may stand before or behind a number, such as a currency or per cent. It does not change the number.
+    `quote`: ``double`` or ``single``: what may enclose a cell.
     """
 
     missing: tuple[str, ...] = ()

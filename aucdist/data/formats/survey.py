@@ -23,32 +23,19 @@ MAX_GUESSED, FEW = 1000, 50
 class Survey:
     """Counts over the rows of a part, and the names in it. Surveys merge by ``+``.
 
-    Attributes
-    ----------
-    where : str
-        Names the part (the first of those merged) in errors.
-    rows, lines : int
-        Rows, and line breaks.
-    classes : dict of str to int
-        Rows of each class, by `class_name`. With several labels a row counts for each of them.
-    sets : tuple of str
-        Of rows that may have several labels the distinct lists of them, with commas between the labels.
-    stored, width : int
-        svmlight: values that are not zero, and features up to the last that occurs.
-    single : bool
-        Whether all numbers are stored as float32.
-    label : str
-        Name of the label column; empty for svmlight.
-    columns : tuple of str
-        The columns of a table that are features; empty for svmlight.
-    categories : dict of str to tuple of str
-        The values of the categorical ones among them, in alphabetical order.
-    hashed : dict of str to int
-        For the hashed ones the number of their features.
-    dates : dict of str to tuple of str
-        For columns of dates the parts that are among `columns`.
-    missing, unknown : dict of str to int
-        Missing values, and values of categories that the training data did not have, of the columns that have some.
+    `where`: names the part (the first of those merged) in errors.
+    `rows` and `lines`: rows, and line breaks.
+    `classes`: rows of each class, by `class_name`. With several labels a row counts for each of them.
+    `sets`: of rows that may have several labels the distinct lists of them, with commas between the labels.
+    `stored` and `width`: svmlight: values that are not zero, and features up to the last that occurs.
+    `single`: whether all numbers are stored as float32.
+    `label`: name of the label column; empty for svmlight.
+    `columns`: the columns of a table that are features; empty for svmlight.
+    `categories`: the values of the categorical ones among them, in alphabetical order.
+    `hashed`: for the hashed ones the number of their features.
+    `dates`: for columns of dates the parts that are among `columns`.
+    `missing` and `unknown`: missing values, and values of categories that the training data did not have, of the
+        columns that have some.
     """
 
     where: str
@@ -70,10 +57,7 @@ class Survey:
     def __add__(self, other: "Survey") -> "Survey":
         """Return the survey of both.
 
-        Raises
-        ------
-        InputError
-            If they differ in their columns.
+        Raises InputError if they differ in their columns.
         """
         if _columns(self) != _columns(other):
             raise InputError(f"{other.where} has other columns than {self.where}: {_difference(self, other)}")
@@ -112,10 +96,7 @@ def survey_of(parsed: Table | SparseRows, where: str, lines: int) -> Survey:
 def check_expectations(source: SourceFields, name: str, survey: Survey, schema: Schema) -> None:
     """Do nothing if rows, features and classes are those that the source states.
 
-    Raises
-    ------
-    InputError
-        Naming what was expected and what was found.
+    Raises InputError naming what was expected and what was found.
     """
     for what, found, wanted in (
         ("rows", survey.rows, source.rows),
@@ -129,10 +110,7 @@ def check_expectations(source: SourceFields, name: str, survey: Survey, schema: 
 def column_features(survey: Survey) -> tuple[str, ...]:
     """Return the names of the features of columns.
 
-    Raises
-    ------
-    InputError
-        If two features get the same name.
+    Raises InputError if two features get the same name.
     """
     return tuple(unique(feature_names(survey.columns, survey.categories, survey.hashed), survey.where))
 
@@ -149,10 +127,7 @@ def feature_names(
 def refuse_identifiers(source: SourceFields, where: str, categories: Mapping[str, Collection[str]], rows: int) -> None:
     """Do nothing if no column has too many categories; fewer are too many where they are guessed (``categorical: auto``).
 
-    Raises
-    ------
-    InputError
-        If one has.
+    Raises InputError if one has.
     """
     guessed = source.categorical == "auto"
     most = min(MAX_GUESSED, max(FEW, rows // 2)) if guessed else MAX_CATEGORIES

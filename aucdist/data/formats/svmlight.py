@@ -18,12 +18,9 @@ LAST = np.iinfo(np.int32).max - 1
 class SparseRows:
     """The rows of a file, or of a part of one.
 
-    Attributes
-    ----------
-    X : csr_matrix of shape (n_samples, width), float32 or float64
-        Without zeros. The width is that of the widest row, written zeros included, where it was not given.
-    group : ndarray of shape (n_samples,), int64, or None
-        The query of each row.
+    `X`, of shape (n_samples, width), float32 or float64: without zeros. The width is that of the widest row, written
+        zeros included, where it was not given.
+    `group`, of shape (n_samples,), int64, or None: the query of each row.
     """
 
     X: sp.csr_matrix
@@ -44,30 +41,16 @@ def parse_svmlight(
 ) -> SparseRows:
     """Read a file, or a part of one that consists of whole lines. It may have no rows.
 
-    Parameters
-    ----------
-    data : bytes
-        Its content.
-    where : str
-        Names the file in errors.
-    n_features : int or None
-        The width; None takes the largest index that occurs.
-    zero_based : bool
-        Whether the first feature is number 0 instead of 1.
-    topics : bool
-        Whether labels are lists of classes (`aucdist.data.labels.Labels`) and not numbers.
-    qid : str
-        ``ignore``: query ids are passed over; ``use``: they are the rows' groups; ``refuse``: they are an error.
-    dtype : str
-        ``float64``: every number is that which Python's `float` makes of it; ``float32``: the nearest to that.
-    first_line : int
-        The number of the first line, for errors.
-
-    Raises
-    ------
-    InputError
-        If a line is malformed, naming line and column; if an index is below the first, above `n_features`, or not
-        above the one before it; or if a value or a label is not finite.
+    `data`: its content.
+    `where`: names the file in errors.
+    `n_features`: the width; None takes the largest index that occurs.
+    `zero_based`: whether the first feature is number 0 instead of 1.
+    `topics`: whether labels are lists of classes (`aucdist.data.labels.Labels`) and not numbers.
+    `qid`: ``ignore``: query ids are passed over; ``use``: they are the rows' groups; ``refuse``: they are an error.
+    `dtype`: ``float64``: every number is that which Python's `float` makes of it; ``float32``: the nearest to that.
+    `first_line`: the number of the first line, for errors.
+    Raises InputError if a line is malformed, naming line and column; if an index is below the first, above
+        `n_features`, or not above the one before it; or if a value or a label is not finite.
     """
     text = Text.of(data, where, first_line)
     array, first = text.array, 0 if zero_based else 1

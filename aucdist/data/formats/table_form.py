@@ -17,40 +17,23 @@ REMEDY = "remove the row or fill it in; in a feature `missing: keep` lets it thr
 class TableForm:
     """How lines of cells are to be read.
 
-    Attributes
-    ----------
-    names : sequence of str
-        The columns, in order.
-    label : str
-        The one with the classes; empty where there is none.
-    features : sequence of str
-        Those that are features, in the order of these. What is neither that nor the label is passed over.
-    categorical : collection of str
-        The features that are texts, and become one feature for each value.
-    hashed : mapping of str to int
-        The features that are texts, and become so many features.
-    separator : str
-        One character, or `BLANKS`.
-    first_line : int
-        Number of the first of the lines in its file.
-    allowed : mapping of str to collection of str
-        For a column of texts the values that it may have; a column that is not here may have any.
-    missing : bool
-        Whether features may have missing values: nan among numbers, `MISSING_CATEGORY` among texts.
-    dtype : str
-        ``float64`` or ``float32``.
-    dates : mapping of str to tuple of str
-        The features that are dates, and the parts that become numbers.
-    date_format : str or None
-        How dates are written; None: as in ISO 8601.
-    unknown : str
-        What to do with a text that is not allowed: ``error``; ``ignore`` (it becomes `UNKNOWN_CATEGORY`); ``as-missing``.
-    spelling : Spelling
-        How numbers, missing values and quotes are written.
-    groups : str
-        The column that says which rows belong together; empty where there is none.
-    cost : str
-        The column of numbers that says what a wrong decision on each row costs; empty where there is none.
+    `names`: the columns, in order.
+    `label`: the one with the classes; empty where there is none.
+    `features`: those that are features, in the order of these. What is neither that nor the label is passed over.
+    `categorical`: the features that are texts, and become one feature for each value.
+    `hashed`: the features that are texts, and become so many features.
+    `separator`: one character, or `BLANKS`.
+    `first_line`: number of the first of the lines in its file.
+    `allowed`: for a column of texts the values that it may have; a column that is not here may have any.
+    `missing`: whether features may have missing values: nan among numbers, `MISSING_CATEGORY` among texts.
+    `dtype`: ``float64`` or ``float32``.
+    `dates`: the features that are dates, and the parts that become numbers.
+    `date_format`: how dates are written; None: as in ISO 8601.
+    `unknown`: what to do with a text that is not allowed: ``error``; ``ignore`` (it becomes `UNKNOWN_CATEGORY`);
+        ``as-missing``.
+    `spelling`: how numbers, missing values and quotes are written.
+    `groups`: the column that says which rows belong together; empty where there is none.
+    `cost`: the column of numbers that says what a wrong decision on each row costs; empty where there is none.
     """
 
     names: Sequence[str]

@@ -26,27 +26,18 @@ Texts = dict[str, pd.Categorical]
 class Table:
     """The columns of a file, and which of them are what.
 
-    Attributes
-    ----------
-    numbers : ndarray of shape (n_samples, n_numbers), float32 or float64
-        The features that are numbers, in order. Finite, or nan where values may be missing.
-    texts : dict of str to Categorical
-        The label and the categorical columns.
-    label : str
-        The column with the classes.
-    features : tuple of str
-        The columns that are features, in order.
-    categories : dict of str to tuple of str
-        The values of the categorical ones among them, in the order of their features.
-    hashed : dict of str to int
-        For those that are hashed the number of their features.
-    dates : dict of str to tuple of str
-        For each column of dates the parts that are among the numbers, where `features` has them as ``column.part``.
-    missing, unknown : dict of str to int
-        Missing values, and categories that are not allowed, of the columns that have some.
-    group : ndarray of shape (n_samples,), int64, or None
-    cost : ndarray of shape (n_samples,), float64, or None
-        Of columns of groups and of costs, see `Block`.
+    `numbers`, of shape (n_samples, n_numbers), float32 or float64: the features that are numbers, in order. Finite, or
+        nan where values may be missing.
+    `texts`: the label and the categorical columns.
+    `label`: the column with the classes.
+    `features`: the columns that are features, in order.
+    `categories`: the values of the categorical ones among them, in the order of their features.
+    `hashed`: for those that are hashed the number of their features.
+    `dates`: for each column of dates the parts that are among the numbers, where `features` has them as
+        ``column.part``.
+    `missing` and `unknown`: missing values, and categories that are not allowed, of the columns that have some.
+    `group`: of shape (n_samples,), int64, or None.
+    `cost`, of shape (n_samples,), float64, or None: of columns of groups and of costs, see `Block`.
     """
 
     numbers: np.ndarray
@@ -71,18 +62,10 @@ class Table:
 def parse_table(data: bytes, where: str, form: TableForm) -> Table:
     """Read lines of cells. Each number is that which Python's `float` makes of its text.
 
-    Parameters
-    ----------
-    data : bytes
-        UTF-8, without a header. Lines of blanks do not count, and there may be no others.
-    where : str
-        Names the file in errors.
-
-    Raises
-    ------
-    InputError
-        If a line has too many or too few cells, a number is none or is not finite, a value is missing or not allowed,
-        naming line and column.
+    `data`: UTF-8, without a header. Lines of blanks do not count, and there may be no others.
+    `where`: names the file in errors.
+    Raises InputError if a line has too many or too few cells, a number is none or is not finite, a value is missing or
+        not allowed, naming line and column.
     """
     text = Text.of(data if form.spelling.quote == "double" else data.translate(SWAPPED), where, form.first_line)
     n_lines, names = text.data.count(b"\n"), form.parsed_numbers
@@ -123,13 +106,9 @@ class Cells:
 def table_of(numbers: np.ndarray, cells: Mapping[str, Cells], form: TableForm, cost: np.ndarray | None = None) -> Table:
     """Return the columns of a file as a table; dates become numbers.
 
-    Parameters
-    ----------
-    numbers : ndarray of shape (n_samples, n_numbers)
-        Those of ``form.numbers``.
-    cells : mapping of str to Cells
-        Those of ``form.texts``.
-    cost : ndarray of shape (n_samples,), float64, optional
+    `numbers`, of shape (n_samples, n_numbers): those of ``form.numbers``.
+    `cells`: those of ``form.texts``.
+    `cost`: of shape (n_samples,), float64.
     """
     texts = {name: column.values for name, column in cells.items() if name not in form.dates}
     group = None

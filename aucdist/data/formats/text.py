@@ -19,14 +19,9 @@ REMEDY_EXACT = "; leave the column out, or list it under `categorical` or `hashe
 class Text:
     """Whole lines of a file.
 
-    Attributes
-    ----------
-    data : bytes
-        The last byte is a line break.
-    where : str
-        Names the file in errors.
-    first_line : int
-        The number of the first line.
+    `data`: the last byte is a line break.
+    `where`: names the file in errors.
+    `first_line`: the number of the first line.
     """
 
     data: bytes
@@ -60,16 +55,8 @@ class Text:
     def distinct(self, spans: np.ndarray) -> tuple[np.ndarray, list[bytes]]:
         """Return the distinct ones of many pieces.
 
-        Parameters
-        ----------
-        spans : ndarray of shape (n, 2), int64
-            Where each piece starts and stops.
-
-        Returns
-        -------
-        codes : ndarray of shape (n,), int32
-            For each piece its position among the distinct ones.
-        pieces : list of bytes
+        `spans`, of shape (n, 2), int64: where each piece starts and stops.
+        Returns `codes` of shape (n,), int32, for each piece its position among the distinct ones; `pieces`.
         """
         offsets = np.concatenate([[0], np.cumsum(spans[:, 1] - spans[:, 0])])
         joined = np.empty(offsets[-1], dtype=np.uint8)
@@ -93,12 +80,8 @@ def shown(raw: bytes) -> str:
 def problem_with_number(raw: bytes, value: float) -> str | None:
     """Return what is wrong with a number of many digits, if anything.
 
-    Parameters
-    ----------
-    raw : bytes
-        Its text, which Python's `float` can read.
-    value : float
-        What it became.
+    `raw`: its text, which Python's `float` can read.
+    `value`: what it became.
     """
     if not math.isfinite(value):
         return "is not finite"

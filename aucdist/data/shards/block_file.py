@@ -28,16 +28,11 @@ WORTHWHILE = 0.7
 class Form:
     """What the blocks of a data set have in common.
 
-    Attributes
-    ----------
-    layout : str
-        ``dense`` or ``csr``.
-    dtype : str
-        ``float32`` or ``float64``.
-    weighted : bool
-        Whether rows have weights.
-    grouped, graded, costed, coded : bool
-        Whether rows have a group, a grade, a cost, and the place of their set of classes.
+    `layout`: ``dense`` or ``csr``.
+    `dtype`: ``float32`` or ``float64``.
+    `weighted`: whether rows have weights.
+    `grouped`, `graded`, `costed` and `coded`: whether rows have a group, a grade, a cost, and the place of their set of
+        classes.
     """
 
     __pydantic_config__: ClassVar = CHECKED
@@ -88,10 +83,7 @@ def nbytes(block: Block) -> int:
 def to_table(block: Block) -> pa.Table:
     """Return a block as a table: label, row_id, weight, group, grade, cost and code (if any), indices (of CSR rows) and values.
 
-    Raises
-    ------
-    InputError
-        If a CSR block has more stored values than a list column may have.
+    Raises InputError if a CSR block has more stored values than a list column may have.
     """
     columns = Form.of(block).columns()
     arrays = {"label": pa.array(block.y), "row_id": pa.array(block.row_id)}
@@ -147,19 +139,10 @@ def _offset_of(values: np.ndarray, data: bytes) -> int | None:
 def from_parquet(data: pa.Buffer, form: Form, index: int, values_at: int | None = None) -> Block:
     """Return the block that `to_parquet` wrote.
 
-    Parameters
-    ----------
-    index : int
-        The block's number in its data set.
-    values_at : int, optional
-        Where the dense values lie in one run.
-
-    Raises
-    ------
-    InputError
-        If what is found has another form.
-    ArrowException, OSError
-        If the bytes are no Parquet file.
+    `index`: the block's number in its data set.
+    `values_at`: where the dense values lie in one run.
+    Raises InputError if what is found has another form.
+    Raises ArrowException, OSError if the bytes are no Parquet file.
     """
     file = pq.ParquetFile(pa.BufferReader(data))
     if not file.schema_arrow.equals(form.columns()):
@@ -182,10 +165,7 @@ def _listed(columns: pa.Schema) -> str:
 def from_table(table: pa.Table, form: Form, index: int) -> Block:
     """Return the block of a table as `to_table` makes them; its arrays are views of the table's.
 
-    Raises
-    ------
-    InputError
-        If the indices of CSR rows do not go with values and features.
+    Raises InputError if the indices of CSR rows do not go with values and features.
     """
     rows = _csr_rows(table, form.n_features) if form.layout == "csr" else _dense_rows(table, form.n_features)
     return _block(table, rows, form, index)

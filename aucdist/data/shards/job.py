@@ -23,19 +23,12 @@ JOB = "job.json"
 class ShardJob:
     """What every worker must know to do its part.
 
-    Attributes
-    ----------
-    work : str
-        The work folder, which is in the folder of the shards.
-    reader : BlockReader
-        The data set.
-    origin : dict
-        What the manifest will state of the rows' origin.
-    urls : tuple of str
-        Those with passwords, which are not in the file of the job: see `aucdist.data.sources.redaction`.
-    items : sequence
-        What `aucdist.data.shards.sharding.route` takes for each part: what the survey kept of it, or its number where an earlier
-        run made the survey.
+    `work`: the work folder, which is in the folder of the shards.
+    `reader`: the data set.
+    `origin`: what the manifest will state of the rows' origin.
+    `urls`: those with passwords, which are not in the file of the job: see `aucdist.data.sources.redaction`.
+    `items`: what `aucdist.data.shards.sharding.route` takes for each part: what the survey kept of it, or its number
+        where an earlier run made the survey.
     """
 
     work: str
@@ -59,16 +52,9 @@ class ShardJob:
     def shards_of(self, block: Block, index: int) -> np.ndarray:
         """Return the shard of each row of a part.
 
-        Parameters
-        ----------
-        block : Block
-            The part.
-        index : int
-            Its number: the rows of the parts before it, class by class, are counted first.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,), int64
+        `block`: the part.
+        `index`: its number: the rows of the parts before it, class by class, are counted first.
+        Returns an array of shape (n_samples,), int64.
         """
         reader, n_neg = self.reader, self.reader.n_samples - self.reader.n_pos
         pos_before = sum(reader.positives[:index])
@@ -105,15 +91,8 @@ def write_job(job: ShardJob, key: str) -> None:
 def read_job(url: str, urls: tuple[str, ...]) -> tuple[ShardJob, str]:
     """Return the job of a file, and the key of its request.
 
-    Parameters
-    ----------
-    urls : tuple of str
-        Those that the file lacks, because they hold passwords.
-
-    Raises
-    ------
-    InputError
-        If the file is missing or damaged.
+    `urls`: those that the file lacks, because they hold passwords.
+    Raises InputError if the file is missing or damaged.
     """
     where = files.shown(url)
     content = restored(parse_any(files.read_bytes(url), where), urls)

@@ -57,15 +57,9 @@ class StoredFile:
 class Shard(StoredFile):
     """A file of rows.
 
-    Attributes
-    ----------
-    rows, positives : int
-    memory : int
-        Bytes of its block in memory.
-    crc32 : int
-        A checksum that is quick enough to be compared each time the shard is read.
-    values_at : int or None
-        The offset of its dense values, if they are one run of bytes.
+    `memory`: bytes of its block in memory.
+    `crc32`: a checksum that is quick enough to be compared each time the shard is read.
+    `values_at`: the offset of its dense values, if they are one run of bytes.
     """
 
     rows: Count
@@ -79,34 +73,21 @@ class Shard(StoredFile):
 class Manifest:
     """What a sharded data set consists of.
 
-    Attributes
-    ----------
-    format : int
-        Version of the layout on disk.
-    layout, dtype : str
-        ``dense`` or ``csr``; ``float32`` or ``float64``.
-    weighted : bool
-        Whether rows have weights.
-    n_samples, n_features, n_pos, n_neg : int
-        Totals.
-    label : str
-        Name of the label column, if it had one.
-    positive, negative : tuple of str
-        The classes that stand for +1 and for -1.
-    categories, hashed, dates : dict
-        As in `Schema`.
-    origin : dict
-        Where the rows come from, in types of JSON: sources with their sizes and ETags, options of reading, seed, ...
-    features : StoredFile
-        The file with the names of the features, and their statistics.
-    shards : tuple of Shard
-        In the order of the blocks.
-    grouped, graded, costed, coded : bool
-        Whether rows have a group, a grade, a cost, and the place of their set of classes.
-    classes, topics, sets
-        As in `Schema`.
-    url : str
-        The URL of this generation. It is not in the file.
+    `format`: version of the layout on disk.
+    `layout` and `dtype`: ``dense`` or ``csr``; ``float32`` or ``float64``.
+    `weighted`: whether rows have weights.
+    `n_samples`, `n_features`, `n_pos` and `n_neg`: totals.
+    `label`: name of the label column, if it had one.
+    `positive` and `negative`: the classes that stand for +1 and for -1.
+    `categories`, `hashed` and `dates`: as in `Schema`.
+    `origin`: where the rows come from, in types of JSON: sources with their sizes and ETags, options of reading, seed,
+        ...
+    `features`: the file with the names of the features, and their statistics.
+    `shards`: in the order of the blocks.
+    `grouped`, `graded`, `costed` and `coded`: whether rows have a group, a grade, a cost, and the place of their set of
+        classes.
+    `classes`, `topics` and `sets`: as in `Schema`.
+    `url`: the URL of this generation. It is not in the file.
     """
 
     __pydantic_config__: ClassVar = CHECKED
@@ -169,19 +150,10 @@ def commit(
 ) -> Manifest:
     """Make shards that are written already the data set of a folder.
 
-    Parameters
-    ----------
-    url : str
-        The folder.
-    statistics : ColumnStatistics, optional
-        Of all rows.
-    origin : dict, optional
-        As in `Manifest`.
-
-    Raises
-    ------
-    InputError
-        If the folder is not writable or cannot be reached.
+    `url`: the folder.
+    `statistics`: of all rows.
+    `origin`: as in `Manifest`.
+    Raises InputError if the folder is not writable or cannot be reached.
     """
     data = to_parquet(schema.feature_names, statistics)
     features = StoredFile.of(data, "features")
@@ -209,15 +181,8 @@ def commit(
 def read_manifest(url: str) -> Manifest:
     """Read the manifest of a sharded data set.
 
-    Parameters
-    ----------
-    url : str
-        The folder, whose current generation is meant, or one generation's `Manifest.url`.
-
-    Raises
-    ------
-    InputError
-        If there is none, or if it is damaged, of another version, or names files outside its folder.
+    `url`: the folder, whose current generation is meant, or one generation's `Manifest.url`.
+    Raises InputError if there is none, or if it is damaged, of another version, or names files outside its folder.
     """
     if GENERATION.fullmatch(url.rpartition("/")[2]):
         return _generation(url)
@@ -271,10 +236,7 @@ def _features_of(manifest: Manifest) -> pa.Table:
 def read_schema(manifest: Manifest) -> Schema:
     """Read the names of the features and classes of a data set.
 
-    Raises
-    ------
-    InputError
-        If the file with the features is missing or altered, or if its names are damaged.
+    Raises InputError if the file with the features is missing or altered, or if its names are damaged.
     """
     table, where = _features_of(manifest), files.shown(manifest.url_of(manifest.features))
     if "name" not in table.column_names or table["name"].type != pa.string() or table["name"].null_count:
@@ -299,9 +261,6 @@ def read_schema(manifest: Manifest) -> Schema:
 def read_statistics(manifest: Manifest) -> ColumnStatistics | None:
     """Read the statistics of the features; None where a data set has none.
 
-    Raises
-    ------
-    InputError
-        If the file with the features is missing or altered.
+    Raises InputError if the file with the features is missing or altered.
     """
     return from_table(_features_of(manifest))

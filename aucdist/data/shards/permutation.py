@@ -15,19 +15,10 @@ def permuted(numbers: np.ndarray, n: int, seed: int) -> np.ndarray:
     finite domains, 2002; their prefix cipher is not needed, and the round function is a hash and not a cipher). At most
     three numbers in four lie beyond, so that takes four times on average at the worst.
 
-    Parameters
-    ----------
-    numbers : ndarray of int64
-        From 0 to n - 1.
-    n : int
-        At most 2**62.
-    seed : int
-        Any integer.
-
-    Returns
-    -------
-    ndarray of int64
-        From 0 to n - 1; different numbers have different places.
+    `numbers`: from 0 to n - 1.
+    `n`: at most 2**62.
+    `seed`: any integer.
+    Returns ndarray of int64: from 0 to n - 1; different numbers have different places.
     """
     half = max(1, ((n - 1).bit_length() + 1) // 2)
     keys = scrambled(np.arange(ROUNDS), seed)

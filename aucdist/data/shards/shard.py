@@ -21,22 +21,10 @@ from aucdist.kernels.rows import CsrRows
 def write_shards(blocks: Sequence[Block], schema: Schema, url: str) -> list[str]:
     """Write blocks as a sharded data set, each block as one shard.
 
-    Parameters
-    ----------
-    blocks : sequence of Block
-        Of one layout, type and number of features. A block without rows is legal.
-    url : str
-        A folder: a path or an fsspec URL. A data set that is there already is replaced; its shards are not removed.
-
-    Returns
-    -------
-    list of str
-        The URLs of the shards.
-
-    Raises
-    ------
-    InputError
-        If the blocks do not go together, or if the folder is not writable or cannot be reached.
+    `blocks`: of one layout, type and number of features. A block without rows is legal.
+    `url`: a folder: a path or an fsspec URL. A data set that is there already is replaced; its shards are not removed.
+    Returns the URLs of the shards.
+    Raises InputError if the blocks do not go together, or if the folder is not writable or cannot be reached.
     """
     if not blocks:
         raise InputError("there are no blocks to write")
@@ -52,17 +40,9 @@ def write_shards(blocks: Sequence[Block], schema: Schema, url: str) -> list[str]
 def write_shard(block: Block, url: str, index: int) -> Shard:
     """Write one shard, and return its entry in the manifest that is still to be written.
 
-    Parameters
-    ----------
-    url : str
-        The folder.
-    index : int
-        The shard's number among the others.
-
-    Raises
-    ------
-    InputError
-        If the folder is not writable or cannot be reached.
+    `url`: the folder.
+    `index`: the shard's number among the others.
+    Raises InputError if the folder is not writable or cannot be reached.
     """
     data, values_at = to_parquet(block)
     stored = StoredFile.of(data, f"shard-{index:05d}")
@@ -75,23 +55,11 @@ def write_shard(block: Block, url: str, index: int) -> Shard:
 def read_shard(url: str, index: int) -> Block:
     """Read one shard as a block.
 
-    Parameters
-    ----------
-    url : str
-        The folder of the data set, or one generation of it: `Manifest.url`. A fit reads shards more than once, and must
-        name the generation, for the data set may be replaced meanwhile.
-    index : int
-        The shard's number, which becomes the block's.
-
-    Returns
-    -------
-    Block
-        Its arrays may be views of what Arrow decoded, and then are not writable.
-
-    Raises
-    ------
-    InputError
-        If there is no such shard, or if it is missing, truncated or altered.
+    `url`: the folder of the data set, or one generation of it: `Manifest.url`. A fit reads shards more than once, and
+        must name the generation, for the data set may be replaced meanwhile.
+    `index`: the shard's number, which becomes the block's.
+    Its arrays may be views of what Arrow decoded, and then are not writable.
+    Raises InputError if there is no such shard, or if it is missing, truncated or altered.
     """
     manifest = read_manifest(url)
     shard, data = _stored(manifest, index)
@@ -107,10 +75,7 @@ def verify_shard(url: str, index: int) -> str | None:
     in order. Rows, positives, memory and the offset of the values must be those of the manifest, and the values must lie within
     the ranges of their columns.
 
-    Parameters
-    ----------
-    url, index
-        As for `read_shard`.
+    `url` and `index`: as for `read_shard`.
     """
     try:
         manifest = read_manifest(url)

@@ -24,12 +24,9 @@ CHUNK = 4096  # rows that are turned into float64 at a time
 class ColumnStatistics:
     """Statistics of the values of each column that are not missing, which merge by ``+``.
 
-    Attributes
-    ----------
-    count : ndarray of shape (n_features,), int64
-        Values that are not missing; zeros that CSR rows do not store are values.
-    mean, low, high : ndarray of shape (n_features,), float64
-        The mean, the least and the greatest value; 0, inf and -inf where there is no value.
+    `count`, of shape (n_features,), int64: values that are not missing; zeros that CSR rows do not store are values.
+    `mean`, `low` and `high`, of shape (n_features,), float64: the mean, the least and the greatest value; 0, inf and
+        -inf where there is no value.
     """
 
     count: np.ndarray
@@ -94,10 +91,7 @@ def to_parquet(names: Sequence[str] | None, statistics: ColumnStatistics | None)
 def from_table(table: pa.Table) -> ColumnStatistics | None:
     """Return the statistics in such a file; None where it has none.
 
-    Raises
-    ------
-    InputError
-        If they are not numbers.
+    Raises InputError if they are not numbers.
     """
     if not set(COLUMNS) <= set(table.column_names):
         return None

@@ -67,10 +67,7 @@ def absolute(url: str) -> str:
 def opened(url: str) -> Iterator[pa.NativeFile]:
     """Open a file so that only what is asked for is read; a file of the web comes by way of the download cache.
 
-    Raises
-    ------
-    InputError
-        If the file is missing, empty or unreadable, or its store cannot be reached.
+    Raises InputError if the file is missing, empty or unreadable, or its store cannot be reached.
     """
     path = local_path(url)
     with files.explained(url, "read"):

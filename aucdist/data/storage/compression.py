@@ -38,10 +38,7 @@ def is_packed(url: str) -> bool:
 def unpacked(data: bytes, url: str) -> bytes:
     """Return what is in a file: decompressed if its name ends in .gz, .bz2, .xz or .zst, and without a byte order mark.
 
-    Raises
-    ------
-    InputError
-        If the file is truncated or damaged, if nothing is in it, or if it would grow beyond all measure.
+    Raises InputError if the file is truncated or damaged, if nothing is in it, or if it would grow beyond all measure.
     """
     if is_packed(url):
         try:

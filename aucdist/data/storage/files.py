@@ -47,10 +47,7 @@ def expand(source: str | list[str]) -> list[str]:
     A folder or prefix ending in a slash means all files below it, but for those whose name starts with a dot or an
     underscore (markers of other tools); ``*``, ``?`` and ``[...]`` match names.
 
-    Raises
-    ------
-    InputError
-        If nothing matches.
+    Raises InputError if nothing matches.
     """
     if isinstance(source, list):
         return [url for part in source for url in expand(part)]
@@ -84,10 +81,7 @@ def _marker(path: str) -> bool:
 def read_bytes(url: str, sha256: str | None = None) -> bytes:
     """Return the bytes of a file as they are stored; a file of the web comes by way of the download cache.
 
-    Raises
-    ------
-    InputError
-        If the file is empty or unreadable.
+    Raises InputError if the file is empty or unreadable.
     """
     with explained(url, "read"):
         fs, path = open_fs(url)
@@ -108,10 +102,7 @@ def read_bytes(url: str, sha256: str | None = None) -> bytes:
 def check_regular(path: Path, url: str) -> None:
     """Do nothing if a local path is a file or a folder, or is not there.
 
-    Raises
-    ------
-    InputError
-        If it is a pipe, a socket or a device.
+    Raises InputError if it is a pipe, a socket or a device.
     """
     try:
         info = path.stat()
@@ -150,17 +141,9 @@ def stat(url: str) -> Stat:
 def read_range(url: str, start: int, end: int, version: Stat | None = None) -> bytes:
     """Return the bytes from `start` to before `end`, or to the end of the file where it is shorter.
 
-    Parameters
-    ----------
-    start, end : int
-        Counted from 0.
-    version : Stat, optional
-        What `stat` returned for the file: the bytes must still belong to it. Files of the web are not checked.
-
-    Raises
-    ------
-    InputError
-        If the file has changed.
+    `start` and `end`: counted from 0.
+    `version`: what `stat` returned for the file: the bytes must still belong to it. Files of the web are not checked.
+    Raises InputError if the file has changed.
     """
     if end <= start:
         return b""
@@ -269,10 +252,7 @@ def remove_files(folder: str, names: Sequence[str]) -> None:
 def refuse_link(folder: str) -> None:
     """Do nothing unless a folder is a link to another one, in which nothing should be written or removed.
 
-    Raises
-    ------
-    InputError
-        If it is.
+    Raises InputError if it is.
     """
     fs, path = open_fs(folder)
     if "file" in fs.protocol and Path(path).is_symlink():
@@ -294,10 +274,7 @@ def _aside(target: Path, data: bytes) -> Iterator[Path]:
 def open_fs(url: str) -> tuple[Any, str]:
     """Return the file system of a URL, with short time-outs, and the path on it.
 
-    Raises
-    ------
-    InputError
-        If nothing here can open such a URL.
+    Raises InputError if nothing here can open such a URL.
     """
     scheme = url.split("://", 1)[0] if "://" in url else "file"
     if scheme in S3_SCHEMES:

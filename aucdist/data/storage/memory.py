@@ -16,10 +16,7 @@ def total_memory() -> int:
 def check_fits(n_bytes: int, what: str) -> None:
     """Do nothing if so many bytes fit into the memory of this machine.
 
-    Raises
-    ------
-    InputError
-        If they do not; `what` names the file or data set.
+    Raises InputError if they do not; `what` names the file or data set.
     """
     if n_bytes > (most := total_memory()):
         raise InputError(f"{what}: {n_bytes} bytes would be needed, more than this machine's memory of {most}")

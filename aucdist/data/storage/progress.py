@@ -22,10 +22,7 @@ class TooSlow(OSError):
 class Progress:
     """The bytes that have arrived, against a deadline.
 
-    Parameters
-    ----------
-    clock : callable
-        Returns seconds.
+    `clock`: returns seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic):
@@ -36,10 +33,7 @@ class Progress:
     def add(self, n_bytes: int) -> None:
         """Count bytes.
 
-        Raises
-        ------
-        TooSlow
-            If fewer than `SLOWEST` a second have come on average, after the grace.
+        Raises TooSlow if fewer than `SLOWEST` a second have come on average, after the grace.
         """
         self._received += n_bytes
         if self._clock() - self._start > GRACE + self._received / SLOWEST:
@@ -49,10 +43,7 @@ class Progress:
 async def watched(transfer: Awaitable[T], progress: Progress) -> T:
     """Return what a transfer returns, and cancel it when its progress is too slow, even if nothing arrives at all.
 
-    Raises
-    ------
-    TooSlow
-        If it is.
+    Raises TooSlow if it is.
     """
     task = asyncio.ensure_future(transfer)
     try:

@@ -62,10 +62,7 @@ def _buckets(variable: str) -> set[str]:
 def read(fs: Any, path: str, start: int = 0, end: int | None = None) -> tuple[bytes, str]:
     """Return the bytes from `start` to before `end` of an object, and its ETag; large ones come in several parts at once.
 
-    Raises
-    ------
-    Changed
-        If the object was replaced between two parts.
+    Raises Changed if the object was replaced between two parts.
     """
     data, etag = sync(fs.loop, _read, fs, path, start, end)
     return data, etag

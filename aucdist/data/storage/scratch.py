@@ -92,11 +92,8 @@ class _Mapping(mmap.mmap):
 class Copy:
     """An object in a file: a block, or the rows of a file.
 
-    Attributes
-    ----------
-    pieces : tuple of (int, int)
-        Where each piece begins in its place, and its bytes: first the object without its arrays, written by this process, which
-        alone reads it; then the arrays.
+    `pieces`: where each piece begins in its place, and its bytes: first the object without its arrays, written by this
+        process, which alone reads it; then the arrays.
     """
 
     place: Place
@@ -118,10 +115,7 @@ class Copy:
 class Stored(Generic[Kept]):
     """An object that is not kept in memory: it is made when it is asked for, and mapped once the local disk has a copy.
 
-    Parameters
-    ----------
-    make : callable
-        ``make(item)``: picklable, and the same each time. Where this object is sent it runs again.
+    `make`: ``make(item)``: picklable, and the same each time. Where this object is sent it runs again.
     """
 
     def __init__(self, make: Callable[[Any], Kept], item: Any):
@@ -155,12 +149,8 @@ class Stored(Generic[Kept]):
 class Scratch:
     """Copies on the local disk.
 
-    Parameters
-    ----------
-    folder : path
-        On the disk. What has no disk, a file system in memory, gets no copies.
-    limit : int, optional
-        The most bytes that copies may take; by default as many as leave a fifth of the disk free.
+    `folder`: on the disk. What has no disk, a file system in memory, gets no copies.
+    `limit`: the most bytes that copies may take; by default as many as leave a fifth of the disk free.
     """
 
     def __init__(self, folder: Path, limit: int | None = None):
@@ -233,10 +223,7 @@ def _is_memory(folder: Path, mounts: Path = Path("/proc/mounts")) -> bool:
 def limit_from_environment() -> int | None:
     """Return the limit in bytes that the environment sets, or None.
 
-    Raises
-    ------
-    InputError
-        If it is not a number of bytes.
+    Raises InputError if it is not a number of bytes.
     """
     given = os.environ.get(LIMIT, "").strip()
     if not given:

@@ -44,10 +44,7 @@ def not_found(source: str, folders: Sequence[Path] = ()) -> InputError:
 def require(source: str, folders: Sequence[Path] = ()) -> str:
     """Return a URL or an absolute path as it is, and a relative path where `find` finds it.
 
-    Raises
-    ------
-    InputError
-        If a relative path is nowhere; the message lists what was tried.
+    Raises InputError if a relative path is nowhere; the message lists what was tried.
     """
     found = find(source, folders) if is_relative(source) else source
     if found is None:

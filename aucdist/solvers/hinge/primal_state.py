@@ -82,30 +82,18 @@ def mean_squares(block: Block, memory: None, shares: ClassWeight) -> tuple[None,
 class PrimalState:
     """The current weights of a primal solver, and its best weights and lower bound so far.
 
-    Parameters
-    ----------
-    lam : float
-        Above 0.
-    start : ndarray of shape (n_features,), or (n_features + 1,) with an intercept, or None
-        The weights to start from; None means zero.
-    penalty : {"l1", "l2"}
-    intercept : bool
-        Whether there is an intercept, which is not penalised.
-    class_weight : tuple of float
-        Factors for the sample weights of the negative and of the positive rows.
-    average : bool
-        Whether rounds show the average of the weights, in which round t counts t times, instead of the weights.
-
-    Attributes
-    ----------
-    w : ndarray of shape (n_features + 1,), float64
-        The current weights; the solver updates them.
-    shares : tuple of float
-        The share of the total weight of a negative and of a positive row of weight 1.
-    passes : float
-        Passes over the data so far; the solver adds those of its steps.
-    moves : int
-        The number of moves that the margins are a sum of, where a solver moves them along; the solver counts them.
+    `lam`: above 0.
+    `start`, of shape (n_features,), or (n_features + 1,) with an intercept, or None: the weights to start from; None
+        means zero.
+    `penalty`: {"l1", "l2"}.
+    `intercept`: whether there is an intercept, which is not penalised.
+    `class_weight`: factors for the sample weights of the negative and of the positive rows.
+    `average`: whether rounds show the average of the weights, in which round t counts t times, instead of the weights.
+    `w`, of shape (n_features + 1,), float64: the current weights; the solver updates them.
+    `shares`, tuple of float: the share of the total weight of a negative and of a positive row of weight 1.
+    `passes`, float: passes over the data so far; the solver adds those of its steps.
+    `moves`, int: the number of moves that the margins are a sum of, where a solver moves them along; the solver counts
+        them.
     """
 
     def __init__(
@@ -158,14 +146,9 @@ class PrimalState:
     def end_round(self, loss: float, point: DualPoint, share: float) -> Round:
         """Return the round with the best weights and the best lower bound so far.
 
-        Parameters
-        ----------
-        loss : float
-            The loss at `w`, or with `average` at the average.
-        point : DualPoint
-            The dual point at `w`.
-        share : float
-            The result of `next_round`.
+        `loss`: the loss at `w`, or with `average` at the average.
+        `point`: the dual point at `w`.
+        `share`: the result of `next_round`.
         """
         self._point = self._point.towards(point, share)
         bound = self._point.lower_bound(self.penalty, self.lam, intercept=self.intercept)
@@ -230,12 +213,8 @@ class PrimalSolver(Solver):
     It comes near the minimum, within a hundredth of it in ten to several hundred rounds, and has a bound that lags far behind, so
     that a fit usually ends with `max_passes` and a ConvergenceWarning.
 
-    Parameters
-    ----------
-    eta : float, "1/lam" or None, default=None
-        The length of the first step; "1/lam" is the published one for L2. None takes `PrimalState.usual_eta`.
-    average : bool, default=False
-        Return the average of the weights, in which round t counts t times.
+    `eta`: the length of the first step; "1/lam" is the published one for L2. None takes `PrimalState.usual_eta`.
+    `average`: return the average of the weights, in which round t counts t times.
     """
 
     objective = "hinge"

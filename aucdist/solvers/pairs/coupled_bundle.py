@@ -40,10 +40,7 @@ class CoupledBundle(Bundle):
     mixture has the sum 1, so the bound is true however near the price is. It is true for a smaller sum as well: parts of other
     rows, with dual variables of 0, would fill the budget.
 
-    Parameters
-    ----------
-    n_components, n_features, idle_rounds
-        As for `Bundle`.
+    `n_components`, `n_features` and `idle_rounds`: as for `Bundle`.
     """
 
     def __init__(self, n_components: int, n_features: int, idle_rounds: int = 40):
@@ -104,17 +101,13 @@ def find_price(
 ) -> tuple[np.ndarray, float]:
     """Return the best combination whose shares add up to at most 1, nearly, and the price that belongs to it.
 
-    Parameters
-    ----------
-    at : callable
-        ``at(price, start)`` is the best combination at a price, from a feasible start. The higher the price, the less its shares.
-    slope : callable
-        ``slope(combination)`` is by how much the sum of its shares rises with the price, as long as it has the same points.
-    shares : ndarray of shape (n_points,), float64
-    price : float
-        Where the search begins, at least 0.
-    start : ndarray of shape (n_points,), float64
-        A feasible combination.
+    `at`: ``at(price, start)`` is the best combination at a price, from a feasible start. The higher the price, the less
+        its shares.
+    `slope`: ``slope(combination)`` is by how much the sum of its shares rises with the price, as long as it has the
+        same points.
+    `shares`: of shape (n_points,), float64.
+    `price`: where the search begins, at least 0.
+    `start`, of shape (n_points,), float64: a feasible combination.
     """
     low, high = Tried(0.0, start, np.inf), Tried(np.inf, start, -np.inf)
     step, found = STEP, start

@@ -17,12 +17,8 @@ FULL = 0.7
 class Table:
     """Dual variables by pair.
 
-    Attributes
-    ----------
-    entries : ndarray of ENTRY
-        In the layout of `aucdist.kernels.pair_epochs`.
-    used : int
-        The number of slots that are not free; they include variables that are 0 again.
+    `entries`: in the layout of `aucdist.kernels.pair_epochs`.
+    `used`: the number of slots that are not free; they include variables that are 0 again.
     """
 
     entries: np.ndarray

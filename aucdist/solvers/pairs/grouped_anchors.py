@@ -15,12 +15,9 @@ FEW_ANCHORS = 16
 class GroupedAnchors(Anchors):
     """The anchors of all groups at one point; `aucdist.kernels.pair_groups` says how the arrays lie.
 
-    Attributes
-    ----------
-    low, scale : ndarray of shape (n_groups,), float64
-    starts, table_starts : ndarray of shape (n_groups + 1,), int64
-    runs : tuple of ndarray
-        Which rows of the larger class are whose, for the rows that the anchors are searched for.
+    `low` and `scale`: of shape (n_groups,), float64.
+    `starts` and `table_starts`: of shape (n_groups + 1,), int64.
+    `runs`: which rows of the larger class are whose, for the rows that the anchors are searched for.
     """
 
     starts: np.ndarray
@@ -39,10 +36,7 @@ class GroupedAnchors(Anchors):
 class AnchorGroups:
     """The anchors' groups, which stay while the scores change.
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n_anchors,), int32
-        The number of each anchor's group, in the order of the anchors.
+    `codes`, of shape (n_anchors,), int32: the number of each anchor's group, in the order of the anchors.
     """
 
     def __init__(self, codes: np.ndarray, n_groups: int):
@@ -73,11 +67,8 @@ class AnchorGroups:
     def along(self, points: np.ndarray, weights: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return the anchors at several points of a line, as `slopes_along_in_groups` takes them after the rows' runs.
 
-        Parameters
-        ----------
-        points : ndarray of shape (n_points, n_anchors), float64
-        weights, change : ndarray of shape (n_anchors,), float64
-            The weights, and the derivative of the scores.
+        `points`: of shape (n_points, n_anchors), float64.
+        `weights` and `change`, of shape (n_anchors,), float64: the weights, and the derivative of the scores.
         """
         orders = [self._order(scores) for scores in points]
         ascending = np.stack([scores[order] for scores, order in zip(points, orders, strict=True)])

@@ -9,13 +9,8 @@ from aucdist.kernels.rows import project
 def products_with(block: Block, vectors: np.ndarray) -> np.ndarray:
     """Return the inner products of the rows with several vectors.
 
-    Parameters
-    ----------
-    vectors : ndarray of shape (n_vectors, n_features), float64
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_vectors), float64
+    `vectors`: of shape (n_vectors, n_features), float64.
+    Returns an array of shape (n_rows, n_vectors), float64.
     """
     out = np.empty((len(vectors), block.n_samples))
     for k, vector in enumerate(vectors):
@@ -34,12 +29,9 @@ def squared_lengths(block: Block) -> np.ndarray:
 def squared_distances(block: Block, means: np.ndarray, products: np.ndarray) -> np.ndarray:
     """Return the squared distance of each row to the mean of its class.
 
-    Parameters
-    ----------
-    means : ndarray of shape (2, n_features), float64
-        The negative class first.
-    products : ndarray of shape (n_rows, 2 or more), float64
-        Inner products of the rows with the two means, in the first two columns.
+    `means`, of shape (2, n_features), float64: the negative class first.
+    `products`, of shape (n_rows, 2 or more), float64: inner products of the rows with the two means, in the first two
+        columns.
     """
     own = (block.y > 0).astype(np.int64)
     with_own = products[np.arange(block.n_samples), own]

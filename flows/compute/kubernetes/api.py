@@ -28,12 +28,9 @@ INSTALL = "pip install 'aucdist[kubernetes]'"
 class Api:
     """The API server, for one namespace; found by `KUBECONFIG`, by ``~/.kube/config``, or by the environment of a pod.
 
-    Raises
-    ------
-    InputError
-        From every method: if there is no server, it rejects the credentials or the request, or has no Dask operator.
-    RunError
-        From every method: if it failed.
+    Raises InputError from every method if there is no server, it rejects the credentials or the request, or has no
+        Dask operator.
+    Raises RunError from every method if it failed.
     """
 
     def __init__(self, namespace: str):

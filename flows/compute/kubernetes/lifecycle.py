@@ -33,17 +33,9 @@ log = logging.getLogger(__name__)
 def dask_cluster(config: KubernetesConfig, run: str) -> Iterator[Any]:
     """Create a cluster and yield a client when its first workers are connected; the cluster is removed afterwards.
 
-    Parameters
-    ----------
-    run : str
-        The name of the run; the cluster is named after it, unless the configuration names it.
-
-    Raises
-    ------
-    InputError
-        If the cluster cannot be created as configured.
-    RunError
-        If it does not start in time; the message has the reasons that Kubernetes gives.
+    `run`: the name of the run; the cluster is named after it, unless the configuration names it.
+    Raises InputError if the cluster cannot be created as configured.
+    Raises RunError if it does not start in time; the message has the reasons that Kubernetes gives.
     """
     api = Api(config.namespace)
     name = config.name or cluster_name(run)

@@ -27,14 +27,9 @@ def dask_cluster_of(
 ) -> dict[str, Any]:
     """Return the DaskCluster.
 
-    Parameters
-    ----------
-    name : str
-        Of the cluster.
-    labels : dict
-        For the cluster; the operator puts them on all that it makes of it.
-    owner : dict, optional
-        An owner reference: when the owner is gone, so is the cluster.
+    `name`: of the cluster.
+    `labels`: for the cluster; the operator puts them on all that it makes of it.
+    `owner`: an owner reference: when the owner is gone, so is the cluster.
     """
     metadata: dict[str, Any] = {"name": name, "namespace": config.namespace, "labels": labels}
     if owner is not None:
