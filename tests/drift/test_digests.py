@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from aucdist.data.block import Block, partition
-from aucdist.drift.digests import MOST_KEPT, RowDigests, count_known, digests_of, fit_digests
+from aucdist.drift.digests import MOST_KEPT, RowDigests, count_known, digests_of, fit_digests, smallest
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 
@@ -74,3 +76,10 @@ def test_a_file_of_digests_is_checked(tmp_path: object) -> None:
     for data, message in ((b"x", "damaged"), (unsorted, "do not ascend")):
         with pytest.raises(InputError, match=message):
             RowDigests.from_bytes(data, "f")
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 9), max_size=40), st.integers(1, 6))
+def test_the_smallest_are_those_of_a_sorted_set(numbers: list[int], n: int) -> None:
+    found = smallest(np.array(numbers, dtype=np.uint64), n)
+    assert found.tolist() == sorted(set(numbers))[:n]
