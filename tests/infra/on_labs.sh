@@ -7,6 +7,7 @@ venv=$(realpath "$1")
 shift
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 labs=$(realpath "${AUCDIST_LABS:-../shared/labs}")
+export AUCDIST_DATA=${AUCDIST_DATA:-$labs/../data}  # without it seven runs on real data are skipped
 s3=${XDG_CACHE_HOME:-$HOME/.cache}/aucdist-labs/s3-kubernetes  # beside a server that somebody may be working with
 pip=("$venv/bin/python" -m pip install --quiet --disable-pip-version-check)
 "${pip[@]}" --require-hashes -r infra/docker/requirements.lock
