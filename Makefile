@@ -52,6 +52,7 @@ bench: setup  ## measure on this machine
 	$(BIN)/aucdist bench engine
 
 benchmarks: setup  ## the tables and pictures of the page "Benchmarks", made again from the files in docs/benchmarks
+	$(BIN)/python docs/since_release.py
 	$(BIN)/python docs/benchmark_tables.py
 	$(BIN)/python docs/benchmark_pictures.py
 

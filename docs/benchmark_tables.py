@@ -44,6 +44,11 @@ def short(text: str) -> str:
     return re.sub(r"(\.0)?e([+-])0*", r"e\2", f"{number:.1e}").replace("e+", "e")
 
 
+def four(text: str) -> str:
+    """Return a number with four digits that count."""
+    return f"{float(text):.4g}"
+
+
 def area(text: str) -> str:
     """Return an area or a share with four decimals."""
     return f"{float(text):.4f}" if text else ""
@@ -148,6 +153,13 @@ LARGE_FIT = {
 }  # fmt: skip
 
 TABLES = {
+    "since": Table(
+        "since-0.3.0",
+        {
+            "table": ("table", plain), "figure": ("figure", plain), "0.3.0": ("0.3.0", four), "now": ("now", four),
+            "change": ("change", plain),
+        },
+    ),
     "pairwise": Table(
         "pairwise",
         {

@@ -5,6 +5,7 @@ import importlib.util
 from pathlib import Path
 from types import ModuleType
 
+import pandas as pd
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -19,7 +20,7 @@ def _script(name: str) -> ModuleType:
     return module
 
 
-tables, pictures = _script("benchmark_tables"), _script("benchmark_pictures")
+tables, pictures, since = (_script(name) for name in ("benchmark_tables", "benchmark_pictures", "since_release"))
 
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in tables.PAGES}
 PAGE = PAGES["benchmarks"]
@@ -34,6 +35,23 @@ def test_a_page_is_as_make_benchmarks_writes_it(page: str) -> None:
 
 def test_the_picture_is_as_make_benchmarks_draws_it() -> None:
     assert pictures.top_of_the_list(tables.read("curves")) == pictures.PICTURE.read_text(encoding="utf-8")
+
+
+def test_what_changed_since_the_release_is_counted_from_the_files_of_today() -> None:
+    kept = pd.read_csv(since.SINCE)
+    pd.testing.assert_frame_equal(since.table(kept, since.of_today), kept)
+
+
+@pytest.mark.parametrize(
+    ("figure", "kind", "then", "now", "said"),
+    [
+        ("mean AUC", "AUC", 0.9, 0.91, "better"), ("mean AUC", "AUC", 0.9, 0.9005, "level"), ("fit", "seconds", 2, 1, "better"),
+        ("fit", "seconds", 2, 2.1, "level"), ("fit", "seconds", 2, 3, "worse"), ("ours loses", "sets", 0, 1, "worse"),
+        ("ours wins", "sets", 1, 2, "better"), ("all", "passes", 100, 130, "worse"),
+    ],
+)  # fmt: skip
+def test_a_change_is_better_worse_or_level(figure: str, kind: str, then: float, now: float, said: str) -> None:
+    assert since.change(figure, kind, then, now) == said
 
 
 def test_the_pages_have_all_tables_and_all_files_are_in_one() -> None:
