@@ -98,9 +98,7 @@ class StepRunner(WorkerPlugin):
         if before is not None and before not in held.memories:
             return {"has": list(held.memories)}
         stop = self._running.setdefault((part, after), threading.Event())
-        work = asyncio.get_running_loop().run_in_executor(
-            self._worker.executors["default"], self._work, held, before, after, call, stop
-        )
+        work = self._in_thread(self._work, held, before, after, call, stop)
         try:
             while not (await asyncio.wait({work}, timeout=SECONDS_BETWEEN_LOOKS))[0]:
                 if part not in self._worker.data:
@@ -133,7 +131,7 @@ class StepRunner(WorkerPlugin):
         nodes = [answer.get("nodes") for answer in answers if isinstance(answer, dict)]
         if len(nodes) < len(answers) or any(one is None for one in nodes):
             return {"status": "OK", "failed": True}
-        merged = await asyncio.get_running_loop().run_in_executor(self._worker.executors["default"], _merged, nodes)
+        merged = await self._in_thread(_merged, nodes)
         changed = any(answer["changed"] for answer in answers if isinstance(answer, dict))
         return {"status": "OK", "nodes": merged, "changed": changed}
 
@@ -142,6 +140,13 @@ class StepRunner(WorkerPlugin):
         if (event := self._running.get((part, after))) is not None:
             event.set()
         return {"status": "OK"}
+
+    def _in_thread(self, function: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
+        """Begin a call in a thread of the worker; one that closes has none left while it still answers, and counts as lost."""
+        try:
+            return asyncio.get_running_loop().run_in_executor(self._worker.executors["default"], function, *args)
+        except RuntimeError as error:
+            raise ConnectionError(f"{self._worker.address} is closing") from error
 
     def _work(self, part: Part, before: int | None, after: int, call: Any, stop: threading.Event) -> Answer:
         try:

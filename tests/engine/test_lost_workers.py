@@ -1,5 +1,6 @@
 """What a fit on a cluster goes through: lost, hung and moved workers, clients that reach the scheduler alone, Ctrl-C."""
 
+import asyncio
 import os
 import signal
 import threading
@@ -167,6 +168,19 @@ def test_a_part_that_was_moved_is_found(client):
         lambda dask_scheduler: dask_scheduler.request_remove_replicas(here, [key], stimulus_id="test")
     )
     until(lambda: here not in client.who_has([blocks._parts.futures[0]])[key])
+    assert found + [blocks.reduce(add, value) for value in VALUES[2:]] == EXPECTED
+
+
+async def close_threads_first(dask_worker):
+    """Close a worker as Dask does, with time between the end of its threads and that of its connections."""
+    dask_worker.executors["default"].shutdown()
+    asyncio.get_running_loop().call_later(1, lambda: asyncio.ensure_future(dask_worker.close()))
+
+
+def test_a_worker_that_closes_while_it_still_answers_is_lost_and_no_more(mortal):
+    blocks = DaskBlocks.load(mortal, load, N_BLOCKS)
+    found = [blocks.reduce(add, value) for value in VALUES[:2]]
+    mortal.run(close_threads_first, workers=[address_of(mortal, blocks, 0)])
     assert found + [blocks.reduce(add, value) for value in VALUES[2:]] == EXPECTED
 
 
